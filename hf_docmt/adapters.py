@@ -78,10 +78,10 @@ def merge_adapter(model: PreTrainedModel, base: str, path: str | Path, revision:
     from transformers.utils import GENERATION_CONFIG_NAME, cached_file
 
     peft = import_peft()
-    given = {} if revision is None else {"revision": revision}
-    config = peft.PeftConfig.from_pretrained(str(path), **given)
+    options = {} if revision is None else {"revision": revision}
+    config = peft.PeftConfig.from_pretrained(str(path), **options)
     config.inference_mode, config.base_model_name_or_path = True, base
-    weights = peft.load_peft_weights(str(path), device="cpu", **given)
+    weights = peft.load_peft_weights(str(path), device="cpu", **options)
     try:
         wrapped = with_adapter(model, config)
     except (ValueError, TypeError) as error:
@@ -98,7 +98,7 @@ def merge_adapter(model: PreTrainedModel, base: str, path: str | Path, revision:
         merged = wrapped.merge_and_unload()
     merged.config.tie_word_embeddings = tied
     merged.tie_weights()
-    if file := cached_file(str(path), GENERATION_CONFIG_NAME, _raise_exceptions_for_missing_entries=False, **given):
+    if file := cached_file(str(path), GENERATION_CONFIG_NAME, _raise_exceptions_for_missing_entries=False, **options):
         merged.generation_config = GenerationConfig.from_pretrained(Path(file).parent)
     return merged
 

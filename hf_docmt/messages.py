@@ -19,10 +19,10 @@ def closest_hint(name: object, allowed: Iterable[object], form: str = "; did you
     return form.format(spelled[close[0]]) if close else ""
 
 
-def check_known(name: str, known: Collection[str], what: str, where: str) -> None:
+def check_known(name: str, allowed: Collection[str], what: str, where: str) -> None:
     """ValueError with the known names, and the closest of them, where `name` is none of them."""
-    if name not in known:
-        raise ValueError(f"unknown {what} {name!r}: {where} {', '.join(known)}{closest_hint(name, known)}")
+    if name not in allowed:
+        raise ValueError(f"unknown {what} {name!r}: {where} {', '.join(allowed)}{closest_hint(name, allowed)}")
 
 
 def first_line(error: Exception) -> str:

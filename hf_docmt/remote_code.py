@@ -62,8 +62,8 @@ def load_tokenizer(name: str | Path, revision: str | None = None) -> PreTrainedT
     files are broken or do not say what it is.
     """
     try:
-        given = {} if revision is None else {"revision": revision}
-        return AutoTokenizer.from_pretrained(name, trust_remote_code=_trusted.get(), **given)
+        options = {} if revision is None else {"revision": revision}
+        return AutoTokenizer.from_pretrained(name, trust_remote_code=_trusted.get(), **options)
     except JSONDecodeError as error:
         raise ValueError(f"{name}: a JSON file of the tokenizer is broken ({error}); copy the folder again") from error
     except (ImportError, ValueError) as error:
@@ -82,8 +82,8 @@ def _tokenizer_problem(error: Exception) -> str:
     transformers tells of a missing package in many ways: by a tokenizer class that is not there, with the names of all
     configuration classes that have one, or by a package for another format of the same file.
     """
-    known = {"sentencepiece": is_sentencepiece_available(), "protobuf": is_protobuf_available()}
-    missing = [package for package, is_installed in known.items() if not is_installed]
+    packages = {"sentencepiece": is_sentencepiece_available(), "protobuf": is_protobuf_available()}
+    missing = [package for package, is_installed in packages.items() if not is_installed]
     if missing:
         return f"the tokenizer cannot be loaded without {' and '.join(missing)}: {core_command(missing)}"
     if str(error).startswith(("Unrecognized configuration class", "Couldn't instantiate the backend tokenizer")):

@@ -97,7 +97,7 @@ class BeamLayer(DynamicLayer):
         """Take the rows of another layer behind its own; shorter ones are filled up in front."""
         length = max(self.keys.shape[2], other.keys.shape[2])
         pairs = ((self.keys, other.keys), (self.values, other.values))
-        self.adopt(*(torch.cat([filled_up(one, length, front=True) for one in pair]) for pair in pairs), room=32)
+        self.adopt(*(torch.cat([filled_up(states, length, front=True) for states in pair]) for pair in pairs), room=32)
 
 
 class BeamCache(DynamicCache):
@@ -149,7 +149,7 @@ class DecodingCache(EncoderDecoderCache):
                 continue  # of a kind of source that the model does not have
             length = max(layer.keys.shape[2], new.keys.shape[2])
             layer.keys, layer.values = (
-                torch.cat([filled_up(one, length) for one in pair])
+                torch.cat([filled_up(states, length) for states in pair])
                 for pair in ((layer.keys, new.keys), (layer.values, new.values))
             )
 

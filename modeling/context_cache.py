@@ -80,8 +80,8 @@ class SharedEncoderTranslator(CachedContextTranslator):
             return super().context_grid(batch, reach)
         flat = []
         for sentence in batch:
-            found = {context.index - sentence.index: context for context in self.context_of(sentence, reach)}
-            flat += [found.get(offset, MISSING) for offset in self.config.known_offsets]
+            by_offset = {context.index - sentence.index: context for context in self.context_of(sentence, reach)}
+            flat += [by_offset.get(offset, MISSING) for offset in self.config.known_offsets]
         offsets = torch.tensor(self.config.known_offsets, device=self.model.device).expand(len(batch), -1)
         return flat, offsets, torch.zeros_like(offsets, dtype=torch.bool)
 
@@ -144,7 +144,7 @@ class ContextLayersTranslator(CachedContextTranslator):
             {context.index - sentence.index: context for context in self.context_of(sentence, reach)}
             for sentence in batch
         ]
-        rows = [self.cache.get(found.get(offset)) for found in by_offset for offset in columns]
+        rows = [self.cache.get(contexts.get(offset)) for contexts in by_offset for offset in columns]
         context = None
         if any(row is not None for row in rows):
             absent = next(row for row in rows if row is not None)[:0]

@@ -132,11 +132,11 @@ def by_offset(config, input_ids, ids, mask, offsets, is_target) -> tuple[torch.T
         sorted_ids = input_ids.new_full((input_ids.shape[0], columns, 1), config.pad_token_id)
         return sorted_ids, torch.zeros_like(sorted_ids, dtype=torch.bool)
     mask = mask.bool()
-    known = torch.tensor(config.known_offsets, device=offsets.device)  # (columns,)
-    found = (offsets[:, None] == known[:, None]) & mask.any(dim=2)[:, None]  # (B, columns, C)
-    given = found.int().argmax(dim=2)[..., None].expand(-1, -1, ids.shape[2])  # (B, columns, L)
-    mask = mask.gather(1, given) & found.any(dim=2)[..., None]
-    return ids.gather(1, given).masked_fill(~mask, config.pad_token_id), mask
+    column_offsets = torch.tensor(config.known_offsets, device=offsets.device)  # (columns,)
+    matches = (offsets[:, None] == column_offsets[:, None]) & mask.any(dim=2)[:, None]  # (B, columns, C)
+    rows = matches.int().argmax(dim=2)[..., None].expand(-1, -1, ids.shape[2])  # (B, columns, L)
+    mask = mask.gather(1, rows) & matches.any(dim=2)[..., None]
+    return ids.gather(1, rows).masked_fill(~mask, config.pad_token_id), mask
 
 
 class ContextLayers:
@@ -180,10 +180,10 @@ class ContextLayers:
         """
         rows = sentences_to_read(mask)
         roles = is_next.expand(ids.shape[:2])  # (B, C)
-        given = [inputs.flatten(0, 1) for inputs in (ids, mask, roles)]  # (B*C, ...)
+        flat = [inputs.flatten(0, 1) for inputs in (ids, mask, roles)]  # (B*C, ...)
         if rows is not None:
-            given = [inputs[rows] for inputs in given]  # (P, ...)
-        ids, read_mask, is_next = given
+            flat = [inputs[rows] for inputs in flat]  # (P, ...)
+        ids, read_mask, is_next = flat
         read_mask = read_mask | ~read_mask.any(dim=1, keepdim=True)  # a softmax needs a key
         return [
             scatter_sentences(states, rows, mask.shape[:2]) for states in self.read_context(ids, read_mask, is_next)

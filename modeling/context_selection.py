@@ -47,10 +47,10 @@ class SelectedAttention(nn.Module):
         inputs = (words, keys, cache, context_mask)
         if hasattr(self, "selection"):
             shares = self.selection(states).view(sources, words.shape[1], -1)  # (S, beams*T, C)
-            found, _ = self.attn(*inputs, shares=shares.masked_fill(~context_present[:, None], 0))
+            attended, _ = self.attn(*inputs, shares=shares.masked_fill(~context_present[:, None], 0))
         else:
-            found = self.attn(*inputs)[0].masked_fill(~context_present[:, :, None], 0)  # C = 1
-        return found.view(states.shape)
+            attended = self.attn(*inputs)[0].masked_fill(~context_present[:, :, None], 0)  # C = 1
+        return attended.view(states.shape)
 
     def keys(self, context_states: torch.Tensor, cache=None) -> torch.Tensor:
         """c_{-1} W_{-1} and c_{+1} W_{+1}, (S, C, L, D); as they are where keys are cached or nothing is selected."""
@@ -79,11 +79,11 @@ class AttentionToSentences(Attention):
     ) -> tuple[torch.Tensor, None]:
         """The sum over sentences of share * Attention(x, sentence), (S, T, D); no weights are returned."""
         heads, _ = self.heads_output(hidden_states, key_value_states, cache, attention_mask)
-        found = heads.flatten(2).unflatten(0, (shares.shape[0], -1))  # (S, C, T, D)
+        attended = heads.flatten(2).unflatten(0, (shares.shape[0], -1))  # (S, C, T, D)
         total = shares.sum(dim=2, keepdim=True)  # (S, T, 1)
         mean = shares / total.clamp(min=torch.finfo(total.dtype).tiny)  # the output's bias is weighed by the total
-        found = (found * mean.transpose(1, 2)[..., None].to(found.dtype)).sum(dim=1)  # (S, T, D)
-        return self.out_proj(found) * total.to(found.dtype), None
+        attended = (attended * mean.transpose(1, 2)[..., None].to(attended.dtype)).sum(dim=1)  # (S, T, D)
+        return self.out_proj(attended) * total.to(attended.dtype), None
 
     def source_queries(self, hidden_states: torch.Tensor, key_value_states: torch.Tensor) -> torch.Tensor:
         """The words of a source for each of its sentences: (S, T, D) -> (S*C, H, T, Dh)."""

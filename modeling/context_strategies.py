@@ -115,7 +115,7 @@ class ContextTranslator(Translator):
 
     def report_context(self, sentence: CurrentSentence, reach: Reach) -> None:
         """Report context that is left out for want of positions."""
-        got, expected = (1 + len(found(sentence, reach)) for found in (self.context_of, self.all_context))
+        got, expected = (1 + len(reader(sentence, reach)) for reader in (self.context_of, self.all_context))
         if got < expected:
             sentence.document.report_positions(sentence.index, got, expected, self.sentence_positions)
 
@@ -130,9 +130,9 @@ class ContextTranslator(Translator):
         self, batch: Sequence[CurrentSentence], reach: Reach
     ) -> tuple[list[ContextSentence | None], torch.Tensor, torch.Tensor]:
         """B times C context sentences, None where others have more; `context_offsets`, `context_is_target` (B, C)."""
-        found = [self.context_of(sentence, reach) for sentence in batch]
-        width = max(1, *map(len, found))
-        grid = [context + [None] * (width - len(context)) for context in found]
+        contexts = [self.context_of(sentence, reach) for sentence in batch]
+        width = max(1, *map(len, contexts))
+        grid = [context + [None] * (width - len(context)) for context in contexts]
         offsets = [
             [other.index - sentence.index if other else 0 for other in context]
             for sentence, context in zip(batch, grid)
@@ -162,8 +162,8 @@ class JoinedContextTranslator(ContextTranslator):
 
     def context_of(self, sentence: CurrentSentence, reach: Reach) -> list[ContextSentence]:
         """As in the base class, without the farthest sentences for which learned positions do not reach."""
-        found = super().context_of(sentence, reach)
-        context = sorted(found, key=lambda other: abs(other.index - sentence.index))  # nearest first
+        contexts = super().context_of(sentence, reach)
+        context = sorted(contexts, key=lambda other: abs(other.index - sentence.index))  # nearest first
         while context and sum(len(self.context_ids(other)) for other in context) > self.positions:
             context.pop()
-        return [other for other in found if other in context]
+        return [other for other in contexts if other in context]

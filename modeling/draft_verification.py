@@ -279,7 +279,7 @@ class DraftState:
         width = max(self.ids.shape[1], new.ids.shape[1])
         for name, filling in (("ids", self.pad), ("mask", 0)):
             pair = (getattr(self, name), getattr(new, name))
-            filled = [nn.functional.pad(one, (width - one.shape[1], 0), value=filling) for one in pair]
+            filled = [nn.functional.pad(states, (width - states.shape[1], 0), value=filling) for states in pair]
             setattr(self, name, torch.cat(filled))
         return self
 

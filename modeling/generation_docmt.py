@@ -142,8 +142,8 @@ def checked_documents(documents: Iterable) -> list:
             raise ValueError(f"document {number} must be a list of sentences, got {type(document).__name__}.")
         for index, sentence in enumerate(document):
             if not isinstance(sentence, str):
-                found = type(sentence).__name__
-                raise ValueError(f"sentence {index} of document {number} must be a string, got {found}.")
+                kind = type(sentence).__name__
+                raise ValueError(f"sentence {index} of document {number} must be a string, got {kind}.")
             check_unicode(sentence, f"sentence {index} of document {number}")
     return documents
 

@@ -91,8 +91,10 @@ class GenerationSeams:
         new = input_ids if next_sequence_length is None else input_ids[:, -next_sequence_length:]
         inputs = {name: value for name, value in kwargs.items() if value is not None and name != "labels"}
         inputs["decoder_input_ids"] = new.clone(memory_format=torch.contiguous_format)  # one stride: compiled once
-        found = self.decoder_inputs_for_generation(input_ids, inputs | {"cache": cache})
-        return inputs | found | {"past_key_values" if self.is_prompted else CACHE_NAME: cache}  # as peft knows it
+        decoder_inputs = self.decoder_inputs_for_generation(input_ids, inputs | {"cache": cache})
+        return (
+            inputs | decoder_inputs | {"past_key_values" if self.is_prompted else CACHE_NAME: cache}
+        )  # as peft knows it
 
     def decoder_inputs_for_generation(self, input_ids: torch.Tensor, model_inputs: dict) -> dict[str, torch.Tensor]:
         """What `forward` needs for new target tokens besides their ids, computed from all ids so far.
@@ -133,12 +135,12 @@ class GenerationSeams:
         names = {name for name, value in arguments.items() if value is not False}
         if isinstance(arguments.get("cache"), DecodingCache):
             names.discard("cache")
-        known = {"input_ids", "encoder_outputs", "decoder_input_ids", *self.encoder_inputs, *self.state_inputs}
+        allowed = {"input_ids", "encoder_outputs", "decoder_input_ids", *self.encoder_inputs, *self.state_inputs}
         sources = (inputs is not None) + ("input_ids" in names)
         prompt, start = arguments.get("decoder_input_ids"), config.decoder_start_token_id
         mask = arguments.get("decoder_attention_mask")
         return (
-            names <= known
+            names <= allowed
             and self.device.type != "meta"  # of an offloaded model, whose inputs say where it runs
             and (sources == 1 or sources == 0 and "encoder_outputs" in names)
             and isinstance(start, int)

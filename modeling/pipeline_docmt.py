@@ -118,15 +118,15 @@ class DocumentTranslationPipeline(Pipeline):
 
     def postprocess(self, outputs: dict):
         """Translations in the form of the input."""
-        found = []
+        documents = []
         for document, translation, gaps in zip(outputs["documents"], outputs["translations"], outputs["gaps"]):
             if gaps is not None and len(translation) != len(document):
                 raise ValueError(
                     f"{len(translation)} sentences for a text of {len(document)}: leave out repairs='none', or give "
                     "lists of sentences."
                 )
-            found.append(translation if gaps is None else join_text(translation, gaps))
-        return found[0] if outputs["is_one"] else found
+            documents.append(translation if gaps is None else join_text(translation, gaps))
+        return documents[0] if outputs["is_one"] else documents
 
 
 def is_document(document) -> bool:

@@ -124,7 +124,7 @@ def beam_search(
 
         open_values = values + NEVER * ended.float()
         order = open_values.topk(beams).indices  # (B, beams)
-        running, scores, rows = (rows_at(one, order) for one in (continued, open_values, sources + first_rows))
+        running, scores, rows = (rows_at(values, order) for values in (continued, open_values, sources + first_rows))
         finished.add(continued, values, ended, length)
         if not finished.may_improve(scores, length) or ended.all():
             return finished.best()

@@ -119,9 +119,9 @@ def is_plain(config: GenerationConfig) -> bool:
     return not effective_settings(config, {*READ, *PROCESSED, *HARMLESS})
 
 
-def effective_settings(config: GenerationConfig, known: set[str]) -> dict:
+def effective_settings(config: GenerationConfig, fields: set[str]) -> dict:
     """The settings besides the known ones that change what is found, with their values."""
-    others = {name: value for name, value in config.to_dict().items() if name not in known}
+    others = {name: value for name, value in config.to_dict().items() if name not in fields}
     return {name: value for name, value in others.items() if not is_neutral(name, value) and not name.startswith("_")}
 
 
@@ -168,22 +168,22 @@ def search_settings(
 def processors_of(config: GenerationConfig, prompt: torch.Tensor) -> list:
     """Processors of scores that settings ask for behind prompts (B, T), in the order of transformers."""
     ends, length, device = end_tokens(config), prompt.shape[1], prompt.device
-    found: list = []
+    processors: list = []
     if config.no_repeat_ngram_size:
-        found.append(NoRepeatNGramLogitsProcessor(config.no_repeat_ngram_size))
+        processors.append(NoRepeatNGramLogitsProcessor(config.no_repeat_ngram_size))
     if config.bad_words_ids is not None:
-        found.append(NoBadWordsLogitsProcessor(config.bad_words_ids, torch.tensor(ends, device=device)))
+        processors.append(NoBadWordsLogitsProcessor(config.bad_words_ids, torch.tensor(ends, device=device)))
     if config.min_length and ends and config.min_new_tokens is None:
-        found.append(MinLengthLogitsProcessor(config.min_length, ends, device=device))
+        processors.append(MinLengthLogitsProcessor(config.min_length, ends, device=device))
     if config.min_new_tokens and ends:
-        found.append(MinNewTokensLengthLogitsProcessor(length, config.min_new_tokens, ends, device=device))
+        processors.append(MinNewTokensLengthLogitsProcessor(length, config.min_new_tokens, ends, device=device))
     if config.forced_bos_token_id is not None:
-        found.append(ForcedBOSTokenLogitsProcessor(config.forced_bos_token_id))
+        processors.append(ForcedBOSTokenLogitsProcessor(config.forced_bos_token_id))
     if config.forced_eos_token_id is not None:
-        found.append(ForcedEOSTokenLogitsProcessor(config.max_length, config.forced_eos_token_id, device=device))
+        processors.append(ForcedEOSTokenLogitsProcessor(config.max_length, config.forced_eos_token_id, device=device))
     if config.suppress_tokens is not None:
-        found.append(SuppressTokensLogitsProcessor(config.suppress_tokens, device=device))
-    return found
+        processors.append(SuppressTokensLogitsProcessor(config.suppress_tokens, device=device))
+    return processors
 
 
 def with_own(processors: list, own: Sequence, config: GenerationConfig) -> list:

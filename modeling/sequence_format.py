@@ -47,8 +47,8 @@ def sequence_format(config, source_lang: str | None = None, target_lang: str | N
     Raises `ValueError` for a language that is missing or unknown, and for one that is given to a model without codes
     and is not its own.
     """
-    given = {"source_lang": source_lang, "target_lang": target_lang}
-    languages = {name: checked_language(config, name, given[name]) for name in LANGUAGES}
+    asked = {"source_lang": source_lang, "target_lang": target_lang}
+    languages = {name: checked_language(config, name, asked[name]) for name in LANGUAGES}
     source, target = format_tokens(config.source_format), format_tokens(config.target_format)
     translation = languages | {"source_lang": languages["target_lang"]}
     start, *before = token_ids(config, target[0], languages)
@@ -60,15 +60,15 @@ def sequence_format(config, source_lang: str | None = None, target_lang: str | N
     )
 
 
-def checked_language(config, name: str, given: str | None) -> str | None:
+def checked_language(config, name: str, asked: str | None) -> str | None:
     """The code that is given, or else that of the configuration. ValueError: see `sequence_format`."""
     own, codes = getattr(config, name), config.language_ids or {}
     if not uses_language(config, name):
-        if given not in (None, own):
+        if asked not in (None, own):
             own = f"its configuration says {own!r}" if own else "it has one language on this side"
-            raise ValueError(f"{name}={given!r}: this model has no codes for this side, {own}: leave {name} out.")
+            raise ValueError(f"{name}={asked!r}: this model has no codes for this side, {own}: leave {name} out.")
         return own
-    language = given or own
+    language = asked or own
     if language is None:
         raise ValueError(
             f"{name} is missing: this model reads {config.source_format!r} and writes {config.target_format!r}, so it "
@@ -86,8 +86,8 @@ def language_codes(config, source_lang: str | None = None, target_lang: str | No
 
     Raises `ValueError` for one of these that is missing or unknown.
     """
-    given = {"source_lang": source_lang, "target_lang": target_lang}
-    return {name: checked_language(config, name, given[name]) for name in LANGUAGES if uses_language(config, name)}
+    asked = {"source_lang": source_lang, "target_lang": target_lang}
+    return {name: checked_language(config, name, asked[name]) for name in LANGUAGES if uses_language(config, name)}
 
 
 def uses_language(config, name: str) -> bool:
@@ -107,19 +107,19 @@ def closest_codes(code: str, codes: dict[str, int]) -> str:
         first = code.lower().replace("-", "_").split("_")[0]
         return ISO_639.get(first, first)
 
-    same = [known for known in codes if language(known) == language(code)]
-    spelled = {known.lower(): known for known in codes}
+    same = [other for other in codes if language(other) == language(code)]
+    spelled = {other.lower(): other for other in codes}
     alike = get_close_matches(code.lower().replace("-", "_"), spelled, n=1, cutoff=0.75)
-    return " or ".join(map(repr, [spelled[one] for one in alike] or same[:3]))
+    return " or ".join(map(repr, [spelled[spelling] for spelling in alike] or same[:3]))
 
 
 def token_ids(config, names: list[str], languages: dict[str, str | None]) -> list[int]:
     """Ids of tokens of a format."""
-    found = []
+    ids = []
     for name in names:
         value = getattr(config, TOKENS[name]) if name in TOKENS else config.language_ids[languages[name[1:-1]]]
-        found.append(value[0] if isinstance(value, list) else value)  # several end tokens
-    return found
+        ids.append(value[0] if isinstance(value, list) else value)  # several end tokens
+    return ids
 
 
 def format_tokens(text: str) -> tuple[list[str], list[str]]:

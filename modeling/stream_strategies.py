@@ -23,9 +23,9 @@ class StreamTranslator(Translator):
     """
 
     def __init__(self, model, batch_size: int, generate_kwargs: dict, languages: Languages = (None, None)):
-        if given := [name for name in (*STATE, "document_start") if name in generate_kwargs]:
+        if refused := [name for name in (*STATE, "document_start") if name in generate_kwargs]:
             raise ValueError(
-                f"{given[0]} is kept by the strategies themselves: leave it out, or give translate_stream a memory."
+                f"{refused[0]} is kept by the strategies themselves: leave it out, or give translate_stream a memory."
             )
         super().__init__(model, batch_size, generate_kwargs, languages)
 
@@ -93,12 +93,12 @@ class StreamTranslator(Translator):
         stacks = zip(STATE, (model.get_encoder(), model.get_decoder()))
         expected = {name: (1, *stack.initial_memory.weight.shape) for name, stack in stacks if stack.memory_layers}
         memory = {} if memory is None else memory
-        found = type(memory).__name__
+        got = type(memory).__name__
         if isinstance(memory, Mapping):
-            found = {name: tuple(getattr(state, "shape", ())) for name, state in memory.items()}
-        if found not in ({}, expected):
+            got = {name: tuple(getattr(state, "shape", ())) for name, state in memory.items()}
+        if got not in ({}, expected):
             raise ValueError(
-                f"memory must be that of one document, as SentenceStream.memory has it, {expected}; got {found}."
+                f"memory must be that of one document, as SentenceStream.memory has it, {expected}; got {got}."
             )
         return {name: state.to(model.device, model.dtype) for name, state in memory.items()}
 

@@ -106,7 +106,7 @@ def decodes_as_it_computes(model) -> bool:
             pairs.append((scores[:1], forced_score(model, inputs, sequences)))
     is_exact = {parameter.dtype for parameter in model.parameters()} == {torch.float32}
     tolerance = (1e-4 if is_exact else 0.1) * whole.std()
-    return all(bool((found.to(expected) - expected).abs().mean() < tolerance) for found, expected in pairs)
+    return all(bool((actual.to(expected) - expected).abs().mean() < tolerance) for actual, expected in pairs)
 
 
 def check_inputs(model) -> dict:

@@ -38,7 +38,7 @@ class WindowLayer(DynamicLayer):
 
     def keep_window(self, states: tuple[torch.Tensor, ...]) -> None:
         """Keep the last w of keys and values (B, H, T, Dh)."""
-        self.keys, self.values = (one[:, :, -self.window :] for one in states)
+        self.keys, self.values = (tensor[:, :, -self.window :] for tensor in states)
 
     def get_seq_length(self) -> int:
         """Number of tokens that were seen, padding included."""

@@ -248,13 +248,13 @@ def test_the_command_starts_light():
 
 
 PACKAGE_LINES = {
-    "analysis": 3112,
+    "analysis": 3119,
     "bench": 3092,
     "cli": 1963,
     "data": 5541,
     "evaluation": 6742,
     "hub": 2220,
-    "modeling": 9709,
+    "modeling": 9711,
     "pretrained": 288,
     "reports": 2130,
     "studies": 825,
@@ -279,7 +279,7 @@ TEST_LINES = {
     "translation": 1714,
     "top-level files": 2384,
 }
-MOST_LINES = {"package": 42772, "tests": 40909}
+MOST_LINES = {"package": 42781, "tests": 40909}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -151,11 +151,12 @@ def search_batches(config, recorded: RecordedSearch, max_tokens: int) -> Iterato
     for batch in TokenBudgetBatchSampler(lengths, max_tokens, shuffle=False):
         segments = [recorded.segments[number] for number in batch]
         tensors = {}
-        for name, rows in (("", [one.source for one in segments]), ("decoder_", [one.read for one in segments])):
+        sides = {"": [segment.source for segment in segments], "decoder_": [segment.read for segment in segments]}
+        for name, rows in sides.items():
             tensors[f"{name}input_ids"] = padded_rows(rows, config.pad_token_id)  # (B, S), (B, T)
             tensors[f"{name}attention_mask"] = padded_rows([[1] * len(row) for row in rows], 0)
-        tensors["labels"] = padded_rows([one.written for one in segments], -100)
-        tensors["is_counted"] = padded_rows([one.is_predicted for one in segments], 0).bool()
+        tensors["labels"] = padded_rows([segment.written for segment in segments], -100)
+        tensors["is_counted"] = padded_rows([segment.is_predicted for segment in segments], 0).bool()
         yield tensors
 
 
@@ -164,10 +165,10 @@ def padded_rows(rows: list[list[int]], value: int) -> torch.Tensor:
     return torch.nn.utils.rnn.pad_sequence([torch.tensor(row) for row in rows], True, value)
 
 
-def padded_sum(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+def padded_sum(tensor: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     """The sum of two tensors of different sizes, the smaller one padded with zeros at the ends."""
-    sizes = [max(pair) for pair in zip(one.shape, other.shape)]
+    sizes = [max(pair) for pair in zip(tensor.shape, other.shape)]
     total = torch.zeros(sizes, dtype=torch.double)
-    for part in (one, other):
+    for part in (tensor, other):
         total[tuple(slice(size) for size in part.shape)] += part
     return total

@@ -96,7 +96,7 @@ def context_sentences(batch: dict[str, torch.Tensor]) -> list[tuple[tuple[int, b
         for row, mask, offset, target in zip(rows, masks, offsets.tolist(), is_target)
         if mask.any()
     ]
-    return sorted(there, key=lambda one: one[0][0])
+    return sorted(there, key=lambda entry: entry[0][0])
 
 
 def shortened_blocks(model: PreTrainedModel, batch: dict[str, torch.Tensor], sentences: list) -> list:

@@ -60,7 +60,8 @@ class InformationGain:
     def _result(self, attention: str, dataset: str) -> Result:
         whole = self.mean(attention)
         parts = {f"side={side}": self.mean(attention, side) for side in dict.fromkeys(key[1] for key in self.layers)}
-        parts |= {f"{side} layer={layer}": one for (kind, side, layer), one in self.layers.items() if kind == attention}
+        layers = {(side, layer): gain for (kind, side, layer), gain in self.layers.items() if kind == attention}
+        parts |= {f"{side} layer={layer}": gain for (side, layer), gain in layers.items()}
         signature = {"entropy": "random less trained", "unit": "nats", "mean": "queries, heads, layers"}
         signature |= {"target": "reference", "seed": self.seed}
         entropy = {name: round(getattr(whole, name), DIGITS) for name in ("random", "trained")}
@@ -143,6 +144,6 @@ def add_entropies(sums: dict, key: tuple[str, str, int], maps: tuple[torch.Tenso
     counted = step.present[:, None].expand(-1, maps[0].shape[2])  # (B, queries)
     if key[0] == "output":
         counted = counted & token_mask(step, key[1]).bool()
-    total = [float(torch.special.entr(one.double()).sum(-1).mean(1)[counted].sum()) for one in maps]
+    total = [float(torch.special.entr(weights.double()).sum(-1).mean(1)[counted].sum()) for weights in maps]
     new = (*total, int(counted.sum()))
     sums[key] = tuple(map(sum, zip(sums.get(key, (0.0, 0.0, 0)), new)))

@@ -166,7 +166,7 @@ def as_documents(config, passage: Passage):
             f"the model's languages are needed, its configuration has source_lang={source!r} and "
             f"target_lang={target!r}: set both in config.json"
         )
-    pairs = [{source: one, target: other} for one, other in zip(passage.source, passage.translation)]
+    pairs = [{source: sentence, target: other} for sentence, other in zip(passage.source, passage.translation)]
     return make_documents([{"doc_id": "passage", "translation": pairs}], source, target)
 
 

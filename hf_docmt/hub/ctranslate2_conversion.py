@@ -53,14 +53,14 @@ def ctranslate2_specification(model: PreTrainedModel, tokens: list[str]) -> Tran
     if config.activation_function not in ACTIVATIONS:
         names = ", ".join(ACTIVATIONS)
         raise ValueError(f"activation_function: got {config.activation_function!r}, CTranslate2 computes {names}")
-    found = BackboneLoader().get_model_spec(copy.deepcopy(model))  # quantization is in place
-    found.register_source_vocabulary(tokens)
-    found.register_target_vocabulary(tokens)
+    spec = BackboneLoader().get_model_spec(copy.deepcopy(model))  # quantization is in place
+    spec.register_source_vocabulary(tokens)
+    spec.register_target_vocabulary(tokens)
     eos, start = config.eos_token_id, config.decoder_start_token_id
-    found.config.eos_token = tokens[eos[0] if isinstance(eos, list) else eos]
-    found.config.bos_token, found.config.decoder_start_token = tokens[start], None
-    found.config.unk_token = tokens[config.pad_token_id if config.unk_token_id is None else config.unk_token_id]
-    return found
+    spec.config.eos_token = tokens[eos[0] if isinstance(eos, list) else eos]
+    spec.config.bos_token, spec.config.decoder_start_token = tokens[start], None
+    spec.config.unk_token = tokens[config.pad_token_id if config.unk_token_id is None else config.unk_token_id]
+    return spec
 
 
 def position_rows(config: PreTrainedConfig) -> int:

@@ -43,8 +43,8 @@ def onnx_session(path: Path) -> Callable[[Arrays], Arrays]:
     import onnxruntime
 
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    inputs = {one.name for one in session.get_inputs()}
-    outputs = [one.name for one in session.get_outputs()]
+    inputs = {tensor.name for tensor in session.get_inputs()}
+    outputs = [tensor.name for tensor in session.get_outputs()]
 
     def call(values: Arrays) -> Arrays:
         return dict(zip(outputs, session.run(outputs, matching(inputs, values))))
@@ -60,16 +60,16 @@ def openvino_session(path: Path) -> Callable[[Arrays], Arrays]:
     inputs = {name for port in compiled.inputs for name in port.names}
 
     def call(values: Arrays) -> Arrays:
-        found = compiled(matching(inputs, values))
-        return {name: np.array(found[port]) for port in compiled.outputs for name in port.names}
+        outputs = compiled(matching(inputs, values))
+        return {name: np.array(outputs[port]) for port in compiled.outputs for name in port.names}
 
     return call
 
 
 def matching(names: set[str], values: Arrays) -> Arrays:
     """Of the values those that a part takes; where input and output share a name, the input's begins with `input.`."""
-    given = {name if name in names else f"input.{name}": value for name, value in values.items()}
-    return {name: value for name, value in given.items() if name in names}
+    values_by_name = {name if name in names else f"input.{name}": value for name, value in values.items()}
+    return {name: value for name, value in values_by_name.items() if name in names}
 
 
 FORMATS = {

@@ -185,10 +185,10 @@ def compare_parts(model: PreTrainedModel, folder: Path, files: Format) -> dict[s
     largest = dict.fromkeys(PARTS, 0.0)
     for seed, (shape, prompt) in enumerate(zip(SHAPES, PROMPTS)):
         batch = random_inputs(model, *shape, seed=seed)
-        for part, (found, expected) in part_results(model, sessions, batch, prompt).items():
-            if found.shape != expected.shape or not np.isfinite(found).all():
-                raise ValueError(f"{files.name}: {part} gives {found.shape} of some other numbers than the model's")
-            largest[part] = max(largest[part], float(np.abs(found - expected).max()))
+        for part, (actual, expected) in part_results(model, sessions, batch, prompt).items():
+            if actual.shape != expected.shape or not np.isfinite(actual).all():
+                raise ValueError(f"{files.name}: {part} gives {actual.shape} of some other numbers than the model's")
+            largest[part] = max(largest[part], float(np.abs(actual - expected).max()))
     for part, difference in largest.items():
         if difference > TOLERANCE:
             raise ValueError(
@@ -210,20 +210,20 @@ def part_results(
     whole = {**source, **decoder_inputs, "decoder_input_ids": target}
     logits, tokens = model(**whole, use_cache=False).logits.numpy(), batch["attention_mask"].bool().numpy()  # (B, T, V)
     encoded = without_prefix(sessions[ENCODER](arrays(source)))
-    given = {f"encoder_outputs.{name}": value for name, value in encoded.items()}
-    given |= arrays({"attention_mask": batch["attention_mask"], **decoder_inputs})
+    read_so_far = {f"encoder_outputs.{name}": value for name, value in encoded.items()}
+    read_so_far |= arrays({"attention_mask": batch["attention_mask"], **decoder_inputs})
     common = {"encoder_outputs": states, "attention_mask": batch["attention_mask"], **decoder_inputs}
     read = step_inputs(model, output_class, common, target[:, :prompt], prompt)
-    found = without_prefix(sessions[FIRST](given | arrays(read)))
-    steps, given = [], given | {name: value for name, value in found.items() if name.startswith("cache.")}
+    first = without_prefix(sessions[FIRST](read_so_far | arrays(read)))
+    steps, read_so_far = [], read_so_far | {name: value for name, value in first.items() if name.startswith("cache.")}
     for length in range(prompt + 1, target.shape[1] + 1):
         read = step_inputs(model, output_class, common, target[:, :length], 1)
-        after = without_prefix(sessions[LATER](given | arrays(read)))
+        after = without_prefix(sessions[LATER](read_so_far | arrays(read)))
         steps.append(after.pop("logits"))
-        given |= after
+        read_so_far |= after
     return {
         ENCODER: (encoded["last_hidden_state"][tokens], states["last_hidden_state"].numpy()[tokens]),
-        FIRST: (found["logits"], logits[:, :prompt]),
+        FIRST: (first["logits"], logits[:, :prompt]),
         LATER: (np.concatenate(steps, axis=1), logits[:, prompt:]),
     }
 

@@ -101,7 +101,7 @@ def _load_model(source: str | os.PathLike) -> PreTrainedModel:
 
 
 def _check_overrides(overrides: dict, fields: dict, config_class: type, interpolate_positions: bool) -> None:
-    known = vars(config_class(**fields))
+    allowed = vars(config_class(**fields))
     learned = fields["position_type"] == "learned"
     if interpolate_positions and not (learned and "max_position_embeddings" in overrides):
         problem = "got no max_position_embeddings: give it"
@@ -109,8 +109,8 @@ def _check_overrides(overrides: dict, fields: dict, config_class: type, interpol
             problem = "got sinusoidal positions, which reach as far as one likes: leave it out"
         raise ValueError(f"interpolate_positions stretches learned positions to max_position_embeddings; {problem}")
     for name, value in overrides.items():
-        if name not in known:
-            raise ValueError(f"{name}: not a field of {config_class.__name__}{closest_hint(name, known)}")
+        if name not in allowed:
+            raise ValueError(f"{name}: not a field of {config_class.__name__}{closest_hint(name, allowed)}")
         if name in FIXED and value != fields[name]:
             raise ValueError(f"{name}: got {value!r}, but the pretrained weights need {fields[name]!r}; leave it out")
     positions = overrides.get("max_position_embeddings", fields["max_position_embeddings"])
@@ -128,10 +128,10 @@ def _check_overrides(overrides: dict, fields: dict, config_class: type, interpol
 
 def _check_languages_known(model_type: str, overrides: dict) -> None:
     """ValueError for languages of a family with codes, whose tokenizer was not given: it alone knows their ids."""
-    given = [name for name in LANGUAGES if overrides.get(name) is not None]
-    if given and model_type in WITH_CODES:
+    asked = [name for name in LANGUAGES if overrides.get(name) is not None]
+    if asked and model_type in WITH_CODES:
         raise ValueError(
-            f"{given[0]}: got {overrides[given[0]]!r}, but the ids of language codes are those of the tokenizer, and "
+            f"{asked[0]}: got {overrides[asked[0]]!r}, but the ids of language codes are those of the tokenizer, and "
             "there is none: give tokenizer= as well"
         )
 
@@ -150,10 +150,10 @@ def set_search_languages(model: PreTrainedModel) -> None:
     """Make plain `generate` write the default language; ValueError for a language that is unknown."""
     config, settings = model.config, model.generation_config
     used = [name for name in LANGUAGES if uses_language(config, name)]
-    given = [name for name in used if getattr(config, name) is not None]
-    for name in given:
+    named = [name for name in used if getattr(config, name) is not None]
+    for name in named:
         checked_language(config, name, None)
-    if not used or given != used:
+    if not used or named != used:
         return
     languages = config.sequence_format()
     if languages.target_before:

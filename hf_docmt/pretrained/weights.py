@@ -28,19 +28,19 @@ def copy_weights(original: PreTrainedModel, model: PreTrainedModel, writes_separ
             f"{type(original).__name__}: weights do not fit the backbone; unexpected: {unexpected[:5]}, "
             f"missing: {missing[:5]}"
         )
-    found = {}
+    adapted = {}
     for name in plain.keys() & weights.keys():
         weight, shape = weights[name], plain[name].shape
         if name.endswith(VOCABULARY):
             weight = with_new_tokens(weight, max(shape) if name == "final_logits_bias" else shape[0])
         elif name.endswith("embed_positions.weight"):
             weight = with_positions(weight, shape[0], model.config.position_offset)
-        found[name] = weight
-    bias = found.setdefault("final_logits_bias", torch.zeros(plain["final_logits_bias"].shape))
+        adapted[name] = weight
+    bias = adapted.setdefault("final_logits_bias", torch.zeros(plain["final_logits_bias"].shape))
     separators = (model.config.sep_token_id, model.config.bod_token_id) if writes_separators else ()
     new = range(len(weights["lm_head.weight"]), bias.shape[1])
     bias[:, [token for token in new if token not in separators]] += UNWRITTEN
-    model.load_state_dict(found, strict=False)
+    model.load_state_dict(adapted, strict=False)
     start_neutral(model)
 
 

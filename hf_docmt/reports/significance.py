@@ -168,10 +168,10 @@ def significance_notes(
     baseline: str, scores: Sequence[str], outcomes: Sequence[GroupTests], test: PairedTest
 ) -> list[str]:
     """What the marker means, and which figures could not have one; `scores` are the names of the groups' scores."""
-    tests = [one for outcome in outcomes for one in outcome.tests.values()]
+    tests = [test for outcome in outcomes for test in outcome.tests.values()]
     units = dict.fromkeys(unit for outcome in outcomes for unit in sorted(outcome.units))
     how = [f"{test.method} over {', '.join(units)}, {test.samples} samples, seed {test.seed}"] if units else []
-    how += ["Welch's t-test over runs"] if any(isinstance(one, RunsTest) for one in tests) else []
+    how += ["Welch's t-test over runs"] if any(isinstance(test, RunsTest) for test in tests) else []
     marker = (
         f"* differs from {baseline} with p < {test.level:g} ({'; '.join(how)}); {counted(len(tests), 'test')}, p not "
         "corrected for their number."
@@ -187,7 +187,7 @@ def significance_notes(
 def check_comparable(result: Result, base: Result, system: str, baseline: str, may_differ: Sequence[str] = ()) -> None:
     """ValueError, naming what differs, where two results are not of one score on one data set, measured in one way."""
     differing = [key for key in SCORE if getattr(result, key) != getattr(base, key)]
-    measured, expected = (dict(measurement(one, may_differ)) for one in (result, base))
+    measured, expected = (dict(measurement(measured_result, may_differ)) for measured_result in (result, base))
     differing += [key for key in {**measured, **expected} if measured.get(key) != expected.get(key)]
     if differing:
         raise ValueError(f"{system} and {baseline} cannot be compared: different {', '.join(differing)}")

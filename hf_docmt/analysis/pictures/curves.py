@@ -43,9 +43,9 @@ def draw_attribution(attribution: Attribution, path: str | Path, *, title: str =
 
 def draw_by_index(ranges: Sequence, path: str | Path, *, title: str = "") -> Path:
     """Difference of s-BLEU by sentence index, with 95 % intervals; `ranges` come from `by_index`."""
-    with single_plot(path, [one.label for one in ranges], "sentence index", "difference of s-BLEU") as axes:
-        values = [one.difference for one in ranges]
-        ends = [one.interval or (one.difference, one.difference) for one in ranges]
+    with single_plot(path, [span.label for span in ranges], "sentence index", "difference of s-BLEU") as axes:
+        values = [span.difference for span in ranges]
+        ends = [span.interval or (span.difference, span.difference) for span in ranges]
         below = [max(0.0, value - low) for value, (low, _) in zip(values, ends)]
         above = [max(0.0, high - value) for value, (_, high) in zip(values, ends)]
         axes.bar(range(len(values)), values, color=COLOURS[0], width=0.6)

@@ -48,23 +48,28 @@ def draw_memory_maps(maps: Sequence[MemoryMap], path: str | Path, *, title: str 
     Feng et al. (2022). A row of subplots for each side, one colour scale for all, up to the largest weight. File and
     ValueError as in `draw_attention_share`.
     """
-    sides = list(dict.fromkeys(one.side for one in maps))
-    longest, largest = max(len(one.tokens) for one in maps), max(float(one.weights.max()) for one in maps)
+    sides = list(dict.fromkeys(memory_map.side for memory_map in maps))
+    longest = max(len(memory_map.tokens) for memory_map in maps)
+    largest = max(float(memory_map.weights.max()) for memory_map in maps)
     size = (max(SUBPLOT[0], 0.16 * longest + 1), max(SUBPLOT[1], 0.16 * longest + 1))
     with picture(path, (2 * size[0], len(sides) * size[1]), title=title, style=NO_GRID) as figure:
         grid = figure.subplots(len(sides), 2, squeeze=False)
-        for one in maps:
-            update = one.attention == "update"
-            axes = grid[sides.index(one.side), 0 if update else 1]
-            matrix = one.weights if update else one.weights.T
+        for memory_map in maps:
+            update = memory_map.attention == "update"
+            axes = grid[sides.index(memory_map.side), 0 if update else 1]
+            matrix = memory_map.weights if update else memory_map.weights.T
             shown = axes.imshow(matrix, vmin=0, vmax=largest, cmap=COLOURS, aspect="auto")
             slots, tokens = (axes.xaxis, axes.yaxis) if update else (axes.yaxis, axes.xaxis)
-            step = -(-one.weights.shape[1] // NUMBERED)
-            slots.set_ticks(range(0, one.weights.shape[1], step), range(1, one.weights.shape[1] + 1, step))
+            step = -(-memory_map.weights.shape[1] // NUMBERED)
+            slots.set_ticks(
+                range(0, memory_map.weights.shape[1], step), range(1, memory_map.weights.shape[1] + 1, step)
+            )
             turned = {} if update else {"rotation": 90}
-            tokens.set_ticks(range(len(one.tokens)), one.tokens, fontsize=6, parse_math=False, **turned)
+            tokens.set_ticks(range(len(memory_map.tokens)), memory_map.tokens, fontsize=6, parse_math=False, **turned)
             slots.set_label_text("memory slot")
-            axes.set_title(f"{one.side}: {one.attention} {'by' if update else 'to'} sentence {one.sentence}")
+            axes.set_title(
+                f"{memory_map.side}: {memory_map.attention} {'by' if update else 'to'} sentence {memory_map.sentence}"
+            )
         figure.colorbar(shown, ax=grid, label="attention, mean of heads", fraction=0.03)
     return Path(path)
 
@@ -77,8 +82,8 @@ def draw_group_maps(groups: GroupMaps, path: str | Path, *, title: str = "") -> 
     """
     maps, (_, size), largest = groups.sentences, groups.weights.shape, groups.weights.max()
     rows = [maps[start : start + PER_ROW] for start in range(0, len(maps), PER_ROW)]
-    lines = [max(LEAST, *(len(one.tokens) for one in row)) for row in rows]
-    words = 0.06 * max(len(token) for one in maps for token in one.tokens)  # inches
+    lines = [max(LEAST, *(len(group_map.tokens) for group_map in row)) for row in rows]
+    words = 0.06 * max(len(token) for group_map in maps for token in group_map.tokens)  # inches
     title = f"{title}{', ' if title else ''}{groups.shortening}"
     width = max(max(CELL * size + words + 0.2, 1.9) * len(rows[0]) + 1, 0.09 * len(title))
     height = CELL * sum(lines) + 0.7 * len(rows) + 0.3
@@ -91,8 +96,8 @@ def draw_group_maps(groups: GroupMaps, path: str | Path, *, title: str = "") -> 
         grid = figure.subplots(len(rows), len(rows[0]), squeeze=False, height_ratios=lines)
         for axes in grid.flat[len(maps) :]:
             axes.remove()
-        for index, (axes, one) in enumerate(zip(grid.flat, maps)):
-            shown = _draw_group_map(axes, one, lines[index // PER_ROW], largest)
+        for index, (axes, group_map) in enumerate(zip(grid.flat, maps)):
+            shown = _draw_group_map(axes, group_map, lines[index // PER_ROW], largest)
         for axes in grid[:, 0]:
             axes.set_ylabel("token", fontsize=7, loc="top")
         figure.colorbar(shown, ax=figure.axes, label="weight", fraction=0.05, aspect=30)
@@ -123,19 +128,19 @@ def draw_gates(gates: GateMap, path: str | Path, *, title: str = "") -> Path:
     return Path(path)
 
 
-def _draw_group_map(axes, one: GroupMap, lines: int, largest: float):
+def _draw_group_map(axes, group_map: GroupMap, lines: int, largest: float):
     """The map of one sentence, with room for `lines` tokens, so that all subplots of a row have cells of one size."""
-    weights, size = np.ma.masked_equal(one.weights, 0), one.weights.shape[1]
+    weights, size = np.ma.masked_equal(group_map.weights, 0), group_map.weights.shape[1]
     shown = axes.imshow(weights, vmin=0, vmax=largest, cmap=f"{COLOURS}_r", aspect="auto")
     shown.set_cmap(shown.cmap.with_extremes(bad=ZERO))
     axes.set_ylim(lines - 0.5, -0.5)
     axes.xaxis.tick_top()
     axes.xaxis.set_label_position("top")
     axes.set_xticks(range(size), range(1, size + 1), fontsize=6)
-    axes.set_yticks(range(len(one.tokens)), one.tokens, fontsize=6, parse_math=False)
+    axes.set_yticks(range(len(group_map.tokens)), group_map.tokens, fontsize=6, parse_math=False)
     axes.tick_params(length=0)
     axes.set_xlabel("group", fontsize=7)
-    axes.set_title(f"sentence {one.sentence}: {one.used} of {size} groups", fontsize=8)
+    axes.set_title(f"sentence {group_map.sentence}: {group_map.used} of {size} groups", fontsize=8)
     return shown
 
 

@@ -70,9 +70,9 @@ def _is_state_dict(value: object) -> bool:
 def _settings(path: Path, content: dict) -> dict[str, object]:
     """`args` of fairseq 0.9, or task and model of the `cfg` of later versions."""
     cfg = content.get("cfg") or {}
-    found = [content.get("args")] if content.get("args") is not None else [cfg.get("task"), cfg.get("model")]
+    parts = [content.get("args")] if content.get("args") is not None else [cfg.get("task"), cfg.get("model")]
     settings: dict[str, object] = {}
-    for part in found:
+    for part in parts:
         settings |= vars(part) if isinstance(part, argparse.Namespace) else dict(part or {})
     if not settings:
         raise ValueError(f"{path}: expected the settings of the training under 'args' or 'cfg', found none")
@@ -80,8 +80,8 @@ def _settings(path: Path, content: dict) -> dict[str, object]:
 
 
 def _refusal(path: Path, message: str) -> str:
-    found = re.search(r"GLOBAL (\S+)", message)
-    what = f"holds {found[1]}" if found else "is not a checkpoint that can be read safely"
+    match = re.search(r"GLOBAL (\S+)", message)
+    what = f"holds {match[1]}" if match else "is not a checkpoint that can be read safely"
     return (
         f"{path}: {what}, expected tensors, plain values and argparse.Namespace alone; what else a pickle holds could "
         f"run code and is not loaded. In the environment that wrote the file save {PARTS} of it, the settings as an "

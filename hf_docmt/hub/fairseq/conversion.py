@@ -90,13 +90,13 @@ def reader_of(checkpoint: FairseqCheckpoint) -> FairseqTransformer:
     for name, reader in ARCHITECTURES.items():
         if arch.startswith(name):
             return reader(checkpoint)
-    known = ", ".join(f"{name}..." for name in ARCHITECTURES)
-    raise ValueError(f"{checkpoint.path}: arch is {arch!r}, expected one of {known}")
+    names = ", ".join(f"{name}..." for name in ARCHITECTURES)
+    raise ValueError(f"{checkpoint.path}: arch is {arch!r}, expected one of {names}")
 
 
 def _dictionaries(reader: FairseqTransformer, data: Path, languages: tuple) -> tuple[list[str], list[str]]:
     """Source and target dictionary, as long as the tables of embeddings are."""
-    found = []
+    dictionaries = []
     for side, lang in zip(("encoder", "decoder"), languages):
         path = data / f"dict.{lang}.txt"
         symbols, rows = read_dictionary(path, reader.task_symbols), reader.rows_of(side)
@@ -105,14 +105,14 @@ def _dictionaries(reader: FairseqTransformer, data: Path, languages: tuple) -> t
                 f"{path}: {len(symbols)} symbols with the special ones, but the {side} of {reader.checkpoint.path} has "
                 f"{rows} embeddings; give the folder of dictionaries that the model was trained with"
             )
-        found.append(symbols)
-    ends = [symbols.index(reader.end) for symbols in found]
+        dictionaries.append(symbols)
+    ends = [symbols.index(reader.end) for symbols in dictionaries]
     if ends[0] != ends[1]:
         raise ValueError(
             f"{data}: {reader.end} has id {ends[0]} in the dictionary of the source and {ends[1]} in that of the "
             "target; models here have one end token for both sides, so that this checkpoint cannot be converted"
         )
-    return found[0], found[1]
+    return dictionaries[0], dictionaries[1]
 
 
 def _load(model: PreTrainedModel, reader: FairseqTransformer, size: int, copied: list[int]) -> None:
@@ -132,8 +132,8 @@ def _load(model: PreTrainedModel, reader: FairseqTransformer, size: int, copied:
             weights[full] = _with_rows(weights[full], size, copied)
     wrong = [name for name, weight in weights.items() if weight.shape != expected[name].shape]
     if wrong:
-        found = f"{tuple(weights[wrong[0]].shape)}, expected {tuple(expected[wrong[0]].shape)}"
-        raise ValueError(f"{reader.checkpoint.path}: {wrong[0]} is {found}; settings and weights do not fit")
+        shapes = f"{tuple(weights[wrong[0]].shape)}, expected {tuple(expected[wrong[0]].shape)}"
+        raise ValueError(f"{reader.checkpoint.path}: {wrong[0]} is {shapes}; settings and weights do not fit")
     model.load_state_dict(weights, strict=False)
 
 

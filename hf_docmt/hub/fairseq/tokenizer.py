@@ -21,16 +21,16 @@ def read_dictionary(path: str | Path, task_symbols: Sequence[str] = ()) -> list[
     `task_symbols` are those that the task adds behind them. Raises ValueError.
     """
     symbols = [*SPECIAL_SYMBOLS]
-    known = set(symbols)
+    taken = set(symbols)
     for number, line in read_lines(path):
         symbol, blank, count = line.removesuffix(" #fairseq:overwrite").rpartition(" ")
         if not (symbol and blank and count.isdecimal()):
             raise ValueError(f"{location_of(path, number)}: got {line!r}, expected 'symbol count' of a dictionary")
-        if symbol in known:
+        if symbol in taken:
             raise ValueError(f"{location_of(path, number)}: {symbol!r} is there twice; expected every symbol once")
         symbols.append(symbol)
-        known.add(symbol)
-    return symbols + [symbol for symbol in task_symbols if symbol not in known]
+        taken.add(symbol)
+    return symbols + [symbol for symbol in task_symbols if symbol not in taken]
 
 
 def make_tokenizer(
