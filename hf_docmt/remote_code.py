@@ -13,7 +13,7 @@ from transformers.utils import is_protobuf_available, is_sentencepiece_available
 
 from hf_docmt.messages import core_command
 
-ATTENTION = ("eager", "sdpa", "flash_attention_2", "flash_attention_3", "flash_attention_4", "flex_attention")
+ATTENTION = ("eager", "sdpa", "flex_attention")  # others are fetched from the Hub where they are not installed
 _trusted: ContextVar[bool] = ContextVar("trust_remote_code", default=False)
 
 
@@ -49,7 +49,7 @@ def check_attention(config: Any, path: str | Path) -> None:
                 if kernel is not None and kernel not in ATTENTION and not _trusted.get():
                     raise ValueError(
                         f"{path}, config.json: {name} is {kernel!r}, expected one of {', '.join(ATTENTION)}; "
-                        "another one is code from the Hub. Take it out; if you trust it, run docmt "
+                        "another one may be code from the Hub. Take it out; if you trust it, run docmt "
                         "--trust-remote-code COMMAND"
                     )
         check_attention(value, path)

@@ -31,7 +31,7 @@ ROOMS = {  # room -> rooms that it may import, besides itself
     "pretrained": BASE | {"data.tokenizers", "data.special_tokens", "registry", "remote_code"},
     "training": BASE | {"adapters", "data", "model_card", "pretrained", "registry", "reports", "remote_code"},
     "translation": BASE | {"adapters", "data", "plugins", "registry", "remote_code", "reports"},
-    "evaluation": BASE | {"data", "registry", "reports", "remote_code"},
+    "evaluation": BASE | {"adapters", "data", "registry", "reports", "remote_code"},
     "analysis": BASE | {"data", "evaluation", "registry", "reports"},
     "hub": BASE | {"adapters", "model_card", "pretrained", "registry", "reports"},
     "info": BASE | {"registry", "training", "remote_code"},
@@ -250,25 +250,25 @@ def test_the_command_starts_light():
 PACKAGE_LINES = {
     "analysis": 3119,
     "bench": 3092,
-    "cli": 1963,
+    "cli": 1969,
     "data": 5541,
-    "evaluation": 6742,
-    "hub": 2220,
+    "evaluation": 6744,
+    "hub": 2242,
     "modeling": 9711,
     "pretrained": 288,
     "reports": 2130,
     "studies": 825,
     "training": 2468,
-    "translation": 2446,
+    "translation": 2462,
     "top-level files": 2236,
 }
 TEST_LINES = {
     "analysis": 2218,
     "bench": 1478,
     "cli": 2080,
-    "data": 4547,
+    "data": 4557,
     "evaluation": 5729,
-    "hub": 2661,
+    "hub": 2698,
     "modeling": 8455,
     "reports": 1745,
     "space": 689,
@@ -276,10 +276,10 @@ TEST_LINES = {
     "support": 3683,
     "training": 2446,
     "transformers_contract": 416,
-    "translation": 1714,
+    "translation": 1740,
     "top-level files": 2384,
 }
-MOST_LINES = {"package": 42781, "tests": 40909}
+MOST_LINES = {"package": 42827, "tests": 40982}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -35,6 +35,7 @@ def export(
     openvino: bool = option(False, "The same as OpenVINO IR files."),
 ) -> None:
     """Write a folder for the Hub, with a model card made from reports."""
+    from hf_docmt.adapters import adapted_model
     from hf_docmt.hub.cards import license_of
     from hf_docmt.hub.export import collect_reports, export_model
 
@@ -44,8 +45,13 @@ def export(
         raise ValueError(f"{' and '.join(asked)} write different folders; give one of them at a time")
 
     loaded, tokenizer = load_model(model, device="cpu")
+    base = adapted_model(model)
     facts = collect_reports(report or (), model, repo_id)
-    card = {"repo_id": repo_id, "license": license or license_of(model), "datasets": dataset or ()}
+    card = {
+        "repo_id": repo_id,
+        "license": license or license_of(model) or base and license_of(base),
+        "datasets": dataset or (),
+    }
     if stock or ctranslate2 is not None:
         from hf_docmt.hub.stock_export import export_ctranslate2_model, export_stock_model
 

@@ -84,7 +84,9 @@ def license_of(source: str | os.PathLike) -> str | None:
         stated = ModelCard.load(file, ignore_metadata_errors=True).data.get("license") if file else None
     except (ValueError, TypeError, YAMLError):
         return None
-    return stated if isinstance(stated, str) and stated != UNKNOWN_LICENSE else None
+    if isinstance(stated, list) and len(stated) == 1:
+        stated = stated[0]
+    return stated if isinstance(stated, str) and stated.lower() != UNKNOWN_LICENSE else None
 
 
 def _header(scores: Sequence[Result], text, name: str, license: str | None, datasets, form: str) -> ModelCardData:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -135,9 +136,11 @@ def planned_upload(
         raise ValueError(f"{path} is an empty template; write what the model is, or a folder with docmt export")
     if is_adapter(folder):
         _check_base_model(Path(folder))
+    if license == "":
+        raise ValueError("license: got an empty name, expected one of the Hub's, such as apache-2.0")
     if license:
         parsed.data["license"] = license
-        card = str(parsed)
+        card = re.sub(r"^\| license \|.*$", f"| license | {license} |", str(parsed), flags=re.MULTILINE)
     elif license is None and parsed.data.get("license", UNKNOWN_LICENSE) == UNKNOWN_LICENSE:
         raise ValueError(
             f"{path} states no licence, without which nobody may use the model: give --license NAME (that of a model "

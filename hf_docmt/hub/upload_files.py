@@ -13,8 +13,6 @@ from huggingface_hub import constants, get_token
 from huggingface_hub.utils import DEFAULT_IGNORE_PATTERNS, filter_repo_objects
 from transformers.dynamic_module_utils import get_relative_import_files
 
-from hf_docmt.adapters import BASE
-
 PARTS = ("encoder", "first_step", "later_steps")  # of an export to ONNX or OpenVINO
 MODEL_FILES = ("README.md", "config.json", "tokenizer_config.json")
 ADAPTER_FILES = ("README.md", "adapter_config.json", "adapter_model.safetensors")
@@ -25,7 +23,8 @@ WRITTEN_FILES = (  # by docmt export, save_pretrained and peft, and by hand for 
     "model.safetensors", "model-*-of-*.safetensors", "model.safetensors.index.json",
     "tokenizer.json", "special_tokens_map.json", "added_tokens.json", "chat_template.jinja", "vocab.json",
     "target_vocab.json", "vocab.txt", "merges.txt", "*.spm", "*.bpe.model", "spiece.model", "tokenizer.model",
-    *(f"{part}.{end}" for part in PARTS for end in ("onnx", "onnx.data", "xml", "bin")),
+    *(f"{part}.{end}" for part in PARTS for end in ("onnx", "onnx.data")),
+    *(f"openvino_{part}.{end}" for part in PARTS for end in ("xml", "bin")),
 )  # fmt: skip
 PICKLES = (".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".joblib", ".distcp")
 STATES = ("optimizer", "scheduler", "rng_state", "scaler", "training_args")
@@ -37,14 +36,15 @@ SECRETS = {  # what it is -> what it looks like
     "a token of the Hub": rb"\bhf_[A-Za-z0-9]{30,}|\bapi_org_[A-Za-z0-9]{30,}",
     "an AWS key": rb"\b(AKIA|ASIA)[0-9A-Z]{16}\b",
     "a GitHub token": rb"\bgh[pousr]_[A-Za-z0-9]{36}|\bgithub_pat_[A-Za-z0-9_]{40,}",
-    "an API key": rb"\bsk-[A-Za-z0-9_-]{32,}|\bAIza[0-9A-Za-z_-]{35}",
+    "an API key": rb"(?<![\w-])sk-(?=[\w-]*[A-Z])(?=[\w-]*\d)[\w-]{32,}|\bAIza[0-9A-Za-z_-]{35}",
     "a Slack token": rb"\bxox[abprs]-[A-Za-z0-9-]{20,}",
     "a private key": rb"-----BEGIN [A-Z ]*PRIVATE KEY-----",
     "an address with a password": rb"\b[a-z][a-z0-9+]{1,9}://[^\s/:@\"'<>]+:[^\s/:@\"'<>]+@",
 }
-RUNS_CODE = {"GLOBAL", "STACK_GLOBAL", "REDUCE", "INST", "OBJ", "NEWOBJ", "NEWOBJ_EX", "BUILD"}  # in a pickle
+LOADS = {"GLOBAL", "STACK_GLOBAL", "INST"}  # operations of a pickle
+CALLS = {"REDUCE", "INST", "OBJ", "NEWOBJ", "NEWOBJ_EX", "BUILD", "STOP"}
 BASE64 = re.compile(rb"[A-Za-z0-9+/]{40,}")
-SECRET_VARIABLES = re.compile(r"(?i).*(token|secret|password|api_key)")
+SECRET_VARIABLES = re.compile(r"(?i)(.*[_-])?(token|secret|password|api_key)s?([_-]?\d+)?")
 CHUNK, OVERLAP, MAX_HEADER = 1 << 20, 1 << 10, 100_000_000  # bytes; the last is the format's own limit
 
 
@@ -113,7 +113,7 @@ def _file_names(folder: Path) -> list[str]:
 
 
 def _upload_names(folder: Path, everything: list[str], include: Sequence[str]) -> list[str]:
-    patterns = [*WRITTEN_FILES, *(f"{BASE}/{name}" for name in WRITTEN_FILES), *_code_names(folder)]
+    patterns = [*WRITTEN_FILES, *_code_names(folder)]
     names = {name for name in everything if any(_matches(name, pattern) for pattern in patterns)}
     if include:
         names.update(filter_repo_objects(everything, allow_patterns=list(include)))
@@ -127,8 +127,12 @@ def _matches(name: str, pattern: str) -> bool:
 
 def _code_names(folder: Path) -> set[str]:
     """The Python files that a folder's classes are loaded from: what its configurations name, and what that imports."""
-    texts = [file.read_text("utf-8") for file in folder.glob("*config.json")]
-    modules = {folder / f"{name}.py" for text in texts for name in re.findall(r'"(\w+)\.\w+"', text)}  # module.Class
+    references = ""
+    for path in (folder / "config.json", folder / "tokenizer_config.json"):
+        if path.is_file():
+            config = json.loads(path.read_text("utf-8"))
+            references += json.dumps([config.get(name) for name in ("auto_map", "custom_pipelines")])
+    modules = {folder / f"{name}.py" for name in re.findall(r'"(\w+)\.\w+"', references)}  # module.Class
     files = [file for file in modules if file.is_file()]
     return {Path(path).name for file in files for path in (file, *get_relative_import_files(file))}
 
@@ -140,7 +144,13 @@ def _missing(folder: Path) -> list[str]:
     if is_adapter(folder) or whole.is_file():
         return missing
     if not index.is_file():
-        weights = CTRANSLATE2_FILES if (folder / "ctranslate2").is_dir() else [whole.name]
+        weights: Sequence[str] = [whole.name]
+        if (folder / "ctranslate2").is_dir():
+            weights = CTRANSLATE2_FILES
+        elif any(folder.glob("*.onnx")):
+            weights = [f"{part}.onnx" for part in PARTS]
+        elif any(folder.glob("openvino_*.xml")):
+            weights = [f"openvino_{part}.{end}" for part in PARTS for end in ("xml", "bin")]
         return missing + [name for name in weights if not (folder / name).is_file()]
     shards = set(json.loads(index.read_text("utf-8"))["weight_map"].values())
     return missing + sorted(name for name in shards if not (folder / name).is_file())
@@ -170,20 +180,24 @@ def _is_pickle(path: Path) -> bool:
     with path.open("rb") as file:
         start = file.read(256)
         archive = start[:4] == b"PK\x03\x04" and b"data.pkl" in start
-        objects = start[:6] == b"\x93NUMPY" and b"'descr': '|O'" in start
+        objects = start[:6] == b"\x93NUMPY" and b"'|O'" in start
         if archive or objects or re.match(rb"\x80[\x02-\x05]", start):
             return True
         file.seek(0)
+        names: set[str] = set()
         try:
-            operations = [code.name for code, _, _ in pickletools.genops(file)]  # to its end, which a text has not
-            return not RUNS_CODE.isdisjoint(operations)
-        except (ValueError, OverflowError):
-            return False
+            for operation, _, _ in pickletools.genops(file.read(CHUNK)):
+                names.add(operation.name)
+        except (ValueError, OverflowError, MemoryError):  # no pickle, but what stands before may run
+            pass
+    return not names.isdisjoint(LOADS) and not names.isdisjoint(CALLS)
 
 
 def _secrets() -> dict[str, bytes]:
     """The patterns of secrets, those of this process among them: what is in the environment, and the Hub's token."""
-    values = {name: value for name, value in os.environ.items() if SECRET_VARIABLES.match(name) and len(value) >= 12}
+    values = {
+        name: value for name, value in os.environ.items() if SECRET_VARIABLES.fullmatch(name) and len(value) >= 12
+    }
     own = {f"the value of {name}": re.escape(value.encode()) for name, value in values.items()}
     token = get_token()
     return SECRETS | own | ({"your token of the Hub": re.escape(token.encode())} if token else {})
@@ -208,4 +222,5 @@ def _readings(part: bytes) -> Iterator[bytes]:
         yield part.replace(b"\0", b"")
     for run in BASE64.findall(part):
         for start in range(4):
-            yield binascii.a2b_base64(run[start : start + (len(run) - start) // 4 * 4])
+            text = binascii.a2b_base64(run[start : start + (len(run) - start) // 4 * 4])
+            yield from (text, text.replace(b"\0", b""))

@@ -24,7 +24,7 @@ class Interruption:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Within the block a signal raises nothing, so that what is written is counted; `check` raises it then."""
+        """Within the block a signal raises nothing, so that what is kept is counted; `check` raises it then."""
         self.is_held = True
         try:
             yield

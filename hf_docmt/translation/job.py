@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Generator, Iterable
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -67,7 +67,7 @@ class TranslationJob:
                 # closing the results ends the processes of an engine
                 with closing(Progress(size, output.summary)) as progress, closing(results):
                     for group, rows_of_group in check(results):
-                        with interruption.held():
+                        with interruption.held() if output.is_kept else nullcontext():
                             output.write(group, rows_of_group)
                         interruption.check()
                         progress.update(output.summary)

@@ -1,6 +1,7 @@
 """Where a translation job writes to: a file that survives the job's end, or a pipe, device or standard output."""
 
 import gzip
+import json
 import os
 import sys
 import zlib
@@ -233,13 +234,22 @@ class FileOutput(JobOutput):
             )
 
     def missing(self, groups: Iterable[Group | None]) -> Iterator[Group | None]:
-        return islice(groups, self.groups, None)
+        """As in the base class; ValueError where a group that it holds was made from other documents."""
+        groups, held = iter(groups), self._records()
+        for group, record in zip(islice(groups, len(held)), held):
+            if group is not None and record.get("source_crc32") not in (None, _source_crc32(group)):
+                raise ValueError(
+                    f"{self.partial} has translations of other documents than the input has now: it changed while they "
+                    f"were translated; {self._start_anew}"
+                )
+        yield from groups
 
     def write(self, group: Group, rows: list[dict]) -> None:
         """Append the text of the next group; it is on the disk when this returns. `.gz`: each is packed for itself."""
         data, summary = "".join(map(self.render, group.rows, rows)).encode(), JobSummary.of(rows)
         data = gzip.compress(data, mtime=0) if self.path.suffix == ".gz" and data else data
         record = {"group": self.groups, "bytes": len(data), "text_crc32": zlib.crc32(data)}
+        record["source_crc32"] = _source_crc32(group)
         try:
             write_durably(self._file, data)
             self.journal.append(record | {"summary": vars(summary)})
@@ -282,6 +292,11 @@ def changes(before: Any, now: Any) -> str:
         is_digest = isinstance(new, str) and len(new) == 64
         texts.append(f"{' '.join(names)} " + ("changed" if is_digest else f"was {old!r}, is {new!r}"))
     return "; ".join(texts)
+
+
+def _source_crc32(group: Group) -> int:
+    """That of the documents of a group."""
+    return zlib.crc32(json.dumps(group.rows, default=str).encode())
 
 
 def _whole_groups(path: Path, records: list[dict]) -> int:

@@ -20,7 +20,7 @@ FIRST_LINE, NEXT_LINES = 10.0, 60.0  # seconds; a job that is shorter writes non
 class JobSummary:
     """Counts over documents; `failures` are (id, reason) of the first documents that could not be translated.
 
-    Of the others, `visible` counts sentences with text, `empty` those of them whose translation is empty, and
+    Of the others, `visible` counts sentences with words, `empty` those of them whose translation is empty, and
     `empty_documents` the documents that have such ones. The fields are values of JSON, and are read back from them.
     """
 
@@ -93,10 +93,11 @@ def _is_as_written(row: dict) -> bool:
 
 
 def _translations_of_text(row: dict) -> list[str]:
-    """Translations of sentences that are not empty, of a result row; none for failures, and for lines as written."""
+    """Of a result row, those of sentences with a letter or digit; none for failures, and for lines as written."""
     if "error" in row or _is_as_written(row):
         return []
-    return [text for source, text in zip(row["source"], row["translation"]) if has_text(source)]
+    pairs = zip(row["source"], row["translation"])
+    return [text for source, text in pairs if any(character.isalnum() for character in source)]
 
 
 class Progress:

@@ -64,8 +64,8 @@ class PartitionedInput:
             raise DataError(f"{url}: no files that end in {', '.join(ENDINGS)}; give their folder, or a pattern with *")
 
     def identity(self) -> dict[str, int]:
-        """The size of each file by its path."""
-        return {part.path: part.bytes for part in self.parts}
+        """The size that each file has now by its path."""
+        return {part.path: self.fs.size(part.path) for part in self.parts}
 
     def size(self) -> None:
         """Not known before all is read."""

@@ -84,7 +84,17 @@ def test_files_of_other_formats_are_not_lines(write, name):
 
 
 @pytest.mark.parametrize(
-    "text", ["--- One.\n", "<One> said two.\n", "msgid the thing\n", "[One] Two.\n", "{One}\n", "PK\n"]
+    "text",
+    [
+        "--- One.\n",
+        "<One> said two.\n",
+        "msgid the thing\n",
+        "[One] Two.\n",
+        "---\nNote: one.\n",
+        "<head of state> One.\n",
+        "{One}\n",
+        "PK\n",
+    ],
 )
 def test_lines_that_look_like_markup(write, text):
     assert read("auto", target_lang=None, path=write("a.arb", text))["doc_id"][:] == ["a"]

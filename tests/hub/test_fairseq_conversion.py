@@ -106,7 +106,7 @@ def test_sentence_level(files, tmp_path):
 
 def test_baseline_of_maka(files, tmp_path):
     """The single-encoder model without context: a lone `</s>` before the sentence, on both sides."""
-    settings = MAKA | {"arch": "contextual_transformer", "multi_encoder": False, "source_context_size": 0}
+    settings = MAKA | {"arch": "contextual_transformer_iwslt", "multi_encoder": False, "source_context_size": 0}
     weights = transformer_weights(settings, rows_of(files))
     model, tokenizer = converted(files, tmp_path / "model.pt", settings, weights)
     released, format = Released(settings, weights), model.config.sequence_format()

@@ -176,6 +176,12 @@ REFUSED = {
     "key.txt": (write_text("-----BEGIN RSA " + "PRIVATE KEY-----"), "a private key"),
     "events.out.tfevents.1": (write_text("\0\1 " + hub_double.TOKEN), "token"),
     "run.json": (write_text('{"key": "0123456789abcdef0123"}'), "the value of TRACKER_API_KEY"),
+    "no_end": (lambda path: path.write_bytes(b"cos\nsystem\n(S'echo'\ntR0junk\xff"), "a pickle"),
+    "fields.npy": (lambda path: numpy.save(path, numpy.zeros(2, [("a", "O")])), "a pickle"),
+    "base64_utf16.txt": (
+        lambda path: path.write_bytes(base64.b64encode(LOOKS_LIKE_A_TOKEN.encode("utf-16-le"))),
+        "a token of the Hub",
+    ),
     "protocol_0": (lambda path: path.write_bytes(pickle.dumps(HfApi, protocol=0)), "a pickle"),
     "utf16.txt": (lambda path: path.write_text(f"token: {LOOKS_LIKE_A_TOKEN}", "utf-16"), "a token of the Hub"),
     "base64.txt": (lambda path: path.write_bytes(base64.b64encode(LOOKS_LIKE_A_TOKEN.encode())), "a token of the Hub"),
@@ -214,7 +220,12 @@ def test_a_licence_is_stated_or_given_up(hub, tmp_path, run):
     assert run(*arguments, "--no-license")[0] == 0 and b"license: unknown" in uploaded(hub)["README.md"]
     assert run(*arguments, "--license", "cc-by-nc-4.0")[0] == 0
     card = uploaded(hub)["README.md"]
-    assert b"license: cc-by-nc-4.0" in card and license_of(folder) is None and license_of(tmp_path) is None
+    assert (
+        b"license: cc-by-nc-4.0" in card
+        and b"| license | cc-by-nc-4.0 |" in card
+        and license_of(folder) is None
+        and license_of(tmp_path) is None
+    )
     (folder / "README.md").write_bytes(card)
     assert license_of(folder) == "cc-by-nc-4.0"
     assert run("export", folder, tmp_path / "again")[0] == 0 and license_of(tmp_path / "again") == "cc-by-nc-4.0"
@@ -238,6 +249,32 @@ def test_secrets_in_what_goes_up_anyway(folder):
 def test_code_that_the_model_does_not_need_stays(folder):
     (folder / "train.py").write_text("import torch\n")
     assert left_files(folder) == ["train.py"]
+
+
+def test_what_looks_like_a_secret_and_is_none(folder, monkeypatch):
+    """Names of Slovak models, and of a tokenizer in the environment; raw numbers are no pickle."""
+    monkeypatch.setenv("TOKENIZER_NAME", "Helsinki-NLP/opus-mt-sk-cs")
+    with (folder / "README.md").open("a") as card:
+        card.write("Made of Helsinki-NLP/opus-mt-sk-cs-concat-4-sentences-past-context-v2.\n")
+    (folder / "numbers.dat").write_bytes(b"\x8e" + b"\x01" * 8 + b"x")
+    assert planned_upload(folder, "someone/model", include=["numbers.dat"])
+
+
+@pytest.mark.parametrize("form", ["{}.onnx", "openvino_{}.xml"])
+def test_folders_of_other_engines_go_up(folder, form):
+    """As docmt export --onnx and --openvino write them, whole."""
+    (folder / "model.safetensors").unlink()
+    parts = ("encoder", "first_step", "later_steps")
+    names = [form.format(part) for part in parts]
+    names += [name.replace(".xml", ".bin") if name.endswith("xml") else f"{name}.data" for name in names]
+    for name in names[:-1]:
+        (folder / name).write_bytes(b"A")
+    if "openvino" in form:
+        with pytest.raises(ValueError, match="openvino_later_steps.bin missing; write the folder"):
+            planned_upload(folder, "someone/model")
+    (folder / names[-1]).write_bytes(b"A")
+    assert set(names) <= {file.path_in_repo for file in planned_upload(folder, "someone/model")}
+    assert left_files(folder) == []
 
 
 def test_folder_of_git_stays_here(hub, folder):

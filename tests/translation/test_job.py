@@ -113,7 +113,7 @@ def test_empty_translations_are_counted(translator, tmp_path):
 )
 def test_a_job_of_empty_translations_has_failed(translator, tmp_path, empty, others, fails):
     """All of them, or more than half of a hundred; blanks in the source do not count."""
-    rows = source_rows(["w6"] * empty + ["w8"] * others, ["", " "])
+    rows = source_rows(["w6"] * empty + ["w8"] * others, ["", " ", "—"])
     summary, written = run(rows, translator(Mute(past_context=1, source_lang="en")), tmp_path / "out.jsonl")
     assert summary.is_mostly_empty is fails and sum(not text for text in written[0]["translation"]) == empty
     message = f"{empty} of {empty + others} sentence{'s' * (empty + others > 1)} with text came out empty: the model"
@@ -145,6 +145,32 @@ def test_an_input_that_changes_is_an_error(translator, tmp_path, lines, message)
     with pytest.raises(ValueError, match=message):
         job.run(Interruption())
     assert not output.exists() and output.with_name("out.txt.partial").exists()
+
+
+def test_translations_of_an_input_in_between_are_not_gone_on_with(translator, tmp_path):
+    """What was translated is compared with the input that was brought back."""
+    path, output, translate = tmp_path / "in.txt", tmp_path / "out.txt", translator()
+    before, between = "w6\n\nw7\n\nw8\n", "w6\n\nw9\n\nw8\n"
+
+    def engine(groups):
+        path.write_text(between)
+        for group in groups:
+            yield group, translate(group)
+
+    def job(make_engine, resume):
+        return TranslationJob(
+            TranslationSettings("folder"),
+            JobInput(str(path), "blank", "en"),
+            make_engine=lambda _: make_engine,
+            open_output=lambda identity: open_output(str(output), identity, lambda _, row: json_line(row), resume),
+        )
+
+    path.write_text(before)
+    with pytest.raises(ValueError, match="source changed"):
+        job(engine, False).run(Interruption())
+    path.write_text(before)
+    with pytest.raises(ValueError, match="translations of other documents than the input has now.*delete .*partial"):
+        job(lambda groups: ((group, translate(group)) for group in groups), True).run(Interruption())
 
 
 def test_scores_that_are_not_finite_name_the_document(translator, tmp_path, monkeypatch):

@@ -24,8 +24,8 @@ NO_FILES = ("split", "config", "system", "tgt_lang", "translator")
 HEAD_BYTES = 4096
 
 OTHER_FORMATS = {  # that have markup: name -> endings, what their first bytes match
-    "Markdown": (".md .markdown .mdx .rst .adoc", rb"---\r?\n[\w-]+:"),  # front matter
-    "HTML": (".html .htm .xhtml", rb"\s*<(!doctype|html|head|body)\b"),
+    "Markdown": (".md .markdown .mdx .rst .adoc", rb"---\r?\n[\w-]+:(.*\n)+?---\r?\n"),  # front matter
+    "HTML": (".html .htm .xhtml", rb"\s*<(!doctype html|(html|head|body)(\s+[\w-]+=|\s*>))"),
     "XML": (".xml .xlf .xliff .tmx .resx .dita .svg", rb"\s*<\?xml"),
     "gettext PO": (".po .pot", rb"(#.*\n|\s)*msgid \""),
     "a table": (".csv", None),
@@ -36,7 +36,7 @@ OTHER_FORMATS = {  # that have markup: name -> endings, what their first bytes m
     "RTF": (".rtf", rb"\{\\rtf"),
     "PDF": (".pdf", rb"%PDF-"),
     "a zip archive or office document": (
-        ".docx .xlsx .pptx .odt .ods .odp .epub .zip .doc",
+        ".docx .xlsx .pptx .odt .ods .odp .epub .zip",
         rb"PK\x03\x04|\xd0\xcf\x11",
     ),
 }
@@ -269,7 +269,7 @@ def check_no_other_format(sample: Sample) -> None:
         if by_name or (first_bytes and re.match(first_bytes, sample.head, re.IGNORECASE)):
             raise DataError(
                 f"{display_path(sample.path)}: this is {name} by its {'name' if by_name else 'first bytes'}, which is "
-                "not read: tags and keys would be taken for sentences; save its text as plain text, or name the format "
+                "not read: its lines are no sentences; save its text as plain text, or name the format "
                 "'lines' if every line is a sentence"
             )
 

@@ -23,6 +23,7 @@ from transformers.models.auto.modeling_auto import (
     MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
 )
 
+from hf_docmt.adapters import adapted_model
 from hf_docmt.data.tokenized_documents import tokenize_sentences
 from hf_docmt.evaluation.suites.items import SuiteItem, context_name
 from hf_docmt.evaluation.systems.system import ContextReach, System
@@ -87,7 +88,8 @@ class ModelSystem(System):
         if dtype is torch.int8:
             raise ValueError(f"{name}: dtype int8 is for models of this package; choose float32, bfloat16 or float16")
         try:
-            check_attention(PreTrainedConfig.get_config_dict(name)[0], name)
+            for source in filter(None, (name, adapted_model(name))):
+                check_attention(PreTrainedConfig.get_config_dict(source)[0], source)
             model = cls.auto_class.from_pretrained(name, dtype=dtype, trust_remote_code=False)
             check_weights(model, name)
             return model.eval(), load_tokenizer(name)

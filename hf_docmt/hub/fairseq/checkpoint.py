@@ -72,6 +72,8 @@ def _settings(path: Path, content: dict) -> dict[str, object]:
     cfg = content.get("cfg") or {}
     parts = [content.get("args")] if content.get("args") is not None else [cfg.get("task"), cfg.get("model")]
     settings: dict[str, object] = {}
+    if not all(part is None or isinstance(part, argparse.Namespace | dict) for part in parts):
+        raise ValueError(f"{path}: expected the settings of the training as a Namespace or dict, got {parts!r:.80}")
     for part in parts:
         settings |= vars(part) if isinstance(part, argparse.Namespace) else dict(part or {})
     if not settings:

@@ -85,7 +85,7 @@ def reader_of(checkpoint: FairseqCheckpoint) -> FairseqTransformer:
     arch = str(checkpoint.get("arch", checkpoint.get("_name", None)))
     if checkpoint.get("task", None) == "doc2doc_translation":
         return ConcatTransformer(checkpoint)
-    if arch == "contextual_transformer" and not checkpoint.get("source_context_size", 0):
+    if arch.startswith("contextual_transformer") and not checkpoint.get("source_context_size", 0):
         return SentenceTransformer(checkpoint)
     for name, reader in ARCHITECTURES.items():
         if arch.startswith(name):
