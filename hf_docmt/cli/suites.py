@@ -109,14 +109,15 @@ def ctxpro(
     translations: str | None = option(
         None,
         "Judge this file instead of translating: a line for each item of the set, also with --limit. With --rule line "
-        "the translation of the current sentence, or of more with <eos> before it; with published any text.",
+        "the translation of the current sentence, or of more with <eos> before it; with published any text. Without "
+        "--rule that is line if every item with context has its <eos>, else published.",
     ),
     languages: ModelLanguages,
     context: int | None = CONTEXT,
     conditions: Sequence[str] = CONDITIONS,
-    rule: str = option(
-        "line",
-        "line: look for the expected word in the translation of the current sentence; published: as the released "
+    rule: str | None = option(
+        None,
+        "line (default of a model): look for the expected word in the translation of the current sentence; published: as the released "
         "script does (needs hf-docmt\\[ctxpro]).",
     ),
     search: Search,
@@ -130,7 +131,7 @@ def ctxpro(
     from hf_docmt.evaluation.ctxpro import generative_report, translation_file_report
 
     check_report(output, [*sets, inputs, translations], details=details)
-    shared = {"inputs": inputs, "rule": rule, "limit": limit, "details": details}
+    shared = {"inputs": inputs, "limit": limit, "details": details} | ({"rule": rule} if rule else {})
     if translations is not None:
         reason = "is for a model that translates, but --translations gives what another system wrote"
         refuse(call, (*SYSTEM_OPTIONS, *vars(search)), reason)

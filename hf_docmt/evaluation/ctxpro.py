@@ -91,23 +91,28 @@ def translation_file_report(
     translations: str | Path,
     *,
     inputs: str | Path | None = None,
-    rule: str = "line",
+    rule: str | None = None,
     limit: int | None = None,
     details: str | Path | None = None,
 ) -> Report:
     """The report of a system of this name from a file of its translations, a line for each item of the set, in order.
 
-    A line is the translation of the item's whole source, or its end, as the released script reads it. `limit` takes the
-    first items; the other arguments are those of `generative_report`. DataError: another number of lines than items.
+    A line is the translation of the item's whole source, or its end, as the released script reads it. Without a `rule`
+    that is `line` where `<eos>` marks the last sentence of every item with context, else `published`: a line without
+    the mark would be searched from its start. `limit` takes the first items; the other arguments are those of
+    `generative_report`. DataError: another number of lines than items.
     """
     whole = read_set(path, inputs)
-    check_rule(rule, whole[0].languages[1])
-    items, split = items_between(whole, None, limit)
     lines = [line for _, line in read_lines(translations)]
     if len(lines) != len(whole):
         raise DataError(
             f"{translations}: {len(lines)} lines for the {len(whole)} items of {whole[0].suite}; give one for each item"
         )
+    if rule is None:
+        marked = all("<eos>" in line for item, line in zip(whole, lines) if len(item.source) > 1)
+        rule = "line" if marked else "published"
+    check_rule(rule, whole[0].languages[1])
+    items, split = items_between(whole, None, limit)
     outputs = [[line] for line in lines[: len(items)]]
     records, facts = item_records(items, outputs, rule, "file"), {"translations": "file", "rule": rule}
     write_details(details, items, records, facts | {"texts": hash_of(outputs)})
@@ -256,7 +261,8 @@ def _splitter(lang: str | None):
     except ImportError as error:
         raise ValueError(
             "the published rule cuts texts into sentences with sentence_splitter: "
-            f"{install_command('ctxpro')}, or take the rule 'line'"
+            f"{install_command('ctxpro')}, or take the rule 'line' for "
+            "sentences that are alone in their line, or behind <eos>"
         ) from error
     try:
         return SentenceSplitter(language=lang)

@@ -329,6 +329,11 @@ def test_translations_from_a_file(write, tmp_path):
     assert report.data == {"sets": [path.name], "translations": "outputs"}
     (some,) = translation_file_report("theirs", path, file, rule="published", limit=70).results
     assert (some.value, some.n) == (script_accuracy(entries[:70], lines[:70], "de"), 70)
+    (unmarked,) = translation_file_report("theirs", path, file).results
+    assert unmarked.value == result.value and unmarked.signature == result.signature  # lines without <eos> among them
+    file.write_text("".join(f"Sie. <eos> {line}\n" for line in lines), encoding="utf-8")
+    (marked, line) = (translation_file_report("theirs", path, file, rule=rule).results[0] for rule in (None, "line"))
+    assert marked.signature == line.signature and marked.value == line.value != result.value
     file.write_text("du\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"outputs: 1 lines for the 300 items of aux\.en-de\.dev; give one for"):
         translation_file_report("theirs", path, file)
