@@ -31,10 +31,11 @@ class DataError(ValueError):
 # Reading
 
 
-def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
+def read_lines(path: str | Path, keep_mark: bool = False) -> Iterator[tuple[int, str]]:
     """(line number from 1, text) of every line; the text is kept as it is, without its LF or CRLF.
 
-    A byte order mark at the start is dropped. No other character ends a line. `-` is standard input, `.gz` is unpacked.
+    A byte order mark at the start is dropped, unless `keep_mark`. No other character ends a line. `-` is standard
+    input, `.gz` is unpacked.
     DataError if the file is missing, has no bytes, or is not UTF-8 (with the byte offset of the bad byte, counted from
     0 in the uncompressed file), for a line of more than 64 MiB (or what HF_DOCMT_MAX_LINE_MIB says), and for a gzip
     file that cannot be unpacked to text (see `open_bytes`).
@@ -47,7 +48,7 @@ def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
                     f"{location_of(path, number)}: the line has more than {limit >> 20} MiB; break it up, or raise the "
                     f"limit by the variable {LINE_LIMIT_VARIABLE} of the environment"
                 )
-            body = raw.removeprefix(BOM) if number == 1 else raw
+            body = raw.removeprefix(BOM) if number == 1 and not keep_mark else raw
             try:
                 text = body.decode("utf-8")
             except UnicodeDecodeError as error:

@@ -321,7 +321,7 @@ def unit_of_six_digits(number: float) -> float:
 
 
 def unversioned(text: str) -> str:
-    text = re.sub(r"version:[^|\s\"}]+", "version:*", text)
+    text = re.sub(r"version:[^|\s\"}]+", "version:*", re.sub(r"\|data:\w{8}\b", "", text))
     return re.sub(r"^hf-docmt \d\S*( \(\w+(-dirty)?\))?$", "hf-docmt *", text, flags=re.MULTILINE)
 
 

@@ -250,27 +250,27 @@ def test_the_command_starts_light():
 PACKAGE_LINES = {
     "analysis": 3119,
     "bench": 3092,
-    "cli": 1969,
+    "cli": 1970,
     "data": 5541,
-    "evaluation": 6744,
+    "evaluation": 6834,
     "hub": 2242,
     "modeling": 9711,
     "pretrained": 288,
-    "reports": 2130,
+    "reports": 2144,
     "studies": 825,
     "training": 2468,
     "translation": 2462,
-    "top-level files": 2236,
+    "top-level files": 2237,
 }
 TEST_LINES = {
     "analysis": 2218,
     "bench": 1478,
     "cli": 2080,
     "data": 4557,
-    "evaluation": 5729,
+    "evaluation": 5771,
     "hub": 2698,
     "modeling": 8455,
-    "reports": 1745,
+    "reports": 1757,
     "space": 689,
     "studies": 664,
     "support": 3683,
@@ -279,7 +279,7 @@ TEST_LINES = {
     "translation": 1740,
     "top-level files": 2384,
 }
-MOST_LINES = {"package": 42827, "tests": 40982}
+MOST_LINES = {"package": 42933, "tests": 41036}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

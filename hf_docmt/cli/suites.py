@@ -117,8 +117,8 @@ def ctxpro(
     conditions: Sequence[str] = CONDITIONS,
     rule: str | None = option(
         None,
-        "line (default of a model): look for the expected word in the translation of the current sentence; published: as the released "
-        "script does (needs hf-docmt\\[ctxpro]).",
+        "line (default of a model): look for the expected word in the translation of the current sentence; published: "
+        "as the released script does (needs hf-docmt\\[ctxpro]).",
     ),
     search: Search,
     limit: int | None = LIMIT,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from statistics import NormalDist
 
 from hf_docmt import __version__
-from hf_docmt.evaluation.suites import SuiteItem, labels_of, suite_rules
+from hf_docmt.evaluation.suites import SuiteItem, items_digest, labels_of, suite_rules
 from hf_docmt.messages import check_known
 from hf_docmt.reports.result import PartScore, Result
 from hf_docmt.reports.signature import Signature
@@ -59,7 +59,9 @@ def contrastive_accuracy(
         dataset=dataset or items[0].suite,
         split=split,
         metric="accuracy",
-        signature=Signature.of({**(how_scored or {}), "ties": ties, "version": __version__}),
+        signature=Signature.of(
+            {**(how_scored or {}), "ties": ties, "version": __version__, "data": items_digest(items)}
+        ),
         details={
             "format": items[0].format,
             "suite": items[0].suite,

@@ -17,7 +17,7 @@ from hf_docmt.evaluation.conditions import condition_label, with_context
 from hf_docmt.evaluation.contrast import add_differences, check_names, items_between
 from hf_docmt.evaluation.contrastive_accuracy import group_verdicts, verdict_result
 from hf_docmt.evaluation.details import DetailsFile, hash_of, write_details
-from hf_docmt.evaluation.suites import SuiteItem, check_language, labels_of
+from hf_docmt.evaluation.suites import SuiteItem, check_language, items_digest, labels_of
 from hf_docmt.evaluation.suites.suite import read_json
 from hf_docmt.evaluation.suites.suite_files import entries_of, field_of
 from hf_docmt.evaluation.systems import System
@@ -239,6 +239,7 @@ def generative_result(items: Sequence[SuiteItem], right: Sequence[bool], rule: s
         "expected": "normalised" if rule == "line" else "lowercased",
         **made,
         "version": __version__,
+        "data": items_digest(items),
     }
     return verdict_result(
         right,

@@ -15,7 +15,7 @@ from hf_docmt import __version__
 from hf_docmt.data.documents import sentences
 from hf_docmt.evaluation.conditions import condition_label, with_context
 from hf_docmt.evaluation.details import DetailsFile
-from hf_docmt.evaluation.suites import SuiteItem, check_language, labels_of
+from hf_docmt.evaluation.suites import SuiteItem, check_language, items_digest, labels_of
 from hf_docmt.evaluation.systems import System
 from hf_docmt.evaluation.systems.model_system import word_spans
 from hf_docmt.messages import check_known
@@ -55,13 +55,14 @@ def cxmi_report(
     languages, reach = {"source_lang": source_lang, "target_lang": target_lang}, system.context
     items = document_items(documents, **languages, past_context=reach.past, future_context=reach.future)
     check_language(items, *system.languages)
+    digest = items_digest(items)
     for condition in conditions:  # tried before the first one is scored
         with_context(items, condition, seed)
     results, file = [], DetailsFile(details)
     for condition in conditions:
         gains = pointwise_cxmi(system, items, condition, seed, file)
         label = condition_label(condition, seed)
-        result = cxmi_result(system, gains, dataset=dataset, normalization=normalization, context=label)
+        result = cxmi_result(system, gains, dataset=dataset, normalization=normalization, context=label, data=digest)
         results.append(result.with_details({"gains": [list(row) for row in word_gains(gains)[:20]]}))
     file.finish()
     return Report(model=system.describe(), data={"documents": len(documents), **languages}, results=results)
@@ -181,6 +182,7 @@ def cxmi_result(
     dataset: str,
     normalization: str = "sum",
     context: str = "true",
+    data: str | None = None,
     samples: int = 1000,
     seed: int = 1,
 ) -> Result:
@@ -188,7 +190,7 @@ def cxmi_result(
 
     Fernandes et al. (2021): a sentence counts by the `sum` over its tokens, N is the number of sentences;
     their released code takes each sentence's `mean` over tokens instead. `context` names the one that was given where
-    it is not the `true` one. Documents are resampled.
+    it is not the `true` one, `data` is the digest of the items. Documents are resampled.
     """
     check_known(normalization, NORMALIZATIONS, "normalization", "expected one of")
     if not gains:
@@ -208,6 +210,7 @@ def cxmi_result(
         "without": "empty",
         **reach.entries(),
         "version": __version__,
+        **({"data": data} if data else {}),
     }
     return Result(
         task="context use",

@@ -15,6 +15,7 @@ from hf_docmt.data.readers import Reader, detect_format, get_reader, input_argum
 from hf_docmt.evaluation.metrics.translated_documents import Documents
 from hf_docmt.files import DataError, data_name, display_path, read_lines
 from hf_docmt.messages import check_known, counted
+from hf_docmt.reports.signature import content_digest
 
 Row = TypeVar("Row")
 
@@ -39,6 +40,11 @@ class References:
     domains: Mapping[str, str] | None = None  # by document id
     origlangs: Mapping[str, str] | None = None  # languages that the documents were written in
     matched_by: str = "id"
+
+    @property
+    def digest(self) -> str:
+        """That of the sentences of all documents, whatever their ids and order."""
+        return content_digest([source, *sides] for source, *sides in zip(self.sources, *self.sides))
 
     def cut(self, lines: Sequence[str], path: str | Path) -> list[list[str]]:
         """Lines as sentences of these documents. DataError: not as many lines as sentences."""
@@ -170,8 +176,8 @@ def label_column(documents: Dataset, name: str) -> dict[str, str] | None:
 
 
 def plain_sentences(path: str | Path) -> list[str]:
-    """The lines of a text file, a sentence each."""
-    return sentences(read_documents(PLAIN, source_lang="text", path=path)[0], "text")
+    """The lines of a text file, a sentence each; a byte order mark is part of the first, as sacrebleu reads it."""
+    return [line for _, line in read_lines(path, keep_mark=True)]
 
 
 def _reader(path: str | Path, format: str) -> Reader:
@@ -261,7 +267,7 @@ def _translator_path(name: str, fields: dict[str, str], translator: str) -> str:
 
 
 def _lines(path: str | Path) -> list[str]:
-    return [line.rstrip() for _, line in read_lines(path)]
+    return [line.rstrip() for line in plain_sentences(path)]
 
 
 def _distinct(ids: list[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ from hf_docmt.data.readers import Evidence, Sample, get_reader, read_documents
 from hf_docmt.data.readers.wmt_jsonl import is_pair, lines_of
 from hf_docmt.evaluation.references import PLAIN, References, plain_sentences
 from hf_docmt.files import DataError, display_path, location_of, parse_json, read_lines
+from hf_docmt.messages import counted
+from hf_docmt.modeling.document_state import has_text
 
 HYPOTHESIS = "hypothesis"  # of a system's output as WMT collects it: the text of a document
 
@@ -137,8 +140,8 @@ def read_translated(path: str | Path, references: References) -> list[list[str]]
     return [row["translation"] for row in rows]
 
 
-def count_untranslated(rows: Iterable[Mapping[str, Any]], name: str) -> int:
-    """How many documents have an `error`; a warning names the first.
+def count_untranslated(rows: Iterable[Mapping[str, Any]], name: str) -> dict[str, int]:
+    """`untranslated`: how many documents have an `error`, if any; a warning names the first.
 
     Such documents have empty sentences, which lower every score. `name` is that of the translations.
     """
@@ -150,4 +153,28 @@ def count_untranslated(rows: Iterable[Mapping[str, Any]], name: str) -> int:
             "translate them again",
             name, len(failed), len(rows), failed[0],
         )  # fmt: skip
-    return len(failed)
+    return {"untranslated": len(failed)} if failed else {}
+
+
+def count_blank(rows: Sequence[Mapping[str, Any]], references: References, name: str) -> dict[str, dict[str, int]]:
+    """`blank`: how many sentences of how many documents are blank where the reference is not, if any, with a warning.
+
+    Documents with an `error` are left to `count_untranslated`.
+    """
+    blank = {
+        doc_id: sum(
+            has_text(expected) and not has_text(text)
+            for text, expected in zip_longest(row["translation"], reference, fillvalue="")
+        )
+        for doc_id, row, reference in zip(references.ids, rows, references.sides[0])
+        if not row.get("error")
+    }
+    blank = {doc_id: count for doc_id, count in blank.items() if count}
+    if not blank:
+        return {}
+    total, first = sum(blank.values()), next(iter(blank))
+    _logger.warning(
+        "%s: %s in %s, the first in %r, where the reference has text; they are scored as they are",
+        name, counted(total, "blank sentence"), counted(len(blank), "document"), first,
+    )  # fmt: skip
+    return {"blank": {"sentences": total, "documents": len(blank)}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -14,7 +15,14 @@ from hf_docmt.evaluation.alignment import align_documents, alignment_results
 from hf_docmt.evaluation.breakdowns import Domains
 from hf_docmt.evaluation.metrics.comet import MODEL, Comet, DocumentComet
 from hf_docmt.evaluation.metrics.corpus_scores import CorpusScore, sentence_metrics, write_sentence_scores
-from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings, default_metrics, metric_choices, metric_class
+from hf_docmt.evaluation.metrics.metric import (
+    Metric,
+    ScoreSettings,
+    UndefinedError,
+    default_metrics,
+    metric_choices,
+    metric_class,
+)
 from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments
 from hf_docmt.evaluation.references import (
     References,
@@ -24,6 +32,7 @@ from hf_docmt.evaluation.references import (
     read_references,
 )
 from hf_docmt.evaluation.translation_files import (
+    count_blank,
     count_repairs,
     count_untranslated,
     pair_lines,
@@ -36,6 +45,8 @@ from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Result
 
 UNITS = ("document", "sentence")
+
+_logger = logging.getLogger(__name__)
 
 
 def evaluate_files(
@@ -253,13 +264,15 @@ def _report(
         split=references.split,
         details={} if references.matched_by == "line" else {"repairs": count_repairs(rows)},
         other_references=references.sides[1:],
+        data=references.digest,
         **how | {key: how[key] or search.get(key) for key in ("strategy", "beams")},
     )
     if evaluation.domains is None:
         evaluation = replace(evaluation, domains=references.domains)
     results = evaluation_results(documents, evaluation, search.get("repairs"))
-    if failed := count_untranslated(rows, label):
-        results = [result.with_details({"untranslated": failed}) for result in results]
+    blank = {} if evaluation.align else count_blank(rows, references, label)
+    if missing := count_untranslated(rows, label) | blank:
+        results = [result.with_details(missing) for result in results]
     settings = {key: value for key, value in search.items() if key not in ("strategy", "beams")}
     return Report(model={"name": name} | ({"config": settings} if settings else {}), data=data, results=results)
 
@@ -267,7 +280,10 @@ def _report(
 def evaluation_results(
     documents: TranslatedDocuments, evaluation: Evaluation, repairs: str | None = None
 ) -> list[Result]:
-    """Results of an alignment, of the metrics chosen, of further ones and of COMET, in this order."""
+    """Results of an alignment, of the metrics chosen, of further ones and of COMET, in this order.
+
+    A measure that is undefined for these documents is left out with a warning. `repairs` is what the rows say.
+    """
     chosen, comet = evaluation.corpus_metrics(), evaluation.comet_metrics()
     further = evaluation.discourse_metrics(documents.source_lang, documents.target_lang)
     unit = evaluation.unit or ("document" if len(documents.ids) > 1 else "sentence")
@@ -294,13 +310,22 @@ def evaluation_results(
         documents = replace(documents, hypotheses=alignment.documents, alignment=alignment.signature)
         labels = {name: getattr(documents, name) for name in ("dataset", "split", "strategy", "beams")}
         results = alignment_results(alignment, **labels)
+        results = [replace(result, signature=result.signature + documents.identity) for result in results]
     elif "none" in (evaluation.repairs, repairs):
         pairs = zip(documents.hypotheses, documents.references)
         documents = replace(documents, hypotheses=[pair_lines(lines, len(sentences)) for lines, sentences in pairs])
-    measured = [result for metric in further for result in metric.score(documents, settings)]  # fails early, if at all
-    results += [result for metric in chosen for result in metric.score(documents, settings)]
-    results += measured
-    results += [result for metric in comet for result in metric.score(documents, settings)]
+    measured = _scores(further, documents, settings)  # fails early, if at all
+    results += [*_scores(chosen, documents, settings), *measured, *_scores(comet, documents, settings)]
     if evaluation.sentence_scores is not None:
         write_sentence_scores(evaluation.sentence_scores, documents, chosen)
+    return results
+
+
+def _scores(metrics: Sequence[Metric], documents: TranslatedDocuments, settings: ScoreSettings) -> list[Result]:
+    results = []
+    for metric in metrics:
+        try:
+            results += metric.score(documents, settings)
+        except UndefinedError as error:
+            _logger.warning("%s is undefined here and left out: %s", metric.name, error)
     return results

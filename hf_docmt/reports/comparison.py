@@ -152,7 +152,7 @@ def compare_reports(
     settings = {name: own[0].settings for name, own in systems.items()}  # those of all runs of a system
     keys = differing_settings(settings, may_differ)
     settings = {name: {key: own[key] for key in keys if key in own} for name, own in settings.items()}
-    notes = measurement_notes(groups, may_differ) + _notes_n(rows) + _untranslated_notes(columns)
+    notes = measurement_notes(groups, may_differ) + _notes_n(rows) + _missing_notes(columns)
     if baseline is not None:
         notes += significance_notes(baseline, scores, outcomes, test)
     signatures = {letter: text for text, letter in letters.items()}
@@ -218,16 +218,16 @@ def _notes_n(rows: list[Row]) -> list[str]:
     )
 
 
-def _untranslated_notes(columns: Sequence[Column]) -> list[str]:
-    """Which systems have documents that could not be translated, whose empty sentences lower every score."""
-    failed = {
-        column.name: max(result.details.get("untranslated", 0) for result in column.results) for column in columns
-    }
-    return [
-        f"{counted(number, 'document')} of {name} could not be translated, which lowers its scores; translate again."
-        for name, number in failed.items()
-        if number
-    ]
+def _missing_notes(columns: Sequence[Column]) -> list[str]:
+    """Which systems have documents that could not be translated, or blank sentences, which lower every score."""
+    failed, blank = [], []
+    for column in columns:
+        if number := max(result.details.get("untranslated", 0) for result in column.results):
+            documents = f"{counted(number, 'document')} of {column.name}"
+            failed.append(f"{documents} could not be translated, which lowers its scores; translate again.")
+        if number := max(result.details.get("blank", {}).get("sentences", 0) for result in column.results):
+            blank.append(f"{counted(number, 'sentence')} of {column.name} blank where the reference has text.")
+    return failed + blank
 
 
 def _axis(label: str) -> tuple[str, str]:

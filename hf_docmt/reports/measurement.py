@@ -21,7 +21,8 @@ SYSTEM_KEYS = (  # keys of signatures
 SEARCH_KEYS = ("repairs", "alignment")  # of a model's config in a report: what was asked for when it translated
 SAME_AS = {"past_context": "past", "future_context": "future"}  # of a model's config, where no signature says it
 VERSION = "version"  # of the program that measured: what it changes in a measurement has a key of its own
-_DOCUMENTS = "documents"  # what notes call a difference that no key shows
+DATA = "data"  # the digest of references and sources; reports of 0.1.0 have none
+DATA_DIFFERENCES = ("documents", "references or sources (data)")  # as notes call them
 
 Group = dict[str, Result]  # by column
 
@@ -44,21 +45,22 @@ def model_settings(model: Mapping[str, Any]) -> dict[str, str]:
 
 def measurement(result: Result, may_differ: Sequence[str] = ()) -> tuple[tuple[str, str], ...]:
     """The entries of the signature that say how the score was measured: what has to be the same in a row."""
-    others = (*SYSTEM_KEYS, VERSION, *may_differ)
+    others = (*SYSTEM_KEYS, VERSION, DATA, *may_differ)
     return tuple((key, value or "") for key, value in result.signature.entries if key not in others)
 
 
 def measures_the_same(first: Result, second: Result, may_differ: Sequence[str] = ()) -> bool:
     """Whether two results have the same score, measured in the same way on the same documents."""
     same = _score(first) == _score(second) and measurement(first, may_differ) == measurement(second, may_differ)
-    return same and _same_documents({"": first}, {"": second})
+    return same and not other_data({"": first}, {"": second})
 
 
 def group_results(columns: Mapping[str, Sequence[Result]], may_differ: Sequence[str] = ()) -> list[Group]:
     """{column: result} for each score and each way of measuring it.
 
     Results are in different groups where their signatures differ in a key that is no property of the system (see
-    `system_settings`) and not in `may_differ`, or where their statistics are of other documents: data sets of one name.
+    `system_settings`) and not in `may_differ`, or where their statistics are of other documents, or the digests of
+    references and sources differ: data sets of one name.
     Scores stand in the order of the columns, groups of one score one after the other. ValueError: no score is in two
     columns, a key that no result has.
     """
@@ -70,7 +72,7 @@ def group_results(columns: Mapping[str, Sequence[Result]], may_differ: Sequence[
     scores: dict[tuple, dict[tuple, list[Group]]] = {}
     for column, result in everything:
         groups = scores.setdefault(_score(result), {}).setdefault(measurement(result, may_differ), [])
-        group = next((group for group in groups if _same_documents(group, {column: result})), None)
+        group = next((group for group in groups if not other_data(group, {column: result})), None)
         if group is None:
             groups.append(group := {})
         group[column] = result
@@ -88,7 +90,7 @@ def group_signature(group: Group, may_differ: Sequence[str] = ()) -> str:
         values = list(dict.fromkeys(signature.get(key, "-") for signature in signatures))
         if key == VERSION:
             value = "/".join(values)
-        if key == VERSION or len(values) == 1 or key not in (*SYSTEM_KEYS, *may_differ):
+        if key in (VERSION, DATA) or len(values) == 1 or key not in (*SYSTEM_KEYS, *may_differ):
             parts.append(key if value is None else f"{key}:{value}")
     return "|".join(parts)
 
@@ -100,16 +102,16 @@ def measurement_notes(groups: Sequence[Group], may_differ: Sequence[str] = ()) -
         scores.setdefault(_score(_first(group)), []).append(group)
     separated: dict[tuple, list[str]] = {}
     for parts in scores.values():
-        same = all(_same_documents(*pair) for pair in combinations(parts, 2))
-        if not same or len({tuple(sorted(group)) for group in parts}) > 1:  # not the same systems in every row
+        data = dict.fromkeys(filter(None, (other_data(*pair) for pair in combinations(parts, 2))))
+        if data or len({tuple(sorted(group)) for group in parts}) > 1:  # not the same systems in every row
             measured = [dict(measurement(_first(group), may_differ)) for group in parts]
             keys = dict.fromkeys(key for entries in measured for key in entries)
             differing = [key for key in keys if len({entries.get(key) for entries in measured}) > 1]
-            separated.setdefault((*differing, *(() if same else (_DOCUMENTS,))), []).append(_first(parts[0]).name)
+            separated.setdefault((*differing, *data), []).append(_first(parts[0]).name)
     remedy = " What may differ within a row can be named (may_differ)."
     notes = [
         f"Rows apart because of different {', '.join(keys) or 'order of the signature'}: {first_names(names)}."
-        + (remedy if keys != (_DOCUMENTS,) else "")
+        + (remedy if not {*keys} <= {*DATA_DIFFERENCES} else "")
         for keys, names in separated.items()
     ]
     versions = [group for group in groups if len({result.signature.get(VERSION) for result in group.values()}) > 1]
@@ -131,10 +133,13 @@ def _score(result: Result) -> tuple:
     return tuple(getattr(result, name) for name in SCORE)
 
 
-def _same_documents(group: Group, other: Group) -> bool:
-    """False where the statistics show that two groups were scored on other documents, whatever their order."""
+def other_data(group: Group, other: Group) -> str | None:
+    """What shows that two groups were scored on other data, of DATA_DIFFERENCES: ids, or texts. None: nothing does."""
     (unit, ids), (other_unit, other_ids) = (_documents(group), _documents(other))
-    return unit != other_unit or ids == other_ids or not (ids and other_ids)
+    if unit == other_unit and ids != other_ids and ids and other_ids:
+        return DATA_DIFFERENCES[0]
+    digests = {result.signature.get(DATA) for result in (*group.values(), *other.values())} - {None}
+    return DATA_DIFFERENCES[1] if len(digests) > 1 else None
 
 
 def _documents(group: Group) -> tuple[str | None, frozenset[str]]:

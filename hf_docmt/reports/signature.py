@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -57,6 +59,12 @@ class Signature:
 
     def without(self, *keys: str) -> Signature:
         return Signature(tuple(entry for entry in self.entries if entry[0] not in keys))
+
+
+def content_digest(documents: Iterable[Sequence]) -> str:
+    """Eight digits of a hash of documents, or items: what JSON can hold, in any order."""
+    digests = sorted(hashlib.sha256(json.dumps(document).encode()).hexdigest() for document in documents)
+    return hashlib.sha256("".join(digests).encode()).hexdigest()[:8]
 
 
 def extra_digits(signature: str) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import stats
 
 from hf_docmt.messages import check_known, counted
-from hf_docmt.reports.measurement import SCORE, first_names, measurement
+from hf_docmt.reports.measurement import DATA, SCORE, first_names, measurement
 from hf_docmt.reports.resampling import bootstrap_scores, exchange_differences, percentile_interval
 from hf_docmt.reports.result import Result
 from hf_docmt.reports.statistics import Score, score_function
@@ -189,6 +189,7 @@ def check_comparable(result: Result, base: Result, system: str, baseline: str, m
     differing = [key for key in SCORE if getattr(result, key) != getattr(base, key)]
     measured, expected = (dict(measurement(measured_result, may_differ)) for measured_result in (result, base))
     differing += [key for key in {**measured, **expected} if measured.get(key) != expected.get(key)]
+    differing += [DATA] * (len({result.signature.get(DATA), base.signature.get(DATA)} - {None}) > 1)
     if differing:
         raise ValueError(f"{system} and {baseline} cannot be compared: different {', '.join(differing)}")
 

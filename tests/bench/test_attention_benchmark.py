@@ -141,7 +141,7 @@ def test_tiny_run(monkeypatch, in_this_process):
     assert len(steps) == 9 + 4
     for row in steps:
         assert row["skipped"] is None and row["ours"] == pytest.approx(row["tokens"] / row["seconds"])
-        assert row["memory_mib"] >= 0
+        assert -5 < row["memory_mib"] < 500  # the process may give some back meanwhile
 
 
 @pytest.mark.parametrize("beams", [1, 2])

@@ -190,7 +190,7 @@ def test_undefined():
     found = pronoun_f1([["it"]], [["er"]], [["er"]], **WHERE)
     assert list(found.breakdown) == ["class=masculine"] and found.details["undefined"] == ["feminine", "neuter"]
     for source, target, weights in (("it", "nichts", "paper"), ("he", "er", "paper"), ("it", "es", "released")):
-        with pytest.raises(ValueError, match="pronoun F1 is undefined: not one word that counts in 1 translations"):
+        with pytest.raises(ValueError, match="^not one word that counts in 1 translations"):
             pronoun_f1([[source]], [[target]], [[target]], **WHERE, weights=weights)
 
 

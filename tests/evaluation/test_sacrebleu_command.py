@@ -78,11 +78,19 @@ def test_options(files, theirs, ours, references):
     assert as_printed(report) == scores(*paths, "-i", outputs, *theirs.split())
 
 
+def test_a_byte_order_mark_is_part_of_the_first_word(files):
+    outputs, paths = files(GERMAN, "one")
+    plain = evaluate_files(outputs, paths, metrics=["bleu", "ter"])
+    outputs.write_bytes(b"\xef\xbb\xbf" + outputs.read_bytes())
+    report = evaluate_files(outputs, paths, metrics=["bleu", "ter"])
+    assert as_printed(report) == scores(*paths, "-i", outputs, "-m", "bleu", "ter") != as_printed(plain)
+
+
 def as_printed(report):
     """Results as the command's JSON has them: score and signature without our own entry `segments`."""
     names = {"s-BLEU": "BLEU", "d-BLEU": "BLEU", "chrF": "chrF2", "chrF++": "chrF2++"}
     return {
-        (names.get(one.metric, one.metric), one.value, str(one.signature.without("segments", "joiner")))
+        (names.get(one.metric, one.metric), one.value, str(one.signature.without("segments", "joiner", "data")))
         for one in report.results
     }
 

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from hf_docmt.data.readers import read_documents
+from hf_docmt.evaluation.comparison import compare
 from hf_docmt.evaluation.translation_scores import evaluate, evaluate_files
 
 DOCUMENTS = {"a": [("The dog", "Der Hund"), ("It sleeps .", "Er schläft .")], "b": [("And so on", "und so weiter")]}
@@ -38,12 +39,38 @@ def test_equals_files(reference, write):
     assert "s-BLEU" in str(found) and str(found).startswith("ours\n")
 
 
-def test_sources_of_the_documents(reference):
-    """Rows without sources: metrics that need them take those of the documents."""
+def test_sources_of_the_documents(reference, caplog):
+    """Rows without sources: metrics that need them take those of the documents. An undefined one is left out."""
     documents = read_documents(path=reference, **LANGUAGES)
     rows = [{"doc_id": row["doc_id"], "translation": row["translation"]} for row in ROWS]
-    with pytest.raises(ValueError, match="no term stands in two sentences"):
-        evaluate(rows, documents, discourse=("terms",))
+    found = evaluate(rows, documents, discourse=("terms",))
+    assert [result.metric for result in found.results] == ["s-BLEU", "d-BLEU", "chrF", "TER"]
+    assert "term consistency is undefined here and left out: no term stands in two sentences" in caplog.text
+
+
+def test_blank_sentences_are_told(reference, caplog):
+    """Where the reference has text; a zero-width space is blank, too."""
+    documents, rows = read_documents(path=reference, **LANGUAGES), [ROWS[0], ROWS[1] | {"translation": ["", "\u200b"]}]
+    report = evaluate(rows, documents, name="ours")
+    assert {str(result.details["blank"]) for result in report.results} == {"{'sentences': 2, 'documents': 1}"}
+    assert "ours: 2 blank sentences in 1 document, the first in 'a', where the reference has text" in caplog.text
+    other = evaluate(ROWS, documents, name="other")
+    assert not any("blank" in result.details for result in other.results)
+    assert "2 sentences of ours blank where the reference has text." in compare([other, report]).notes
+
+
+def test_a_corrected_reference_is_other_data(reference):
+    """The same name and ids, one sentence corrected: no common row and no test."""
+    documents = read_documents(path=reference, **LANGUAGES)
+    corrected = reference.read_text("utf-8").replace("Der Hund", "Ein Hund")
+    reference.write_text(corrected, "utf-8")
+    reports = [
+        evaluate(ROWS, read, name=name)
+        for name, read in (("a", documents), ("b", read_documents(path=reference, **LANGUAGES)))
+    ]
+    found = compare(reports)
+    assert all(len(row.figures) == 1 for row in found.rows) and len(found.rows) == 8
+    assert found.notes[0].startswith("Rows apart because of different references or sources (data): documents s-BLEU")
 
 
 def test_compare_knows_the_scores_of_the_metrics(reference):

@@ -13,6 +13,7 @@ from hf_docmt.reports.comparison import compare_reports, select_breakdown
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import PartScore, Result
 from hf_docmt.reports.signature import Signature
+from hf_docmt.reports.significance import compare_systems
 
 EXAMPLES = [
     Path(__file__).resolve().parents[2] / "examples" / "reports" / f"demo_{n}.json" for n in ("sentence", "concat")
@@ -66,6 +67,17 @@ def test_another_measurement_has_a_row_of_its_own(change, keys):
     assert [values for *_, values in cells(found)] == [{"a": 40.0, "c": 70.0}, {"b": 60.0}]
     assert [row.letter for row in found.rows] == ["a", "b"]
     assert found.notes[0].startswith(f"Rows apart because of different {keys}: pronoun accuracy.")
+
+
+def test_other_texts_under_the_same_name_have_a_row_of_their_own():
+    """A corrected reference, whose digest is another one; reports without a digest share the row that is there."""
+    first, corrected = (result(50.0, signature=f"{SIGNATURE}|data:{digest}") for digest in ("0000aaaa", "1111bbbb"))
+    found = compare_reports([report("a", first), report("b", corrected), report("c", result(70.0))])
+    assert [values for *_, values in cells(found)] == [{"a": 50.0, "c": 70.0}, {"b": 50.0}]
+    assert found.notes[0] == "Rows apart because of different references or sources (data): pronoun accuracy."
+    assert found.signatures == {"a": f"{SIGNATURE}|data:0000aaaa", "b": f"{SIGNATURE}|data:1111bbbb"}
+    with pytest.raises(ValueError, match="b and a cannot be compared: different data"):
+        compare_systems({"a": first, "b": corrected}, "a")
 
 
 def test_order_of_a_signature_is_part_of_it():

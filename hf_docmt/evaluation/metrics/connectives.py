@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from hf_docmt import __version__
 from hf_docmt.data.language_codes import primary_language
-from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings
+from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings, UndefinedError
 from hf_docmt.evaluation.metrics.phrases import checked_phrases, folded, phrase_pattern
 from hf_docmt.evaluation.metrics.translated_documents import Documents, TranslatedDocuments, check_sides
 from hf_docmt.reports.result import PartScore, Result
@@ -57,7 +57,7 @@ class Connectives(Metric):
     `n` counts those of the reference; one that it does not have is left out of the breakdown. `details["table"]` has
     the counts side by side, with those of further `systems`, `details["difference"]` sums up how far each of the
     translation's counts is from the reference's. Statistics: [translation, reference] of each document.
-    ValueError: no connective in the reference.
+    UndefinedError: no connective in the reference.
     """
 
     name = "connectives"
@@ -89,7 +89,7 @@ class Connectives(Metric):
         ]
         written, expected = (sum(column) for column in zip(*rows))
         if not expected:
-            raise ValueError(
+            raise UndefinedError(
                 f"the references have none of the connectives {', '.join(table)}; give those of their language"
             )
         result = self.result(

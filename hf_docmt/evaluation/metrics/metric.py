@@ -21,6 +21,10 @@ from hf_docmt.reports.statistics import column_sums, register_score_function, sc
 METRICS: dict[str, type[Metric]] = {}  # every class by its name, in the order of registration
 
 
+class UndefinedError(ValueError):
+    """A measure that these documents do not have, such as the share of repeated terms where none is repeated."""
+
+
 @dataclass(frozen=True)
 class ScoreSettings:
     """Breakdowns of scores (see `breakdowns`), and the bootstrap samples of their intervals (0: none).
@@ -148,13 +152,13 @@ class Metric:
         return [result]
 
     def result(self, documents: TranslatedDocuments, *, signature: Signature, **fields: Any) -> Result:
-        """A result of this metric with these fields; the signature of an alignment stands before its own."""
+        """A result of this metric with these fields; an alignment stands before its signature, the data behind it."""
         return Result(
             task=self.task,
             dataset=documents.dataset,
             split=documents.split,
             metric=self.name,
-            signature=documents.alignment + signature,
+            signature=documents.alignment + signature + documents.identity,
             strategy=documents.strategy,
             beams=documents.beams,
             **fields,

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from hf_docmt import __version__
 from hf_docmt.data.language_codes import primary_language
-from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings
+from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings, UndefinedError
 from hf_docmt.evaluation.metrics.tagging import Tagger, Token, load_tagger, tag, tagger_name
 from hf_docmt.evaluation.metrics.translated_documents import Documents, TranslatedDocuments, check_sides
 from hf_docmt.messages import check_known
@@ -74,9 +74,9 @@ class PronounF1(Metric):
     sums. `lowercase` is what that code's command does to all sides before tagging.
 
     F1 is 2·match / (hypothesis + reference): the harmonic mean of precision and recall, and 0 where the authors' code
-    gives NaN but one side has words that count. Without any it is undefined: a ValueError for the corpus; a class is
-    left out of the breakdown and named in `details["undefined"]`. Precision or recall without words is null. `n` is the
-    number of words in the reference. Statistics: [match, hypothesis, reference], weighted.
+    gives NaN but one side has words that count. Without any it is undefined: an `UndefinedError` for the corpus; a
+    class is left out of the breakdown and named in `details["undefined"]`. Precision or recall without words is null.
+    `n` is the number of words in the reference. Statistics: [match, hypothesis, reference], weighted.
     """
 
     name = "pronoun F1"
@@ -108,8 +108,8 @@ class PronounF1(Metric):
         rows = [[sum(weight[name] * part[name][i] for name in rule.classes) for i in range(3)] for part in counts]
         match, hypothesised, expected = (sum(column) for column in zip(*rows))
         if not hypothesised + expected:
-            raise ValueError(
-                f"{self.name} is undefined: not one word that counts in {sum(lengths)} translations and references; "
+            raise UndefinedError(
+                f"not one word that counts in {sum(lengths)} translations and references; "
                 "check that the text is English to German and the taggers' tags are those of spaCy's pipelines"
             )
         result = self.result(

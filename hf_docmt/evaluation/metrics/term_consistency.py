@@ -11,7 +11,7 @@ from itertools import chain
 
 from hf_docmt import __version__
 from hf_docmt.data.language_codes import UNSPACED, primary_language
-from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings
+from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings, UndefinedError
 from hf_docmt.evaluation.metrics.phrases import checked_phrases, folded, phrase_pattern, words
 from hf_docmt.evaluation.metrics.translated_documents import Documents, TranslatedDocuments, check_sides
 from hf_docmt.reports.result import PartScore, Result
@@ -38,7 +38,8 @@ class TermConsistency(Metric):
     by the same method, to compare with. Without a glossary both languages must part words by blanks.
 
     `details` further has `agreement`, the share of sentences with the most frequent translation of their term in the
-    document, and the first `changed` terms. Statistics: [kept, terms] of each document. ValueError: nothing repeated.
+    document, and the first `changed` terms. Statistics: [kept, terms] of each document. UndefinedError: nothing
+    repeated.
     """
 
     name = "term consistency"
@@ -76,7 +77,7 @@ class TermConsistency(Metric):
         rows = [[sum(use.kept for use in document), len(document)] for document in uses]
         flat = [use for document in uses for use in document]
         if not flat:
-            raise ValueError(
+            raise UndefinedError(
                 f"no term stands in two sentences of one of the {len(ids)} documents; give terms or a glossary that "
                 f"fit the source, or, for terms found by rule, a larger max_share than {max_share:g}"
             )

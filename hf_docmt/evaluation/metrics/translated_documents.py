@@ -17,7 +17,8 @@ class TranslatedDocuments:
     `doc_ids`: `1`, `2`, ... by default. `references` and `sources` may be missing, sources of a document, too (None); a
     metric that needs them says so. `dataset`, `split`, `strategy` and `beams` go into the results. `alignment`: the
     signature of an alignment that made the hypotheses. `other_references`: the documents of each further reference, for
-    metrics that take several. `details`: what every corpus score is to have in its details.
+    metrics that take several. `data`: digest of references and sources (see `content_digest`). `details`: what every
+    corpus score is to have in its details.
     """
 
     hypotheses: Documents
@@ -31,8 +32,14 @@ class TranslatedDocuments:
     strategy: str | None = None
     beams: int | None = None
     alignment: Signature = Signature()
+    data: str | None = None
     details: dict[str, Any] = field(default_factory=dict)
     other_references: Sequence[Documents] = ()
+
+    @property
+    def identity(self) -> Signature:
+        """The end of the signatures of these documents: what they are."""
+        return Signature.of({"data": self.data}) if self.data else Signature()
 
     @property
     def ids(self) -> list[str]:

@@ -1,6 +1,6 @@
 """Contrastive suites: items with one right and some wrong translations, a class for each published file format."""
 
-from hf_docmt.evaluation.suites.items import SuiteItem, check_language, check_languages, labels_of
+from hf_docmt.evaluation.suites.items import SuiteItem, check_language, check_languages, items_digest, labels_of
 from hf_docmt.evaluation.suites.suite import (
     Suite,
     average_results,
@@ -18,6 +18,7 @@ __all__ = [
     "check_language",
     "check_languages",
     "counts_note",
+    "items_digest",
     "labels_of",
     "read_suite",
     "suite_classes",

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.files import DataError
+from hf_docmt.reports.signature import content_digest
 
 ALL_CONTEXT = 10**6  # `past_context` of systems that take all the sentences there are
 
@@ -50,6 +51,11 @@ class SuiteItem:
     def where(self) -> str:
         """The item in messages: file and line or item number, else its id."""
         return self.location or f"item {self.item_id}"
+
+
+def items_digest(items: Sequence[SuiteItem]) -> str:
+    """Digest of current sentences and candidates, without the context, of which each system reads its own share."""
+    return content_digest([item.source[-1], *item.candidates, item.correct] for item in items)
 
 
 def labels_of(item: SuiteItem) -> dict[str, str]:

@@ -265,6 +265,7 @@ def weighted_average(
         result,
         dataset=dataset,
         metric=metric,
+        signature=result.signature.without("data"),  # which is of one part
         value=sum(weights[name] * part.value for name, part in parts.items()) / total,
         n=sum(part.n for part in parts.values()),
         breakdown={},
