@@ -251,8 +251,8 @@ PACKAGE_LINES = {
     "analysis": 3119,
     "bench": 3092,
     "cli": 1970,
-    "data": 5541,
-    "evaluation": 6834,
+    "data": 5557,
+    "evaluation": 6891,
     "hub": 2242,
     "modeling": 9711,
     "pretrained": 288,
@@ -279,7 +279,7 @@ TEST_LINES = {
     "translation": 1740,
     "top-level files": 2384,
 }
-MOST_LINES = {"package": 42933, "tests": 41036}
+MOST_LINES = {"package": 43006, "tests": 41036}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

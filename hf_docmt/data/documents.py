@@ -5,21 +5,26 @@ A row is `{"doc_id": "talk-1", "translation": [{"en": "Hello.", "de": "Hallo."},
 only to be translated has one language in each sentence. Sentences may be empty strings; a document has at least one.
 """
 
+from __future__ import annotations
+
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from datasets import Dataset, DatasetInfo, Features, List, Translation, Value
 
 from hf_docmt.data.document_ids import DocumentIds
 from hf_docmt.files import DataError, write_lines
 from hf_docmt.messages import counted
 from hf_docmt.modeling.document_state import check_unicode
+
+if TYPE_CHECKING:  # scores of plain lines need none of `datasets`, which takes longer to import than they take
+    from datasets import Dataset
 
 ROWS_PER_TABLE = 1000
 
@@ -42,6 +47,8 @@ def make_documents(rows: Iterable[dict], source_lang: str, target_lang: str | No
 
 def collect_documents(located_rows: Iterable[tuple[str, dict]], source_lang: str, target_lang: str | None) -> Dataset:
     """As `make_documents`, from pairs of (location for messages, such as "a.jsonl, line 3"; row)."""
+    from datasets import Dataset, DatasetInfo, Features, List, Translation, Value
+
     languages = checked_languages(source_lang, target_lang)
     features = Features({"doc_id": Value("string"), "translation": List(Translation(languages))})
     extras: dict[str, list] = {}
@@ -113,6 +120,8 @@ def check_documents(documents: Dataset) -> tuple[str, str | None]:
 
     The target is None where the sentences have one language only.
     """
+    from datasets import List, Translation
+
     for column in ("doc_id", "translation"):
         if column not in documents.column_names:
             raise DataError(f"column {column!r} is missing, got {documents.column_names}; see hf_docmt.data.documents")

@@ -1,14 +1,15 @@
 """Reference documents, one reference or several, from files or from the test sets that sacrebleu downloads."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress, groupby
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import sacrebleu
-from datasets import Dataset
 
 from hf_docmt.data.documents import sentences
 from hf_docmt.data.readers import Reader, detect_format, get_reader, input_argument, read_documents
@@ -16,6 +17,9 @@ from hf_docmt.evaluation.metrics.translated_documents import Documents
 from hf_docmt.files import DataError, data_name, display_path, read_lines
 from hf_docmt.messages import check_known, counted
 from hf_docmt.reports.signature import content_digest
+
+if TYPE_CHECKING:
+    from datasets import Dataset
 
 Row = TypeVar("Row")
 
@@ -58,8 +62,8 @@ class References:
         remaining = iter(lines)
         return [[next(remaining) for _ in range(length)] for length in lengths]
 
-    def written_in(self, origlang: str, rows: Sequence[dict]) -> "tuple[References, list[dict]]":
-        """The documents written in this language, or with `non-` before it in another, and their rows.
+    def is_written_in(self, origlang: str) -> list[bool]:
+        """Of each document, whether it was written in this language, or with `non-` before it in another.
 
         DataError: the languages are not known, or no document was written in it.
         """
@@ -73,11 +77,15 @@ class References:
         if not any(kept):
             languages = ", ".join(sorted(set(self.origlangs.values())))
             raise DataError(f"no document of {self.path} with origlang {origlang!r}; there are {languages}")
-        ids, sources, *sides = (list(compress(part, kept)) for part in (self.ids, self.sources, *self.sides))
-        split = f"{self.split}, origlang {origlang}"
-        return replace(self, ids=ids, sources=sources, sides=sides, split=split), list(compress(rows, kept))
+        return kept
 
-    def with_sides(self, sides: Iterable[Documents]) -> "References":
+    def written_in(self, origlang: str) -> References:
+        """The documents that `is_written_in` keeps."""
+        kept, split = self.is_written_in(origlang), f"{self.split}, origlang {origlang}"
+        ids, sources, *sides = (list(compress(part, kept)) for part in (self.ids, self.sources, *self.sides))
+        return replace(self, ids=ids, sources=sources, sides=sides, split=split)
+
+    def with_sides(self, sides: Iterable[Documents]) -> References:
         """With further references."""
         return replace(self, sides=[*self.sides, *sides])
 

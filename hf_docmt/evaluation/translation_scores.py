@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from itertools import compress
 from pathlib import Path
-from typing import Any
-
-from datasets import Dataset
+from typing import TYPE_CHECKING, Any
 
 from hf_docmt.data.documents import check_documents, id_text, sentences
 from hf_docmt.evaluation.alignment import align_documents, alignment_results
@@ -44,6 +44,9 @@ from hf_docmt.messages import check_known
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Result
 
+if TYPE_CHECKING:
+    from datasets import Dataset
+
 UNITS = ("document", "sentence")
 
 _logger = logging.getLogger(__name__)
@@ -76,9 +79,35 @@ def evaluate_files(
     a side (dtag, blank, voita, sgm, iwslt) are given the target file as reference; in the first three, which have no
     ids, documents are matched by their order. `name` (of the system), `strategy` and `beams` (None: as the rows say)
     are written down. Documents with an `error` are scored as they are, with a warning, and counted in the results'
-    details as `untranslated`. `options` are those of `Evaluation`. DataError: documents, sentences, languages of the
-    reference or sources, which some metrics need, are missing; ValueError as for `Evaluation`.
+    details as `untranslated`, as are `blank` sentences. `options` are those of `Evaluation`. DataError: documents,
+    sentences, languages of the reference or sources, which some metrics need, are missing; ValueError as for
+    `Evaluation`.
     """
+    how = {"strategy": strategy, "beams": beams, "system": system, "origlang": origlang, "format": format}
+    where = {"test_set": test_set, "translators": translators, "reference_columns": reference_columns}
+    languages = {"source_lang": source_lang, "target_lang": target_lang}
+    (report,) = evaluate_systems([translations], reference, names=[name], **languages, **how, **where, **options)
+    return report
+
+
+def evaluate_systems(
+    translations: Sequence[str | Path],
+    reference: str | Path | Sequence[str | Path] = (),
+    format: str = "auto",
+    source_lang: str | None = None,
+    target_lang: str | None = None,
+    *,
+    names: Sequence[str | None] | None = None,
+    strategy: str | None = None,
+    beams: int | None = None,
+    test_set: str | None = None,
+    origlang: str | None = None,
+    translators: Sequence[str] = (),
+    reference_columns: Sequence[str] = (),
+    system: str | None = None,
+    **options,
+) -> list[Report]:
+    """A report for each file of translations, as `evaluate_files`; what is known of the references is found once."""
     evaluation, languages = Evaluation(**options), {"source_lang": source_lang, "target_lang": target_lang}
     evaluation.discourse_metrics(source_lang, target_lang)  # unfit ones, before files are read
     paths = [reference] if isinstance(reference, str | Path) else list(reference)
@@ -90,13 +119,20 @@ def evaluate_files(
         raise ValueError("format and reference columns are for files of references; leave them out with a test set")
     else:
         references = builtin_references(test_set, source_lang, target_lang, translators)
-    rows = read_translations(translations, references, system, **languages)
+    if evaluation.domains is None:
+        evaluation = replace(evaluation, domains=references.domains)
+    of_systems = [read_translations(path, references, system, **languages) for path in translations]
+    kept = references
     if origlang is not None:
-        references, rows = references.written_in(origlang, rows)
-    data = {"translations": Path(translations).name, "documents": len(references.ids)}
-    data["reference"] = test_set or ", ".join(Path(path).name for path in paths)
-    name, label = name or system or data_name(translations), display_path(translations)
-    return _report(name, references, rows, evaluation, data, label, strategy=strategy, beams=beams, **languages)
+        kept = references.written_in(origlang)
+        of_systems = [list(compress(rows, references.is_written_in(origlang))) for rows in of_systems]
+    data = {"documents": len(kept.ids), "reference": test_set or ", ".join(Path(path).name for path in paths)}
+    reports = []
+    for path, rows, name in zip(translations, of_systems, names or [None] * len(of_systems)):
+        name, named = name or system or data_name(path), {"translations": Path(path).name, **data}
+        how = {"strategy": strategy, "beams": beams, **languages}
+        reports.append(_report(name, kept, rows, evaluation, named, display_path(path), **how))
+    return reports
 
 
 def evaluate(
@@ -142,7 +178,10 @@ def evaluate(
     ordered = references.in_order(rows, name)
     ordered = [{**row, "source": row.get("source") or source} for row, source in zip(ordered, references.sources)]
     how = {"source_lang": source_lang, "target_lang": target_lang, "strategy": strategy, "beams": beams}
-    return _report(name, references, ordered, Evaluation(**options), {"documents": len(ordered)}, name, **how)
+    evaluation = Evaluation(**options)
+    if evaluation.domains is None:
+        evaluation = replace(evaluation, domains=references.domains)
+    return _report(name, references, ordered, evaluation, {"documents": len(ordered)}, name, **how)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,6 +240,7 @@ class Evaluation:
                     "option out"
                 )
 
+    @cached_property
     def corpus_metrics(self) -> list[Metric]:
         """The metrics of `metrics`, or the default ones."""
         return [self._made(metric) for metric in self._chosen()]
@@ -267,8 +307,6 @@ def _report(
         data=references.digest,
         **how | {key: how[key] or search.get(key) for key in ("strategy", "beams")},
     )
-    if evaluation.domains is None:
-        evaluation = replace(evaluation, domains=references.domains)
     results = evaluation_results(documents, evaluation, search.get("repairs"))
     blank = {} if evaluation.align else count_blank(rows, references, label)
     if missing := count_untranslated(rows, label) | blank:
@@ -284,7 +322,7 @@ def evaluation_results(
 
     A measure that is undefined for these documents is left out with a warning. `repairs` is what the rows say.
     """
-    chosen, comet = evaluation.corpus_metrics(), evaluation.comet_metrics()
+    chosen, comet = evaluation.corpus_metrics, evaluation.comet_metrics()
     further = evaluation.discourse_metrics(documents.source_lang, documents.target_lang)
     unit = evaluation.unit or ("document" if len(documents.ids) > 1 else "sentence")
     settings = ScoreSettings(evaluation.by, evaluation.domains, unit=unit)

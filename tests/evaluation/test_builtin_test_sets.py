@@ -108,7 +108,7 @@ def test_documents_of_a_set(folder, write):
     with pytest.raises(
         DataError, match="the test set multi30k/2016 does not say of every document which language it was"
     ):
-        plain.written_in("en", [{}])
+        plain.written_in("en")
 
 
 def test_sentences_of_a_set_without_documents(folder, write):

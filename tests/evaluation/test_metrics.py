@@ -10,9 +10,9 @@ from support.corpus_scores import corpus_results
 from support.errors import refused
 
 from hf_docmt.data.language_codes import primary_language
+from hf_docmt.evaluation.evaluate_metric import DocumentMetric
 from hf_docmt.evaluation.metrics import default_metrics, metric_class
 from hf_docmt.evaluation.metrics.corpus_scores import bleu
-from hf_docmt.evaluation.metrics.evaluate_metric import DocumentMetric
 from hf_docmt.evaluation.metrics.translated_documents import check_sides
 from hf_docmt.reports.result import PartScore
 from hf_docmt.reports.signature import Signature

@@ -4,10 +4,11 @@ A new format is one new file here, or in a plugin, with one subclass of `Reader`
 and number, and leave the checks that all formats share to `hf_docmt.data.documents`.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-
-from datasets import Dataset
+from typing import TYPE_CHECKING
 
 from hf_docmt.data.documents import checked_languages, checked_rows, collect_documents
 from hf_docmt.data.readers.reader import (
@@ -23,6 +24,9 @@ from hf_docmt.data.readers.reader import (
 )
 from hf_docmt.files import DataError
 from hf_docmt.messages import closest_hint
+
+if TYPE_CHECKING:
+    from datasets import Dataset
 
 __all__ = [
     "Evidence",

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -123,8 +122,10 @@ def _hub_rows(path: str, split: str | None, config: str | None) -> Iterable[dict
     check_hub_name(path, "data set")
     if split is None:
         raise DataError(f"{path}: a data set on the Hub needs the name of a split; give split=, such as 'train'")
+    from datasets import load_dataset
+
     try:
-        return datasets.load_dataset(path, config, split=split, streaming=True)
+        return load_dataset(path, config, split=split, streaming=True)
     except (OSError, ValueError, RuntimeError) as error:  # no network, no such name, configuration or split
         raise DataError(
             f"{path} is no folder here, and the Hub does not give it as a data set ({first_line(error)}); check the "
@@ -137,13 +138,15 @@ def _folder_rows(path: str | Path, split: str | None, config: str | None) -> Ite
         raise DataError(
             f"{path} is a folder, and only data sets on the Hub have a config, got {config!r}; leave it out"
         )
+    from datasets import Dataset, load_from_disk
+
     try:
-        loaded = datasets.load_from_disk(str(path))
+        loaded = load_from_disk(str(path))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException) as error:
         raise DataError(
             f"{path}: no data set that can be read ({first_line(error)}); give a folder that save_to_disk wrote"
         ) from error
-    if isinstance(loaded, datasets.Dataset):
+    if isinstance(loaded, Dataset):
         if split is not None:
             raise DataError(f"{path} has no splits, got split {split!r}; leave it out")
         return loaded

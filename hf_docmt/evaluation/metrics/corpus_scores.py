@@ -11,7 +11,7 @@ import sacrebleu.metrics
 
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.evaluation.metrics.metric import Measurement, Metric
-from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments, check_aligned
+from hf_docmt.evaluation.metrics.translated_documents import Documents, TranslatedDocuments, check_aligned
 from hf_docmt.files import write_lines
 from hf_docmt.messages import check_known
 from hf_docmt.reports.signature import Signature
@@ -22,6 +22,8 @@ class CorpusScore(Metric):
 
     default = True
     several_references = True
+    _key: tuple = ()  # of the references that were scored last, and of their language
+    _metric: sacrebleu.metrics.base.Metric
 
     def sacrebleu_metric(self, target_lang: str | None = None, single: bool = False) -> sacrebleu.metrics.base.Metric:
         """sacrebleu's metric of a corpus, or of a `single` sentence as its command has it with `--sentence-level`."""
@@ -29,15 +31,12 @@ class CorpusScore(Metric):
 
     def measure(self, documents: TranslatedDocuments) -> Measurement:
         """One segment for each sentence, or for each document, its sentences joined by a space."""
-        metric = self.sacrebleu_metric(documents.target_lang)
-        sides = [documents.hypotheses, documents.references, *documents.other_references]
         for side in documents.other_references:
             check_aligned(documents.references, side, documents.ids)
-        if self.segment == "document":
-            sides = [[[" ".join(document)] for document in side] for side in sides]
-        rows = segment_statistics(metric, *([segment for document in side for segment in document] for side in sides))
+        metric, hypotheses = self._prepared(documents), self._segments(documents.hypotheses)
+        rows = segment_statistics(metric, [segment for document in hypotheses for segment in document])
         score = metric._aggregate_and_compute(rows)  # what corpus_score does with them
-        lengths = [len(document) for document in sides[0]]
+        lengths = [len(document) for document in hypotheses]
         segments = "document|joiner:space" if self.segment == "document" else "sentence"
         return Measurement(
             statistics=[rows[end - length : end] for end, length in zip(accumulate(lengths), lengths)],
@@ -45,6 +44,18 @@ class CorpusScore(Metric):
             value=float(score.score),
             details=self.score_details(score),
         )
+
+    def _segments(self, documents: Documents) -> Documents:
+        return [[" ".join(document)] for document in documents] if self.segment == "document" else documents
+
+    def _prepared(self, documents: TranslatedDocuments) -> sacrebleu.metrics.base.Metric:
+        """sacrebleu's metric with what it finds in the references, kept for the next system on the same ones."""
+        key = (documents.target_lang, documents.references, *documents.other_references)
+        if len(key) != len(self._key) or any(new is not old for new, old in zip(key, self._key)):
+            sides = [[text for document in self._segments(side) for text in document] for side in key[1:]]
+            self._key, self._metric = key, self.sacrebleu_metric(documents.target_lang)
+            self._metric._ref_cache = self._metric._cache_references(sides)
+        return self._metric
 
     def score_details(self, score: sacrebleu.metrics.base.Score) -> dict:
         """What sacrebleu says of a score besides its value."""
@@ -152,13 +163,13 @@ def bleu(
 def segment_statistics(
     metric: sacrebleu.metrics.base.Metric, hypotheses: Sequence[str], *references: Sequence[str]
 ) -> list[list[float]]:
-    """sacrebleu's statistics of every segment, against one reference or several.
+    """sacrebleu's statistics of every segment, against one reference or several, or those that the metric has.
 
     BLEU: [hypothesis length, reference length, 4 numbers of matching n-grams, 4 of n-grams]; chrF: [hypothesis n-grams,
     reference n-grams, matching] for each order, 6 of characters, and 2 of words in chrF++; TER: [edits, mean of
     reference words]. sacrebleu has no public way to them: they come from the method that its own `PairedTest` uses.
     """
-    return metric._extract_corpus_statistics(hypotheses, references)
+    return metric._extract_corpus_statistics(hypotheses, list(references) or None)
 
 
 def sentence_metrics(metrics: Sequence[Metric]) -> list[CorpusScore]:
