@@ -322,6 +322,7 @@ def unit_of_six_digits(number: float) -> float:
 
 def unversioned(text: str) -> str:
     text = re.sub(r"version:[^|\s\"}]+", "version:*", re.sub(r"\|data:\w{8}\b", "", text))
+    text = text.replace("with p by Holm", "with p").replace(", p not corrected for their number", "")
     return re.sub(r"^hf-docmt \d\S*( \(\w+(-dirty)?\))?$", "hf-docmt *", text, flags=re.MULTILINE)
 
 
@@ -329,17 +330,21 @@ def without_additions(found: dict) -> dict:
     """A comparison as 0.1.0 wrote it: since then it also has settings of systems, runs and levels of chance."""
     figures = [figure for row in found["rows"] for figure in row["figures"].values()]
     for part in (found, *found["rows"], *figures):
-        for name in ("settings", "chance", "runs", "deviation"):
+        for name in ("settings", "chance", "runs", "deviation", "pairs"):
             part.pop(name, None)
+    for test in filter(None, (figure["test"] for figure in figures)):
+        test["significant"] = test["p_value"] < 0.05  # without Holm's correction
+        test.pop("holm")
     return found
 
 
 def table_lines(text: str) -> list[str]:
     """Lines of a comparison that 0.1.0 wrote, without the width of columns.
 
-    Since then differences stand below the scores by default, and what systems are above their columns instead of in
-    the signatures.
+    Since then differences stand below the scores by default, what systems are above their columns instead of in the
+    signatures, and stars mind the number of tests.
     """
+    text = re.sub(r"\\phantom\{\$\^\{\*\}\$\}|\$\^\{\*\}\$|(?<=\d)\\?\*", "", text)
     added = r"[|&\s]*(difference|architecture|past)\b|- difference|\* differs from concat-window|Not tested, no figure"
     lines = [line for line in text.splitlines() if not re.match(rf"{added}|Within a row may differ", line)]
     return [re.sub(r"past:2/all\|", "", re.sub(r"([ -])[ -]+", r"\1", line)) for line in lines]

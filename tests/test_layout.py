@@ -250,13 +250,13 @@ def test_the_command_starts_light():
 PACKAGE_LINES = {
     "analysis": 3119,
     "bench": 3092,
-    "cli": 1970,
+    "cli": 2020,
     "data": 5557,
-    "evaluation": 6891,
+    "evaluation": 6905,
     "hub": 2242,
     "modeling": 9711,
     "pretrained": 288,
-    "reports": 2144,
+    "reports": 2327,
     "studies": 825,
     "training": 2468,
     "translation": 2462,
@@ -265,21 +265,21 @@ PACKAGE_LINES = {
 TEST_LINES = {
     "analysis": 2218,
     "bench": 1478,
-    "cli": 2080,
+    "cli": 2118,
     "data": 4557,
     "evaluation": 5771,
     "hub": 2698,
     "modeling": 8455,
-    "reports": 1757,
+    "reports": 1857,
     "space": 689,
     "studies": 664,
     "support": 3683,
     "training": 2446,
     "transformers_contract": 416,
     "translation": 1740,
-    "top-level files": 2384,
+    "top-level files": 2389,
 }
-MOST_LINES = {"package": 43006, "tests": 41036}
+MOST_LINES = {"package": 43253, "tests": 41179}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

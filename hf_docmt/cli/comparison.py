@@ -22,7 +22,9 @@ class Tests:
     )
     may_differ: list[str] | None = option(None, "Key of the signature that may differ within a row, too; repeatable.")
     method: str = option("randomisation", "randomisation, bootstrap or sacrebleu-bootstrap.")
-    samples: int = option(1000, "Random samples of a test.", least=1)
+    samples: int | None = option(
+        None, "Random samples of a test; default: 1000, or 40 for each test of the table if that is more.", least=1
+    )
     seed: int = option(1, "Seed of a test.")
 
 
@@ -32,6 +34,11 @@ class Tables:
 
     picture: str | None = PICTURE
     breakdown: str = option("none", "none, all, or an axis such as distance.")
+    rank: str = option(
+        "none",
+        "Systems as rows, the best first: baseline (tested against it), or pairs (each against each, with ranks and "
+        "clusters).",
+    )
     picture_of: str = option("distance", "distance (accuracies), index or length (scores).")
 
 
@@ -95,15 +102,20 @@ def _table(reports: list[str], format: str, tables: Tables, **options) -> str:
 
     from hf_docmt.analysis.pictures.comparison import draw_accuracy_by_distance, draw_scores
     from hf_docmt.evaluation.comparison import compare as compare_reports
+    from hf_docmt.messages import check_known
     from hf_docmt.reports.comparison import select_breakdown
     from hf_docmt.reports.comparison_tables import format_comparison
+    from hf_docmt.reports.ranking import format_ranking
 
-    options["may_differ"] = tuple(options["may_differ"] or ())
+    check_known(tables.rank, ("none", "baseline", "pairs"), "rank", "expected one of")
+    options["may_differ"], options["all_pairs"] = tuple(options["may_differ"] or ()), tables.rank == "pairs"
     comparison = compare_reports(reports, breakdown="all" if tables.picture else tables.breakdown, **options)
     if tables.picture and tables.picture_of == "distance":
         draw_accuracy_by_distance(comparison, tables.picture)
     elif tables.picture:
         draw_scores(comparison, tables.picture, axis=tables.picture_of)
+    if tables.rank != "none" and format != "json":
+        return format_ranking(comparison, format)
     width = get_terminal_size((100, 24)).columns
     return format_comparison(select_breakdown(comparison, tables.breakdown), format, width=width)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hf_docmt.cli.options import command
-from hf_docmt.cli.output import check_different, print_report
-from hf_docmt.options import AS_JSON, OUTPUT, ReferenceReading, Scoring, argument, names, option
+from hf_docmt.cli.output import check_different, check_folder, print_report, write_reports
+from hf_docmt.options import AS_JSON, ReferenceReading, Scoring, argument, names, option
 
 if TYPE_CHECKING:
     from hf_docmt.reports.report import Report
@@ -46,28 +46,46 @@ def evaluate(
     *,
     translations: str = argument("JSON lines of docmt translate, plain lines, or the XML of a WMT set (--system)."),
     reference: list[str] | None = argument(
-        "Documents, the target file of a pair, or plain lines; several files: a reference each.", default=None
+        "JSON lines of further systems; then documents, the target file of a pair, or plain lines: a reference each. "
+        "With --reference or --test-set all files are systems.",
+        default=None,
+    ),
+    reference_file: list[str] | None = option(
+        None, "Reference, if all files are systems; repeatable.", "-r", "--reference"
     ),
     references: References,
     language_pair: str | None = option(None, "Both languages in one, such as en-de.", "-l", "--language-pair"),
     scored: Translations,
     scoring: Scoring,
     baseline: str | None = option(None, "Translations of another system, to print differences and p-values beside it."),
-    output: str | None = OUTPUT,
+    output: str | None = option(None, "Report file to write; of several systems the folder.", "-o", "--output"),
     as_json: bool = AS_JSON,
 ) -> None:
     """Score translations: s-BLEU, d-BLEU, chrF and TER as sacrebleu has them, each with its signature."""
+    from hf_docmt.evaluation.translation_files import holds_translations
     from hf_docmt.evaluation.translation_scores import evaluate_files
     from hf_docmt.files import check_writable_file
 
-    for path in (output, scored.sentence_scores):
-        check_writable_file(path or "-", [translations, *(reference or []), baseline])
-    check_different(report=output, sentence_scores=scored.sentence_scores)
+    systems, files = [translations], list(reference or [])
+    while files and (reference_file or references.test_set or holds_translations(files[0])):
+        systems.append(files.pop(0))
+    reference = [*(reference_file or []), *files]
     if language_pair is not None:
         references.source_lang, references.target_lang = languages_of_pair(language_pair, references)
-    if scoring.unit is None and baseline is None:
+    if scoring.unit is None and baseline is None and len(systems) == 1:
         scoring = replace(scoring, unit="document")
-    shared = {"reference": reference or [], **vars(references), **vars(scoring)}
+    shared = {"reference": reference, **vars(references), **vars(scoring)}
+    if len(systems) > 1:
+        if own := [name for name, value in vars(scored).items() if value is not None]:
+            option_name = f"--{own[0].replace('_', '-')}"
+            raise ValueError(
+                f"{option_name} is of one system, but {len(systems)} files of systems are given; leave it out"
+            )
+        evaluate_several([*([baseline] if baseline else []), *systems], shared, output, as_json)
+        return
+    for path in (output, scored.sentence_scores):
+        check_writable_file(path or "-", [translations, *reference, baseline])
+    check_different(report=output, sentence_scores=scored.sentence_scores)
     report = evaluate_files(translations, **shared, **vars(scored))
     if baseline is None:
         print_report(report, as_json, output)
@@ -76,6 +94,26 @@ def evaluate(
     if output:
         report.write(output)
     print_difference(other, report, as_json)
+
+
+def evaluate_several(systems: list[str], shared: dict[str, Any], output: str | None, as_json: bool) -> None:
+    """Print systems as rows, tested against the first; their reports go to the folder `output`."""
+    from pathlib import Path
+
+    from hf_docmt.evaluation.comparison import compare
+    from hf_docmt.evaluation.translation_scores import evaluate_systems
+    from hf_docmt.files import data_name
+    from hf_docmt.reports.columns import system_names
+    from hf_docmt.reports.comparison_tables import format_comparison
+    from hf_docmt.reports.ranking import format_ranking
+
+    names, _ = system_names([Path(path) for path in systems], [data_name(path) for path in systems], None)
+    stems = [name.replace("/", "_") for name in names]
+    check_folder(output, stems, [*systems, *shared["reference"]])
+    reports = evaluate_systems(systems, names=names, **shared)
+    write_reports(dict(zip(stems, reports)), output)
+    comparison = compare(reports, method="randomisation")
+    print(format_comparison(comparison, "json") if as_json else format_ranking(comparison))
 
 
 def print_difference(baseline: Report, report: Report, as_json: bool) -> None:

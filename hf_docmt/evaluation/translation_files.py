@@ -62,6 +62,20 @@ def translation_format(path: str | Path) -> str:
     return next(formats, PLAIN)
 
 
+def holds_translations(path: str | Path) -> bool:
+    """Whether a file begins as the JSON lines of `docmt translate` or of a system of WMT do, and no reference does."""
+    if translation_format(path) != "jsonl":
+        return False
+    _, line = next(read_lines(path))
+    try:
+        row = parse_json(line, path)
+    except DataError:
+        return False  # the reader of references says what is wrong
+    translation = row.get("translation") if isinstance(row, dict) else None
+    listed = isinstance(translation, list) and all(isinstance(sentence, str) for sentence in translation)
+    return listed or (isinstance(row, dict) and isinstance(row.get(HYPOTHESIS), str))
+
+
 def _json_rows(path: str | Path, source_lang: str | None = None, target_lang: str | None = None) -> dict[str, dict]:
     """Rows by document, from the JSON lines that `docmt translate` writes; of WMT's the ones in these languages."""
     rows: dict[str, dict] = {}

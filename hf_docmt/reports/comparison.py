@@ -24,7 +24,9 @@ from hf_docmt.reports.significance import (
     PairedTest,
     RunsTest,
     compare_with_baseline,
+    corrected,
     mean_and_deviation,
+    samples_for,
     significance_notes,
 )
 from hf_docmt.reports.tables import letter_of
@@ -81,10 +83,21 @@ class Row:
 
 
 @dataclass(frozen=True)
+class Pair:
+    """The test of a system against another one, in the rows of one group."""
+
+    group: int
+    other: str
+    system: str
+    test: Outcome | RunsTest
+
+
+@dataclass(frozen=True)
 class Comparison:
     """Systems in the order given, rows, {letter: signature}, and what has to be known to read them.
 
-    `settings`: {system: {setting: its values}}, of those settings that are not the same in all systems.
+    `settings`: {system: {setting: its values}}, of those settings that are not the same in all systems. `pairs`:
+    tests of all systems against each other, where they were asked for.
     """
 
     systems: tuple[str, ...]
@@ -93,6 +106,7 @@ class Comparison:
     baseline: str | None
     notes: tuple[str, ...]
     settings: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
+    pairs: tuple[Pair, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The comparison as plain values for JSON."""
@@ -112,9 +126,10 @@ def compare_reports(
     runs: str | None = None,
     baseline: str | None = None,
     method: str = "bootstrap",
-    samples: int = 1000,
+    samples: int | None = None,
     seed: int = 1,
     level: float = 0.05,
+    all_pairs: bool = False,
 ) -> Comparison:
     """The results of reports, files or objects, with one column for each, named by its model or by `names`.
 
@@ -127,10 +142,11 @@ def compare_reports(
 
     The scores of the other systems are tested against those of the `baseline`, by default the first system: single runs
     where the reports hold statistics of the same documents (see significance.compare_systems for `method`, `samples`,
-    `seed`), several by `significance.welch_test`; p below `level` is significant. Notes name what could not be tested.
+    `seed`; None: see samples_for), several by `significance.welch_test`. With `all_pairs` every system is tested
+    against every other one as well. P-values below `level` are significant after Holm's correction for all tests of the
+    table. Notes name what could not be tested.
     ValueError: a file that is no report, two equal results of one system, nothing in common, an unknown name.
     """
-    test = PairedTest(method, samples, seed, level)
     columns = read_columns(reports, names, may_differ, runs is not None)
     systems = group_runs(columns, runs)
     if baseline is not None:
@@ -141,22 +157,26 @@ def compare_reports(
     _check_breakdown(breakdown, [label for group in groups for result in group.values() for label in result.breakdown])
     texts = [group_signature(group, may_differ) for group in groups]
     letters = {text: letter_of(number) for number, text in enumerate(dict.fromkeys(texts))}
-    rows, outcomes, scores = [], [], []
-    for number, group in enumerate(groups):
-        results = {name: [group[run.name] for run in own if run.name in group] for name, own in systems.items()}
-        results = {name: own for name, own in results.items() if own}
-        outcome = GroupTests({}, {}) if baseline is None else compare_with_baseline(baseline, results, test, may_differ)
+    everything: list[Systems] = []
+    for group in groups:
+        of_systems = {name: [group[run.name] for run in own if run.name in group] for name, own in systems.items()}
+        everything.append({name: results for name, results in of_systems.items() if results})
+    number_of_tests = sum(len(results) * (len(results) - 1 if all_pairs else 2) // 2 for results in everything)
+    test = PairedTest(method, samples_for(number_of_tests) if samples is None else samples, seed, level)
+    outcomes, pairs = [GroupTests({}, {}) for _ in groups], []
+    if baseline is not None:
+        outcomes, pairs = _tested(everything, baseline, list(systems) if all_pairs else [], test, may_differ)
+    rows, scores = [], [next(iter(group.values())).name for group in groups]
+    for number, (results, outcome) in enumerate(zip(everything, outcomes)):
         rows += _rows({"group": number, "letter": letters[texts[number]]}, results, outcome.tests, breakdown)
-        outcomes.append(outcome)
-        scores.append(next(iter(group.values())).name)
     settings = {name: own[0].settings for name, own in systems.items()}  # those of all runs of a system
     keys = differing_settings(settings, may_differ)
     settings = {name: {key: own[key] for key in keys if key in own} for name, own in settings.items()}
     notes = measurement_notes(groups, may_differ) + _notes_n(rows) + _missing_notes(columns)
     if baseline is not None:
-        notes += significance_notes(baseline, scores, outcomes, test)
+        notes += significance_notes(baseline, scores, outcomes, test, sum(baseline != pair.other for pair in pairs))
     signatures = {letter: text for text, letter in letters.items()}
-    return Comparison(tuple(systems), tuple(rows), signatures, baseline, tuple(notes), settings)
+    return Comparison(tuple(systems), tuple(rows), signatures, baseline, tuple(notes), settings, tuple(pairs))
 
 
 def select_breakdown(comparison: Comparison, breakdown: str) -> Comparison:
@@ -167,6 +187,28 @@ def select_breakdown(comparison: Comparison, breakdown: str) -> Comparison:
     _check_breakdown(breakdown, [row.part for row in comparison.rows if row.part])
     rows = tuple(row for row in comparison.rows if not row.part or _chosen(row.part, breakdown))
     return replace(comparison, rows=rows)
+
+
+def _tested(
+    groups: Sequence[Systems], baseline: str, others: Sequence[str], test: PairedTest, may_differ: Sequence[str]
+) -> tuple[list[GroupTests], list[Pair]]:
+    """The tests of each group against the baseline, and those of all pairs of it and `others`, corrected together."""
+    order = [baseline, *(name for name in others if name != baseline)]
+    tested = []  # (group, first system of the pairs, tests)
+    for number, results in enumerate(groups):
+        tested.append((number, baseline, compare_with_baseline(baseline, results, test, may_differ)))
+        for first, name in enumerate(order[1:], 1):
+            if name in results:
+                later = {other: results[other] for other in order[first:] if other in results}
+                tested.append((number, name, compare_with_baseline(name, later, test, may_differ)))
+    outcomes = corrected([outcome for *_, outcome in tested], test.level)
+    pairs = [
+        Pair(number, name, system, paired)
+        for (number, name, _), outcome in zip(tested, outcomes)
+        for system, paired in outcome.tests.items()
+    ]
+    against = [outcome for (_, name, _), outcome in zip(tested, outcomes) if name == baseline]
+    return against, pairs if others else []
 
 
 def _rows(shared: dict, systems: Systems, tests: Mapping, breakdown: str) -> list[Row]:

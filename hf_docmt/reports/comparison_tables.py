@@ -55,14 +55,14 @@ def format_comparison(comparison: Comparison, format: str = "text", width: int |
     if format == "text":
         return _text(comparison, signs, width)
     frame, labels = _frame(comparison, signs, format)
-    return write_table(frame, format, _remarks(comparison), comparison.signatures, labels)
+    return write_table(frame, format, comparison_remarks(comparison), comparison.signatures, labels)
 
 
 def figures_frame(comparison: Comparison) -> pd.DataFrame:
     """A line for each figure: what it is of, the system and its settings, the value, its test, its signature."""
     lines = []
     for row in comparison.rows:
-        base = _base(comparison, row)
+        base = base_figure(comparison, row)
         for system, figure in row.figures.items():
             settings = {key: "/".join(values) for key, values in comparison.settings.get(system, {}).items()}
             settings |= {"strategy": figure.strategy or "", "beams": str(figure.beams or "")}
@@ -101,17 +101,17 @@ def _frame(comparison: Comparison, signs: Signs, style: str) -> tuple[pd.DataFra
         if not row.part:
             metric = Markup(ESCAPES[style](row.metric) + signs["letter"].format(row.letter))
             score = [*(getattr(row, name) for name in facts[:-1]), metric]
-        cells = [_figure(figure, runs[system], signs) for system, figure in figures.items()]
+        cells = [figure_text(figure, runs[system], signs) for system, figure in figures.items()]
         body.append([*score, *([row.part] if parts else []), n.rjust(width), *cells])
-        if base := _base(comparison, row):
+        if base := base_figure(comparison, row):
             others = [figure if system != comparison.baseline else None for system, figure in figures.items()]
-            differences = [_difference(figure, base, signs) if figure else "" for figure in others]
+            differences = [difference_text(figure, base, signs) if figure else "" for figure in others]
             body.append([*blank, "difference", *after, *differences])
     columns = header[0] if len(header) == 1 else pd.MultiIndex.from_arrays(header)
     return pd.DataFrame(body, columns=columns, dtype=object), len(facts) + len(parts)
 
 
-def _figure(figure: Figure | None, runs: int, signs: Signs) -> str:
+def figure_text(figure: Figure | None, runs: int, signs: Signs) -> str:
     """The cell of a figure of a system with so many `runs`."""
     if figure is None:
         return Markup(signs["absent"])
@@ -126,12 +126,18 @@ def _figure(figure: Figure | None, runs: int, signs: Signs) -> str:
     return Markup(cell)
 
 
-def _difference(figure: Figure, base: Figure, signs: Signs) -> str:
-    """`+1.23 (0.004)`: the difference from the baseline and its p-value; `-` for a p-value of no test."""
-    p_value = signs["absent"]
+def difference_text(figure: Figure, base: Figure, signs: Signs) -> str:
+    """`+1.23 (0.004, 0.016)`: the difference from the baseline, its p-value and that by Holm where it is another one.
+
+    `-` for the p-value of no test.
+    """
+    p_values = [signs["absent"]]
     if figure.test is not None:
-        p_value = f"{figure.test.p_value:.1g}" if figure.test.p_value < 0.001 else f"{figure.test.p_value:.3f}"
-    return Markup(f"{_number(figure, figure.value - base.value, signs, '+')} ({p_value})")
+        values = dict.fromkeys(
+            (figure.test.p_value, figure.test.p_value if figure.test.holm is None else figure.test.holm)
+        )
+        p_values = [f"{value:.1g}" if value < 0.001 else f"{value:.3f}" for value in values]
+    return Markup(f"{_number(figure, figure.value - base.value, signs, '+')} ({', '.join(p_values)})")
 
 
 def _number(figure: Figure, value: float, signs: Signs, sign: str = "") -> str:
@@ -157,13 +163,13 @@ def _most_runs(comparison: Comparison, system: str) -> int:
     return max((row.figures[system].runs for row in comparison.rows if system in row.figures), default=1)
 
 
-def _base(comparison: Comparison, row: Row) -> Figure | None:
+def base_figure(comparison: Comparison, row: Row) -> Figure | None:
     """The baseline's figure of a whole score, None where no other system has one."""
     others = [system for system in row.figures if system != comparison.baseline]
     return row.figures.get(comparison.baseline or "") if others and not row.part else None
 
 
-def _remarks(comparison: Comparison, intervals: bool = True) -> list[str]:
+def comparison_remarks(comparison: Comparison, intervals: bool = True) -> list[str]:
     """What all rows have in common, how to read the intervals, the notes of the comparison."""
     rows = comparison.rows
     shared = [(name, {getattr(row, name) for row in rows}) for name in ("split", "strategy", "beams")]
@@ -173,8 +179,11 @@ def _remarks(comparison: Comparison, intervals: bool = True) -> list[str]:
     remarks += ["[low, high]: 95 % interval."] if intervals and any(figure.interval for figure in figures) else []
     if any(figure.deviation is not None for figure in figures):
         remarks.append("(±): standard deviation over runs, with runs - 1; values are means over runs.")
-    if any(_base(comparison, row) for row in rows):
-        remarks.append(f"difference: from {comparison.baseline}, p-value in brackets.")
+    if any(base_figure(comparison, row) for row in rows):
+        tests = [figure.test for figure in figures if figure.test is not None]
+        corrected = any(test.holm not in (None, test.p_value) for test in tests)
+        p_values = "p-value and that by Holm" if corrected else "p-value"
+        remarks.append(f"difference: from {comparison.baseline}, {p_values} in brackets.")
     return [*remarks, *comparison.notes]
 
 
@@ -186,12 +195,12 @@ def _text(comparison: Comparison, signs: Signs, width: int | None) -> str:
         figures = frame.iloc[:, [labels + 1 + number for number in systems]].apply(_aligned)
         return write_table(pd.concat([frame.iloc[:, : labels + 1], figures], axis=1))
 
-    remarks, rest = _remarks(comparison), range(len(comparison.systems))
+    remarks, rest = comparison_remarks(comparison), range(len(comparison.systems))
     tables = [table(rest)]
     if width is not None and _width(tables[0]) > width:
         signs = signs | {"interval": ""}
         remarks = [f"95 % intervals do not fit into {width} characters; CSV and JSON have them."]
-        remarks += _remarks(comparison, intervals=False)
+        remarks += comparison_remarks(comparison, intervals=False)
         tables = []
         while rest:
             end = next((end for end in range(len(rest), 1, -1) if _width(table(rest[:end])) <= width), 1)

@@ -1,7 +1,7 @@
 """Do systems differ by more than chance? Paired tests over documents, and Welch's test over runs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import mean, stdev
 
 import numpy as np
@@ -19,13 +19,17 @@ _TOLERANCE = 1e-9  # score points; closer values are equal
 
 @dataclass(frozen=True)
 class Outcome:
-    """System minus baseline in score points, its 95 % interval, p-value (two-sided), number of documents tested."""
+    """System minus baseline in score points, its 95 % interval, p-value (two-sided), number of documents tested.
+
+    `holm` is the p-value with all tests of a table in mind, None where it stands alone (see `corrected`).
+    """
 
     delta: float
     interval: tuple[float, float]
     p_value: float
     documents: int
     significant: bool
+    holm: float | None = None
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,7 @@ class RunsTest:
     p_value: float
     runs: tuple[int, int]  # of the baseline, of the system
     significant: bool
+    holm: float | None = None
 
 
 @dataclass(frozen=True)
@@ -130,6 +135,36 @@ def welch_test(base: Sequence[float], other: Sequence[float], level: float = 0.0
     return RunsTest(delta, (delta - half, delta + half), p_value, (len(base), len(other)), p_value < level)
 
 
+def holm_p_values(p_values: Sequence[float]) -> list[float]:
+    """P-values such that comparing each with a level keeps the chance of one false alarm among them below that level.
+
+    Holm (1979): the k-th smallest of m is multiplied by m - k + 1, is at least as large as the one before, and at most
+    1. It holds whatever the tests have to do with each other.
+    """
+    order, adjusted, largest = sorted(range(len(p_values)), key=p_values.__getitem__), [1.0] * len(p_values), 0.0
+    for number, index in enumerate(order):
+        largest = max(largest, (len(order) - number) * p_values[index])
+        adjusted[index] = min(1.0, largest)
+    return adjusted
+
+
+def corrected(outcomes: Sequence[GroupTests], level: float) -> list[GroupTests]:
+    """The same tests, each with its p-value by `holm_p_values` for all of them, which is what makes it significant."""
+    every = [test for outcome in outcomes for test in outcome.tests.values()]
+    adjusted = iter(holm_p_values([test.p_value for test in every]))
+    corrected_groups = []
+    for outcome in outcomes:
+        pairs = [(system, test, next(adjusted)) for system, test in outcome.tests.items()]
+        tests = {system: replace(test, holm=p_value, significant=p_value < level) for system, test, p_value in pairs}
+        corrected_groups.append(replace(outcome, tests=tests))
+    return corrected_groups
+
+
+def samples_for(tests: int) -> int:
+    """How many samples a test is to draw: 1000, or twice as many as leave a p-value of `corrected` below 0.05."""
+    return max(1000, 40 * tests)
+
+
 def mean_and_deviation(values: Sequence[float]) -> tuple[float, float | None]:
     """The mean, and the standard deviation with n - 1 below; None for a single value."""
     return mean(values), stdev(values) if len(values) > 1 else None
@@ -165,16 +200,21 @@ def compare_with_baseline(
 
 
 def significance_notes(
-    baseline: str, scores: Sequence[str], outcomes: Sequence[GroupTests], test: PairedTest
+    baseline: str, scores: Sequence[str], outcomes: Sequence[GroupTests], test: PairedTest, others: int = 0
 ) -> list[str]:
-    """What the marker means, and which figures could not have one; `scores` are the names of the groups' scores."""
+    """What the marker means, and which figures could not have one.
+
+    `scores` are the names of the groups' scores, `others` the number of tests besides those against the baseline.
+    """
     tests = [test for outcome in outcomes for test in outcome.tests.values()]
     units = dict.fromkeys(unit for outcome in outcomes for unit in sorted(outcome.units))
     how = [f"{test.method} over {', '.join(units)}, {test.samples} samples, seed {test.seed}"] if units else []
     how += ["Welch's t-test over runs"] if any(isinstance(test, RunsTest) for test in tests) else []
+    corrected_too = all(each.holm is not None for each in tests)
     marker = (
-        f"* differs from {baseline} with p < {test.level:g} ({'; '.join(how)}); {counted(len(tests), 'test')}, p not "
-        "corrected for their number."
+        f"* differs from {baseline} with p{' by Holm' * (corrected_too and len(tests) > 1)} < {test.level:g} "
+        f"({'; '.join(how)}); {counted(len(tests) + others, 'test')}"
+        f"{'' if corrected_too else ', p not corrected for their number'}."
     )
     untested: dict[str, list[str]] = {}
     for score, outcome in zip(scores, outcomes):

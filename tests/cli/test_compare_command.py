@@ -30,8 +30,25 @@ def test_the_default_compares(run, reports):
     code, out, err = run("compare", *reports[:2])
     lines = [line.split() for line in out.splitlines()]
     assert code == 0, err
-    assert ["strategy", "sentence", "sliding"] in lines and "difference: from a, p-value in brackets." in out
+    assert [
+        "strategy",
+        "sentence",
+        "sliding",
+    ] in lines and "difference: from a, p-value and that by Holm in brackets." in out
     assert sum(line[:1] == ["difference"] for line in lines) == 4
+
+
+def test_systems_as_rows(run, reports):
+    code, out, err = run("compare", *reports, "--rank", "pairs")
+    lines = [line.split() for line in out.splitlines()]
+    assert code == 0 and lines[0] == ["dataset", "metric", "system", "n", "rank", "cluster", "score", "difference"], err
+    assert lines[2][3:7] == ["a", "3", "1-3", "1"] and lines[3][0] == "b-1" and "12 tests." in out
+    baseline = run("compare", *reports, "--rank", "baseline", "--format", "csv")[1].splitlines()
+    assert baseline[0] == "dataset,metric,system,n,score,difference" and len(baseline) == 1 + 4 * 3
+    found = json.loads(run("compare", *reports, "--rank", "pairs", "--format", "json")[1])
+    assert {(pair["other"], pair["system"]) for pair in found["pairs"]} == {("a", "b-1"), ("a", "b-2"), ("b-1", "b-2")}
+    code, _, err = run("compare", *reports, "--rank", "all")
+    assert code == 1 and "unknown rank 'all': expected one of none, baseline, pairs" in err
 
 
 def test_runs(run, reports, tmp_path):

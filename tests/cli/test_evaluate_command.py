@@ -44,6 +44,27 @@ def test_evaluate_names_documents_that_are_missing(run, documents, tmp_path):
     assert code == 1 and "--target-lang" in err
 
 
+def test_several_systems(run, documents, translations, tmp_path):
+    """JSON lines of systems before the reference, or any files with -r; systems as rows, a report each."""
+    first, second = translations(), tmp_path / "other.jsonl"
+    second.write_text(first.read_text().replace("D", "X"))
+    code, out, err = run("evaluate", first, second, documents, *LANGUAGES, "-o", tmp_path / "reports")
+    table = [line.split() for line in out.splitlines()]
+    assert code == 0 and table[0][:4] == ["dataset", "metric", "system", "n"], err
+    assert sorted(path.name for path in (tmp_path / "reports").iterdir()) == ["other.json", "out.json"]
+    alone = json.loads(run("evaluate", second, documents, *LANGUAGES, "--unit", "document", "--json")[1])
+    assert json.loads((tmp_path / "reports" / "other.json").read_text()) == alone
+    lines = [tmp_path / name for name in ("a.txt", "b.txt", "reference.txt")]
+    for path, text in zip(lines, ("Hallo .\n", "Hallo !\n", "Hallo .\n")):
+        path.write_text(text)
+    found = json.loads(run("evaluate", *lines[:2], "-r", lines[2], "--json")[1])
+    assert found["systems"] == ["a", "b"] and found["rows"][0]["figures"].keys() == {"a", "b"}
+    code, _, err = run("evaluate", *lines[:2], "-r", lines[2], "--name", "x")
+    assert code == 1 and "--name is of one system, but 2 files of systems are given" in err
+    code, _, err = run("evaluate", first, second, documents, *LANGUAGES, "-o", lines[0])
+    assert code == 1 and lines[0].read_text() == "Hallo .\n"
+
+
 @pytest.mark.parametrize("option", ["--output", "--sentence-scores"])
 def test_outputs_that_are_inputs(run, documents, tmp_path, option):
     lines = tmp_path / "lines.txt"

@@ -372,8 +372,7 @@ def test_difference_from_the_baseline():
         assert test.documents == 8 and test.interval[0] <= test.delta <= test.interval[1]
     (note,) = found.notes
     assert note == (
-        "* differs from a with p < 0.05 (randomisation over documents, 2000 samples, seed 1); 2 tests, p not corrected "
-        "for their number."
+        "* differs from a with p by Holm < 0.05 (randomisation over documents, 2000 samples, seed 1); 2 tests."
     )
     strict = compare_reports(
         reports, baseline="a", method="randomisation", samples=2000, level=exact_p(BASE, BETTER) / 2
@@ -391,7 +390,8 @@ def test_parts_are_not_tested():
 def test_a_test_does_not_depend_on_the_other_columns():
     reports = [report(name, accuracy(right, [10] * 8)) for name, right in zip("abc", (BASE, SAME, BETTER))]
     both, one = compare_reports(reports, baseline="a"), compare_reports(reports[::2], baseline="a")
-    assert both.rows[0].figures["c"].test == one.rows[0].figures["c"].test
+    test = both.rows[0].figures["c"].test
+    assert replace(test, holm=test.p_value) == one.rows[0].figures["c"].test and test.holm == 2 * test.p_value
 
 
 def test_the_first_system_is_the_baseline():
@@ -458,7 +458,10 @@ def test_what_cannot_be_tested_is_reported():
     ]
     found = compare_reports(reports, baseline="a")
     assert {s for row in found.rows for s, figure in row.figures.items() if figure.test} == {"b", "f"}
-    assert found.notes[1].startswith("* differs from a with p < 0.05 (bootstrap") and "; 2 tests," in found.notes[1]
+    assert (
+        found.notes[1].startswith("* differs from a with p by Holm < 0.05 (bootstrap")
+        and "; 2 tests." in found.notes[1]
+    )
     notes = sorted(found.notes[2:])
     assert (
         notes[0].startswith("Not tested, d: ")
@@ -498,7 +501,7 @@ def test_runs_of_one_system():
     test = whole.figures["b"].test
     assert (test.delta, test.runs) == (10.0, (3, 3)) and test.significant
     assert found.notes == (
-        "* differs from a with p < 0.05 (Welch's t-test over runs); 1 test, p not corrected for their number.",
+        "* differs from a with p < 0.05 (Welch's t-test over runs); 1 test.",
         "Not tested, a single run stands against several; a test over runs needs two of each system: pronoun accuracy "
         "of c.",
     )

@@ -1,0 +1,92 @@
+"""Systems as rows: for each score the systems from the best to the worst, with tests, ranks and clusters."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from hf_docmt.reports.comparison import Comparison, Row
+from hf_docmt.reports.comparison_tables import (
+    SIGNS,
+    Signs,
+    base_figure,
+    comparison_remarks,
+    difference_text,
+    figure_text,
+)
+from hf_docmt.reports.tables import ESCAPES, Markup, write_table
+
+LOWER_IS_BETTER = ("TER", "d-TER", "under-translation", "over-translation")
+
+
+def format_ranking(comparison: Comparison, style: str = "text") -> str:
+    """One table with a line for each system of each score, in one of `tables.COMMAND_STYLES` or as CSV.
+
+    With tests of all pairs a system has its `rank`, from 1 + the number of systems that are significantly better to
+    the number of those that are not significantly worse, and its `cluster`: all systems of a cluster are significantly
+    better than all of the next one, as in WMT's findings.
+    """
+    signs = SIGNS["text" if style == "csv" else style]
+    frame = ranking_frame(comparison, signs, "text" if style == "csv" else style)
+    if style == "csv":
+        return frame.ffill().to_csv(index=False, lineterminator="\n").rstrip("\n")
+    return write_table(frame, style, comparison_remarks(comparison), comparison.signatures, labels=3)
+
+
+def ranking_frame(comparison: Comparison, signs: Signs, style: str) -> pd.DataFrame:
+    """The cells of the table; what a score has in common stands in its first line."""
+    lines = []
+    for row in comparison.rows:
+        if row.part:
+            continue
+        better, order = better_systems(comparison, row), ranked(row)
+        clusters = clusters_of(order, better)
+        base = base_figure(comparison, row)
+        for number, system in enumerate(order):
+            figure = row.figures[system]
+            name = Markup(ESCAPES[style](row.metric) + signs["letter"].format(row.letter))
+            line = {"dataset": row.dataset, "metric": name} if number == 0 else {"dataset": "", "metric": ""}
+            line |= {"system": system, "n": figure.n}
+            if comparison.pairs:
+                line |= {"rank": rank_of(system, order, better), "cluster": clusters[system]}
+            line["score"] = figure_text(figure, figure.runs, signs)
+            if base is not None:
+                line["difference"] = "" if system == comparison.baseline else difference_text(figure, base, signs)
+            lines.append(line)
+    return pd.DataFrame(lines, dtype=object)
+
+
+def ranked(row: Row) -> list[str]:
+    """The systems of a row, the best first."""
+
+    def score(system: str) -> float:
+        return row.figures[system].value * (1 if row.metric in LOWER_IS_BETTER else -1)
+
+    return sorted(row.figures, key=score)
+
+
+def better_systems(comparison: Comparison, row: Row) -> dict[str, set[str]]:
+    """{system: the systems of the row that are significantly better}, as the tests of all pairs say."""
+    better: dict[str, set[str]] = {system: set() for system in row.figures}
+    place = {system: number for number, system in enumerate(ranked(row))}
+    for pair in comparison.pairs:
+        if pair.group == row.group and pair.test.significant:
+            first, second = sorted((pair.other, pair.system), key=place.__getitem__)
+            better[second].add(first)
+    return better
+
+
+def rank_of(system: str, order: Sequence[str], better: dict[str, set[str]]) -> str:
+    """`2`, or `2-4` where three systems do not differ."""
+    first = 1 + len(better[system])
+    last = len(order) - sum(system in others for others in better.values())
+    return str(first) if first == last else f"{first}-{last}"
+
+
+def clusters_of(order: Sequence[str], better: dict[str, set[str]]) -> dict[str, int]:
+    """{system: number of its cluster}, from 1."""
+    clusters, cluster = {}, 1
+    for number, system in enumerate(order):
+        if number and all(set(order[:number]) <= better[later] for later in order[number:]):
+            cluster += 1
+        clusters[system] = cluster
+    return clusters

@@ -1,0 +1,58 @@
+"""Systems as rows: order, ranks and clusters against a slow reading of their definitions."""
+
+import itertools
+import random
+
+import pytest
+
+from hf_docmt.reports.comparison import Comparison, Figure, Pair, Row
+from hf_docmt.reports.ranking import better_systems, clusters_of, format_ranking, rank_of, ranked
+from hf_docmt.reports.significance import Outcome
+
+SIGNATURE = "segments:sentence|version:1"
+
+
+def comparison(values, significant, metric="chrF"):
+    """Systems with these scores, of which these pairs differ."""
+    figures = {name: Figure(value, 10, SIGNATURE, None, None) for name, value in values.items()}
+    row = Row(0, "a", "translation", "set", "all", metric, None, None, "", "", "", figures)
+    pairs = []
+    for first, second in itertools.combinations(values, 2):
+        test = Outcome(values[second] - values[first], (0, 1), 0.01, 10, {first, second} in significant)
+        pairs.append(Pair(0, first, second, test))
+    return Comparison(tuple(values), (row,), {"a": SIGNATURE}, next(iter(values)), (), {}, tuple(pairs))
+
+
+def borders(order, significant):
+    """After which systems a cluster ends: no pair across the border is alike."""
+    return [
+        cut
+        for cut in range(1, len(order))
+        if all({above, below} in significant for above in order[:cut] for below in order[cut:])
+    ]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_ranks_and_clusters(seed):
+    rng = random.Random(seed)
+    values = {name: float(rng.randrange(100)) + n / 10 for n, name in enumerate("abcdef"[: rng.randrange(2, 7)])}
+    share = rng.choice((0.3, 0.8, 1.0))
+    significant = [set(pair) for pair in itertools.combinations(values, 2) if rng.random() < share]
+    found = comparison(values, significant)
+    order = sorted(values, key=values.get, reverse=True)
+    better = better_systems(found, found.rows[0])
+    assert ranked(found.rows[0]) == order
+    clusters, cuts = clusters_of(order, better), borders(order, significant)
+    for number, system in enumerate(order):
+        above = sum({system, other} in significant for other in order[:number])
+        below = sum({system, other} in significant for other in order[number + 1 :])
+        first, last = 1 + above, len(order) - below
+        assert rank_of(system, order, better) == (str(first) if first == last else f"{first}-{last}")
+        assert clusters[system] == 1 + sum(cut <= number for cut in cuts)
+
+
+def test_of_edit_rates_the_lowest_is_the_best():
+    found = comparison({"a": 40.0, "b": 30.0, "c": 50.0}, [{"a", "b"}, {"b", "c"}], "TER")
+    cells = [line.split(",")[2:6] for line in format_ranking(found, "csv").splitlines()]
+    assert cells[0] == ["system", "n", "rank", "cluster"]
+    assert cells[1:] == [["b", "10", "1", "1"], ["a", "10", "2-3", "2"], ["c", "10", "2-3", "2"]]
