@@ -7,7 +7,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from math import inf
 from typing import Any
 
-BLEU, CHRF, TER, COMET = "BLEU", "chrF", "TER", "COMET"  # panels of the help
+BLEU, CHRF, TER, COMET, OTHERS = "BLEU", "chrF", "TER", "COMET", "Scores of others"  # panels of the help
 REQUIRED: Any = MISSING  # default of an option without one
 
 
@@ -61,6 +61,27 @@ def names(text: str | Iterable[str]) -> tuple[str, ...]:
 def distinct_names(text: str) -> tuple[str, ...]:
     """Names separated by commas, without blanks around them, each once."""
     return tuple(dict.fromkeys(name.strip() for name in text.split(",")))
+
+
+def named_file(text: str) -> tuple[str, str]:
+    """`NAME=FILE` as its two parts."""
+    name, equals, path = text.partition("=")
+    if not (name and equals and path):
+        raise ValueError(f"got {text!r}, expected NAME=FILE, such as metricx=scores.jsonl")
+    return name, path
+
+
+def named_files(texts: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """Several of `NAME=FILE`."""
+    return tuple(map(named_file, texts))
+
+
+def window_and_stride(text: str) -> tuple[int, int | None]:
+    """`6` or `6:3`: so many sentences, and every how many."""
+    window, colon, stride = text.partition(":")
+    if not window.isdecimal() or (colon and not stride.isdecimal()):
+        raise ValueError(f"--scorer-window is {text!r}, expected N or N:STRIDE, such as 6 or 6:3")
+    return int(window), int(stride) if colon else None
 
 
 # Options of several commands
@@ -196,8 +217,24 @@ class Scoring:
     align: bool = option(False, "Align the text to the reference's sentences.")
     unit: str | None = option(
         None,
-        "What intervals and tests of BLEU, chrF and TER draw: document, or sentence, the default of a single document "
-        "with --baseline.",
+        "What intervals and tests of BLEU, chrF and TER draw: document, paragraph (between blank lines), or sentence, "
+        "the default of a single document beside other systems.",
+    )
+    external: Sequence[tuple[str, str]] | None = option(
+        None,
+        "Scores that another program or people gave: NAME=FILE, a number a line or JSON lines with ids; repeatable.",
+        read=named_files,
+        repeated=True,
+        panel=OTHERS,
+    )
+    scorer_input: tuple[str, str] | None = option(
+        None, "Write what another program takes: metricx=FILE or comet=FILE.", read=named_file, panel=OTHERS
+    )
+    scorer_window: tuple[int, int | None] | None = option(
+        None,
+        "Sentences a line of it, and every how many: N or N:STRIDE (SLIDE); default: 1.",
+        read=window_and_stride,
+        panel=OTHERS,
     )
     tokenize: str | None = option(None, "sacrebleu's tokenizer, such as 13a or char; default: by language.", panel=BLEU)
     lowercase: bool = option(False, "Ignore case.", panel=BLEU)

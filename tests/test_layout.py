@@ -250,9 +250,9 @@ def test_the_command_starts_light():
 PACKAGE_LINES = {
     "analysis": 3119,
     "bench": 3092,
-    "cli": 2020,
+    "cli": 2024,
     "data": 5557,
-    "evaluation": 6905,
+    "evaluation": 7121,
     "hub": 2242,
     "modeling": 9711,
     "pretrained": 288,
@@ -260,14 +260,14 @@ PACKAGE_LINES = {
     "studies": 825,
     "training": 2468,
     "translation": 2462,
-    "top-level files": 2237,
+    "top-level files": 2274,
 }
 TEST_LINES = {
     "analysis": 2218,
     "bench": 1478,
     "cli": 2118,
     "data": 4557,
-    "evaluation": 5771,
+    "evaluation": 5910,
     "hub": 2698,
     "modeling": 8455,
     "reports": 1857,
@@ -279,7 +279,7 @@ TEST_LINES = {
     "translation": 1740,
     "top-level files": 2389,
 }
-MOST_LINES = {"package": 43253, "tests": 41179}
+MOST_LINES = {"package": 43510, "tests": 41318}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -83,7 +83,11 @@ def evaluate(
             )
         evaluate_several([*([baseline] if baseline else []), *systems], shared, output, as_json)
         return
-    for path in (output, scored.sentence_scores):
+    if baseline is not None and (scoring.external or scoring.scorer_input):
+        raise ValueError(
+            "--external and --scorer-input are of one system; write a report of each, and docmt compare them"
+        )
+    for path in (output, scored.sentence_scores, *(scoring.scorer_input or ())[1:]):
         check_writable_file(path or "-", [translations, *reference, baseline])
     check_different(report=output, sentence_scores=scored.sentence_scores)
     report = evaluate_files(translations, **shared, **vars(scored))

@@ -42,7 +42,7 @@ def read_translations(path: str | Path, references: References, system: str | No
         documents = [lines] if alone else references.cut(lines, path)
         return [{"translation": document, "source": source} for document, source in zip(documents, references.sources)]
     if format == "jsonl":
-        rows = references.in_order(_json_rows(path, **languages), path)
+        rows = references.in_order(_json_rows(path, references, **languages), path)
         return [{"source": source} | row if HYPOTHESIS in row else row for source, row in zip(references.sources, rows)]
     if not all(languages.get(name) for name in ("source_lang", "target_lang")):
         raise DataError(
@@ -76,9 +76,16 @@ def holds_translations(path: str | Path) -> bool:
     return listed or (isinstance(row, dict) and isinstance(row.get(HYPOTHESIS), str))
 
 
-def _json_rows(path: str | Path, source_lang: str | None = None, target_lang: str | None = None) -> dict[str, dict]:
-    """Rows by document, from the JSON lines that `docmt translate` writes; of WMT's the ones in these languages."""
+def _json_rows(
+    path: str | Path, references: References, source_lang: str | None = None, target_lang: str | None = None
+) -> dict[str, dict]:
+    """Rows by document, from the JSON lines that `docmt translate` writes; of WMT's the ones in these languages.
+
+    A row of WMT that names no language, as those since 2025 have it in their ids, is left out where the references have
+    no document of its id; a warning tells how many are.
+    """
     rows: dict[str, dict] = {}
+    known, others = set(references.ids), 0
     for number, line in read_lines(path):
         location, row = location_of(path, number), parse_json(line, path, number)
         row = row if isinstance(row, dict) else {}
@@ -87,6 +94,9 @@ def _json_rows(path: str | Path, source_lang: str | None = None, target_lang: st
             if not all(code is None or isinstance(code, str) for code in pair):
                 raise DataError(f"{location}: `src_lang` and `tgt_lang` must be codes of languages, got {pair}")
             if source_lang and not is_pair(pair, source_lang, target_lang):
+                continue
+            if pair[0] is None and references.matched_by == "id" and id_text(row.get("doc_id")) not in known:
+                others += 1
                 continue
             row["translation"] = lines_of(row[HYPOTHESIS])
         doc_id, translation = id_text(row.get("doc_id", row.get("id"))), row.get("translation")
@@ -106,6 +116,8 @@ def _json_rows(path: str | Path, source_lang: str | None = None, target_lang: st
                 "docmt translate writes them; correct or remove them"
             )
         rows[doc_id] = row | {"doc_id": doc_id}
+    if others:
+        _logger.warning("%s: %s of other pairs left out, by their ids", display_path(path), counted(others, "document"))
     return rows
 
 

@@ -15,6 +15,7 @@ from hf_docmt.evaluation.alignment import align_documents, alignment_results
 from hf_docmt.evaluation.breakdowns import Domains
 from hf_docmt.evaluation.metrics.comet import MODEL, Comet, DocumentComet
 from hf_docmt.evaluation.metrics.corpus_scores import CorpusScore, sentence_metrics, write_sentence_scores
+from hf_docmt.evaluation.metrics.external import ExternalScore, write_scorer_input
 from hf_docmt.evaluation.metrics.metric import (
     Metric,
     ScoreSettings,
@@ -47,7 +48,7 @@ from hf_docmt.reports.result import Result
 if TYPE_CHECKING:
     from datasets import Dataset
 
-UNITS = ("document", "sentence")
+UNITS = ("document", "paragraph", "sentence")
 
 _logger = logging.getLogger(__name__)
 
@@ -121,6 +122,11 @@ def evaluate_systems(
         references = builtin_references(test_set, source_lang, target_lang, translators)
     if evaluation.domains is None:
         evaluation = replace(evaluation, domains=references.domains)
+    if len(translations) > 1 and (evaluation.external or evaluation.scorer_input or evaluation.sentence_scores):
+        raise ValueError(
+            "scores and inputs of other programs, and files of sentence scores, are of one system; evaluate the "
+            "systems one by one with -o, and compare their reports"
+        )
     of_systems = [read_translations(path, references, system, **languages) for path in translations]
     kept = references
     if origlang is not None:
@@ -193,11 +199,14 @@ class Evaluation:
     TER are those of sacrebleu's command line. `by` and `domains` ask for parts of the scores (see `breakdowns`),
     `align` cuts translations with other sentences than the reference (see `alignment`). `repairs="none"`: documents are
     lines as a model wrote them, more or fewer than sentences, and are scored line by line (see `pair_lines`) unless
-    they are aligned; None = as their rows say. `unit` is what intervals and significance tests draw, `document`, or
-    `sentence` as sacrebleu does (of BLEU, chrF and TER; a single document, such as plain lines, has no interval else);
-    None = sentences of a single document. `sentence_scores`: a
-    file for the scores of every sentence (see `sentence_scores`). `comet`, the Python of an environment with
-    unbabel-comet, adds COMET by `comet_model`, with `comet_context` sentences of context document-level COMET, too.
+    they are aligned; None = as their rows say. `unit` is what intervals and significance tests draw, `document`,
+    `paragraph` (of documents with blank lines between them), or `sentence` as sacrebleu does (of BLEU, chrF and TER; a
+    single document, such as plain lines, has no interval else); None = sentences of a single document.
+    `sentence_scores`: a file for the scores of every sentence (see `sentence_scores`). `comet`, the Python of an
+    environment with unbabel-comet, adds COMET by `comet_model`, with `comet_context` sentences of context
+    document-level COMET, too. `external` has names and files of scores that others gave (see `ExternalScore`), and
+    `scorer_input` writes what such a program takes, (format, file), in windows of `scorer_window` (see
+    `write_scorer_input`).
     ValueError: an unknown metric, other `repairs`, options of a metric that is not scored, or of COMET without `comet`.
     """
 
@@ -216,6 +225,9 @@ class Evaluation:
     repairs: str | None = None
     unit: str | None = "document"
     sentence_scores: str | Path | None = None
+    external: Sequence[tuple[str, str | Path]] | None = None
+    scorer_input: tuple[str, str] | None = None
+    scorer_window: tuple[int, int | None] | None = None
     comet: str | None = None
     comet_model: str | None = None
     comet_context: int = 0
@@ -251,6 +263,10 @@ class Evaluation:
         for metric in (*further, *self._chosen()):
             metric.check_languages(source_lang, target_lang)
         return [self._made(metric) for metric in further]
+
+    @cached_property
+    def external_scores(self) -> list[Metric]:
+        return [ExternalScore(name, path) for name, path in self.external or ()]
 
     def comet_metrics(self) -> list[Metric]:
         if self.comet is None:
@@ -352,8 +368,12 @@ def evaluation_results(
     elif "none" in (evaluation.repairs, repairs):
         pairs = zip(documents.hypotheses, documents.references)
         documents = replace(documents, hypotheses=[pair_lines(lines, len(sentences)) for lines, sentences in pairs])
+    if evaluation.scorer_input is not None:
+        format, path = evaluation.scorer_input
+        write_scorer_input(path, documents, format, *(evaluation.scorer_window or ()))
     measured = _scores(further, documents, settings)  # fails early, if at all
     results += [*_scores(chosen, documents, settings), *measured, *_scores(comet, documents, settings)]
+    results += _scores(evaluation.external_scores, documents, settings)
     if evaluation.sentence_scores is not None:
         write_sentence_scores(evaluation.sentence_scores, documents, chosen)
     return results

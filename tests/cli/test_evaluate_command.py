@@ -210,13 +210,13 @@ def test_evaluate_with_comet(run, documents, translations, comet_python):
     code, out, _ = run(*arguments, "--json")
     found = {result["metric"]: result for result in json.loads(out)["results"]}
     assert code == 0 and {"s-BLEU", "COMET"} <= set(found) and "doc-COMET" not in found
-    assert found["COMET"]["value"] == pytest.approx(100 * (16 + 0 + 10) / 3)
+    assert found["COMET"]["value"] == pytest.approx(100 * (16 + 10) / 2)  # a blank sentence is no item
     assert "model:Unbabel/wmt22-comet-da" in found["COMET"]["signature"]
     options = ("--comet-context", 1, "--comet-model", "org/metric", "--strategy", "full", "--json")
     code, out, _ = run(*arguments, *options)
     found = {result["metric"]: result for result in json.loads(out)["results"]}
-    assert code == 0 and found["COMET"]["value"] == pytest.approx(100 * 26 / 3)
-    assert found["doc-COMET"]["value"] == pytest.approx(100 * (16 + 16 + 10) / 3)
+    assert code == 0 and found["COMET"]["value"] == pytest.approx(100 * 26 / 2)
+    assert found["doc-COMET"]["value"] == pytest.approx(100 * (16 + 10) / 2)
     assert "model:org/metric|scale:100|context:1" in found["doc-COMET"]["signature"]
     assert found["doc-COMET"]["strategy"] == "full" and found["doc-COMET"]["details"]["statistics"]["ids"] == ["a", "b"]
 
@@ -299,4 +299,4 @@ def test_evaluate_beside_a_baseline(run, documents, tmp_path):
     found = json.loads(run("evaluate", tmp_path / "ours.txt", *options, "--json")[1])
     assert found["rows"][0]["figures"]["ours"]["test"]["delta"] == pytest.approx(-100 * 2 / 7)
     code, _, err = run("evaluate", tmp_path / "ours.txt", *options, "--unit", "words")
-    assert code == 1 and "unknown unit 'words': expected one of document, sentence" in err
+    assert code == 1 and "unknown unit 'words': expected one of document, paragraph, sentence" in err

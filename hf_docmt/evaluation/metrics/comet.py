@@ -52,8 +52,10 @@ class Comet(Metric):
         ids = check_sides(documents.hypotheses, documents.references, sources, documents.doc_ids or None)
         items = list(comet_items(documents, ids, self.context))
         output = run_comet(items, self.python, self.model, with_context=self.context > 0)
-        scores = iter(output["scores"])
-        rows = [[math.fsum(next(scores) for _ in document), len(document)] for document in documents.references]
+        by_document: dict[str, list[float]] = {doc_id: [] for doc_id in ids}
+        for item, score in zip(items, output["scores"]):
+            by_document[item["doc_id"]].append(score)
+        rows = [[math.fsum(scores), len(scores)] for scores in by_document.values()]
         how = {"model": output["model"], "scale": 100, "context": self.context}
         how |= {"mt-context": "reference"} if self.context else {}
         how |= {key: output[key] for key in ("separator", "limit") if output[key] is not None}
@@ -85,11 +87,16 @@ class DocumentComet(Comet):
 
 
 def comet_items(documents: TranslatedDocuments, ids: list[str], context: int) -> Iterator[dict]:
-    """{"doc_id", "sentence", "src", "mt", "ref"} of every sentence; a side is the context and then the sentence."""
+    """{"doc_id", "sentence", "src", "mt", "ref"} of every sentence; a side is the context and then the sentence.
+
+    A sentence that is blank on all three sides, as those between paragraphs are, is no item, but stays as context.
+    """
     for doc_id, source, hypothesis, reference in zip(
         ids, documents.sources, documents.hypotheses, documents.references
     ):
-        for index in range(len(source)):
+        for index, sides in enumerate(zip(source, hypothesis, reference)):
+            if not any(text.strip() for text in sides):
+                continue
             first = max(0, index - context)
             yield {
                 "doc_id": doc_id,

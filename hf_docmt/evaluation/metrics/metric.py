@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate, chain
 from typing import Any, ClassVar
 
 import numpy as np
 
 from hf_docmt import __version__
 from hf_docmt.evaluation.breakdowns import Domains, break_down, check_axes, document_labels, sentence_labels
-from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments, check_aligned
+from hf_docmt.evaluation.metrics.translated_documents import Documents, TranslatedDocuments, check_aligned
 from hf_docmt.evaluation.registration import registered
 from hf_docmt.messages import check_known
 from hf_docmt.reports.resampling import document_details
@@ -29,8 +30,8 @@ class UndefinedError(ValueError):
 class ScoreSettings:
     """Breakdowns of scores (see `breakdowns`), and the bootstrap samples of their intervals (0: none).
 
-    `unit` is what is drawn, and what significance tests draw: `document`, or `sentence`, as sacrebleu does. Scores that
-    have documents as segments have no smaller unit.
+    `unit` is what is drawn, and what significance tests draw: `document`, `paragraph` (see `unit_of_sentences`), or
+    `sentence`, as sacrebleu does. Scores that have documents as segments have no smaller unit.
     """
 
     by: Sequence[str] = ()
@@ -128,12 +129,13 @@ class Metric:
         rows = [row for document in measured.statistics for row in document]
         width, value = len(rows[0]), measured.value
         unit = settings.unit if self.segment == "sentence" else "document"
-        if unit == "sentence":
-            units = [f"{doc_id}:{n}" for doc_id, own in zip(ids, measured.statistics) for n in range(1, len(own) + 1)]
-            groups, sums = units, [list(row) for row in rows]
-        else:
-            units, sums = ids, [column_sums(document, width) for document in measured.statistics]
-            groups = [doc_id for doc_id, document in zip(ids, measured.statistics) for _ in document]
+        groups = unit_of_sentences(unit, ids, documents.references)
+        if self.segment == "document":
+            groups = [[doc_id] for doc_id in ids]
+        by_unit: dict[str, list[Sequence[float]]] = {doc_id: [] for doc_id in ids} if unit == "document" else {}
+        for row, group in zip(rows, chain(*groups)):
+            by_unit.setdefault(group, []).append(row)
+        units, sums = list(by_unit), [column_sums(own, width) for own in by_unit.values()]
         if value is None:
             value = float(score_function(self.name, width)(np.array([column_sums(sums)], float))[0])
         lengths = [len(document) for document in documents.references]
@@ -146,7 +148,7 @@ class Metric:
             value=value,
             signature=measured.signature,
             n=len(rows) if measured.n is None else measured.n,
-            breakdown=break_down(self.name, rows, labels, groups, *resampling),
+            breakdown=break_down(self.name, rows, labels, list(chain(*groups)), *resampling),
             details={**documents.details, **measured.details, **details},
         )
         return [result]
@@ -163,6 +165,20 @@ class Metric:
             beams=documents.beams,
             **fields,
         )
+
+
+def unit_of_sentences(unit: str, ids: Sequence[str], references: Documents) -> list[list[str]]:
+    """What each sentence of each document is drawn with: its document, its paragraph, or itself.
+
+    A paragraph ends at a blank sentence of the reference, as those between paragraphs of WMT's documents are.
+    """
+    if unit == "document":
+        return [[doc_id] * len(document) for doc_id, document in zip(ids, references)]
+    groups = []
+    for doc_id, document in zip(ids, references):
+        ends = [unit == "sentence" or not sentence.strip() for sentence in document]
+        groups.append([f"{doc_id}:{number}" for number in accumulate(ends[:-1], initial=1)] if document else [])
+    return groups
 
 
 def metric_classes() -> dict[str, type[Metric]]:
