@@ -198,14 +198,16 @@ class Scoring:
 
     metrics: Sequence[str] | None = option(
         None,
-        "bleu, d-bleu, chrf, chrf++, ter; commas or repeated; default: all but chrf++.",
+        "bleu, d-bleu, chrf, chrf++, d-chrf, ter, d-ter; commas or repeated; default: bleu, d-bleu, chrf, ter.",
         "-m",
         "--metrics",
         read=names,
         repeated=True,
     )
     discourse: Sequence[str] = option(
-        (), "Also score pronouns, formality, connectives, terms, a plugin's; separated by commas.", read=names
+        (),
+        "Also score pronouns, formality, connectives, terms, length, blank, copied, untranslated, a plugin's; commas.",
+        read=names,
     )
     by: Sequence[str] = option((), "Break scores down by index, length, domain; separated by commas.", read=names)
     domains: str | None = option(
@@ -238,6 +240,7 @@ class Scoring:
     )
     tokenize: str | None = option(None, "sacrebleu's tokenizer, such as 13a or char; default: by language.", panel=BLEU)
     lowercase: bool = option(False, "Ignore case.", panel=BLEU)
+    joiner: str = option("space", "Between sentences of d-BLEU, d-chrF and d-TER: space, newline or none.", panel=BLEU)
     chrf_lowercase: bool = option(False, "Ignore case.", panel=CHRF)
     ter_case_sensitive: bool = option(False, "Mind case.", panel=TER)
     ter_asian_support: bool = option(False, "Treat Asian characters as tercom does.", panel=TER)

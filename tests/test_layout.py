@@ -252,22 +252,22 @@ PACKAGE_LINES = {
     "bench": 3092,
     "cli": 2024,
     "data": 5557,
-    "evaluation": 7121,
+    "evaluation": 7250,
     "hub": 2242,
     "modeling": 9711,
     "pretrained": 288,
-    "reports": 2327,
+    "reports": 2330,
     "studies": 825,
     "training": 2468,
     "translation": 2462,
-    "top-level files": 2274,
+    "top-level files": 2277,
 }
 TEST_LINES = {
     "analysis": 2218,
     "bench": 1478,
     "cli": 2118,
     "data": 4557,
-    "evaluation": 5910,
+    "evaluation": 6016,
     "hub": 2698,
     "modeling": 8455,
     "reports": 1857,
@@ -279,7 +279,7 @@ TEST_LINES = {
     "translation": 1740,
     "top-level files": 2389,
 }
-MOST_LINES = {"package": 43510, "tests": 41318}
+MOST_LINES = {"package": 43645, "tests": 41424}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -196,7 +196,8 @@ class Evaluation:
 
     `metrics` names the metrics to score by their `choice`; by default s-BLEU, d-BLEU, chrF and TER. `discourse` names
     others besides, those of plugins included. `tokenize` and `lowercase` (of BLEU), `chrf_lowercase` and the options of
-    TER are those of sacrebleu's command line. `by` and `domains` ask for parts of the scores (see `breakdowns`),
+    TER are those of sacrebleu's command line; `joiner` (space, newline, none) stands between the sentences of a
+    document that is a segment. `by` and `domains` ask for parts of the scores (see `breakdowns`),
     `align` cuts translations with other sentences than the reference (see `alignment`). `repairs="none"`: documents are
     lines as a model wrote them, more or fewer than sentences, and are scored line by line (see `pair_lines`) unless
     they are aligned; None = as their rows say. `unit` is what intervals and significance tests draw, `document`,
@@ -214,6 +215,7 @@ class Evaluation:
     discourse: Sequence[str] = ()
     tokenize: str | None = None
     lowercase: bool = False
+    joiner: str = "space"
     chrf_lowercase: bool = False
     ter_normalized: bool = False
     ter_no_punct: bool = False

@@ -15,7 +15,10 @@ from hf_docmt.reports.comparison_tables import (
 )
 from hf_docmt.reports.tables import ESCAPES, Markup, write_table
 
-LOWER_IS_BETTER = ("TER", "d-TER", "under-translation", "over-translation")
+LOWER_IS_BETTER = (
+    *("TER", "d-TER", "under-translation", "over-translation"),
+    *("blank sentences", "copied sentences", "untranslated sentences"),
+)
 
 
 def format_ranking(comparison: Comparison, style: str = "text") -> str:

@@ -165,6 +165,35 @@ def test_hypotheses_as_wmt_collects_them(write):
             evaluate_files(write("system.jsonl", jsonl(lines)), known, **LANGUAGES, translators=["refA"])
 
 
+def test_hypotheses_of_all_pairs_without_languages(write, caplog):
+    """As WMT25 has them, with the pair in the id; a blank line parts paragraphs, which intervals can be drawn by."""
+    refs = {"refA": {"ref": "Eins.\nUnd.\n\nZwei."}}
+    row = {
+        "doc_id": "en-de_DE_#_a",
+        "src_lang": "en",
+        "tgt_lang": "de_DE",
+        "src_text": "One.\nAnd.\n\nTwo.",
+        "refs": refs,
+    }
+    known = write("set.jsonl", jsonl([row]))
+    outputs = [
+        {"doc_id": "en-cs_CZ_#_a", "hypothesis": "Jedna.", "paragraphs_match": True},
+        {"doc_id": "en-de_DE_#_a", "hypothesis": "Eins.\nUnd.\n\nDrei.", "paragraphs_match": True},
+    ]
+    path = write("system.jsonl", jsonl(outputs))
+    report = evaluate_files(path, known, **LANGUAGES, unit="paragraph")
+    assert "system.jsonl: 1 document of other pairs left out, by their ids" in caplog.text
+    statistics = {result.metric: result.details["statistics"] for result in report.results}
+    assert statistics["TER"] == {
+        "unit": "paragraph",
+        "ids": ["en-de_DE_#_a:1", "en-de_DE_#_a:2"],
+        "rows": [[0, 2], [1, 1]],
+    }
+    assert statistics["d-BLEU"]["unit"] == "document"
+    with pytest.raises(DataError, match="system.jsonl has 0 documents, .* 1; not translated: en-de_DE_#_a"):
+        evaluate_files(write("system.jsonl", jsonl(outputs[:1])), known, **LANGUAGES)
+
+
 def test_domains_and_languages_of_origin_come_with_the_references(xml, write):
     """Attributes of an XML set, columns of JSON lines and of documents in memory; a pattern goes before them."""
     report = evaluate_files(xml, xml, **LANGUAGES, system="Small", translators=["A"], by=["domain"], origlang="en")

@@ -88,7 +88,14 @@ def test_a_byte_order_mark_is_part_of_the_first_word(files):
 
 def as_printed(report):
     """Results as the command's JSON has them: score and signature without our own entry `segments`."""
-    names = {"s-BLEU": "BLEU", "d-BLEU": "BLEU", "chrF": "chrF2", "chrF++": "chrF2++"}
+    names = {
+        "s-BLEU": "BLEU",
+        "d-BLEU": "BLEU",
+        "chrF": "chrF2",
+        "chrF++": "chrF2++",
+        "d-chrF": "chrF2",
+        "d-TER": "TER",
+    }
     return {
         (names.get(one.metric, one.metric), one.value, str(one.signature.without("segments", "joiner", "data")))
         for one in report.results
@@ -185,3 +192,24 @@ def test_p_values_of_plain_lines(write, monkeypatch, theirs, method, metrics):
 
 def spoil(line, share, words, rng):
     return " ".join(rng.choice(words) if rng.random() < share else word for word in line.split())
+
+
+@pytest.mark.parametrize(("joiner", "between"), [("space", " "), ("none", "")])
+def test_scores_of_documents(files, write, joiner, between):
+    """d-BLEU, d-chrF and d-TER are sacrebleu's scores of files with a document in each line."""
+    rows, joined = [], {}
+    for name, text in GERMAN.items():
+        lines = text.splitlines()
+        joined[name] = "".join(between.join(document) + "\n" for document in (lines[:3], lines[3:]))
+    out, one = (GERMAN[name].splitlines() for name in ("out", "one"))
+    for number, part in enumerate((slice(3), slice(3, None))):
+        rows.append({"doc_id": number, "translation": [{"en": "x", "de": line} for line in one[part]]})
+    translations = [
+        {"doc_id": number, "translation": out[part]} for number, part in enumerate((slice(3), slice(3, None)))
+    ]
+    reference, ours = write("reference.jsonl", jsonl(rows)), write("ours.jsonl", jsonl(translations))
+    options = {"source_lang": "en", "target_lang": "de", "joiner": joiner, "metrics": ["d-bleu", "d-chrf", "d-ter"]}
+    report = evaluate_files(ours, reference, **options)
+    outputs, paths = files(joined, "one")
+    assert as_printed(report) == scores(*paths, "-i", outputs, "-m", "bleu", "chrf", "ter")
+    assert f"joiner:{joiner}|" in str(report.results[0].signature)

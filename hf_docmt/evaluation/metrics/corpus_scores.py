@@ -16,12 +16,15 @@ from hf_docmt.files import write_lines
 from hf_docmt.messages import check_known
 from hf_docmt.reports.signature import Signature
 
+JOINERS = {"space": " ", "newline": "\n", "none": ""}
+
 
 class CorpusScore(Metric):
     """A score of sacrebleu with one reference or several, from the statistics of its segments."""
 
     default = True
     several_references = True
+    joiner = "space"  # one of JOINERS, between the sentences of a document that is a segment
     _key: tuple = ()  # of the references that were scored last, and of their language
     _metric: sacrebleu.metrics.base.Metric
 
@@ -37,7 +40,7 @@ class CorpusScore(Metric):
         rows = segment_statistics(metric, [segment for document in hypotheses for segment in document])
         score = metric._aggregate_and_compute(rows)  # what corpus_score does with them
         lengths = [len(document) for document in hypotheses]
-        segments = "document|joiner:space" if self.segment == "document" else "sentence"
+        segments = f"document|joiner:{self.joiner}" if self.segment == "document" else "sentence"
         return Measurement(
             statistics=[rows[end - length : end] for end, length in zip(accumulate(lengths), lengths)],
             signature=Signature.parse(f"segments:{segments}|{metric.get_signature()}"),
@@ -46,7 +49,9 @@ class CorpusScore(Metric):
         )
 
     def _segments(self, documents: Documents) -> Documents:
-        return [[" ".join(document)] for document in documents] if self.segment == "document" else documents
+        if self.segment == "sentence":
+            return documents
+        return [[JOINERS[self.joiner].join(document)] for document in documents]
 
     def _prepared(self, documents: TranslatedDocuments) -> sacrebleu.metrics.base.Metric:
         """sacrebleu's metric with what it finds in the references, kept for the next system on the same ones."""
@@ -91,12 +96,29 @@ class SentenceBleu(CorpusScore):
         return {"brevity_penalty": score.bp, "length_ratio": score.ratio, "precisions": list(score.precisions)}
 
 
-class DocumentBleu(SentenceBleu):
-    """BLEU with documents as segments, their sentences joined by a space; it has no breakdown by index."""
+class _OfDocuments(CorpusScore):
+    """A score with documents as segments, their sentences joined by a space, or as `joiner` says.
+
+    It has no breakdown by index.
+    """
+
+    segment = "document"
+
+    def __init_subclass__(cls, **options):
+        cls.evaluation_options = {**cls.evaluation_options, "joiner": "joiner"}
+        super().__init_subclass__(**options)
+
+    def __init__(self, joiner: str = "space", **options):
+        check_known(joiner, JOINERS, "joiner", "expected one of")
+        super().__init__(**options)
+        self.joiner = joiner
+
+
+class DocumentBleu(_OfDocuments, SentenceBleu):
+    """BLEU with documents as segments."""
 
     name = "d-BLEU"
     choice = "d-bleu"
-    segment = "document"
 
 
 class CharacterF(CorpusScore):
@@ -112,6 +134,14 @@ class CharacterF(CorpusScore):
 
     def sacrebleu_metric(self, target_lang=None, single=False):
         return sacrebleu.metrics.CHRF(lowercase=self.lowercase, word_order=self.word_order)
+
+
+class DocumentCharacterF(_OfDocuments, CharacterF):
+    """chrF2 with documents as segments."""
+
+    name = "d-chrF"
+    choice = "d-chrf"
+    default = False
 
 
 class CharacterWordF(CharacterF):
@@ -135,6 +165,14 @@ class TranslationEditRate(CorpusScore):
 
     def sacrebleu_metric(self, target_lang=None, single=False):
         return sacrebleu.metrics.TER(**self.options)
+
+
+class DocumentEditRate(_OfDocuments, TranslationEditRate):
+    """TER with documents as segments, which takes its time: its shifts are searched over whole documents."""
+
+    name = "d-TER"
+    choice = "d-ter"
+    default = False
 
 
 def bleu(
