@@ -256,7 +256,7 @@ PACKAGE_LINES = {
     "hub": 2242,
     "modeling": 9711,
     "pretrained": 288,
-    "reports": 2330,
+    "reports": 2332,
     "studies": 825,
     "training": 2468,
     "translation": 2462,
@@ -267,7 +267,7 @@ TEST_LINES = {
     "bench": 1478,
     "cli": 2118,
     "data": 4557,
-    "evaluation": 6016,
+    "evaluation": 6019,
     "hub": 2698,
     "modeling": 8455,
     "reports": 1857,
@@ -279,7 +279,7 @@ TEST_LINES = {
     "translation": 1740,
     "top-level files": 2389,
 }
-MOST_LINES = {"package": 43645, "tests": 41424}
+MOST_LINES = {"package": 43647, "tests": 41427}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

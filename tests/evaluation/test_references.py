@@ -248,7 +248,10 @@ def test_systems_and_translators_that_are_not_there(xml, write):
         ({"metrics": ["blue"]}, "unknown metric 'blue': expected some of .*d-bleu.*did you mean 'bleu'"),
         ({"metrics": []}, "no metrics; give some of"),
         ({"metrics": ["chrf"], "tokenize": "char"}, "tokenize is an option of bleu and d-bleu, which is not scored"),
-        ({"metrics": ["bleu"], "ter_no_punct": True}, "ter_no_punct is an option of ter, which is not scored"),
+        (
+            {"metrics": ["bleu"], "ter_no_punct": True},
+            "ter_no_punct is an option of ter and d-ter, which is not scored",
+        ),
         ({"metrics": ["d-bleu"], "sentence_scores": "x.jsonl"}, "no metric scores single sentences; add some of bleu"),
         ({"tokenize": "13b"}, "unknown BLEU tokenizer '13b'"),
     ],

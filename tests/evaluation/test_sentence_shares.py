@@ -46,4 +46,4 @@ def test_bad_options():
     with pytest.raises(ValueError, match="joiner is an option of d-bleu and d-chrf and d-ter, which is not scored"):
         Evaluation(metrics=["bleu"], joiner="none")
     with pytest.raises(ValueError, match="unknown joiner 'tab': expected one of"):
-        Evaluation(metrics=["d-bleu"], joiner="tab").corpus_metrics
+        metric_class("d-BLEU")(joiner="tab")
