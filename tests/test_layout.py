@@ -256,7 +256,7 @@ PACKAGE_LINES = {
     "hub": 2242,
     "modeling": 9711,
     "pretrained": 288,
-    "reports": 2332,
+    "reports": 2330,
     "studies": 825,
     "training": 2468,
     "translation": 2462,
@@ -279,7 +279,7 @@ TEST_LINES = {
     "translation": 1740,
     "top-level files": 2389,
 }
-MOST_LINES = {"package": 43647, "tests": 41427}
+MOST_LINES = {"package": 43645, "tests": 41427}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -49,8 +49,6 @@ def ranking_frame(comparison: Comparison, signs: Signs, style: str) -> pd.DataFr
             name = Markup(ESCAPES[style](row.metric) + signs["letter"].format(row.letter))
             first = {"dataset": row.dataset, "metric": name} if number == 0 else {"dataset": "", "metric": ""}
             line: dict[str, object] = {**first, "system": system, "n": figure.n}
-                {"dataset": row.dataset, "metric": name} if number == 0 else {"dataset": "", "metric": ""}
-            )
             if comparison.pairs:
                 line |= {"rank": rank_of(system, order, better), "cluster": clusters[system]}
             line["score"] = figure_text(figure, figure.runs, signs)
