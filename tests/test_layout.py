@@ -252,7 +252,7 @@ PACKAGE_LINES = {
     "bench": 3092,
     "cli": 2024,
     "data": 5557,
-    "evaluation": 7250,
+    "evaluation": 7438,
     "hub": 2242,
     "modeling": 9711,
     "pretrained": 288,
@@ -267,7 +267,7 @@ TEST_LINES = {
     "bench": 1478,
     "cli": 2118,
     "data": 4557,
-    "evaluation": 6019,
+    "evaluation": 6114,
     "hub": 2698,
     "modeling": 8455,
     "reports": 1857,
@@ -279,7 +279,7 @@ TEST_LINES = {
     "translation": 1740,
     "top-level files": 2389,
 }
-MOST_LINES = {"package": 43645, "tests": 41427}
+MOST_LINES = {"package": 43833, "tests": 41522}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -9,7 +9,7 @@ Token = tuple[str, str]  # (text, fine-grained tag)
 Tagger = Callable[[list[str]], list[list[Token]]]
 
 MODELS = {"en": "en_core_web_sm", "de": "de_core_news_sm"}
-_UNUSED = ("parser", "ner", "lemmatizer")  # parts of the pipelines that have no say in the tags
+Analyser = Callable[[list[str]], list[tuple[list[Token], list[str]]]]  # tokens and the names of persons
 
 
 class SpacyTagger:
@@ -18,6 +18,8 @@ class SpacyTagger:
     The English pipelines have the tags of the Penn Treebank, the German ones those of STTS. ValueError, with the
     commands that mend it: spaCy or the pipeline is not installed, or the pipeline gives no tags.
     """
+
+    unused = ("parser", "ner", "lemmatizer")  # parts of the pipeline that have no say in the tags
 
     def __init__(self, model: str, batch_size: int = 256):
         self.model, self.batch_size = str(model), batch_size
@@ -29,10 +31,13 @@ class SpacyTagger:
         return f"{meta['lang']}_{meta['name']}-{meta['version']}"
 
     def __call__(self, sentences: list[str]) -> list[list[Token]]:
+        return [[(token.text, token.tag_) for token in document] for document in self._documents(sentences)]
+
+    def _documents(self, sentences: list[str]) -> list:
         documents = list(self._pipeline.pipe(sentences, batch_size=self.batch_size))
         if any(map(len, documents)) and not any(document.has_annotation("TAG") for document in documents):
             raise ValueError(f"the spaCy pipeline {self.model!r} gives no tags; use one that does, such as {_known()}")
-        return [[(token.text, token.tag_) for token in document] for document in documents]
+        return documents
 
     @cached_property
     def _pipeline(self):
@@ -44,11 +49,26 @@ class SpacyTagger:
                 f"python -m spacy download {self.model}"
             ) from error
         try:
-            return spacy.load(self.model, exclude=_UNUSED)
+            return spacy.load(self.model, exclude=self.unused)
         except OSError as error:
             raise ValueError(
                 f"the spaCy pipeline {self.model!r} is not installed: python -m spacy download {self.model}"
             ) from error
+
+
+class NameTagger(SpacyTagger):
+    """Beside tokens and tags the names of the persons in each sentence, in their order."""
+
+    unused = ("parser", "lemmatizer")
+
+    def __call__(self, sentences: list[str]) -> list[tuple[list[Token], list[str]]]:  # type: ignore[override]
+        return [
+            (
+                [(token.text, token.tag_) for token in document],
+                [name.text for name in document.ents if name.label_ == "PERSON"],
+            )
+            for document in self._documents(sentences)
+        ]
 
 
 def load_tagger(lang: str) -> SpacyTagger:
@@ -69,7 +89,7 @@ def tag(tagger: Tagger, sentences: Sequence[str]) -> list[list[Token]]:
     return tagged
 
 
-def tagger_name(tagger: Tagger) -> str:
+def tagger_name(tagger: Tagger | Analyser) -> str:
     """How a signature calls a tagger: its `name`, else that of the function or class."""
     return getattr(tagger, "name", None) or getattr(tagger, "__name__", None) or type(tagger).__name__
 
