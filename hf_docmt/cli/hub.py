@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import typer
@@ -52,18 +51,10 @@ def export(
         "license": license or license_of(model) or base and license_of(base),
         "datasets": dataset or (),
     }
-    if stock or ctranslate2 is not None:
-        from hf_docmt.hub.stock_export import export_ctranslate2_model, export_stock_model
-
-        as_ctranslate2 = partial(export_ctranslate2_model, quantization=ctranslate2)
-        write = export_stock_model if stock else as_ctranslate2
-    elif onnx or openvino:
-        from hf_docmt.hub.exporters import export_parts
-
-        write = partial(export_parts, form="onnx" if onnx else "openvino")
-    else:
-        write = export_model
-    print(write(loaded, tokenizer, folder, report=facts, **card))
+    if ctranslate2 is not None:
+        card["quantization"] = ctranslate2
+    form = asked[0].removeprefix("--") if asked else "document"
+    print(export_model(loaded, tokenizer, folder, facts, form=form, **card))
 
 
 @command
