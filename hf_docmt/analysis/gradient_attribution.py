@@ -11,10 +11,11 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from hf_docmt.analysis.memory_maps import (
     INPUTS,
     STACKS,
-    Step,
+    Batch,
     document_batches,
     empty_memory,
     forward_step,
+    has_sentence,
     memory_stacks,
 )
 from hf_docmt.analysis.model_runs import context_result, forward_hooks
@@ -23,6 +24,8 @@ from hf_docmt.evaluation.systems.model_system import evaluation_mode
 from hf_docmt.reports.result import Result
 
 DIGITS = 6  # significant ones, of the scores in a report
+
+Words = tuple[Batch, dict[str, torch.Tensor]]  # a step, and the embeddings (B, T, D) of its tokens by side
 
 
 @dataclass(frozen=True)
@@ -100,41 +103,31 @@ def gradient_attribution(
     counter = ScoreCounter(ranges, sorted(special), model.config.vocab_size)
     with embedding_gradients(model) as embeddings:
         for steps in document_batches(model, documents, tokenizer, rows):
-            for number, earlier, loss in sentence_losses(model, steps, embeddings, reach):
-                counter.add(loss, earlier, steps[number])
+            for earlier, loss in sentence_losses(model, steps, embeddings, reach):
+                counter.add(loss, earlier)
     return counter.attribution(reach)
 
 
-@dataclass(frozen=True)
-class Words:
-    """Token ids (B, T) of the sentences of a step, and their embeddings (B, T, D), by side."""
-
-    ids: dict[str, torch.Tensor]
-    embeddings: dict[str, torch.Tensor]
-
-
 def sentence_losses(
-    model: PreTrainedModel, steps: list[Step], embeddings: list[torch.Tensor], reach: int
-) -> Iterator[tuple[int, list[Words], torch.Tensor]]:
-    """For each step: its index, its words and those of up to `reach` steps before, nearest first, the summed loss.
+    model: PreTrainedModel, steps: list[Batch], embeddings: list[torch.Tensor], reach: int
+) -> Iterator[tuple[list[Words], torch.Tensor]]:
+    """For each step: it and up to `reach` steps before, nearest first, with their embeddings, and the summed loss.
 
     `embeddings` is filled by `embedding_gradients`. A graph spans 2 `reach` sentences, of which the later half is
     scored: every sentence is read twice, and memory does not grow with the document.
     """
-    before = empty_memory(model, len(steps[0].present))  # the state before the span
+    before = empty_memory(model, len(steps[0]["labels"]))  # the state before the span
     for first in range(0, len(steps), reach):
         memory, words = before, []
         begin = max(0, first - reach)
-        for index in range(begin, min(first + reach, len(steps))):
+        for index, step in enumerate(steps[begin : first + reach], begin):
             if index == first:
                 before = {name: state.detach() for name, state in memory.items()}
             embeddings.clear()
-            outputs, memory = forward_step(model, steps[index], memory)
-            ids = {side: steps[index].batch[name] for side, name in INPUTS.items()}
-            words.append(Words(ids, dict(zip(INPUTS, embeddings, strict=True))))
+            outputs, memory = forward_step(model, step, memory)
+            words.append((step, dict(zip(INPUTS, embeddings, strict=True))))
             if index >= first:
-                loss = mean_losses(outputs.logits, steps[index].batch["labels"]).sum()
-                yield index, words[: -reach - 2 : -1], loss
+                yield words[: -reach - 2 : -1], mean_losses(outputs.logits, step["labels"]).sum()
 
 
 def mean_losses(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
@@ -171,17 +164,17 @@ class ScoreCounter:
         self.sums = {side: [0.0] * len(ranges) for side in INPUTS}
         self.pairs = [0] * len(ranges)
 
-    def add(self, loss: torch.Tensor, earlier: list[Words], step: Step) -> None:
-        """Gradients of the loss of a step; `earlier` are its words and those before it, nearest first."""
-        present = int(step.present.sum())
-        leaves = [words.embeddings[side] for side in INPUTS for words in earlier]
+    def add(self, loss: torch.Tensor, earlier: list[Words]) -> None:
+        """Gradients of the loss of a step at its words and at those before it, nearest first."""
+        present = int(has_sentence(earlier[0][0]).sum())
+        leaves = [embeddings[side] for side in INPUTS for _, embeddings in earlier]
         gradients = torch.autograd.grad(loss, leaves, retain_graph=True, materialize_grads=True)
         for number, (first, last) in enumerate(self.ranges):
             near = earlier[first : last + 1]
             self.pairs[number] += present * len(near)
-            for side_index, side in enumerate(INPUTS):
+            for side_index, (side, name) in enumerate(INPUTS.items()):
                 start = side_index * len(earlier) + first
-                ids = [words.ids[side] for words in near]
+                ids = [step[name] for step, _ in near]
                 self.sums[side][number] += self.norms(ids, gradients[start : start + len(near)])
 
     def norms(self, ids: list[torch.Tensor], gradients: list[torch.Tensor]) -> float:

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_docmt.analysis.gradient_attribution import Words, embedding_gradients, mean_losses
+from hf_docmt.analysis.gradient_attribution import embedding_gradients, mean_losses
 from hf_docmt.analysis.memory_maps import (
     INPUTS,
     MemoryMap,
@@ -42,17 +42,16 @@ def memory_use(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, passa
             with torch.set_grad_enabled(number >= first):
                 outputs, memory = forward_step(model, step, memory)
             if number >= first:
-                ids = {side: step.batch[name] for side, name in INPUTS.items()}
-                earlier.insert(0, Words(ids, dict(zip(INPUTS, embeddings, strict=True))))
+                earlier.insert(0, (step, dict(zip(INPUTS, embeddings, strict=True))))
             if passage.position and number >= passage.position - 1:
                 maps += maps_of_step(weights, last, step, number + 1, tokenizer)
-        leaves = [words.embeddings[side] for side in INPUTS for words in earlier]
-        loss = mean_losses(outputs.logits, steps[-1].batch["labels"]).sum()
+        leaves = [leaf[side] for side in INPUTS for _, leaf in earlier]
+        loss = mean_losses(outputs.logits, steps[-1]["labels"]).sum()
         gradients = torch.autograd.grad(loss, leaves, materialize_grads=True)
     norms = [gradient[0].norm(dim=1).double().cpu().numpy() for gradient in gradients]  # (T,) each
     sides = list(INPUTS)
     places = [(-distance, side != sides[0]) for side in sides for distance in range(len(earlier))]
-    ids = [words.ids[side][0].tolist() for side in sides for words in earlier]
+    ids = [step[name][0].tolist() for name in INPUTS.values() for step, _ in earlier]
     owner = np.repeat(np.arange(len(places)), [len(row) for row in ids])
     flat = [token for row in ids for token in row]
     sentences, by_token = read_sentences(passage, tokenizer, places, flat, owner, np.concatenate(norms)[None])
