@@ -21,6 +21,7 @@ from hf_docmt.messages import install_command
 PACKAGES = {"onnx": ("onnx", "onnxscript", "onnxruntime"), "openvino": ("openvino",)}
 NAMES = {"onnx": "ONNX", "openvino": "OpenVINO"}
 SETTINGS = {"onnx": {}, "openvino": {"stateful": False}}
+RUN = {"onnx": {}, "openvino": {"config": {"INFERENCE_PRECISION_HINT": "f32"}}}
 ENCODER, FIRST, LATER = PARTS = ("encoder", "first_step", "later_steps")
 TOLERANCE = 1e-4  # largest difference of logits and states from the model's own, float32
 SHAPES = ((3, 7, 11), (2, 13, 5), (1, 9, 4))  # rows, tokens of the source and of a context sentence; first is traced
@@ -126,7 +127,7 @@ def read_parts(form: str, folder: Path) -> dict[str, Callable]:
         name: ExportedComponent(load(folder / part["file"]), ExportMetadata.from_dict(part["metadata"]))
         for name, part in parts.items()
     }
-    return ExportedModel(components, form).to("cpu").runners
+    return ExportedModel(components, form).to("cpu", **RUN[form]).runners
 
 
 def traced_parts(model: PreTrainedModel, batch: Tensors) -> dict[str, tuple[nn.Module, dict]]:
