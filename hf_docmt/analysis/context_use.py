@@ -8,7 +8,6 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import registry
 from hf_docmt.analysis.context_attention import context_attention_use
-from hf_docmt.analysis.gate_maps import NOTHING, gate_map
 from hf_docmt.analysis.gradient_attribution import embedding_gradients, mean_losses
 from hf_docmt.analysis.memory_maps import (
     INPUTS,
@@ -31,6 +30,7 @@ from hf_docmt.analysis.read_sentences import (
     read_sentences,
     training_batch,
 )
+from hf_docmt.analysis.token_maps import NOTHING, gate_map
 from hf_docmt.modeling.document_state import has_text
 from hf_docmt.modeling.segments import sentence_index
 

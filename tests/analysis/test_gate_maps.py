@@ -8,8 +8,8 @@ from support.reference import norm, reference_stack, weights_of
 from support.tiny_models import BOD, EOS, build, random_text, word_tokenizer
 from torch.nn import functional as F
 
-from hf_docmt.analysis.gate_maps import GateMap, gate_map
 from hf_docmt.analysis.pictures.maps import draw_gates
+from hf_docmt.analysis.token_maps import GateMap, gate_map
 
 TEXTS = random_text([3, 5, 1, 4], seed=1)
 ROUTED = [

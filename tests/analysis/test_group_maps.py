@@ -7,9 +7,9 @@ from support.context_reference import LATENT, normalized
 from support.reference import feed_forward, reference_stack, weights_of
 from support.tiny_models import EOS, build, random_text, word_tokenizer
 
-from hf_docmt.analysis.group_maps import GroupMap, GroupMaps, group_maps, token_weights
 from hf_docmt.analysis.model_runs import token_texts
 from hf_docmt.analysis.pictures.maps import draw_group_maps
+from hf_docmt.analysis.token_maps import GroupMap, GroupMaps, group_maps, token_weights
 from hf_docmt.data.tokenizers import train_tokenizer
 
 TEXTS = random_text([5, 1, 3, 8], seed=1)
@@ -92,8 +92,9 @@ def test_use_of_groups(found):
 
 
 def test_zeros_are_distinct_from_small_weights():
-    row = GroupMap(1, ("a",), np.array([[0.0, 1.23456e-9, 0.999999]])).as_json()
-    assert row == {"sentence": 1, "tokens": ["a"], "weights": [[0.0, 1.235e-9, 1.0]]}
+    one = GroupMap(1, ("a",), np.array([[0.0, 1.23456e-9, 0.999999]]))
+    (shown,) = GroupMaps("grouping", "softmax", (one,)).result("talk").details["maps"]
+    assert shown == {"sentence": 1, "tokens": ["a"], "weights": [[0.0, 1.235e-9, 1.0]]}
 
 
 # Pictures

@@ -6,10 +6,9 @@ from pathlib import Path
 import numpy as np
 
 from hf_docmt.analysis.attention_share import AttentionShare
-from hf_docmt.analysis.gate_maps import NOTHING, GateMap
-from hf_docmt.analysis.group_maps import GroupMap, GroupMaps
 from hf_docmt.analysis.memory_maps import MemoryMap
 from hf_docmt.analysis.pictures.figures import picture
+from hf_docmt.analysis.token_maps import NOTHING, GateMap, GroupMap, GroupMaps
 
 NO_GRID = {"axes.grid": False}
 NO_FRAME = {"axes.spines.left": False, "axes.spines.bottom": False}
