@@ -94,11 +94,11 @@ def push(
         _print_left(folder, include or ())
         return
     hide_progress_bars()
-    upload = upload_model(folder, repo_id, private=private or None, **options)
+    url, code_revision = upload_model(folder, repo_id, private=private or None, **options)
     _print_left(folder, include or ())
-    print(upload.url)
+    print(url)
     if code_repo is not None:
-        options = f'trust_remote_code=True, code_revision="{upload.code_revision}"'
+        options = f'trust_remote_code=True, code_revision="{code_revision}"'
         print(f'AutoModelForSeq2SeqLM.from_pretrained("{repo_id}", {options})')
 
 
@@ -136,7 +136,8 @@ def convert(
 
     Or, with --data and --subwords, convert a published checkpoint of Maka et al. (2024) or Lupo et al. (2023).
     """
-    from hf_docmt.hub.conversion import convert_fairseq_checkpoint, convert_sentence_model
+    from hf_docmt.hub.conversion import convert_sentence_model
+    from hf_docmt.hub.fairseq.conversion import convert_fairseq_checkpoint
 
     hide_progress_bars()
     if data or subwords or source.endswith(".pt"):
