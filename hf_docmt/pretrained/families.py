@@ -20,17 +20,20 @@ FIXED = (*SIZES, *FAMILIES["marian"], "position_offset", "share_encoder_decoder_
 def config_from_pretrained(config: PreTrainedConfig) -> dict:
     """The `DocMTConfig` fields of a sentence-level model: sizes, switches and special tokens.
 
-    The first token's position is 0 in Marian, 2 in the tables of BART and mBART, and the one after the padding index
-    in M2M-100. Two vocabularies (Marian) have tables of the larger one's size. Raises ValueError for another model
-    type.
+    Two vocabularies (Marian) have tables of the larger one's size. Raises ValueError for another model type.
     """
     if config.model_type not in FAMILIES:
         raise ValueError(f"model_type: got {config.model_type!r}, expected one of {', '.join(FAMILIES)}")
     fields = {name: getattr(config, name) for name in SIZES + SETTINGS + TOKENS} | FAMILIES[config.model_type]
-    fields["position_offset"] = {"marian": 0, "m2m_100": config.pad_token_id + 1}.get(config.model_type, 2)
+    fields["position_offset"] = position_offset(fields["position_type"], config.pad_token_id)
     # Marian ties its two embedding tables by a switch of their own, the others tie all tables or none.
     fields["share_encoder_decoder_embeddings"] = getattr(
         config, "share_encoder_decoder_embeddings", config.tie_word_embeddings
     )
     fields["vocab_size"] = max(config.vocab_size, getattr(config, "decoder_vocab_size", 0))
     return fields
+
+
+def position_offset(position_type: str, pad_token_id: int | None) -> int:
+    """The first token's position: 2 in the tables of BART and mBART, the one after the padding in M2M-100, else 0."""
+    return {"learned": 2, "sinusoidal_t2t": (pad_token_id or 0) + 1}.get(position_type, 0)
