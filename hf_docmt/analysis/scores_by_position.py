@@ -72,7 +72,12 @@ def by_index(
         values = [mean_score(part.sum(axis=0, keepdims=True), score)[0] for part in parts]
         n = sum(max(0, min(len(document), last) - first) for document in references)
         joined = np.stack(parts, axis=1)  # (documents, 2, indices, columns)
-        interval = difference_interval(joined, score, samples, seed) if samples else None
+
+        def difference(sums: np.ndarray, shape=joined.shape[1:]) -> np.ndarray:
+            system, baseline = (mean_score(side, score) for side in sums.reshape(-1, *shape).swapaxes(0, 1))
+            return system - baseline
+
+        interval = bootstrap_interval(joined.reshape(len(joined), -1), difference, samples, seed) if samples else None
         ranges.append(Range(first + 1, last, *values, n, interval))
     return ranges
 
@@ -96,17 +101,6 @@ def mean_score(sums: np.ndarray, score) -> np.ndarray:
     return (scores * present).sum(axis=1) / present.sum(axis=1).clip(min=1)
 
 
-def difference_interval(joined: np.ndarray, score, samples: int, seed: int) -> tuple[float, float] | None:
-    """95 % interval of the difference from statistics (documents, 2, indices, columns)."""
-    shape = joined.shape[1:]
-
-    def difference(sums: np.ndarray) -> np.ndarray:
-        sums = sums.reshape(-1, *shape)
-        return mean_score(sums[:, 0], score) - mean_score(sums[:, 1], score)
-
-    return bootstrap_interval(joined.reshape(len(joined), -1), difference, samples, seed)
-
-
 def by_index_files(
     system: str | Path,
     baseline: str | Path,
@@ -125,32 +119,24 @@ def by_index_files(
     ranges = by_index(*sides, documents.sides[0], target_lang=target_lang, **options)
     names = [data_name(path) for path in (system, baseline)]
     data = {"reference": Path(reference).name, "documents": len(documents.ids), "baseline": names[1]}
-    result = index_result(ranges, data_name(reference), signature_of(target_lang))
-    return ranges, Report(model={"name": names[0]}, data=data, results=[result])
-
-
-def signature_of(target_lang: str | None) -> Signature:
-    """BLEU's signature, which sacrebleu completes when it has seen references."""
     metric = bleu(False, None, target_lang)
-    segment_statistics(metric, [""], [""])
-    return Signature.parse(str(metric.get_signature()))
-
-
-def index_result(ranges: Sequence[Range], dataset: str, signature: Signature) -> Result:
-    """The difference as a result of a report; its value is the mean over all indices."""
-    sizes = [index_range.last - index_range.first + 1 for index_range in ranges]
-    parts = {}
-    for index_range in ranges:
-        interval = {"interval": list(index_range.interval)} if index_range.interval else {}
-        parts[f"index={index_range.label}"] = PartScore(index_range.difference, index_range.n, interval)
-    return Result(
+    segment_statistics(metric, [""], [""])  # sacrebleu completes a signature when it has seen references
+    signature = Signature.of({"segments": "sentence", "mean": "indices"}) + Signature.parse(str(metric.get_signature()))
+    sizes = [scores.last - scores.first + 1 for scores in ranges]
+    result = Result(
         task="translation",
-        dataset=dataset,
+        dataset=data_name(reference),
         split="all",
         metric="s-BLEU difference",
-        value=sum(index_range.difference * size for index_range, size in zip(ranges, sizes)) / sum(sizes),
-        signature=Signature.of({"segments": "sentence", "mean": "indices"}) + signature,
-        n=sum(index_range.n for index_range in ranges),
-        breakdown=parts,
-        details={name: [getattr(index_range, name) for index_range in ranges] for name in ("system", "baseline")},
+        value=sum(scores.difference * size for scores, size in zip(ranges, sizes)) / sum(sizes),  # mean over indices
+        signature=signature,
+        n=sum(scores.n for scores in ranges),
+        breakdown={
+            f"index={scores.label}": PartScore(
+                scores.difference, scores.n, {"interval": list(scores.interval)} if scores.interval else {}
+            )
+            for scores in ranges
+        },
+        details={name: [getattr(scores, name) for scores in ranges] for name in ("system", "baseline")},
     )
+    return ranges, Report(model={"name": names[0]}, data=data, results=[result])
