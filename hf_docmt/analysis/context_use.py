@@ -54,19 +54,6 @@ def context_use(
     are left out. ValueError: lists of different lengths, a number outside the document, a blank sentence, a model that
     does not say its languages.
     """
-    passage = passage_of(source, translation, sentence)
-    architecture = registry.for_config(model.config)
-    if architecture.carries_state:
-        return memory_use(model, tokenizer, passage)
-    if not architecture.separate_context:
-        return segment_use(model, tokenizer, passage)
-    if model.config.selects_by_word:
-        return gate_use(model, tokenizer, passage)
-    return context_attention_use(model, tokenizer, passage)
-
-
-def passage_of(source: Sequence[str], translation: Sequence[str], sentence: int) -> Passage:
-    """The sentences that are not blank, with the one looked at. ValueError as in `context_use`."""
     if len(source) != len(translation):
         raise ValueError(
             f"{len(source)} source sentences but {len(translation)} translations: give a translation of each sentence"
@@ -77,7 +64,14 @@ def passage_of(source: Sequence[str], translation: Sequence[str], sentence: int)
         raise ValueError(f"sentence {sentence} is blank, and blank sentences are not translated: choose another one")
     there = [number for number, text in enumerate(source) if has_text(text)]
     sides = [tuple(side[number] for number in there) for side in (source, translation)]
-    return Passage(*sides, there.index(sentence - 1))
+    passage, architecture = Passage(*sides, there.index(sentence - 1)), registry.for_config(model.config)
+    if architecture.carries_state:
+        return memory_use(model, tokenizer, passage)
+    if not architecture.separate_context:
+        return segment_use(model, tokenizer, passage)
+    if model.config.selects_by_word:
+        return gate_use(model, tokenizer, passage)
+    return context_attention_use(model, tokenizer, passage)
 
 
 @torch.inference_mode()

@@ -51,7 +51,11 @@ def push_code(api: HfApi, repo_id: str, private: bool | None = None) -> str:
             "hf-docmt alone, or a new name"
         )
     files = code_files(repo_id)
-    changed = [name for name, content in files.items() if current.get(name) != _git_blob_id(content)]
+    blob_ids = {  # the names that git gives contents
+        name: hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+        for name, content in files.items()
+    }
+    changed = [name for name, blob_id in blob_ids.items() if current.get(name) != blob_id]
     operations = [
         *(CommitOperationAdd(name, files[name]) for name in changed),
         *(CommitOperationDelete(name) for name in sorted(current.keys() - files.keys())),
@@ -91,8 +95,3 @@ def card_with_code_repository(card: str, repo_id: str, revision: str = UNKNOWN_R
 def _reference(repo_id: str, class_name: str) -> str:
     """`owner/name--module.Class`, as transformers writes a class of another repository."""
     return f"{repo_id}--{class_name.rpartition('--')[2]}"
-
-
-def _git_blob_id(content: bytes) -> str:
-    """The name that git gives a file's content."""
-    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()

@@ -14,7 +14,6 @@ from hf_docmt.hub.cards import make_card
 from hf_docmt.hub.stock import stock_class, to_stock
 from hf_docmt.messages import closest_hint, install_command
 from hf_docmt.reports.report import Report, merge_reports
-from hf_docmt.reports.result import Result
 
 QUANTIZATIONS = ("float32", "float16", "bfloat16", "int16", "int8", "int8_float32", "int8_float16", "int8_bfloat16")
 
@@ -46,7 +45,8 @@ def export_model(
     path = check_new_folder(folder)
     if tokenizer is not None:
         check_tokens(model.config, tokenizer)
-        card = {"needs": tokenizer_needs(tokenizer), **card}
+        is_spm = any(str(name).endswith((".spm", ".model")) for name in tokenizer.vocab_files_names.values())
+        card = {"needs": ["sentencepiece"] if is_spm and not tokenizer.is_fast else [], **card}
     if form == "stock":
         card["model_class"] = stock_class(model.config).__name__
     text = str(make_card(report, config=model.config, parameters=model.num_parameters(), form=form, **card))
@@ -90,7 +90,7 @@ def collect_reports(paths: Sequence[str | os.PathLike], model: str | os.PathLike
     """
     reports = []
     for report in [Report.read(str(path)) for path in paths]:
-        kept = [result for result in report.results if _has_true_context(result)]
+        kept = [result for result in report.results if result.signature.get("context", "true") == "true"]
         reports.append(replace(report, model={**report.model, "name": name or Path(model).name}, results=kept))
     if not reports:
         return None
@@ -99,18 +99,6 @@ def collect_reports(paths: Sequence[str | os.PathLike], model: str | os.PathLike
     if merged.training is None and facts.is_file():
         merged = replace(merged, training=json.loads(facts.read_text(encoding="utf-8")))
     return merged
-
-
-def tokenizer_needs(tokenizer: PreTrainedTokenizerBase) -> list[str]:
-    """The packages besides transformers that a tokenizer needs to be loaded."""
-    files = map(str, tokenizer.vocab_files_names.values())
-    return (
-        ["sentencepiece"] if not tokenizer.is_fast and any(name.endswith((".spm", ".model")) for name in files) else []
-    )
-
-
-def _has_true_context(result: Result) -> bool:
-    return result.signature.get("context", "true") == "true"
 
 
 def check_tokens(config: PreTrainedConfig, tokenizer: PreTrainedTokenizerBase) -> None:

@@ -114,15 +114,15 @@ def _file_names(folder: Path) -> list[str]:
 
 def _upload_names(folder: Path, everything: list[str], include: Sequence[str]) -> list[str]:
     patterns = [*WRITTEN_FILES, *_code_names(folder)]
-    names = {name for name in everything if any(_matches(name, pattern) for pattern in patterns)}
+    names = {
+        name
+        for name in everything
+        for pattern in patterns  # whose `*` stands for characters, but not for folders
+        if name.count("/") == pattern.count("/") and PurePath(name).match(pattern)
+    }
     if include:
         names.update(filter_repo_objects(everything, allow_patterns=list(include)))
     return sorted(names)
-
-
-def _matches(name: str, pattern: str) -> bool:
-    """Whether `*` of the pattern can stand for characters, but not for folders, of the name."""
-    return name.count("/") == pattern.count("/") and PurePath(name).match(pattern)
 
 
 def _code_names(folder: Path) -> set[str]:

@@ -144,15 +144,11 @@ def _draw_points(axes, rows: list, styles: dict[str, dict]) -> None:
             values = [figure.value for figure in figures]
             bars = [[_error(figure, end) for figure in figures] for end in (0, 1)]
             axes.errorbar(x, values, yerr=bars, label=system, elinewidth=1, capsize=2, **look)
-    axes.set_xticks(range(len(rows)), [row.axis_value for row in rows], fontsize=_tick_size(axes, rows))
-    axes.set_xlim(-0.5, len(rows) - 0.5)
-
-
-def _tick_size(axes, rows: list) -> float:
-    """Font size, in points, at which the tick labels do not overlap; 5 at least."""
     columns = axes.get_subplotspec().get_gridspec().ncols
     room = (axes.figure.get_figwidth() / columns - 0.5) / len(rows)  # inches for each label
-    return max(5.0, min(9.0, 9.0 * room / (0.085 * max(len(row.axis_value) for row in rows))))
+    size = max(5.0, min(9.0, 9.0 * room / (0.085 * max(len(row.axis_value) for row in rows))))  # they do not overlap
+    axes.set_xticks(range(len(rows)), [row.axis_value for row in rows], fontsize=size)
+    axes.set_xlim(-0.5, len(rows) - 0.5)
 
 
 def _error(figure, end: int) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 from hf_docmt.analysis.attention_share import AttentionShare
 from hf_docmt.analysis.memory_maps import MemoryMap
 from hf_docmt.analysis.pictures.figures import picture
-from hf_docmt.analysis.token_maps import NOTHING, GateMap, GroupMap, GroupMaps
+from hf_docmt.analysis.token_maps import NOTHING, GateMap, GroupMaps
 
 NO_GRID = {"axes.grid": False}
 NO_FRAME = {"axes.spines.left": False, "axes.spines.bottom": False}
@@ -28,8 +28,7 @@ MEAN, LAYER = 1.2, 0.75  # inches per subplot of gates, height
 def draw_attention_share(shares: AttentionShare, path: str | Path, *, title: str = "") -> Path:
     """Share of each source sentence for each target sentence, and of the same sentence by layer and head.
 
-    The file's ending says PNG or SVG. ValueError: another ending, no such folder, matplotlib
-    missing.
+    The file's ending says PNG or SVG. ValueError, here and below: another ending, no such folder, matplotlib missing.
     """
     with picture(path, (2 * SUBPLOT[0], SUBPLOT[1]), title=title, style=NO_GRID) as figure:
         left, right = figure.subplots(1, 2)
@@ -44,8 +43,7 @@ def draw_attention_share(shares: AttentionShare, path: str | Path, *, title: str
 def draw_memory_maps(maps: Sequence[MemoryMap], path: str | Path, *, title: str = "") -> Path:
     """Maps of `write_and_read_maps`: tokens by slots of the update, slots by tokens of the output (figures 6, 7).
 
-    Feng et al. (2022). A row of subplots for each side, one colour scale for all, up to the largest weight. File and
-    ValueError as in `draw_attention_share`.
+    Feng et al. (2022). A row of subplots for each side, one colour scale for all, up to the largest weight.
     """
     sides = list(dict.fromkeys(memory_map.side for memory_map in maps))
     longest = max(len(memory_map.tokens) for memory_map in maps)
@@ -76,8 +74,7 @@ def draw_memory_maps(maps: Sequence[MemoryMap], path: str | Path, *, title: str 
 def draw_group_maps(groups: GroupMaps, path: str | Path, *, title: str = "") -> Path:
     """Tokens by groups, a subplot for each sentence, darker for more weight; grey is exactly zero.
 
-    Maka et al. (2024), figures 4, 6 and 7. One colour scale for all, up to the largest weight. File and ValueError
-    as in `draw_attention_share`.
+    Maka et al. (2024), figures 4, 6 and 7. One colour scale for all, up to the largest weight.
     """
     maps, (_, size), largest = groups.sentences, groups.weights.shape, groups.weights.max()
     rows = [maps[start : start + PER_ROW] for start in range(0, len(maps), PER_ROW)]
@@ -86,17 +83,22 @@ def draw_group_maps(groups: GroupMaps, path: str | Path, *, title: str = "") -> 
     title = f"{title}{', ' if title else ''}{groups.shortening}"
     width = max(max(CELL * size + words + 0.2, 1.9) * len(rows[0]) + 1, 0.09 * len(title))
     height = CELL * sum(lines) + 0.7 * len(rows) + 0.3
-    with picture(
-        path,
-        (width, height),
-        title=title,
-        style=NO_GRID | NO_FRAME,
-    ) as figure:
+    with picture(path, (width, height), title=title, style=NO_GRID | NO_FRAME) as figure:
         grid = figure.subplots(len(rows), len(rows[0]), squeeze=False, height_ratios=lines)
         for axes in grid.flat[len(maps) :]:
             axes.remove()
         for index, (axes, group_map) in enumerate(zip(grid.flat, maps)):
-            shown = _draw_group_map(axes, group_map, lines[index // PER_ROW], largest)
+            weights = np.ma.masked_equal(group_map.weights, 0)
+            shown = axes.imshow(weights, vmin=0, vmax=largest, cmap=f"{COLOURS}_r", aspect="auto")
+            shown.set_cmap(shown.cmap.with_extremes(bad=ZERO))
+            axes.set_ylim(lines[index // PER_ROW] - 0.5, -0.5)  # cells of one size in all subplots of a row
+            axes.xaxis.tick_top()
+            axes.xaxis.set_label_position("top")
+            axes.set_xticks(range(size), range(1, size + 1), fontsize=6)
+            axes.set_yticks(range(len(group_map.tokens)), group_map.tokens, fontsize=6, parse_math=False)
+            axes.tick_params(length=0)
+            axes.set_xlabel("group", fontsize=7)
+            axes.set_title(f"sentence {group_map.sentence}: {group_map.used} of {size} groups", fontsize=8)
         for axes in grid[:, 0]:
             axes.set_ylabel("token", fontsize=7, loc="top")
         figure.colorbar(shown, ax=figure.axes, label="weight", fraction=0.05, aspect=30)
@@ -104,11 +106,7 @@ def draw_group_maps(groups: GroupMaps, path: str | Path, *, title: str = "") -> 
 
 
 def draw_gates(gates: GateMap, path: str | Path, *, title: str = "") -> Path:
-    """Stacked bars for the words of a sentence, a part for each context sentence; the mean and every layer.
-
-    The file's ending says PNG or SVG. ValueError: another ending, no such folder, matplotlib
-    missing.
-    """
+    """Stacked bars for the words of a sentence, a part for each context sentence; the mean and every layer."""
     layers, colours = gates.by_layer, [colour_of(name, gates.columns) for name in gates.columns]
     title = f"{title}{', ' if title else ''}sentence {gates.sentence}"
     words = 0.065 * max(len(token) for token in gates.tokens)  # inches
@@ -118,29 +116,18 @@ def draw_gates(gates: GateMap, path: str | Path, *, title: str = "") -> Path:
         ratios = [MEAN, *[LAYER] * (len(layers) - 1)]
         column = figure.subplots(len(layers), 1, sharex=True, height_ratios=ratios)
         for axes, (name, shares) in zip(column, layers):
-            _draw_bars(axes, shares, gates.columns, colours)
+            positions, below = range(len(shares)), shares.cumsum(axis=1) - shares  # the first column lowest
+            for number, (column_name, colour) in enumerate(zip(gates.columns, colours)):
+                bars = {"bottom": below[:, number], "width": 0.85, "color": colour, "label": column_name}
+                axes.bar(positions, shares[:, number], **bars)
+            axes.set(xlim=(-0.6, len(shares) - 0.4), ylim=(0, 1), yticks=(0, 0.5, 1))
+            axes.tick_params(length=0, labelsize=7)
             axes.set_title("mean of the layers" if name == "mean" else f"layer {name}", fontsize=8, loc="left", pad=3)
         column[-1].set_xticks(range(len(gates.tokens)), gates.tokens, fontsize=7, rotation=90, parse_math=False)
         figure.supylabel("share", fontsize=8)
         handles, labels = column[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), fontsize=8, handlelength=1)
     return Path(path)
-
-
-def _draw_group_map(axes, group_map: GroupMap, lines: int, largest: float):
-    """The map of one sentence, with room for `lines` tokens, so that all subplots of a row have cells of one size."""
-    weights, size = np.ma.masked_equal(group_map.weights, 0), group_map.weights.shape[1]
-    shown = axes.imshow(weights, vmin=0, vmax=largest, cmap=f"{COLOURS}_r", aspect="auto")
-    shown.set_cmap(shown.cmap.with_extremes(bad=ZERO))
-    axes.set_ylim(lines - 0.5, -0.5)
-    axes.xaxis.tick_top()
-    axes.xaxis.set_label_position("top")
-    axes.set_xticks(range(size), range(1, size + 1), fontsize=6)
-    axes.set_yticks(range(len(group_map.tokens)), group_map.tokens, fontsize=6, parse_math=False)
-    axes.tick_params(length=0)
-    axes.set_xlabel("group", fontsize=7)
-    axes.set_title(f"sentence {group_map.sentence}: {group_map.used} of {size} groups", fontsize=8)
-    return shown
 
 
 def _draw_matrix(axes, matrix: np.ndarray, xlabel: str, ylabel: str):
@@ -166,12 +153,3 @@ def colour_of(name: str, columns: tuple[str, ...]):
     farthest = max(abs(int(other)) for other in columns if other[0] == name[0])
     tone = NEAREST - (NEAREST - FARTHEST) * (abs(int(name)) - 1) / max(farthest - 1, 1)
     return colormaps[TONES[name[0]]](tone)
-
-
-def _draw_bars(axes, shares, columns: tuple[str, ...], colours: list) -> None:
-    """Stacked bars of shares (tokens, columns), the first column lowest."""
-    positions, below = range(len(shares)), shares.cumsum(axis=1) - shares
-    for number, name in enumerate(columns):
-        axes.bar(positions, shares[:, number], bottom=below[:, number], width=0.85, color=colours[number], label=name)
-    axes.set(xlim=(-0.6, len(shares) - 0.4), ylim=(0, 1), yticks=(0, 0.5, 1))
-    axes.tick_params(length=0, labelsize=7)

@@ -137,14 +137,11 @@ def _load(model: PreTrainedModel, reader: FairseqTransformer, size: int, copied:
     for name in ("shared", "encoder.embed_tokens", "decoder.embed_tokens", "lm_head"):
         full = f"{name}.weight" if name == "lm_head" else f"model.{name}.weight"
         if full in weights:
-            weights[full] = _with_rows(weights[full], size, copied)
+            table = weights[full]
+            table = torch.cat([table, table.new_zeros(size - len(table), table.shape[1])])
+            weights[full] = torch.cat([table, table[copied]])
     wrong = [name for name, weight in weights.items() if weight.shape != expected[name].shape]
     if wrong:
         shapes = f"{tuple(weights[wrong[0]].shape)}, expected {tuple(expected[wrong[0]].shape)}"
         raise ValueError(f"{reader.checkpoint.path}: {wrong[0]} is {shapes}; settings and weights do not fit")
     model.load_state_dict(weights, strict=False)
-
-
-def _with_rows(table: torch.Tensor, size: int, copied: list[int]) -> torch.Tensor:
-    filled = torch.cat([table, table.new_zeros(size - len(table), table.shape[1])])
-    return torch.cat([filled, filled[copied]]) if copied else filled
