@@ -1,6 +1,7 @@
-"""What the tests of converted fairseq checkpoints share."""
+"""A double of the Hub, and the files of fairseq checkpoints."""
 
 import pytest
+from support import hub_double
 from support.fairseq_cases import write_vocabularies
 
 
@@ -10,3 +11,10 @@ def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("fairseq")
     write_vocabularies(pytest.importorskip("sentencepiece"), folder)
     return folder
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    with hub_double.hub_double() as server:
+        hub_double.use(server, tmp_path / "home", monkeypatch)
+        yield server

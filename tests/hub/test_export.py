@@ -1,10 +1,6 @@
 """Export to a folder for the Hub: loads and translates where the package is not installed."""
 
 import json
-import os
-import re
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -46,32 +42,6 @@ def model(tokenizer):
 
 def names(folder):
     return {path.name for path in folder.iterdir()}
-
-
-def test_folder_works_where_the_package_is_not_installed(model, tokenizer, tmp_path):
-    folder = export_model(model, tokenizer, tmp_path / "model", repo_id=str(tmp_path / "model"))
-    assert {"README.md", "config.json", "generation_config.json", "model.safetensors"} <= names(folder)
-    assert {"tokenizer.json", "tokenizer_config.json", "modeling_concat.py", "modeling_docmt.py"} <= names(folder)
-    usage = re.search(r"```python\n(.*?)```", (folder / "README.md").read_text(encoding="utf-8"), re.DOTALL).group(1)
-    script = (
-        "import sys; sys.modules['hf_docmt'] = None\n"
-        f"{usage}\n"
-        "import json, torch\n"
-        "document, again = json.loads(sys.argv[1]), sys.argv[2]\n"
-        "first = model.translate_documents([document], tokenizer, max_new_tokens=8)\n"
-        "model.save_pretrained(again); tokenizer.save_pretrained(again)\n"
-        "model = AutoModelForSeq2SeqLM.from_pretrained(again, trust_remote_code=True)\n"
-        "tokenizer = AutoTokenizer.from_pretrained(again, trust_remote_code=True)\n"
-        "second = model.translate_documents([document], tokenizer, max_new_tokens=8)\n"
-        "print(json.dumps([first, second]))"
-    )
-    command = [sys.executable, "-c", script, json.dumps(DOCUMENT), str(tmp_path / "again")]
-    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_MODULES_CACHE": str(tmp_path / "modules")}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL)
-    assert done.returncode == 0, done.stderr
-    first, second = json.loads(done.stdout.splitlines()[-1])
-    assert first == second == model.translate_documents([DOCUMENT], tokenizer, max_new_tokens=8)
-    assert len(first[0]) == len(DOCUMENT) and first[0][1] == ""
 
 
 def test_the_card_says_how_many_parameters_the_model_has(model, tokenizer, tmp_path):

@@ -37,13 +37,6 @@ def folder(exported, tmp_path):
     return shutil.copytree(exported, tmp_path / "model")
 
 
-@pytest.fixture
-def hub(tmp_path, monkeypatch):
-    with hub_double.hub_double() as server:
-        hub_double.use(server, tmp_path / "home", monkeypatch)
-        yield server
-
-
 def contents(folder):
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 

@@ -64,13 +64,6 @@ print("loaded", len(json.loads(sys.argv[1])))
 """
 
 
-@pytest.fixture
-def hub(tmp_path, monkeypatch):
-    with hub_double.hub_double() as server:
-        hub_double.use(server, tmp_path / "home", monkeypatch)
-        yield server
-
-
 def run_elsewhere(hub, tasks, folder):
     """Load, translate and run the cards' code in a process that sees torch, transformers and what they require."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "PYTHON"))}

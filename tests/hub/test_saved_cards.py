@@ -7,7 +7,6 @@ import re
 import pytest
 import torch
 from huggingface_hub import HfApi, ModelCard
-from support import hub_double
 from support.tiny_models import build, word_tokenizer
 from transformers.modelcard import TrainingSummary
 from transformers.utils import PushToHubMixin
@@ -31,13 +30,6 @@ MODELS = {
     "window": CONTEXT,
 }
 OWN = "---\nlicense: mit\n---\n\n# My card\n"
-
-
-@pytest.fixture
-def hub(tmp_path, monkeypatch):
-    with hub_double.hub_double() as server:
-        hub_double.use(server, tmp_path / "home", monkeypatch)
-        yield server
 
 
 def card_on(hub, name="someone/model"):
