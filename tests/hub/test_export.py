@@ -1,43 +1,24 @@
-"""Export to a folder for the Hub: loads and translates where the package is not installed."""
+"""Export to a folder for the Hub: whole or not at all, the card, and tokenizers that do not fit."""
 
 import json
 
 import pytest
-import torch
+from support.tiny_models import build, word_tokenizer
 
-from hf_docmt import registry
-from hf_docmt.data.tokenizers import train_tokenizer
 from hf_docmt.hub.export import collect_reports, export_model
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Result
 from hf_docmt.reports.signature import Signature
 
-DOCUMENT = ["A small text.", "", "Another one."]
-
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    return train_tokenizer(["A small text.", "Ein kleiner Text."] * 5, vocab_size=280)
+    return word_tokenizer()
 
 
 @pytest.fixture(scope="module")
-def model(tokenizer):
-    torch.manual_seed(0)
-    sizes = {
-        f"{side}_{name}": size for side in ("encoder", "decoder") for name, size in (("layers", 1), ("ffn_dim", 16))
-    }
-    concat = registry.get("concat")
-    config = concat.config_class(
-        vocab_size=len(tokenizer),
-        d_model=16,
-        init_std=0.5,
-        past_context=1,
-        segment_encoding="learned",
-        source_lang="en",
-        target_lang="de",
-        **sizes,
-    )
-    return concat.model_class(config).eval()
+def model():
+    return build("concat", past_context=1, segment_encoding="learned")
 
 
 def names(folder):
@@ -98,8 +79,8 @@ def test_other_contexts_than_the_true_one_are_left_out(tmp_path):
 
 
 def test_tokenizer_of_another_model_is_refused(model, tokenizer, tmp_path):
-    larger = train_tokenizer(["many other words in this text, so that it is larger"] * 5, vocab_size=300)
-    assert len(larger) > len(tokenizer)
+    larger = word_tokenizer()
+    larger.add_tokens(["another"])
     with pytest.raises(ValueError, match="vocab_size: the tokenizer has ids up to"):
         export_model(model, larger, tmp_path / "model")
     larger.eos_token = "<s>"
