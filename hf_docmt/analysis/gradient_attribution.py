@@ -1,6 +1,6 @@
 """Gradient of a sentence's loss at the words of earlier sentences, by distance (Feng et al. 2022, figure 4)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -100,12 +100,22 @@ def gradient_attribution(
     ranges = [(0, 0), *((first, min(first + step - 1, reach)) for first in firsts)]
     special = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id} | {model.config.decoder_start_token_id}
     special |= set((model.config.language_ids or {}).values())
-    counter = ScoreCounter(ranges, sorted(special), model.config.vocab_size)
+    special = torch.tensor(sorted(special), device=model.device)
+    sums, pairs = {side: [0.0] * len(ranges) for side in INPUTS}, [0] * len(ranges)
     with embedding_gradients(model) as embeddings:
         for steps in document_batches(model, documents, tokenizer, rows):
             for earlier, loss in sentence_losses(model, steps, embeddings, reach):
-                counter.add(loss, earlier)
-    return counter.attribution(reach)
+                leaves = [leaf[side] for side in INPUTS for _, leaf in earlier]
+                gradients = torch.autograd.grad(loss, leaves, retain_graph=True, materialize_grads=True)
+                by_side = dict(zip(INPUTS, (gradients[: len(earlier)], gradients[len(earlier) :])))
+                for number, (first, last) in enumerate(ranges):
+                    near = slice(first, last + 1)
+                    pairs[number] += int(has_sentence(earlier[0][0]).sum()) * len(earlier[near])
+                    for side, name in INPUTS.items():
+                        ids = [step[name] for step, _ in earlier[near]]
+                        sums[side][number] += word_norms(ids, by_side[side][near], special)
+    means = {side: tuple(total / n for total, n in zip(sums[side], pairs)) for side in INPUTS}
+    return Attribution(tuple(ranges), **means, pairs=tuple(pairs), reach=reach)
 
 
 def sentence_losses(
@@ -156,43 +166,20 @@ def embedding_gradients(model: PreTrainedModel) -> Iterator[list[torch.Tensor]]:
             parameter.requires_grad_(True)
 
 
-class ScoreCounter:
-    """Sums of gradient norms, by range and side; `special` are the token ids that are not words."""
+def word_norms(ids: list[torch.Tensor], gradients: Sequence[torch.Tensor], special: torch.Tensor) -> float:
+    """The norms of the summed gradients of each word in each row: ids (B, T), gradients (B, T, D) of sentences.
 
-    def __init__(self, ranges: list[tuple[int, int]], special: list[int], vocabulary: int):
-        self.ranges, self.special, self.vocabulary = ranges, torch.tensor(special), vocabulary
-        self.sums = {side: [0.0] * len(ranges) for side in INPUTS}
-        self.pairs = [0] * len(ranges)
-
-    def add(self, loss: torch.Tensor, earlier: list[Words]) -> None:
-        """Gradients of the loss of a step at its words and at those before it, nearest first."""
-        present = int(has_sentence(earlier[0][0]).sum())
-        leaves = [embeddings[side] for side in INPUTS for _, embeddings in earlier]
-        gradients = torch.autograd.grad(loss, leaves, retain_graph=True, materialize_grads=True)
-        for number, (first, last) in enumerate(self.ranges):
-            near = earlier[first : last + 1]
-            self.pairs[number] += present * len(near)
-            for side_index, (side, name) in enumerate(INPUTS.items()):
-                start = side_index * len(earlier) + first
-                ids = [step[name] for step, _ in near]
-                self.sums[side][number] += self.norms(ids, gradients[start : start + len(near)])
-
-    def norms(self, ids: list[torch.Tensor], gradients: list[torch.Tensor]) -> float:
-        """The norms of the summed gradients of each word in each row: ids (B, T), gradients (B, T, D) of sentences."""
-        if not ids:
-            return 0.0
-        ids, gradients = torch.cat(ids, dim=1), torch.cat(list(gradients), dim=1)
-        words = ~torch.isin(ids, self.special.to(ids.device))
-        keys = (ids + torch.arange(len(ids), device=ids.device)[:, None] * self.vocabulary)[words]
-        unique, index = keys.unique(return_inverse=True)
-        summed = gradients.new_zeros(len(unique), gradients.shape[2], dtype=torch.double)
-        summed.index_add_(0, index, gradients[words].double())
-        return float(summed.norm(dim=1).sum())
-
-    def attribution(self, reach: int) -> Attribution:
-        """The sums as means over sentence pairs."""
-        means = {side: tuple(total / n for total, n in zip(sums, self.pairs)) for side, sums in self.sums.items()}
-        return Attribution(tuple(self.ranges), **means, pairs=tuple(self.pairs), reach=reach)
+    `special` are the token ids that are not words.
+    """
+    if not ids:
+        return 0.0
+    ids, gradients = torch.cat(ids, dim=1), torch.cat(list(gradients), dim=1)
+    words = ~torch.isin(ids, special)
+    rows = torch.arange(len(ids), device=ids.device)[:, None].expand_as(ids)
+    unique, index = torch.stack([rows[words], ids[words]]).unique(dim=1, return_inverse=True)  # (2, words)
+    summed = gradients.new_zeros(unique.shape[1], gradients.shape[2], dtype=torch.double)
+    summed.index_add_(0, index, gradients[words].double())
+    return float(summed.norm(dim=1).sum())
 
 
 def rounded(score: float) -> float:

@@ -66,7 +66,12 @@ def memory_maps(
             layers = ", ".join(map(str, stack.memory_layers))
             raise ValueError(f"layer {layer} has no memory on the {side} side: expected one of {layers}")
     chosen = {side: stack.memory_layers[-1] if layer is None else layer for side, stack in stacks.items()}
-    (steps,) = document_batches(model, one_document(documents, document), tokenizer, rows=1)
+    ids = list(documents["doc_id"])
+    if ids.count(document) != 1:
+        names = ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
+        fault = "occurs several times" if document in ids else "is not in the data"
+        raise ValueError(f"document {document!r} {fault}: expected the id of one document, there are {names}")
+    (steps,) = document_batches(model, documents.select([ids.index(document)]), tokenizer, rows=1)
     memory = empty_memory(model, 1)
     with eager_attention(model), attention_maps(stacks) as maps, torch.inference_mode():
         for number, step in enumerate(steps, 1):
@@ -102,16 +107,6 @@ def write_and_read_maps(maps: list[MemoryMap], sentence: int) -> list[MemoryMap]
     wanted = {"update": sentence, "output": sentence + 1}
     chosen = [memory_map for memory_map in maps if memory_map.sentence == wanted[memory_map.attention]]
     return sorted(chosen, key=lambda memory_map: (memory_map.side, memory_map.sentence))
-
-
-def one_document(documents: Dataset, document: str) -> Dataset:
-    """The document with this id, as the only row. ValueError: no such id, or several documents with it."""
-    ids = list(documents["doc_id"])
-    if ids.count(document) != 1:
-        names = ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
-        fault = "occurs several times" if document in ids else "is not in the data"
-        raise ValueError(f"document {document!r} {fault}: expected the id of one document, there are {names}")
-    return documents.select([ids.index(document)])
 
 
 # Reading documents

@@ -30,6 +30,7 @@ PROMPTS = (3, 1, 2)  # tokens of the first step, for each shape; torch.export wo
 Tensors = dict[str, torch.Tensor]
 
 
+@torch.no_grad()
 def export_parts(model: PreTrainedModel, form: str, folder: Path) -> None:
     """Write encoder, first step and later steps in a format, "onnx" or "openvino", with the configuration.
 
@@ -40,9 +41,12 @@ def export_parts(model: PreTrainedModel, form: str, folder: Path) -> None:
     check_not_quantized(model)
     if model.dtype is not torch.float32:
         raise ValueError(f"dtype: got {model.dtype}, expected torch.float32; load the model with dtype='float32'")
-    with evaluation_mode(model):
-        write_parts(model, form, folder)
+    training = model.training
+    try:
+        write_parts(model.eval(), form, folder)
         compare_parts(model, form, folder)
+    finally:
+        model.train(training)
 
 
 class EncoderPart(nn.Module):
@@ -133,7 +137,7 @@ def read_parts(form: str, folder: Path) -> dict[str, Callable]:
 def traced_parts(model: PreTrainedModel, batch: Tensors) -> dict[str, tuple[nn.Module, dict]]:
     """Every part with the inputs that it is traced with; a later step has the first one behind it."""
     target, decoder_inputs, source = batch_parts(model, batch)
-    encoder, output_class = EncoderPart(model), output_class_of(model, source)
+    encoder, output_class = EncoderPart(model), type(model.get_encoder()(**source))
     first, later = (DecoderPart(model, output_class, is_first) for is_first in (True, False))
     common = {"encoder_outputs": encoder(**source), **decoder_inputs}
     prompt, cache = step_inputs(model, output_class, common, target[:, : PROMPTS[0]], PROMPTS[0]), empty_cache()
@@ -154,21 +158,21 @@ def part_results(
     The model's logits are those of one pass over all tokens without a cache.
     """
     target, decoder_inputs, source = batch_parts(model, batch)
-    states, output_class = EncoderPart(model)(**source), output_class_of(model, source)
+    outputs = model.get_encoder()(**source)
     logits = model(**source | decoder_inputs, decoder_input_ids=target, use_cache=False).logits  # (B, T, V)
     encoded = files[ENCODER](**source)
     common = {"encoder_outputs": encoded, **decoder_inputs}
-    read = step_inputs(model, output_class, common, target[:, :prompt], prompt)
+    read = step_inputs(model, type(outputs), common, target[:, :prompt], prompt)
     first = files[FIRST](**read, cache=empty_cache())
     cache, steps = first["cache"], []
     for length in range(prompt + 1, target.shape[1] + 1):
-        read = step_inputs(model, output_class, common, target[:, :length], 1)
+        read = step_inputs(model, type(outputs), common, target[:, :length], 1)
         after = files[LATER](**read, cache=cache)
         cache = EncoderDecoderCache(after["cache"]["self_attention_cache"], cache.cross_attention_cache)
         steps.append(after["logits"])
     tokens = batch["attention_mask"].bool()
     return {
-        ENCODER: (encoded["last_hidden_state"][tokens], states["last_hidden_state"][tokens]),
+        ENCODER: (encoded["last_hidden_state"][tokens], outputs["last_hidden_state"][tokens]),
         FIRST: (first["logits"], logits[:, :prompt]),
         LATER: (torch.cat(steps, dim=1), logits[:, prompt:]),
     }
@@ -180,11 +184,6 @@ def batch_parts(model: PreTrainedModel, batch: Tensors) -> tuple[torch.Tensor, T
     source = {name: batch[name] for name in names if name in batch}
     decoder = {name: batch[name] for name in model.model.decoder_input_names if name in batch}
     return batch["decoder_input_ids"], {"attention_mask": batch["attention_mask"], **decoder}, source
-
-
-def output_class_of(model: PreTrainedModel, source: Tensors) -> type:
-    """The class of what the encoder gives, with which the decoder's inputs are put together again."""
-    return type(model.get_encoder()(**source))
 
 
 def empty_cache() -> EncoderDecoderCache:
@@ -238,17 +237,6 @@ def random_ids(config, shape: tuple[int, ...], generator) -> tuple[torch.Tensor,
     if shape[0] > 1:
         mask[-1, ..., -1], ids[-1, ..., -1], ids[-1, ..., -2] = 0, config.pad_token_id, eos
     return ids, mask
-
-
-@contextmanager
-def evaluation_mode(model: PreTrainedModel) -> Iterator[None]:
-    """Without dropout and gradients."""
-    training = model.training
-    try:
-        with torch.no_grad():
-            yield model.eval()
-    finally:
-        model.train(training)
 
 
 @contextmanager
