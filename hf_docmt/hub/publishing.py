@@ -125,7 +125,12 @@ def planned_upload(
     if "[More Information Needed]" in card:
         raise ValueError(f"{path} is an empty template; write what the model is, or a folder with docmt export")
     if is_adapter(folder):
-        _check_base_model(Path(folder))
+        base = json.loads(Path(folder, "adapter_config.json").read_text("utf-8")).get("base_model_name_or_path") or ""
+        if not HUB_NAME.fullmatch(base) or Path(base).exists():
+            raise ValueError(
+                f"{folder}: the adapter is of {base!r}, expected a model on the Hub: push it first and write its name "
+                "into base_model_name_or_path of adapter_config.json, or merge both with docmt export"
+            )
     if license == "":
         raise ValueError("license: got an empty name, expected one of the Hub's, such as apache-2.0")
     if license:
@@ -166,13 +171,3 @@ def _check_code_repository(code_repo: str, repo_id: str, folder: str | os.PathLi
         raise ValueError(f"--code-repo: got the name of the model, {repo_id}; give a repository for code alone")
     if is_adapter(folder):
         raise ValueError(f"{folder}: an adapter has no code; push it without --code-repo")
-
-
-def _check_base_model(folder: Path) -> None:
-    """ValueError for an adapter of a model that others cannot load."""
-    base = json.loads((folder / "adapter_config.json").read_text("utf-8")).get("base_model_name_or_path") or ""
-    if not HUB_NAME.fullmatch(base) or Path(base).exists():
-        raise ValueError(
-            f"{folder}: the adapter is of {base!r}, expected a model on the Hub: push it first and write its name "
-            "into base_model_name_or_path of adapter_config.json, or merge both with docmt export"
-        )

@@ -60,7 +60,15 @@ def _draw_subplots(
     comparison, subplots: list[list], path: str | Path, draw: Callable, xlabel: str, ylabel: str
 ) -> Path:
     """One figure: `draw(axes, rows, styles)` for the rows of each subplot, a common legend, signatures as footnotes."""
-    styles = _system_styles(comparison.systems)
+    systems = comparison.systems
+    if len(systems) > 2 * len(COLOURS):
+        raise ValueError(
+            f"{len(systems)} systems in one picture, at most {2 * len(COLOURS)} can be distinguished; compare fewer of "
+            "them"
+        )
+    looks = [{"color": colour, "marker": marker} for colour, marker in zip(COLOURS, MARKERS)]
+    looks += [look | {"linestyle": ":", "markerfacecolor": "white"} for look in looks]
+    styles = dict(zip(systems, looks))
     columns = {1: 1, 2: 2, 4: 2}.get(len(subplots), 3)
     rows_of_subplots = ceil(len(subplots) / columns)
     width, height = SINGLE if len(subplots) == 1 else (SUBPLOT[0] * columns, SUBPLOT[1] * rows_of_subplots)
@@ -171,15 +179,3 @@ def _draw_legend(figure) -> int:
     handles = [entries[name] for name in names]
     figure.legend(handles, names, loc="outside upper center", ncols=len(columns))
     return lines
-
-
-def _system_styles(systems: Sequence[str]) -> dict[str, dict]:
-    """Colour and marker of each system, those after the last colour with dotted lines and empty markers."""
-    if len(systems) > 2 * len(COLOURS):
-        raise ValueError(
-            f"{len(systems)} systems in one picture, at most {2 * len(COLOURS)} can be distinguished; compare fewer of "
-            "them"
-        )
-    looks = [{"color": colour, "marker": marker} for colour, marker in zip(COLOURS, MARKERS)]
-    looks += [look | {"linestyle": ":", "markerfacecolor": "white"} for look in looks]
-    return dict(zip(systems, looks))

@@ -30,6 +30,10 @@ class FairseqCheckpoint:
             raise ValueError(f"{self.path}: its settings have no {name!r}, expected those of a training with fairseq")
         return value
 
+    def flag(self, name: str) -> bool:
+        """Whether a setting is there and on."""
+        return bool(self.get(name, False))
+
     def require(self, name: str, allowed, default, remedy: str) -> None:
         """Raise `ValueError` unless a setting has an allowed value."""
         if (value := self.get(name, default)) not in allowed:
