@@ -178,13 +178,14 @@ def context_result(
     signature: Mapping[str, object],
     parts: Mapping[str, tuple[float, int]],
     details: Mapping[str, object] | None = None,
+    split: str = "all",
     **search,
 ) -> Result:
     """What an analysis found as a result of a report; `parts` are {label: (value, n)}; `search`: strategy, beams."""
     return Result(
         task="context use",
         dataset=dataset,
-        split="all",
+        split=split,
         metric=metric,
         value=value,
         signature=Signature.of({**signature, "version": __version__}),

@@ -9,8 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from hf_docmt import __version__
-from hf_docmt.analysis.model_runs import first_characters, forward, on_device
+from hf_docmt.analysis.model_runs import context_result, first_characters, forward, on_device
 from hf_docmt.analysis.scat import MarkedText, ScatExample, read_scat
 from hf_docmt.data.examples import check_choices
 from hf_docmt.evaluation.suites import check_languages
@@ -18,8 +17,7 @@ from hf_docmt.evaluation.systems.forced_decoding import ForcedDecoding, check_le
 from hf_docmt.evaluation.systems.model_system import UNBROKEN, WORD, evaluation_mode, piece_ids, word_spans
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.resampling import bootstrap_interval
-from hf_docmt.reports.result import PartScore, Result
-from hf_docmt.reports.signature import Signature
+from hf_docmt.reports.result import Result
 from hf_docmt.reports.statistics import Statistics, score_function
 
 ATTENTIONS = {"encoder": "encoder_attentions", "cross": "cross_attentions", "decoder": "decoder_attentions"}
@@ -40,7 +38,7 @@ class Agreement:
     at: tuple[int, ...]
     heads: tuple[str, ...]
     unused: dict[str, int]  # examples without a value, by reason
-    signature: Signature
+    signature: dict[str, str]
 
     def results(
         self, *, dataset: str = "scat", split: str = "train", samples: int = 1000, seed: int = 1
@@ -56,19 +54,9 @@ class Agreement:
             details = {"chance": float(100 * self.chance[:, column].mean()), "unused": self.unused}
             details["statistics"] = Statistics(self.ids, rows, "example").to_dict()
             interval = bootstrap_interval(rows, score_function(metric, 2), samples, seed)
-            results.append(
-                Result(
-                    task="context use",
-                    dataset=dataset,
-                    split=split,
-                    metric=metric,
-                    value=value,
-                    signature=self.signature,
-                    n=n,
-                    breakdown={name: PartScore(head, n) for name, head in zip(self.heads, heads)},
-                    details=details if interval is None else details | {"interval": list(interval)},
-                )
-            )
+            details |= {} if interval is None else {"interval": list(interval)}
+            parts = {name: (head, n) for name, head in zip(self.heads, heads)}
+            results.append(context_result(metric, value, n, dataset, self.signature, parts, details, split=split))
         return results
 
 
@@ -162,10 +150,9 @@ def rationale_agreement(
         "step": "reads" if attention == "encoder" else step,
         "words": "letters" if system.tokenizer.is_fast else "between blanks",
         "context": "one sentence" if system.past_context else "none",
-        "version": __version__,
     }
     by_head, chance = np.array(values)[:, :-1], np.array(values)[:, -1]
-    return Agreement(tuple(ids), by_head, chance, tuple(at), heads, dict(unused), Signature.of(signature))
+    return Agreement(tuple(ids), by_head, chance, tuple(at), heads, dict(unused), signature)
 
 
 def check_attention(system: ForcedDecoding) -> None:
