@@ -67,8 +67,8 @@ def writer_of(
         return to_stock(model).save_pretrained
     if form == "ctranslate2":
         if quantization not in QUANTIZATIONS:
-            names = ", ".join(QUANTIZATIONS) + closest_hint(quantization, QUANTIZATIONS)
-            raise ValueError(f"weights of CTranslate2: got {quantization!r}, expected one of {names}")
+            expected = ", ".join(QUANTIZATIONS) + closest_hint(quantization, QUANTIZATIONS)
+            raise ValueError(f"weights of CTranslate2: got {quantization!r}, expected one of {expected}")
         try:
             from hf_docmt.hub.ctranslate2_conversion import write_ctranslate2_folder
         except ImportError as error:

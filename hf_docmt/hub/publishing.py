@@ -57,7 +57,7 @@ def push_model(
     >>> push_model("runs/hub", "someone/concat", private=True)  # doctest: +SKIP
     'https://huggingface.co/someone/concat/commit/4b5f...'
     """
-    files = {"revision": revision, "create_pr": create_pr, "code_repo": code_repo, "include": include}
+    files: dict[str, Any] = {"revision": revision, "create_pr": create_pr, "code_repo": code_repo, "include": include}
     return upload_model(folder, repo_id, private=private, **files, license=license)[0]
 
 
@@ -72,15 +72,16 @@ def upload_model(
     **card_and_files: Any,
 ) -> tuple[str, str | None]:
     """As `push_model`; with the revision of the code where that is in a repository of its own."""
-    target = {"revision": revision, "create_pr": create_pr}
-    files = planned_upload(folder, repo_id, **target, code_repo=code_repo, **card_and_files)
+    card_and_files |= {"revision": revision, "create_pr": create_pr, "code_repo": code_repo}
+    files = planned_upload(folder, repo_id, **card_and_files)
     api, code_revision = HfApi(library_name="hf-docmt"), None
     if code_repo is not None:
         with _refusals_in_one_line(code_repo):
             code_revision = push_code(api, code_repo, private)
-        (card,) = (file for file in files if file.path_in_repo == "README.md")
-        pinned = card.content.replace(UNKNOWN_REVISION.encode(), code_revision.encode())
-        files[files.index(card)] = replace(card, content=pinned)
+        for number, file in enumerate(files):
+            if isinstance(file.content, bytes):  # what is not as in the folder: the card
+                content = file.content.replace(UNKNOWN_REVISION.encode(), code_revision.encode())
+                files[number] = replace(file, content=content)
     with _refusals_in_one_line(repo_id):
         repo_id = api.create_repo(repo_id, private=private, exist_ok=True).repo_id
         if private and not api.model_info(repo_id).private:
@@ -90,7 +91,9 @@ def upload_model(
         if revision is not None:
             api.create_branch(repo_id, branch=revision, exist_ok=True)
         operations = [CommitOperationAdd(file.path_in_repo, file.content) for file in files]
-        commit = api.create_commit(repo_id, operations, commit_message="Upload model", **target)
+        commit = api.create_commit(
+            repo_id, operations, commit_message="Upload model", revision=revision, create_pr=create_pr
+        )
     return commit.pr_url or commit.commit_url, code_revision
 
 
