@@ -93,17 +93,15 @@ def _table(reports: list[str], format: str, tables: Tables, **options) -> str:
     """The comparison of reports; the picture is drawn."""
     from shutil import get_terminal_size
 
-    from hf_docmt.analysis.pictures.comparison import draw_accuracy_by_distance, draw_scores
+    from hf_docmt.analysis.pictures.comparison import draw_breakdown
     from hf_docmt.evaluation.comparison import compare as compare_reports
     from hf_docmt.reports.comparison import select_breakdown
     from hf_docmt.reports.comparison_tables import format_comparison
 
     options["may_differ"] = tuple(options["may_differ"] or ())
     comparison = compare_reports(reports, breakdown="all" if tables.picture else tables.breakdown, **options)
-    if tables.picture and tables.picture_of == "distance":
-        draw_accuracy_by_distance(comparison, tables.picture)
-    elif tables.picture:
-        draw_scores(comparison, tables.picture, axis=tables.picture_of)
+    if tables.picture:
+        draw_breakdown(comparison, tables.picture, axis=tables.picture_of)
     width = get_terminal_size((100, 24)).columns
     return format_comparison(select_breakdown(comparison, tables.breakdown), format, width=width)
 

@@ -1,7 +1,7 @@
 """Pictures of a comparison of systems: accuracy by distance, score by sentence index or document length."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import ceil
 from pathlib import Path
 from textwrap import wrap
@@ -12,54 +12,25 @@ AXES = {"index": "index of the sentence in its document", "length": "sentences i
 SUBPLOT = (3.1, 2.2)  # inches, one of several
 
 
-def draw_accuracy_by_distance(
-    comparison, path: str | Path, *, axis: str = "distance", datasets: Sequence[str] = ()
+def draw_breakdown(
+    comparison, path: str | Path, *, axis: str = "distance", datasets: Sequence[str] = (), metric: str | None = None
 ) -> Path:
-    """Accuracy in percent at each distance, a line for each system, bars for 95 % intervals, a subplot for each suite.
+    """Scores along a breakdown, a line for each system, bars for 95 % intervals, a subplot for each score.
 
     `comparison` is made by compare_reports with breakdown=`axis` or "all"; results that may not be compared are in
-    different subplots. `axis`: `distance`, or another breakdown by distance. `datasets`: only these suites. The
-    accuracy of guessing, where the reports say it, is a dashed line. The file's ending says PNG or SVG. A subplot has
-    SUBPLOT inches, a single one SINGLE; legend and signatures add to the height. ValueError: nothing to draw, another
-    ending, no such folder, more systems than twice the COLOURS, matplotlib missing.
+    different subplots. `axis`: `distance`, or another breakdown by distance, for accuracies in percent, of which those
+    of guessing, where the reports say them, are a dashed line; else one of AXES, for scores (of `metric` alone).
+    `datasets`: only these. The file's ending says PNG or SVG. A subplot has SUBPLOT inches, a single one SINGLE; legend
+    and signatures add to the height. ValueError: nothing to draw, another axis or ending, no such folder, more systems
+    than twice the COLOURS, matplotlib missing.
     """
-    chances = {row.group: row.chance for row in comparison.rows if not row.part}
-
-    def draw(axes, rows: list, styles: dict[str, dict]) -> None:
-        _draw_points(axes, rows, styles)
-        axes.set(ylim=(-4, 104), yticks=range(0, 101, 25))
-        if (chance := chances.get(rows[0].group)) is not None:
-            axes.axhline(chance, color="#777777", linestyle="--", linewidth=1, zorder=1, label="chance")
-
-    subplots = subplot_rows(comparison, axis, datasets, "accuracy")
-    return _draw_subplots(comparison, subplots, path, draw, "distance in sentences", "accuracy (%)")
-
-
-def draw_scores(
-    comparison,
-    path: str | Path,
-    *,
-    axis: str = "index",
-    datasets: Sequence[str] = (),
-    metric: str | None = None,
-) -> Path:
-    """Score by the index of the sentence in its document, or along another of AXES.
-
-    `comparison` is made by compare_reports with breakdown=`axis` or "all". `metric`: only this one, else
-    a subplot for each. All else is as in `draw_accuracy_by_distance`.
-    """
-    if axis not in AXES:
-        raise ValueError(f"unknown axis {axis!r}: expected {' or '.join(AXES)}")
-    subplots = subplot_rows(comparison, axis, datasets, metric)
+    is_accuracy = "distance" in axis
+    if not is_accuracy and axis not in AXES:
+        raise ValueError(f"unknown axis {axis!r}: expected distance, {' or '.join(AXES)}")
+    subplots = subplot_rows(comparison, axis, datasets, "accuracy" if is_accuracy else metric)
     metrics = {rows[0].metric for rows in subplots}
-    ylabel = metrics.pop() if len(metrics) == 1 else "score"
-    return _draw_subplots(comparison, subplots, path, _draw_points, AXES[axis], ylabel)
-
-
-def _draw_subplots(
-    comparison, subplots: list[list], path: str | Path, draw: Callable, xlabel: str, ylabel: str
-) -> Path:
-    """One figure: `draw(axes, rows, styles)` for the rows of each subplot, a common legend, signatures as footnotes."""
+    xlabel, ylabel = AXES.get(axis, "distance in sentences"), metrics.pop() if len(metrics) == 1 else "score"
+    chances = {row.group: row.chance for row in comparison.rows if is_accuracy and not row.part}
     systems = comparison.systems
     if len(systems) > 2 * len(COLOURS):
         raise ValueError(
@@ -68,7 +39,6 @@ def _draw_subplots(
         )
     looks = [{"color": colour, "marker": marker} for colour, marker in zip(COLOURS, MARKERS)]
     looks += [look | {"linestyle": ":", "markerfacecolor": "white"} for look in looks]
-    styles = dict(zip(systems, looks))
     columns = {1: 1, 2: 2, 4: 2}.get(len(subplots), 3)
     rows_of_subplots = ceil(len(subplots) / columns)
     width, height = SINGLE if len(subplots) == 1 else (SUBPLOT[0] * columns, SUBPLOT[1] * rows_of_subplots)
@@ -78,10 +48,14 @@ def _draw_subplots(
         for axes in grid[len(subplots) :]:
             axes.remove()
         for number, (axes, rows, title) in enumerate(zip(grid, subplots, subplot_titles(subplots))):
-            draw(axes, rows, styles)
+            _draw_points(axes, rows, dict(zip(systems, looks)))
+            if is_accuracy:
+                axes.set(ylim=(-4, 104), yticks=range(0, 101, 25))
+            if (chance := chances.get(rows[0].group)) is not None:
+                axes.axhline(chance, color="#777777", linestyle="--", linewidth=1, zorder=1, label="chance")
             axes.set_title(title)
             axes.set_xlabel(xlabel if number + columns >= len(subplots) else "")
-            axes.set_ylabel(ylabel if number % columns == 0 else "")
+            axes.set_ylabel((f"{ylabel} (%)" if is_accuracy else ylabel) if number % columns == 0 else "")
         legend_lines = _draw_legend(figure)
         figure.supxlabel("\n".join(notes), x=0.01, ha="left", fontsize=5.5, color="#555555")
         figure.set_figheight(height + 0.2 * legend_lines + 0.1 * len(notes))
