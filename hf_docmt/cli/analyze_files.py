@@ -18,7 +18,7 @@ def losses(
 ) -> None:
     """Training losses of several runs, for example with different optimisation windows (Feng et al. 2022)."""
     from hf_docmt.analysis.losses import read_losses
-    from hf_docmt.analysis.pictures.curves import draw_losses
+    from hf_docmt.analysis.pictures.analyses import draw_losses
 
     check_files(picture, None)
     runs = read_losses(runs)
@@ -43,7 +43,7 @@ def by_index(
     as_json: bool = AS_JSON,
 ) -> None:
     """Difference of s-BLEU by sentence index in the document (Feng et al. 2022, figure 3)."""
-    from hf_docmt.analysis.pictures.curves import draw_by_index
+    from hf_docmt.analysis.pictures.analyses import draw_by_index
     from hf_docmt.analysis.scores_by_position import by_index_files
 
     files = [system, baseline, reference]

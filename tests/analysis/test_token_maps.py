@@ -9,7 +9,7 @@ from support.tiny_models import BOD, EOS, build, random_text, word_tokenizer
 from torch.nn import functional as F
 
 from hf_docmt.analysis.model_runs import token_texts
-from hf_docmt.analysis.pictures.maps import draw_gates, draw_group_maps
+from hf_docmt.analysis.pictures.analyses import draw_gates, draw_group_maps
 from hf_docmt.analysis.token_maps import GateMap, GroupMap, GroupMaps, gate_map, group_maps, token_weights
 from hf_docmt.data.tokenizers import train_tokenizer
 

@@ -8,7 +8,7 @@ from transformers import AutoModelForSeq2SeqLM, PreTrainedTokenizerFast, T5Confi
 from hf_docmt import registry
 from hf_docmt.data.tokenizers import train_tokenizer
 from hf_docmt.hub.conversion import convert_sentence_model
-from hf_docmt.pretrained.families import config_from_pretrained
+from hf_docmt.pretrained.conversion import config_from_pretrained
 
 FAMILIES = pytest.mark.parametrize("family", SENTENCE_MODELS)
 
