@@ -44,7 +44,7 @@ def by_index(
 ) -> None:
     """Difference of s-BLEU by sentence index in the document (Feng et al. 2022, figure 3)."""
     from hf_docmt.analysis.pictures.analyses import draw_by_index
-    from hf_docmt.analysis.scores_by_position import by_index_files
+    from hf_docmt.analysis.translation_files import by_index_files
 
     files = [system, baseline, reference]
     check_files(picture, output, files)
@@ -84,7 +84,7 @@ def connectives(
     Whole words are counted, ignoring case. The last row sums the absolute differences from the reference's counts.
     `docmt compare` tests the reports of systems against each other.
     """
-    from hf_docmt.analysis.connective_counts import by_name, connective_files, count_rows
+    from hf_docmt.analysis.translation_files import by_name, connective_files, count_rows
 
     check_folder(output, by_name(systems), [reference, *systems])
     counts, reports = connective_files(reference, systems, words=words, **vars(reading))
