@@ -248,27 +248,27 @@ def test_the_command_starts_light():
 
 
 PACKAGE_LINES = {
-    "analysis": 3119,
+    "analysis": 2848,
     "bench": 3092,
-    "cli": 2024,
+    "cli": 2014,
     "data": 5557,
     "evaluation": 7438,
-    "hub": 2242,
+    "hub": 1962,
     "modeling": 9711,
-    "pretrained": 288,
+    "pretrained": 270,
     "reports": 2330,
-    "studies": 825,
+    "studies": 823,
     "training": 2468,
     "translation": 2462,
     "top-level files": 2277,
 }
 TEST_LINES = {
-    "analysis": 2218,
+    "analysis": 2172,
     "bench": 1478,
     "cli": 2118,
     "data": 4557,
     "evaluation": 6114,
-    "hub": 2698,
+    "hub": 2549,
     "modeling": 8455,
     "reports": 1857,
     "space": 689,
@@ -276,10 +276,10 @@ TEST_LINES = {
     "support": 3683,
     "training": 2446,
     "transformers_contract": 416,
-    "translation": 1740,
+    "translation": 1739,
     "top-level files": 2389,
 }
-MOST_LINES = {"package": 43833, "tests": 41522}
+MOST_LINES = {"package": 43252, "tests": 41326}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

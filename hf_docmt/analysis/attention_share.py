@@ -1,8 +1,9 @@
 """Share of cross-attention that goes to the source of the current sentence (Herold and Ney 2023, table 1)."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -21,7 +22,7 @@ from hf_docmt.analysis.model_runs import (
     on_device,
     training_batches,
 )
-from hf_docmt.analysis.recorded_search import RecordedSearch, record_search
+from hf_docmt.data.documents import check_documents, sentences
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
 from hf_docmt.modeling.segments import sentence_index
 from hf_docmt.reports.result import Result
@@ -97,12 +98,14 @@ def attention_share(
             f"{model.config.model_type} reads context sentences separately from the source, so all of its "
             "cross-attention goes to the current sentence; give a model that reads several sentences as one segment"
         )
-    if target == "search":
-        recorded = record_search(model, documents, tokenizer, strategy, **search)
-        with model.search_alignment(search.get("alignment")):
-            shares = count_shares(model, search_batches(model.config, recorded, max_tokens))
-        return replace(shares, strategy=recorded.strategy, beams=recorded.beams)
-    return count_shares(model, (batch for _, batch in training_batches(model, documents, tokenizer, max_tokens)))
+    if target == "reference":
+        return count_shares(model, (batch for _, batch in training_batches(model, documents, tokenizer, max_tokens)))
+    strategy = strategy or model.default_strategy()
+    segments = record_search(model, documents, tokenizer, strategy, **search)
+    with model.search_alignment(search.get("alignment")):
+        shares = count_shares(model, search_batches(model.config, segments, max_tokens))
+    beams = search.get("num_beams") or model.generation_config.num_beams or 1
+    return replace(shares, strategy=strategy, beams=beams)
 
 
 def count_shares(model: PreTrainedModel, batches: Iterable[dict[str, torch.Tensor]]) -> AttentionShare:
@@ -113,7 +116,6 @@ def count_shares(model: PreTrainedModel, batches: Iterable[dict[str, torch.Tenso
     sums, tokens = torch.zeros(0, 0, 0, 0), torch.zeros(0)  # (layers, H, N, N), target by source; (N,)
     for batch in (on_device(model, batch) for batch in batches):
         source, target = sentences_of_tokens(model.config, batch)  # (B, S, N), (B, T, N)
-
         reduce = partial(weights_by_sentence, source, target)
         with eager_attention(model), kept_outputs(attentions, reduce) as layers, torch.inference_mode():
             forward(model, batch)
@@ -145,22 +147,81 @@ def sentences_of_tokens(config, batch: dict[str, torch.Tensor]) -> tuple[torch.T
     return source, target * batch.get("is_counted", labels != -100)[..., None]
 
 
-def search_batches(config, recorded: RecordedSearch, max_tokens: int) -> Iterator[dict[str, torch.Tensor]]:
+class SearchedSegment(NamedTuple):
+    """Token ids of one search: its source; prefix and hypothesis as the decoder reads them, and as it writes them.
+
+    `read` begins with the start token, `written` ends with the end token, so that both have T tokens; `is_predicted`
+    (T) is 0 for the forced prefix, and for an end that the search did not come to.
+    """
+
+    source: list[int]
+    read: list[int]
+    written: list[int]
+    is_predicted: list[int]
+
+
+def record_search(
+    model: PreTrainedModel, documents: Dataset, tokenizer: PreTrainedTokenizerBase, strategy: str, **search
+) -> list[SearchedSegment]:
+    """Translate documents and keep what was searched, in the order of the searches; nothing is repaired.
+
+    `strategy` and `search` are those of `translate_documents`. ValueError: a strategy that keeps a state between the
+    searches, so that they are not known one by one.
+    """
+    own = model.translator_class
+    if strategy in own.repaired_strategies(model.config):
+        search = {"repairs": "none"} | search
+    segments: list[SearchedSegment] = []
+
+    class Recorder(own):
+        def record(self, job, output):
+            read, is_predicted = [*job.prefix, *output.ids], [0] * len(job.prefix) + [1] * len(output.ids)
+            is_predicted.append(int(output.finished))
+            segments.append(SearchedSegment(job.source, [self.start, *read], [*read, self.eos], is_predicted))
+
+        def decode(self, jobs, *arguments, **options):
+            outputs = super().decode(jobs, *arguments, **options)
+            for job, output in zip(jobs, outputs):
+                self.record(job, output)
+            return outputs
+
+        def write_jobs(self, search, next_jobs, take):
+            def record_and_take(job, output):
+                self.record(job, output)
+                take(job, output)
+
+            super().write_jobs(search, next_jobs, record_and_take)
+
+    lang, _ = check_documents(documents)
+    model.translator_class = Recorder
+    try:
+        model.translate_documents([sentences(row, lang) for row in documents], tokenizer, strategy, **search)
+    finally:
+        model.translator_class = own
+    if not segments:
+        raise ValueError(
+            f"strategy {strategy!r} keeps a state between the sentences, so its searches are not recorded; use "
+            "'sequential', 'sliding', 'full' or 'sentence'"
+        )
+    return segments
+
+
+def search_batches(config, segments: list[SearchedSegment], max_tokens: int) -> Iterator[dict[str, torch.Tensor]]:
     """What was searched as batches: sources, what the decoder read, and which of its predictions the search made."""
-    lengths = np.array([(len(segment.source), len(segment.read)) for segment in recorded.segments])
+    lengths = np.array([(len(segment.source), len(segment.read)) for segment in segments])
     for batch in TokenBudgetBatchSampler(lengths, max_tokens, shuffle=False):
-        segments = [recorded.segments[number] for number in batch]
-        tensors = {}
-        sides = {"": [segment.source for segment in segments], "decoder_": [segment.read for segment in segments]}
-        for name, rows in sides.items():
-            tensors[f"{name}input_ids"] = padded_rows(rows, config.pad_token_id)  # (B, S), (B, T)
-            tensors[f"{name}attention_mask"] = padded_rows([[1] * len(row) for row in rows], 0)
-        tensors["labels"] = padded_rows([segment.written for segment in segments], -100)
-        tensors["is_counted"] = padded_rows([segment.is_predicted for segment in segments], 0).bool()
-        yield tensors
+        source, read, written, is_predicted = zip(*(segments[number] for number in batch))
+        yield {
+            "input_ids": padded_rows(source, config.pad_token_id),  # (B, S)
+            "attention_mask": padded_rows([[1] * len(row) for row in source], 0),
+            "decoder_input_ids": padded_rows(read, config.pad_token_id),  # (B, T)
+            "decoder_attention_mask": padded_rows([[1] * len(row) for row in read], 0),
+            "labels": padded_rows(written, -100),
+            "is_counted": padded_rows(is_predicted, 0).bool(),
+        }
 
 
-def padded_rows(rows: list[list[int]], value: int) -> torch.Tensor:
+def padded_rows(rows: Sequence[list[int]], value: int) -> torch.Tensor:
     """Rows of different lengths, filled on the right: (B, longest)."""
     return torch.nn.utils.rnn.pad_sequence([torch.tensor(row) for row in rows], True, value)
 

@@ -5,19 +5,16 @@ from contextlib import contextmanager
 
 import numpy as np
 import torch
+from scipy.linalg import block_diag
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt.analysis.model_runs import CROSS_ATTENTION, forward_hooks, modules_named, token_texts
-from hf_docmt.analysis.read_sentences import (
-    ContextUse,
-    Passage,
-    mean_attention,
-    read_sentences,
-    training_batch,
-)
+from hf_docmt.analysis.read_sentences import ContextUse, Passage, mean_attention, read_sentences, training_batch
 from hf_docmt.evaluation.systems.model_system import evaluation_mode
 from hf_docmt.modeling.context_inputs import completed
+
+CONTEXT = ("context_input_ids", "context_attention_mask", "context_offsets")
 
 
 @torch.inference_mode()
@@ -30,13 +27,16 @@ def context_attention_use(model: PreTrainedModel, tokenizer: PreTrainedTokenizer
     """
     _, batch = training_batch(model, tokenizer, passage)
     with evaluation_mode(model):
-        places, ids, owner, vectors = context_tokens(model, batch)
+        runs = context_runs(model, batch)
+    places = sorted({place for place, *_ in runs if place}, key=lambda place: (place[0] == 0, *place))
+    owner = np.array([places.index(place) if place else -1 for place, ids, _ in runs for _ in ids], dtype=int)
+    ids = [token for _, row, _ in runs for token in row]
+    vectors = block_diag(*(share for *_, share in runs)) if runs else np.zeros((0, 0))  # (N, tokens)
     with gate_openings(model) as openings:
         weights = mean_attention(model, batch, context_modules(model))[0]  # (T, N)
     weights = weights[:, weights.shape[1] - len(vectors) :] @ vectors  # (T, tokens), without a lone mark in front
     sentences, by_token = read_sentences(passage, tokenizer, places, ids, owner, weights)
-    there = any(offset for offset, _ in places)
-    gate = 100 * float(np.mean(openings)) if openings and there else None
+    gate = 100 * float(np.mean(openings)) if openings and any(offset for offset, _ in places) else None
     kind = "gate" if modules_named(model.get_encoder(), "state_gate") else "context attention"
     kind = "groups" if model.config.groups_tokens else kind
     labels = batch["labels"][0]
@@ -53,82 +53,43 @@ def context_modules(model: PreTrainedModel) -> list[nn.Module]:
     return inner or [module for path, module in modules.items() if path.endswith(".context.attn")]
 
 
-def context_tokens(
-    model: PreTrainedModel, batch: dict[str, torch.Tensor]
-) -> tuple[list[tuple[int, bool]], list[int], np.ndarray, np.ndarray]:
-    """What the decoder's context vectors are made of: sentences, tokens, their sentences, and shares (N, tokens).
+def context_runs(model: PreTrainedModel, batch: dict[str, torch.Tensor]) -> list[tuple]:
+    """(sentence, ids (L), shares (K, L)) of each run of context vectors, in the order in which the decoder reads them.
 
-    Sentences are (offset, whether it is a translation). A row of the shares is one vector and sums to 1, or to 0 where
-    it is made of no token of a sentence.
+    A sentence is (offset, whether it is a translation), None for what stands in place of one. A row of the shares is
+    one vector, and sums to 1, or to 0 where it is made of no token.
     """
-    sentences = context_sentences(batch)
-    if hasattr(model.config, "shortening"):
-        blocks = shortened_blocks(model, batch, sentences)
-    else:  # joined in the order of the document, absent ones left out
-        blocks = [(number, ids, np.eye(len(ids))) for number, (_, ids) in enumerate(sentences)]
-    places = [place for place, _ in sentences]
-    current = len(places)
-    if getattr(model.config, "integration", None) == "concatenate":
-        length = batch["input_ids"].shape[1]
-        blocks.append((current, batch["input_ids"][0].tolist(), np.eye(length)))
-    if any(number == current for number, *_ in blocks):
-        places.append((0, False))
-    ids = [token for _, row, _ in blocks for token in row]
-    owner = np.array([number for number, row, _ in blocks for _ in row], dtype=int)
-    shares = np.zeros((sum(len(block) for *_, block in blocks), len(ids)))
-    row = column = 0
-    for *_, block in blocks:
-        height, width = block.shape
-        shares[row : row + height, column : column + width] = block
-        row, column = row + height, column + width
-    return places, ids, owner, shares
-
-
-def context_sentences(batch: dict[str, torch.Tensor]) -> list[tuple[tuple[int, bool], list[int]]]:
-    """((offset, is_target), ids) of the context sentences of a batch of one row, in the order of the document."""
-    if "context_input_ids" not in batch:
-        return []
-    names = ("context_input_ids", "context_attention_mask", "context_offsets")
-    rows, masks, offsets = (batch[name][0] for name in names)
-    is_target = batch.get("context_is_target", torch.zeros_like(batch["context_offsets"]))[0].bool().tolist()
-    there = [
-        ((offset, target), row[mask.bool()].tolist())
-        for row, mask, offset, target in zip(rows, masks, offsets.tolist(), is_target)
-        if mask.any()
-    ]
-    return sorted(there, key=lambda entry: entry[0][0])
-
-
-def shortened_blocks(model: PreTrainedModel, batch: dict[str, torch.Tensor], sentences: list) -> list:
-    """(sentence, ids, shares (K, L)) of the vectors of `caching`, in the order in which the decoder reads them.
-
-    The sentence is an index in `sentences`, the one behind them is the current one, -1 is none.
-    """
-    encoder, config = model.get_encoder(), model.config
-    names = ("context_input_ids", "context_attention_mask", "context_offsets", "context_is_target")
-    ids, mask, offsets, is_target = (batch.get(name) for name in names)
-    if config.missing_context == "eos":
-        ids, mask, offsets = completed(config, batch["input_ids"], ids, mask, offsets, is_target)
-        is_target = None
-    places = [place for place, _ in sentences]
-    blocks = []
+    config, source, runs = model.config, batch["input_ids"], []
+    shortens = hasattr(config, "shortening")
+    ids, mask, offsets = (batch.get(name) for name in CONTEXT)
     if ids is not None and ids.shape[1]:
-        shares = vector_shares(encoder, config, ids[0], mask[0])
-        targets = [False] * ids.shape[1] if is_target is None else is_target[0].bool().tolist()
-        for row, share, offset, target in zip(ids[0].tolist(), shares, offsets[0].tolist(), targets):
-            of_row = [
-                place for place in places if place == (offset, target) or is_target is None and place[0] == offset
-            ]
-            blocks.append((places.index(of_row[0]) if of_row else -1, row, share))
-    if config.include_current:
-        share = vector_shares(encoder, config, batch["input_ids"], batch["attention_mask"])[0]
-        blocks.append((len(places), batch["input_ids"][0].tolist(), share))
-    return blocks
+        is_target = batch.get("context_is_target", torch.zeros_like(offsets))[0].bool().tolist()
+        there = {place for place, row in zip(zip(offsets[0].tolist(), is_target), mask[0]) if row.any()}
+    else:
+        is_target, there = [], set()
+    if shortens and config.missing_context == "eos":  # of the source alone
+        ids, mask, offsets = completed(config, source, ids, mask, offsets, batch.get("context_is_target"))
+        is_target = [False] * len(config.known_offsets)
+    if ids is not None and ids.shape[1]:
+        shares = vector_shares(model, ids[0], mask[0]) if shortens else [None] * ids.shape[1]
+        for row, row_mask, place, share in zip(ids[0], mask[0].bool(), zip(offsets[0].tolist(), is_target), shares):
+            if shortens:
+                runs.append((place if place in there else None, row.tolist(), share))
+            elif row_mask.any():
+                runs.append((place, row[row_mask].tolist(), np.eye(int(row_mask.sum()))))
+    if not shortens:  # joined in the order of the document
+        runs.sort(key=lambda run: run[0][0])
+    current = (0, False)
+    if getattr(config, "include_current", False):
+        runs.append((current, source[0].tolist(), vector_shares(model, source, batch["attention_mask"])[0]))
+    if getattr(config, "integration", None) == "concatenate":
+        runs.append((current, source[0].tolist(), np.eye(source.shape[1])))
+    return runs
 
 
-def vector_shares(encoder, config, ids: torch.Tensor, mask: torch.Tensor) -> np.ndarray:
+def vector_shares(model: PreTrainedModel, ids: torch.Tensor, mask: torch.Tensor) -> np.ndarray:
     """Of what tokens the K vectors of each sentence are made: ids and mask (P, L) -> (P, K, L)."""
-    length, mask = ids.shape[1], mask.bool()
+    config, encoder, length, mask = model.config, model.get_encoder(), ids.shape[1], mask.bool()
     if config.groups_tokens:
         there = mask | ~mask.any(dim=1, keepdim=True)
         shares = encoder.shortener.categories(encoder.encode(ids, there), there).transpose(1, 2)  # (P, K, L)

@@ -8,19 +8,34 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import registry
 from hf_docmt.analysis.context_attention import context_attention_use
-from hf_docmt.analysis.gate_maps import NOTHING, gate_map
-from hf_docmt.analysis.memory_use import memory_use
-from hf_docmt.analysis.model_runs import token_texts
+from hf_docmt.analysis.gradient_attribution import embedding_gradients, mean_losses
+from hf_docmt.analysis.memory_maps import (
+    INPUTS,
+    MemoryMap,
+    attention_maps,
+    document_batches,
+    empty_memory,
+    forward_step,
+    maps_of_step,
+    memory_stacks,
+)
+from hf_docmt.analysis.model_runs import eager_attention, token_texts
 from hf_docmt.analysis.read_sentences import (
     ContextUse,
+    MemorySlot,
     Passage,
     ReadSentence,
+    as_documents,
     mean_attention,
     read_sentences,
     training_batch,
 )
+from hf_docmt.analysis.token_maps import NOTHING, gate_map
 from hf_docmt.modeling.document_state import has_text
 from hf_docmt.modeling.segments import sentence_index
+
+REACH = 8  # sentences before the current one whose share is computed in a model with a memory
+SHOWN = 4  # words of a slot
 
 
 def context_use(
@@ -39,19 +54,6 @@ def context_use(
     are left out. ValueError: lists of different lengths, a number outside the document, a blank sentence, a model that
     does not say its languages.
     """
-    passage = passage_of(source, translation, sentence)
-    architecture = registry.for_config(model.config)
-    if architecture.carries_state:
-        return memory_use(model, tokenizer, passage)
-    if not architecture.separate_context:
-        return segment_use(model, tokenizer, passage)
-    if model.config.selects_by_word:
-        return gate_use(model, tokenizer, passage)
-    return context_attention_use(model, tokenizer, passage)
-
-
-def passage_of(source: Sequence[str], translation: Sequence[str], sentence: int) -> Passage:
-    """The sentences that are not blank, with the one looked at. ValueError as in `context_use`."""
     if len(source) != len(translation):
         raise ValueError(
             f"{len(source)} source sentences but {len(translation)} translations: give a translation of each sentence"
@@ -62,7 +64,14 @@ def passage_of(source: Sequence[str], translation: Sequence[str], sentence: int)
         raise ValueError(f"sentence {sentence} is blank, and blank sentences are not translated: choose another one")
     there = [number for number, text in enumerate(source) if has_text(text)]
     sides = [tuple(side[number] for number in there) for side in (source, translation)]
-    return Passage(*sides, there.index(sentence - 1))
+    passage, architecture = Passage(*sides, there.index(sentence - 1)), registry.for_config(model.config)
+    if architecture.carries_state:
+        return memory_use(model, tokenizer, passage)
+    if not architecture.separate_context:
+        return segment_use(model, tokenizer, passage)
+    if model.config.selects_by_word:
+        return gate_use(model, tokenizer, passage)
+    return context_attention_use(model, tokenizer, passage)
 
 
 @torch.inference_mode()
@@ -106,3 +115,55 @@ def gate_use(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, passage
         for offset, share in zip(offsets, shares.mean(axis=0))
     ]
     return ContextUse("gate", tuple(sentences), gates.tokens, shares)
+
+
+def memory_use(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, passage: Passage) -> ContextUse:
+    """Shares of the current and of up to 8 sentences before it, and the slots that were read.
+
+    The share of a sentence is that of the gradients which the loss of the current one, its translation forced, has at
+    the embeddings of its words, source and target together, as in `gradient_attribution`: attention to the memory does
+    not say whose words are in it. Slots have the attention of the current sentence (Feng et al. 2022, figure 7), and
+    the words that the sentence before wrote into them (figure 6).
+    """
+    passage = passage.until(passage.position)
+    documents, stacks = as_documents(model.config, passage), memory_stacks(model)
+    first = max(0, passage.position - REACH)
+    last = {side: stack.memory_layers[-1] for side, stack in stacks.items()}
+    memory, earlier, maps = empty_memory(model, 1), [], []
+    with eager_attention(model), attention_maps(stacks) as weights, embedding_gradients(model) as embeddings:
+        (steps,) = document_batches(model, documents, tokenizer, rows=1)
+        for number, step in enumerate(steps):
+            embeddings.clear()
+            with torch.set_grad_enabled(number >= first):
+                outputs, memory = forward_step(model, step, memory)
+            if number >= first:
+                earlier.insert(0, (step, dict(zip(INPUTS, embeddings, strict=True))))
+            if passage.position and number >= passage.position - 1:
+                maps += maps_of_step(weights, last, step, number + 1, tokenizer)
+        leaves = [leaf[side] for side in INPUTS for _, leaf in earlier]
+        loss = mean_losses(outputs.logits, steps[-1]["labels"]).sum()
+        gradients = torch.autograd.grad(loss, leaves, materialize_grads=True)
+    norms = [gradient[0].norm(dim=1).double().cpu().numpy() for gradient in gradients]  # (T,) each
+    places = [(-distance, side == "target") for side in INPUTS for distance in range(len(earlier))]
+    ids = [step[name][0].tolist() for name in INPUTS.values() for step, _ in earlier]
+    owner = np.repeat(np.arange(len(places)), [len(row) for row in ids])
+    flat = [token for row in ids for token in row]
+    sentences, by_token = read_sentences(passage, tokenizer, places, flat, owner, np.concatenate(norms)[None])
+    order = sorted(range(len(places)), key=lambda number: places[number])
+    ordered, slots = tuple(sentences[number] for number in order), memory_slots(maps, passage.position + 1)
+    return ContextUse("memory", ordered, ("",), by_token[:, order], slots=slots)
+
+
+def memory_slots(maps: list[MemoryMap], sentence: int) -> tuple[MemorySlot, ...]:
+    """The slots that a sentence (from 1) read, by side, with the tokens that the update before read most for them."""
+    slots = []
+    written = {entry.side: entry for entry in maps if entry.attention == "update" and entry.sentence == sentence - 1}
+    for entry in maps:
+        if entry.attention == "output" and entry.sentence == sentence:
+            update = written[entry.side]
+            for slot, share in enumerate((100 * entry.weights.mean(axis=0)).tolist()):
+                weights = update.weights[:, slot]
+                most = np.argsort(-weights, kind="stable")[:SHOWN]
+                words = tuple((update.tokens[index], 100 * float(weights[index])) for index in most)
+                slots.append(MemorySlot(entry.side, slot + 1, share, words))
+    return tuple(slots)

@@ -1,6 +1,6 @@
 """Gradient of a sentence's loss at the words of earlier sentences, by distance (Feng et al. 2022, figure 4)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -11,10 +11,11 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from hf_docmt.analysis.memory_maps import (
     INPUTS,
     STACKS,
-    Step,
+    Batch,
     document_batches,
     empty_memory,
     forward_step,
+    has_sentence,
     memory_stacks,
 )
 from hf_docmt.analysis.model_runs import context_result, forward_hooks
@@ -23,6 +24,8 @@ from hf_docmt.evaluation.systems.model_system import evaluation_mode
 from hf_docmt.reports.result import Result
 
 DIGITS = 6  # significant ones, of the scores in a report
+
+Words = tuple[Batch, dict[str, torch.Tensor]]  # a step, and the embeddings (B, T, D) of its tokens by side
 
 
 @dataclass(frozen=True)
@@ -97,44 +100,44 @@ def gradient_attribution(
     ranges = [(0, 0), *((first, min(first + step - 1, reach)) for first in firsts)]
     special = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id} | {model.config.decoder_start_token_id}
     special |= set((model.config.language_ids or {}).values())
-    counter = ScoreCounter(ranges, sorted(special), model.config.vocab_size)
+    special = torch.tensor(sorted(special), device=model.device)
+    sums, pairs = {side: [0.0] * len(ranges) for side in INPUTS}, [0] * len(ranges)
     with embedding_gradients(model) as embeddings:
         for steps in document_batches(model, documents, tokenizer, rows):
-            for number, earlier, loss in sentence_losses(model, steps, embeddings, reach):
-                counter.add(loss, earlier, steps[number])
-    return counter.attribution(reach)
-
-
-@dataclass(frozen=True)
-class Words:
-    """Token ids (B, T) of the sentences of a step, and their embeddings (B, T, D), by side."""
-
-    ids: dict[str, torch.Tensor]
-    embeddings: dict[str, torch.Tensor]
+            for earlier, loss in sentence_losses(model, steps, embeddings, reach):
+                leaves = [leaf[side] for side in INPUTS for _, leaf in earlier]
+                gradients = torch.autograd.grad(loss, leaves, retain_graph=True, materialize_grads=True)
+                by_side = dict(zip(INPUTS, (gradients[: len(earlier)], gradients[len(earlier) :])))
+                for number, (first, last) in enumerate(ranges):
+                    near = slice(first, last + 1)
+                    pairs[number] += int(has_sentence(earlier[0][0]).sum()) * len(earlier[near])
+                    for side, name in INPUTS.items():
+                        ids = [step[name] for step, _ in earlier[near]]
+                        sums[side][number] += word_norms(ids, by_side[side][near], special)
+    means = {side: tuple(total / n for total, n in zip(sums[side], pairs)) for side in INPUTS}
+    return Attribution(tuple(ranges), **means, pairs=tuple(pairs), reach=reach)
 
 
 def sentence_losses(
-    model: PreTrainedModel, steps: list[Step], embeddings: list[torch.Tensor], reach: int
-) -> Iterator[tuple[int, list[Words], torch.Tensor]]:
-    """For each step: its index, its words and those of up to `reach` steps before, nearest first, the summed loss.
+    model: PreTrainedModel, steps: list[Batch], embeddings: list[torch.Tensor], reach: int
+) -> Iterator[tuple[list[Words], torch.Tensor]]:
+    """For each step: it and up to `reach` steps before, nearest first, with their embeddings, and the summed loss.
 
     `embeddings` is filled by `embedding_gradients`. A graph spans 2 `reach` sentences, of which the later half is
     scored: every sentence is read twice, and memory does not grow with the document.
     """
-    before = empty_memory(model, len(steps[0].present))  # the state before the span
+    before = empty_memory(model, len(steps[0]["labels"]))  # the state before the span
     for first in range(0, len(steps), reach):
         memory, words = before, []
         begin = max(0, first - reach)
-        for index in range(begin, min(first + reach, len(steps))):
+        for index, step in enumerate(steps[begin : first + reach], begin):
             if index == first:
                 before = {name: state.detach() for name, state in memory.items()}
             embeddings.clear()
-            outputs, memory = forward_step(model, steps[index], memory)
-            ids = {side: steps[index].batch[name] for side, name in INPUTS.items()}
-            words.append(Words(ids, dict(zip(INPUTS, embeddings, strict=True))))
+            outputs, memory = forward_step(model, step, memory)
+            words.append((step, dict(zip(INPUTS, embeddings, strict=True))))
             if index >= first:
-                loss = mean_losses(outputs.logits, steps[index].batch["labels"]).sum()
-                yield index, words[: -reach - 2 : -1], loss
+                yield words[: -reach - 2 : -1], mean_losses(outputs.logits, step["labels"]).sum()
 
 
 def mean_losses(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
@@ -163,43 +166,20 @@ def embedding_gradients(model: PreTrainedModel) -> Iterator[list[torch.Tensor]]:
             parameter.requires_grad_(True)
 
 
-class ScoreCounter:
-    """Sums of gradient norms, by range and side; `special` are the token ids that are not words."""
+def word_norms(ids: list[torch.Tensor], gradients: Sequence[torch.Tensor], special: torch.Tensor) -> float:
+    """The norms of the summed gradients of each word in each row: ids (B, T), gradients (B, T, D) of sentences.
 
-    def __init__(self, ranges: list[tuple[int, int]], special: list[int], vocabulary: int):
-        self.ranges, self.special, self.vocabulary = ranges, torch.tensor(special), vocabulary
-        self.sums = {side: [0.0] * len(ranges) for side in INPUTS}
-        self.pairs = [0] * len(ranges)
-
-    def add(self, loss: torch.Tensor, earlier: list[Words], step: Step) -> None:
-        """Gradients of the loss of a step; `earlier` are its words and those before it, nearest first."""
-        present = int(step.present.sum())
-        leaves = [words.embeddings[side] for side in INPUTS for words in earlier]
-        gradients = torch.autograd.grad(loss, leaves, retain_graph=True, materialize_grads=True)
-        for number, (first, last) in enumerate(self.ranges):
-            near = earlier[first : last + 1]
-            self.pairs[number] += present * len(near)
-            for side_index, side in enumerate(INPUTS):
-                start = side_index * len(earlier) + first
-                ids = [words.ids[side] for words in near]
-                self.sums[side][number] += self.norms(ids, gradients[start : start + len(near)])
-
-    def norms(self, ids: list[torch.Tensor], gradients: list[torch.Tensor]) -> float:
-        """The norms of the summed gradients of each word in each row: ids (B, T), gradients (B, T, D) of sentences."""
-        if not ids:
-            return 0.0
-        ids, gradients = torch.cat(ids, dim=1), torch.cat(list(gradients), dim=1)
-        words = ~torch.isin(ids, self.special.to(ids.device))
-        keys = (ids + torch.arange(len(ids), device=ids.device)[:, None] * self.vocabulary)[words]
-        unique, index = keys.unique(return_inverse=True)
-        summed = gradients.new_zeros(len(unique), gradients.shape[2], dtype=torch.double)
-        summed.index_add_(0, index, gradients[words].double())
-        return float(summed.norm(dim=1).sum())
-
-    def attribution(self, reach: int) -> Attribution:
-        """The sums as means over sentence pairs."""
-        means = {side: tuple(total / n for total, n in zip(sums, self.pairs)) for side, sums in self.sums.items()}
-        return Attribution(tuple(self.ranges), **means, pairs=tuple(self.pairs), reach=reach)
+    `special` are the token ids that are not words.
+    """
+    if not ids:
+        return 0.0
+    ids, gradients = torch.cat(ids, dim=1), torch.cat(list(gradients), dim=1)
+    words = ~torch.isin(ids, special)
+    rows = torch.arange(len(ids), device=ids.device)[:, None].expand_as(ids)
+    unique, index = torch.stack([rows[words], ids[words]]).unique(dim=1, return_inverse=True)  # (2, words)
+    summed = gradients.new_zeros(unique.shape[1], gradients.shape[2], dtype=torch.double)
+    summed.index_add_(0, index, gradients[words].double())
+    return float(summed.norm(dim=1).sum())
 
 
 def rounded(score: float) -> float:

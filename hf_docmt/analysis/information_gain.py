@@ -11,11 +11,12 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from hf_docmt.analysis.memory_maps import (
     ATTENTIONS,
     STACKS,
-    Step,
+    Batch,
     attention_maps,
     document_batches,
     empty_memory,
     forward_step,
+    has_sentence,
     memory_stacks,
     token_mask,
 )
@@ -55,25 +56,21 @@ class InformationGain:
 
     def results(self, dataset: str) -> list[Result]:
         """The results of a report, for update and for output attention."""
-        return [self._result(attention, dataset) for attention in ATTENTIONS]
-
-    def _result(self, attention: str, dataset: str) -> Result:
-        whole = self.mean(attention)
-        parts = {f"side={side}": self.mean(attention, side) for side in dict.fromkeys(key[1] for key in self.layers)}
-        layers = {(side, layer): gain for (kind, side, layer), gain in self.layers.items() if kind == attention}
-        parts |= {f"{side} layer={layer}": gain for (side, layer), gain in layers.items()}
-        signature = {"entropy": "random less trained", "unit": "nats", "mean": "queries, heads, layers"}
-        signature |= {"target": "reference", "seed": self.seed}
-        entropy = {name: round(getattr(whole, name), DIGITS) for name in ("random", "trained")}
-        return context_result(
-            f"information gain of {attention} attention",
-            round(whole.gain, DIGITS),
-            whole.n,
-            dataset,
-            signature,
-            {label: (round(part.gain, DIGITS), part.n) for label, part in parts.items()},
-            {"memory_size": self.memory_size, "entropy": entropy},
-        )
+        sides, results = dict.fromkeys(side for _, side, _ in self.layers), []
+        for attention in ATTENTIONS:
+            whole = self.mean(attention)
+            parts = {f"side={side}": self.mean(attention, side) for side in sides}
+            parts |= {
+                f"{side} layer={layer}": gain for (kind, side, layer), gain in self.layers.items() if kind == attention
+            }
+            signature = {"entropy": "random less trained", "unit": "nats", "mean": "queries, heads, layers"}
+            signature |= {"target": "reference", "seed": self.seed}
+            scores = {label: (round(part.gain, DIGITS), part.n) for label, part in parts.items()}
+            entropy = {name: round(getattr(whole, name), DIGITS) for name in ("random", "trained")}
+            details = {"memory_size": self.memory_size, "entropy": entropy}
+            metric, value = f"information gain of {attention} attention", round(whole.gain, DIGITS)
+            results.append(context_result(metric, value, whole.n, dataset, signature, scores, details))
+        return results
 
 
 def information_gain(
@@ -94,9 +91,8 @@ def information_gain(
     ValueError: a model without memory.
     """
     memory_stacks(model)
-    return information_gain_over(
-        model, new_model(model, seed), document_batches(model, documents, tokenizer, rows), seed
-    )
+    batches = document_batches(model, documents, tokenizer, rows)
+    return information_gain_over(model, new_model(model, seed), batches, seed)
 
 
 def new_model(model: PreTrainedModel, seed: int) -> PreTrainedModel:
@@ -108,14 +104,14 @@ def new_model(model: PreTrainedModel, seed: int) -> PreTrainedModel:
 
 @torch.inference_mode()
 def information_gain_over(
-    model: PreTrainedModel, other: PreTrainedModel, batches: Iterable[list[Step]], seed: int = 1
+    model: PreTrainedModel, other: PreTrainedModel, batches: Iterable[list[Batch]], seed: int = 1
 ) -> InformationGain:
     """The gain of a model's memory over that of another model of the same configuration, on batches of documents."""
     stacks, others, sums = memory_stacks(model), memory_stacks(other), {}
     with eager_attention(model), eager_attention(other), attention_maps(stacks) as maps:
         with attention_maps(others) as random_maps:
             for steps in batches:
-                memory = empty_memory(model, len(steps[0].present))
+                memory = empty_memory(model, len(steps[0]["labels"]))
                 random_memory = dict.fromkeys(stacks)
                 for step in steps:
                     outputs, memory = forward_step(model, step, memory)
@@ -128,9 +124,9 @@ def information_gain_over(
     return InformationGain(model.config.memory_size, layers, seed)
 
 
-def replay(stack: nn.Module, memory: torch.Tensor | None, states: dict, step: Step, side: str) -> torch.Tensor:
+def replay(stack: nn.Module, memory: torch.Tensor | None, states: dict, step: Batch, side: str) -> torch.Tensor:
     """Output and update attention of a stack's memory M^t to the states {layer: h^t (B, T, D)}; returns M^{t+1}."""
-    start, batch = step.batch["document_start"], len(step.present)
+    start, batch = step["document_start"], len(step["labels"])
     if memory is None:
         memory, start = stack.initial_memory.weight.repeat(batch, 1, 1), None
     memory = stack.memory_before(memory, start, stack.initial_memory.weight.device, batch)
@@ -139,9 +135,9 @@ def replay(stack: nn.Module, memory: torch.Tensor | None, states: dict, step: St
     return stack.memory_after(memory, states, token_mask(step, side))
 
 
-def add_entropies(sums: dict, key: tuple[str, str, int], maps: tuple[torch.Tensor, ...], step: Step) -> None:
+def add_entropies(sums: dict, key: tuple[str, str, int], maps: tuple[torch.Tensor, ...], step: Batch) -> None:
     """Add the entropies (mean over heads) of the queries of all present sentences, and the number of queries."""
-    counted = step.present[:, None].expand(-1, maps[0].shape[2])  # (B, queries)
+    counted = has_sentence(step)[:, None].expand(-1, maps[0].shape[2])  # (B, queries)
     if key[0] == "output":
         counted = counted & token_mask(step, key[1]).bool()
     total = [float(torch.special.entr(weights.double()).sum(-1).mean(1)[counted].sum()) for weights in maps]

@@ -5,9 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, pstdev
 
-FACTS = "training.json"
-KEYS = ("losses", "validation_losses")
-
 
 @dataclass(frozen=True)
 class Losses:
@@ -38,17 +35,22 @@ def read_losses(folders: list[str]) -> list[Losses]:
     names = [Path(folder).resolve().name for folder in folders]
     if len(set(names)) < len(names):
         raise ValueError(f"runs are named by their folders, which must differ; got {', '.join(names)}; rename one")
-    return [_read(Path(folder), name) for folder, name in zip(folders, names)]
-
-
-def _read(folder: Path, name: str) -> Losses:
-    try:
-        facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
-        losses = [[(int(step), float(loss)) for step, loss in facts.get(key, [])] for key in KEYS]
-    except (OSError, ValueError, TypeError, AttributeError) as error:
-        raise ValueError(f"{folder} holds no finished run ({error}); give a folder that docmt train wrote") from error
-    training = losses[0]
-    if not training:
-        raise ValueError(f"{folder}: no loss was logged; train with a training.log_steps below the number of updates")
-    steps = facts.get("steps")
-    return Losses(name, *losses, steps if isinstance(steps, int) else training[-1][0])
+    runs = []
+    for folder, name in zip(folders, names):
+        try:
+            facts = json.loads(Path(folder, "training.json").read_text(encoding="utf-8"))
+            training, validation = (
+                [(int(step), float(loss)) for step, loss in facts.get(key, [])]
+                for key in ("losses", "validation_losses")
+            )
+        except (OSError, ValueError, TypeError, AttributeError) as error:
+            raise ValueError(
+                f"{folder} holds no finished run ({error}); give a folder that docmt train wrote"
+            ) from error
+        if not training:
+            raise ValueError(
+                f"{folder}: no loss was logged; train with a training.log_steps below the number of updates"
+            )
+        steps = facts.get("steps")
+        runs.append(Losses(name, training, validation, steps if isinstance(steps, int) else training[-1][0]))
+    return runs

@@ -11,7 +11,7 @@ from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import registry
-from hf_docmt.analysis.model_runs import eager_attention, forward_hooks, on_device, token_texts
+from hf_docmt.analysis.model_runs import eager_attention, forward, forward_hooks, on_device, token_texts
 from hf_docmt.data.collators import IGNORE_INDEX
 from hf_docmt.data.streams import StreamCollator, split_steps
 
@@ -20,13 +20,7 @@ INPUTS = {"source": "input_ids", "target": "decoder_input_ids"}
 ATTENTIONS = ("update", "output")  # memory reads sentence, sentence reads memory
 DECIMALS = 4  # of the weights in JSON
 
-
-@dataclass(frozen=True)
-class Step:
-    """The n-th sentences of some documents: a batch on the model's device, and which rows have one, (B,) bool."""
-
-    batch: dict[str, torch.Tensor]
-    present: torch.Tensor
+Batch = dict[str, torch.Tensor]
 
 
 @dataclass(frozen=True)
@@ -66,10 +60,18 @@ def memory_maps(
     their mean. ValueError: a model without memory, an unknown document id or one that occurs twice, a layer without a
     memory.
     """
-    stacks = memory_stacks(model)
-    chosen = {side: layer_of(stack.memory_layers, layer, side) for side, stack in stacks.items()}
-    maps_read = []
-    (steps,) = document_batches(model, one_document(documents, document), tokenizer, rows=1)
+    stacks, maps_read = memory_stacks(model), []
+    for side, stack in stacks.items():
+        if layer not in (None, *stack.memory_layers):
+            layers = ", ".join(map(str, stack.memory_layers))
+            raise ValueError(f"layer {layer} has no memory on the {side} side: expected one of {layers}")
+    chosen = {side: stack.memory_layers[-1] if layer is None else layer for side, stack in stacks.items()}
+    ids = list(documents["doc_id"])
+    if ids.count(document) != 1:
+        names = ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
+        fault = "occurs several times" if document in ids else "is not in the data"
+        raise ValueError(f"document {document!r} {fault}: expected the id of one document, there are {names}")
+    (steps,) = document_batches(model, documents.select([ids.index(document)]), tokenizer, rows=1)
     memory = empty_memory(model, 1)
     with eager_attention(model), attention_maps(stacks) as maps, torch.inference_mode():
         for number, step in enumerate(steps, 1):
@@ -78,14 +80,14 @@ def memory_maps(
     return maps_read
 
 
-def maps_of_step(weights: dict, layers: dict[str, int], step: Step, sentence: int, tokenizer) -> list[MemoryMap]:
+def maps_of_step(weights: dict, layers: dict[str, int], step: Batch, sentence: int, tokenizer) -> list[MemoryMap]:
     """The maps of one sentence in one layer a side, from `weights` as `attention_maps` gives them, of one document."""
     maps = []
     for (attention, side, layer), attended in weights.items():
         if layer == layers[side]:
             mean = attended[0].mean(dim=0).detach().float().cpu().numpy()  # (M, T), output (T, M)
             count = int(token_mask(step, side).sum())
-            tokens = token_texts(tokenizer, step.batch[INPUTS[side]][0, :count].tolist())
+            tokens = token_texts(tokenizer, step[INPUTS[side]][0, :count].tolist())
             mean = mean.T if attention == "update" else mean
             maps.append(MemoryMap(attention, side, layer, sentence, tuple(tokens), mean))
     return maps
@@ -107,27 +109,6 @@ def write_and_read_maps(maps: list[MemoryMap], sentence: int) -> list[MemoryMap]
     return sorted(chosen, key=lambda memory_map: (memory_map.side, memory_map.sentence))
 
 
-def one_document(documents: Dataset, document: str) -> Dataset:
-    """The document with this id, as the only row. ValueError: no such id, or several documents with it."""
-    ids = list(documents["doc_id"])
-    if ids.count(document) != 1:
-        names = ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
-        fault = "occurs several times" if document in ids else "is not in the data"
-        raise ValueError(f"document {document!r} {fault}: expected the id of one document, there are {names}")
-    return documents.select([ids.index(document)])
-
-
-def layer_of(layers: list[int], layer: int | None, side: str) -> int:
-    """The layer that was asked for, or the last one with a memory. ValueError: it has no memory."""
-    if layer is None:
-        return layers[-1]
-    if layer not in layers:
-        raise ValueError(
-            f"layer {layer} has no memory on the {side} side: expected one of {', '.join(map(str, layers))}"
-        )
-    return layer
-
-
 # Reading documents
 
 
@@ -144,10 +125,11 @@ def memory_stacks(model: PreTrainedModel) -> dict[str, nn.Module]:
 
 def document_batches(
     model: PreTrainedModel, documents: Dataset, tokenizer: PreTrainedTokenizerBase, rows: int = 8
-) -> Iterator[list[Step]]:
+) -> Iterator[list[Batch]]:
     """The steps of `rows` documents of similar length, from their first sentences to the last, with references.
 
-    Every document keeps its row; after its end the row has an empty sentence that is not `present`.
+    A step is the batch of the n-th sentences, on the model's device. Every document keeps its row; after its end the
+    row has an empty sentence that `has_sentence` says no of.
     """
     if rows < 1:
         raise ValueError(f"rows, the number of documents in a batch, must be at least 1; got {rows}")
@@ -161,8 +143,7 @@ def document_batches(
         group, steps = np.sort(order[first : first + rows]), []
         for index in range(lengths[group].max()):
             row = [examples[int(starts[d] + index)] if index < lengths[d] else None for d in group]
-            batch = on_device(model, next(split_steps(collate([(row, True)]))))
-            steps.append(Step(batch, (batch["labels"] != IGNORE_INDEX).any(dim=1)))
+            steps.append(on_device(model, next(split_steps(collate([(row, True)])))))
         yield steps
 
 
@@ -172,16 +153,20 @@ def empty_memory(model: PreTrainedModel, rows: int) -> dict[str, torch.Tensor]:
     return {f"{name}_memory": torch.zeros_like(weight).repeat(rows, 1, 1) for name, weight in weights.items()}
 
 
-def forward_step(model: PreTrainedModel, step: Step, memory: dict[str, torch.Tensor]) -> tuple:
+def forward_step(model: PreTrainedModel, step: Batch, memory: dict[str, torch.Tensor]) -> tuple:
     """The outputs for a step with forced references, and the memory after it, with gradients if they are enabled."""
-    inputs = {name: value for name, value in step.batch.items() if name not in ("labels", "label_weights")}
-    outputs = model(**inputs, **memory, use_cache=False)
+    outputs = forward(model, step, **memory, use_cache=False)
     return outputs, {name: outputs[name] for name in memory}
 
 
-def token_mask(step: Step, side: str) -> torch.Tensor:
+def token_mask(step: Batch, side: str) -> torch.Tensor:
     """The attention mask of a side, (B, T), 1 = token."""
-    return step.batch["attention_mask" if side == "source" else "decoder_attention_mask"]
+    return step["attention_mask" if side == "source" else "decoder_attention_mask"]
+
+
+def has_sentence(step: Batch) -> torch.Tensor:
+    """Which rows of a step have a sentence, (B,) bool."""
+    return (step["labels"] != IGNORE_INDEX).any(dim=1)
 
 
 @contextmanager
@@ -195,9 +180,7 @@ def attention_maps(stacks: dict[str, nn.Module]) -> Iterator[dict[tuple[str, str
     def keep(key):
         return lambda module, inputs, output: maps.update({key: output[1]})
 
-    keys = [
-        (kind, side, layer) for side, stack in stacks.items() for layer in stack.memory_layers for kind in ATTENTIONS
-    ]
-    units = {(side, layer): stacks[side].layers[layer].memory for _, side, layer in keys}
-    with forward_hooks((getattr(units[key[1:]], f"{key[0]}_attn"), keep(key)) for key in keys):
+    units = {(side, n): stack.layers[n].memory for side, stack in stacks.items() for n in stack.memory_layers}
+    hooks = [(getattr(unit, f"{kind}_attn"), keep((kind, *key))) for key, unit in units.items() for kind in ATTENTIONS]
+    with forward_hooks(hooks):
         yield maps

@@ -11,7 +11,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from hf_docmt import __version__, registry
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
 from hf_docmt.data.tokenized_documents import tokenize_sentences
-from hf_docmt.evaluation.systems.model_system import evaluation_mode
+from hf_docmt.evaluation.systems.model_system import evaluation_mode, piece_spans
 from hf_docmt.reports.result import PartScore, Result
 from hf_docmt.reports.signature import Signature
 
@@ -132,6 +132,12 @@ def token_texts(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int]) -> list[
     return texts
 
 
+def first_characters(tokenizer: PreTrainedTokenizerBase, text: str, *, is_target: bool) -> list[int]:
+    """Index of the first character that is no blank, of each token of a sentence. ValueError as in `piece_spans`."""
+    spans = piece_spans(tokenizer, text, is_target=is_target)
+    return [end - len(text[start:end].lstrip()) for start, end in spans]
+
+
 # Languages of models whose family has codes of many
 
 
@@ -172,13 +178,14 @@ def context_result(
     signature: Mapping[str, object],
     parts: Mapping[str, tuple[float, int]],
     details: Mapping[str, object] | None = None,
+    split: str = "all",
     **search,
 ) -> Result:
     """What an analysis found as a result of a report; `parts` are {label: (value, n)}; `search`: strategy, beams."""
     return Result(
         task="context use",
         dataset=dataset,
-        split="all",
+        split=split,
         metric=metric,
         value=value,
         signature=Signature.of({**signature, "version": __version__}),

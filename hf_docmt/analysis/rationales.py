@@ -4,20 +4,20 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
-from hf_docmt import __version__
-from hf_docmt.analysis.scat import MarkedText, ScatExample, Span, read_scat
+from hf_docmt.analysis.model_runs import context_result, first_characters, forward, on_device
+from hf_docmt.analysis.scat import MarkedText, ScatExample, read_scat
 from hf_docmt.data.examples import check_choices
 from hf_docmt.evaluation.suites import check_languages
 from hf_docmt.evaluation.systems.forced_decoding import ForcedDecoding, check_lengths
-from hf_docmt.evaluation.systems.model_system import UNBROKEN, WORD, evaluation_mode, piece_ids, piece_spans, word_spans
+from hf_docmt.evaluation.systems.model_system import UNBROKEN, WORD, evaluation_mode, piece_ids, word_spans
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.resampling import bootstrap_interval
-from hf_docmt.reports.result import PartScore, Result
-from hf_docmt.reports.signature import Signature
+from hf_docmt.reports.result import Result
 from hf_docmt.reports.statistics import Statistics, score_function
 
 ATTENTIONS = {"encoder": "encoder_attentions", "cross": "cross_attentions", "decoder": "decoder_attentions"}
@@ -38,7 +38,7 @@ class Agreement:
     at: tuple[int, ...]
     heads: tuple[str, ...]
     unused: dict[str, int]  # examples without a value, by reason
-    signature: Signature
+    signature: dict[str, str]
 
     def results(
         self, *, dataset: str = "scat", split: str = "train", samples: int = 1000, seed: int = 1
@@ -54,24 +54,13 @@ class Agreement:
             details = {"chance": float(100 * self.chance[:, column].mean()), "unused": self.unused}
             details["statistics"] = Statistics(self.ids, rows, "example").to_dict()
             interval = bootstrap_interval(rows, score_function(metric, 2), samples, seed)
-            results.append(
-                Result(
-                    task="context use",
-                    dataset=dataset,
-                    split=split,
-                    metric=metric,
-                    value=value,
-                    signature=self.signature,
-                    n=n,
-                    breakdown={name: PartScore(head, n) for name, head in zip(self.heads, heads)},
-                    details=details if interval is None else details | {"interval": list(interval)},
-                )
-            )
+            details |= {} if interval is None else {"interval": list(interval)}
+            parts = {name: (head, n) for name, head in zip(self.heads, heads)}
+            results.append(context_result(metric, value, n, dataset, self.signature, parts, details, split=split))
         return results
 
 
-@dataclass(frozen=True)
-class Word:
+class Word(NamedTuple):
     """Positions of a word's tokens in a segment, and whether annotators marked it as context or as pronoun."""
 
     positions: tuple[int, ...]
@@ -161,10 +150,9 @@ def rationale_agreement(
         "step": "reads" if attention == "encoder" else step,
         "words": "letters" if system.tokenizer.is_fast else "between blanks",
         "context": "one sentence" if system.past_context else "none",
-        "version": __version__,
     }
     by_head, chance = np.array(values)[:, :-1], np.array(values)[:, -1]
-    return Agreement(tuple(ids), by_head, chance, tuple(at), heads, dict(unused), Signature.of(signature))
+    return Agreement(tuple(ids), by_head, chance, tuple(at), heads, dict(unused), signature)
 
 
 def check_attention(system: ForcedDecoding) -> None:
@@ -199,21 +187,19 @@ def forced_attention(
     """
     rows = [_row(system, example) for example in examples]
     check_lengths(system.model, system.collate, [[row] for row in rows])
-    device = next(system.model.parameters()).device
     for start in range(0, len(examples), batch_size):
         batch = system.collate(rows[start : start + batch_size])
-        labels, _ = batch.pop("labels"), batch.pop("label_weights", None)
         with evaluation_mode(system.model), torch.inference_mode():
-            output = system.model(**{name: value.to(device) for name, value in batch.items()}, output_attentions=True)
+            output = forward(system.model, on_device(system.model, batch), output_attentions=True)
         weights = torch.stack(getattr(output, ATTENTIONS[attention])).float().cpu().numpy()  # (layers, B, H, Q, K)
         for row, example in enumerate(examples[start : start + batch_size]):
             segments = {"source": batch["input_ids"][row][batch["attention_mask"][row] == 1].tolist()}
-            segments["target"] = labels[row][labels[row] != -100].tolist()
+            segments["target"] = [token for token in batch["labels"][row].tolist() if token != -100]
             words = {}
             for side, segment in segments.items():
                 texts = _texts(system, example, side)
                 words[side] = segment_words(segment, texts, system.tokenizer, is_target=side == "target")
-            read = [Word(tuple(p + 1 for p in word.positions), word.marked, word.pronoun) for word in words["target"]]
+            read = [word._replace(positions=tuple(p + 1 for p in word.positions)) for word in words["target"]]
             queries = words["source"] if attention == "encoder" else read if step == "reads" else words["target"]
             keys = read if attention == "decoder" else words["source"]
             yield example, weights[:, row], queries, keys, len(segments["source"])
@@ -233,17 +219,13 @@ def segment_words(segment: Sequence[int], texts: Sequence[MarkedText], tokenizer
         if start is None:
             raise ValueError(f"the tokens of {text.text!r} are not in the segment {list(segment)}")
         spans = word_spans(text.text, WORD if tokenizer.is_fast else UNBROKEN)
-        positions: list[list[int]] = [[] for _ in spans]
-        for number, (first, last) in enumerate(piece_spans(tokenizer, text.text, is_target=is_target)):
-            first += len(text.text[first:last]) - len(text.text[first:last].lstrip())
-            for own, (left, right) in zip(positions, spans):
-                if left <= first < right:
-                    own.append(start + number)
-        words[:0] = [
-            Word(tuple(own), _overlaps(span, text.rationale), _overlaps(span, text.pronouns))
-            for span, own in zip(spans, positions)
-            if own
-        ]
+        firsts = list(enumerate(first_characters(tokenizer, text.text, is_target=is_target), start))
+        of_text = []
+        for left, right in spans:
+            own = tuple(position for position, first in firsts if left <= first < right)
+            marks = [any(begin < right and left < stop for begin, stop in of) for of in (text.rationale, text.pronouns)]
+            of_text += [Word(own, *marks)] if own else []
+        words[:0] = of_text
         end = start
     return words
 
@@ -285,7 +267,3 @@ def _texts(system: ForcedDecoding, example: ScatExample, side: str) -> list[Mark
     """The texts of a side that the model reads."""
     context = system.past_context and (side == "source" or system.collate.context_sides == "both")
     return [getattr(example, f"{side}_context")] * bool(context) + [getattr(example, side)]
-
-
-def _overlaps(span: Span, others: Sequence[Span]) -> bool:
-    return any(start < span[1] and span[0] < end for start, end in others)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -12,13 +13,14 @@ from hf_docmt.analysis.model_runs import (
     CROSS_ATTENTION,
     attention_weights,
     eager_attention,
+    first_characters,
     forward,
     kept_outputs,
     modules_named,
     on_device,
 )
 from hf_docmt.data.documents import make_documents
-from hf_docmt.evaluation.systems.model_system import piece_ids, piece_spans, word_spans
+from hf_docmt.evaluation.systems.model_system import piece_ids, word_spans
 
 Words = tuple[tuple[str, float], ...]
 
@@ -128,20 +130,15 @@ def word_weights(
     if not starts or not wanted:
         return ()
     try:
-        pieces = piece_spans(tokenizer, text, is_target=is_target)
+        firsts = first_characters(tokenizer, text, is_target=is_target)
     except ValueError:
         return ()
     characters = np.zeros(len(text))
-    for number, (begin, end) in enumerate(pieces):
-        begin += len(text[begin:end]) - len(text[begin:end].lstrip())
-        characters[min(begin, len(text) - 1)] += sum(weights[start + number] for start in starts)
-    parts, last = [], 0
-    for begin, end in word_spans(text):
-        if begin > last:
-            parts.append((text[last:begin], float(characters[last:begin].sum())))
-        parts.append((text[begin:end], float(characters[begin:end].sum())))
-        last = end
-    return tuple(parts) + (((text[last:], float(characters[last:].sum())),) if last < len(text) else ())
+    for number, first in enumerate(firsts):
+        characters[min(first, len(text) - 1)] += sum(weights[start + number] for start in starts)
+    spans = word_spans(text)
+    borders = sorted({0, len(text), *(border for span in spans for border in span)})
+    return tuple((text[begin:end], float(characters[begin:end].sum())) for begin, end in pairwise(borders))
 
 
 def training_batch(

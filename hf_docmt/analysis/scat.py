@@ -106,17 +106,22 @@ def parse_marked_text(line: str) -> MarkedText:
             start = len(text)
         else:
             _check(start is not None, "tag not opened")
-            rationale.append(_trimmed(text, start))
+            inside = text[start:]
+            _check(any(map(str.isalnum, inside)), "mark without a word")
+            rationale.append((start + len(inside) - len(inside.lstrip()), len(text.rstrip())))
             start, blanks = None, len(following) - len(following.lstrip())
             if after:
                 after = after[_added(text, blanks, following.lstrip()) :]
         text += after
     _check(start is None and pronoun is None, "tag not closed")
-    whole = [span for span in pronouns if not _inside(text, *span)]
+    whole = [
+        (begin, end)
+        for begin, end in pronouns
+        if not (text[:begin][-1:].isalnum() or text[end:][:1].isalnum())  # inside a word
+    ]
     lead = len(text) - len(text.lstrip())
-    moved = ([(begin - lead, end - lead) for begin, end in spans] for spans in (rationale, whole))
-    rationale, whole = moved
-    return MarkedText(text.strip(), tuple(rationale), tuple(whole), len(pronouns) - len(whole))
+    spans = [tuple((begin - lead, end - lead) for begin, end in marked) for marked in (rationale, whole)]
+    return MarkedText(text.strip(), *spans, len(pronouns) - len(whole))
 
 
 def _check(holds: bool, fault: str) -> None:
@@ -132,15 +137,3 @@ def _added(before: str, blanks: int, after: str) -> int:
     if last.isalnum() and first.isalnum():
         raise ValueError("unclear word border" if blanks else "mark that cuts a word")
     return int(blanks == 1 and bool(_NO_BLANK_AFTER.search(before) or _NO_BLANK_BEFORE.match(after)))
-
-
-def _trimmed(text: str, start: int) -> Span:
-    """The marked span from `start` to the end of the text, without blanks at its ends."""
-    inside = text[start:]
-    _check(any(map(str.isalnum, inside)), "mark without a word")
-    return start + len(inside) - len(inside.lstrip()), len(text.rstrip())
-
-
-def _inside(text: str, start: int, end: int) -> bool:
-    """Whether a letter or digit directly precedes or follows the span."""
-    return text[:start][-1:].isalnum() or text[end:][:1].isalnum()

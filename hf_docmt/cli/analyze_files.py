@@ -18,7 +18,7 @@ def losses(
 ) -> None:
     """Training losses of several runs, for example with different optimisation windows (Feng et al. 2022)."""
     from hf_docmt.analysis.losses import read_losses
-    from hf_docmt.analysis.pictures.curves import draw_losses
+    from hf_docmt.analysis.pictures.analyses import draw_losses
 
     check_files(picture, None)
     runs = read_losses(runs)
@@ -43,8 +43,8 @@ def by_index(
     as_json: bool = AS_JSON,
 ) -> None:
     """Difference of s-BLEU by sentence index in the document (Feng et al. 2022, figure 3)."""
-    from hf_docmt.analysis.pictures.curves import draw_by_index
-    from hf_docmt.analysis.scores_by_position import by_index_files
+    from hf_docmt.analysis.pictures.analyses import draw_by_index
+    from hf_docmt.analysis.translation_files import by_index_files
 
     files = [system, baseline, reference]
     check_files(picture, output, files)
@@ -84,7 +84,7 @@ def connectives(
     Whole words are counted, ignoring case. The last row sums the absolute differences from the reference's counts.
     `docmt compare` tests the reports of systems against each other.
     """
-    from hf_docmt.analysis.connective_counts import by_name, connective_files, count_rows
+    from hf_docmt.analysis.translation_files import by_name, connective_files, count_rows
 
     check_folder(output, by_name(systems), [reference, *systems])
     counts, reports = connective_files(reference, systems, words=words, **vars(reading))

@@ -36,7 +36,7 @@ def information_gain(
     """Entropy that update and output attention lost in training, in nats (Feng et al. 2022, figure 2)."""
     from hf_docmt.analysis.information_gain import ATTENTIONS
     from hf_docmt.analysis.information_gain import information_gain as measure
-    from hf_docmt.analysis.pictures.curves import draw_information_gain
+    from hf_docmt.analysis.pictures.analyses import draw_information_gain
 
     names = model_names(models)
     check_files(picture, None, [documents])
@@ -72,7 +72,7 @@ def attribution(
 ) -> None:
     """Gradient of a sentence's loss at the words of earlier sentences, by distance (Feng et al. 2022, figure 4)."""
     from hf_docmt.analysis.gradient_attribution import gradient_attribution
-    from hf_docmt.analysis.pictures.curves import draw_attribution
+    from hf_docmt.analysis.pictures.analyses import draw_attribution
 
     check_files(picture, output, [documents])
     source = AnalysisInput(model, documents, languages)
@@ -104,7 +104,7 @@ def memory_maps(
     """
     from hf_docmt.analysis.memory_maps import memory_maps as compute
     from hf_docmt.analysis.memory_maps import write_and_read_maps
-    from hf_docmt.analysis.pictures.maps import draw_memory_maps
+    from hf_docmt.analysis.pictures.analyses import draw_memory_maps
 
     check_files(picture, None, [documents])
     source = AnalysisInput(model, documents, languages)

@@ -77,7 +77,7 @@ def attention_share(
 ) -> None:
     """Share of cross-attention from each target sentence to its source sentence (Herold and Ney 2023)."""
     from hf_docmt.analysis.attention_share import attention_share as measure
-    from hf_docmt.analysis.pictures.maps import draw_attention_share
+    from hf_docmt.analysis.pictures.analyses import draw_attention_share
 
     check_files(picture, output, [documents])
     source = AnalysisInput(model, documents, languages)
@@ -122,8 +122,8 @@ def groups(
     A dot is a weight of exactly zero. The second table shows for each group, over all sentences, its share of the
     weight, the number of tokens with any weight in it, and the number of tokens with their largest weight in it.
     """
-    from hf_docmt.analysis.group_maps import group_maps
-    from hf_docmt.analysis.pictures.maps import draw_group_maps
+    from hf_docmt.analysis.pictures.analyses import draw_group_maps
+    from hf_docmt.analysis.token_maps import group_maps
 
     check_files(picture, output)
     name, loaded, tokenizer = load_in_languages(model, languages)
@@ -164,8 +164,8 @@ def gates(
     Shares are listed by sentence offset, for the mean of the encoder layers and for each layer; the rest is the share
     of no context ("nothing"). For doct only the encoder is shown: its decoder selects by the words of a translation.
     """
-    from hf_docmt.analysis.gate_maps import gate_map
-    from hf_docmt.analysis.pictures.maps import draw_gates
+    from hf_docmt.analysis.pictures.analyses import draw_gates
+    from hf_docmt.analysis.token_maps import gate_map
 
     check_files(picture, output)
     name, loaded, tokenizer = load_in_languages(model, languages)

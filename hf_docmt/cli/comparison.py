@@ -100,7 +100,7 @@ def _table(reports: list[str], format: str, tables: Tables, **options) -> str:
     """The comparison of reports; the picture is drawn."""
     from shutil import get_terminal_size
 
-    from hf_docmt.analysis.pictures.comparison import draw_accuracy_by_distance, draw_scores
+    from hf_docmt.analysis.pictures.comparison import draw_breakdown
     from hf_docmt.evaluation.comparison import compare as compare_reports
     from hf_docmt.messages import check_known
     from hf_docmt.reports.comparison import select_breakdown
@@ -110,10 +110,8 @@ def _table(reports: list[str], format: str, tables: Tables, **options) -> str:
     check_known(tables.rank, ("none", "baseline", "pairs"), "rank", "expected one of")
     options["may_differ"], options["all_pairs"] = tuple(options["may_differ"] or ()), tables.rank == "pairs"
     comparison = compare_reports(reports, breakdown="all" if tables.picture else tables.breakdown, **options)
-    if tables.picture and tables.picture_of == "distance":
-        draw_accuracy_by_distance(comparison, tables.picture)
-    elif tables.picture:
-        draw_scores(comparison, tables.picture, axis=tables.picture_of)
+    if tables.picture:
+        draw_breakdown(comparison, tables.picture, axis=tables.picture_of)
     if tables.rank != "none" and format != "json":
         return format_ranking(comparison, format)
     width = get_terminal_size((100, 24)).columns

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import typer
@@ -52,18 +51,10 @@ def export(
         "license": license or license_of(model) or base and license_of(base),
         "datasets": dataset or (),
     }
-    if stock or ctranslate2 is not None:
-        from hf_docmt.hub.stock_export import export_ctranslate2_model, export_stock_model
-
-        as_ctranslate2 = partial(export_ctranslate2_model, quantization=ctranslate2)
-        write = export_stock_model if stock else as_ctranslate2
-    elif onnx or openvino:
-        from hf_docmt.hub.exporters import export_parts
-
-        write = partial(export_parts, form="onnx" if onnx else "openvino")
-    else:
-        write = export_model
-    print(write(loaded, tokenizer, folder, report=facts, **card))
+    if ctranslate2 is not None:
+        card["quantization"] = ctranslate2
+    form = asked[0].removeprefix("--") if asked else "document"
+    print(export_model(loaded, tokenizer, folder, facts, form=form, **card))
 
 
 @command
@@ -103,11 +94,11 @@ def push(
         _print_left(folder, include or ())
         return
     hide_progress_bars()
-    upload = upload_model(folder, repo_id, private=private or None, **options)
+    url, code_revision = upload_model(folder, repo_id, private=private or None, **options)
     _print_left(folder, include or ())
-    print(upload.url)
+    print(url)
     if code_repo is not None:
-        options = f'trust_remote_code=True, code_revision="{upload.code_revision}"'
+        options = f'trust_remote_code=True, code_revision="{code_revision}"'
         print(f'AutoModelForSeq2SeqLM.from_pretrained("{repo_id}", {options})')
 
 
@@ -145,7 +136,8 @@ def convert(
 
     Or, with --data and --subwords, convert a published checkpoint of Maka et al. (2024) or Lupo et al. (2023).
     """
-    from hf_docmt.hub.conversion import convert_fairseq_checkpoint, convert_sentence_model
+    from hf_docmt.hub.conversion import convert_sentence_model
+    from hf_docmt.hub.fairseq.conversion import convert_fairseq_checkpoint
 
     hide_progress_bars()
     if data or subwords or source.endswith(".pt"):

@@ -57,7 +57,15 @@ def make_card(
     architecture = registry.for_config(config)
     text = ModelCardText(config, repo_id, needs, example)
     name = (report and report.name) or repo_id or config.model_type
-    header = _header(report.results if report else (), text, name, license, datasets, form)
+    results = [_eval_result(result) for result in report.results] if report else []
+    header = ModelCardData(
+        **text.metadata() | {"library_name": FORMS[form]},
+        license=license or UNKNOWN_LICENSE,
+        datasets=list(datasets) or None,
+        metrics=sorted({result.metric_type for result in results}) or None,
+        model_name=name if results else None,
+        eval_results=results or None,
+    )
     body = text.body(
         form=form,
         name=name,
@@ -87,18 +95,6 @@ def license_of(source: str | os.PathLike) -> str | None:
     if isinstance(stated, list) and len(stated) == 1:
         stated = stated[0]
     return stated if isinstance(stated, str) and stated.lower() != UNKNOWN_LICENSE else None
-
-
-def _header(scores: Sequence[Result], text, name: str, license: str | None, datasets, form: str) -> ModelCardData:
-    results = [_eval_result(result) for result in scores]
-    return ModelCardData(
-        **text.metadata() | {"library_name": FORMS[form]},
-        license=license or UNKNOWN_LICENSE,
-        datasets=list(datasets) or None,
-        metrics=sorted({result.metric_type for result in results}) or None,
-        model_name=name if results else None,
-        eval_results=results or None,
-    )
 
 
 def _eval_result(result: Result) -> EvalResult:

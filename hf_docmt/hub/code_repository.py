@@ -51,7 +51,11 @@ def push_code(api: HfApi, repo_id: str, private: bool | None = None) -> str:
             "hf-docmt alone, or a new name"
         )
     files = code_files(repo_id)
-    changed = [name for name, content in files.items() if current.get(name) != _git_blob_id(content)]
+    blob_ids = {  # the names that git gives contents
+        name: hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+        for name, content in files.items()
+    }
+    changed = [name for name, blob_id in blob_ids.items() if current.get(name) != blob_id]
     operations = [
         *(CommitOperationAdd(name, files[name]) for name in changed),
         *(CommitOperationDelete(name) for name in sorted(current.keys() - files.keys())),
@@ -76,9 +80,9 @@ def config_with_code_repository(path: Path, repo_id: str) -> bytes:
             f"{path.parent}: {min(other)} is not the code of this version of hf-docmt, which {repo_id} gets; write the "
             "folder again with docmt export, or push it without --code-repo"
         )
-    config["auto_map"] = {name: _reference(repo_id, class_name) for name, class_name in config["auto_map"].items()}
-    for pipeline in config.get("custom_pipelines", {}).values():
-        pipeline["impl"] = _reference(repo_id, pipeline["impl"])
+    pipelines = config.get("custom_pipelines", {}).values()
+    for classes, name in [(config["auto_map"], name) for name in config["auto_map"]] + [(p, "impl") for p in pipelines]:
+        classes[name] = f"{repo_id}--{classes[name].rpartition('--')[2]}"  # as transformers writes other repositories
     return (json.dumps(config, indent=2, ensure_ascii=False) + "\n").encode()
 
 
@@ -86,13 +90,3 @@ def card_with_code_repository(card: str, repo_id: str, revision: str = UNKNOWN_R
     """A model's card whose calls load the code at a revision of the repository."""
     pinned = card.replace("name, trust_remote_code=True", f'name, trust_remote_code=True, code_revision="{revision}"')
     return f"{pinned.rstrip()}\n{CODE_SECTION.format(repo=repo_id, revision=revision)}"
-
-
-def _reference(repo_id: str, class_name: str) -> str:
-    """`owner/name--module.Class`, as transformers writes a class of another repository."""
-    return f"{repo_id}--{class_name.rpartition('--')[2]}"
-
-
-def _git_blob_id(content: bytes) -> str:
-    """The name that git gives a file's content."""
-    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()

@@ -1,15 +1,12 @@
-"""Models of other toolkits, converted and written as Hub folders."""
+"""Sentence-level models of transformers, converted and written as Hub folders."""
 
 import os
-from collections.abc import Sequence
-from pathlib import Path
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt.files import check_new_folder
 from hf_docmt.hub.cards import license_of
 from hf_docmt.hub.export import export_model
-from hf_docmt.hub.fairseq.conversion import from_fairseq
 from hf_docmt.pretrained.conversion import from_sentence_model
 
 
@@ -42,26 +39,4 @@ def convert_sentence_model(
     if output is not None:
         license = None if isinstance(source, PreTrainedModel) else license_of(source)
         export_model(model, tokenizer, output, license=license)
-    return model, tokenizer
-
-
-def convert_fairseq_checkpoint(
-    checkpoint: str | Path,
-    output: str | Path | None = None,
-    *,
-    data: str | Path,
-    subwords: Sequence[str | Path],
-    source_lang: str | None = None,
-    target_lang: str | None = None,
-) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Convert a checkpoint of Maka et al. (2024) or Lupo et al. (2023) with the same logits.
-
-    Arguments, results, departures and errors are those of `hf_docmt.hub.fairseq.conversion.from_fairseq`; `output` is a
-    new folder, written by `export_model` if given.
-    """
-    if output is not None:
-        check_new_folder(output)
-    model, tokenizer = from_fairseq(checkpoint, data, subwords, source_lang=source_lang, target_lang=target_lang)
-    if output is not None:
-        export_model(model, tokenizer, output)
     return model, tokenizer

@@ -20,32 +20,16 @@ ACTIVATIONS = {
     "swish": Activation.SWISH,
 }
 LEAST_POSITIONS = 4096  # rows of a table of sines, which takes no training
-
-
 FOLDER = "ctranslate2"  # of the library's files, inside that of the model
 
 
+@torch.no_grad()
 def write_ctranslate2_folder(model: PreTrainedModel, tokens: list[str], folder: Path, quantization: str) -> None:
     """Write configuration and generation settings into a folder, and what `ctranslate2.Translator` loads inside it.
 
-    `tokens` are the names of all ids, `quantization` is the type of the weights. The configuration has as many
-    positions as the weights. Raises ValueError as `ctranslate2_specification`.
-    """
-    specification = ctranslate2_specification(model, tokens)
-    specification.validate()
-    specification.optimize(quantization=quantization)
-    (folder / FOLDER).mkdir()
-    specification.save(str(folder / FOLDER))
-    fields = {**model.config.to_diff_dict(), "max_position_embeddings": position_rows(model.config)}
-    type(model.config)(**fields).to_json_file(folder / "config.json")
-    model.generation_config.save_pretrained(folder)
-
-
-@torch.no_grad()
-def ctranslate2_specification(model: PreTrainedModel, tokens: list[str]) -> TransformerSpec:
-    """CTranslate2's description of the model. It reads sources with their end token, and prefixes with the start token.
-
-    Raises ValueError as `stock_class`, for int8 weights, and for an activation function that CTranslate2 does not have.
+    `tokens` are the names of all ids, `quantization` is the type of the weights. The translator reads sources with
+    their end token, and prefixes with the start token. The configuration has as many positions as the weights. Raises
+    ValueError as `stock_class`, for int8 weights, and for an activation function that CTranslate2 does not have.
     """
     config = model.config
     stock_class(config)
@@ -60,7 +44,13 @@ def ctranslate2_specification(model: PreTrainedModel, tokens: list[str]) -> Tran
     spec.config.eos_token = tokens[eos[0] if isinstance(eos, list) else eos]
     spec.config.bos_token, spec.config.decoder_start_token = tokens[start], None
     spec.config.unk_token = tokens[config.pad_token_id if config.unk_token_id is None else config.unk_token_id]
-    return spec
+    spec.validate()
+    spec.optimize(quantization=quantization)
+    (folder / FOLDER).mkdir()
+    spec.save(str(folder / FOLDER))
+    fields = {**config.to_diff_dict(), "max_position_embeddings": position_rows(config)}
+    type(config)(**fields).to_json_file(folder / "config.json")
+    model.generation_config.save_pretrained(folder)
 
 
 def position_rows(config: PreTrainedConfig) -> int:

@@ -1,18 +1,21 @@
-"""Export of a model to a folder for the Hub."""
+"""Export of a model to a folder for the Hub, as files of transformers, CTranslate2, ONNX or OpenVINO."""
 
 import json
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt.files import atomic_folder, check_new_folder
 from hf_docmt.hub.cards import make_card
+from hf_docmt.hub.stock import stock_class, to_stock
+from hf_docmt.messages import closest_hint, install_command
 from hf_docmt.reports.report import Report, merge_reports
-from hf_docmt.reports.result import Result
+
+QUANTIZATIONS = ("float32", "float16", "bfloat16", "int16", "int8", "int8_float32", "int8_float16", "int8_bfloat16")
 
 
 def export_model(
@@ -20,39 +23,64 @@ def export_model(
     tokenizer: PreTrainedTokenizerBase | None,
     folder: str | os.PathLike,
     report: Report | None = None,
+    *,
+    form: str = "document",
+    quantization: str = "int8",
     **card,
 ) -> Path:
-    """Write code, weights, tokenizer, generation config and card into a new folder, whole or not at all.
+    """Write a model, its tokenizer and its card into a new folder, whole or not at all.
 
-    The folder loads with `trust_remote_code=True` on machines without this package. `card` holds further
-    arguments of `make_card`. Raises ValueError where the folder has something in it, or where the tokenizer's tokens
-    are not those of the model.
+    `form` is that of the files: `document` (code, weights, generation config: the folder loads with
+    `trust_remote_code=True` on machines without this package), `stock` (a concatenation model without sentence
+    encodings as transformers' own class, see `to_stock`: no code, same logits), `ctranslate2` (such a model for `docmt
+    translate --engine ctranslate2`, weights of the type `quantization`; the files of `ctranslate2.Translator` are in
+    `ctranslate2/`), `onnx` and `openvino` (see `exporters`). A model without tokenizer is for `document` alone. `card`
+    holds further arguments of `make_card`. Raises ValueError where the folder has something in it, where the
+    tokenizer's tokens are not those of the model, and for a model that the form cannot hold or a missing package.
 
     >>> folder = export_model(model, tokenizer, "runs/hub", license="apache-2.0")
     >>> (folder / "modeling_concat.py").is_file()  # the code goes with it
     True
     """
-    if tokenizer is not None:
-        card = {"needs": tokenizer_needs(tokenizer), **card}
-    with new_folder(model, tokenizer, folder, report=report, **card) as unfinished:
-        model.save_pretrained(unfinished)
-    return Path(folder)
-
-
-@contextmanager
-def new_folder(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | None, folder: str | os.PathLike, **card
-) -> Iterator[Path]:
-    """A new folder with tokenizer and card (arguments of `make_card`), which appears when the block has filled it."""
     path = check_new_folder(folder)
     if tokenizer is not None:
         check_tokens(model.config, tokenizer)
-    text = str(make_card(config=model.config, parameters=model.num_parameters(), **card))
+        is_spm = any(str(name).endswith((".spm", ".model")) for name in tokenizer.vocab_files_names.values())
+        card = {"needs": ["sentencepiece"] if is_spm and not tokenizer.is_fast else [], **card}
+    if form == "stock":
+        card["model_class"] = stock_class(model.config).__name__
+    text = str(make_card(report, config=model.config, parameters=model.num_parameters(), form=form, **card))
+    write = writer_of(form, model, tokenizer, quantization)
     with atomic_folder(path) as unfinished:
-        yield unfinished
+        write(unfinished)
         if tokenizer is not None:
             tokenizer.save_pretrained(unfinished)
         (unfinished / "README.md").write_text(text, encoding="utf-8")
+    return path
+
+
+def writer_of(
+    form: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, quantization: str
+) -> Callable[[Path], None]:
+    """What writes the model's files of a form into a folder. ValueError: see `export_model`."""
+    if form == "stock":
+        return to_stock(model).save_pretrained
+    if form == "ctranslate2":
+        if quantization not in QUANTIZATIONS:
+            expected = ", ".join(QUANTIZATIONS) + closest_hint(quantization, QUANTIZATIONS)
+            raise ValueError(f"weights of CTranslate2: got {quantization!r}, expected one of {expected}")
+        try:
+            from hf_docmt.hub.ctranslate2_conversion import write_ctranslate2_folder
+        except ImportError as error:
+            raise ValueError(f"CTranslate2 is not installed: {install_command('ctranslate2')}") from error
+        names = {index: token for token, index in tokenizer.get_vocab().items()}
+        tokens = [names.get(index, f"<row {index}>") for index in range(model.config.vocab_size)]
+        return lambda folder: write_ctranslate2_folder(model, tokens, folder, quantization)
+    if form in ("onnx", "openvino"):
+        from hf_docmt.hub.exporters import export_parts
+
+        return partial(export_parts, model, form)
+    return model.save_pretrained
 
 
 def collect_reports(paths: Sequence[str | os.PathLike], model: str | os.PathLike, name: str | None) -> Report | None:
@@ -62,7 +90,7 @@ def collect_reports(paths: Sequence[str | os.PathLike], model: str | os.PathLike
     """
     reports = []
     for report in [Report.read(str(path)) for path in paths]:
-        kept = [result for result in report.results if _has_true_context(result)]
+        kept = [result for result in report.results if result.signature.get("context", "true") == "true"]
         reports.append(replace(report, model={**report.model, "name": name or Path(model).name}, results=kept))
     if not reports:
         return None
@@ -71,18 +99,6 @@ def collect_reports(paths: Sequence[str | os.PathLike], model: str | os.PathLike
     if merged.training is None and facts.is_file():
         merged = replace(merged, training=json.loads(facts.read_text(encoding="utf-8")))
     return merged
-
-
-def tokenizer_needs(tokenizer: PreTrainedTokenizerBase) -> list[str]:
-    """The packages besides transformers that a tokenizer needs to be loaded."""
-    files = map(str, tokenizer.vocab_files_names.values())
-    return (
-        ["sentencepiece"] if not tokenizer.is_fast and any(name.endswith((".spm", ".model")) for name in files) else []
-    )
-
-
-def _has_true_context(result: Result) -> bool:
-    return result.signature.get("context", "true") == "true"
 
 
 def check_tokens(config: PreTrainedConfig, tokenizer: PreTrainedTokenizerBase) -> None:

@@ -1,28 +1,52 @@
 """Export to ONNX and OpenVINO in three parts (encoder, first step, later steps), by transformers' own exporters."""
 
+import importlib
 import io
+import json
 import logging
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
-from transformers import DynamicCache, EncoderDecoderCache, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import DynamicCache, EncoderDecoderCache, PreTrainedModel
+from transformers.exporters import AutoExportConfig, AutoHfExporter, ExportedComponent, ExportedModel, ExportMetadata
+from transformers.exporters.auto import get_exporter_class
 
-from hf_docmt.hub.export import new_folder
-from hf_docmt.hub.export_formats import FORMATS, Arrays, Format
-from hf_docmt.hub.sample_inputs import random_inputs
 from hf_docmt.hub.stock import check_not_quantized
-from hf_docmt.reports.report import Report
+from hf_docmt.messages import install_command
 
+PACKAGES = {"onnx": ("onnx", "onnxscript", "onnxruntime"), "openvino": ("openvino",)}
+NAMES = {"onnx": "ONNX", "openvino": "OpenVINO"}
+SETTINGS = {"onnx": {}, "openvino": {"stateful": False}}
+RUN = {"onnx": {}, "openvino": {"config": {"INFERENCE_PRECISION_HINT": "f32"}}}
 ENCODER, FIRST, LATER = PARTS = ("encoder", "first_step", "later_steps")
 TOLERANCE = 1e-4  # largest difference of logits and states from the model's own, float32
 SHAPES = ((3, 7, 11), (2, 13, 5), (1, 9, 4))  # rows, tokens of the source and of a context sentence; first is traced
 PROMPTS = (3, 1, 2)  # tokens of the first step, for each shape; torch.export would fix a traced length of 1
+
+Tensors = dict[str, torch.Tensor]
+
+
+@torch.no_grad()
+def export_parts(model: PreTrainedModel, form: str, folder: Path) -> None:
+    """Write encoder, first step and later steps in a format, "onnx" or "openvino", with the configuration.
+
+    The files are read again and run on sentences of other numbers and lengths than they were made with; what they give
+    is compared with the model's own. Raises ValueError where a package is missing, for weights other than float32, and
+    where the model cannot be exported or the files give something else.
+    """
+    check_not_quantized(model)
+    if model.dtype is not torch.float32:
+        raise ValueError(f"dtype: got {model.dtype}, expected torch.float32; load the model with dtype='float32'")
+    training = model.training
+    try:
+        write_parts(model.eval(), form, folder)
+        compare_parts(model, form, folder)
+    finally:
+        model.train(training)
 
 
 class EncoderPart(nn.Module):
@@ -32,7 +56,7 @@ class EncoderPart(nn.Module):
         super().__init__()
         self.encoder = model.get_encoder()
 
-    def forward(self, **inputs: torch.Tensor) -> dict[str, torch.Tensor]:
+    def forward(self, **inputs: torch.Tensor) -> Tensors:
         return {name: value for name, value in self.encoder(**inputs).items() if torch.is_tensor(value)}
 
 
@@ -54,65 +78,165 @@ class DecoderPart(nn.Module):
         return {"logits": outputs.logits, "cache": after}
 
 
-def export_parts(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    folder: str | os.PathLike,
-    form: str,
-    report: Report | None = None,
-    **card,
-) -> Path:
-    """Write encoder, first step and later steps in a format, "onnx" or "openvino", with tokenizer and configuration.
-
-    The files are read again and run on sentences of other numbers and lengths than they were made with; what they give
-    is compared with the model's own. Arguments and errors are those of `export_model`; ValueError, too, where a package
-    is missing, for weights in int8, and where the model cannot be exported or the files give something else.
-
-    >>> folder = export_parts(model, tokenizer, "runs/onnx", "onnx")
-    >>> sorted(path.name for path in folder.glob("*.onnx"))
-    ['encoder.onnx', 'first_step.onnx', 'later_steps.onnx']
-    """
-    check_exportable(model)
-    text = {"form": form, "report": report, **card}
-    with new_folder(model, tokenizer, folder, **text) as unfinished, evaluation_mode(model):
-        write_parts(model, unfinished, FORMATS[form])
-        compare_parts(model, unfinished, FORMATS[form])
-    return Path(folder)
-
-
-def check_exportable(model: PreTrainedModel) -> None:
-    """ValueError for weights that are not plain float32 ones."""
-    check_not_quantized(model)
-    if model.dtype is not torch.float32:
-        raise ValueError(f"dtype: got {model.dtype}, expected torch.float32; load the model with dtype='float32'")
-
-
-@contextmanager
-def evaluation_mode(model: PreTrainedModel) -> Iterator[None]:
-    """Without dropout and gradients."""
-    training = model.training
-    try:
-        with torch.no_grad():
-            yield model.eval()
-    finally:
-        model.train(training)
-
-
-def write_parts(model: PreTrainedModel, folder: Path, files: Format) -> None:
+def write_parts(model: PreTrainedModel, form: str, folder: Path) -> None:
     """Trace every part and write it; ValueError, with the part and the cause, for one that cannot be traced."""
-    from transformers.exporters.base import ExportedModel
-
     components = {}
     with quiet():
-        exporter, settings = files.new_exporter()
+        try:
+            for package in PACKAGES[form]:
+                importlib.import_module(package)
+            settings = AutoExportConfig.from_dict({"export_format": form, "dynamic": True, **SETTINGS[form]})
+            exporter = AutoHfExporter.from_config(settings)
+        except ImportError as error:
+            raise ValueError(f"{NAMES[form]}: {error}; install it: {install_command(form)}") from error
         for name, (part, inputs) in traced_parts(model, random_inputs(model, *SHAPES[0], seed=0)).items():
             try:
                 components |= {name: exporter.export(part, inputs, settings).components["model"]}
             except Exception as error:  # what torch, onnxscript and OpenVINO raise has no class in common
                 raise ValueError(
-                    f"{files.name}: part {name!r} of {type(model).__name__} cannot be exported: {causes(error)}"
+                    f"{NAMES[form]}: part {name!r} of {type(model).__name__} cannot be exported: {causes(error)}"
                 ) from error
         ExportedModel(components, exporter.export_format, model.config, model.generation_config).save_pretrained(folder)
+
+
+def compare_parts(model: PreTrainedModel, form: str, folder: Path) -> dict[str, float]:
+    """Largest difference of every part from the model's own states and logits; ValueError above `TOLERANCE`.
+
+    The files read what the files before them gave, so that an error of one part is not hidden by the next.
+    """
+    files = read_parts(form, folder)
+    largest = dict.fromkeys(PARTS, 0.0)
+    for seed, (shape, prompt) in enumerate(zip(SHAPES, PROMPTS)):
+        batch = random_inputs(model, *shape, seed=seed)
+        for part, (actual, expected) in part_results(model, files, batch, prompt).items():
+            if actual.shape != expected.shape or not actual.isfinite().all():
+                raise ValueError(
+                    f"{NAMES[form]}: {part} gives {tuple(actual.shape)} of some other numbers than the model's"
+                )
+            largest[part] = max(largest[part], float((actual - expected).abs().max()))
+    for part, difference in largest.items():
+        if difference > TOLERANCE:
+            raise ValueError(
+                f"{NAMES[form]}: {part} differs from the model by {difference:.2g}, expected at most {TOLERANCE}; "
+                "the files were removed. Please report it with the model's configuration."
+            )
+    return largest
+
+
+def read_parts(form: str, folder: Path) -> dict[str, Callable]:
+    """The files as functions with the arguments and results of the parts, on the CPU."""
+    parts = json.loads((folder / "export.json").read_text("utf-8"))["components"]
+    load = get_exporter_class(form).load_program  # `from_pretrained` would run the configuration's code
+    components = {
+        name: ExportedComponent(load(folder / part["file"]), ExportMetadata.from_dict(part["metadata"]))
+        for name, part in parts.items()
+    }
+    return ExportedModel(components, form).to("cpu", **RUN[form]).runners
+
+
+def traced_parts(model: PreTrainedModel, batch: Tensors) -> dict[str, tuple[nn.Module, dict]]:
+    """Every part with the inputs that it is traced with; a later step has the first one behind it."""
+    target, decoder_inputs, source = batch_parts(model, batch)
+    encoder, output_class = EncoderPart(model), type(model.get_encoder()(**source))
+    first, later = (DecoderPart(model, output_class, is_first) for is_first in (True, False))
+    common = {"encoder_outputs": encoder(**source), **decoder_inputs}
+    prompt, cache = step_inputs(model, output_class, common, target[:, : PROMPTS[0]], PROMPTS[0]), empty_cache()
+    first(**prompt, cache=cache)
+    step = step_inputs(model, output_class, common, target[:, : PROMPTS[0] + 1], 1)
+    return {
+        ENCODER: (encoder, source),
+        FIRST: (first, {**prompt, "cache": empty_cache()}),
+        LATER: (later, {**step, "cache": cache}),
+    }
+
+
+def part_results(
+    model: PreTrainedModel, files: dict[str, Callable], batch: Tensors, prompt: int
+) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
+    """What the files and the model give for one batch: states of tokens, logits of a prompt and of what is behind it.
+
+    The model's logits are those of one pass over all tokens without a cache.
+    """
+    target, decoder_inputs, source = batch_parts(model, batch)
+    outputs = model.get_encoder()(**source)
+    logits = model(**source | decoder_inputs, decoder_input_ids=target, use_cache=False).logits  # (B, T, V)
+    encoded = files[ENCODER](**source)
+    common = {"encoder_outputs": encoded, **decoder_inputs}
+    read = step_inputs(model, type(outputs), common, target[:, :prompt], prompt)
+    first = files[FIRST](**read, cache=empty_cache())
+    cache, steps = first["cache"], []
+    for length in range(prompt + 1, target.shape[1] + 1):
+        read = step_inputs(model, type(outputs), common, target[:, :length], 1)
+        after = files[LATER](**read, cache=cache)
+        cache = EncoderDecoderCache(after["cache"]["self_attention_cache"], cache.cross_attention_cache)
+        steps.append(after["logits"])
+    tokens = batch["attention_mask"].bool()
+    return {
+        ENCODER: (encoded["last_hidden_state"][tokens], outputs["last_hidden_state"][tokens]),
+        FIRST: (first["logits"], logits[:, :prompt]),
+        LATER: (torch.cat(steps, dim=1), logits[:, prompt:]),
+    }
+
+
+def batch_parts(model: PreTrainedModel, batch: Tensors) -> tuple[torch.Tensor, Tensors, Tensors]:
+    """Target ids (B, T), what the decoder reads besides them and the encoder's outputs, and what the encoder reads."""
+    names = ("input_ids", "attention_mask", *model.model.encoder_input_names)
+    source = {name: batch[name] for name in names if name in batch}
+    decoder = {name: batch[name] for name in model.model.decoder_input_names if name in batch}
+    return batch["decoder_input_ids"], {"attention_mask": batch["attention_mask"], **decoder}, source
+
+
+def empty_cache() -> EncoderDecoderCache:
+    """The cache before the first step."""
+    return EncoderDecoderCache(DynamicCache(), DynamicCache())
+
+
+def step_inputs(model, output_class: type, common: dict, ids: torch.Tensor, new: int) -> dict[str, Any]:
+    """Inputs of a step that reads the last `new` of all target ids (B, T)."""
+    inputs = {**common, "decoder_input_ids": ids[:, -new:].contiguous()}
+    outputs = output_class(**common["encoder_outputs"])
+    return inputs | model.decoder_inputs_for_generation(ids, {**inputs, "encoder_outputs": outputs})
+
+
+def random_inputs(model: PreTrainedModel, rows: int, length: int, context: int, seed: int) -> Tensors:
+    """Source and target ids (B, S) with padding and separators, and all context or memory that the model reads.
+
+    A context sentence has `context` tokens; the last row lacks the first one, and the first row starts a document.
+    """
+    config, generator = model.config, torch.Generator().manual_seed(seed)
+    ids, mask = random_ids(config, (rows, length), generator)
+    target, _ = random_ids(config, (rows, 6), generator)
+    target[:, 0] = config.decoder_start_token_id
+    batch = {"input_ids": ids, "attention_mask": mask, "decoder_input_ids": target}
+    names = (*model.model.encoder_input_names, *model.model.decoder_input_names)
+    if "context_input_ids" in names:
+        offsets = torch.tensor(config.known_offsets, dtype=torch.long).expand(rows, -1).clone()
+        ids, mask = random_ids(config, (rows, offsets.shape[1], context), generator)
+        ids[..., context // 2] = ids[..., 0]  # one sentence a row
+        mask[-1, :1], offsets[-1, :1] = 0, 0
+        batch |= {"context_input_ids": ids, "context_attention_mask": mask, "context_offsets": offsets}
+        if config.context_sides != "source":
+            batch["context_is_target"] = (offsets < 0) & (config.context_sides == "target")
+    if "document_start" in names:
+        batch["document_start"] = torch.arange(rows) == 0
+        for side, stack in (("encoder", model.get_encoder()), ("decoder", model.get_decoder())):
+            if stack.memory_layers:
+                shape = (rows, *stack.initial_memory.weight.shape)  # (B, M, D)
+                batch[f"{side}_memory"] = torch.randn(shape, generator=generator)
+    return batch
+
+
+def random_ids(config, shape: tuple[int, ...], generator) -> tuple[torch.Tensor, torch.Tensor]:
+    """Ids and mask, with a separator in the middle, an end, and in the last row padding."""
+    special = {config.pad_token_id, config.sep_token_id, config.bos_token_id, config.decoder_start_token_id}
+    words = torch.tensor([id for id in range(min(config.vocab_size, 1000)) if id not in special])
+    ids = words[torch.randint(len(words), shape, generator=generator)]
+    eos = config.eos_token_id if isinstance(config.eos_token_id, int) else config.eos_token_id[0]
+    ids[..., shape[-1] // 2], ids[..., -1] = config.sep_token_id, eos
+    mask = torch.ones_like(ids)
+    if shape[0] > 1:
+        mask[-1, ..., -1], ids[-1, ..., -1], ids[-1, ..., -2] = 0, config.pad_token_id, eos
+    return ids, mask
 
 
 @contextmanager
@@ -134,105 +258,3 @@ def causes(error: BaseException) -> str:
         lines.append(f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}")
         error = error.__cause__
     return "; ".join(lines)
-
-
-def traced_parts(model: PreTrainedModel, batch: dict[str, torch.Tensor]) -> dict[str, tuple[nn.Module, dict]]:
-    """Every part with the inputs that it is traced with; a later step has the first one behind it."""
-    target, decoder_inputs, source = batch_parts(model, batch)
-    encoder = EncoderPart(model)
-    states, output_class = encoder(**source), output_class_of(model, source)
-    first, later = (DecoderPart(model, output_class, is_first) for is_first in (True, False))
-    cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
-    common = {"encoder_outputs": states, "attention_mask": batch["attention_mask"], **decoder_inputs}
-    length = PROMPTS[0]
-    prompt = {**common, **step_inputs(model, output_class, common, target[:, :length], length)}
-    first(**prompt, cache=cache)
-    step = {**common, **step_inputs(model, output_class, common, target[:, : length + 1], 1)}
-    empty = EncoderDecoderCache(DynamicCache(), DynamicCache())
-    return {
-        ENCODER: (encoder, source),
-        FIRST: (first, {**prompt, "cache": empty}),
-        LATER: (later, {**step, "cache": cache}),
-    }
-
-
-def batch_parts(model: PreTrainedModel, batch: dict[str, torch.Tensor]) -> tuple[torch.Tensor, dict, dict]:
-    """Target ids (B, T), what the decoder reads besides them and the encoder's outputs, and what the encoder reads."""
-    names = ("input_ids", "attention_mask", *model.model.encoder_input_names)
-    source = {name: batch[name] for name in names if name in batch}
-    decoder = {name: batch[name] for name in model.model.decoder_input_names if name in batch}
-    return batch["decoder_input_ids"], decoder, source
-
-
-def output_class_of(model: PreTrainedModel, source: dict[str, torch.Tensor]) -> type:
-    """The class of what the encoder gives, with which the decoder's inputs are put together again."""
-    return type(model.get_encoder()(**source))
-
-
-def step_inputs(model, output_class: type, common: dict, ids: torch.Tensor, new: int) -> dict[str, torch.Tensor]:
-    """Inputs of a step that reads the last `new` of all target ids (B, T)."""
-    inputs = {"decoder_input_ids": ids[:, -new:].contiguous()}
-    outputs = output_class(**common["encoder_outputs"])
-    return inputs | model.decoder_inputs_for_generation(ids, {**common, **inputs, "encoder_outputs": outputs})
-
-
-def compare_parts(model: PreTrainedModel, folder: Path, files: Format) -> dict[str, float]:
-    """Largest difference of every part from the model's own states and logits; ValueError above `TOLERANCE`.
-
-    The files read what the files before them gave, so that an error of one part is not hidden by the next.
-    """
-    sessions = {part: files.session(folder / files.file.format(part=part)) for part in PARTS}
-    largest = dict.fromkeys(PARTS, 0.0)
-    for seed, (shape, prompt) in enumerate(zip(SHAPES, PROMPTS)):
-        batch = random_inputs(model, *shape, seed=seed)
-        for part, (actual, expected) in part_results(model, sessions, batch, prompt).items():
-            if actual.shape != expected.shape or not np.isfinite(actual).all():
-                raise ValueError(f"{files.name}: {part} gives {actual.shape} of some other numbers than the model's")
-            largest[part] = max(largest[part], float(np.abs(actual - expected).max()))
-    for part, difference in largest.items():
-        if difference > TOLERANCE:
-            raise ValueError(
-                f"{files.name}: {part} differs from the model by {difference:.2g}, expected at most {TOLERANCE}; "
-                "the files were removed. Please report it with the model's configuration."
-            )
-    return largest
-
-
-def part_results(
-    model, sessions: dict, batch: dict[str, torch.Tensor], prompt: int
-) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """What the files and the model give for one batch: states of tokens, logits of a prompt and of what is behind it.
-
-    The model's logits are those of one pass over all tokens without a cache.
-    """
-    target, decoder_inputs, source = batch_parts(model, batch)
-    output_class, states = output_class_of(model, source), EncoderPart(model)(**source)
-    whole = {**source, **decoder_inputs, "decoder_input_ids": target}
-    logits, tokens = model(**whole, use_cache=False).logits.numpy(), batch["attention_mask"].bool().numpy()  # (B, T, V)
-    encoded = without_prefix(sessions[ENCODER](arrays(source)))
-    read_so_far = {f"encoder_outputs.{name}": value for name, value in encoded.items()}
-    read_so_far |= arrays({"attention_mask": batch["attention_mask"], **decoder_inputs})
-    common = {"encoder_outputs": states, "attention_mask": batch["attention_mask"], **decoder_inputs}
-    read = step_inputs(model, output_class, common, target[:, :prompt], prompt)
-    first = without_prefix(sessions[FIRST](read_so_far | arrays(read)))
-    steps, read_so_far = [], read_so_far | {name: value for name, value in first.items() if name.startswith("cache.")}
-    for length in range(prompt + 1, target.shape[1] + 1):
-        read = step_inputs(model, output_class, common, target[:, :length], 1)
-        after = without_prefix(sessions[LATER](read_so_far | arrays(read)))
-        steps.append(after.pop("logits"))
-        read_so_far |= after
-    return {
-        ENCODER: (encoded["last_hidden_state"][tokens], states["last_hidden_state"].numpy()[tokens]),
-        FIRST: (first["logits"], logits[:, :prompt]),
-        LATER: (np.concatenate(steps, axis=1), logits[:, prompt:]),
-    }
-
-
-def arrays(tensors: Mapping[str, torch.Tensor]) -> Arrays:
-    """Tensors as the sessions take them."""
-    return {name: value.numpy() for name, value in tensors.items()}
-
-
-def without_prefix(outputs: Arrays) -> Arrays:
-    """Outputs under the names that they have as inputs of the next part."""
-    return {name.removeprefix("output."): value for name, value in outputs.items()}

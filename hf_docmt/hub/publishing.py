@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from huggingface_hub import CommitOperationAdd, HfApi, ModelCard
 from huggingface_hub.errors import HfHubHTTPError
@@ -27,13 +27,6 @@ from hf_docmt.model_card import HUB_NAME, PLACEHOLDER
 
 # what huggingface_hub raises where there is no network: of httpx up to its 1.x, of httpx2 from 2.0 on
 CONNECTION_ERRORS = tuple(base for base in HfHubHTTPError.__bases__ if base is not OSError)
-
-
-class Upload(NamedTuple):
-    """The commit's or pull request's URL, and the revision of the code where that is in a repository of its own."""
-
-    url: str
-    code_revision: str | None
 
 
 def push_model(
@@ -64,28 +57,31 @@ def push_model(
     >>> push_model("runs/hub", "someone/concat", private=True)  # doctest: +SKIP
     'https://huggingface.co/someone/concat/commit/4b5f...'
     """
-    card_and_files = {"include": include, "license": license}
-    return upload_model(folder, repo_id, private, revision, create_pr, code_repo, **card_and_files).url
+    files: dict[str, Any] = {"revision": revision, "create_pr": create_pr, "code_repo": code_repo, "include": include}
+    return upload_model(folder, repo_id, private=private, **files, license=license)[0]
 
 
 def upload_model(
     folder: str | os.PathLike,
     repo_id: str,
-    private: bool | None,
-    revision: str | None,
-    create_pr: bool,
-    code_repo: str | None,
+    *,
+    private: bool | None = None,
+    revision: str | None = None,
+    create_pr: bool = False,
+    code_repo: str | None = None,
     **card_and_files: Any,
-) -> Upload:
-    """As `push_model`; with the revision of the code."""
-    files = planned_upload(
-        folder, repo_id, revision=revision, create_pr=create_pr, code_repo=code_repo, **card_and_files
-    )
+) -> tuple[str, str | None]:
+    """As `push_model`; with the revision of the code where that is in a repository of its own."""
+    card_and_files |= {"revision": revision, "create_pr": create_pr, "code_repo": code_repo}
+    files = planned_upload(folder, repo_id, **card_and_files)
     api, code_revision = HfApi(library_name="hf-docmt"), None
     if code_repo is not None:
         with _refusals_in_one_line(code_repo):
             code_revision = push_code(api, code_repo, private)
-        files = [_with_code_revision(file, code_revision) for file in files]
+        for number, file in enumerate(files):
+            if isinstance(file.content, bytes):  # what is not as in the folder: the card
+                content = file.content.replace(UNKNOWN_REVISION.encode(), code_revision.encode())
+                files[number] = replace(file, content=content)
     with _refusals_in_one_line(repo_id):
         repo_id = api.create_repo(repo_id, private=private, exist_ok=True).repo_id
         if private and not api.model_info(repo_id).private:
@@ -94,14 +90,11 @@ def upload_model(
             )
         if revision is not None:
             api.create_branch(repo_id, branch=revision, exist_ok=True)
+        operations = [CommitOperationAdd(file.path_in_repo, file.content) for file in files]
         commit = api.create_commit(
-            repo_id,
-            [CommitOperationAdd(file.path_in_repo, file.content) for file in files],
-            commit_message="Upload model",
-            revision=revision,
-            create_pr=create_pr,
+            repo_id, operations, commit_message="Upload model", revision=revision, create_pr=create_pr
         )
-    return Upload(commit.pr_url or commit.commit_url, code_revision)
+    return commit.pr_url or commit.commit_url, code_revision
 
 
 def planned_upload(
@@ -135,7 +128,12 @@ def planned_upload(
     if "[More Information Needed]" in card:
         raise ValueError(f"{path} is an empty template; write what the model is, or a folder with docmt export")
     if is_adapter(folder):
-        _check_base_model(Path(folder))
+        base = json.loads(Path(folder, "adapter_config.json").read_text("utf-8")).get("base_model_name_or_path") or ""
+        if not HUB_NAME.fullmatch(base) or Path(base).exists():
+            raise ValueError(
+                f"{folder}: the adapter is of {base!r}, expected a model on the Hub: push it first and write its name "
+                "into base_model_name_or_path of adapter_config.json, or merge both with docmt export"
+            )
     if license == "":
         raise ValueError("license: got an empty name, expected one of the Hub's, such as apache-2.0")
     if license:
@@ -167,13 +165,6 @@ def _refusals_in_one_line(repo_id: str) -> Iterator[None]:
         ) from error
 
 
-def _with_code_revision(file: UploadFile, revision: str) -> UploadFile:
-    """The card with the revision of the code in place of zeros."""
-    if file.path_in_repo != "README.md" or isinstance(file.content, Path):
-        return file
-    return replace(file, content=file.content.replace(UNKNOWN_REVISION.encode(), revision.encode()))
-
-
 def _check_code_repository(code_repo: str, repo_id: str, folder: str | os.PathLike) -> None:
     """ValueError for a name that is none of a repository, or that of the model; and for an adapter, without code."""
     if not HUB_NAME.fullmatch(code_repo) or "--" in code_repo:
@@ -183,13 +174,3 @@ def _check_code_repository(code_repo: str, repo_id: str, folder: str | os.PathLi
         raise ValueError(f"--code-repo: got the name of the model, {repo_id}; give a repository for code alone")
     if is_adapter(folder):
         raise ValueError(f"{folder}: an adapter has no code; push it without --code-repo")
-
-
-def _check_base_model(folder: Path) -> None:
-    """ValueError for an adapter of a model that others cannot load."""
-    base = json.loads((folder / "adapter_config.json").read_text("utf-8")).get("base_model_name_or_path") or ""
-    if not HUB_NAME.fullmatch(base) or Path(base).exists():
-        raise ValueError(
-            f"{folder}: the adapter is of {base!r}, expected a model on the Hub: push it first and write its name "
-            "into base_model_name_or_path of adapter_config.json, or merge both with docmt export"
-        )

@@ -4,7 +4,6 @@ Such a model is the plain Transformer on longer input. Which class it is follows
 """
 
 import copy
-from typing import NamedTuple
 
 from transformers import (
     BartForConditionalGeneration,
@@ -16,25 +15,16 @@ from transformers import (
     PreTrainedModel,
 )
 
-from hf_docmt.pretrained.families import SETTINGS, SIZES, TOKENS
+from hf_docmt.pretrained.conversion import FAMILIES, SETTINGS, SIZES, TOKENS, position_offset
 
-
-class Layout(NamedTuple):
-    """The fields of a configuration that tell the classes apart."""
-
-    position_type: str
-    normalize_before: bool
-    layernorm_embedding: bool
-
-
-CLASSES: dict[Layout, type[PreTrainedModel]] = {
-    Layout("sinusoidal", False, False): MarianMTModel,
-    Layout("sinusoidal", True, False): PegasusForConditionalGeneration,
-    Layout("learned", False, True): BartForConditionalGeneration,
-    Layout("learned", True, True): MBartForConditionalGeneration,
-    Layout("sinusoidal_t2t", True, False): M2M100ForConditionalGeneration,
+CLASSES: dict[str, type[PreTrainedModel]] = {
+    "marian": MarianMTModel,
+    "bart": BartForConditionalGeneration,
+    "mbart": MBartForConditionalGeneration,
+    "m2m_100": M2M100ForConditionalGeneration,
+    "pegasus": PegasusForConditionalGeneration,
 }
-LEARNED_OFFSET = 2  # of the first position in the tables of BART and mBART
+PEGASUS = {"position_type": "sinusoidal", "normalize_before": True, "layernorm_embedding": False}
 COMPUTED = ("embed_positions.weight",)  # tables of sines, which the classes make themselves
 
 
@@ -43,15 +33,26 @@ def stock_class(config: PreTrainedConfig) -> type[PreTrainedModel]:
 
     Raises ValueError, with the field that is in the way, where there is none.
     """
-    problem = _other_mechanism(config)
-    if problem is None:
-        layout = Layout(*(getattr(config, name) for name in Layout._fields))
-        if layout not in CLASSES:
-            layouts = "; ".join(f"{stock.__name__}: {_fields(layout)}" for layout, stock in CLASSES.items())
-            problem = f"got {_fields(layout)}, expected {layouts}"
-        elif (problem := _other_tables(config, CLASSES[layout])) is None:
-            return CLASSES[layout]
-    raise ValueError(f"no class of transformers computes this model: {problem}; export it with its code, without stock")
+    own = {name: getattr(config, name) for name in PEGASUS}
+    layouts = {CLASSES[name]: layout for name, layout in (FAMILIES | {"pegasus": PEGASUS}).items()}
+    stock = next((stock for stock, layout in layouts.items() if layout == own), None)
+    problem = None
+    if config.model_type != "docmt-concat":
+        problem = f"model_type is {config.model_type!r}, expected 'docmt-concat'"
+    elif config.segment_encoding != "none":
+        problem = f"segment_encoding is {config.segment_encoding!r}, expected 'none'"
+    elif stock is None:
+        expected = "; ".join(f"{stock.__name__}: {_fields(layout)}" for stock, layout in layouts.items())
+        problem = f"got {_fields(own)}, expected {expected}"
+    elif config.position_offset != (offset := position_offset(config.position_type, config.pad_token_id)):
+        problem = f"position_offset is {config.position_offset}, {stock.__name__} has {offset}"
+    elif stock is M2M100ForConditionalGeneration and config.decoder_start_token_id == config.pad_token_id:
+        problem = f"decoder_start_token_id is the padding, which has no position in {stock.__name__}"
+    if stock is None or problem is not None:
+        raise ValueError(
+            f"no class of transformers computes this model: {problem}; export it with its code, without stock"
+        )
+    return stock
 
 
 def to_stock(model: PreTrainedModel) -> PreTrainedModel:
@@ -85,25 +86,6 @@ def check_not_quantized(model: PreTrainedModel) -> None:
         raise ValueError("the weights are int8, expected those of training: give the model before it was quantized")
 
 
-def _other_mechanism(config: PreTrainedConfig) -> str | None:
-    """What a model of this configuration has that the plain Transformer has not."""
-    if config.model_type != "docmt-concat":
-        return f"model_type is {config.model_type!r}, expected 'docmt-concat'"
-    if config.segment_encoding != "none":
-        return f"segment_encoding is {config.segment_encoding!r}, expected 'none'"
-    return None
-
-
-def _other_tables(config: PreTrainedConfig, stock: type[PreTrainedModel]) -> str | None:
-    """In what positions or embeddings differ from those of the class."""
-    offset = {"learned": LEARNED_OFFSET, "sinusoidal_t2t": (config.pad_token_id or 0) + 1}.get(config.position_type, 0)
-    if config.position_offset != offset:
-        return f"position_offset is {config.position_offset}, {stock.__name__} has {offset}"
-    if stock is M2M100ForConditionalGeneration and config.decoder_start_token_id == config.pad_token_id:
-        return f"decoder_start_token_id is the padding, which has no position in {stock.__name__}"
-    return None
-
-
 def _config_fields(config: PreTrainedConfig, stock: type[PreTrainedModel]) -> dict:
     """The fields of the class's configuration; one table for all, or for target and output, or none is shared."""
     fields = {name: getattr(config, name) for name in SIZES + SETTINGS + TOKENS} | {"forced_eos_token_id": None}
@@ -115,5 +97,5 @@ def _config_fields(config: PreTrainedConfig, stock: type[PreTrainedModel]) -> di
     return fields | {"tie_word_embeddings": config.has_shared_table}
 
 
-def _fields(layout: Layout) -> str:
-    return ", ".join(f"{name}={value!r}" for name, value in layout._asdict().items())
+def _fields(layout: dict) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in layout.items())

@@ -114,15 +114,15 @@ def _file_names(folder: Path) -> list[str]:
 
 def _upload_names(folder: Path, everything: list[str], include: Sequence[str]) -> list[str]:
     patterns = [*WRITTEN_FILES, *_code_names(folder)]
-    names = {name for name in everything if any(_matches(name, pattern) for pattern in patterns)}
+    names = {
+        name
+        for name in everything
+        for pattern in patterns  # whose `*` stands for characters, but not for folders
+        if name.count("/") == pattern.count("/") and PurePath(name).match(pattern)
+    }
     if include:
         names.update(filter_repo_objects(everything, allow_patterns=list(include)))
     return sorted(names)
-
-
-def _matches(name: str, pattern: str) -> bool:
-    """Whether `*` of the pattern can stand for characters, but not for folders, of the name."""
-    return name.count("/") == pattern.count("/") and PurePath(name).match(pattern)
 
 
 def _code_names(folder: Path) -> set[str]:
@@ -143,17 +143,16 @@ def _missing(folder: Path) -> list[str]:
     index, whole = folder / constants.SAFETENSORS_INDEX_FILE, folder / constants.SAFETENSORS_SINGLE_FILE
     if is_adapter(folder) or whole.is_file():
         return missing
-    if not index.is_file():
-        weights: Sequence[str] = [whole.name]
-        if (folder / "ctranslate2").is_dir():
-            weights = CTRANSLATE2_FILES
-        elif any(folder.glob("*.onnx")):
-            weights = [f"{part}.onnx" for part in PARTS]
-        elif any(folder.glob("openvino_*.xml")):
-            weights = [f"openvino_{part}.{end}" for part in PARTS for end in ("xml", "bin")]
-        return missing + [name for name in weights if not (folder / name).is_file()]
-    shards = set(json.loads(index.read_text("utf-8"))["weight_map"].values())
-    return missing + sorted(name for name in shards if not (folder / name).is_file())
+    weights: Sequence[str] = [whole.name]
+    if index.is_file():
+        weights = sorted(set(json.loads(index.read_text("utf-8"))["weight_map"].values()))
+    elif (folder / "ctranslate2").is_dir():
+        weights = CTRANSLATE2_FILES
+    elif any(folder.glob("*.onnx")):
+        weights = [f"{part}.onnx" for part in PARTS]
+    elif any(folder.glob("openvino_*.xml")):
+        weights = [f"openvino_{part}.{end}" for part in PARTS for end in ("xml", "bin")]
+    return missing + [name for name in weights if not (folder / name).is_file()]
 
 
 def _reason_against(folder: Path, name_in_folder: str) -> str | None:

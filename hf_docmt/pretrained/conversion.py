@@ -7,7 +7,6 @@ import torch
 from safetensors import SafetensorError
 from transformers import (
     AutoModelForSeq2SeqLM,
-    GenerationConfig,
     PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
@@ -19,9 +18,22 @@ from hf_docmt.data.tokenizers import BOD, adapt_tokenizer
 from hf_docmt.files import HUB_NAME, check_hub_name
 from hf_docmt.messages import closest_hint
 from hf_docmt.modeling.sequence_format import LANGUAGES, checked_language, uses_language
-from hf_docmt.pretrained.families import FAMILIES, FIXED, TOKENS, WITH_CODES, config_from_pretrained
 from hf_docmt.pretrained.weights import copy_weights
 from hf_docmt.remote_code import check_attention, load_tokenizer
+
+FAMILIES = {
+    "marian": {"position_type": "sinusoidal", "normalize_before": False, "layernorm_embedding": False},
+    "bart": {"position_type": "learned", "normalize_before": False, "layernorm_embedding": True},
+    "mbart": {"position_type": "learned", "normalize_before": True, "layernorm_embedding": True},
+    "m2m_100": {"position_type": "sinusoidal_t2t", "normalize_before": True, "layernorm_embedding": False},
+}
+WITH_CODES = ("mbart", "m2m_100")  # families with language codes in every sequence
+SIZES = ("vocab_size", "d_model", "activation_function", "scale_embedding", "tie_word_embeddings") + tuple(
+    f"{side}_{size}" for side in ("encoder", "decoder") for size in ("layers", "attention_heads", "ffn_dim")
+)
+TOKENS = ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id")
+SETTINGS = ("max_position_embeddings", "dropout", "attention_dropout", "activation_dropout", "init_std")
+FIXED = (*SIZES, *FAMILIES["marian"], "position_offset", "share_encoder_decoder_embeddings")  # by the weights
 
 
 def from_sentence_model(
@@ -63,7 +75,12 @@ def from_sentence_model(
     if HUB_NAME.fullmatch(original.name_or_path) and not os.path.exists(original.name_or_path):
         fields["base_model"] = original.name_or_path
     if tokenizer is None:  # the new tokens get the ids behind the vocabulary
-        _check_languages_known(original.config.model_type, overrides)
+        asked = [name for name in LANGUAGES if overrides.get(name) is not None]
+        if asked and original.config.model_type in WITH_CODES:
+            raise ValueError(
+                f"{asked[0]}: got {overrides[asked[0]]!r}, but the ids of language codes are those of the tokenizer, "
+                "and there is none: give tokenizer= as well"
+            )
         size = fields["vocab_size"]
         fields |= {"sep_token_id": size, "bod_token_id": size + 1, "vocab_size": size + 2}
     else:
@@ -75,11 +92,37 @@ def from_sentence_model(
 
     model = target.model_class(target.config_class(**fields | overrides)).eval()
     copy_weights(original, model, writes_separators=not (target.separate_context or target.carries_state))
-    model.generation_config = _generation_config(original, model.config)
+    model.generation_config = settings = copy.deepcopy(original.generation_config)
+    for name in TOKENS:  # those that the source's search has not, or that are others now
+        token = getattr(model.config, name)
+        if getattr(settings, name) is None or token != getattr(original.config, name, None):
+            setattr(settings, name, token)
     set_search_languages(model)
     used = [name for name in LANGUAGES if uses_language(model.config, name)]
     set_tokenizer_languages(tokenizer, {name: getattr(model.config, name) for name in used})
     return model, tokenizer
+
+
+def config_from_pretrained(config: PreTrainedConfig) -> dict:
+    """The `DocMTConfig` fields of a sentence-level model: sizes, switches and special tokens.
+
+    Two vocabularies (Marian) have tables of the larger one's size. Raises ValueError for another model type.
+    """
+    if config.model_type not in FAMILIES:
+        raise ValueError(f"model_type: got {config.model_type!r}, expected one of {', '.join(FAMILIES)}")
+    fields = {name: getattr(config, name) for name in SIZES + SETTINGS + TOKENS} | FAMILIES[config.model_type]
+    fields["position_offset"] = position_offset(fields["position_type"], config.pad_token_id)
+    # Marian ties its two embedding tables by a switch of their own, the others tie all tables or none.
+    fields["share_encoder_decoder_embeddings"] = getattr(
+        config, "share_encoder_decoder_embeddings", config.tie_word_embeddings
+    )
+    fields["vocab_size"] = max(config.vocab_size, getattr(config, "decoder_vocab_size", 0))
+    return fields
+
+
+def position_offset(position_type: str, pad_token_id: int | None) -> int:
+    """The first token's position: 2 in the tables of BART and mBART, the one after the padding in M2M-100, else 0."""
+    return {"learned": 2, "sinusoidal_t2t": (pad_token_id or 0) + 1}.get(position_type, 0)
 
 
 def is_sentence_model(source: str | os.PathLike) -> bool:
@@ -102,12 +145,12 @@ def _load_model(source: str | os.PathLike) -> PreTrainedModel:
 
 def _check_overrides(overrides: dict, fields: dict, config_class: type, interpolate_positions: bool) -> None:
     allowed = vars(config_class(**fields))
-    learned = fields["position_type"] == "learned"
-    if interpolate_positions and not (learned and "max_position_embeddings" in overrides):
-        problem = "got no max_position_embeddings: give it"
+    learned, asked = fields["position_type"] == "learned", "max_position_embeddings" in overrides
+    if interpolate_positions and not (learned and asked):
+        problem = "no max_position_embeddings: give it"
         if not learned:
-            problem = "got sinusoidal positions, which reach as far as one likes: leave it out"
-        raise ValueError(f"interpolate_positions stretches learned positions to max_position_embeddings; {problem}")
+            problem = "sinusoidal positions, which reach as far as one likes: leave it out"
+        raise ValueError(f"interpolate_positions stretches learned positions to max_position_embeddings; got {problem}")
     for name, value in overrides.items():
         if name not in allowed:
             raise ValueError(f"{name}: not a field of {config_class.__name__}{closest_hint(name, allowed)}")
@@ -124,26 +167,6 @@ def _check_overrides(overrides: dict, fields: dict, config_class: type, interpol
             "decoder_start_token_id: got none, expected the token that decoding starts with; give it, or target_lang "
             "where the model's tokenizer has language codes"
         )
-
-
-def _check_languages_known(model_type: str, overrides: dict) -> None:
-    """ValueError for languages of a family with codes, whose tokenizer was not given: it alone knows their ids."""
-    asked = [name for name in LANGUAGES if overrides.get(name) is not None]
-    if asked and model_type in WITH_CODES:
-        raise ValueError(
-            f"{asked[0]}: got {overrides[asked[0]]!r}, but the ids of language codes are those of the tokenizer, and "
-            "there is none: give tokenizer= as well"
-        )
-
-
-def _generation_config(original: PreTrainedModel, config: PreTrainedConfig) -> GenerationConfig:
-    """All settings of the source's search; special tokens that it has not, or that are others now, from the config."""
-    settings = copy.deepcopy(original.generation_config)
-    for name in TOKENS:
-        is_other = getattr(config, name) != getattr(original.config, name, None)
-        if getattr(settings, name) is None or is_other:
-            setattr(settings, name, getattr(config, name))
-    return settings
 
 
 def set_search_languages(model: PreTrainedModel) -> None:

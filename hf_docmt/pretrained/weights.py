@@ -32,7 +32,9 @@ def copy_weights(original: PreTrainedModel, model: PreTrainedModel, writes_separ
     for name in plain.keys() & weights.keys():
         weight, shape = weights[name], plain[name].shape
         if name.endswith(VOCABULARY):
-            weight = with_new_tokens(weight, max(shape) if name == "final_logits_bias" else shape[0])
+            dim = 1 if name == "final_logits_bias" else 0  # (1, tokens), else (tokens, D)
+            mean = weight.mean(dim, keepdim=True)
+            weight = torch.cat([weight] + [mean] * (shape[dim] - weight.shape[dim]), dim)
         elif name.endswith("embed_positions.weight"):
             weight = with_positions(weight, shape[0], model.config.position_offset)
         adapted[name] = weight
@@ -64,13 +66,6 @@ def add_neutral_mechanism(model: PreTrainedModel, origin: PreTrainedModel) -> No
             "which a neutral start would undo; leave it out, or begin from a sentence-level model"
         )
     start_neutral(model)
-
-
-def with_new_tokens(weight: torch.Tensor, rows: int) -> torch.Tensor:
-    """A table (tokens, D), or a bias (1, tokens), for `rows` tokens: new ones are the mean of the others."""
-    dim = 1 if weight.shape[0] == 1 else 0
-    added = rows - weight.shape[dim]
-    return torch.cat([weight] + [weight.mean(dim, keepdim=True)] * added, dim)
 
 
 def with_positions(table: torch.Tensor, rows: int, offset: int) -> torch.Tensor:

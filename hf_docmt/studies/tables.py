@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas
 
-from hf_docmt.analysis.pictures.comparison import draw_accuracy_by_distance, draw_scores
+from hf_docmt.analysis.pictures.comparison import draw_breakdown
 from hf_docmt.reports.comparison import compare_reports
 from hf_docmt.reports.measurement import SYSTEM_KEYS
 from hf_docmt.reports.report import Report
@@ -129,9 +129,7 @@ def draw_figure(section: FigureSection, runs: Mapping[str, Sequence[Report]], pa
     several = max(map(len, runs.values())) > 1
     names = [report.name if several else system for system in runs for report in runs[system]]
     comparison = compare_reports(reports, names=names, breakdown="all", runs=SEED if several else None)
-    if "distance" in section.axis:
-        return draw_accuracy_by_distance(comparison, path, axis=section.axis, datasets=section.datasets)
-    return draw_scores(comparison, path, axis=section.axis, datasets=section.datasets, metric=section.metric)
+    return draw_breakdown(comparison, path, axis=section.axis, datasets=section.datasets, metric=section.metric)
 
 
 def tests_of(scores: Mapping[str, Mapping[int, Result]], baseline: str) -> GroupTests:

@@ -15,12 +15,12 @@ from hf_docmt import __version__, registry
 from hf_docmt.data.stored_documents import StoredDocuments
 from hf_docmt.data.tokenizers import adapt_tokenizer, train_tokenizer, trained_tokenizer
 from hf_docmt.pretrained.conversion import (
+    FAMILIES,
     from_sentence_model,
     is_sentence_model,
     set_search_languages,
     set_tokenizer_languages,
 )
-from hf_docmt.pretrained.families import FAMILIES
 from hf_docmt.pretrained.weights import add_neutral_mechanism, mechanism_parameters
 from hf_docmt.remote_code import load_tokenizer
 from hf_docmt.training.recipe import SET_ELSEWHERE, Recipe, config_fields

@@ -6,9 +6,8 @@ import re
 import pytest
 from support.tiny_models import build, random_text, word_tokenizer
 
-from hf_docmt.analysis.gate_maps import gate_map
-from hf_docmt.analysis.group_maps import group_maps
 from hf_docmt.analysis.model_runs import chosen_languages, set_languages
+from hf_docmt.analysis.token_maps import gate_map, group_maps
 from hf_docmt.reports.report import Report
 
 FAMILY = {"source_format": "[source_lang] X </s>", "target_format": "<start> [target_lang] X </s>"}

@@ -5,7 +5,7 @@ import json
 import pytest
 from support.reader_checks import jsonl
 
-from hf_docmt.analysis.connective_counts import by_name, connective_files, count_rows
+from hf_docmt.analysis.translation_files import by_name, connective_files, count_rows
 from hf_docmt.reports.comparison import compare_reports
 
 REFERENCE = {"a": ["And so, and so on.", "He came, but late."], "b": ["Yet she sang, because he did."]}

@@ -7,10 +7,9 @@ from support.tiny_models import SEP, build, documents_of, random_text, word_toke
 
 from hf_docmt.analysis.attention_share import attention_share
 from hf_docmt.analysis.context_use import context_use
-from hf_docmt.analysis.gate_maps import gate_map
 from hf_docmt.analysis.gradient_attribution import gradient_attribution
-from hf_docmt.analysis.group_maps import group_maps
 from hf_docmt.analysis.memory_maps import memory_maps
+from hf_docmt.analysis.token_maps import gate_map, group_maps
 
 SOURCE, TARGET = random_text([3, 5, 4, 2], seed=1), random_text([3, 4, 5, 2], seed=2)
 TOKENIZER = word_tokenizer()

@@ -29,7 +29,7 @@ def embeddings_and_losses(model, steps):
     hooks = [table.register_forward_hook(lambda module, inputs, output: taken.append(output)) for table in tables]
     for step in steps:
         outputs, memory = forward_step(model, step, memory)
-        losses.append(torch.nn.functional.cross_entropy(outputs.logits[0], step.batch["labels"][0]))
+        losses.append(torch.nn.functional.cross_entropy(outputs.logits[0], step["labels"][0]))
     for hook in hooks:
         hook.remove()
     return taken, losses
@@ -52,9 +52,7 @@ def by_hand(model, ranges):
                         (gradient,) = torch.autograd.grad(
                             loss, taken[2 * s + shift], retain_graph=True, allow_unused=True
                         )
-                        for token, vector in zip(
-                            steps[s].batch[name][0].tolist(), [] if gradient is None else gradient[0]
-                        ):
+                        for token, vector in zip(steps[s][name][0].tolist(), [] if gradient is None else gradient[0]):
                             if token >= 6:
                                 words[token] = words.get(token, 0) + vector
                     sums[side][index] += sum(vector.norm().item() for vector in words.values())

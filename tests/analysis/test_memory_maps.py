@@ -8,7 +8,7 @@ import torch
 from support.tiny_models import build, documents_of, random_text, word_tokenizer
 
 from hf_docmt.analysis.memory_maps import document_batches, empty_memory, forward_step, memory_maps, write_and_read_maps
-from hf_docmt.analysis.pictures.maps import draw_memory_maps
+from hf_docmt.analysis.pictures.analyses import draw_memory_maps
 from hf_docmt.modeling.segments import sinusoid
 
 

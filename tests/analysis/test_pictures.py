@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from hf_docmt.analysis.pictures.comparison import SUBPLOT, draw_accuracy_by_distance, draw_scores
+from hf_docmt.analysis.pictures.comparison import SUBPLOT, draw_breakdown
 from hf_docmt.analysis.pictures.figures import COLOURS, DPI, SINGLE, check_picture_path
 from hf_docmt.messages import install_command
 from hf_docmt.reports.comparison import compare_reports
@@ -68,7 +68,7 @@ def series(axes):
 
 
 def test_what_is_drawn(drawn, tmp_path):
-    draw_accuracy_by_distance(distances(SYSTEMS[:2]), tmp_path / "a.png")
+    draw_breakdown(distances(SYSTEMS[:2]), tmp_path / "a.png")
     (axes,) = drawn[0].axes
     assert [label.get_text() for label in axes.get_xticklabels()] == ["0", "1", "3", ">3", "10"]
     assert axes.get_xlabel() == "distance in sentences" and axes.get_ylabel() == "accuracy (%)"
@@ -88,7 +88,7 @@ def test_what_is_drawn(drawn, tmp_path):
 def test_what_may_not_be_compared_is_in_panels_of_its_own(drawn, tmp_path):
     other = report("b", result(parts=DISTANCES, signature="logprob:mean|ties:wrong"))
     found = compare_reports([report("a", result(parts=DISTANCES)), other], breakdown="distance")
-    draw_accuracy_by_distance(found, tmp_path / "a.png")
+    draw_breakdown(found, tmp_path / "a.png")
     assert [(axes.get_title(), list(series(axes))) for axes in drawn[0].axes] == [
         ("pronoun (a)", ["a"]),
         ("pronoun (b)", ["b"]),
@@ -106,7 +106,7 @@ def test_chance_from_the_reports(drawn, tmp_path):
     guessed = {"chance": 25.0}
     first = report("a", result(parts=DISTANCES, details=guessed, signature="past:0|ties:wrong"))
     second = report("b", result(parts=DISTANCES, details=guessed, signature="past:3|ties:wrong", strategy="sliding"))
-    draw_accuracy_by_distance(compare_reports([first, second], breakdown="distance"), tmp_path / "a.png")
+    draw_breakdown(compare_reports([first, second], breakdown="distance"), tmp_path / "a.png")
     (axes,) = drawn[0].axes
     assert list(series(axes)) == ["a", "b"]
     assert [line.get_ydata()[0] for line in axes.lines if line.get_label() == "chance"] == [25.0]
@@ -115,7 +115,7 @@ def test_chance_from_the_reports(drawn, tmp_path):
 
 def test_deviations_over_runs_are_bars(drawn, tmp_path):
     reports = [report(f"a-{n}", result(parts={"distance=0": value})) for n, value in enumerate((40.0, 60.0))]
-    draw_accuracy_by_distance(compare_reports(reports, breakdown="distance", runs="-."), tmp_path / "a.png")
+    draw_breakdown(compare_reports(reports, breakdown="distance", runs="-."), tmp_path / "a.png")
     _, y, low, high = series(drawn[0].axes[0])["a"]
     assert (y, low, high) == ([50.0], [50 - 200**0.5], [50 + 200**0.5])
     assert drawn[0].get_supxlabel().endswith("bars: standard deviations over runs")
@@ -126,14 +126,14 @@ def test_missing_values_and_intervals(drawn, tmp_path):
     few = result(parts={"distance=3": 70.0})
     del few.breakdown["distance=3"].details["interval"]
     found = compare_reports([report("a", result(parts=DISTANCES)), report("b", few)], breakdown="distance")
-    draw_accuracy_by_distance(found, tmp_path / "a.png")
+    draw_breakdown(found, tmp_path / "a.png")
     x, y, low, high = series(drawn[0].axes[0])["b"]
     assert (round(x[0]), y, low, high) == (2, [70.0], [70.0], [70.0])
 
 
 def test_scores(drawn, tmp_path):
-    draw_scores(indices(SYSTEMS[:2], ("s-BLEU", "chrF")), tmp_path / "a.png")
-    draw_scores(indices(SYSTEMS[:2], ("s-BLEU", "chrF")), tmp_path / "a.png", metric="chrF")
+    draw_breakdown(indices(SYSTEMS[:2], ("s-BLEU", "chrF")), tmp_path / "a.png", axis="index")
+    draw_breakdown(indices(SYSTEMS[:2], ("s-BLEU", "chrF")), tmp_path / "a.png", axis="index", metric="chrF")
     both, one = ([(axes.get_title(), axes.get_ylabel()) for axes in figure.axes] for figure in drawn)
     assert both == [("pronoun, s-BLEU (a)", "score"), ("pronoun, chrF (b)", "")]
     assert one == [("pronoun", "chrF")]
@@ -151,9 +151,9 @@ def test_no_part_covers_another(drawn, nothing_covers_anything, tmp_path, kind, 
     names = [*SYSTEMS, "a", "b", "another long name", "d"][:systems]
     scores = [f"score{number}" for number in range(panels)]
     if kind == "distance":
-        draw_accuracy_by_distance(distances(names, scores), tmp_path / "a.png")
+        draw_breakdown(distances(names, scores), tmp_path / "a.png")
     else:
-        draw_scores(indices(names, scores), tmp_path / "a.png")
+        draw_breakdown(indices(names, scores), tmp_path / "a.png", axis="index")
     (figure,) = drawn
     assert len(figure.axes) == panels
     nothing_covers_anything(figure)
@@ -164,17 +164,17 @@ def test_no_part_covers_another(drawn, nothing_covers_anything, tmp_path, kind, 
 
 
 def test_png(tmp_path):
-    path = draw_accuracy_by_distance(distances(SYSTEMS[:2]), tmp_path / "a.PNG")
+    path = draw_breakdown(distances(SYSTEMS[:2]), tmp_path / "a.PNG")
     content = path.read_bytes()
     assert content[:8] == b"\x89PNG\r\n\x1a\n"
     width, height = struct.unpack(">II", content[16:24])
     assert width == round(SINGLE[0] * DPI) and SINGLE[1] * DPI < height < (SINGLE[1] + 1) * DPI
-    draw_accuracy_by_distance(distances(SYSTEMS[:2], ("p", "q")), path)
+    draw_breakdown(distances(SYSTEMS[:2], ("p", "q")), path)
     assert struct.unpack(">I", path.read_bytes()[16:20])[0] == round(2 * SUBPLOT[0] * DPI)
 
 
 def test_svg_is_the_same_every_time(tmp_path):
-    paths = [draw_scores(indices(SYSTEMS), tmp_path / f"{n}.svg") for n in range(2)]
+    paths = [draw_breakdown(indices(SYSTEMS), tmp_path / f"{n}.svg", axis="index") for n in range(2)]
     assert paths[0].read_bytes() == paths[1].read_bytes()
     assert ElementTree.parse(paths[0]).getroot().tag == "{http://www.w3.org/2000/svg}svg"
 
@@ -182,7 +182,7 @@ def test_svg_is_the_same_every_time(tmp_path):
 def test_settings_of_others_stay_as_they_are(tmp_path):
     with matplotlib.rc_context({"font.size": 13.5, "lines.linewidth": 7}):
         before = dict(matplotlib.rcParams)
-        draw_scores(indices(SYSTEMS), tmp_path / "a.png")
+        draw_breakdown(indices(SYSTEMS), tmp_path / "a.png", axis="index")
         assert dict(matplotlib.rcParams) == before
 
 
@@ -198,30 +198,30 @@ def test_settings_of_others_stay_as_they_are(tmp_path):
 def test_wrong_names_are_refused(tmp_path, options, message):
     path = tmp_path / options.pop("path", "a.png")
     with pytest.raises(ValueError, match=message):
-        draw_accuracy_by_distance(distances(SYSTEMS[:2]), path, **options)
+        draw_breakdown(distances(SYSTEMS[:2]), path, **options)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_nothing_to_draw_is_refused(tmp_path):
     with pytest.raises(ValueError, match="no accuracy is broken down by distance in this comparison; make it with bre"):
-        draw_accuracy_by_distance(indices(SYSTEMS), tmp_path / "a.png")
+        draw_breakdown(indices(SYSTEMS), tmp_path / "a.png")
     with pytest.raises(ValueError, match="no TER is broken down by index"):
-        draw_scores(indices(SYSTEMS), tmp_path / "a.png", metric="TER")
-    with pytest.raises(ValueError, match="unknown axis 'domain': expected index or length"):
-        draw_scores(indices(SYSTEMS), tmp_path / "a.png", axis="domain")
+        draw_breakdown(indices(SYSTEMS), tmp_path / "a.png", axis="index", metric="TER")
+    with pytest.raises(ValueError, match="unknown axis 'domain': expected distance, index or length"):
+        draw_breakdown(indices(SYSTEMS), tmp_path / "a.png", axis="domain")
     with pytest.raises(ValueError, match="15 systems in one picture, at most 14"):
-        draw_scores(indices([f"s{n}" for n in range(2 * len(COLOURS) + 1)]), tmp_path / "a.png")
+        draw_breakdown(indices([f"s{n}" for n in range(2 * len(COLOURS) + 1)]), tmp_path / "a.png", axis="index")
 
 
 def test_without_matplotlib(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     message = "pictures need matplotlib.*" + re.escape(install_command("plots"))
     with pytest.raises(ValueError, match=message):
-        draw_scores(indices(SYSTEMS), tmp_path / "a.png")
+        draw_breakdown(indices(SYSTEMS), tmp_path / "a.png", axis="index")
     with pytest.raises(ValueError, match=message):  # commands ask before the work
         check_picture_path(tmp_path / "a.png")
 
 
 def test_names_with_dollar_signs_are_no_formulas(tmp_path):
-    path = draw_accuracy_by_distance(distances(["a$_b$", "$\\frac$"]), tmp_path / "a.png")
+    path = draw_breakdown(distances(["a$_b$", "$\\frac$"]), tmp_path / "a.png")
     assert path.stat().st_size

@@ -6,10 +6,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from support.pretrained_models import sentence_model
 from support.tiny_models import build
-from transformers import MarianConfig, MarianMTModel
 
-from hf_docmt import registry
 from hf_docmt.analysis.rationales import Word, attention_on_marked_words, rationale_agreement
 from hf_docmt.analysis.scat import parse_marked_text, read_scat
 from hf_docmt.data.tokenizers import train_tokenizer
@@ -168,22 +167,15 @@ def scat(tmp_path_factory):
 
 
 def concat(tokenizer, **changes):
-    torch.manual_seed(0)
-    architecture = registry.get("concat")
-    sizes = {"d_model": 16, "encoder_ffn_dim": 32, "decoder_ffn_dim": 32, "vocab_size": len(tokenizer), "init_std": 0.5}
-    heads = {"encoder_attention_heads": 2, "decoder_attention_heads": 2, "encoder_layers": 2, "decoder_layers": 2}
-    model = architecture.model_class(architecture.config_class(**{**sizes, **heads, "past_context": 1, **changes}))
+    model = build("concat", **{"vocab_size": len(tokenizer), "decoder_attention_heads": 2, "past_context": 1} | changes)
     model.set_attn_implementation("eager")
-    return model.eval()
+    return model
 
 
 def marian(tokenizer):
-    torch.manual_seed(0)
-    ends = {"pad_token_id": 0, "eos_token_id": 3, "decoder_start_token_id": 0}
-    layers = {"encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 2, "decoder_attention_heads": 2}
-    sizes = {"d_model": 16, "encoder_ffn_dim": 32, "decoder_ffn_dim": 32, "max_position_embeddings": 128}
-    size = {"vocab_size": len(tokenizer), "decoder_vocab_size": len(tokenizer), "init_std": 0.5}
-    model = MarianMTModel(MarianConfig(**ends, **layers, **sizes, **size)).eval()
+    special = {"pad_token_id": 0, "eos_token_id": 3, "decoder_start_token_id": 0, "vocab_size": len(tokenizer)}
+    sizes = {"decoder_layers": 2, "decoder_attention_heads": 2, "max_position_embeddings": 128}
+    model = sentence_model("marian", **special, **sizes)
     model.set_attn_implementation("eager")
     return model
 

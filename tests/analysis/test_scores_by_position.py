@@ -7,7 +7,7 @@ import sacrebleu
 from support.reader_checks import jsonl
 from support.tiny_models import random_text
 
-from hf_docmt.analysis.scores_by_position import by_index, by_index_files
+from hf_docmt.analysis.translation_files import by_index, by_index_files
 from hf_docmt.reports.result import PartScore
 
 LENGTHS = [5, 3, 12, 1]

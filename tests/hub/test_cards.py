@@ -50,17 +50,8 @@ FACTS = {
 }
 REPORT = Report.from_dict(FACTS)
 
-HEADER_KEYS = {
-    "language",
-    "license",
-    "library_name",
-    "pipeline_tag",
-    "tags",
-    "datasets",
-    "metrics",
-    "model-index",
-    "widget",
-}
+HEADER_KEYS = {"language", "license", "library_name", "pipeline_tag", "tags", "datasets", "metrics", "model-index"}
+HEADER_KEYS |= {"widget"}
 
 
 def config(architecture="concat", **fields):
@@ -141,21 +132,6 @@ def test_card_is_a_pure_function():
     first = str(make_card(REPORT, config=config(past_context=3)))
     assert REPORT == before
     assert str(make_card(copy.deepcopy(REPORT), config=config(past_context=3))) == first
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"modle": {}}, "unknown key 'modle'; did you mean 'model'"),
-        ({"format": 2}, "format 2"),
-        ({"results": [{"task": "translation"}]}, r"results\[0\]: missing"),
-        ({"results": [FACTS["results"][0] | {"value": float("nan")}]}, "nan is not a score"),
-        ({"results": [FACTS["results"][0] | {"speed": 3}]}, "unknown key 'speed'"),
-    ],
-)
-def test_report_of_another_form_is_rejected(change, message):
-    with pytest.raises(ValueError, match=message):
-        make_card(Report.from_dict(FACTS | change), config=config())
 
 
 def test_architecture_without_a_text_is_rejected():

@@ -6,7 +6,7 @@ import pytest
 import torch
 from support.tiny_models import EOS, SEP, build, word_tokenizer
 
-from hf_docmt.hub.stock_export import export_ctranslate2_model
+from hf_docmt.hub.export import export_model
 from hf_docmt.modeling import int8_linear
 
 ctranslate2 = pytest.importorskip("ctranslate2")
@@ -23,7 +23,7 @@ LAYOUTS = (
 def exported(folder, fields, quantization="float32"):
     """A model, CTranslate2's translator of it, and the names of all ids."""
     model = build(**fields, vocab_size=32)  # two rows without a token
-    path = export_ctranslate2_model(model, word_tokenizer(), folder / "model", quantization)
+    path = export_model(model, word_tokenizer(), folder / "model", form="ctranslate2", quantization=quantization)
     names = json.loads((path / "ctranslate2" / "shared_vocabulary.json").read_text(encoding="utf-8"))
     return model, ctranslate2.Translator(str(path / "ctranslate2"), intra_threads=1), names
 
@@ -82,9 +82,9 @@ def test_the_folder(tmp_path):
 
 def test_refusals(tmp_path):
     with pytest.raises(ValueError, match="model_type is 'docmt-window'"):
-        export_ctranslate2_model(build("window", window=3), word_tokenizer(), tmp_path / "no")
+        export_model(build("window", window=3), word_tokenizer(), tmp_path / "no", form="ctranslate2")
     with pytest.raises(ValueError, match="activation_function: got 'tanh', CTranslate2 computes relu, gelu"):
-        export_ctranslate2_model(build(activation_function="tanh"), word_tokenizer(), tmp_path / "no")
+        export_model(build(activation_function="tanh"), word_tokenizer(), tmp_path / "no", form="ctranslate2")
     with pytest.raises(ValueError, match="the weights are int8, expected those of training"):
-        export_ctranslate2_model(build().quantize("int8"), word_tokenizer(), tmp_path / "no")
+        export_model(build().quantize("int8"), word_tokenizer(), tmp_path / "no", form="ctranslate2")
     assert not list(tmp_path.iterdir())

@@ -1,77 +1,28 @@
-"""Export to a folder for the Hub: loads and translates where the package is not installed."""
+"""Export to a folder for the Hub: whole or not at all, the card, and tokenizers that do not fit."""
 
 import json
-import os
-import re
-import subprocess
-import sys
 
 import pytest
-import torch
+from support.tiny_models import build, word_tokenizer
 
-from hf_docmt import registry
-from hf_docmt.data.tokenizers import train_tokenizer
 from hf_docmt.hub.export import collect_reports, export_model
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Result
 from hf_docmt.reports.signature import Signature
 
-DOCUMENT = ["A small text.", "", "Another one."]
-
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    return train_tokenizer(["A small text.", "Ein kleiner Text."] * 5, vocab_size=280)
+    return word_tokenizer()
 
 
 @pytest.fixture(scope="module")
-def model(tokenizer):
-    torch.manual_seed(0)
-    sizes = {
-        f"{side}_{name}": size for side in ("encoder", "decoder") for name, size in (("layers", 1), ("ffn_dim", 16))
-    }
-    concat = registry.get("concat")
-    config = concat.config_class(
-        vocab_size=len(tokenizer),
-        d_model=16,
-        init_std=0.5,
-        past_context=1,
-        segment_encoding="learned",
-        source_lang="en",
-        target_lang="de",
-        **sizes,
-    )
-    return concat.model_class(config).eval()
+def model():
+    return build("concat", past_context=1, segment_encoding="learned")
 
 
 def names(folder):
     return {path.name for path in folder.iterdir()}
-
-
-def test_folder_works_where_the_package_is_not_installed(model, tokenizer, tmp_path):
-    folder = export_model(model, tokenizer, tmp_path / "model", repo_id=str(tmp_path / "model"))
-    assert {"README.md", "config.json", "generation_config.json", "model.safetensors"} <= names(folder)
-    assert {"tokenizer.json", "tokenizer_config.json", "modeling_concat.py", "modeling_docmt.py"} <= names(folder)
-    usage = re.search(r"```python\n(.*?)```", (folder / "README.md").read_text(encoding="utf-8"), re.DOTALL).group(1)
-    script = (
-        "import sys; sys.modules['hf_docmt'] = None\n"
-        f"{usage}\n"
-        "import json, torch\n"
-        "document, again = json.loads(sys.argv[1]), sys.argv[2]\n"
-        "first = model.translate_documents([document], tokenizer, max_new_tokens=8)\n"
-        "model.save_pretrained(again); tokenizer.save_pretrained(again)\n"
-        "model = AutoModelForSeq2SeqLM.from_pretrained(again, trust_remote_code=True)\n"
-        "tokenizer = AutoTokenizer.from_pretrained(again, trust_remote_code=True)\n"
-        "second = model.translate_documents([document], tokenizer, max_new_tokens=8)\n"
-        "print(json.dumps([first, second]))"
-    )
-    command = [sys.executable, "-c", script, json.dumps(DOCUMENT), str(tmp_path / "again")]
-    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_MODULES_CACHE": str(tmp_path / "modules")}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL)
-    assert done.returncode == 0, done.stderr
-    first, second = json.loads(done.stdout.splitlines()[-1])
-    assert first == second == model.translate_documents([DOCUMENT], tokenizer, max_new_tokens=8)
-    assert len(first[0]) == len(DOCUMENT) and first[0][1] == ""
 
 
 def test_the_card_says_how_many_parameters_the_model_has(model, tokenizer, tmp_path):
@@ -128,8 +79,8 @@ def test_other_contexts_than_the_true_one_are_left_out(tmp_path):
 
 
 def test_tokenizer_of_another_model_is_refused(model, tokenizer, tmp_path):
-    larger = train_tokenizer(["many other words in this text, so that it is larger"] * 5, vocab_size=300)
-    assert len(larger) > len(tokenizer)
+    larger = word_tokenizer()
+    larger.add_tokens(["another"])
     with pytest.raises(ValueError, match="vocab_size: the tokenizer has ids up to"):
         export_model(model, larger, tmp_path / "model")
     larger.eos_token = "<s>"

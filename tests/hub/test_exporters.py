@@ -1,7 +1,6 @@
 """ONNX and OpenVINO files of every architecture: the same states and logits, for other sentences than were traced."""
 
 import json
-from dataclasses import replace
 
 import pytest
 import torch
@@ -9,7 +8,8 @@ from support.tiny_models import build, word_tokenizer
 
 from hf_docmt import registry
 from hf_docmt.hub import exporters
-from hf_docmt.hub.exporters import FIRST, FORMATS, PARTS, compare_parts, evaluation_mode, export_parts
+from hf_docmt.hub.export import export_model
+from hf_docmt.hub.exporters import FIRST, PACKAGES, PARTS, compare_parts
 
 SEGMENTS = {"past_context": 2}
 CASES = {
@@ -30,9 +30,9 @@ def marked(name: str):
     return pytest.param(*CASES[name], id=name, marks=() if name in FAST else pytest.mark.slow)
 
 
-@pytest.fixture(params=[pytest.param(name, marks=() if name == "onnx" else pytest.mark.slow) for name in FORMATS])
+@pytest.fixture(params=[pytest.param(name, marks=() if name == "onnx" else pytest.mark.slow) for name in PACKAGES])
 def form(request):
-    for package in FORMATS[request.param].packages:
+    for package in PACKAGES[request.param]:
         pytest.importorskip(package)
     return request.param
 
@@ -45,14 +45,14 @@ def small(architecture, fields):
 def test_same_states_and_logits(architecture, fields, form, tmp_path):
     """Through three files, for other numbers of rows, lengths and prompts; the check sees other weights."""
     model = small(architecture, fields)
-    folder = export_parts(model, word_tokenizer(), tmp_path / "parts", form)
+    folder = export_model(model, word_tokenizer(), tmp_path / "parts", form=form)
     assert (folder / "tokenizer.json").is_file() and (folder / "README.md").is_file()
     assert json.loads((folder / "export.json").read_text())["components"].keys() == set(PARTS)
-    with evaluation_mode(model):
-        assert max(compare_parts(model, folder, FORMATS[form]).values()) < 1e-4
+    with torch.no_grad():
+        assert max(compare_parts(model, form, folder).values()) < 1e-4
         model.final_logits_bias[0, 7] += 1
         with pytest.raises(ValueError, match=f"{FIRST} differs from the model by 1, expected at most"):
-            compare_parts(model, folder, FORMATS[form])
+            compare_parts(model, form, folder)
 
 
 def test_all_architectures_are_here():
@@ -66,20 +66,20 @@ def test_nothing_is_left_of_a_part_that_fails(form, tmp_path, monkeypatch):
     monkeypatch.setattr(exporters.EncoderPart, "forward", broken)
     monkeypatch.setattr(exporters, "traced_parts", lambda model, batch: {"encoder": (exporters.EncoderPart(model), {})})
     with pytest.raises(ValueError, match="part 'encoder' of ConcatForConditionalGeneration cannot be exported"):
-        export_parts(build(), word_tokenizer(), tmp_path / "parts", form)
+        export_model(build(), word_tokenizer(), tmp_path / "parts", form=form)
     assert not list(tmp_path.iterdir())
 
 
 def test_other_weights_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"dtype: got torch.bfloat16, expected torch.float32"):
-        export_parts(build().to(torch.bfloat16), word_tokenizer(), tmp_path / "bf16", "onnx")
+        export_model(build().to(torch.bfloat16), word_tokenizer(), tmp_path / "bf16", form="onnx")
     with pytest.raises(ValueError, match="the weights are int8"):
-        export_parts(build().quantize("int8"), word_tokenizer(), tmp_path / "int8", "onnx")
+        export_model(build().quantize("int8"), word_tokenizer(), tmp_path / "int8", form="onnx")
     assert not list(tmp_path.iterdir())
 
 
 def test_missing_package(tmp_path, monkeypatch):
-    monkeypatch.setitem(FORMATS, "openvino", replace(FORMATS["openvino"], packages=("no_such_package",)))
+    monkeypatch.setitem(PACKAGES, "openvino", ("no_such_package",))
     with pytest.raises(ValueError, match="No module named 'no_such_package'; install it: pip install "):
-        export_parts(build(), word_tokenizer(), tmp_path / "parts", "openvino")
+        export_model(build(), word_tokenizer(), tmp_path / "parts", form="openvino")
     assert not list(tmp_path.iterdir())

@@ -1,4 +1,4 @@
-"""Checkpoints in the layout of the published fairseq models give the same logits as models of this package."""
+"""Checkpoints in the layout of the published fairseq models: the same logits, ids and translations."""
 
 import json
 import re
@@ -6,12 +6,24 @@ import re
 import numpy as np
 import pytest
 import torch
-from support.fairseq_cases import LUPO_CASES, MAKA, MAKA_CASES, converted, rows_of
+from support.fairseq_cases import (
+    CACHING,
+    LATENT,
+    LUPO,
+    LUPO_CASES,
+    MAKA,
+    MAKA_CASES,
+    SYMBOLS,
+    TEXTS,
+    converted,
+    rows_of,
+)
 from support.fairseq_models import Released
-from support.fairseq_weights import BASE, EOS, lupo_weights, maka_weights, transformer_weights
+from support.fairseq_weights import BASE, EOS, lupo_weights, maka_weights, save_checkpoint, transformer_weights
 from support.reader_checks import DATA
 
-from hf_docmt.hub.fairseq.conversion import from_fairseq
+from hf_docmt import registry
+from hf_docmt.hub.fairseq.conversion import convert_fairseq_checkpoint
 
 
 @pytest.mark.parametrize("case", MAKA_CASES)
@@ -140,8 +152,8 @@ REAL = DATA / "fairseq_real"
 @pytest.mark.parametrize("name", ["tokens2", "multi2", "sent0"])
 def test_checkpoints_of_a_real_training(name):
     """Ids and logits of the published model for 24 sentences and their contexts."""
-    pieces = [REAL / "data" / f"spm.{lang}.model" for lang in ("en", "de")]
-    model, tokenizer = from_fairseq(REAL / name / "checkpoint_best.pt", REAL / "data", pieces)
+    subwords, path = [REAL / "data" / f"spm.{lang}.model" for lang in ("en", "de")], REAL / name / "checkpoint_best.pt"
+    model, tokenizer = convert_fairseq_checkpoint(path, data=REAL / "data", subwords=subwords)
     arrays, format = np.load(REAL / name / f"{name}.npz"), model.config.sequence_format()
     for item in json.loads((REAL / name / f"{name}.json").read_text()):
         ids = tokenizer(item["source"])["input_ids"]
@@ -184,3 +196,70 @@ def test_documents_are_translated_in_the_order_of_training(case, files, tmp_path
         expected.append(tokenizer.decode(ids, skip_special_tokens=True))
     found = model.translate_documents([document], tokenizer, num_beams=1, max_new_tokens=length)
     assert found == [expected] and len(set(expected)) > 1
+
+
+def test_command_writes_a_folder_that_translates(files, tmp_path, run):
+    settings = LATENT | {"source_context_size": 2}
+    save_checkpoint(tmp_path / "model.pt", settings, maka_weights(settings, rows_of(files)))
+    subwords = ("--subwords", files / "en.model", "--subwords", files / "de.model")
+    code, out, err = run("convert", tmp_path / "model.pt", tmp_path / "folder", "--data", files, *subwords)
+    assert (code, out.strip()) == (0, str(tmp_path / "folder")), err
+    model, tokenizer = registry.load_model(tmp_path / "folder")
+    assert model.generation_config.num_beams == 5
+    document = ["the lamp is old .", "she sees it", "a house"]
+    assert len(model.translate_documents([document], tokenizer, max_new_tokens=8)[0]) == 3
+    sentencepiece = pytest.importorskip("sentencepiece")
+    source = sentencepiece.SentencePieceProcessor(model_file=str(files / "en.model"))
+    target = sentencepiece.SentencePieceProcessor(model_file=str(files / "de.model"))
+    symbols = [[*("<s>", "<pad>", "</s>", "<unk>")], [*("<s>", "<pad>", "</s>", "<unk>")]]
+    for side, lang in zip(symbols, TEXTS):
+        side += [line.rsplit(" ", 1)[0] for line in (files / f"dict.{lang}.txt").read_text().splitlines()]
+    english, german = "the lamp is ö old", "das alte haus"
+    ids = [symbols[0].index(piece) if piece in symbols[0] else 3 for piece in source.encode(english, out_type=str)]
+    assert tokenizer(english)["input_ids"] == [*ids, EOS] and 3 in ids
+    ids = [symbols[1].index(piece) for piece in target.encode(german, out_type=str)]
+    assert tokenizer(text_target=german)["input_ids"] == [*ids, EOS]
+    assert tokenizer.decode(ids) == german
+
+
+def test_one_sentencepiece_model_for_both_languages(files, tmp_path):
+    """One dictionary, one table of embeddings."""
+    for lang in TEXTS:
+        (tmp_path / f"dict.{lang}.txt").write_text((files / "dict.en.txt").read_text())
+    settings = CACHING | {"share_all_embeddings": True}
+    weights = maka_weights(settings, rows_of(tmp_path))
+    save_checkpoint(tmp_path / "model.pt", settings, weights)
+    convert_fairseq_checkpoint(tmp_path / "model.pt", tmp_path / "folder", data=tmp_path, subwords=[files / "en.model"])
+    model, tokenizer = registry.load_model(tmp_path / "folder")
+    assert model.get_decoder().embed_tokens.weight is model.get_input_embeddings().weight
+    text = "the old lamp"
+    ids = tokenizer(text)["input_ids"]
+    assert tokenizer(text_target=text)["input_ids"] == ids and tokenizer.decode(ids[:-1]) == text
+    expected = Released(settings, weights).maka(ids, [[5, EOS]], [EOS, *ids[:-1]])
+    context = torch.tensor([[[5, EOS]]])
+    with torch.no_grad():
+        logits = model(
+            input_ids=torch.tensor([ids]),
+            decoder_input_ids=torch.tensor([[EOS, *ids[:-1]]]),
+            context_input_ids=context,
+            context_attention_mask=torch.ones_like(context),
+            context_offsets=torch.tensor([[-1]]),
+        ).logits[0]
+    torch.testing.assert_close(logits[:, : expected.shape[1]], expected, atol=1e-5, rtol=1e-5)
+
+
+def test_codes_segment_as_subword_nmt(files, tmp_path):
+    """By hand: `lam` is on the way to `lamp`, no symbol of the dictionary, and so unknown, as in fairseq."""
+    weights = lupo_weights(LUPO, rows_of(files / "joint", extra=1))
+    model, tokenizer = converted(files, tmp_path / "model.pt", LUPO, weights, "0.9", tmp_path / "folder")
+    symbols = ["<s>", "<pad>", "</s>", "<unk>", *SYMBOLS, "<END>"]
+    ids = tokenizer("the lamp lamp old ta</s> lams", add_special_tokens=False)["input_ids"]
+    first = [symbols.index(piece) for piece in ("the", "lamp", "lamp", "old", "t@@")]
+    assert ids[:5] == first
+    table = model.get_input_embeddings().weight
+    assert ids[-2] >= len(symbols) and torch.equal(table[ids[-2]], table[3])  # lam@@
+    assert ids[-1] == symbols.index("s")
+    assert tokenizer.decode(ids[:5]) == "the lamp lamp old t"
+    found, _ = registry.load_model(tmp_path / "folder")
+    assert (found.generation_config.num_beams, found.generation_config.length_penalty) == (4, 0.6)
+    assert len(found.translate_documents([["the lamp", "old lamp"]], tokenizer, max_new_tokens=8)[0]) == 2

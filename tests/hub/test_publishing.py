@@ -37,13 +37,6 @@ def folder(exported, tmp_path):
     return shutil.copytree(exported, tmp_path / "model")
 
 
-@pytest.fixture
-def hub(tmp_path, monkeypatch):
-    with hub_double.hub_double() as server:
-        hub_double.use(server, tmp_path / "home", monkeypatch)
-        yield server
-
-
 def contents(folder):
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
@@ -85,19 +78,6 @@ def test_shards_go_up(hub, folder):
     (folder / shards[1]).unlink()
     with pytest.raises(ValueError, match=rf"{shards[1]} missing; write the folder with docmt export"):
         planned_upload(folder, "someone/model")
-
-
-def test_folder_of_ctranslate2_goes_up(hub, folder):
-    """It has weights of that library alone, all of whose files are needed."""
-    (folder / "model.safetensors").unlink()
-    (folder / "ctranslate2").mkdir()
-    for name in ("config.json", "model.bin"):
-        (folder / "ctranslate2" / name).write_bytes(b"{}")
-    with pytest.raises(ValueError, match=r": ctranslate2/shared_vocabulary.json missing; write the folder with docmt"):
-        planned_upload(folder, "someone/model")
-    (folder / "ctranslate2" / "shared_vocabulary.json").write_text("[]")
-    push_model(folder, "someone/model")
-    assert uploaded(hub) == contents(folder) and "ctranslate2/model.bin" in uploaded(hub)
 
 
 def test_branch_and_pull_request(hub, folder):
@@ -260,21 +240,27 @@ def test_what_looks_like_a_secret_and_is_none(folder, monkeypatch):
     assert planned_upload(folder, "someone/model", include=["numbers.dat"])
 
 
-@pytest.mark.parametrize("form", ["{}.onnx", "openvino_{}.xml"])
-def test_folders_of_other_engines_go_up(folder, form):
-    """As docmt export --onnx and --openvino write them, whole."""
+PARTS = ("encoder", "first_step", "later_steps")
+ENGINES = {  # files of an export, the last one needed
+    "ctranslate2": [f"ctranslate2/{name}" for name in ("config.json", "model.bin", "shared_vocabulary.json")],
+    "onnx": [f"{part}.{ending}" for part in PARTS for ending in ("onnx.data", "onnx")],
+    "openvino": [f"openvino_{part}.{ending}" for part in PARTS for ending in ("xml", "bin")],
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_folders_of_other_engines_go_up(hub, folder, engine):
+    """As docmt export writes them, whole, without other weights."""
     (folder / "model.safetensors").unlink()
-    parts = ("encoder", "first_step", "later_steps")
-    names = [form.format(part) for part in parts]
-    names += [name.replace(".xml", ".bin") if name.endswith("xml") else f"{name}.data" for name in names]
-    for name in names[:-1]:
-        (folder / name).write_bytes(b"A")
-    if "openvino" in form:
-        with pytest.raises(ValueError, match="openvino_later_steps.bin missing; write the folder"):
-            planned_upload(folder, "someone/model")
-    (folder / names[-1]).write_bytes(b"A")
-    assert set(names) <= {file.path_in_repo for file in planned_upload(folder, "someone/model")}
-    assert left_files(folder) == []
+    *names, last = ENGINES[engine]
+    for name in names:
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_bytes(b"{}")
+    with pytest.raises(ValueError, match=rf": {last} missing; write the folder with docmt"):
+        planned_upload(folder, "someone/model")
+    (folder / last).write_bytes(b"[]")
+    push_model(folder, "someone/model")
+    assert uploaded(hub) == contents(folder) and last in uploaded(hub) and left_files(folder) == []
 
 
 def test_folder_of_git_stays_here(hub, folder):

@@ -1,15 +1,9 @@
 """From a trainer or an adapter to the double of the Hub, and back at one revision where this package is not there."""
 
-import json
-import os
-import subprocess
-import sys
-
 import pytest
 import torch
 from huggingface_hub import ModelCard
 from support import hub_double
-from support.hidden_packages import HIDE
 from support.tiny_models import build, documents_of, random_text, word_tokenizer
 from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments
 
@@ -64,26 +58,6 @@ print("loaded", len(json.loads(sys.argv[1])))
 """
 
 
-@pytest.fixture
-def hub(tmp_path, monkeypatch):
-    with hub_double.hub_double() as server:
-        hub_double.use(server, tmp_path / "home", monkeypatch)
-        yield server
-
-
-def run_elsewhere(hub, tasks, folder):
-    """Load, translate and run the cards' code in a process that sees torch, transformers and what they require."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "PYTHON"))}
-    process = [sys.executable, "-c", HIDE + PROCESS, json.dumps(tasks)]
-    environment = kept | hub_double.environment(hub, folder / "elsewhere")
-    done = subprocess.run(
-        process, cwd=folder, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert hub_double.TOKEN not in done.stdout + done.stderr
-    return done.stdout.splitlines()[-1]
-
-
 def code_blocks(card):
     return [part.partition("```")[0] for part in card.split("```python\n")[1:]]
 
@@ -93,7 +67,7 @@ def files_of(hub, name):
 
 
 @pytest.mark.parametrize("architectures", [("caching", "concat"), pytest.param(ALL, marks=pytest.mark.slow)], ids=len)
-def test_pushed_models_work_elsewhere(hub, tmp_path, architectures):
+def test_pushed_models_work_elsewhere(hub, tmp_path, run_elsewhere, architectures):
     """At the revision of its push, after which another model is there; and the code of its card.
 
     Every second model has its code in a repository of its own, which is one for all.
@@ -117,7 +91,8 @@ def test_pushed_models_work_elsewhere(hub, tmp_path, architectures):
         if code_repo is None:
             build(architecture, seed=1, **fields).push_to_hub(name)
             assert hub.repositories[name].oid("main") != revision
-    assert run_elsewhere(hub, tasks, tmp_path) == f"loaded {len(tasks)}"
+    printed = run_elsewhere(PROCESS, tasks, tmp_path, hub_double.environment(hub, tmp_path / "elsewhere"))
+    assert f"loaded {len(tasks)}\n" in printed and hub_double.TOKEN not in printed
 
 
 def examples_and_collator(model, tokenizer):

@@ -9,7 +9,6 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 from hf_docmt.hub.export import export_model
 from hf_docmt.hub.stock import stock_class, to_stock
-from hf_docmt.hub.stock_export import export_stock_model
 
 LEARNED = {"position_type": "learned", "layernorm_embedding": True, "position_offset": 2}
 LAYOUTS = {
@@ -66,7 +65,7 @@ def test_same_logits_and_beams(name, tables, tmp_path):
 def test_exported_folder(tmp_path):
     """No code in it; what its card shows gives what the model gives."""
     model, tokenizer = plain("MarianMTModel", use_bod=True), word_tokenizer()
-    folder = export_stock_model(model, tokenizer, tmp_path / "stock")
+    folder = export_model(model, tokenizer, tmp_path / "stock", form="stock")
     names = {path.name for path in folder.iterdir()}
     assert {"README.md", "config.json", "model.safetensors", "generation_config.json", "tokenizer.json"} <= names
     assert not any(name.endswith(".py") for name in names)
@@ -119,4 +118,4 @@ def test_other_weights_are_refused(tmp_path):
     with pytest.raises(ValueError, match="the weights are int8"):
         to_stock(plain("MarianMTModel").quantize("int8"))
     with pytest.raises(ValueError, match="is not an empty folder"):
-        export_stock_model(plain("MarianMTModel"), word_tokenizer(), export_model(model, None, tmp_path / "there"))
+        export_model(plain("MarianMTModel"), None, export_model(model, None, tmp_path / "there"), form="stock")

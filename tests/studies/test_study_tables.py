@@ -176,7 +176,7 @@ def test_a_column_that_several_results_fit_is_refused():
 def test_a_figure_over_runs(tmp_path, monkeypatch, runs):
     """A line for each system: of the values of its run, or of the means over those that it has."""
     drawn = []
-    monkeypatch.setattr(tables, "draw_accuracy_by_distance", lambda found, path, **options: drawn.append(found))
+    monkeypatch.setattr(tables, "draw_breakdown", lambda found, path, **options: drawn.append(found))
     systems = {"sentence": RUNS["sentence"][:1], "concat": RUNS["concat"][:runs]}
     tables.draw_figure(FigureSection("accuracy"), systems, tmp_path / "figures" / "a.png")
     (found,) = drawn

@@ -6,7 +6,7 @@ from support.language_models import sentence_model
 from support.tiny_models import SEP, build, random_text, word_tokenizer
 
 from hf_docmt.hub.conversion import convert_sentence_model
-from hf_docmt.hub.stock_export import export_ctranslate2_model
+from hf_docmt.hub.export import export_model
 
 pytest.importorskip("ctranslate2")
 from hf_docmt.translation.ctranslate2_model import load_ctranslate2_model  # noqa: E402
@@ -14,6 +14,7 @@ from hf_docmt.translation.ctranslate2_model import load_ctranslate2_model  # noq
 CHUNKS = {"view": "chunk", "chunk_tokens": 14, "use_bod": True}
 LEARNED = {"position_type": "learned", "layernorm_embedding": True, "position_offset": 2, "max_position_embeddings": 30}
 DOCUMENTS = [random_text(lengths, seed=sum(lengths)) for lengths in ([3], [3, 5, 2, 6])]
+FLOAT32 = {"form": "ctranslate2", "quantization": "float32"}
 
 
 @pytest.fixture(scope="module")
@@ -25,9 +26,7 @@ def pair(tmp_path_factory):
         if repr(fields) not in pairs:
             model = build(**fields)
             model.final_logits_bias[0, SEP] += 1.0  # windows of several sentences
-            folder = export_ctranslate2_model(
-                model, word_tokenizer(), tmp_path_factory.mktemp("models") / "int", "float32"
-            )
+            folder = export_model(model, word_tokenizer(), tmp_path_factory.mktemp("models") / "int", **FLOAT32)
             pairs[repr(fields)] = model, load_ctranslate2_model(folder)[0]
         return pairs[repr(fields)]
 
@@ -84,7 +83,7 @@ def test_language_codes(tmp_path):
     source, tokenizer, *languages = sentence_model("nllb", tmp_path)
     fields = dict(zip(("source_lang", "target_lang"), languages), past_context=1)
     model, tokenizer = convert_sentence_model(source, tokenizer=tokenizer, **fields)
-    peer, _ = load_ctranslate2_model(export_ctranslate2_model(model, tokenizer, tmp_path / "int", "float32"))
+    peer, _ = load_ctranslate2_model(export_model(model, tokenizer, tmp_path / "int", **FLOAT32))
     for settings in ({}, {"source_lang": languages[1], "target_lang": languages[0], "strategy": "sequential"}):
         arguments = ([["abc de", "fgh"], ["ij"]], tokenizer)
         texts = [engine.translate_documents(*arguments, max_new_tokens=6, **settings) for engine in (model, peer)]
@@ -122,7 +121,7 @@ def test_refusals(pair, tmp_path):
     word_tokenizer().save_pretrained(tmp_path)
     with pytest.raises(ValueError, match="holds no weights of CTranslate2; write such a folder with docmt export"):
         load_ctranslate2_model(tmp_path)
-    folder = export_ctranslate2_model(model, word_tokenizer(), tmp_path / "int", "float32")
+    folder = export_model(model, word_tokenizer(), tmp_path / "int", **FLOAT32)
     with pytest.raises(ValueError, match="dtype 'fp8': CTranslate2 computes on this cpu in .*fp32.*int8"):
         load_ctranslate2_model(folder, dtype="fp8")
     assert load_ctranslate2_model(folder, dtype="int8")[0].engine.endswith(", int8_float32")

@@ -1,7 +1,7 @@
 """Pictures of a comparison of systems: accuracy by distance, score by sentence index or document length."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import ceil
 from pathlib import Path
 from textwrap import wrap
@@ -12,55 +12,33 @@ AXES = {"index": "index of the sentence in its document", "length": "sentences i
 SUBPLOT = (3.1, 2.2)  # inches, one of several
 
 
-def draw_accuracy_by_distance(
-    comparison, path: str | Path, *, axis: str = "distance", datasets: Sequence[str] = ()
+def draw_breakdown(
+    comparison, path: str | Path, *, axis: str = "distance", datasets: Sequence[str] = (), metric: str | None = None
 ) -> Path:
-    """Accuracy in percent at each distance, a line for each system, bars for 95 % intervals, a subplot for each suite.
+    """Scores along a breakdown, a line for each system, bars for 95 % intervals, a subplot for each score.
 
     `comparison` is made by compare_reports with breakdown=`axis` or "all"; results that may not be compared are in
-    different subplots. `axis`: `distance`, or another breakdown by distance. `datasets`: only these suites. The
-    accuracy of guessing, where the reports say it, is a dashed line. The file's ending says PNG or SVG. A subplot has
-    SUBPLOT inches, a single one SINGLE; legend and signatures add to the height. ValueError: nothing to draw, another
-    ending, no such folder, more systems than twice the COLOURS, matplotlib missing.
+    different subplots. `axis`: `distance`, or another breakdown by distance, for accuracies in percent, of which those
+    of guessing, where the reports say them, are a dashed line; else one of AXES, for scores (of `metric` alone).
+    `datasets`: only these. The file's ending says PNG or SVG. A subplot has SUBPLOT inches, a single one SINGLE; legend
+    and signatures add to the height. ValueError: nothing to draw, another axis or ending, no such folder, more systems
+    than twice the COLOURS, matplotlib missing.
     """
-    chances = {row.group: row.chance for row in comparison.rows if not row.part}
-
-    def draw(axes, rows: list, styles: dict[str, dict]) -> None:
-        _draw_points(axes, rows, styles)
-        axes.set(ylim=(-4, 104), yticks=range(0, 101, 25))
-        if (chance := chances.get(rows[0].group)) is not None:
-            axes.axhline(chance, color="#777777", linestyle="--", linewidth=1, zorder=1, label="chance")
-
-    subplots = subplot_rows(comparison, axis, datasets, "accuracy")
-    return _draw_subplots(comparison, subplots, path, draw, "distance in sentences", "accuracy (%)")
-
-
-def draw_scores(
-    comparison,
-    path: str | Path,
-    *,
-    axis: str = "index",
-    datasets: Sequence[str] = (),
-    metric: str | None = None,
-) -> Path:
-    """Score by the index of the sentence in its document, or along another of AXES.
-
-    `comparison` is made by compare_reports with breakdown=`axis` or "all". `metric`: only this one, else
-    a subplot for each. All else is as in `draw_accuracy_by_distance`.
-    """
-    if axis not in AXES:
-        raise ValueError(f"unknown axis {axis!r}: expected {' or '.join(AXES)}")
-    subplots = subplot_rows(comparison, axis, datasets, metric)
+    is_accuracy = "distance" in axis
+    if not is_accuracy and axis not in AXES:
+        raise ValueError(f"unknown axis {axis!r}: expected distance, {' or '.join(AXES)}")
+    subplots = subplot_rows(comparison, axis, datasets, "accuracy" if is_accuracy else metric)
     metrics = {rows[0].metric for rows in subplots}
-    ylabel = metrics.pop() if len(metrics) == 1 else "score"
-    return _draw_subplots(comparison, subplots, path, _draw_points, AXES[axis], ylabel)
-
-
-def _draw_subplots(
-    comparison, subplots: list[list], path: str | Path, draw: Callable, xlabel: str, ylabel: str
-) -> Path:
-    """One figure: `draw(axes, rows, styles)` for the rows of each subplot, a common legend, signatures as footnotes."""
-    styles = _system_styles(comparison.systems)
+    xlabel, ylabel = AXES.get(axis, "distance in sentences"), metrics.pop() if len(metrics) == 1 else "score"
+    chances = {row.group: row.chance for row in comparison.rows if is_accuracy and not row.part}
+    systems = comparison.systems
+    if len(systems) > 2 * len(COLOURS):
+        raise ValueError(
+            f"{len(systems)} systems in one picture, at most {2 * len(COLOURS)} can be distinguished; compare fewer of "
+            "them"
+        )
+    looks = [{"color": colour, "marker": marker} for colour, marker in zip(COLOURS, MARKERS)]
+    looks += [look | {"linestyle": ":", "markerfacecolor": "white"} for look in looks]
     columns = {1: 1, 2: 2, 4: 2}.get(len(subplots), 3)
     rows_of_subplots = ceil(len(subplots) / columns)
     width, height = SINGLE if len(subplots) == 1 else (SUBPLOT[0] * columns, SUBPLOT[1] * rows_of_subplots)
@@ -70,10 +48,14 @@ def _draw_subplots(
         for axes in grid[len(subplots) :]:
             axes.remove()
         for number, (axes, rows, title) in enumerate(zip(grid, subplots, subplot_titles(subplots))):
-            draw(axes, rows, styles)
+            _draw_points(axes, rows, dict(zip(systems, looks)))
+            if is_accuracy:
+                axes.set(ylim=(-4, 104), yticks=range(0, 101, 25))
+            if (chance := chances.get(rows[0].group)) is not None:
+                axes.axhline(chance, color="#777777", linestyle="--", linewidth=1, zorder=1, label="chance")
             axes.set_title(title)
             axes.set_xlabel(xlabel if number + columns >= len(subplots) else "")
-            axes.set_ylabel(ylabel if number % columns == 0 else "")
+            axes.set_ylabel((f"{ylabel} (%)" if is_accuracy else ylabel) if number % columns == 0 else "")
         legend_lines = _draw_legend(figure)
         figure.supxlabel("\n".join(notes), x=0.01, ha="left", fontsize=5.5, color="#555555")
         figure.set_figheight(height + 0.2 * legend_lines + 0.1 * len(notes))
@@ -144,15 +126,11 @@ def _draw_points(axes, rows: list, styles: dict[str, dict]) -> None:
             values = [figure.value for figure in figures]
             bars = [[_error(figure, end) for figure in figures] for end in (0, 1)]
             axes.errorbar(x, values, yerr=bars, label=system, elinewidth=1, capsize=2, **look)
-    axes.set_xticks(range(len(rows)), [row.axis_value for row in rows], fontsize=_tick_size(axes, rows))
-    axes.set_xlim(-0.5, len(rows) - 0.5)
-
-
-def _tick_size(axes, rows: list) -> float:
-    """Font size, in points, at which the tick labels do not overlap; 5 at least."""
     columns = axes.get_subplotspec().get_gridspec().ncols
     room = (axes.figure.get_figwidth() / columns - 0.5) / len(rows)  # inches for each label
-    return max(5.0, min(9.0, 9.0 * room / (0.085 * max(len(row.axis_value) for row in rows))))
+    size = max(5.0, min(9.0, 9.0 * room / (0.085 * max(len(row.axis_value) for row in rows))))  # they do not overlap
+    axes.set_xticks(range(len(rows)), [row.axis_value for row in rows], fontsize=size)
+    axes.set_xlim(-0.5, len(rows) - 0.5)
 
 
 def _error(figure, end: int) -> float:
@@ -175,15 +153,3 @@ def _draw_legend(figure) -> int:
     handles = [entries[name] for name in names]
     figure.legend(handles, names, loc="outside upper center", ncols=len(columns))
     return lines
-
-
-def _system_styles(systems: Sequence[str]) -> dict[str, dict]:
-    """Colour and marker of each system, those after the last colour with dotted lines and empty markers."""
-    if len(systems) > 2 * len(COLOURS):
-        raise ValueError(
-            f"{len(systems)} systems in one picture, at most {2 * len(COLOURS)} can be distinguished; compare fewer of "
-            "them"
-        )
-    looks = [{"color": colour, "marker": marker} for colour, marker in zip(COLOURS, MARKERS)]
-    looks += [look | {"linestyle": ":", "markerfacecolor": "white"} for look in looks]
-    return dict(zip(systems, looks))

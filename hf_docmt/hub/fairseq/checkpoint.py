@@ -30,6 +30,10 @@ class FairseqCheckpoint:
             raise ValueError(f"{self.path}: its settings have no {name!r}, expected those of a training with fairseq")
         return value
 
+    def flag(self, name: str) -> bool:
+        """Whether a setting is there and on."""
+        return bool(self.get(name, False))
+
     def require(self, name: str, allowed, default, remedy: str) -> None:
         """Raise `ValueError` unless a setting has an allowed value."""
         if (value := self.get(name, default)) not in allowed:
@@ -53,18 +57,15 @@ def read_checkpoint(path: str | Path) -> FairseqCheckpoint:
         raise ValueError(_refusal(path, str(error))) from error
     except (RuntimeError, EOFError, OSError, KeyError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: cannot be read as a checkpoint ({error}); copy or download it again") from error
-    if not isinstance(content, dict) or not _is_state_dict(content.get("model")):
+    model = content.get("model") if isinstance(content, dict) else None
+    if not isinstance(model, dict) or not all(isinstance(weight, torch.Tensor) for weight in model.values()):
         raise ValueError(f"{path}: expected a checkpoint of fairseq with its weights under 'model'; give another file")
     weights = {
         name: weight.float()
-        for name, weight in content["model"].items()
+        for name, weight in model.items()
         if not (name.endswith(BUFFERS) or FAST_PATH.fullmatch(name))
     }
     return FairseqCheckpoint(path, _settings(path, content), weights)
-
-
-def _is_state_dict(value: object) -> bool:
-    return isinstance(value, dict) and all(isinstance(weight, torch.Tensor) for weight in value.values())
 
 
 def _settings(path: Path, content: dict) -> dict[str, object]:

@@ -7,6 +7,8 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import registry
+from hf_docmt.files import check_new_folder
+from hf_docmt.hub.export import export_model
 from hf_docmt.hub.fairseq.checkpoint import FairseqCheckpoint, read_checkpoint
 from hf_docmt.hub.fairseq.lupo2023 import ConcatTransformer
 from hf_docmt.hub.fairseq.maka2024 import (
@@ -30,23 +32,27 @@ ARCHITECTURES: dict[str, type[FairseqTransformer]] = {  # beginning of --arch ->
 }
 
 
-def from_fairseq(
+def convert_fairseq_checkpoint(
     checkpoint: str | Path,
+    output: str | Path | None = None,
+    *,
     data: str | Path,
     subwords: Sequence[str | Path],
-    *,
     source_lang: str | None = None,
     target_lang: str | None = None,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """A checkpoint of Maka et al. (2024), Lupo et al. (2023) or a plain Transformer as `(model, tokenizer)`.
 
-    `data` is the folder with `dict.SOURCE.txt` and `dict.TARGET.txt`; `subwords` see `make_tokenizer`. Languages are
-    those of the training unless given; the search is the paper's. Ids and logits are those of fairseq; two dictionaries
-    keep their two tables, the shorter one filled up with rows that are never chosen. The order of context sentences is
-    that of training, which the authors' scripts for translation turn round (see examples/recipes/README.md); where a
-    context sentence is missing, the model reads a lone `</s>`, as there (`missing_context` of its config). Raises
-    ValueError for what cannot be converted, with the reason.
+    They are written to the new folder `output` if it is given, see `export_model`. `data` is the folder with
+    `dict.SOURCE.txt` and `dict.TARGET.txt`; `subwords` see `make_tokenizer`. Languages are those of the training unless
+    given; the search is the paper's. Ids and logits are those of fairseq; two dictionaries keep their two tables, the
+    shorter one filled up with rows that are never chosen. The order of context sentences is that of training, which the
+    authors' scripts for translation turn round (see examples/recipes/README.md); where a context sentence is missing,
+    the model reads a lone `</s>`, as there (`missing_context` of its config). Raises ValueError for what cannot be
+    converted, with the reason.
     """
+    if output is not None:
+        check_new_folder(output)
     read = read_checkpoint(checkpoint)
     reader = reader_of(read)
     languages = (source_lang or read.get("source_lang", None), target_lang or read.get("target_lang", None))
@@ -77,6 +83,8 @@ def from_fairseq(
     _load(model, reader, size, copied)
     model.generation_config.update(**reader.search)
     model.final_logits_bias[0, len(dictionaries[1]) :] = NEVER
+    if output is not None:
+        export_model(model, tokenizer, output)
     return model, tokenizer
 
 
@@ -129,14 +137,11 @@ def _load(model: PreTrainedModel, reader: FairseqTransformer, size: int, copied:
     for name in ("shared", "encoder.embed_tokens", "decoder.embed_tokens", "lm_head"):
         full = f"{name}.weight" if name == "lm_head" else f"model.{name}.weight"
         if full in weights:
-            weights[full] = _with_rows(weights[full], size, copied)
+            table = weights[full]
+            table = torch.cat([table, table.new_zeros(size - len(table), table.shape[1])])
+            weights[full] = torch.cat([table, table[copied]])
     wrong = [name for name, weight in weights.items() if weight.shape != expected[name].shape]
     if wrong:
         shapes = f"{tuple(weights[wrong[0]].shape)}, expected {tuple(expected[wrong[0]].shape)}"
         raise ValueError(f"{reader.checkpoint.path}: {wrong[0]} is {shapes}; settings and weights do not fit")
     model.load_state_dict(weights, strict=False)
-
-
-def _with_rows(table: torch.Tensor, size: int, copied: list[int]) -> torch.Tensor:
-    filled = torch.cat([table, table.new_zeros(size - len(table), table.shape[1])])
-    return torch.cat([filled, filled[copied]]) if copied else filled

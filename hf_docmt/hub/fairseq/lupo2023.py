@@ -44,20 +44,18 @@ class ConcatTransformer(FairseqTransformer):
         return weights
 
     def _encoding(self) -> dict:
-        get = self.checkpoint.get
-        shifted, segments = bool(get("segment_shifted_positions", False)), bool(get("use_segment_emb", False))
-        persistent_positions = bool(get("persistent_positions", False))
+        get, flag = self.checkpoint.get, self.checkpoint.flag
+        shifted, persistent_positions = flag("segment_shifted_positions"), flag("persistent_positions")
         if pse_dim := get("pse_segment_dim", 0):
             remedy = "the table of learned position-segment embeddings is not in a checkpoint; " + TRAIN
             self.checkpoint.require("lrn_segment_emb", (False,), False, remedy)
-            kind = "onehot" if get("onehot_segment_emb", False) else "sinusoidal"
-            persistent = bool(get("persistent_pse", False))
-            return {"segment_encoding": kind, "pse_dim": pse_dim, "persistent": persistent}
-        if segments:
+            kind = "onehot" if flag("onehot_segment_emb") else "sinusoidal"
+            return {"segment_encoding": kind, "pse_dim": pse_dim, "persistent": flag("persistent_pse")}
+        if flag("use_segment_emb"):
             for name in ("segment_shifted_positions", "persistent_positions"):
                 self.checkpoint.require(name, (False,), False, f"beside use_segment_emb it has no counterpart; {TRAIN}")
-            kind = next((kind for name, kind in ENCODINGS.items() if get(name, False)), "sinusoidal")
-            return {"segment_encoding": kind, "persistent": bool(get("persistent_segment_emb", False))}
+            kind = next((kind for name, kind in ENCODINGS.items() if flag(name)), "sinusoidal")
+            return {"segment_encoding": kind, "persistent": flag("persistent_segment_emb")}
         if not shifted and not persistent_positions:
             return {"segment_encoding": "none"}
         shift = get("position_shift", 0) if shifted else 0

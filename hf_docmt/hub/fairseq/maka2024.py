@@ -41,27 +41,25 @@ class ContextTransformer(FairseqTransformer):
 
     def integration(self) -> dict:
         """How the decoder reads the context."""
-        checkpoint = self.checkpoint
-        if self.context_setting("concatenate_context"):
+        flag, require = self.checkpoint.flag, self.checkpoint.require
+        if self.context_flag("concatenate_context"):
             return {"integration": "concatenate", "context_gate": False}
-        checkpoint.require("context_use_gated_attentions", (False,), False, TRAIN)
-        is_parallel = bool(checkpoint.get("context_use_parallel_cross_attention", False))
-        if is_parallel:
+        require("context_use_gated_attentions", (False,), False, TRAIN)
+        if flag("context_use_parallel_cross_attention"):
             remedy = "with the norm before, parallel integration is another one there; " + TRAIN
-            checkpoint.require("encoder_normalize_before", (False,), False, remedy)
-        else:
-            checkpoint.require("context_use_gated_context_attention", (False,), False, TRAIN)
-        gate = bool(checkpoint.get("context_use_gated_context_attention", False))
-        return {"integration": "parallel" if is_parallel else "sequential", "context_gate": gate}
+            require("encoder_normalize_before", (False,), False, remedy)
+            return {"integration": "parallel", "context_gate": flag("context_use_gated_context_attention")}
+        require("context_use_gated_context_attention", (False,), False, TRAIN)
+        return {"integration": "sequential", "context_gate": False}
 
-    def context_setting(self, name: str) -> bool:
+    def context_flag(self, name: str) -> bool:
         """A setting of the context, which older checkpoints of shortening have under another name."""
-        return bool(self.checkpoint.get(f"context_{name}", self.checkpoint.get(f"shortening_{name}", False)))
+        return bool(self.checkpoint.get(f"context_{name}", self.checkpoint.flag(f"shortening_{name}")))
 
     def sentence_positions(self, weights: dict, count: int, dim: int) -> torch.Tensor:
         """The segment embeddings of the first `count` context sentences, (count, dim), taken out of `weights`."""
-        kind = "learned" if self.context_setting("sentence_learned_pos") else "sinusoidal"
-        kind = "none" if self.context_setting("no_sentence_positional_embeddings") else kind
+        kind = "learned" if self.context_flag("sentence_learned_pos") else "sinusoidal"
+        kind = "none" if self.context_flag("no_sentence_positional_embeddings") else kind
         return self.table(weights, "model.decoder.sentence_positions.weight", kind, count, dim)
 
     def table(self, weights: dict, name: str, kind: str, count: int, dim: int) -> torch.Tensor:
@@ -83,18 +81,16 @@ class CachingTransformer(ContextTransformer):
     def fields(self):
         checkpoint = self.checkpoint
         checkpoint.require("separate_context_sentences", (True,), False, "context joined to one sequence has no cache")
-        aggregates = bool(checkpoint.get("caching_aggregate_sentence", False))
+        aggregates = checkpoint.flag("caching_aggregate_sentence")
         if not aggregates:
             checkpoint.require("caching_use_current_context", (False,), False, TRAIN)
-        return (
-            super().fields()
-            | self.integration()
-            | {
-                "shortening": "sentence" if aggregates else "none",
-                "include_current": bool(checkpoint.get("caching_use_current_context", False)),
-                "encoder_gradient": bool(checkpoint.get("caching_propagate_context_encoder_gradient", False)),
-            }
-        )
+        return {
+            **super().fields(),
+            **self.integration(),
+            "shortening": "sentence" if aggregates else "none",
+            "include_current": checkpoint.flag("caching_use_current_context"),
+            "encoder_gradient": checkpoint.flag("caching_propagate_context_encoder_gradient"),
+        }
 
     def named_weights(self, config):
         weights = super().named_weights(config)
@@ -108,16 +104,15 @@ class ShorteningTransformer(CachingTransformer):
     renames = INTEGRATION + SHORTENING
 
     def fields(self):
-        get, checkpoint = self.checkpoint.get, self.checkpoint
-        past_context = get("source_context_size", 0)
+        get, flag, checkpoint = self.checkpoint.get, self.checkpoint.flag, self.checkpoint
         gradient = get("shortening_propagate_context_size_gradient", None)
         fields = super().fields() | {
             "shortening_size": get("shortening_groups", 10),
-            "include_current": not get("shortening_no_current_context", False),
-            "encoder_gradient": bool(get("shortening_propagate_context_encoder_gradient", False)),
-            "shortening_gradient": past_context if gradient is None else gradient,
+            "include_current": not flag("shortening_no_current_context"),
+            "encoder_gradient": flag("shortening_propagate_context_encoder_gradient"),
+            "shortening_gradient": get("source_context_size", 0) if gradient is None else gradient,
         }
-        if get("shortening_use_pooling", False):
+        if flag("shortening_use_pooling"):
             checkpoint.require("shortening_pooling_type", tuple(POOLINGS), "mean", TRAIN)
             kind = POOLINGS[str(get("shortening_pooling_type", "mean"))]
             return fields | {"shortening": kind, "pooling_padding": "zeros"}
@@ -125,8 +120,8 @@ class ShorteningTransformer(CachingTransformer):
             raise ValueError(f"{checkpoint.path}: shortening_ffn_hidden is None, expected a number of units; {TRAIN}")
         checkpoint.require("activation_fn", ("relu", "gelu"), "relu", TRAIN)
         return fields | {
-            "shortening": "selecting" if get("shortening_selecting_groups", False) else "grouping",
-            "categorizer": "sparsemax" if get("shortening_use_sparsemax", False) else "softmax",
+            "shortening": "selecting" if flag("shortening_selecting_groups") else "grouping",
+            "categorizer": "sparsemax" if flag("shortening_use_sparsemax") else "softmax",
             "categorizer_dim": get("shortening_ffn_hidden"),
         }
 
@@ -134,8 +129,8 @@ class ShorteningTransformer(CachingTransformer):
         weights, name = super().named_weights(config), "model.encoder.shortener.embed_positions.weight"
         is_latent = config.shortening in ("grouping", "selecting")
         count = config.shortening_size if is_latent else -(-config.max_position_embeddings // config.shortening_size)
-        kind = "learned" if self.checkpoint.get("shortening_group_learned_pos", False) else "sinusoidal"
-        kind = "none" if self.checkpoint.get("shortening_no_group_positional_embeddings", False) else kind
+        kind = "learned" if self.checkpoint.flag("shortening_group_learned_pos") else "sinusoidal"
+        kind = "none" if self.checkpoint.flag("shortening_no_group_positional_embeddings") else kind
         rows = self.table(weights, "model.encoder.group_positions.weight", kind, count, config.d_model)
         return weights | {name: rows}
 

@@ -73,7 +73,10 @@ def _sentencepiece_tokenizer(dictionaries, subwords, special, languages):
 
     size, separator = max(map(len, dictionaries)), special["sep_token"]
     further = [] if all(separator in dictionary for dictionary in dictionaries) else [separator]
-    vocabularies = [_numbered(dictionary) | dict.fromkeys(further, size) for dictionary in dictionaries]
+    vocabularies = [
+        {symbol: number for number, symbol in enumerate(dictionary)} | dict.fromkeys(further, size)
+        for dictionary in dictionaries
+    ]
     separate = dictionaries[0] != dictionaries[1]
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder) / name for name in ("vocab.json", "target_vocab.json")]
@@ -135,7 +138,3 @@ def _piece(symbol: str) -> str:
     if symbol in SPECIAL_SYMBOLS or (symbol.startswith("<") and symbol.endswith(">")):
         return symbol
     return symbol.removesuffix(MORE) if symbol.endswith(MORE) else symbol + WORD_END
-
-
-def _numbered(dictionary: list[str]) -> dict[str, int]:
-    return {symbol: number for number, symbol in enumerate(dictionary)}

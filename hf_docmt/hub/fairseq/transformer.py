@@ -43,25 +43,30 @@ class FairseqTransformer:
 
     def fields(self) -> dict:
         """The fields of the configuration, without vocabulary and special tokens."""
-        get = self.checkpoint.get
-        shared = bool(get("share_all_embeddings", False))
+        get, flag, sides = self.checkpoint.get, self.checkpoint.flag, ("encoder", "decoder")
+        shared = flag("share_all_embeddings")
+        source, target = (get(f"max_{side}_positions", None) or 1024 for side in ("source", "target"))
+        if source != target and flag("encoder_learned_pos"):
+            raise ValueError(
+                f"{self.checkpoint.path}: learned positions for {source} source and {target} target tokens, expected "
+                "one number; this package has no model of that kind"
+            )
         return {
             "d_model": get("encoder_embed_dim"),
-            **{f"{side}_layers": get(f"{side}_layers") for side in ("encoder", "decoder")},
-            **{f"{side}_attention_heads": get(f"{side}_attention_heads") for side in ("encoder", "decoder")},
-            **{f"{side}_ffn_dim": get(f"{side}_ffn_embed_dim") for side in ("encoder", "decoder")},
+            **{f"{side}_{name}": get(f"{side}_{name}") for side in sides for name in ("layers", "attention_heads")},
+            **{f"{side}_ffn_dim": get(f"{side}_ffn_embed_dim") for side in sides},
             "dropout": get("dropout", 0.1),
             "attention_dropout": get("attention_dropout", 0.0),
             "activation_dropout": get("activation_dropout", None) or get("relu_dropout", 0.0) or 0.0,
             "activation_function": get("activation_fn", "relu"),
-            "normalize_before": bool(get("encoder_normalize_before", False)),
-            "layernorm_embedding": bool(get("layernorm_embedding", False)),
-            "scale_embedding": not get("no_scale_embedding", False),
-            "position_type": "learned" if get("encoder_learned_pos", False) else "sinusoidal_t2t",
+            "normalize_before": flag("encoder_normalize_before"),
+            "layernorm_embedding": flag("layernorm_embedding"),
+            "scale_embedding": not flag("no_scale_embedding"),
+            "position_type": "learned" if flag("encoder_learned_pos") else "sinusoidal_t2t",
             "position_offset": PAD + 1,
-            "max_position_embeddings": self._max_positions(),
+            "max_position_embeddings": max(source, target),
             "share_encoder_decoder_embeddings": shared,
-            "tie_word_embeddings": shared or bool(get("share_decoder_input_output_embed", False)),
+            "tie_word_embeddings": shared or flag("share_decoder_input_output_embed"),
         }
 
     def named_weights(self, config) -> dict[str, torch.Tensor]:
@@ -69,7 +74,11 @@ class FairseqTransformer:
 
         Two names of one tied table are both there.
         """
-        weights = {self._renamed(name): weight for name, weight in self.checkpoint.weights.items()}
+        weights = {}
+        for name, weight in self.checkpoint.weights.items():
+            for pattern, replacement in self.renames:
+                name = re.sub(f"^{pattern}", replacement, name)
+            weights[f"model.{name}"] = weight
         for old in ("model.decoder.output_projection.weight", "model.decoder.embed_out"):
             if old in weights:
                 weights["lm_head.weight"] = weights.pop(old)
@@ -85,17 +94,3 @@ class FairseqTransformer:
         if name not in self.checkpoint.weights:
             raise ValueError(f"{self.checkpoint.path}: the weights have no {name}, expected those of a Transformer")
         return len(self.checkpoint.weights[name])
-
-    def _renamed(self, name: str) -> str:
-        for pattern, replacement in self.renames:
-            name = re.sub(f"^{pattern}", replacement, name)
-        return f"model.{name}"
-
-    def _max_positions(self) -> int:
-        source, target = (self.checkpoint.get(f"max_{side}_positions", None) or 1024 for side in ("source", "target"))
-        if source != target and self.checkpoint.get("encoder_learned_pos", False):
-            raise ValueError(
-                f"{self.checkpoint.path}: learned positions for {source} source and {target} target tokens, expected "
-                "one number; this package has no model of that kind"
-            )
-        return max(source, target)

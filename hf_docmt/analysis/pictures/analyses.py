@@ -1,19 +1,22 @@
-"""Pictures of shares and weights: of sentences in attention, of memory slots, of groups, of gates."""
+"""Pictures of analyses: maps of shares and weights, and curves."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
 from hf_docmt.analysis.attention_share import AttentionShare
-from hf_docmt.analysis.gate_maps import NOTHING, GateMap
-from hf_docmt.analysis.group_maps import GroupMap, GroupMaps
-from hf_docmt.analysis.memory_maps import MemoryMap
-from hf_docmt.analysis.pictures.figures import picture
+from hf_docmt.analysis.gradient_attribution import Attribution
+from hf_docmt.analysis.information_gain import InformationGain
+from hf_docmt.analysis.losses import Losses
+from hf_docmt.analysis.memory_maps import ATTENTIONS, STACKS, MemoryMap
+from hf_docmt.analysis.pictures.figures import COLOURS, MARKERS, SINGLE, picture
+from hf_docmt.analysis.token_maps import NOTHING, GateMap, GroupMaps
 
 NO_GRID = {"axes.grid": False}
 NO_FRAME = {"axes.spines.left": False, "axes.spines.bottom": False}
-COLOURS = "viridis"
+COLOUR_MAP = "viridis"
 NUMBERED = 10  # rows and columns up to which cells show their numbers, and ticks of an axis
 SUBPLOT = (3.3, 2.9)  # inches
 CELL = 0.16  # inches per token and per group
@@ -29,8 +32,7 @@ MEAN, LAYER = 1.2, 0.75  # inches per subplot of gates, height
 def draw_attention_share(shares: AttentionShare, path: str | Path, *, title: str = "") -> Path:
     """Share of each source sentence for each target sentence, and of the same sentence by layer and head.
 
-    The file's ending says PNG or SVG. ValueError: another ending, no such folder, matplotlib
-    missing.
+    The file's ending says PNG or SVG. ValueError, here and below: another ending, no such folder, matplotlib missing.
     """
     with picture(path, (2 * SUBPLOT[0], SUBPLOT[1]), title=title, style=NO_GRID) as figure:
         left, right = figure.subplots(1, 2)
@@ -45,8 +47,7 @@ def draw_attention_share(shares: AttentionShare, path: str | Path, *, title: str
 def draw_memory_maps(maps: Sequence[MemoryMap], path: str | Path, *, title: str = "") -> Path:
     """Maps of `write_and_read_maps`: tokens by slots of the update, slots by tokens of the output (figures 6, 7).
 
-    Feng et al. (2022). A row of subplots for each side, one colour scale for all, up to the largest weight. File and
-    ValueError as in `draw_attention_share`.
+    Feng et al. (2022). A row of subplots for each side, one colour scale for all, up to the largest weight.
     """
     sides = list(dict.fromkeys(memory_map.side for memory_map in maps))
     longest = max(len(memory_map.tokens) for memory_map in maps)
@@ -58,7 +59,7 @@ def draw_memory_maps(maps: Sequence[MemoryMap], path: str | Path, *, title: str 
             update = memory_map.attention == "update"
             axes = grid[sides.index(memory_map.side), 0 if update else 1]
             matrix = memory_map.weights if update else memory_map.weights.T
-            shown = axes.imshow(matrix, vmin=0, vmax=largest, cmap=COLOURS, aspect="auto")
+            shown = axes.imshow(matrix, vmin=0, vmax=largest, cmap=COLOUR_MAP, aspect="auto")
             slots, tokens = (axes.xaxis, axes.yaxis) if update else (axes.yaxis, axes.xaxis)
             step = -(-memory_map.weights.shape[1] // NUMBERED)
             slots.set_ticks(
@@ -77,8 +78,7 @@ def draw_memory_maps(maps: Sequence[MemoryMap], path: str | Path, *, title: str 
 def draw_group_maps(groups: GroupMaps, path: str | Path, *, title: str = "") -> Path:
     """Tokens by groups, a subplot for each sentence, darker for more weight; grey is exactly zero.
 
-    Maka et al. (2024), figures 4, 6 and 7. One colour scale for all, up to the largest weight. File and ValueError
-    as in `draw_attention_share`.
+    Maka et al. (2024), figures 4, 6 and 7. One colour scale for all, up to the largest weight.
     """
     maps, (_, size), largest = groups.sentences, groups.weights.shape, groups.weights.max()
     rows = [maps[start : start + PER_ROW] for start in range(0, len(maps), PER_ROW)]
@@ -87,17 +87,22 @@ def draw_group_maps(groups: GroupMaps, path: str | Path, *, title: str = "") -> 
     title = f"{title}{', ' if title else ''}{groups.shortening}"
     width = max(max(CELL * size + words + 0.2, 1.9) * len(rows[0]) + 1, 0.09 * len(title))
     height = CELL * sum(lines) + 0.7 * len(rows) + 0.3
-    with picture(
-        path,
-        (width, height),
-        title=title,
-        style=NO_GRID | NO_FRAME,
-    ) as figure:
+    with picture(path, (width, height), title=title, style=NO_GRID | NO_FRAME) as figure:
         grid = figure.subplots(len(rows), len(rows[0]), squeeze=False, height_ratios=lines)
         for axes in grid.flat[len(maps) :]:
             axes.remove()
         for index, (axes, group_map) in enumerate(zip(grid.flat, maps)):
-            shown = _draw_group_map(axes, group_map, lines[index // PER_ROW], largest)
+            weights = np.ma.masked_equal(group_map.weights, 0)
+            shown = axes.imshow(weights, vmin=0, vmax=largest, cmap=f"{COLOUR_MAP}_r", aspect="auto")
+            shown.set_cmap(shown.cmap.with_extremes(bad=ZERO))
+            axes.set_ylim(lines[index // PER_ROW] - 0.5, -0.5)  # cells of one size in all subplots of a row
+            axes.xaxis.tick_top()
+            axes.xaxis.set_label_position("top")
+            axes.set_xticks(range(size), range(1, size + 1), fontsize=6)
+            axes.set_yticks(range(len(group_map.tokens)), group_map.tokens, fontsize=6, parse_math=False)
+            axes.tick_params(length=0)
+            axes.set_xlabel("group", fontsize=7)
+            axes.set_title(f"sentence {group_map.sentence}: {group_map.used} of {size} groups", fontsize=8)
         for axes in grid[:, 0]:
             axes.set_ylabel("token", fontsize=7, loc="top")
         figure.colorbar(shown, ax=figure.axes, label="weight", fraction=0.05, aspect=30)
@@ -105,11 +110,7 @@ def draw_group_maps(groups: GroupMaps, path: str | Path, *, title: str = "") -> 
 
 
 def draw_gates(gates: GateMap, path: str | Path, *, title: str = "") -> Path:
-    """Stacked bars for the words of a sentence, a part for each context sentence; the mean and every layer.
-
-    The file's ending says PNG or SVG. ValueError: another ending, no such folder, matplotlib
-    missing.
-    """
+    """Stacked bars for the words of a sentence, a part for each context sentence; the mean and every layer."""
     layers, colours = gates.by_layer, [colour_of(name, gates.columns) for name in gates.columns]
     title = f"{title}{', ' if title else ''}sentence {gates.sentence}"
     words = 0.065 * max(len(token) for token in gates.tokens)  # inches
@@ -119,7 +120,12 @@ def draw_gates(gates: GateMap, path: str | Path, *, title: str = "") -> Path:
         ratios = [MEAN, *[LAYER] * (len(layers) - 1)]
         column = figure.subplots(len(layers), 1, sharex=True, height_ratios=ratios)
         for axes, (name, shares) in zip(column, layers):
-            _draw_bars(axes, shares, gates.columns, colours)
+            positions, below = range(len(shares)), shares.cumsum(axis=1) - shares  # the first column lowest
+            for number, (column_name, colour) in enumerate(zip(gates.columns, colours)):
+                bars = {"bottom": below[:, number], "width": 0.85, "color": colour, "label": column_name}
+                axes.bar(positions, shares[:, number], **bars)
+            axes.set(xlim=(-0.6, len(shares) - 0.4), ylim=(0, 1), yticks=(0, 0.5, 1))
+            axes.tick_params(length=0, labelsize=7)
             axes.set_title("mean of the layers" if name == "mean" else f"layer {name}", fontsize=8, loc="left", pad=3)
         column[-1].set_xticks(range(len(gates.tokens)), gates.tokens, fontsize=7, rotation=90, parse_math=False)
         figure.supylabel("share", fontsize=8)
@@ -128,25 +134,76 @@ def draw_gates(gates: GateMap, path: str | Path, *, title: str = "") -> Path:
     return Path(path)
 
 
-def _draw_group_map(axes, group_map: GroupMap, lines: int, largest: float):
-    """The map of one sentence, with room for `lines` tokens, so that all subplots of a row have cells of one size."""
-    weights, size = np.ma.masked_equal(group_map.weights, 0), group_map.weights.shape[1]
-    shown = axes.imshow(weights, vmin=0, vmax=largest, cmap=f"{COLOURS}_r", aspect="auto")
-    shown.set_cmap(shown.cmap.with_extremes(bad=ZERO))
-    axes.set_ylim(lines - 0.5, -0.5)
-    axes.xaxis.tick_top()
-    axes.xaxis.set_label_position("top")
-    axes.set_xticks(range(size), range(1, size + 1), fontsize=6)
-    axes.set_yticks(range(len(group_map.tokens)), group_map.tokens, fontsize=6, parse_math=False)
-    axes.tick_params(length=0)
-    axes.set_xlabel("group", fontsize=7)
-    axes.set_title(f"sentence {group_map.sentence}: {group_map.used} of {size} groups", fontsize=8)
-    return shown
+def draw_information_gain(gains: dict[str, InformationGain], path: str | Path) -> Path:
+    """Gain of update and output attention by memory size, {model: gain}; smaller memories first (figure 2).
+
+    Model names are added below the sizes where two models have the same size.
+    """
+    ordered = sorted(gains.items(), key=lambda item: item[1].memory_size)
+    sizes = [str(gain.memory_size) for _, gain in ordered]
+    labels = sizes if len(set(sizes)) == len(sizes) else [f"{size}\n{name}" for size, (name, _) in zip(sizes, ordered)]
+    with single_plot(path, labels, "memory size", "information gain (nats)") as axes:
+        for number, attention in enumerate(ATTENTIONS):
+            values = [gain.mean(attention).gain for _, gain in ordered]
+            axes.plot(values, label=f"{attention} attention", color=COLOURS[number], marker=MARKERS[number])
+        axes.axhline(0, color="#777777", linewidth=0.8, zorder=1)
+        axes.legend()
+    return Path(path)
+
+
+def draw_attribution(attribution: Attribution, path: str | Path, *, title: str = "") -> Path:
+    """Gradients by distance in sentences, of source and target words, on a logarithmic scale (figure 4)."""
+    with single_plot(path, attribution.labels, "distance in sentences", "gradient of the loss") as axes:
+        for number, side in enumerate(STACKS):
+            axes.plot(getattr(attribution, side), label=f"{side} words", color=COLOURS[number], marker=MARKERS[number])
+        if any(value > 0 for side in STACKS for value in getattr(attribution, side)):
+            axes.set_yscale("log")  # a value of 0 is not drawn
+        axes.set_title(title, parse_math=False)
+        axes.legend()
+    return Path(path)
+
+
+def draw_by_index(ranges: Sequence, path: str | Path, *, title: str = "") -> Path:
+    """Difference of s-BLEU by sentence index, with 95 % intervals; `ranges` come from `by_index`."""
+    with single_plot(path, [span.label for span in ranges], "sentence index", "difference of s-BLEU") as axes:
+        values = [span.difference for span in ranges]
+        ends = [span.interval or (span.difference, span.difference) for span in ranges]
+        below = [max(0.0, value - low) for value, (low, _) in zip(values, ends)]
+        above = [max(0.0, high - value) for value, (_, high) in zip(values, ends)]
+        axes.bar(range(len(values)), values, color=COLOURS[0], width=0.6)
+        bars = {"yerr": [below, above], "fmt": "none", "ecolor": "#333333", "elinewidth": 1, "capsize": 2}
+        axes.errorbar(range(len(values)), values, **bars)
+        axes.axhline(0, color="#777777", linewidth=0.8)
+        axes.set_title(title, parse_math=False)
+    return Path(path)
+
+
+def draw_losses(runs: Sequence[Losses], path: str | Path) -> Path:
+    """Training loss by update, a line for each run (figure 5 of Feng et al. 2022). ValueError: too many runs."""
+    if len(runs) > len(COLOURS):
+        raise ValueError(f"{len(runs)} runs in one picture, at most {len(COLOURS)} can be distinguished; give fewer")
+    with single_plot(path, None, "update", "training loss") as axes:
+        for run, colour in zip(runs, COLOURS):
+            axes.plot(*zip(*run.training), label=run.name, color=colour)
+        axes.legend()
+    return Path(path)
+
+
+@contextmanager
+def single_plot(path: str | Path, labels: Sequence[str] | None, xlabel: str, ylabel: str) -> Iterator:
+    """The axes of a figure with tick labels at 0, 1, …, at most 12 of them; None = numbers as matplotlib puts them."""
+    with picture(path, SINGLE) as figure:
+        axes = figure.subplots()
+        yield axes
+        if labels is not None:
+            step = -(-len(labels) // 12)
+            axes.set_xticks(range(0, len(labels), step), labels[::step], fontsize=7 if len(labels) > 6 else 9)
+        axes.set(xlabel=xlabel, ylabel=ylabel)
 
 
 def _draw_matrix(axes, matrix: np.ndarray, xlabel: str, ylabel: str):
     """A matrix of percentages with numbered rows and columns."""
-    shown = axes.imshow(matrix, vmin=0, vmax=100, cmap=COLOURS, aspect="auto")
+    shown = axes.imshow(matrix, vmin=0, vmax=100, cmap=COLOUR_MAP, aspect="auto")
     axes.set(xlabel=xlabel, ylabel=ylabel)
     for size, set_ticks in zip(matrix.shape, (axes.set_yticks, axes.set_xticks)):
         step = -(-size // NUMBERED)
@@ -167,12 +224,3 @@ def colour_of(name: str, columns: tuple[str, ...]):
     farthest = max(abs(int(other)) for other in columns if other[0] == name[0])
     tone = NEAREST - (NEAREST - FARTHEST) * (abs(int(name)) - 1) / max(farthest - 1, 1)
     return colormaps[TONES[name[0]]](tone)
-
-
-def _draw_bars(axes, shares, columns: tuple[str, ...], colours: list) -> None:
-    """Stacked bars of shares (tokens, columns), the first column lowest."""
-    positions, below = range(len(shares)), shares.cumsum(axis=1) - shares
-    for number, name in enumerate(columns):
-        axes.bar(positions, shares[:, number], bottom=below[:, number], width=0.85, color=colours[number], label=name)
-    axes.set(xlim=(-0.6, len(shares) - 0.4), ylim=(0, 1), yticks=(0, 0.5, 1))
-    axes.tick_params(length=0, labelsize=7)
