@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 PIP_OPTIONS ?=
+# which extra of setup.cfg the tests take: test-all has packages under the GPL, too
+EXTRA ?= test
 # which torch test-latest takes, where it is not the newest: TORCH='torch==2.14.1'
 TORCH ?=
 BIN = $(VENV)/bin
@@ -14,7 +16,7 @@ install: $(VENV)/installed
 
 $(VENV)/installed: setup.cfg constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install $(PIP_OPTIONS) --constraint constraints.txt --editable '.[test]'
+	$(BIN)/python -m pip install $(PIP_OPTIONS) --constraint constraints.txt --editable '.[$(EXTRA)]'
 	touch $@
 
 demo: install  ## train a sentence-level and a document-level model and compare them, in runs/demo
@@ -33,13 +35,13 @@ test-gpu: install  ## what a CUDA device matters to, the slow tests of it too; s
 test-min:  ## the fast tests on the lowest versions that setup.cfg allows
 	$(PYTHON) -m venv .venv-min
 	$(PYTHON) tests/support/lower_bounds.py setup.cfg > .venv-min/lowest.txt
-	.venv-min/bin/python -m pip install $(PIP_OPTIONS) --constraint .venv-min/lowest.txt --editable '.[test]'
+	.venv-min/bin/python -m pip install $(PIP_OPTIONS) --constraint .venv-min/lowest.txt --editable '.[$(EXTRA)]'
 	.venv-min/bin/python -m pip list
 	.venv-min/bin/python $(PYTEST)
 
 test-latest:  ## the fast tests on the newest versions that setup.cfg allows
 	$(PYTHON) -m venv .venv-latest
-	.venv-latest/bin/python -m pip install $(PIP_OPTIONS) --upgrade --upgrade-strategy eager --editable '.[test]' $(TORCH)
+	.venv-latest/bin/python -m pip install $(PIP_OPTIONS) --upgrade --upgrade-strategy eager --editable '.[$(EXTRA)]' $(TORCH)
 	.venv-latest/bin/python -m pip list
 	.venv-latest/bin/python $(PYTEST)
 

@@ -265,7 +265,7 @@ PACKAGE_LINES = {
 TEST_LINES = {
     "analysis": 2172,
     "bench": 1478,
-    "cli": 2118,
+    "cli": 2120,
     "data": 4557,
     "evaluation": 6114,
     "hub": 2549,
@@ -279,7 +279,7 @@ TEST_LINES = {
     "translation": 1739,
     "top-level files": 2389,
 }
-MOST_LINES = {"package": 43252, "tests": 41326}
+MOST_LINES = {"package": 43252, "tests": 41328}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

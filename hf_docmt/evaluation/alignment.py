@@ -70,7 +70,7 @@ def align_documents(
         release = version("mweralign")
     except PackageNotFoundError as error:
         raise ValueError(
-            "cutting free text into the sentences of a reference needs mweralign, which is not installed: "
+            "cutting free text into the sentences of a reference needs mweralign (GPL-3), which is not installed: "
             f"{install_command('align')}, or give one translation for every sentence"
         ) from error
     ids = [str(number) for number in range(1, len(texts) + 1)] if doc_ids is None else list(doc_ids)

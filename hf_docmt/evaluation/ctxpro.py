@@ -261,7 +261,7 @@ def _splitter(lang: str | None):
         from sentence_splitter import SentenceSplitter, SentenceSplitterException
     except ImportError as error:
         raise ValueError(
-            "the published rule cuts texts into sentences with sentence_splitter: "
+            "the published rule cuts texts into sentences with sentence_splitter (LGPL-3): "
             f"{install_command('ctxpro')}, or take the rule 'line' for "
             "sentences that are alone in their line, or behind <eos>"
         ) from error

@@ -171,6 +171,7 @@ def test_compare_two_systems(run, model, documents, tmp_path):
 
 
 def test_evaluate_parts_alignment_and_discourse(run, documents, translations):
+    pytest.importorskip("mweralign")
     files, languages = (translations(sources=True, joined=True), documents), (*LANGUAGES, "--json")
     code, _, err = run("evaluate", *files, *languages)
     assert code == 1 and "document 'a': 1 translated sentence for 2" in err
@@ -240,6 +241,7 @@ def test_evaluate_without_what_comet_needs(run, documents, comet_python, tmp_pat
 
 
 def test_discourse_of_aligned_translations_says_so(run, tmp_path):
+    pytest.importorskip("mweralign")
     sentences = ["Er schläft.", "Aber sie liest."], ["He sleeps.", "But she reads."]
     pairs = [{"de": source, "en": target} for source, target in zip(*sentences)]
     (tmp_path / "reference.jsonl").write_text(json.dumps({"doc_id": "a", "translation": pairs}) + "\n")

@@ -218,7 +218,7 @@ def test_missing_package(monkeypatch):
         raise PackageNotFoundError(name)
 
     monkeypatch.setattr("hf_docmt.evaluation.alignment.version", version)
-    message = f"mweralign, which is not installed: {install_command('align')}"
+    message = f"mweralign (GPL-3), which is not installed: {install_command('align')}"
     with pytest.raises(ValueError, match=re.escape(message)):
         align_documents(["a"], [["a"]])
 
