@@ -206,7 +206,7 @@ class Scoring:
     )
     discourse: Sequence[str] = option(
         (),
-        "Also score pronouns, formality, connectives, terms, blonde, length, blank, copied, untranslated; commas.",
+        "Also score pronouns, formality, connectives, terms, ltcr, blonde, length, blank, copied, untranslated.",
         read=names,
     )
     by: Sequence[str] = option((), "Break scores down by index, length, domain; separated by commas.", read=names)

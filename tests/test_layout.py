@@ -252,7 +252,7 @@ PACKAGE_LINES = {
     "bench": 3092,
     "cli": 2014,
     "data": 5557,
-    "evaluation": 7438,
+    "evaluation": 7469,
     "hub": 1962,
     "modeling": 9711,
     "pretrained": 270,
@@ -267,7 +267,7 @@ TEST_LINES = {
     "bench": 1478,
     "cli": 2120,
     "data": 4557,
-    "evaluation": 6114,
+    "evaluation": 6130,
     "hub": 2549,
     "modeling": 8455,
     "reports": 1857,
@@ -279,7 +279,7 @@ TEST_LINES = {
     "translation": 1739,
     "top-level files": 2389,
 }
-MOST_LINES = {"package": 43252, "tests": 41328}
+MOST_LINES = {"package": 43283, "tests": 41344}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -5,7 +5,12 @@ import random
 import numpy as np
 import pytest
 
-from hf_docmt.evaluation.metrics.term_consistency import TermConsistency, find_terms, listed_terms
+from hf_docmt.evaluation.metrics.term_consistency import (
+    LexicalConsistencyRatio,
+    TermConsistency,
+    find_terms,
+    listed_terms,
+)
 from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments
 from hf_docmt.reports.result import PartScore
 from hf_docmt.reports.statistics import score_function
@@ -52,6 +57,17 @@ def test_by_hand(given):
     assert change["translations"][1] == (["dort"] if given is TERMS else ["ufer"])  # dort, kein, ufer: equal Dice
     sums = np.array(details["statistics"]["rows"]).sum(0, keepdims=True)
     assert score_function(found.metric, 2)(sums)[0] == pytest.approx(found.value)
+
+
+def test_pairs_of_translations_that_are_alike():
+    """LTCR of three sentences with one term: of three pairs one, where consistency of the term is 0."""
+    sources, hypotheses = [["The bank .", "A bank .", "My bank ."]], [["Die Bank .", "Ein Ufer .", "Meine Bank ."]]
+    documents = TranslatedDocuments(hypotheses, hypotheses, sources)
+    glossary = {"bank": ["Bank", "Ufer"]}
+    (result,) = LexicalConsistencyRatio(glossary=glossary).score(documents)
+    assert result.value == pytest.approx(100 / 3) and result.n == 3 and result.details["reference"] == result.value
+    assert result.details["statistics"]["rows"] == [[1, 3]] and result.signature["kept"] == "in-pairs-of-sentences"
+    assert TermConsistency(glossary=glossary).score(documents)[0].value == 0
 
 
 def test_terms_by_rule():

@@ -7,7 +7,8 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, combinations
+from typing import ClassVar
 
 from hf_docmt import __version__
 from hf_docmt.data.language_codes import UNSPACED, primary_language
@@ -46,6 +47,7 @@ class TermConsistency(Metric):
     choice = "terms"
     task = "discourse"
     needs_sources = True
+    kept: ClassVar[str] = "in-all-sentences"  # in the signature
 
     def __init__(
         self,
@@ -74,7 +76,7 @@ class TermConsistency(Metric):
         listed = list(self.glossary) if self.glossary is not None else self.terms
         source_terms = find_terms(sources, max_share, prefix) if listed is None else listed_terms(sources, listed)
         uses = self._uses(source_terms, hypotheses)
-        rows = [[sum(use.kept for use in document), len(document)] for document in uses]
+        rows = [self._counted(document) for document in uses]
         flat = [use for document in uses for use in document]
         if not flat:
             raise UndefinedError(
@@ -86,13 +88,19 @@ class TermConsistency(Metric):
             kinds["name" if use.term in source_terms.names else "word"].append(use)
         result = self.result(
             documents,
-            value=_share(flat),
-            signature=_signature(listed, self.glossary, prefix, max_share),
-            n=len(flat),
-            breakdown={f"kind={kind}": PartScore(_share(some), len(some)) for kind, some in kinds.items() if some},
+            value=self._share(flat),
+            signature=_signature(listed, self.glossary, prefix, max_share, self.kept),
+            n=self._counted(flat)[1],
+            breakdown={
+                f"kind={kind}": PartScore(self._share(some), self._counted(some)[1])
+                for kind, some in kinds.items()
+                if some
+            },
             details={
                 "agreement": 100 * sum(use.most for use in flat) / sum(len(use.translations) for use in flat),
-                "reference": None if references is None else _share(list(chain(*self._uses(source_terms, references)))),
+                "reference": None
+                if references is None
+                else self._share([*chain(*self._uses(source_terms, references))]),
                 "changed": [
                     {"document": name, "term": use.term, "translations": [sorted(some) for some in use.translations]}
                     for name, document in zip(ids, uses)
@@ -104,6 +112,15 @@ class TermConsistency(Metric):
         )
         return [result]
 
+    @staticmethod
+    def _counted(uses: Sequence[_Use]) -> list[int]:
+        """[kept, terms] of these terms."""
+        return [sum(use.kept for use in uses), len(uses)]
+
+    def _share(self, uses: Sequence[_Use]) -> float:
+        kept, number = self._counted(uses)
+        return 100 * kept / number
+
     def _uses(self, source_terms: Terms, side: Documents) -> list[list[_Use]]:
         """The repeated terms of every document with their translations on this side."""
         if self.glossary:
@@ -114,6 +131,24 @@ class TermConsistency(Metric):
             [_Use(term, [own[index][term] for index in indices]) for term, indices in repeated.items()]
             for own, repeated in zip(translations, map(source_terms.repeated, range(len(translations))))
         ]
+
+
+class LexicalConsistencyRatio(TermConsistency):
+    """Share of pairs of sentences of a document that translate a repeated term alike, in percent; Lyu et al. (2021).
+
+    LTCR counts, for each term with k sentences, the k(k - 1)/2 pairs of its translations, and those that are the same.
+    Terms and alignment are those of `TermConsistency`, where the authors align words by a tool of its own: compare with
+    figures by this metric. Statistics: [same pairs, pairs] of each document.
+    """
+
+    name = "LTCR"
+    choice = "ltcr"
+    kept = "in-pairs-of-sentences"
+
+    @staticmethod
+    def _counted(uses):
+        pairs = [pair for use in uses for pair in combinations(use.translations, 2)]
+        return [sum(bool(first & second) for first, second in pairs), len(pairs)]
 
 
 @dataclass(frozen=True)
@@ -163,12 +198,8 @@ def _associate(source_terms: Terms, documents: Documents, prefix: int | None) ->
     ]
 
 
-def _share(uses: Sequence[_Use]) -> float:
-    return 100 * sum(use.kept for use in uses) / len(uses)
-
-
 def _signature(
-    listed: Sequence[str] | None, glossary: Mapping | None, prefix: int | None, max_share: float
+    listed: Sequence[str] | None, glossary: Mapping | None, prefix: int | None, max_share: float, kept: str
 ) -> Signature:
     entries = sorted(listed if glossary is None else ([term, *glossary[term]] for term in glossary)) if listed else None
     digest = hashlib.sha256(json.dumps(entries, ensure_ascii=False).encode()).hexdigest()[:8]
@@ -176,7 +207,7 @@ def _signature(
     values = {
         "terms": f"listed-{len(listed)}-{digest}" if listed else by_rule,
         "repeated": "2-sentences-of-a-document",
-        "kept": "in-all-sentences",
+        "kept": kept,
         "align": "glossary" if glossary else "dice-over-scored-documents",
         "prefix": "none" if glossary or prefix is None else prefix,
         "version": __version__,
