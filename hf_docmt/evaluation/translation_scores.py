@@ -61,13 +61,6 @@ def evaluate_files(
     target_lang: str | None = None,
     *,
     name: str | None = None,
-    strategy: str | None = None,
-    beams: int | None = None,
-    test_set: str | None = None,
-    origlang: str | None = None,
-    translators: Sequence[str] = (),
-    reference_columns: Sequence[str] = (),
-    system: str | None = None,
     **options,
 ) -> Report:
     """The report of translated documents against reference documents with the same ids in any order.
@@ -80,14 +73,12 @@ def evaluate_files(
     a side (dtag, blank, voita, sgm, iwslt) are given the target file as reference; in the first three, which have no
     ids, documents are matched by their order. `name` (of the system), `strategy` and `beams` (None: as the rows say)
     are written down. Documents with an `error` are scored as they are, with a warning, and counted in the results'
-    details as `untranslated`, as are `blank` sentences. `options` are those of `Evaluation`. DataError: documents,
-    sentences, languages of the reference or sources, which some metrics need, are missing; ValueError as for
-    `Evaluation`.
+    details as `untranslated`, as are `blank` sentences. `options` are those of `evaluate_systems` and of `Evaluation`.
+    DataError: documents, sentences, languages of the reference or sources, which some metrics need, are missing;
+    ValueError as for `Evaluation`.
     """
-    how = {"strategy": strategy, "beams": beams, "system": system, "origlang": origlang, "format": format}
-    where = {"test_set": test_set, "translators": translators, "reference_columns": reference_columns}
     languages = {"source_lang": source_lang, "target_lang": target_lang}
-    (report,) = evaluate_systems([translations], reference, names=[name], **languages, **how, **where, **options)
+    (report,) = evaluate_systems([translations], reference, format, **languages, names=[name], **options)
     return report
 
 
