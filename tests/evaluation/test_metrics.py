@@ -13,7 +13,7 @@ from hf_docmt.data.language_codes import primary_language
 from hf_docmt.evaluation.evaluate_metric import DocumentMetric
 from hf_docmt.evaluation.metrics import default_metrics, metric_class
 from hf_docmt.evaluation.metrics.corpus_scores import bleu
-from hf_docmt.evaluation.metrics.translated_documents import check_sides
+from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments, check_sides
 from hf_docmt.reports.result import PartScore
 from hf_docmt.reports.signature import Signature
 from hf_docmt.reports.statistics import score_function
@@ -109,6 +109,16 @@ def test_scores_follow_from_column_sums(name):
     for chosen in ([0], [1, 2], [0, 0, 5, 8]):
         (part,) = corpus_results(*[[side[n] for n in chosen] for side in LONG], [name], settings=settings)
         assert score(rows[chosen].sum(0, keepdims=True)).tolist() == [part.value]
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_one_metric_of_several_references(name):
+    """What is kept of references is theirs alone: the same object, then others, another language, a second one."""
+    metric = metric_class(name)()
+    other = [["Die Katze .", *document[1:]] for document in REFERENCES]
+    for fields in ({}, {}, {"target_lang": "zh"}, {"references": other}, {"other_references": [other]}):
+        documents = TranslatedDocuments(HYPOTHESES, **{"references": REFERENCES, **fields})
+        assert metric.score(documents) == metric_class(name)().score(documents)
 
 
 def test_interval_over_documents():
