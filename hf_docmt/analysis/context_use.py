@@ -7,6 +7,7 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import registry
+from hf_docmt.analysis.attention_share import sentences_of_tokens
 from hf_docmt.analysis.context_attention import context_attention_use
 from hf_docmt.analysis.gradient_attribution import embedding_gradients, mean_losses
 from hf_docmt.analysis.memory_maps import (
@@ -32,7 +33,6 @@ from hf_docmt.analysis.read_sentences import (
 )
 from hf_docmt.analysis.token_maps import NOTHING, gate_map
 from hf_docmt.modeling.document_state import has_text
-from hf_docmt.modeling.segments import sentence_index
 
 REACH = 8  # sentences before the current one whose share is computed in a model with a memory
 SHOWN = 4  # words of a slot
@@ -83,20 +83,16 @@ def segment_use(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, pass
     """
     example, batch = training_batch(model, tokenizer, passage)
     weights = mean_attention(model, batch)[0]  # (T, S)
-    sep = model.config.sep_token_id
-    source = sentence_index(batch["input_ids"], sep)[0].cpu().numpy()  # (S,)
+    source, target = (sides[0].cpu() for sides in sentences_of_tokens(model.config, batch))  # (S, N), (T, N)
     first = example["index"] - (example["current"] or 0)  # position of the segment's first sentence
     current = passage.position - first
-    labels = batch["labels"][0]
-    rows = (labels != -100).cpu().numpy()
-    if model.config.context_sides == "both" or example["current"] is None:
-        rows &= sentence_index(batch["labels"], sep)[0].cpu().numpy() == current
+    rows = target[:, current].bool().numpy()  # of the current sentence
     count = min(len(example["source"]), len(passage.source) - first)  # without what is after the document's end
     places = [(number - current, False) for number in range(count)]
-    owner = np.where(source < count, source, -1)
+    owner = np.where(source[:, :count].any(dim=1), source.argmax(dim=1), -1)
     ids = batch["input_ids"][0].tolist()
     sentences, by_token = read_sentences(passage, tokenizer, places, ids, owner, weights[rows])
-    tokens = token_texts(tokenizer, labels[torch.from_numpy(rows).to(labels.device)].tolist())
+    tokens = token_texts(tokenizer, batch["labels"][0].cpu()[rows].tolist())
     return ContextUse("cross-attention", sentences, tuple(tokens), by_token)
 
 
