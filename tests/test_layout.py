@@ -248,11 +248,11 @@ def test_the_command_starts_light():
 
 
 PACKAGE_LINES = {
-    "analysis": 2848,
+    "analysis": 2844,
     "bench": 3092,
     "cli": 2014,
     "data": 5557,
-    "evaluation": 7469,
+    "evaluation": 7460,
     "hub": 1962,
     "modeling": 9711,
     "pretrained": 270,
@@ -267,7 +267,7 @@ TEST_LINES = {
     "bench": 1478,
     "cli": 2120,
     "data": 4557,
-    "evaluation": 6130,
+    "evaluation": 6140,
     "hub": 2549,
     "modeling": 8455,
     "reports": 1857,
@@ -279,7 +279,7 @@ TEST_LINES = {
     "translation": 1739,
     "top-level files": 2389,
 }
-MOST_LINES = {"package": 43283, "tests": 41344}
+MOST_LINES = {"package": 43270, "tests": 41354}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:
