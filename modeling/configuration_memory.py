@@ -18,11 +18,10 @@ class MemoryConfig(SegmentConfig):
     memory_size: int = 16
     memory_layers: list[int] | None = None
     memory_sides: str = "both"
+    choices, least = {"memory_sides": tuple(SIDES)}, {"memory_size": 1}
 
     def validate(self):
         super().validate()
-        self.whole_number("memory_size", least=1)
-        self.one_of("memory_sides", ("both", "source", "target"))
         if self.view != "window" or self.past_context or self.future_context:
             raise ValueError(
                 "the memory model reads one sentence at a time, its memory is the context: leave view='window' and no "
