@@ -82,23 +82,6 @@ class BeamLayer(DynamicLayer):
     def batch_select_indices(self, indices: torch.Tensor) -> None:
         self.adopt(self.keys[indices], self.values[indices])
 
-    def select_tokens(self, rows: torch.Tensor, columns: torch.Tensor) -> None:
-        """Of the rows (N,) keep the tokens in these columns (N, T), in this order."""
-        batch, length = self.keys.shape[0], columns.shape[1]
-        index = (columns.T * batch + rows).flatten()  # (T*N,)
-        kept = [buffer.flatten(0, 1).index_select(0, index) for buffer in self.buffers]
-        for number, states in enumerate(kept):
-            self.buffers[number] = states.new_empty(length + 32, len(rows), states.shape[1])
-            self.buffers[number][:length] = states.view(length, len(rows), -1)  # (T, N, H*Dh)
-        self.origins = rows.new_empty(0, len(rows))
-        self.show(length)
-
-    def join(self, other: "BeamLayer") -> None:
-        """Take the rows of another layer behind its own; shorter ones are filled up in front."""
-        length = max(self.keys.shape[2], other.keys.shape[2])
-        pairs = ((self.keys, other.keys), (self.values, other.values))
-        self.adopt(*(torch.cat([filled_up(states, length, front=True) for states in pair]) for pair in pairs), room=32)
-
 
 class BeamCache(DynamicCache):
     """A `DynamicCache` of `BeamLayer`."""
@@ -114,8 +97,7 @@ class DecodingCache(EncoderDecoderCache):
     Beams of a source share its keys and values, so reordering beams leaves them alone.
     """
 
-    can_have_holes = True  # whether tokens of self-attention that the mask leaves out may stay in it
-    can_join = True  # whether further rows may come in between
+    can_have_holes = True  # whether tokens that the mask leaves out may stay, and further rows come in between
 
     def __init__(self) -> None:
         super().__init__(BeamCache(), DynamicCache())
@@ -129,29 +111,7 @@ class DecodingCache(EncoderDecoderCache):
     def batch_select_indices(self, indices: torch.Tensor) -> None:
         """Keep these rows, where every source has one row."""
         self.self_attention_cache.batch_select_indices(indices)
-        self.select_sources(indices)
-
-    def select_sources(self, indices: torch.Tensor) -> None:
-        """Keep these rows of everything that is kept once a source."""
         self.cross_attention_cache.batch_select_indices(indices)
-
-    def select_tokens(self, rows: torch.Tensor, columns: torch.Tensor) -> None:
-        """Of self-attention keep these rows (N,), and of each these columns (N, T), right after all were read."""
-        for layer in self.self_attention_cache.layers:
-            layer.select_tokens(rows, columns)
-
-    def join(self, other: "DecodingCache") -> None:
-        """Take the rows of another cache, of one row for each source, behind its own."""
-        for layer, new in zip(self.self_attention_cache.layers, other.self_attention_cache.layers):
-            layer.join(new)
-        for layer, new in zip(self.cross_attention_cache.layers, other.cross_attention_cache.layers):
-            if not layer.is_initialized:
-                continue  # of a kind of source that the model does not have
-            length = max(layer.keys.shape[2], new.keys.shape[2])
-            layer.keys, layer.values = (
-                torch.cat([filled_up(states, length) for states in pair])
-                for pair in ((layer.keys, new.keys), (layer.values, new.values))
-            )
 
     def keep(self, sources: int, length: int) -> None:
         """Of the rows keep the first beam of every source, and of it the first `length` tokens."""
@@ -162,14 +122,6 @@ class DecodingCache(EncoderDecoderCache):
 
     def prompt_was_read(self) -> None:
         """Called by the search when the prompt stands in the cache and nothing was written yet."""
-
-
-def filled_up(states: torch.Tensor, length: int, dim: int = 2, front: bool = False) -> torch.Tensor:
-    """With zeros behind the last of `dim`, or in `front`: keys (B, H, T, Dh) -> (B, H, length, Dh)."""
-    shape = list(states.shape)
-    shape[dim] = length - shape[dim]
-    missing = states.new_zeros(shape)
-    return torch.cat([missing, states] if front else [states, missing], dim=dim)
 
 
 # Any cache, ours or one of transformers

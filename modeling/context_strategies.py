@@ -42,18 +42,15 @@ class ContextTranslator(Translator):
         return "sliding" if config.context_sides == "source" else "sequential"
 
     @classmethod
-    def check_strategy(cls, config, strategy: str) -> None:
-        if strategy == "full":
-            raise ValueError(
-                "strategy 'full' needs a model that writes all sentences; this one writes the current sentence alone: "
-                f"use {cls.default_strategy(config)!r} or 'sentence'."
+    def refusals(cls, config) -> dict[str, str]:
+        alone = "needs a model that writes all sentences; this one writes the current sentence alone"
+        refusals = {"full": f"{alone}: use {cls.default_strategy(config)!r} or 'sentence'"}
+        if config.context_sides != "source":
+            refusals["sliding"] = (
+                "translates sentences in any order, but this model's context are the translations before "
+                f"(context_sides={config.context_sides!r}): use 'sequential' or 'sentence'"
             )
-        if strategy == "sliding" and config.context_sides != "source":
-            raise ValueError(
-                "strategy 'sliding' translates sentences in any order, but this model's context are the translations "
-                f"before (context_sides={config.context_sides!r}): use 'sequential' or 'sentence'."
-            )
-        super().check_strategy(config, strategy)
+        return super().refusals(config) | refusals
 
     def sentence(self, documents: list[DocumentState]) -> None:
         """Every sentence without context."""
@@ -117,7 +114,8 @@ class ContextTranslator(Translator):
         """Report context that is left out for want of positions."""
         got, expected = (1 + len(reader(sentence, reach)) for reader in (self.context_of, self.all_context))
         if got < expected:
-            sentence.document.report_positions(sentence.index, got, expected, self.sentence_positions)
+            document, index = sentence
+            document.report_positions(range(index, index + 1), got, expected, self.sentence_positions)
 
     def context_ids(self, context: ContextSentence) -> list[int]:
         """A context sentence as the encoder reads it."""

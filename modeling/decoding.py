@@ -25,8 +25,8 @@ LOOKING_BACK = ("sliding", "sequential")  # strategies that `past_context` is fo
 class Job:
     """Source segment, forced target prefix, sentences in the source, source tokens of what is to be generated.
 
-    `current` is the sentence that it is for, the first one of a segment that is translated whole. `draft` is a target
-    for every sentence, None where there is none, or nothing at all.
+    `current` is the sentence that it is for, of a whole segment the first one. `draft` are targets of the sentences,
+    None where there is none.
     """
 
     source: list[int]
@@ -49,15 +49,12 @@ class Translator:
     """Decodes jobs by `model.generate`, and knows which strategies a model of its configuration has.
 
     `generate_kwargs` may hold a `generation_config`; other settings in it come before those of the configuration, and
-    what neither has is as the model's own configuration has it.
-    `languages` are codes of the source and the target language, None = those of the configuration; `format` is how a
-    sequence is written in them. `batch_tokens` bounds batches of independent jobs by their padded source tokens, in
-    place of `batch_size`. Raises `ValueError` for languages as `config.sequence_format` does.
-
-    `strategies` are functions of the translator and documents, by name; a subclass says which a model has.
+    what neither has is as the model's own configuration has it. `languages` are codes of the source and the target
+    language, None = those of the configuration. `batch_tokens` bounds batches of independent jobs by their padded
+    source tokens, in place of `batch_size`. Raises `ValueError` for languages as `config.sequence_format` does.
     """
 
-    strategies: ClassVar[dict[str, Callable]] = {}
+    strategies: ClassVar[dict[str, Callable]] = {}  # of the translator and documents
     batch_tokens: int | None = None
 
     def __init__(self, model, batch_size: int, generate_kwargs: dict, languages: Languages = (None, None)):
@@ -95,18 +92,18 @@ class Translator:
         return "sentence"
 
     @classmethod
+    def refusals(cls, config) -> dict[str, str]:
+        """Why a model of this configuration does not have a strategy, and what to use, by the strategy's name."""
+        default = cls.default_strategy(config)
+        state = "carries a state from sentence to sentence, which this model has not"
+        chunks = "is for models of chunks (view='chunk'), which this one is not"
+        return {"stream": f"{state}: use {default!r}", "chunk_sequential": f"{chunks}: use 'sequential' or {default!r}"}
+
+    @classmethod
     def check_strategy(cls, config, strategy: str) -> None:
         """Raise `ValueError` for a strategy that a model of this configuration does not have."""
-        if strategy == "stream":
-            raise ValueError(
-                "strategy 'stream' carries a state from sentence to sentence, which this model has not: use "
-                f"{cls.default_strategy(config)!r}."
-            )
-        if strategy == "chunk_sequential":
-            raise ValueError(
-                "strategy 'chunk_sequential' is for models of chunks (view='chunk'), which this one is not: use "
-                f"'sequential' or {cls.default_strategy(config)!r}."
-            )
+        if strategy in (refusals := cls.refusals(config)):
+            raise ValueError(f"strategy {strategy!r} {refusals[strategy]}.")
 
     @classmethod
     def repaired_strategies(cls, config) -> tuple[str, ...]:
@@ -139,7 +136,7 @@ class Translator:
         if not isinstance(past_context, int) or isinstance(past_context, bool) or past_context < 0:
             raise ValueError(f"past_context must be a whole number >= 0, got {past_context!r}.")
         trained = getattr(config, "past_context", 0)
-        if getattr(config, "view", "window") != "chunk" and past_context > trained:
+        if not is_of_chunks(config) and past_context > trained:
             raise ValueError(
                 f"past_context must be at most {trained}, the sentences that this model was trained with, got "
                 f"{past_context}."
@@ -150,10 +147,7 @@ class Translator:
     def translate(
         self, documents: list[DocumentState], strategy: str, past_context: int | None = None, repairs: str = "all"
     ) -> None:
-        """Translate documents by a strategy that the model has; the targets of their parts are filled in.
-
-        `past_context` and `repairs` are those of `translate_documents`, checked by `check_search`.
-        """
+        """Give the parts of documents their targets; the strategy and its settings are checked by `check_search`."""
         self.past_context, self.repairs = past_context, repairs
         if past_context is not None:
             self.past = past_context
@@ -167,7 +161,7 @@ class Translator:
         sentence.part.target = [token for token in output.ids if token != self.sep]
         count = len(output.ids) - len(sentence.part.target) + 1
         if count > 1:
-            document.report_separators(index, 1, count, "separators taken out")
+            document.report_count(index, 1, count, "separators taken out")
         self.check_end(sentence, output)
 
     def check_end(self, sentence: CurrentSentence, output: Output, **remedy: str) -> None:
@@ -307,7 +301,7 @@ class Translator:
         return [*self.ends, self.sep] if stop_at_sep else self.ends
 
     def token_limits(self, lengths: list[int], prompt: int) -> list[int]:
-        """New tokens that each row may get, at most as many as positions are left behind the prompt."""
+        """New tokens that each row may get, where positions are left for them behind the prompt."""
         return [max(1, min(self.wanted(length), self.positions - prompt)) for length in lengths]
 
     def wanted(self, length: int) -> int:
@@ -337,6 +331,11 @@ class Translator:
     def marks(self) -> int:
         """Tokens that may stand before the first sentence of a target, behind the start token."""
         return len(self.format.target_before) + 1
+
+
+def is_of_chunks(config) -> bool:
+    """Whether a model was trained on chunks of documents."""
+    return getattr(config, "view", "window") == "chunk"
 
 
 def check_languages(config, sequence_format, generate_kwargs: dict, starts_with_code: bool) -> None:

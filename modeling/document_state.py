@@ -1,6 +1,6 @@
 """A document while it is translated: its sentences as token ids, their translations, and what was repaired."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import NamedTuple
 from unicodedata import category
 
@@ -21,54 +21,43 @@ class SentencePart:
     lines: list[list[int]] | None = None
 
 
-@dataclass(frozen=True)
-class Repair:
-    """A sentence (index in the document) that was translated in parts, again, or not to its end; see `kind`.
-
-    `split` - over-long, translated in parts; `separators` - its segment was written in another number of sentences than
-    its source has; `misaligned` - the same, and left so; `length` - stopped at `max_new_tokens`; `positions` -
-    translated with fewer sentences than asked for, as the model's learned positions do not reach for more.
-    """
-
-    sentence: int
-    kind: str
-    detail: str
-
-
 @dataclass(eq=False)
 class DocumentState:
     """A document of `size` sentences: the parts of those that are not blank, in order. Equal to itself only.
 
-    `number` is its index in the call, None in a stream.
+    `repairs` are dicts: `sentence` is an index in the document, `kind` one of `split` (over-long, translated in parts),
+    `separators` (its segment was written in another number of sentences than its source has), `misaligned` (the same,
+    and left so), `length` (stopped at `max_new_tokens`) and `positions` (translated with fewer sentences than asked
+    for, as learned positions do not reach for more). `number` is its index in the call, None in a stream.
     """
 
     size: int
     parts: list[SentencePart]
-    repairs: list[Repair] = field(default_factory=list)
+    repairs: list[dict] = field(default_factory=list)
     number: int | None = None
 
-    def report_separators(self, index: int, expected: int, got: int, remedy: str) -> None:
-        """Note that the translation of the part at `index` came in `got` sentences."""
-        self._report(index, "separators", f"{got} sentences for {expected}: {remedy}")
-
-    def report_misaligned(self, index: int, expected: int, got: int) -> None:
-        """Note that the part at `index` is of a segment that came in `got` sentences and was left so."""
-        self._report(index, "misaligned", f"{got} sentences for {expected}: left as written")
+    def report_count(self, index: int, expected: int, got: int, remedy: str | None = None) -> None:
+        """The translation of the part at `index` came in `got` sentences; without a remedy it was left so."""
+        detail = f"{got} sentences for {expected}: {remedy or 'left as written'}"
+        self.add_repair(self.parts[index].sentence, "separators" if remedy else "misaligned", detail)
 
     def report_length(self, index: int, tokens: int, remedy: str = "raise max_new_tokens if more is right") -> None:
-        """Note that the translation of the part at `index` stopped after so many tokens."""
-        self._report(index, "length", f"stopped after {tokens} tokens without an end: {remedy}")
+        """The translation of the part at `index` stopped after so many tokens."""
+        detail = f"stopped after {tokens} tokens without an end: {remedy}"
+        self.add_repair(self.parts[index].sentence, "length", detail)
 
-    def report_positions(self, index: int, got: int, expected: int, limit: int) -> None:
-        """Note that the part at `index` was translated with `got` sentences, itself among them, not `expected`."""
-        self._report(index, "positions", f"{got} sentences instead of {expected}: learned positions for {limit} tokens")
+    def report_positions(self, indices: range, got: int, expected: int, limit: int) -> None:
+        """The parts at `indices` were translated with `got` sentences, themselves among them, not `expected`."""
+        for index in indices:
+            detail = f"{got} sentences instead of {expected}: learned positions for {limit} tokens"
+            self.add_repair(self.parts[index].sentence, "positions", detail)
 
-    def _report(self, index: int, kind: str, detail: str) -> None:
-        self.repairs.append(Repair(self.parts[index].sentence, kind, detail))
+    def add_repair(self, sentence: int, kind: str, detail: str) -> None:
+        self.repairs.append({"sentence": sentence, "kind": kind, "detail": detail})
 
     def report(self) -> list[dict]:
-        """The repairs as dicts, in the order of the sentences."""
-        return [asdict(repair) for repair in sorted(self.repairs, key=lambda repair: repair.sentence)]
+        """The repairs in the order of the sentences."""
+        return sorted(self.repairs, key=lambda repair: repair["sentence"])
 
 
 class CurrentSentence(NamedTuple):
@@ -99,7 +88,7 @@ def read_document(
         if len(parts) > 1:
             tokens = sum(map(len, parts))
             detail = f"{tokens} tokens, limit {max_sentence_tokens}: translated in {len(parts)} parts"
-            document.repairs.append(Repair(index, "split", detail))
+            document.add_repair(index, "split", detail)
         document.parts.extend(SentencePart(index, ids) for ids in parts)
     return document
 
@@ -158,11 +147,8 @@ def split_sentence(text: str, tokenizer, limit: int) -> list[list[int]]:
 def token_ids(text: str, tokenizer) -> list[int]:
     """Ids of a text as in training: the name of a special token is read as text, or becomes the unknown token."""
     ids = tokenizer(text, add_special_tokens=False, split_special_tokens=True)["input_ids"]
-    unknown = tokenizer.unk_token_id
-    if unknown is None:
-        return ids
-    special = {token for token in tokenizer.all_special_ids if token != unknown}
-    return [unknown if token in special else token for token in ids]
+    special, unknown = set(tokenizer.all_special_ids), tokenizer.unk_token_id
+    return ids if unknown is None else [unknown if token in special else token for token in ids]
 
 
 def check_unicode(text: str, name: str, error_class: type[ValueError] = ValueError) -> None:

@@ -39,10 +39,8 @@ HARMLESS = (  # settings that change nothing in greedy and beam search, whatever
     "num_assistant_tokens num_assistant_tokens_schedule assistant_confidence_threshold assistant_lookbehind "
     "target_lookbehind"
 ).split()
-WITHOUT_ZERO = (  # settings of which 0 asks for nothing
-    "no_repeat_ngram_size encoder_no_repeat_ngram_size min_length min_new_tokens diversity_penalty penalty_alpha"
-).split()
-NEUTRAL = {  # values that change nothing, besides None and False
+ZERO = "no_repeat_ngram_size encoder_no_repeat_ngram_size min_length min_new_tokens diversity_penalty penalty_alpha"
+NEUTRAL = dict.fromkeys(ZERO.split(), 0) | {  # values that change nothing, besides None and False
     "repetition_penalty": 1.0,
     "encoder_repetition_penalty": 1.0,
     "guidance_scale": 1.0,
@@ -62,11 +60,10 @@ RECORDED = ("return_dict_in_generate", "output_attentions", "output_hidden_state
 
 
 def full_config(model, config: GenerationConfig | None, arguments: dict) -> tuple[GenerationConfig, dict]:
-    """The settings that a call of `generate` means, as transformers puts them together, and what else it was given.
+    """The settings of a call of `generate`, as transformers puts them together, and its other arguments.
 
-    Arguments come before `config`, and that before the model's own. The longest translation is `max_length`, which
-    counts the prompt: where neither it nor `max_new_tokens` is known, as in folders of 0.1.0, the model's limit. A
-    cache is named `cache` among the rest, whichever of its names it came under.
+    The longest translation is `max_length`, which counts the prompt: without it and `max_new_tokens`, as in folders of
+    0.1.0, the model's limit. A cache is named `cache` among the rest, whichever of its names it came under.
     """
     own = model.generation_config
     if config is None:
@@ -108,28 +105,25 @@ def prompt_length(config: GenerationConfig, prompt: torch.Tensor | None) -> int:
     if prompt is None:
         return 1
     start = config.bos_token_id if config.decoder_start_token_id is None else config.decoder_start_token_id
-    is_there = (prompt[:, 0] == torch.as_tensor(-1 if start is None else start, device=prompt.device)).any()
-    return prompt.shape[1] + int(not is_there)
+    return prompt.shape[1] + int(start is None or not (prompt[:, 0] == torch.as_tensor(start).to(prompt.device)).any())
 
 
 def is_plain(config: GenerationConfig) -> bool:
     """Whether settings ask for greedy or beam search, for translations alone, and for nothing that is not read here."""
-    if (config.num_return_sequences or 1) > (config.num_beams or 1):
-        return False
-    return not effective_settings(config, {*READ, *PROCESSED, *HARMLESS})
+    has_beams = (config.num_return_sequences or 1) <= (config.num_beams or 1)
+    return has_beams and not effective_settings(config, {*READ, *PROCESSED, *HARMLESS})
 
 
 def effective_settings(config: GenerationConfig, fields: set[str]) -> dict:
-    """The settings besides the known ones that change what is found, with their values."""
-    others = {name: value for name, value in config.to_dict().items() if name not in fields}
-    return {name: value for name, value in others.items() if not is_neutral(name, value) and not name.startswith("_")}
+    """The settings besides these fields that change what is written, with their values."""
+    others = {name: value for name, value in config.to_dict().items() if name not in fields and name[0] != "_"}
+    return {name: value for name, value in others.items() if not is_neutral(name, value)}
 
 
 def is_neutral(name: str, value) -> bool:
     """Whether a setting asks for nothing."""
-    if value is None or value is False or name in WITHOUT_ZERO and value == 0:
-        return True
-    return name in NEUTRAL and isinstance(value, int | float | str) and value == NEUTRAL[name]
+    is_default = name in NEUTRAL and isinstance(value, int | float | str) and value == NEUTRAL[name]
+    return value is None or value is False or is_default
 
 
 def has_plain_criteria(criteria: Sequence | None) -> bool:
@@ -150,8 +144,11 @@ def search_settings(
     criteria: Sequence | None = None,
 ) -> SearchSettings:
     """What plain settings mean behind prompts (B, T); `processors` and `criteria` are the caller's own."""
-    ends, pad = end_tokens(config), config.pad_token_id
-    merged = with_own(processors_of(config, prompt), processors or (), config)
+    ends, pad, own = end_tokens(config), config.pad_token_id, processors or ()
+    classes = {type(processor): processor for processor in reversed(own)}  # in the place of those of their class
+    merged = [classes.get(type(processor), processor) for processor in processors_of(config, prompt)]
+    merged += [processor for processor in own if processor not in merged]
+    merged += [LogitNormalization()] if config.renormalize_logits else []
     return SearchSettings(
         max_length=config.max_length,
         eos_token_id=ends,
@@ -184,11 +181,3 @@ def processors_of(config: GenerationConfig, prompt: torch.Tensor) -> list:
     if config.suppress_tokens is not None:
         processors.append(SuppressTokensLogitsProcessor(config.suppress_tokens, device=device))
     return processors
-
-
-def with_own(processors: list, own: Sequence, config: GenerationConfig) -> list:
-    """With the caller's own, which take the place of those of their class; a normalisation comes last."""
-    classes = {type(processor): processor for processor in reversed(own)}
-    merged = [classes.get(type(processor), processor) for processor in processors]
-    merged += [processor for processor in own if processor not in merged]
-    return [*merged, LogitNormalization()] if config.renormalize_logits else merged

@@ -1,7 +1,4 @@
-"""The strategies of models that read segments: `sentence`, `sliding`, `sequential`, `chunk_sequential`, `full`.
-
-Each is a function of the translator, which decodes jobs, and of documents, whose parts it gives their targets.
-"""
+"""The strategies of models that read segments: functions of a translator and documents, which get their targets."""
 
 from collections.abc import Sequence
 from itertools import accumulate, islice, takewhile, zip_longest
@@ -10,7 +7,7 @@ from typing import NamedTuple
 import torch
 
 from .acceleration import draft_search
-from .decoding import Job, Output, Translator, pad_rows
+from .decoding import Job, Output, Translator, is_of_chunks, pad_rows
 from .document_state import CurrentSentence, DocumentState, SentencePart, all_sentences, split_at
 from .segments import chunk_cuts
 
@@ -33,7 +30,7 @@ class Segment(NamedTuple):
 
 
 def sentences_alone(translator: Translator, documents: list[DocumentState]) -> None:
-    """Every sentence alone."""
+    """Strategy `sentence`."""
     translate_alone(translator, all_sentences(documents))
 
 
@@ -64,9 +61,7 @@ def sliding(translator: "SegmentTranslator", documents: list[DocumentState]) -> 
 def slide(translator: "SegmentTranslator", sentences: Sequence[CurrentSentence]) -> None:
     """Strategy `sliding` for these sentences; one alone where its window has another number of separators.
 
-    Without repairs it is what stands behind the last separator, as in the released code of Lupo et al. (2023); where
-    the window has future sentences, behind so many separators less. Where there is a search with drafts, it takes what
-    windows side by side hold as the draft of all other windows; results are the same.
+    Where there is a search with drafts, windows side by side give the drafts of all others; results are the same.
     """
     drafts = translator.draft_search = draft_search(translator) if writes_context(translator) else None
     again = []
@@ -75,20 +70,14 @@ def slide(translator: "SegmentTranslator", sentences: Sequence[CurrentSentence])
         while waiting:
             windows = [largest_window(translator, *window, translator.window_job) for window in waiting]
             waiting = []
-            if drafts:
-                drafts.propose(windows)
-            outputs = translator.decode([window.job for window in windows], drafts=drafts)
-            for window, output in zip(windows, outputs):
+            jobs = [window.job for window in windows]
+            for window, output in zip(windows, drafts.windows(windows) if drafts else translator.decode(jobs)):
                 if is_to_be_smaller(translator, window, output):
                     waiting.append((window.sentence, *fewer(window.past, window.future)))
                     continue
-                if drafts:
-                    drafts.keep(window, output)
                 report_fewer(translator, window, min(translator.past, window.sentence.index), translator.future)
                 if not take_current(translator, window, output):
                     again.append(window.sentence)
-    if drafts:
-        drafts.log()
     translate_alone(translator, again)
 
 
@@ -104,7 +93,11 @@ def is_to_be_smaller(translator: "SegmentTranslator", window: Window, output: Ou
 
 
 def take_current(translator: "SegmentTranslator", window: Window, output: Output) -> bool:
-    """Take the current sentence of a window's translation; False where it has to be translated again."""
+    """Take the current sentence of a window's translation; False where it has to be translated again.
+
+    Without repairs it is what stands behind the last separator, as in the released code of Lupo et al. (2023); where
+    the window has future sentences, behind so many separators less.
+    """
     sentence, past, future, job = window
     if not writes_context(translator):
         translator.take_sentence(sentence, output)
@@ -112,13 +105,14 @@ def take_current(translator: "SegmentTranslator", window: Window, output: Output
     targets = split_at(output.ids, translator.sep)
     if len(targets) == job.sentences:
         sentence.part.target = targets[past]
-    elif translator.repairs == "none":
-        sentence.part.target = targets[max(-1 - future, -len(targets))]
-        sentence.document.report_misaligned(sentence.index, job.sentences, len(targets))
     else:
-        remedy = "translated again by strategy sentence"
-        sentence.document.report_separators(sentence.index, job.sentences, len(targets), remedy)
-        return False
+        again = translator.repairs == "all"
+        sentence.document.report_count(
+            sentence.index, job.sentences, len(targets), "translated again by strategy sentence" if again else None
+        )
+        if again:
+            return False
+        sentence.part.target = targets[max(-1 - future, -len(targets))]
     translator.check_end(sentence, output)
     return True
 
@@ -134,10 +128,7 @@ def largest_window(translator: Translator, sentence: CurrentSentence, past: int,
 
 
 def fewer(past: int, future: int) -> tuple[int, int]:
-    """So many sentences of context without one: the farthest before, while there is any, or else the farthest after.
-
-    Behind a sentence of the past there are all future ones, by which the current one is told (`sentence_numbers`).
-    """
+    """Without the farthest sentence before, while there is any (`sentence_numbers` counts from the end), or after."""
     return (past - 1, future) if past else (past, future - 1)
 
 
@@ -145,7 +136,8 @@ def report_fewer(translator: Translator, window: Window, past: int, future: int)
     """Report a window that has fewer sentences for want of positions."""
     got, expected = 1 + window.past + window.future, 1 + past + future
     if got < expected:
-        window.sentence.document.report_positions(window.sentence.index, got, expected, translator.positions)
+        document, index = window.sentence
+        document.report_positions(range(index, index + 1), got, expected, translator.positions)
 
 
 # Strategy `sequential`: sentence by sentence, earlier translations as forced prefix
@@ -202,7 +194,7 @@ def sentences_together(ready: list[Job], size: int) -> tuple[list[Job], list[Job
 
 
 def current_job(translator: "SegmentTranslator", sentence: CurrentSentence) -> Job:
-    """What `sequential` translates: the largest window that learned positions reach for, prefix included."""
+    """The largest window that learned positions reach for, the forced prefix of earlier translations included."""
 
     def prefixed_job(document: DocumentState, index: int, past: int, future: int) -> Job:
         job = translator.window_job(document, index, past, future)
@@ -221,8 +213,8 @@ def current_job(translator: "SegmentTranslator", sentence: CurrentSentence) -> J
 def past_sentences(translator: "SegmentTranslator", document: DocumentState, index: int) -> int:
     """k of the paper: sentences before the part at `index` that `sequential` reads.
 
-    A model of chunks reads, unless asked otherwise, as many as fit into `chunk_tokens` source tokens together with the
-    current one, a separator counted for each, as `chunk_cuts` counts.
+    A model of chunks reads, unless asked otherwise, as many as fit into `chunk_tokens` source tokens with the current
+    one and a separator for each.
     """
     if translator.past_context is not None or not is_of_chunks(translator.config):
         return min(index, translator.past)
@@ -235,10 +227,7 @@ def past_sentences(translator: "SegmentTranslator", document: DocumentState, ind
 
 
 def full(translator: "SegmentTranslator", documents: list[DocumentState]) -> None:
-    """FSD of Herold and Ney (2023), section 3.4; repaired where the number of separators is not the source's.
-
-    A repair translates the segment again sentence by sentence (see `force_prefixes`).
-    """
+    """FSD of Herold and Ney (2023), section 3.4; `force_prefixes` where separators are not as many as in the source."""
     waiting = [segment for document in documents for segment in segments_that_fit(translator, document)]
     again = []
     while waiting:
@@ -258,7 +247,7 @@ def full(translator: "SegmentTranslator", documents: list[DocumentState]) -> Non
                 remedy = "translated again sentence by sentence"
                 for index in range(first, end):
                     if output.finished:
-                        document.report_separators(index, end - first, len(targets), remedy)
+                        document.report_count(index, end - first, len(targets), remedy)
                     translator.check_end(CurrentSentence(document, index), output, remedy=remedy)
                 again.append(segment)
     force_prefixes(translator, again)
@@ -293,8 +282,8 @@ def halves(translator: "SegmentTranslator", segment: Segment) -> list[Segment]:
     middle = (first + end) // 2
     pair = [Segment(document, first, middle), Segment(document, middle, end)]
     for half in pair:
-        for index in range(half.first, half.end):
-            document.report_positions(index, half.end - half.first, end - first, translator.positions)
+        parts = range(half.first, half.end)
+        document.report_positions(parts, len(parts), end - first, translator.positions)
     return pair
 
 
@@ -306,7 +295,7 @@ def leave_as_written(
     for number, part in enumerate(segment.parts):
         part.lines = targets[number:] if first + number == end - 1 else targets[number : number + 1]
         if len(targets) != end - first:
-            document.report_misaligned(first + number, end - first, len(targets))
+            document.report_count(first + number, end - first, len(targets))
     translator.check_end(CurrentSentence(document, end - 1), output, remedy="left as written")
 
 
@@ -346,18 +335,40 @@ def has_room(translator: "SegmentTranslator", group: Sequence[Segment]) -> bool:
 
 
 def force_prefixes_together(translator: "SegmentTranslator", group: Sequence[Segment]) -> list[Segment]:
-    """One batch of `force_prefixes`, longest first; gives back what is left of a segment without room."""
-    state = PrefixState(translator, [translator.segment_job(*segment) for segment in group])
+    """One batch of `force_prefixes`, longest first; gives back what is left of a segment without room.
+
+    New prefix tokens are appended as columns, padded on the left inside them; the mask leaves the holes out, and
+    positions count tokens only, so that rows of different length keep their cache without being moved.
+    """
+    model, jobs = translator.model, [translator.segment_job(*segment) for segment in group]
+    source = translator.source_inputs(jobs)  # whose ids an assistant and processors read
+    with torch.no_grad():
+        encoder_outputs = model.get_encoder()(**source, return_dict=True)
+    prompts = [[translator.start, *job.prefix] for job in jobs]
+    # padded by the start token, or `generate` puts one more in front
+    ids, mask = pad_rows(prompts, translator.start, model.device, side="left")
+    cache = model.new_cache()
     for step in range(group[0].end - group[0].first):
         rows = [row for row, segment in enumerate(group) if segment.first + step < segment.end]
-        state.select(rows)
-        group = [group[row] for row in rows]
+        if len(rows) < len(group):
+            index = torch.tensor(rows, device=ids.device)
+            ids, mask = ids[index], mask[index]
+            source = {name: states[index] for name, states in source.items()}
+            for name, value in encoder_outputs.items():
+                encoder_outputs[name] = value[index] if torch.is_tensor(value) else value
+            cache.batch_select_indices(index)
+            group = [group[row] for row in rows]
         sentences = [CurrentSentence(segment.document, segment.first + step) for segment in group]
-        if step and len(group) == 1 and not translator.fits(0, state.ids.shape[1] - 1, len(sentences[0].part.ids)):
+        if step and len(group) == 1 and not translator.fits(0, ids.shape[1] - 1, len(sentences[0].part.ids)):
             return [rest_of(translator, group[0], step)]
         jobs = [Job([], [], 1, len(sentence.part.ids), sentence) for sentence in sentences]
-        outputs = translator.generate(state.inputs(), jobs, stop_at_sep=True, use_cache=True)
-        state.extend([[*output.ids, translator.sep] for output in outputs])
+        target = {"decoder_input_ids": ids, "decoder_attention_mask": mask, "cache": cache}
+        inputs = source | target | {"encoder_outputs": encoder_outputs}
+        outputs = translator.generate(inputs, jobs, stop_at_sep=True, use_cache=True)
+        if cache.get_seq_length():  # it is empty where the search was not ours, which reads the prompt anew
+            cache.keep(*ids.shape)
+        written = pad_rows([[*output.ids, translator.sep] for output in outputs], translator.pad, ids.device, "left")
+        ids, mask = (torch.cat(pair, dim=1) for pair in zip((ids, mask), written))
         for sentence, output in zip(sentences, outputs):
             sentence.part.target = output.ids
             translator.check_end(sentence, output)
@@ -367,60 +378,8 @@ def force_prefixes_together(translator: "SegmentTranslator", group: Sequence[Seg
 def rest_of(translator: "SegmentTranslator", segment: Segment, step: int) -> Segment:
     """What is left of a segment after some sentences, which is reported for all that is left."""
     document, first, end = segment
-    for index in range(first + step, end):
-        document.report_positions(index, end - first - step, end - first, translator.positions)
+    document.report_positions(range(first + step, end), end - first - step, end - first, translator.positions)
     return Segment(document, first + step, end)
-
-
-class PrefixState:
-    """Encoder states of jobs and the decoder's cache of a growing target prefix, rows = segments of documents.
-
-    New prefix tokens are appended as columns, padded on the left inside their columns; the mask leaves the holes out,
-    and positions count tokens only, so rows of different length keep their cache without being moved.
-    """
-
-    def __init__(self, translator: Translator, jobs: Sequence[Job]):
-        self.model, self.pad = translator.model, translator.pad
-        self.source = translator.source_inputs(jobs)  # whose ids an assistant and processors read
-        with torch.no_grad():
-            self.encoder_outputs = self.model.get_encoder()(**self.source, return_dict=True)
-        prompts = [[translator.start, *job.prefix] for job in jobs]
-        # padded by the start token, or generate puts one more in front
-        self.ids, self.mask = pad_rows(prompts, translator.start, self.model.device, side="left")
-        self.cache = None
-
-    def inputs(self) -> dict:
-        """What `generate` takes to go on."""
-        self.cache = self.cache if self.cache is not None else self.model.new_cache()
-        target = {"decoder_input_ids": self.ids, "decoder_attention_mask": self.mask, "cache": self.cache}
-        return self.source | target | {"encoder_outputs": self.encoder_outputs}
-
-    def extend(self, tokens: list[list[int]]) -> None:
-        """Append the chosen sentences; of the cache only the prompt stays, which all beams of a row share.
-
-        It is empty where the search was not ours, which reads the prompt anew.
-        """
-        if self.cache.get_seq_length():
-            self.cache.keep(self.ids.shape[0], self.ids.shape[1])
-        ids, mask = pad_rows(tokens, self.pad, self.ids.device, side="left")
-        self.ids, self.mask = torch.cat([self.ids, ids], dim=1), torch.cat([self.mask, mask], dim=1)
-
-    def select(self, rows: list[int]) -> None:
-        """Keep these rows."""
-        if len(rows) == self.ids.shape[0]:
-            return
-        index = torch.tensor(rows, device=self.ids.device)
-        self.ids, self.mask = self.ids[index], self.mask[index]
-        self.source = {name: states[index] for name, states in self.source.items()}
-        for name, value in self.encoder_outputs.items():
-            if torch.is_tensor(value):
-                self.encoder_outputs[name] = value[index]
-        self.cache.batch_select_indices(index)
-
-
-def is_of_chunks(config) -> bool:
-    """Whether a model was trained on chunks of documents."""
-    return getattr(config, "view", "window") == "chunk"
 
 
 class SegmentTranslator(Translator):
@@ -456,11 +415,11 @@ class SegmentTranslator(Translator):
         return () if getattr(config, "context_sides", "both") == "source" else ("sliding", "full")
 
     @classmethod
-    def check_strategy(cls, config, strategy: str) -> None:
-        if strategy == "full" and getattr(config, "context_sides", "both") == "source":
-            raise ValueError(
-                "strategy 'full' needs a model that writes all sentences; this one has context_sides='source': use "
-                "'sliding' or 'sentence'."
-            )
-        if strategy != "chunk_sequential" or not is_of_chunks(config):
-            super().check_strategy(config, strategy)
+    def refusals(cls, config) -> dict[str, str]:
+        refusals = super().refusals(config)
+        if is_of_chunks(config):
+            del refusals["chunk_sequential"]
+        if getattr(config, "context_sides", "both") == "source":
+            writes = "needs a model that writes all sentences; this one has context_sides='source'"
+            refusals["full"] = f"{writes}: use 'sliding' or 'sentence'"
+        return refusals

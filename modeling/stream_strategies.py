@@ -34,12 +34,12 @@ class StreamTranslator(Translator):
         return "stream"
 
     @classmethod
-    def check_strategy(cls, config, strategy: str) -> None:
-        if strategy in ("sliding", "chunk_sequential", "full"):
-            raise ValueError(
-                f"strategy {strategy!r} translates several sentences as one sequence, but this model reads one at a "
-                "time and carries the others in its memory: use 'stream', or 'sentence' for none of them."
-            )
+    def refusals(cls, config) -> dict[str, str]:
+        reason = (
+            "translates several sentences as one sequence, but this model reads one at a time and carries the others "
+            "in its memory: use 'stream', or 'sentence' for none of them"
+        )
+        return dict.fromkeys(("sliding", "chunk_sequential", "full"), reason)
 
     @classmethod
     def check_past_context(cls, config, strategy: str, past_context: int) -> None:
