@@ -18,8 +18,8 @@ SOURCES = ("source", "context", "memory")  # what decoders attend to; a new kind
 class BeamLayer(DynamicLayer):
     """Self-attention keys and values of one layer, written and reordered in place.
 
-    Stored time first, (T, B, H*Dh), so that a step writes one contiguous row and a reordering of beams copies whole
-    rows, of the tokens alone that beams do not share; `keys` and `values` are views (B, H, T, Dh) of what is filled.
+    Stored time first, (T, B, H*Dh), so that a step writes one contiguous row and a reordering of beams copies rows of
+    the tokens alone that they do not share; `keys` and `values` are views (B, H, T, Dh) of what is filled.
     """
 
     def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
@@ -55,9 +55,9 @@ class BeamLayer(DynamicLayer):
         return self.keys, self.values
 
     def reorder_cache(self, beam_idx: torch.LongTensor) -> None:
-        """Take over the rows `beam_idx` (B,), where a row and the new one have not a token's states in common.
+        """Take over the rows `beam_idx` (B,), of the tokens that a row and the new one do not share.
 
-        `origins` (T, B) tells by token and row in which row they were computed, since rows or tokens last changed.
+        `origins` (T, B) is, by token and row, the row in which states were computed since rows or tokens last changed.
         """
         length, batch = self.get_seq_length(), len(beam_idx)
         if not length:
@@ -83,24 +83,14 @@ class BeamLayer(DynamicLayer):
         self.adopt(self.keys[indices], self.values[indices])
 
 
-class BeamCache(DynamicCache):
-    """A `DynamicCache` of `BeamLayer`."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layer_class_to_replicate = BeamLayer
-
-
 class DecodingCache(EncoderDecoderCache):
-    """Cache of our search: one row of self-attention for every beam, one of every attention to a source a source.
-
-    Beams of a source share its keys and values, so reordering beams leaves them alone.
-    """
+    """Cache of our search: a row of self-attention for every beam, and of attention to a source for every source."""
 
     can_have_holes = True  # whether tokens that the mask leaves out may stay, and further rows come in between
 
     def __init__(self) -> None:
-        super().__init__(BeamCache(), DynamicCache())
+        super().__init__(DynamicCache(), DynamicCache())
+        self.self_attention_cache.layer_class_to_replicate = BeamLayer
 
     def reorder_cache(self, beam_idx: torch.LongTensor) -> None:
         self.self_attention_cache.reorder_cache(beam_idx)
@@ -130,8 +120,7 @@ class DecodingCache(EncoderDecoderCache):
 def cache_by_either_name(forward: Callable) -> Callable:
     """A `forward` with an argument `cache`, which may also be given as `past_key_values`, its name before 5.24.
 
-    An adapter that knows one name hands in its prefix beside the empty cache of `generate`, whose place it takes. From
-    5.24 on the old name warns, as in transformers.
+    The prefix of an adapter, by one name, takes the place of the empty cache of `generate`.
     """
 
     @wraps(forward)
@@ -161,7 +150,7 @@ def is_static(cache: EncoderDecoderCache | None) -> bool:
 def source_states(
     cache: EncoderDecoderCache, name: str, layer_idx: int, layers: int
 ) -> tuple[torch.Tensor, torch.Tensor] | None:
-    """Keys and values that one of so many decoder layers has kept of the source `name`, or None yet."""
+    """Keys and values that one of so many decoder layers has kept of the source `name`, or None."""
     index = SOURCES.index(name) * layers + layer_idx
     if not cache.is_updated.get(index):
         return None
@@ -174,9 +163,8 @@ def keep_source_states(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Keep keys and values (B, ..., S, Dh) of a source; gives them out behind those that the cache came with.
 
-    They stand among the layers of `cross_attention_cache`, those of `source` first, so that whatever transformers does
-    to that cache (reordering, selection, flattening for an export) is done to all of them. A layer of a static cache,
-    which has room for the source alone, is replaced.
+    They are layers of `cross_attention_cache`, those of `source` first, so that transformers reorders, selects and
+    exports them with it. A layer of a static cache, which has room for the source alone, is replaced.
     """
     stores, index = cache.cross_attention_cache.layers, SOURCES.index(name) * layers + layer_idx
     while len(stores) <= index:

@@ -25,8 +25,8 @@ LOOKING_BACK = ("sliding", "sequential")  # strategies that `past_context` is fo
 class Job:
     """Source segment, forced target prefix, sentences in the source, source tokens of what is to be generated.
 
-    `current` is the sentence that it is for, of a whole segment the first one. `draft` are targets of the sentences,
-    None where there is none.
+    `current` is the sentence that it is for, of a whole segment the first one, `past` and `future` how many of a window
+    stand before and after it. `draft` are targets of the sentences, None where there is none.
     """
 
     source: list[int]
@@ -34,6 +34,8 @@ class Job:
     sentences: int
     length: int
     current: CurrentSentence
+    past: int = 0
+    future: int = 0
     draft: Sequence[list[int] | None] = ()
 
 
@@ -174,10 +176,7 @@ class Translator:
     def segment_job(
         self, document: DocumentState, first: int, end: int, padding: int = 0, is_opened: bool | None = None
     ) -> Job:
-        """Source segment of the parts first..end, and behind it `padding` empty sentences.
-
-        `is_opened` says whether it opens the document, None = where it begins with the first part.
-        """
+        """Source segment of the parts first..end and `padding` empty ones; `is_opened`: it opens the document."""
         sentences: list[int] = []
         for part in document.parts[first:end]:
             sentences += [*part.ids, self.sep]
@@ -196,7 +195,7 @@ class Translator:
         first, end = max(0, index - past), index + 1 + future
         missing = max(0, end - len(document.parts))
         job = self.segment_job(document, first, end - missing, padding=missing)
-        job.current = CurrentSentence(document, index)
+        job.current, job.past, job.future = CurrentSentence(document, index), past, future
         if self.sides == "source":
             job.length = len(document.parts[index].ids)
             if index > 0:  # the target is the current sentence, which does not start the document
@@ -208,7 +207,7 @@ class Translator:
         return [self.config.bod_token_id] if is_opened and self.config.use_bod else []
 
     def decode(self, jobs: list[Job], stop_at_sep: bool = False, drafts=None) -> list[Output]:
-        """Outputs of independent jobs, in their order; longest together, in batches, by a search with drafts if any."""
+        """Outputs of independent jobs, in their order; longest together in batches, by a search with drafts if any."""
         if drafts:
             return drafts.decode(jobs, stop_at_sep)
         outputs: list[Output] = [Output([], True)] * len(jobs)
@@ -232,10 +231,7 @@ class Translator:
             start += size
 
     def rows_with_room(self, rows: list[int], jobs: list[Job]) -> list[list[int]]:
-        """A batch as it is, or row by row where a long prefix would leave too few learned positions to another row.
-
-        Rows without any prefix of their own do not stand with others, see `has_prefix`.
-        """
+        """A batch, or row by row where a long prefix leaves too few positions to another; without a prefix apart."""
         with_prefix = [row for row in rows if self.has_prefix(jobs[row])]
         if 0 < len(with_prefix) < len(rows):
             without = [row for row in rows if not self.has_prefix(jobs[row])]
@@ -258,11 +254,7 @@ class Translator:
         return {"decoder_input_ids": ids, "decoder_attention_mask": mask}
 
     def has_prefix(self, job: Job) -> bool:
-        """Whether something stands before the translation that `generate` does not force by itself.
-
-        A lone first token it writes as `forced_bos_token_id`. So does the family of the model, which in beam search
-        counts it as part of the translation.
-        """
+        """Whether more stands before the translation than a first token that `generate` forces, as the family does."""
         return bool(job.prefix) and (len(job.prefix) > 1 or job.prefix != self.format.target_before)
 
     def generate(self, inputs: dict, jobs: Sequence[Job], stop_at_sep: bool = False, **settings) -> list[Output]:
@@ -294,10 +286,10 @@ class Translator:
         return outputs
 
     def before_pass(self) -> None:
-        """Called before every search, or every pass of one with drafts; to be overridden, to stop by an error."""
+        """Called before every search, or pass of one with drafts; to be overridden, to stop by an error."""
 
     def ends_of(self, stop_at_sep: bool) -> list[int]:
-        """The tokens that a translation ends at: all that are `eos_token_id`, or a separator, too."""
+        """The tokens that a translation ends at."""
         return [*self.ends, self.sep] if stop_at_sep else self.ends
 
     def token_limits(self, lengths: list[int], prompt: int) -> list[int]:
@@ -310,12 +302,8 @@ class Translator:
         return 2 * length + 32 if asked is None else asked
 
     def fits(self, source: int, prefix: int, length: int) -> bool:
-        """Whether learned positions reach for a source of so many tokens, and for a forced prefix and what follows it.
-
-        Behind a prefix of sentences there must be room for twice the source tokens `length` and 32 more, or for
-        `max_new_tokens` if these are fewer.
-        """
-        room = min(self.wanted(length), 2 * length + 32)
+        """Whether learned positions reach for a source of so many tokens, and for a forced prefix and what follows."""
+        room = min(self.wanted(length), 2 * length + 32)  # behind a prefix of sentences
         return source <= self.positions and (prefix <= self.marks or 1 + prefix + room <= self.positions)
 
     def is_cut_off(self, job: Job, output: Output) -> bool:
@@ -323,7 +311,7 @@ class Translator:
         return not output.finished and self.wanted(job.length) > self.positions - 1 - len(job.prefix)
 
     def sentence_limit(self, max_sentence_tokens: int) -> int:
-        """Tokens of a sentence that is translated at once: at most as many as positions, marks left out."""
+        """Tokens of a sentence that is translated at once: at most as many as positions without marks."""
         marks = len(self.format.source(self.opening(True)))
         return max(1, min(max_sentence_tokens, self.sentence_positions - marks))
 
@@ -369,10 +357,9 @@ def model_name(model) -> str:
 
 
 class NonFiniteScoresError(ValueError):
-    """Scores of the next token that are no numbers, which ends the call: `document`, `sentence` and `step` say where.
+    """Scores of the next token that are no numbers: `document` and `sentence` (from 0), `step` (from 1) say where.
 
-    `document` and `sentence` are counted from 0 in `translate_documents`; of a stream they are None and 0. `step` is
-    counted from 1.
+    Of a stream `document` is None and `sentence` 0.
     """
 
     def __init__(self, model: str, document: int | None, sentence: int, step: int):
@@ -388,10 +375,7 @@ class NonFiniteScoresError(ValueError):
 
 
 class FiniteScores(LogitsProcessor):
-    """Ends a search whose scores are no numbers, which else is an empty or meaningless translation.
-
-    `name` is that of the model, `sentences` are those of the rows. Raises `NonFiniteScoresError`.
-    """
+    """Raises `NonFiniteScoresError`, with the `name` of the model, for scores of the rows' `sentences` like nan."""
 
     keeps_scores = False  # see `search.keeps_scores`
 
@@ -410,7 +394,7 @@ class FiniteScores(LogitsProcessor):
 
 
 class RowLimits(StoppingCriteria):
-    """Ends each row (and all its beams) after its own number of new tokens, so that no other row changes it."""
+    """Ends each row, and all its beams, after its own number of new tokens, so that no other row changes it."""
 
     def __init__(self, limits: list[int], prompt: int):
         self.ends = torch.tensor(limits) + prompt

@@ -71,18 +71,20 @@ class DraftSearch:
                 others.append(sentence)
         return first, others
 
-    def windows(self, windows) -> list[Output]:
+    def windows(self, jobs: Sequence[Job]) -> list[Output]:
         """Outputs of windows, with the targets of their sentences in other windows as drafts; which are kept, too."""
-        for (document, index), past, future, job in windows:
-            parts = range(index - past, index + 1 + future)
-            size = len(document.parts)  # of a sentence behind the last one the target is empty
-            job.draft = [self.targets.get((document, part)) if part < size else [] for part in parts]
-        outputs = self.translator.decode([window.job for window in windows], drafts=self)
-        for ((document, index), past, future, job), output in zip(windows, outputs):
-            if self.translator.repairs == "all" and past + future and self.translator.is_cut_off(job, output):
+        windows = []  # keys of the targets of each job's sentences
+        for job in jobs:
+            document, index = job.current
+            windows.append([(document, part) for part in range(index - job.past, index + 1 + job.future)])
+            size = len(document.parts)  # behind the last sentence targets are empty
+            job.draft = [self.targets.get(key) if key[1] < size else [] for key in windows[-1]]
+        outputs = self.translator.decode(jobs, drafts=self)
+        for job, keys, output in zip(jobs, windows, outputs):
+            if self.translator.repairs == "all" and job.past + job.future and self.translator.is_cut_off(job, output):
                 continue  # translated again with fewer sentences
-            for part, target in zip(range(index - past, index + 1 + future), split_at(output.ids, self.translator.sep)):
-                self.targets.setdefault((document, part), target)
+            for key, target in zip(keys, split_at(output.ids, self.translator.sep)):
+                self.targets.setdefault(key, target)
         if self.written:
             logger.debug("sliding: of %d tokens %d were accepted from drafts", self.written, self.accepted)
         return outputs

@@ -1,7 +1,7 @@
 """Translation of whole documents: N sentences in, N out."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from numbers import Integral
 
 from .decoding import LOOKING_BACK, STRATEGIES, Translator
@@ -10,10 +10,7 @@ from .strategies import SegmentTranslator
 
 
 class DocumentTranslation:
-    """Adds `translate_documents` and `translate_stream` to a model with `generate`.
-
-    `translator_class` has the strategies of the model; its methods know how a document is read.
-    """
+    """`translate_documents` and `translate_stream` of a model with `generate`, by the strategies of a translator."""
 
     translator_class: type[Translator] = SegmentTranslator
 
@@ -38,8 +35,7 @@ class DocumentTranslation:
         Strategies (Lupo et al. 2023, section 2; Herold and Ney 2023, section 3.4):
         `sentence` - every sentence alone;
         `sliding` - every window is translated whole and its current sentence kept;
-        `sequential` (SD) - sentence by sentence: the source window ends in the current sentence (and the future ones of
-        a model that was trained with some), earlier translations are the forced target prefix;
+        `sequential` (SD) - sentence by sentence, with earlier translations as the forced target prefix;
         `full` (FSD) - parts of the document that do not overlap, each translated at once;
         `chunk_sequential` - the parts of `full` sentence by sentence, for models of chunks: cheaper than `sequential`,
         but it reads future sentences of the part and nothing before it;
@@ -114,18 +110,14 @@ class DocumentTranslation:
         """Raise `ValueError` for settings of `translate_documents` that do not fit the strategy or the model."""
         self.translator_class.check_search(self.config, strategy, past_context, repairs)
 
-    @contextmanager
-    def search_alignment(self, alignment: str | None) -> Iterator[None]:
-        """Within it a model that aligns target tokens to the source does so by this; None = by its configuration.
-
-        Raises `ValueError` where the model has no alignment.
-        """
+    def search_alignment(self, alignment: str | None) -> AbstractContextManager:
+        """Scope in which a model aligns target tokens to the source by this; `ValueError` for one that does not."""
         if alignment is not None:
             raise ValueError(
                 f"alignment={alignment!r} is for window models, which align target tokens to the source; this one "
                 "attends to all of it: leave it out."
             )
-        yield
+        return nullcontext()
 
 
 def checked_documents(documents: Iterable) -> list:

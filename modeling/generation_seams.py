@@ -7,15 +7,12 @@ from inspect import signature
 import torch
 from transformers import GenerationConfig, GenerationMixin
 from transformers.integrations import is_fsdp_managed_module
-from transformers.utils import logging
 
 from .acceleration import prepacked_weights
 from .cache import CACHE_NAME, DecodingCache, cached_length
-from .search import DecoderState, search
+from .search import DecoderState, beam_search, greedy_search
 from .search_settings import full_config, has_plain_criteria, is_plain, search_settings
 from .tested_versions import check_untested_version
-
-logger = logging.get_logger(__name__)
 
 FURTHER_ARGUMENTS = list(signature(GenerationMixin.generate).parameters)[5:]  # behind `stopping_criteria`
 
@@ -24,7 +21,7 @@ class GenerationSeams:
     """To be placed before `GenerationMixin`: `generate`, and the inputs of a step of decoding."""
 
     per_source_inputs = ("attention_mask",)  # arguments of `forward` with a row a source, which several rows share
-    context_arguments: tuple[str, ...] = ()  # of `generate`, in which the context comes; see missing_context.py
+    context_arguments: tuple[str, ...] = ()  # of `generate`, in which the context comes
 
     def new_cache(self) -> DecodingCache:
         """An empty cache of our search."""
@@ -41,13 +38,12 @@ class GenerationSeams:
         """As in transformers: a model in training mode uses dropout. It asks for no consent on standard input.
 
         Greedy and beam search that give out translations alone are ours (`search.py`), with the same results. Warns
-        once where a model whose context are inputs of its own, or a memory, gets none of them. Raises `ValueError` for
-        an `assistant_model` where the source is given by `encoder_outputs` alone and for settings that transformers
+        once where a model reads context by inputs of its own and gets none. Raises `ValueError` for what transformers
         would get wrong, and `RuntimeError` on a version of transformers with which the model does not work.
         """
         check_untested_version(self)
         kwargs |= zip(FURTHER_ARGUMENTS, others)
-        warn_without_context(self, kwargs)
+        self.check_context(kwargs)
         config, arguments = full_config(self, generation_config, kwargs)
         self.check_call(config, inputs, arguments)
         own = {"logits_processor": logits_processor, "stopping_criteria": stopping_criteria}
@@ -75,9 +71,8 @@ class GenerationSeams:
     ) -> dict:
         """The arguments of `forward` for the target ids (B, T) of which the cache has not read the last ones.
 
-        The cache may have either name; `inputs_embeds` are those of the source, which the encoder has read. Where
-        `next_sequence_length` does not say how many ids are new, as in the first pass of an assistant, the cache does,
-        unless the mask says that the ids are the new ones alone.
+        The cache may have either name; `inputs_embeds` are those of the source. Where `next_sequence_length` does not
+        say how many ids are new, the cache does, unless the mask says that the ids are the new ones alone.
         """
         cache = past_key_values if cache is None else cache
         read, mask = cached_length(cache), kwargs.get("decoder_attention_mask")
@@ -91,29 +86,30 @@ class GenerationSeams:
         new = input_ids if next_sequence_length is None else input_ids[:, -next_sequence_length:]
         inputs = {name: value for name, value in kwargs.items() if value is not None and name != "labels"}
         inputs["decoder_input_ids"] = new.clone(memory_format=torch.contiguous_format)  # one stride: compiled once
-        decoder_inputs = self.decoder_inputs_for_generation(input_ids, inputs | {"cache": cache})
-        return (
-            inputs | decoder_inputs | {"past_key_values" if self.is_prompted else CACHE_NAME: cache}
-        )  # as peft knows it
+        inputs |= self.decoder_inputs_for_generation(input_ids, inputs | {"cache": cache})
+        return inputs | {"past_key_values" if self.is_prompted else CACHE_NAME: cache}  # as peft knows it
 
     def decoder_inputs_for_generation(self, input_ids: torch.Tensor, model_inputs: dict) -> dict[str, torch.Tensor]:
         """What `forward` needs for new target tokens besides their ids, computed from all ids so far.
 
         `input_ids` (B, T) are all target ids, `model_inputs` the arguments of `forward`, with the new ones as
-        `decoder_input_ids`. To be overridden; the plain Transformer needs nothing.
+        `decoder_input_ids`. To be overridden.
         """
         return {}
 
     # Calls of `generate`
 
+    def check_context(self, arguments: dict) -> None:
+        """Called with the arguments of `generate`; to be overridden, to warn where context is missing."""
+
     def check_call(self, config: GenerationConfig, inputs: torch.Tensor | None, arguments: dict) -> None:
         """ValueError for what a search of transformers would fail at later, or get wrong."""
-        if "assistant_model" in arguments and "encoder_outputs" in arguments:
-            if inputs is None and "input_ids" not in arguments:
-                raise ValueError(
-                    "assistant_model reads the source itself, got encoder_outputs without input_ids: give both, or use "
-                    "prompt_lookup_num_tokens."
-                )
+        has_ids = inputs is not None or "input_ids" in arguments
+        if "assistant_model" in arguments and "encoder_outputs" in arguments and not has_ids:
+            raise ValueError(
+                "assistant_model reads the source itself, got encoder_outputs without input_ids: give both, or use "
+                "prompt_lookup_num_tokens."
+            )
         if config.prefill_chunk_size:
             raise ValueError(
                 f"prefill_chunk_size must be None, got {config.prefill_chunk_size}: a prompt is read whole "
@@ -128,10 +124,7 @@ class GenerationSeams:
             )
 
     def is_plain_call(self, inputs: torch.Tensor | None, config: GenerationConfig, arguments: dict) -> bool:
-        """Whether all arguments besides settings are inputs of the model, and nobody stands between it and its layers.
-
-        An adapter of prompts has a cache of its own, and one of several adapters counts rows in hooks of the layers.
-        """
+        """Whether all arguments besides settings are inputs of the model, and no adapter stands before its layers."""
         names = {name for name, value in arguments.items() if value is not False}
         if isinstance(arguments.get("cache"), DecodingCache):
             names.discard("cache")
@@ -171,9 +164,8 @@ class GenerationSeams:
         self, inputs: torch.Tensor | None, config: GenerationConfig, own: dict, arguments: dict
     ) -> torch.Tensor:
         """Translations (B * returned, at most `max_length`) by our search; `own` processors and criteria."""
-        arguments = {
-            name: value.to(self.device) if torch.is_tensor(value) else value for name, value in arguments.items()
-        }
+        tensors = {name: value.to(self.device) for name, value in arguments.items() if torch.is_tensor(value)}
+        arguments = arguments | tensors
         encoder_outputs = arguments.get("encoder_outputs")
         if encoder_outputs is None:
             ids = arguments["input_ids"] if inputs is None else inputs.to(self.device)
@@ -182,44 +174,12 @@ class GenerationSeams:
                 encoder_outputs = self.get_encoder()(input_ids=ids, **read, return_dict=True)
         prompt = arguments.get("decoder_input_ids")
         if prompt is None:
-            shape = (len(encoder_outputs[0]), 1)
-            prompt = torch.full(shape, config.decoder_start_token_id, device=self.device)
+            prompt = torch.full((len(encoder_outputs[0]), 1), config.decoder_start_token_id, device=self.device)
         kept = {name: arguments[name] for name in self.state_inputs if name in arguments}
         mask = kept.pop("decoder_attention_mask", None)
         cache = None if config.use_cache is False else arguments.get("cache", self.new_cache())
         state = DecoderState(self, encoder_outputs, cache, mask, **kept)
         settings = search_settings(config, prompt, own["logits_processor"], own["stopping_criteria"])
-        return search(state, prompt, settings)[0]
-
-
-# Models that read context as inputs of their own
-
-
-BY_HAND = {  # the argument of `generate` -> how to give it
-    "context_input_ids": (
-        'context = tokenizer(["The sentence before."], return_tensors="pt"); '
-        'model.generate(**tokenizer("This one.", return_tensors="pt"), context_input_ids=context.input_ids[None], '
-        "context_attention_mask=context.attention_mask[None], context_offsets=torch.tensor([[-1]]))"
-    ),
-    "document_start": (
-        "for translation in model.translate_stream(sentences, tokenizer): ..., which carries the memory from one "
-        "sentence to the next"
-    ),
-}
-
-
-def warn_without_context(model, arguments: dict) -> None:
-    """Warn once where the arguments of `generate` have none of `model.context_arguments`, in which the context comes.
-
-    One of them that is None says that there is none on purpose. Encoder outputs have read theirs.
-    """
-    names, config = model.context_arguments, model.config
-    if not names or "encoder_outputs" in arguments or any(name in arguments for name in names):
-        return
-    if names[0] == "context_input_ids" and not config.past_context and not config.future_context:
-        return
-    logger.warning_once(
-        f"{type(model).__name__}.generate got no context: a sentence is translated as if it stood alone. Documents: "
-        'model.translate_documents([["The sentence before.", "This one."]], tokenizer). By hand: '
-        f"{BY_HAND[names[0]]}. For sentences without context say {names[0]}=None."
-    )
+        if settings.num_beams > 1:
+            return beam_search(state, prompt, settings)[0]
+        return greedy_search(state, prompt, settings)

@@ -11,11 +11,18 @@ from torch import nn
 
 from .chunked_loss import OutputProjection, gives_loss
 from .quantization import Quantization
+from .tested_versions import TORCH, TRANSFORMERS
 from .training import smoothing_target, target_count, weighted_cross_entropy
 
+TESTED = {"torch": TORCH, "transformers": TRANSFORMERS}
 PLAIN_CODE = Path(__file__).with_name("plain_acceleration.py")  # a Hub folder has none
 ACCELERATION = ("chunked_loss", "cpu_inference", "draft_verification", "int8_linear", "model_support", "quantization")
 ACCELERATION += ("training",)
+
+
+def version_ranges() -> str:
+    """The tested versions in words: `torch 2.13 and transformers 5.23 to 5.24`."""
+    return " and ".join(f"{name} {' to '.join(dict.fromkeys(versions))}" for name, versions in TESTED.items())
 
 
 class ModelSupport(Quantization):

@@ -1,5 +1,7 @@
 """Long-short term attention: self-attention over the whole segment and over the own sentence, joined by one layer."""
 
+from collections.abc import Callable
+
 import torch
 from torch import nn
 from transformers import GenerationMixin
@@ -10,8 +12,22 @@ from .cache import CACHE_NAME, cached_length, is_static
 from .configuration_lst import LstConfig
 from .layers import Attention, DecoderLayer, EncoderLayer
 from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder, Stack
-from .segments import EVERY_SENTENCE, is_whole_target, same_sentence, sentence_index
+from .segments import is_whole_target, sentence_index
 from .sentence_attention import gathered_sentences, latest_sentence, sentence_attention
+
+EVERY_SENTENCE = -2  # in place of a sentence's index: belongs to all of them
+
+
+def same_sentence(index: torch.Tensor) -> Callable:
+    """The own-sentence mask s(i) = s(j) of Herold and Ney (2023), section 3.2, as a mask function of transformers.
+
+    `index` (B, S) is the `sentence_index` of all keys; queries are the last of them, or all. True = is seen.
+    """
+
+    def seen(row, head, query, key) -> torch.Tensor:
+        return (index[row, query] == index[row, key]) | (index[row, key] == EVERY_SENTENCE)
+
+    return seen
 
 
 class LstAttention(Attention):

@@ -1,12 +1,11 @@
-"""Greedy and beam search: the translations that transformers' searches find, token by token, over a `DecoderState`.
+"""Greedy and beam search, with the results of transformers' searches, over a `DecoderState`.
 
-Of transformers there is nothing in here but what users hand in, processors of scores and criteria to stop. The prompt
-is read once a source. In beam search, scores of beams are added to the best tokens alone, which are found block by
-block, where transformers goes through the whole vocabulary several times.
+The prompt is read once a source. In beam search, scores of beams are added to the best tokens alone, which are found
+block by block, where transformers goes through the whole vocabulary several times.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 import torch
@@ -24,11 +23,9 @@ NEVER = -1e9  # added to the score of what must not be chosen
 class SearchSettings:
     """How to search, in the names and with the meanings of transformers' `GenerationConfig`.
 
-    `max_length` counts the prompt. `pad_token_id` stands behind the end of a translation that is shorter than others.
-    Of the `num_beams` translations of a source those with the best scores are returned, scores being sums of
-    log-probabilities over length ** `length_penalty`. With `early_stopping` True a source is done as soon as it has as
-    many as beams; with False when no beam could be better if it ended now; with "never" when none could be at any
-    length.
+    `max_length` counts the prompt. Scores are sums of log-probabilities over length ** `length_penalty`. With
+    `early_stopping` True a source is done as soon as it has as many translations as beams; with False when no beam
+    could be better if it ended now; with "never" when none could be at any length.
     """
 
     max_length: int
@@ -52,19 +49,6 @@ class SearchSettings:
 
 
 @torch.no_grad()
-def search(state: "DecoderState", prompt: torch.Tensor, settings: SearchSettings) -> tuple[torch.Tensor, torch.Tensor]:
-    """Translations behind prompts (B, T), one for each source: ids (B * returned, at most `max_length`) and scores.
-
-    Scores (B * returned,) are those of beam search, zeros of greedy search.
-    """
-    if settings.num_beams > 1:
-        return beam_search(state, prompt, settings)
-    return greedy_search(state, prompt, settings), torch.zeros(len(prompt), device=prompt.device)
-
-
-# Greedy search
-
-
 def greedy_search(state: "DecoderState", ids: torch.Tensor, settings: SearchSettings) -> torch.Tensor:
     """Prompts (B, T) to the best token at every step: (B, at most `max_length`)."""
     unfinished = torch.ones(len(ids), dtype=torch.bool, device=ids.device)
@@ -79,7 +63,7 @@ def greedy_search(state: "DecoderState", ids: torch.Tensor, settings: SearchSett
 
 
 def best_token(scores: torch.Tensor) -> torch.Tensor:
-    """`argmax` of scores (R, V): the first of the largest, or of those that are no numbers, (R,)."""
+    """`argmax` of scores (R, V), (R,): the first of the largest, or of those that are no numbers."""
     size = scores.shape[1]
     if size < 2 * BLOCK:
         return scores.argmax(dim=1)
@@ -90,9 +74,7 @@ def best_token(scores: torch.Tensor) -> torch.Tensor:
     return start[:, 0] + scores.gather(1, start + torch.arange(BLOCK, device=scores.device)).argmax(dim=1)
 
 
-# Beam search
-
-
+@torch.no_grad()
 def beam_search(
     state: "DecoderState", prompt: torch.Tensor, settings: SearchSettings
 ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -143,7 +125,7 @@ class FinishedTranslations:
         self.improves = self.has_ended.new_ones(len(running), 1)  # whether a running translation may become the best
 
     def add(self, ids: torch.Tensor, values: torch.Tensor, ended: torch.Tensor, length: int) -> None:
-        """Of candidates (B, K, L) and their sums of log-probabilities (B, K) those of the first `beams` that ended."""
+        """Add what ended of the first `beams` candidates (B, K, L), with sums of log-probabilities (B, K)."""
         beams, new = self.settings.num_beams, length - self.prompt
         counts = ended & (torch.arange(values.shape[1], device=values.device) < beams)
         is_full = self.has_ended.all(dim=1, keepdim=True) & (self.settings.early_stopping is True)
@@ -158,7 +140,7 @@ class FinishedTranslations:
         self.has_ended = rows_at(torch.cat([self.has_ended, counts], dim=1), order)
 
     def may_improve(self, running: torch.Tensor, length: int) -> bool:
-        """Whether any source needs more than it has, where its running beams have these sums (B, beams)."""
+        """Whether a source may get a better translation than it has, by the sums (B, beams) of its running beams."""
         settings = self.settings
         longest = settings.early_stopping == "never" and settings.length_penalty > 0
         new = (settings.max_length if longest else length) - self.prompt  # the length at which scores would be best
@@ -182,7 +164,7 @@ def rows_at(values: torch.Tensor, indices: torch.Tensor) -> torch.Tensor:
 
 
 def keeps_scores(processor) -> bool:
-    """Whether a processor may look at its scores after the step, as those of transformers do not."""
+    """Whether a processor may look at its scores after the step; those of transformers do not."""
     return getattr(processor, "keeps_scores", not type(processor).__module__.startswith("transformers."))
 
 
@@ -234,11 +216,11 @@ class DecoderState:
         self.model, self.encoder_outputs, self.inputs = model, encoder_outputs, inputs
         self.cache, self.mask, self.is_prompt = cache, mask, True
 
-    def arguments(self, ids: torch.Tensor) -> dict:
-        """The arguments of `forward` to read what of target ids (R, T) the cache has not."""
+    def read(self, ids: torch.Tensor) -> torch.Tensor:
+        """Logits (R, V) in float32 of what comes behind target ids (R, T)."""
         if self.mask is not None:
-            self.mask = torch.nn.functional.pad(self.mask, (0, ids.shape[1] - self.mask.shape[1]), value=1)
-        return self.model.prepare_inputs_for_generation(
+            self.mask = nn.functional.pad(self.mask, (0, ids.shape[1] - self.mask.shape[1]), value=1)
+        arguments = self.model.prepare_inputs_for_generation(
             ids,
             ids.shape[1] - cached_length(self.cache),
             cache=self.cache,
@@ -247,10 +229,7 @@ class DecoderState:
             use_cache=self.cache is not None,
             **self.inputs,
         )
-
-    def read(self, ids: torch.Tensor) -> torch.Tensor:
-        """Logits (R, V) in float32 of what comes behind target ids (R, T)."""
-        logits = self.model(**self.arguments(ids), logits_to_keep=1, return_dict=True).logits[:, -1]
+        logits = self.model(**arguments, logits_to_keep=1, return_dict=True).logits[:, -1]
         if self.is_prompt and self.cache is not None:
             self.cache.prompt_was_read()
         self.is_prompt = False
@@ -269,31 +248,20 @@ class DecoderState:
             self.cache.reorder_cache(rows)
 
 
-DROPOUTS = {
-    nn.functional.dropout,
-    nn.functional.alpha_dropout,
-    nn.functional.feature_alpha_dropout,
-    nn.functional.dropout1d,
-    nn.functional.dropout2d,
-    nn.functional.dropout3d,
-    torch.dropout,
-}
+DROPOUTS = {torch.dropout, nn.functional.alpha_dropout, nn.functional.feature_alpha_dropout}
+DROPOUTS |= {getattr(nn.functional, f"dropout{dimensions}") for dimensions in ("", "1d", "2d", "3d")}
 
 
 @contextmanager
 def inference(model) -> Iterator[None]:
     """Scope of a translation: weights that do not change, see `prepacked_weights`, and no dropout.
 
-    A model in training mode is not put into evaluation mode, which other threads would see, and which a copy, a fork or
-    an error would leave behind: dropout is switched off for the functions that this thread calls. Not reached is
-    attention dropout inside the kernels of flash-attention.
+    A model in training mode is not put into evaluation mode, which other threads would see: dropout is switched off for
+    what this thread calls. Not reached is attention dropout inside the kernels of flash-attention.
     """
-    with model.prepacked_weights():
-        if not any(module.training for module in model.modules()):
-            yield
-            return
-        with WithoutDropout():
-            yield
+    is_training = any(module.training for module in model.modules())
+    with model.prepacked_weights(), WithoutDropout() if is_training else nullcontext():
+        yield
 
 
 class WithoutDropout(TorchFunctionMode):

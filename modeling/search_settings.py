@@ -4,22 +4,8 @@ import copy
 from collections.abc import Sequence
 
 import torch
-from transformers import (
-    EosTokenCriteria,
-    ForcedBOSTokenLogitsProcessor,
-    ForcedEOSTokenLogitsProcessor,
-    GenerationConfig,
-    LogitNormalization,
-    LogitsProcessorList,
-    MaxLengthCriteria,
-    MinLengthLogitsProcessor,
-    MinNewTokensLengthLogitsProcessor,
-    NoBadWordsLogitsProcessor,
-    NoRepeatNGramLogitsProcessor,
-    PreTrainedConfig,
-    StoppingCriteriaList,
-    SuppressTokensLogitsProcessor,
-)
+from transformers import EosTokenCriteria, GenerationConfig, MaxLengthCriteria, PreTrainedConfig, StoppingCriteriaList
+from transformers.generation import logits_process
 from transformers.utils import logging
 
 from .search import SearchSettings
@@ -148,7 +134,7 @@ def search_settings(
     classes = {type(processor): processor for processor in reversed(own)}  # in the place of those of their class
     merged = [classes.get(type(processor), processor) for processor in processors_of(config, prompt)]
     merged += [processor for processor in own if processor not in merged]
-    merged += [LogitNormalization()] if config.renormalize_logits else []
+    merged += [logits_process.LogitNormalization()] if config.renormalize_logits else []
     return SearchSettings(
         max_length=config.max_length,
         eos_token_id=ends,
@@ -157,7 +143,7 @@ def search_settings(
         num_return_sequences=config.num_return_sequences or 1,
         length_penalty=1.0 if config.length_penalty is None else config.length_penalty,
         early_stopping=config.early_stopping or False,
-        processors=LogitsProcessorList(merged),
+        processors=logits_process.LogitsProcessorList(merged),
         criteria=StoppingCriteriaList(criteria or ()),
     )
 
@@ -167,17 +153,17 @@ def processors_of(config: GenerationConfig, prompt: torch.Tensor) -> list:
     ends, length, device = end_tokens(config), prompt.shape[1], prompt.device
     processors: list = []
     if config.no_repeat_ngram_size:
-        processors.append(NoRepeatNGramLogitsProcessor(config.no_repeat_ngram_size))
-    if config.bad_words_ids is not None:
-        processors.append(NoBadWordsLogitsProcessor(config.bad_words_ids, torch.tensor(ends, device=device)))
-    if config.min_length and ends and config.min_new_tokens is None:
-        processors.append(MinLengthLogitsProcessor(config.min_length, ends, device=device))
-    if config.min_new_tokens and ends:
-        processors.append(MinNewTokensLengthLogitsProcessor(length, config.min_new_tokens, ends, device=device))
-    if config.forced_bos_token_id is not None:
-        processors.append(ForcedBOSTokenLogitsProcessor(config.forced_bos_token_id))
-    if config.forced_eos_token_id is not None:
-        processors.append(ForcedEOSTokenLogitsProcessor(config.max_length, config.forced_eos_token_id, device=device))
-    if config.suppress_tokens is not None:
-        processors.append(SuppressTokensLogitsProcessor(config.suppress_tokens, device=device))
+        processors.append(logits_process.NoRepeatNGramLogitsProcessor(config.no_repeat_ngram_size))
+    if (words := config.bad_words_ids) is not None:
+        processors.append(logits_process.NoBadWordsLogitsProcessor(words, torch.tensor(ends, device=device)))
+    if (fewest := config.min_length) and ends and config.min_new_tokens is None:
+        processors.append(logits_process.MinLengthLogitsProcessor(fewest, ends, device=device))
+    if (fewest := config.min_new_tokens) and ends:
+        processors.append(logits_process.MinNewTokensLengthLogitsProcessor(length, fewest, ends, device=device))
+    if (token := config.forced_bos_token_id) is not None:
+        processors.append(logits_process.ForcedBOSTokenLogitsProcessor(token))
+    if (token := config.forced_eos_token_id) is not None:
+        processors.append(logits_process.ForcedEOSTokenLogitsProcessor(config.max_length, token, device=device))
+    if (tokens := config.suppress_tokens) is not None:
+        processors.append(logits_process.SuppressTokensLogitsProcessor(tokens, device=device))
     return processors

@@ -1,7 +1,10 @@
-"""The strategies of models that read segments: functions of a translator and documents, which get their targets."""
+"""The strategies of models that read segments: functions of a translator and of documents, which get their targets.
+
+`sliding` is of Lupo et al. (2023), section 2; `sequential` (SD) and `full` (FSD) of Herold and Ney (2023), section 3.4.
+"""
 
 from collections.abc import Sequence
-from itertools import accumulate, islice, takewhile, zip_longest
+from itertools import accumulate, islice, pairwise, takewhile, zip_longest
 from typing import NamedTuple
 
 import torch
@@ -26,35 +29,23 @@ class Segment(NamedTuple):
         return self.document.parts[self.first : self.end]
 
 
-# Strategy `sentence`: every sentence alone
-
-
 def sentences_alone(translator: Translator, documents: list[DocumentState]) -> None:
     """Strategy `sentence`."""
     translate_alone(translator, all_sentences(documents))
 
 
 def translate_alone(translator: Translator, sentences: Sequence[CurrentSentence]) -> None:
-    """Strategy `sentence` for these sentences."""
+    """Every sentence alone."""
     jobs = [translator.window_job(*sentence) for sentence in sentences]
     for sentence, output in zip(sentences, translator.decode(jobs)):
         translator.take_sentence(sentence, output)
 
 
-# Strategy `sliding`: every window whole, of which the current sentence is kept
-
-
-class Window(NamedTuple):
-    """A sentence with so many others before and after it, and the job of translating them."""
-
-    sentence: CurrentSentence
-    past: int
-    future: int
-    job: Job
+# Strategy `sliding`
 
 
 def sliding(translator: "SegmentTranslator", documents: list[DocumentState]) -> None:
-    """`sliding` of Lupo et al. (2023), section 2."""
+    """Every window whole, of which the current sentence is kept."""
     translator.slide(all_sentences(documents))
 
 
@@ -68,16 +59,15 @@ def slide(translator: "SegmentTranslator", sentences: Sequence[CurrentSentence])
     for together in drafts.side_by_side(sentences) if drafts else [sentences]:
         waiting = [(sentence, min(translator.past, sentence.index), translator.future) for sentence in together]
         while waiting:
-            windows = [largest_window(translator, *window, translator.window_job) for window in waiting]
+            jobs = [largest_window(translator, *window, translator.window_job) for window in waiting]
             waiting = []
-            jobs = [window.job for window in windows]
-            for window, output in zip(windows, drafts.windows(windows) if drafts else translator.decode(jobs)):
-                if is_to_be_smaller(translator, window, output):
-                    waiting.append((window.sentence, *fewer(window.past, window.future)))
+            for job, output in zip(jobs, drafts.windows(jobs) if drafts else translator.decode(jobs)):
+                if is_to_be_smaller(translator, job, output):
+                    waiting.append((job.current, *fewer(job.past, job.future)))
                     continue
-                report_fewer(translator, window, min(translator.past, window.sentence.index), translator.future)
-                if not take_current(translator, window, output):
-                    again.append(window.sentence)
+                report_fewer(translator, job, min(translator.past, job.current.index), translator.future)
+                if not take_current(translator, job, output):
+                    again.append(job.current)
     translate_alone(translator, again)
 
 
@@ -86,25 +76,25 @@ def writes_context(translator: "SegmentTranslator") -> bool:
     return translator.sides != "source" and (translator.past > 0 or translator.future > 0)
 
 
-def is_to_be_smaller(translator: "SegmentTranslator", window: Window, output: Output) -> bool:
+def is_to_be_smaller(translator: "SegmentTranslator", job: Job, output: Output) -> bool:
     """Whether the translation of a window ended where the learned positions do, and is to be repaired."""
     is_repaired = writes_context(translator) and translator.repairs == "all"
-    return is_repaired and window.past + window.future > 0 and translator.is_cut_off(window.job, output)
+    return is_repaired and job.past + job.future > 0 and translator.is_cut_off(job, output)
 
 
-def take_current(translator: "SegmentTranslator", window: Window, output: Output) -> bool:
+def take_current(translator: "SegmentTranslator", job: Job, output: Output) -> bool:
     """Take the current sentence of a window's translation; False where it has to be translated again.
 
-    Without repairs it is what stands behind the last separator, as in the released code of Lupo et al. (2023); where
-    the window has future sentences, behind so many separators less.
+    Without repairs it is what stands behind the last separator, as in the released code of Lupo et al. (2023), or
+    behind so many less as there are future sentences.
     """
-    sentence, past, future, job = window
+    sentence = job.current
     if not writes_context(translator):
         translator.take_sentence(sentence, output)
         return True
     targets = split_at(output.ids, translator.sep)
     if len(targets) == job.sentences:
-        sentence.part.target = targets[past]
+        sentence.part.target = targets[job.past]
     else:
         again = translator.repairs == "all"
         sentence.document.report_count(
@@ -112,19 +102,19 @@ def take_current(translator: "SegmentTranslator", window: Window, output: Output
         )
         if again:
             return False
-        sentence.part.target = targets[max(-1 - future, -len(targets))]
+        sentence.part.target = targets[max(-1 - job.future, -len(targets))]
     translator.check_end(sentence, output)
     return True
 
 
-def largest_window(translator: Translator, sentence: CurrentSentence, past: int, future: int, make_job) -> Window:
+def largest_window(translator: Translator, sentence: CurrentSentence, past: int, future: int, make_job) -> Job:
     """The window of at most so many sentences that learned positions reach for."""
     past = min(past, sentence.index)
     job = make_job(*sentence, past, future)
     while (past or future) and not translator.fits(len(job.source), len(job.prefix), job.length):
         past, future = fewer(past, future)
         job = make_job(*sentence, past, future)
-    return Window(sentence, past, future, job)
+    return job
 
 
 def fewer(past: int, future: int) -> tuple[int, int]:
@@ -132,23 +122,22 @@ def fewer(past: int, future: int) -> tuple[int, int]:
     return (past - 1, future) if past else (past, future - 1)
 
 
-def report_fewer(translator: Translator, window: Window, past: int, future: int) -> None:
+def report_fewer(translator: Translator, job: Job, past: int, future: int) -> None:
     """Report a window that has fewer sentences for want of positions."""
-    got, expected = 1 + window.past + window.future, 1 + past + future
-    if got < expected:
-        document, index = window.sentence
-        document.report_positions(range(index, index + 1), got, expected, translator.positions)
+    document, index = job.current
+    if job.past + job.future < past + future:
+        sizes = 1 + job.past + job.future, 1 + past + future
+        document.report_positions(range(index, index + 1), *sizes, translator.positions)
 
 
-# Strategy `sequential`: sentence by sentence, earlier translations as forced prefix
+# Strategy `sequential`
 
 
 def sequential(translator: "SegmentTranslator", documents: list[DocumentState]) -> None:
-    """SD of Herold and Ney (2023), section 3.4: argmax p(E_i | E^_{i-k}^{i-1}, F_{i-k}^i), sentence by sentence.
+    """argmax p(E_i | E^_{i-k}^{i-1}, F_{i-k}^i), sentence by sentence, with earlier translations as forced prefix.
 
-    The next sentences of `batch_size` documents are translated together, see `sentences_together`. All of a window is
-    read anew: a further source sentence changes the states of all others in the encoder, and so those of the prefix in
-    the decoder. Where there is a search with drafts, a sentence comes in as soon as others have ended.
+    The next sentences of `batch_size` documents are translated together. All of a window is read anew: a further source
+    sentence changes the states of all others. With a search with drafts a sentence comes in as soon as others end.
     """
     waiting = iter(sorted(documents, key=lambda document: -len(document.parts)))
     ready: list[Job] = []  # the next sentence of each document
@@ -179,8 +168,8 @@ def sequential(translator: "SegmentTranslator", documents: list[DocumentState]) 
 def sentences_together(ready: list[Job], size: int) -> tuple[list[Job], list[Job]]:
     """A batch of the next sentences of documents, and the others.
 
-    With that of the document that has most left, so that no document is left alone at the end, come those of about its
-    length, since a batch takes as long as its longest sentence. Windows count half: they are read in one pass.
+    With that of the document that has most left, so that none is left alone at the end, come those of about its length.
+    Windows count half: they are read in one pass.
     """
     if not ready:
         return [], []
@@ -205,9 +194,9 @@ def current_job(translator: "SegmentTranslator", sentence: CurrentSentence) -> J
         return job
 
     past, future = past_sentences(translator, *sentence), translator.future
-    window = largest_window(translator, sentence, past, future, prefixed_job)
-    report_fewer(translator, window, past, future)
-    return window.job
+    job = largest_window(translator, sentence, past, future, prefixed_job)
+    report_fewer(translator, job, past, future)
+    return job
 
 
 def past_sentences(translator: "SegmentTranslator", document: DocumentState, index: int) -> int:
@@ -223,11 +212,11 @@ def past_sentences(translator: "SegmentTranslator", document: DocumentState, ind
     return max(0, fitting - 1)
 
 
-# Strategy `full`: segments that do not overlap, each at once
+# Strategy `full`
 
 
 def full(translator: "SegmentTranslator", documents: list[DocumentState]) -> None:
-    """FSD of Herold and Ney (2023), section 3.4; `force_prefixes` where separators are not as many as in the source."""
+    """Segments that do not overlap, each at once; `force_prefixes` where it has not the separators of the source."""
     waiting = [segment for document in documents for segment in segments_that_fit(translator, document)]
     again = []
     while waiting:
@@ -254,9 +243,12 @@ def full(translator: "SegmentTranslator", documents: list[DocumentState]) -> Non
 
 
 def segments_that_fit(translator: "SegmentTranslator", document: DocumentState) -> list[Segment]:
-    """The segments of a document, those whose source is longer than learned positions reach in halves."""
-    waiting = [Segment(document, *ends) for ends in segment_ends(translator, document)]
-    fitting = []
+    """Windows side by side, or chunks; those whose source is longer than learned positions reach in halves."""
+    if is_of_chunks(translator.config):
+        cuts = chunk_cuts([len(part.ids) + 1 for part in document.parts], translator.config.chunk_tokens)
+    else:
+        cuts = [*range(0, len(document.parts), translator.past + 1 + translator.future), len(document.parts)]
+    waiting, fitting = [Segment(document, *ends) for ends in pairwise(cuts)], []
     while waiting:
         segment = waiting.pop(0)
         source = len(translator.segment_job(*segment).source)
@@ -265,15 +257,6 @@ def segments_that_fit(translator: "SegmentTranslator", document: DocumentState) 
         else:
             waiting = halves(translator, segment) + waiting
     return fitting
-
-
-def segment_ends(translator: "SegmentTranslator", document: DocumentState) -> list[tuple[int, int]]:
-    """First part and end of segments that do not overlap: windows side by side, or chunks of about equal length."""
-    if is_of_chunks(translator.config):
-        cuts = chunk_cuts([len(part.ids) + 1 for part in document.parts], translator.config.chunk_tokens)
-        return list(zip(cuts, cuts[1:]))
-    size, step = len(document.parts), translator.past + 1 + translator.future
-    return [(first, min(first + step, size)) for first in range(0, size, step)]
 
 
 def halves(translator: "SegmentTranslator", segment: Segment) -> list[Segment]:
@@ -299,21 +282,18 @@ def leave_as_written(
     translator.check_end(CurrentSentence(document, end - 1), output, remedy="left as written")
 
 
-# Strategy `chunk_sequential`, and the repairs of `full`: sentence by sentence inside segments that are encoded once
+# Strategy `chunk_sequential`, and the repairs of `full`
 
 
 def chunk_sequential(translator: "SegmentTranslator", documents: list[DocumentState]) -> None:
-    """Sentence by sentence inside the chunks of `full`, whose source, future sentences included, is encoded once.
-
-    A departure from SD of Herold and Ney (2023), which it is cheaper than.
-    """
+    """Sentence by sentence inside the chunks of `full`: cheaper than `sequential`, and not in Herold and Ney (2023)."""
     force_prefixes(
         translator, [segment for document in documents for segment in segments_that_fit(translator, document)]
     )
 
 
 def force_prefixes(translator: "SegmentTranslator", segments: Sequence[Segment]) -> None:
-    """Sentence by sentence inside fixed segments: the source is encoded once, the prefix is read once.
+    """Sentence by sentence inside segments: source, future sentences included, and prefix are read once.
 
     Where the prefix leaves too few learned positions, the rest of the segment becomes one of its own.
     """
@@ -383,10 +363,7 @@ def rest_of(translator: "SegmentTranslator", segment: Segment, step: int) -> Seg
 
 
 class SegmentTranslator(Translator):
-    """The strategies of a model that reads segments, for an engine to override how it decodes.
-
-    It writes them whole (`context_sides="both"`), or the current sentence alone (`"source"`).
-    """
+    """For a model that reads segments, and writes them whole or the current sentence alone (`context_sides`)."""
 
     strategies = {
         "sentence": sentences_alone,
@@ -400,7 +377,7 @@ class SegmentTranslator(Translator):
     slide, force_prefixes_together = slide, force_prefixes_together
 
     def write_jobs(self, search, next_jobs, take) -> None:
-        """Let a search with drafts write jobs, one in the place of another that has ended, which is for `take`."""
+        """Let a search with drafts write jobs, one in the place of another that has ended."""
         search.write_jobs(next_jobs, take)
 
     @classmethod

@@ -38,11 +38,10 @@ def model():
 @pytest.fixture
 def searches(monkeypatch):
     """The settings that our search was called with."""
-    found = []
-    monkeypatch.setattr(
-        generation_seams, "search", lambda *arguments: found.append(arguments[-1]) or search.search(*arguments)
-    )
-    return found
+    settings, search_settings = [], generation_seams.search_settings
+    recorded = lambda *arguments: settings.append(search_settings(*arguments)) or settings[-1]  # noqa: E731
+    monkeypatch.setattr(generation_seams, "search_settings", recorded)
+    return settings
 
 
 # The search
@@ -117,7 +116,7 @@ def test_scores_of_the_best(seed):
     settings = SearchSettings(9, [EOS], PAD, early_stopping=stopping, **names)
     outputs = model.get_encoder()(source["input_ids"], attention_mask=MASK)
     state = DecoderState(model, outputs, model.new_cache(), attention_mask=MASK)
-    ids, scores = search.search(state, torch.full((5, 1), 2), settings)
+    ids, scores = search.beam_search(state, torch.full((5, 1), 2), settings)
     assert torch.equal(ids, expected.sequences)
     torch.testing.assert_close(scores, expected.sequences_scores, atol=1e-5, rtol=1e-5)
 
