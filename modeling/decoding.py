@@ -10,8 +10,8 @@ import torch
 from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
 from .document_state import CurrentSentence, DocumentState
+from .generation_seams import end_tokens, merged_config
 from .search import inference
-from .search_settings import end_tokens, merged_config
 from .tested_versions import check_untested_version
 
 Row = TypeVar("Row")

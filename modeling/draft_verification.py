@@ -15,7 +15,7 @@ from transformers.utils import logging
 from .cache import BeamLayer, DecodingCache
 from .decoding import Job, NonFiniteScoresError, Output, Translator, model_name, pad_rows
 from .document_state import CurrentSentence, DocumentState, split_at
-from .search_settings import PROCESSED, is_neutral, is_plain
+from .generation_seams import PROCESSED, is_neutral, is_plain
 
 logger = logging.get_logger(__name__)
 

@@ -34,6 +34,10 @@ class ModelSupport:
 class HeadSupport:
     """The loss with all logits in memory."""
 
+    def prepacked_weights(self):
+        """Scope in which the weights do not change."""
+        return nullcontext()
+
     def loss(self, hidden_states, labels, label_weights, label_smoothing: float, num_items_in_batch, skip_logits: bool):
         """Sum of weighted, smoothed losses of states (B, T, D) over the number of labels; logits (B, T, V), or None."""
         logits, targets = self.logits_of(hidden_states), labels.flatten()
@@ -79,11 +83,6 @@ def faster_attention(*arguments, **settings) -> None:
 def takes_bias(module: nn.Module) -> bool:
     """Whether the output projection adds a bias that is handed to it; an adapter around it would lose one."""
     return isinstance(module, OutputProjection)
-
-
-def prepacked_weights(model: nn.Module):
-    """Scope in which the weights do not change."""
-    return nullcontext()
 
 
 def draft_search(translator) -> None:
