@@ -21,20 +21,19 @@ class DocMTConfig(PreTrainedConfig):
     The switches are those in which published sentence-level models differ, so that Marian, BART, mBART and M2M-100
     (NLLB) checkpoints load by name: `normalize_before` (pre-norm, with a final layer norm on both stacks),
     `layernorm_embedding`, `scale_embedding` (times sqrt(d_model)), `position_type`, `position_offset` (index of the
-    first token's position) and the tying of embeddings: `share_encoder_decoder_embeddings` one table for both sides,
-    `tie_word_embeddings` that of the target for the logits, too; False ties no weights at all, as transformers has it.
+    first token's position), `share_encoder_decoder_embeddings` (one table for both sides) and `tie_word_embeddings`
+    (that of the target for the logits, too; False ties no weights at all, as transformers has it).
 
     `position_type` is `sinusoidal` (Vaswani et al. 2017, sines in the first half, cosines in the second, as Marian
     has it), `sinusoidal_t2t` (the tensor2tensor frequencies of fairseq and M2M-100) or `learned`.
     `label_smoothing` is applied in training mode only. `use_bod` puts `<bod>` in front of a segment that starts a
     document; it belongs to the first sentence, without a separator. (In Herold and Ney 2023, section 3.1, it stands for
-    a sentence 0, with a separator behind it, and counts as one of the sentences of context: the second sentence of a
-    document with one sentence of context does not see it there, and does here.) `init` is how weights are drawn before
-    training: `normal`, N(0, `init_std`^2) and biases 0; `fairseq`, what fairseq draws from version 0.10 on; or
-    `fairseq_0.9`. `strategy` is how documents are translated by default; None = the one that fits the architecture.
-    `decoding_past_context` is k, how many sentences before the current one the strategies `sliding` and `sequential`
-    read by default; None = as many as in training. `base_model` is the name on the Hub of the model that the weights
-    come from, for the model card.
+    a sentence 0, with a separator behind it, and counts as one of the sentences of context.) `init` is how weights are
+    drawn before training: `normal`, N(0, `init_std`^2) and biases 0; `fairseq`, what fairseq draws from version 0.10
+    on; or `fairseq_0.9`. `strategy` is how documents are translated by default; None = the one that fits the
+    architecture. `decoding_past_context` is k, how many sentences before the current one `sliding` and `sequential`
+    read by default; None = as many as in training. `base_model` is the Hub name of the model that the weights come
+    from.
 
     `source_format` and `target_format` are how a sequence is written around its sentences X, in tokens `<s>`, `</s>`,
     `<start>` (`decoder_start_token_id`), `[source_lang]` and `[target_lang]`: `[source_lang] X </s>` and
@@ -45,11 +44,8 @@ class DocMTConfig(PreTrainedConfig):
     """
 
     keys_to_ignore_at_inference = ["past_key_values", "cache"]
-    attribute_map = {
-        "num_attention_heads": "encoder_attention_heads",
-        "hidden_size": "d_model",
-        "num_hidden_layers": "encoder_layers",
-    }
+    attribute_map = {"num_attention_heads": "encoder_attention_heads", "num_hidden_layers": "encoder_layers"}
+    attribute_map |= {"hidden_size": "d_model"}
     # what reports say of a model, as far as its configuration has it
     reported_fields = ("d_model", "encoder_layers", "decoder_layers", "view", "context_sides")
     selects_by_word = False  # whether every word selects among the context sentences, in modules called `selection`
@@ -133,7 +129,12 @@ class DocMTConfig(PreTrainedConfig):
             value = getattr(self, name)
             if value is not None and value < lowest:
                 raise ValueError(f"{name} must be a whole number >= {lowest}, got {value!r}.")
-        self._check_token_ids()
+        for name in TOKEN_IDS:
+            value = getattr(self, name)
+            ids = value if isinstance(value, list) else [value]  # several end tokens
+            is_absent = value is None and name not in ("pad_token_id", "eos_token_id")
+            if not is_absent and not (ids and all(type(id) is int and 0 <= id < self.vocab_size for id in ids)):
+                raise ValueError(f"{name} must be an id from 0 to {self.vocab_size - 1}, got {value!r}.")
         self._check_positions()
         if self.init_std < 0:
             raise ValueError(f"init_std must be >= 0, got {self.init_std!r}.")
@@ -175,10 +176,7 @@ class DocMTConfig(PreTrainedConfig):
 
     @property
     def custom_pipelines(self) -> dict[str, dict]:
-        """Where `transformers.pipeline` finds the pipelines of a model, a new dict, as it writes into it.
-
-        It is where the class of the configuration is: the model's folder, or a repository of code (`owner/name--`).
-        """
+        """Where `transformers.pipeline` finds those of a model: its folder, or a repository of code (`owner/name`)."""
         code_repo, dashes, _ = (getattr(self, "auto_map", None) or {}).get("AutoConfig", "").rpartition("--")
         pipeline = f"{code_repo}{dashes}pipeline_docmt.DocumentTranslationPipeline"
         return {TASK: {"impl": pipeline, "pt": ["AutoModelForSeq2SeqLM"]}}
@@ -186,16 +184,6 @@ class DocMTConfig(PreTrainedConfig):
     def to_dict(self) -> dict:
         """As in transformers, with `custom_pipelines`."""
         return super().to_dict() | {"custom_pipelines": self.custom_pipelines}
-
-    def _check_token_ids(self) -> None:
-        """ValueError for ids that are none of the vocabulary, and without one for padding and for the end."""
-        for name in TOKEN_IDS:
-            value = getattr(self, name)
-            if value is None and name not in ("pad_token_id", "eos_token_id"):
-                continue
-            ids = value if isinstance(value, list) else [value]  # several end tokens
-            if not ids or not all(type(token) is int and 0 <= token < self.vocab_size for token in ids):
-                raise ValueError(f"{name} must be an id from 0 to {self.vocab_size - 1}, got {value!r}.")
 
     def _check_positions(self) -> None:
         """ValueError for states that are no pairs of sine and cosine, where these are added to them."""
@@ -251,9 +239,8 @@ class SegmentConfig(DocMTConfig):
     @property
     def longest_translation(self) -> int:
         """As in the base class; twice the tokens of a chunk where positions go on without end."""
-        if self.view == "chunk" and self.position_type != "learned":
-            return max(self.max_position_embeddings, 2 * self.chunk_tokens)
-        return self.max_position_embeddings
+        is_endless = self.view == "chunk" and self.position_type != "learned"
+        return max(self.max_position_embeddings, 2 * self.chunk_tokens if is_endless else 0)
 
     @property
     def window_size(self) -> int:

@@ -95,22 +95,15 @@ def read_document(
 
 def translated_sentences(document: DocumentState, tokenizer) -> list[str]:
     """Texts of all sentences, as many as were read, unless parts have `lines`; parts of one sentence are joined."""
-    texts: list[list[list[str]]] = [[] for _ in range(document.size)]
+    texts: list[list[str] | None] = [None] * document.size
     for part in document.parts:
         lines = [part.target] if part.lines is None else part.lines
-        texts[part.sentence].append([tokenizer.decode(line, skip_special_tokens=True).strip() for line in lines])
-    return [line for parts in texts for line in join_parts(parts)]
-
-
-def join_parts(parts: list[list[str]]) -> list[str]:
-    """The lines of a sentence from those of its parts, by a blank where two parts meet; one empty line for no part."""
-    joined: list[str] = [] if parts else [""]
-    for lines in parts:
-        if joined and lines:
-            joined[-1] = f"{joined[-1]} {lines[0]}".strip()
-            lines = lines[1:]
-        joined += lines
-    return joined
+        lines = [tokenizer.decode(line, skip_special_tokens=True).strip() for line in lines]
+        before = texts[part.sentence] or []
+        if before and lines:
+            lines[0] = f"{before.pop()} {lines[0]}".strip()
+        texts[part.sentence] = before + lines
+    return [line for lines in texts for line in ([""] if lines is None else lines)]
 
 
 def has_text(text: str) -> bool:
@@ -120,13 +113,8 @@ def has_text(text: str) -> bool:
 
 def split_at(ids: list[int], sep: int) -> list[list[int]]:
     """Generated ids as sentences, without the separators."""
-    sentences: list[list[int]] = [[]]
-    for token in ids:
-        if token == sep:
-            sentences.append([])
-        else:
-            sentences[-1].append(token)
-    return sentences
+    ends = [index for index, token in enumerate(ids) if token == sep]
+    return [ids[first:end] for first, end in zip([0, *(end + 1 for end in ends)], [*ends, len(ids)])]
 
 
 # Text to token ids
@@ -152,7 +140,7 @@ def token_ids(text: str, tokenizer) -> list[int]:
 
 
 def check_unicode(text: str, name: str, error_class: type[ValueError] = ValueError) -> None:
-    """`error_class` for half of a surrogate pair, which tokenizers do not read; `name` says where the text stands."""
+    """`error_class` for half of a surrogate pair, which tokenizers do not read; `name` is where the text stands."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:

@@ -49,21 +49,15 @@ class DocumentTranslation:
         as in training; for a model of chunks any number, and by default of `sequential` as many as fit into
         `config.chunk_tokens` source tokens with the current one. `repairs="none"` translates nothing again: after
         `full` a document has the lines that the model wrote, **which may be more or fewer than its sentences**, after
-        `sliding` every sentence is what stands behind the last separator. `alignment` is that of window models, in
-        place of the configuration's.
-
-        `source_lang` and `target_lang` are language codes of the model's family (`config.language_ids`), by default the
-        configuration's own.
+        `sliding` every sentence is what stands behind the last separator. `alignment` is that of window models;
+        `source_lang` and `target_lang` are codes of `config.language_ids`; by default these are the configuration's.
 
         `batch_size` counts rows of a batch: sentences, segments, or documents whose next sentences are translated
         together. With `batch_tokens`, segments and sentences that do not wait for each other are in batches of at most
-        so many source tokens, padding included, instead; results are the same. Greedy `sliding` takes windows as drafts
-        of other windows, which changes speed only. `generate_kwargs` go to `generate`; without `max_new_tokens` a
+        so many source tokens, padding included, instead. `generate_kwargs` go to `generate`; without `max_new_tokens` a
         sentence may get twice its source tokens and 32 more. With `return_report`, a second list holds for every
-        document its repairs: dicts with `sentence` (index), `kind` (`split`, `separators`, `misaligned` = separators
-        without repair, `positions` = fewer sentences, `length` = stopped at `max_new_tokens` or at the last learned
-        position) and `detail`. Several threads may translate with one model, and in training mode; meanwhile no thread
-        may change its weights.
+        document its repairs, see `DocumentState`. Several threads may translate with one model, and in training mode;
+        meanwhile no thread may change its weights.
 
         Raises `ValueError` for a strategy that is unknown or not this model's, for settings that do not fit them, for
         languages that are missing or unknown, and for documents that are not lists of texts; `NonFiniteScoresError`,
@@ -92,7 +86,7 @@ class DocumentTranslation:
         return (translations, [state.report() for state in states]) if return_report else translations
 
     def translate_stream(self, sentences: Iterable[str], tokenizer, **settings):
-        """Translations of sentences as they come, see `StreamTranslation`; ValueError for a model without a memory."""
+        """Translations of sentences as they come, see `StreamTranslation`; ValueError without a memory."""
         raise ValueError(
             "translate_stream carries a state from sentence to sentence, which this model does not have: use "
             "translate_documents."

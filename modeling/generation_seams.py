@@ -39,19 +39,12 @@ HARMLESS = (  # settings that change nothing in greedy and beam search, whatever
     "target_lookbehind"
 ).split()
 ZERO = "no_repeat_ngram_size encoder_no_repeat_ngram_size min_length min_new_tokens diversity_penalty penalty_alpha"
-NEUTRAL = dict.fromkeys(ZERO.split(), 0) | {  # values that change nothing, besides None and False
-    "repetition_penalty": 1.0,
-    "encoder_repetition_penalty": 1.0,
-    "guidance_scale": 1.0,
-    "num_beam_groups": 1,
-    "num_beams": 1,
-    "num_return_sequences": 1,
-    "length_penalty": 1.0,
-    "temperature": 1.0,
-    "top_k": 50,
-    "top_p": 1.0,
-    "cache_implementation": "dynamic",
-}
+ONE = (
+    "repetition_penalty encoder_repetition_penalty guidance_scale num_beam_groups num_beams num_return_sequences "
+    "length_penalty temperature top_p"
+)
+NEUTRAL = dict.fromkeys(ZERO.split(), 0) | dict.fromkeys(ONE.split(), 1)  # these change nothing, nor None and False
+NEUTRAL |= {"top_k": 50, "cache_implementation": "dynamic"}
 GENERATION_SETTINGS = {  # those that no configuration of a model has
     name for name in GenerationConfig().to_dict().keys() - PreTrainedConfig().to_dict().keys() if "token_id" not in name
 } - {"use_cache"}
@@ -92,10 +85,8 @@ class GenerationSeams:
                 del arguments["cache"]  # of our search; theirs reads the prompt into one of its own
             if "cache" in arguments:
                 arguments[CACHE_NAME] = arguments.pop("cache")
-            if "encoder_outputs" in arguments:
-                arguments["encoder_outputs"] = copy.copy(
-                    arguments["encoder_outputs"]
-                )  # it repeats rows for beams in place
+            if "encoder_outputs" in arguments:  # whose rows are repeated for beams in place
+                arguments["encoder_outputs"] = copy.copy(arguments["encoder_outputs"])
             return super().generate(inputs, config, **own, **{"trust_remote_code": False} | arguments)
 
     def prepare_inputs_for_generation(

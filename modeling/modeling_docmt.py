@@ -231,10 +231,7 @@ class Encoder(Stack):
         if inputs_embeds is None:
             return input_ids
         if self.finds_sentences:
-            raise ValueError(
-                "inputs_embeds do not tell where sentences end, which this model reads from the separators: give "
-                "input_ids."
-            )
+            raise ValueError("inputs_embeds do not tell where sentences end, as separators do: give input_ids.")
         return torch.full_like(inputs_embeds[..., 0], self.config.pad_token_id, dtype=torch.long)
 
     # Seams, besides `layer_inputs` and `embed`

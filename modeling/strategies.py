@@ -96,11 +96,9 @@ def take_current(translator: "SegmentTranslator", job: Job, output: Output) -> b
     if len(targets) == job.sentences:
         sentence.part.target = targets[job.past]
     else:
-        again = translator.repairs == "all"
-        sentence.document.report_count(
-            sentence.index, job.sentences, len(targets), "translated again by strategy sentence" if again else None
-        )
-        if again:
+        remedy = "translated again by strategy sentence" if translator.repairs == "all" else None
+        sentence.document.report_count(sentence.index, job.sentences, len(targets), remedy)
+        if remedy:
             return False
         sentence.part.target = targets[max(-1 - job.future, -len(targets))]
     translator.check_end(sentence, output)
@@ -264,15 +262,12 @@ def halves(translator: "SegmentTranslator", segment: Segment) -> list[Segment]:
     document, first, end = segment
     middle = (first + end) // 2
     pair = [Segment(document, first, middle), Segment(document, middle, end)]
-    for half in pair:
-        parts = range(half.first, half.end)
-        document.report_positions(parts, len(parts), end - first, translator.positions)
+    for _, *ends in pair:
+        document.report_positions(range(*ends), len(range(*ends)), end - first, translator.positions)
     return pair
 
 
-def leave_as_written(
-    translator: "SegmentTranslator", segment: Segment, targets: list[list[int]], output: Output
-) -> None:
+def leave_as_written(translator: "SegmentTranslator", segment: Segment, targets: list, output: Output) -> None:
     """Give the parts the sentences written for them, in order: too few leave some without, the last has more."""
     document, first, end = segment
     for number, part in enumerate(segment.parts):
@@ -287,9 +282,8 @@ def leave_as_written(
 
 def chunk_sequential(translator: "SegmentTranslator", documents: list[DocumentState]) -> None:
     """Sentence by sentence inside the chunks of `full`: cheaper than `sequential`, and not in Herold and Ney (2023)."""
-    force_prefixes(
-        translator, [segment for document in documents for segment in segments_that_fit(translator, document)]
-    )
+    segments = [segment for document in documents for segment in segments_that_fit(translator, document)]
+    force_prefixes(translator, segments)
 
 
 def force_prefixes(translator: "SegmentTranslator", segments: Sequence[Segment]) -> None:
