@@ -12,9 +12,10 @@ import torch
 from torch import nn
 from transformers.utils import logging
 
-from .cache import BeamLayer, DecodingCache
+from .cache import DecodingCache
 from .decoding import Job, NonFiniteScoresError, Output, Translator, model_name, pad_rows
 from .document_state import CurrentSentence, DocumentState, split_at
+from .fast_search import BeamLayer
 from .generation_seams import PROCESSED, is_neutral, is_plain
 
 logger = logging.get_logger(__name__)

@@ -290,7 +290,7 @@ class Decoder(Stack):
 
     def new_cache(self) -> DecodingCache:
         """An empty cache of our search."""
-        return DecodingCache()
+        return DecodingCache(self.beam_layer_class)
 
     # Seams, besides `layer_inputs` and `embed`
 

@@ -1,8 +1,4 @@
-"""Greedy and beam search, with the results of transformers' searches, over a `DecoderState`.
-
-The prompt is read once a source. In beam search, scores of beams are added to the best tokens alone, which are found
-block by block, where transformers goes through the whole vocabulary several times.
-"""
+"""Greedy and beam search, with the results of transformers' searches; the prompt is read once a source."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -15,7 +11,6 @@ from transformers import LogitsProcessorList, StoppingCriteriaList
 
 from .cache import DecodingCache, cached_length
 
-BLOCK = 128  # neighbouring tokens, of which only the best is looked at first
 NEVER = -1e9  # added to the score of what must not be chosen
 
 
@@ -53,25 +48,13 @@ def greedy_search(state: "DecoderState", ids: torch.Tensor, settings: SearchSett
     """Prompts (B, T) to the best token at every step: (B, at most `max_length`)."""
     unfinished = torch.ones(len(ids), dtype=torch.bool, device=ids.device)
     while True:
-        tokens = best_token(settings.processors(ids, state.read(ids)))  # (B,)
+        tokens = state.model.best_token(settings.processors(ids, state.read(ids)))  # (B,)
         if settings.eos_token_id:
             tokens = tokens.masked_fill(~unfinished, settings.pad_token_id)
         ids = torch.cat([ids, tokens[:, None]], dim=1)
         unfinished &= ~settings.has_ended(ids)
         if not unfinished.any():
             return ids
-
-
-def best_token(scores: torch.Tensor) -> torch.Tensor:
-    """`argmax` of scores (R, V), (R,): the first of the largest, or of those that are no numbers."""
-    size = scores.shape[1]
-    if size < 2 * BLOCK:
-        return scores.argmax(dim=1)
-    blocks = scores[:, : size // BLOCK * BLOCK].unflatten(1, (-1, BLOCK))
-    rest = scores[:, -BLOCK:].amax(dim=1, keepdim=True)  # what is behind the last block, and some of it again
-    block = torch.cat([blocks.amax(dim=2), rest], dim=1).argmax(dim=1)  # (R,)
-    start = (block * BLOCK).clamp(max=size - BLOCK)[:, None]
-    return start[:, 0] + scores.gather(1, start + torch.arange(BLOCK, device=scores.device)).argmax(dim=1)
 
 
 @torch.no_grad()
@@ -97,7 +80,7 @@ def beam_search(
         log_probs = torch.log_softmax(logits, dim=-1, out=None if are_kept else log_probs)  # memory of the last step
         del logits
         processed = settings.processors(ids, log_probs)
-        values, indices = best_continuations(processed, scores, count)  # (B, K)
+        values, indices = state.model.best_continuations(processed, scores, count)  # (B, K)
         sources, tokens = indices // processed.shape[1], indices % processed.shape[1]
         continued = rows_at(running, sources)  # (B, K, L)
         continued[:, :, length] = tokens
@@ -166,43 +149,6 @@ def rows_at(values: torch.Tensor, indices: torch.Tensor) -> torch.Tensor:
 def keeps_scores(processor) -> bool:
     """Whether a processor may look at its scores after the step; those of transformers do not."""
     return getattr(processor, "keeps_scores", not type(processor).__module__.startswith("transformers."))
-
-
-def best_continuations(log_probs: torch.Tensor, scores: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """`topk` of log-probabilities (B * beams, V) plus the scores of their beams (B, beams), over beams and tokens.
-
-    Returns values and indices into (beams * V), (B, count) each. Where values are equal, their order is that of torch.
-    """
-    batch, beams = scores.shape
-    vocab_size = log_probs.shape[1]
-    log_probs = log_probs.reshape(batch, beams, vocab_size)
-    if vocab_size // BLOCK <= count:
-        return (log_probs + scores[..., None]).flatten(1).topk(count)
-    values, tokens = best_tokens(log_probs.flatten(0, 1), count + 1)  # (B * beams, count + 1)
-    values = values.view(batch, beams, -1) + scores[..., None]
-    tokens = tokens.view(batch, beams, -1) + torch.arange(beams, device=scores.device)[:, None] * vocab_size
-    values, order = values.flatten(1).topk(count + 1)
-    indices = tokens.flatten(1).gather(1, order)
-    tied = ~(values[:, :-1] > values[:, 1:]).all(dim=1)  # or no numbers
-    values, indices = values[:, :-1], indices[:, :-1]
-    if tied.any():
-        values, indices = values.clone(), indices.clone()
-        values[tied], indices[tied] = (log_probs[tied] + scores[tied][..., None]).flatten(1).topk(count)
-    return values, indices
-
-
-def best_tokens(scores: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """`topk` of scores (R, V), but for the order of equal ones: values and indices, (R, count) each."""
-    rows, whole = scores.shape[0], scores.shape[1] // BLOCK * BLOCK
-    blocks = scores[:, :whole].unflatten(1, (-1, BLOCK))  # (R, V / BLOCK, BLOCK)
-    best = blocks.amax(dim=2).topk(count, sorted=False).indices  # a better token is in one of the best blocks
-    values = blocks[torch.arange(rows, device=best.device)[:, None], best].flatten(1)  # (R, count * BLOCK)
-    indices = (best[..., None] * BLOCK + torch.arange(BLOCK, device=best.device)).flatten(1)
-    if whole < scores.shape[1]:
-        rest = torch.arange(whole, scores.shape[1], device=best.device)
-        values, indices = torch.cat([values, scores[:, whole:]], 1), torch.cat([indices, rest.expand(rows, -1)], 1)
-    values, order = values.topk(count)
-    return values, indices.gather(1, order)
 
 
 class DecoderState:

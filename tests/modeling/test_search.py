@@ -16,7 +16,8 @@ from transformers import (
 
 from hf_docmt.modeling import generation_seams, search
 from hf_docmt.modeling.cache import DecodingCache
-from hf_docmt.modeling.search import DecoderState, SearchSettings, best_continuations, best_token, best_tokens
+from hf_docmt.modeling.fast_search import best_continuations, best_token, best_tokens
+from hf_docmt.modeling.search import DecoderState, SearchSettings
 
 VOCABULARY = 2100  # not a multiple of the size of a block
 SOURCE = torch.randint(SEP, VOCABULARY, (5, 7), generator=torch.Generator().manual_seed(2))

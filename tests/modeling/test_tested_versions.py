@@ -9,7 +9,7 @@ from support.tiny_models import build, word_tokenizer
 from transformers.cache_utils import Cache, DynamicLayer
 
 from hf_docmt.modeling import model_support, tested_versions
-from hf_docmt.modeling.cache import BeamLayer
+from hf_docmt.modeling.fast_search import BeamLayer
 
 ROOT = Path(__file__).resolve().parents[2]
 CASES = [
