@@ -28,9 +28,8 @@ class MemoryConfig(SegmentConfig):
                 f"past_context or future_context; got view={self.view!r}, past_context={self.past_context}, "
                 f"future_context={self.future_context}."
             )
-        for side in ("encoder", "decoder"):
-            if self.memory_sides in ("both", {"encoder": "source", "decoder": "target"}[side]):
-                self.layers_with_memory(side)
+        for stack in ("encoder", "decoder"):
+            self.layers_with_memory(stack)
 
     def context_reach(self):
         return f"all sentences before, in a memory of {self.memory_size} vectors: {SIDES[self.memory_sides]}"

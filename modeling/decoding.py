@@ -9,7 +9,7 @@ from typing import ClassVar, TypeVar
 import torch
 from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
-from .document_state import CurrentSentence, DocumentState
+from .document_state import CurrentSentence, DocumentState, all_sentences
 from .generation_seams import end_tokens, merged_config
 from .search import inference
 from .tested_versions import check_untested_version
@@ -56,7 +56,6 @@ class Translator:
     source tokens, in place of `batch_size`. Raises `ValueError` for languages as `config.sequence_format` does.
     """
 
-    strategies: ClassVar[dict[str, Callable]] = {}  # of the translator and documents
     batch_tokens: int | None = None
 
     def __init__(self, model, batch_size: int, generate_kwargs: dict, languages: Languages = (None, None)):
@@ -91,6 +90,8 @@ class Translator:
     @classmethod
     def default_strategy(cls, config) -> str:
         """The strategy that fits how a model of this configuration was trained."""
+        if hasattr(config, "view"):
+            raise ValueError("this model reads segments: set translator_class = SegmentTranslator in its class.")
         return "sentence"
 
     @classmethod
@@ -104,8 +105,10 @@ class Translator:
     @classmethod
     def check_strategy(cls, config, strategy: str) -> None:
         """Raise `ValueError` for a strategy that a model of this configuration does not have."""
-        if strategy in (refusals := cls.refusals(config)):
-            raise ValueError(f"strategy {strategy!r} {refusals[strategy]}.")
+        reason = cls.refusals(config).get(strategy)
+        if reason or strategy not in cls.strategies:
+            reason = reason or f"is none of this model's ({', '.join(cls.strategies)}); see its translator_class"
+            raise ValueError(f"strategy {strategy!r} {reason}.")
 
     @classmethod
     def repaired_strategies(cls, config) -> tuple[str, ...]:
@@ -156,6 +159,18 @@ class Translator:
         check_untested_version(self.model)
         with inference(self.model):
             self.strategies[strategy](self, documents)
+
+    def sentence(self, documents: list[DocumentState]) -> None:
+        """Every sentence alone."""
+        self.translate_alone(all_sentences(documents))
+
+    def translate_alone(self, sentences: Sequence[CurrentSentence]) -> None:
+        """Strategy `sentence` for these sentences."""
+        jobs = [self.window_job(*sentence) for sentence in sentences]
+        for sentence, output in zip(sentences, self.decode(jobs)):
+            self.take_sentence(sentence, output)
+
+    strategies: ClassVar[dict[str, Callable]] = {"sentence": sentence}  # functions of the translator and documents
 
     def take_sentence(self, sentence: CurrentSentence, output: Output) -> None:
         """Take over the translation of one sentence, without separators."""

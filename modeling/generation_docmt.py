@@ -6,13 +6,12 @@ from numbers import Integral
 
 from .decoding import LOOKING_BACK, STRATEGIES, Translator
 from .document_state import check_unicode, read_document, translated_sentences
-from .strategies import SegmentTranslator
 
 
 class DocumentTranslation:
     """`translate_documents` and `translate_stream` of a model with `generate`, by the strategies of a translator."""
 
-    translator_class: type[Translator] = SegmentTranslator
+    translator_class: type[Translator] = Translator
 
     def translate_documents(
         self,

@@ -158,7 +158,8 @@ class GenerationSeams:
         names = {name for name, value in arguments.items() if value is not False}
         if isinstance(arguments.get("cache"), DecodingCache):
             names.discard("cache")
-        allowed = {"input_ids", "encoder_outputs", "decoder_input_ids", *self.encoder_inputs, *self.state_inputs}
+        allowed = {"input_ids", "encoder_outputs", "decoder_input_ids", "decoder_attention_mask", *self.encoder_inputs}
+        allowed |= set(self.model.decoder_input_names)
         sources = (inputs is not None) + ("input_ids" in names)
         prompt, start = arguments.get("decoder_input_ids"), config.decoder_start_token_id
         mask = arguments.get("decoder_attention_mask")
@@ -185,11 +186,6 @@ class GenerationSeams:
         """Arguments of `forward` that the encoder reads, besides ids."""
         return "attention_mask", *self.model.encoder_input_names
 
-    @property
-    def state_inputs(self) -> tuple[str, ...]:
-        """Arguments of `forward` that the decoder reads at every step, besides ids and encoder outputs."""
-        return "attention_mask", "decoder_attention_mask", *self.model.decoder_input_names
-
     def search_translations(
         self, inputs: torch.Tensor | None, config: GenerationConfig, own: dict, arguments: dict
     ) -> torch.Tensor:
@@ -205,10 +201,10 @@ class GenerationSeams:
         prompt = arguments.get("decoder_input_ids")
         if prompt is None:
             prompt = torch.full((len(encoder_outputs[0]), 1), config.decoder_start_token_id, device=self.device)
-        kept = {name: arguments[name] for name in self.state_inputs if name in arguments}
-        mask = kept.pop("decoder_attention_mask", None)
+        names = ("attention_mask", *self.model.decoder_input_names)  # of what the decoder reads at every step
+        kept = {name: arguments[name] for name in names if name in arguments}
         cache = None if config.use_cache is False else arguments.get("cache", self.new_cache())
-        state = DecoderState(self, encoder_outputs, cache, mask, **kept)
+        state = DecoderState(self, encoder_outputs, cache, arguments.get("decoder_attention_mask"), **kept)
         settings = search_settings(config, prompt, own["logits_processor"], own["stopping_criteria"])
         if settings.num_beams > 1:
             return beam_search(state, prompt, settings)[0]
@@ -297,10 +293,7 @@ def end_tokens(config: GenerationConfig | PreTrainedConfig) -> list[int]:
 
 
 def search_settings(
-    config: GenerationConfig,
-    prompt: torch.Tensor,
-    processors: Sequence | None = None,
-    criteria: Sequence | None = None,
+    config: GenerationConfig, prompt: torch.Tensor, processors: Sequence | None, criteria: Sequence | None
 ) -> SearchSettings:
     """What plain settings mean behind prompts (B, T); `processors` and `criteria` are the caller's own."""
     ends, pad, own = end_tokens(config), config.pad_token_id, processors or ()
@@ -308,16 +301,13 @@ def search_settings(
     merged = [classes.get(type(processor), processor) for processor in processors_of(config, prompt)]
     merged += [processor for processor in own if processor not in merged]
     merged += [logits_process.LogitNormalization()] if config.renormalize_logits else []
+    names = ("max_length", "num_beams", "num_return_sequences", "length_penalty", "early_stopping")
     return SearchSettings(
-        max_length=config.max_length,
         eos_token_id=ends,
         pad_token_id=pad if pad is not None else ends[0] if ends else 0,
-        num_beams=config.num_beams or 1,
-        num_return_sequences=config.num_return_sequences or 1,
-        length_penalty=1.0 if config.length_penalty is None else config.length_penalty,
-        early_stopping=config.early_stopping or False,
         processors=logits_process.LogitsProcessorList(merged),
         criteria=StoppingCriteriaList(criteria or ()),
+        **{name: getattr(config, name) for name in names if getattr(config, name) is not None},
     )
 
 

@@ -11,7 +11,30 @@ from .cache import cached_length
 from .configuration_concat import ConcatConfig
 from .layers import DecoderLayer, EncoderLayer
 from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder, Stack
-from .segments import is_whole_target, sentence_count, sentence_index, sentence_numbers, sinusoid
+from .segments import is_whole_target, sentence_index, sinusoid
+from .strategies import SegmentTranslator
+
+
+def sentence_count(input_ids: torch.Tensor, sep_token_id: int) -> torch.Tensor:
+    """Number of sentences of every segment, (B, T) -> (B,)."""
+    return (input_ids == sep_token_id).sum(dim=1) + 1
+
+
+def sentence_numbers(
+    index: torch.Tensor, count: torch.Tensor, past_context: int = 0, future_context: int = 0
+) -> torch.Tensor:
+    """Sentence positions k of Lupo et al. (2023), section 2.1: the current sentence is 1, those before it 2, 3, ...
+
+    Future sentences, which the paper leaves out, get the numbers after those of the past, nearest first. With
+    `future_context` 0 the last sentence is the current one, so in a chunk numbers run from right to left.
+    `index` (B, T) from `sentence_index`, `count` (B,) -> (B, T), at least 1.
+    """
+    current = (count - 1 - future_context).clamp(min=0)[:, None]  # (B, 1); a sentence alone is the current one
+    past = (current - index + 1).clamp(min=1)
+    if not future_context:
+        return past
+    future = (past_context + 1 + index - current).clamp(max=past_context + 1 + future_context)
+    return torch.where(index > current, future, past)
 
 
 class SegmentEncoding(nn.Module):
@@ -209,6 +232,7 @@ class ConcatForConditionalGeneration(DocMTForConditionalGeneration, GenerationMi
 
     config_class = ConcatConfig
     model_class = ConcatModel
+    translator_class = SegmentTranslator
 
     def decoder_inputs_for_generation(self, input_ids, model_inputs):
         """The sentence index of the new tokens."""

@@ -14,6 +14,7 @@ from .layers import Attention, DecoderLayer, EncoderLayer
 from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder, Stack
 from .segments import is_whole_target, sentence_index
 from .sentence_attention import gathered_sentences, latest_sentence, sentence_attention
+from .strategies import SegmentTranslator
 
 EVERY_SENTENCE = -2  # in place of a sentence's index: belongs to all of them
 
@@ -195,6 +196,7 @@ class LstForConditionalGeneration(DocMTForConditionalGeneration, GenerationMixin
 
     config_class = LstConfig
     model_class = LstModel
+    translator_class = SegmentTranslator
     _supports_flash_attn = False  # it takes no masks but those of padding
 
     def decoder_inputs_for_generation(self, input_ids, model_inputs):

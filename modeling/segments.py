@@ -22,28 +22,6 @@ def is_whole_target(input_ids: torch.Tensor, start_token_id: int) -> bool:
     return bool((input_ids == start_token_id).any(dim=1).all())
 
 
-def sentence_count(input_ids: torch.Tensor, sep_token_id: int) -> torch.Tensor:
-    """Number of sentences of every segment, (B, T) -> (B,)."""
-    return (input_ids == sep_token_id).sum(dim=1) + 1
-
-
-def sentence_numbers(
-    index: torch.Tensor, count: torch.Tensor, past_context: int = 0, future_context: int = 0
-) -> torch.Tensor:
-    """Sentence positions k of Lupo et al. (2023), section 2.1: the current sentence is 1, those before it 2, 3, ...
-
-    Future sentences, which the paper leaves out, get the numbers after those of the past, nearest first. With
-    `future_context` 0 the last sentence is the current one, so in a chunk numbers run from right to left.
-    `index` (B, T) from `sentence_index`, `count` (B,) -> (B, T), at least 1.
-    """
-    current = (count - 1 - future_context).clamp(min=0)[:, None]  # (B, 1); a sentence alone is the current one
-    past = (current - index + 1).clamp(min=1)
-    if not future_context:
-        return past
-    future = (past_context + 1 + index - current).clamp(max=past_context + 1 + future_context)
-    return torch.where(index > current, future, past)
-
-
 def token_positions(
     shape: tuple[int, int], device: torch.device, attention_mask: torch.Tensor | None = None, past_length=0
 ) -> torch.Tensor:

@@ -29,18 +29,6 @@ class Segment(NamedTuple):
         return self.document.parts[self.first : self.end]
 
 
-def sentences_alone(translator: Translator, documents: list[DocumentState]) -> None:
-    """Strategy `sentence`."""
-    translate_alone(translator, all_sentences(documents))
-
-
-def translate_alone(translator: Translator, sentences: Sequence[CurrentSentence]) -> None:
-    """Every sentence alone."""
-    jobs = [translator.window_job(*sentence) for sentence in sentences]
-    for sentence, output in zip(sentences, translator.decode(jobs)):
-        translator.take_sentence(sentence, output)
-
-
 # Strategy `sliding`
 
 
@@ -55,31 +43,25 @@ def slide(translator: "SegmentTranslator", sentences: Sequence[CurrentSentence])
     Where there is a search with drafts, windows side by side give the drafts of all others; results are the same.
     """
     drafts = translator.draft_search = draft_search(translator) if writes_context(translator) else None
-    again = []
+    is_repaired, again = writes_context(translator) and translator.repairs == "all", []
     for together in drafts.side_by_side(sentences) if drafts else [sentences]:
         waiting = [(sentence, min(translator.past, sentence.index), translator.future) for sentence in together]
         while waiting:
             jobs = [largest_window(translator, *window, translator.window_job) for window in waiting]
             waiting = []
             for job, output in zip(jobs, drafts.windows(jobs) if drafts else translator.decode(jobs)):
-                if is_to_be_smaller(translator, job, output):
+                if is_repaired and job.past + job.future and translator.is_cut_off(job, output):
                     waiting.append((job.current, *fewer(job.past, job.future)))
                     continue
                 report_fewer(translator, job, min(translator.past, job.current.index), translator.future)
                 if not take_current(translator, job, output):
                     again.append(job.current)
-    translate_alone(translator, again)
+    translator.translate_alone(again)
 
 
 def writes_context(translator: "SegmentTranslator") -> bool:
     """Whether a window's translation has other sentences than the current one."""
     return translator.sides != "source" and (translator.past > 0 or translator.future > 0)
-
-
-def is_to_be_smaller(translator: "SegmentTranslator", job: Job, output: Output) -> bool:
-    """Whether the translation of a window ended where the learned positions do, and is to be repaired."""
-    is_repaired = writes_context(translator) and translator.repairs == "all"
-    return is_repaired and job.past + job.future > 0 and translator.is_cut_off(job, output)
 
 
 def take_current(translator: "SegmentTranslator", job: Job, output: Output) -> bool:
@@ -359,8 +341,7 @@ def rest_of(translator: "SegmentTranslator", segment: Segment, step: int) -> Seg
 class SegmentTranslator(Translator):
     """For a model that reads segments, and writes them whole or the current sentence alone (`context_sides`)."""
 
-    strategies = {
-        "sentence": sentences_alone,
+    strategies = Translator.strategies | {
         "sliding": sliding,
         "sequential": sequential,
         "chunk_sequential": chunk_sequential,
