@@ -114,31 +114,20 @@ class Attention(nn.Module):
         return self.heads(self.q_proj(hidden_states).view(sources, -1, hidden_states.shape[-1]))
 
     def source_projections(self, key_value_states: torch.Tensor, cache, rows: int) -> list[torch.Tensor]:
-        """K, V of cross-attention, with a cache computed once a source: (B, S, D) -> (B, H, S, Dh) each.
+        """K, V of cross-attention, with a cache computed once a source, of so many `rows` of queries.
 
-        Where `rows` of queries are fewer, each of them reads several sequences, which a cache keeps as one row.
+        (B, S, D) -> (B, H, S, Dh) each.
         """
         kept = None if cache is None else source_states(cache, *self.place)
         if kept is None:
             kept = [self.heads(layer(key_value_states)) for layer in (self.k_proj, self.v_proj)]
-            if cache is None:
-                return kept
-            if rows < key_value_states.shape[0]:
-                kept = [states.unflatten(0, (rows, -1)).flatten(1, 2) for states in kept]  # (B / n, n * H, S, Dh)
-            kept = keep_source_states(cache, *self.place, kept)
-        heads = self.q_proj.out_features // self.head_dim
-        if kept[0].shape[1] != heads:
-            kept = [states.unflatten(1, (-1, heads)).flatten(0, 1) for states in kept]
+            kept = kept if cache is None else keep_source_states(cache, *self.place, kept)
         return kept
 
     @property
     def place(self) -> tuple[str, int, int]:
         """Where a cache keeps the keys and values of the source."""
         return self.source_name, self.layer_idx, self.config.decoder_layers
-
-    def is_cached(self, cache) -> bool:
-        """Whether the keys and values of the source are in the cache."""
-        return source_states(cache, *self.place) is not None
 
 
 class Layer(GradientCheckpointingLayer):
