@@ -35,7 +35,7 @@ class ModelSupport:
 
 
 class HeadSupport:
-    """The loss with all logits in memory."""
+    """The loss with all logits in memory, and the best tokens by torch's own functions."""
 
     @staticmethod
     def best_token(scores: torch.Tensor) -> torch.Tensor:
@@ -45,7 +45,7 @@ class HeadSupport:
     @staticmethod
     def best_continuations(log_probs: torch.Tensor, scores: torch.Tensor, count: int):
         """`topk` of log-probabilities (B * beams, V) plus scores of beams (B, beams): values, indices (B, count)."""
-        return (log_probs.view(*scores.shape, -1) + scores[..., None]).flatten(1).topk(count)
+        return (log_probs.reshape(*scores.shape, -1) + scores[..., None]).flatten(1).topk(count)
 
     def prepacked_weights(self):
         """Scope in which the weights do not change."""

@@ -154,11 +154,8 @@ def sentences_together(ready: list[Job], size: int) -> tuple[list[Job], list[Job
     if not ready:
         return [], []
     first = max(ready, key=lambda job: len(job.current.document.parts) - job.current.index)
-
-    def distance(job: Job) -> int:
-        return 2 * abs(job.length - first.length) + abs(len(job.source) - len(first.source))
-
-    ready = sorted(ready, key=distance)
+    source, length = len(first.source), first.length
+    ready = sorted(ready, key=lambda job: 2 * abs(job.length - length) + abs(len(job.source) - source))
     return ready[:size], ready[size:]
 
 

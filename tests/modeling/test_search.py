@@ -14,7 +14,7 @@ from transformers import (
     StoppingCriteria,
 )
 
-from hf_docmt.modeling import generation_seams, search
+from hf_docmt.modeling import generation_seams, plain_acceleration, search
 from hf_docmt.modeling.cache import DecodingCache
 from hf_docmt.modeling.fast_search import best_continuations, best_token, best_tokens
 from hf_docmt.modeling.search import DecoderState, SearchSettings
@@ -275,9 +275,10 @@ def test_best_continuations(count, special):
         log_probs[:] = -torch.inf
     scores = torch.randn(3, 2)
     expected = (log_probs.view(3, 2, -1) + scores[..., None]).flatten(1).topk(count)
-    values, indices = best_continuations(log_probs, scores, count)
-    torch.testing.assert_close(values, expected.values, atol=0, rtol=0, equal_nan=True)
-    assert torch.equal(indices, expected.indices)
+    for choose in (best_continuations, plain_acceleration.HeadSupport.best_continuations):
+        values, indices = choose(log_probs, scores, count)
+        torch.testing.assert_close(values, expected.values, atol=0, rtol=0, equal_nan=True)
+        assert torch.equal(indices, expected.indices)
 
 
 def test_values_that_the_sum_makes_equal():
