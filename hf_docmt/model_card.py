@@ -19,8 +19,8 @@ import yaml
 from markupsafe import Markup
 from transformers import PreTrainedConfig, PreTrainedModel
 
+from hf_docmt.modeling.model_support import version_ranges
 from hf_docmt.modeling.sequence_format import LANGUAGES, uses_language
-from hf_docmt.modeling.tested_versions import version_ranges
 from hf_docmt.reports.tables import code_span, escape_markdown
 
 MARK = "<!-- Written from config.json by hf-docmt. Remove this line, and your text stays as it is. -->"

@@ -4,7 +4,7 @@ A folder of int8 weights has this file, and those that it imports.
 """
 
 from .chunked_loss import OutputProjection
-from .cpu_inference import Linear, faster_attention, is_plain, joint_linear, prepacked_weights
+from .cpu_inference import Linear, faster_attention, is_plain, joint_linear
 from .draft_verification import draft_search
 from .model_support import HeadSupport, ModelSupport
 from .quantization import takes_bias
@@ -20,6 +20,5 @@ __all__ = [
     "init_as_fairseq",
     "is_plain",
     "joint_linear",
-    "prepacked_weights",
     "takes_bias",
 ]

@@ -15,110 +15,14 @@ CACHE_NAME = next(name for name in ("cache", "past_key_values") if name in {f.na
 SOURCES = ("source", "context", "memory")  # what decoders attend to; a new kind comes at the end
 
 
-class BeamLayer(DynamicLayer):
-    """Self-attention keys and values of one layer, written and reordered in place.
-
-    Stored time first, (T, B, H*Dh), so that a step writes one contiguous row and a reordering of beams copies whole
-    rows, of the tokens alone that beams do not share; `keys` and `values` are views (B, H, T, Dh) of what is filled.
-    """
-
-    def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
-        self.dtype, self.device = key_states.dtype, key_states.device
-        self.adopt(key_states[:, :, :0], value_states[:, :, :0], room=key_states.shape[2] + 31)
-        self.is_initialized = True
-
-    def adopt(self, keys: torch.Tensor, values: torch.Tensor, room: int = 0) -> None:
-        """Take over (B, H, T, Dh) keys and values, into buffers with room for more tokens."""
-        batch, heads, length, dim = keys.shape
-        self.heads = heads
-        self.origins = torch.empty(0, batch, dtype=torch.long, device=keys.device)
-        self.buffers = [keys.new_empty(length + room, batch, heads * dim) for _ in range(2)]
-        for buffer, states in zip(self.buffers, (keys, values)):
-            buffer[:length] = states.permute(2, 0, 1, 3).flatten(2)  # (T, B, H*Dh)
-        self.show(length)
-
-    def show(self, length: int) -> None:
-        self.keys, self.values = (
-            buffer[:length].unflatten(2, (self.heads, -1)).permute(1, 2, 0, 3) for buffer in self.buffers
-        )
-
-    def update(self, key_states: torch.Tensor, value_states: torch.Tensor, *args, **kwargs):
-        """Append (B, H, T_new, Dh) keys and values; returns all of them, (B, H, T, Dh)."""
-        if not self.is_initialized:
-            self.lazy_initialization(key_states, value_states)
-        past, new = self.keys.shape[2], key_states.shape[2]
-        if past + new > self.buffers[0].shape[0]:
-            self.adopt(self.keys, self.values, room=past + new)
-        for buffer, states in zip(self.buffers, (key_states, value_states)):
-            buffer[past : past + new].unflatten(2, (self.heads, -1)).copy_(states.permute(2, 0, 1, 3))
-        self.show(past + new)
-        return self.keys, self.values
-
-    def reorder_cache(self, beam_idx: torch.LongTensor) -> None:
-        """Take over the rows `beam_idx` (B,), where a row and the new one have not a token's states in common.
-
-        `origins` (T, B) tells by token and row in which row they were computed, since rows or tokens last changed.
-        """
-        length, batch = self.get_seq_length(), len(beam_idx)
-        if not length:
-            return
-        new = torch.arange(batch, device=beam_idx.device).expand(length - len(self.origins), batch)
-        before = torch.cat([self.origins, new])  # (T, B)
-        self.origins = before[:, beam_idx]
-        tokens, rows = (self.origins != before).nonzero(as_tuple=True)  # (N,) each
-        sources, targets = tokens * batch + beam_idx[rows], tokens * batch + rows
-        for buffer in self.buffers:
-            states = buffer.flatten(0, 1)  # (T*B, H*Dh)
-            states.index_copy_(0, targets, states.index_select(0, sources))
-
-    def crop(self, tokens_to_remove: int) -> None:
-        super().crop(tokens_to_remove)
-        self.show(self.keys.shape[2])
-        self.origins = self.origins[: self.keys.shape[2]]
-
-    def batch_repeat_interleave(self, repeats: int) -> None:
-        self.adopt(self.keys.repeat_interleave(repeats, 0), self.values.repeat_interleave(repeats, 0), room=32)
-
-    def batch_select_indices(self, indices: torch.Tensor) -> None:
-        self.adopt(self.keys[indices], self.values[indices])
-
-    def select_tokens(self, rows: torch.Tensor, columns: torch.Tensor) -> None:
-        """Of the rows (N,) keep the tokens in these columns (N, T), in this order."""
-        batch, length = self.keys.shape[0], columns.shape[1]
-        index = (columns.T * batch + rows).flatten()  # (T*N,)
-        kept = [buffer.flatten(0, 1).index_select(0, index) for buffer in self.buffers]
-        for number, states in enumerate(kept):
-            self.buffers[number] = states.new_empty(length + 32, len(rows), states.shape[1])
-            self.buffers[number][:length] = states.view(length, len(rows), -1)  # (T, N, H*Dh)
-        self.origins = rows.new_empty(0, len(rows))
-        self.show(length)
-
-    def join(self, other: "BeamLayer") -> None:
-        """Take the rows of another layer behind its own; shorter ones are filled up in front."""
-        length = max(self.keys.shape[2], other.keys.shape[2])
-        pairs = ((self.keys, other.keys), (self.values, other.values))
-        self.adopt(*(torch.cat([filled_up(states, length, front=True) for states in pair]) for pair in pairs), room=32)
-
-
-class BeamCache(DynamicCache):
-    """A `DynamicCache` of `BeamLayer`."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layer_class_to_replicate = BeamLayer
-
-
 class DecodingCache(EncoderDecoderCache):
-    """Cache of our search: one row of self-attention for every beam, one of every attention to a source a source.
+    """Cache of our search: a row of self-attention for every beam, and of attention to a source for every source."""
 
-    Beams of a source share its keys and values, so reordering beams leaves them alone.
-    """
+    can_have_holes = True  # whether tokens that the mask leaves out may stay, and further rows come in between
 
-    can_have_holes = True  # whether tokens of self-attention that the mask leaves out may stay in it
-    can_join = True  # whether further rows may come in between
-
-    def __init__(self) -> None:
-        super().__init__(BeamCache(), DynamicCache())
+    def __init__(self, layer_class: type[DynamicLayer] = DynamicLayer) -> None:
+        super().__init__(DynamicCache(), DynamicCache())
+        self.self_attention_cache.layer_class_to_replicate = layer_class  # of self-attention
 
     def reorder_cache(self, beam_idx: torch.LongTensor) -> None:
         self.self_attention_cache.reorder_cache(beam_idx)
@@ -129,29 +33,7 @@ class DecodingCache(EncoderDecoderCache):
     def batch_select_indices(self, indices: torch.Tensor) -> None:
         """Keep these rows, where every source has one row."""
         self.self_attention_cache.batch_select_indices(indices)
-        self.select_sources(indices)
-
-    def select_sources(self, indices: torch.Tensor) -> None:
-        """Keep these rows of everything that is kept once a source."""
         self.cross_attention_cache.batch_select_indices(indices)
-
-    def select_tokens(self, rows: torch.Tensor, columns: torch.Tensor) -> None:
-        """Of self-attention keep these rows (N,), and of each these columns (N, T), right after all were read."""
-        for layer in self.self_attention_cache.layers:
-            layer.select_tokens(rows, columns)
-
-    def join(self, other: "DecodingCache") -> None:
-        """Take the rows of another cache, of one row for each source, behind its own."""
-        for layer, new in zip(self.self_attention_cache.layers, other.self_attention_cache.layers):
-            layer.join(new)
-        for layer, new in zip(self.cross_attention_cache.layers, other.cross_attention_cache.layers):
-            if not layer.is_initialized:
-                continue  # of a kind of source that the model does not have
-            length = max(layer.keys.shape[2], new.keys.shape[2])
-            layer.keys, layer.values = (
-                torch.cat([filled_up(states, length) for states in pair])
-                for pair in ((layer.keys, new.keys), (layer.values, new.values))
-            )
 
     def keep(self, sources: int, length: int) -> None:
         """Of the rows keep the first beam of every source, and of it the first `length` tokens."""
@@ -164,22 +46,13 @@ class DecodingCache(EncoderDecoderCache):
         """Called by the search when the prompt stands in the cache and nothing was written yet."""
 
 
-def filled_up(states: torch.Tensor, length: int, dim: int = 2, front: bool = False) -> torch.Tensor:
-    """With zeros behind the last of `dim`, or in `front`: keys (B, H, T, Dh) -> (B, H, length, Dh)."""
-    shape = list(states.shape)
-    shape[dim] = length - shape[dim]
-    missing = states.new_zeros(shape)
-    return torch.cat([missing, states] if front else [states, missing], dim=dim)
-
-
 # Any cache, ours or one of transformers
 
 
 def cache_by_either_name(forward: Callable) -> Callable:
     """A `forward` with an argument `cache`, which may also be given as `past_key_values`, its name before 5.24.
 
-    An adapter that knows one name hands in its prefix beside the empty cache of `generate`, whose place it takes. From
-    5.24 on the old name warns, as in transformers.
+    The prefix of an adapter, by one name, takes the place of the empty cache of `generate`.
     """
 
     @wraps(forward)
@@ -209,7 +82,7 @@ def is_static(cache: EncoderDecoderCache | None) -> bool:
 def source_states(
     cache: EncoderDecoderCache, name: str, layer_idx: int, layers: int
 ) -> tuple[torch.Tensor, torch.Tensor] | None:
-    """Keys and values that one of so many decoder layers has kept of the source `name`, or None yet."""
+    """Keys and values that one of so many decoder layers has kept of the source `name`, or None."""
     index = SOURCES.index(name) * layers + layer_idx
     if not cache.is_updated.get(index):
         return None
@@ -222,9 +95,8 @@ def keep_source_states(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Keep keys and values (B, ..., S, Dh) of a source; gives them out behind those that the cache came with.
 
-    They stand among the layers of `cross_attention_cache`, those of `source` first, so that whatever transformers does
-    to that cache (reordering, selection, flattening for an export) is done to all of them. A layer of a static cache,
-    which has room for the source alone, is replaced.
+    They are layers of `cross_attention_cache`, those of `source` first, so that transformers reorders, selects and
+    exports them with it. A layer of a static cache, which has room for the source alone, is replaced.
     """
     stores, index = cache.cross_attention_cache.layers, SOURCES.index(name) * layers + layer_idx
     while len(stores) <= index:

@@ -57,33 +57,26 @@ class CachingConfig(IntegratedContextConfig):
     context_gate: bool | None = None
     encoder_gradient: bool | None = None
     shortening_gradient: int | None = None
-    known_sides = ("source", "target", "both")
+    choices = {
+        "context_sides": ("source", "target", "both"),
+        "shortening": tuple(PAPER),
+        "pooling_padding": ("ignored", "zeros"),
+        "categorizer": ("softmax", "sparsemax"),
+    }
+    least = {"categorizer_dim": 1, "shortening_size": 1, "shortening_gradient": 0}
     dependent_fields = {"shortening": {name for values in PAPER.values() for name in values}}
 
     def __post_init__(self, **kwargs):
-        self.one_of("shortening", tuple(PAPER))
         others = {"integration": "sequential", "context_gate": False, "include_current": False}
         if self.integration == "concatenate" and self.context_gate is None:
             self.context_gate = False
-        for name, value in (others | {"encoder_gradient": False} | PAPER[self.shortening]).items():
+        for name, value in (others | {"encoder_gradient": False} | PAPER.get(self.shortening, {})).items():
             if getattr(self, name) is None:
                 setattr(self, name, value)
         super().__post_init__(**kwargs)
 
     def validate(self):
         super().validate()
-        self.one_of("shortening", tuple(PAPER))
-        self.one_of("pooling_padding", ("ignored", "zeros"))
-        self.one_of("categorizer", ("softmax", "sparsemax"))
-        self.whole_number("categorizer_dim", least=1)
-        for name in ("include_current", "encoder_gradient"):
-            self.one_of(name, (True, False))
-        for name in ("shortening_size", "shortening_gradient"):
-            if getattr(self, name) is not None:
-                self.whole_number(name, least=1 if name == "shortening_size" else 0)
-        self._check_variant()
-
-    def _check_variant(self) -> None:
         if self.shortening_size is not None and self.shortening in ("none", "sentence"):
             raise ValueError(
                 f"shortening={self.shortening!r} has no size, got shortening_size={self.shortening_size}: leave it out."

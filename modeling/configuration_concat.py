@@ -25,17 +25,14 @@ class ConcatConfig(SegmentConfig):
     persistent: bool = False
     pse_dim: int = 0
     start_sentence: str = "first"
+    choices = {
+        "segment_encoding": ("none", "shift", "onehot", "sinusoidal", "learned"),
+        "start_sentence": ("first", "current"),
+    }
+    least = {"pse_dim": 0, "segment_shift": 0}
 
     def validate(self):
         super().validate()
-        self.one_of("segment_encoding", ("none", "shift", "onehot", "sinusoidal", "learned"))
-        self.one_of("start_sentence", ("first", "current"))
-        self.whole_number("pse_dim")
-        if self.segment_shift is not None and self.segment_shift < 0:
-            raise ValueError(f"segment_shift must be >= 0 or null, got {self.segment_shift}.")
-        self._check_encoding()
-
-    def _check_encoding(self) -> None:
         if self.view == "chunk" and self.segment_encoding in ("onehot", "learned"):
             raise ValueError(
                 f"segment_encoding={self.segment_encoding!r} numbers the sentences of a window, but view='chunk' has "

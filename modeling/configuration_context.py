@@ -13,13 +13,8 @@ class ContextConfig(DocMTConfig):
     past_context: int = 1
     future_context: int = 0
     context_sides: str = "source"
-    known_sides = ("source",)
-
-    def validate(self):
-        super().validate()
-        for name in ("past_context", "future_context"):
-            self.whole_number(name)
-        self.one_of("context_sides", self.known_sides)
+    choices = {"context_sides": ("source",)}
+    least = {"past_context": 0, "future_context": 0}
 
     def context_reach(self):
         return self.sentence_reach()
@@ -48,12 +43,10 @@ class IntegratedContextConfig(ContextConfig):
     integration: str = "sequential"
     context_gate: bool = False
     missing_context: str = "none"
+    choices = {"integration": ("sequential", "parallel", "concatenate"), "missing_context": ("none", "eos")}
 
     def validate(self):
         super().validate()
-        self.one_of("integration", ("sequential", "parallel", "concatenate"))
-        self.one_of("context_gate", (True, False))
-        self.one_of("missing_context", ("none", "eos"))
         if self.context_gate and self.integration == "concatenate":
             raise ValueError(
                 "context_gate=True weighs the output of context attention, which integration='concatenate' has not: "

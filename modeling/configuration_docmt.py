@@ -1,7 +1,7 @@
 """Configuration shared by every document translation architecture."""
 
-import inspect
 import math
+from inspect import get_annotations
 from types import UnionType
 from typing import Union, get_args, get_origin
 
@@ -21,20 +21,19 @@ class DocMTConfig(PreTrainedConfig):
     The switches are those in which published sentence-level models differ, so that Marian, BART, mBART and M2M-100
     (NLLB) checkpoints load by name: `normalize_before` (pre-norm, with a final layer norm on both stacks),
     `layernorm_embedding`, `scale_embedding` (times sqrt(d_model)), `position_type`, `position_offset` (index of the
-    first token's position) and the tying of embeddings: `share_encoder_decoder_embeddings` one table for both sides,
-    `tie_word_embeddings` that of the target for the logits, too; False ties no weights at all, as transformers has it.
+    first token's position), `share_encoder_decoder_embeddings` (one table for both sides) and `tie_word_embeddings`
+    (that of the target for the logits, too; False ties no weights at all, as transformers has it).
 
     `position_type` is `sinusoidal` (Vaswani et al. 2017, sines in the first half, cosines in the second, as Marian
     has it), `sinusoidal_t2t` (the tensor2tensor frequencies of fairseq and M2M-100) or `learned`.
     `label_smoothing` is applied in training mode only. `use_bod` puts `<bod>` in front of a segment that starts a
     document; it belongs to the first sentence, without a separator. (In Herold and Ney 2023, section 3.1, it stands for
-    a sentence 0, with a separator behind it, and counts as one of the sentences of context: the second sentence of a
-    document with one sentence of context does not see it there, and does here.) `init` is how weights are drawn before
-    training: `normal`, N(0, `init_std`^2) and biases 0; `fairseq`, what fairseq draws from version 0.10 on; or
-    `fairseq_0.9`. `strategy` is how documents are translated by default; None = the one that fits the architecture.
-    `decoding_past_context` is k, how many sentences before the current one the strategies `sliding` and `sequential`
-    read by default; None = as many as in training. `base_model` is the name on the Hub of the model that the weights
-    come from, for the model card.
+    a sentence 0, with a separator behind it, and counts as one of the sentences of context.) `init` is how weights are
+    drawn before training: `normal`, N(0, `init_std`^2) and biases 0; `fairseq`, what fairseq draws from version 0.10
+    on; or `fairseq_0.9`. `strategy` is how documents are translated by default; None = the one that fits the
+    architecture. `decoding_past_context` is k, how many sentences before the current one `sliding` and `sequential`
+    read by default; None = as many as in training. `base_model` is the Hub name of the model that the weights come
+    from.
 
     `source_format` and `target_format` are how a sequence is written around its sentences X, in tokens `<s>`, `</s>`,
     `<start>` (`decoder_start_token_id`), `[source_lang]` and `[target_lang]`: `[source_lang] X </s>` and
@@ -45,11 +44,8 @@ class DocMTConfig(PreTrainedConfig):
     """
 
     keys_to_ignore_at_inference = ["past_key_values", "cache"]
-    attribute_map = {
-        "num_attention_heads": "encoder_attention_heads",
-        "hidden_size": "d_model",
-        "num_hidden_layers": "encoder_layers",
-    }
+    attribute_map = {"num_attention_heads": "encoder_attention_heads", "num_hidden_layers": "encoder_layers"}
+    attribute_map |= {"hidden_size": "d_model"}
     # what reports say of a model, as far as its configuration has it
     reported_fields = ("d_model", "encoder_layers", "decoder_layers", "view", "context_sides")
     selects_by_word = False  # whether every word selects among the context sentences, in modules called `selection`
@@ -57,6 +53,16 @@ class DocMTConfig(PreTrainedConfig):
     neutral_fields = {}  # values with which it can start as the backbone, where the defaults are others
     dependent_fields = {}  # {field: fields that are not taken over from a configuration with another value of it}
     sequence_format, language_codes = sequence_format, language_codes  # of two languages, by default its own
+    # what `validate` allows, here and in subclasses, by field: the values, and the lowest whole number
+    choices = {
+        "is_encoder_decoder": (True,),
+        "strategy": (None, "sentence", "sliding", "sequential", "chunk_sequential", "full", "stream"),
+        "activation_function": tuple(ACT2FN),
+        "init": ("normal", "fairseq", "fairseq_0.9"),
+        "position_type": ("sinusoidal", "sinusoidal_t2t", "learned"),
+    }
+    least = dict.fromkeys(("vocab_size", "d_model", "max_position_embeddings", "encoder_layers", "decoder_layers"), 1)
+    least |= {"encoder_ffn_dim": 1, "decoder_ffn_dim": 1, "position_offset": 0, "decoding_past_context": 0}
 
     vocab_size: int = 32000
     d_model: int = 512
@@ -109,19 +115,26 @@ class DocMTConfig(PreTrainedConfig):
 
     def validate(self) -> None:
         """Raise `ValueError` for a value outside its range; when a configuration is made, and before it is saved."""
-        self._check_types()
-        self.one_of("is_encoder_decoder", (True,))
-        sides = [f"{side}_{name}" for side in ("encoder", "decoder") for name in ("layers", "ffn_dim")]
-        for name in ("vocab_size", "d_model", *sides, "max_position_embeddings"):
-            self.whole_number(name, least=1)
-        self.whole_number("position_offset")
-        self._check_token_ids()
-        self.one_of("strategy", (None, "sentence", "sliding", "sequential", "chunk_sequential", "full", "stream"))
-        if self.decoding_past_context is not None:
-            self.whole_number("decoding_past_context")
-        self.one_of("activation_function", tuple(ACT2FN))
-        self.one_of("init", ("normal", "fairseq", "fairseq_0.9"))
-        self.one_of("position_type", ("sinusoidal", "sinusoidal_t2t", "learned"))
+        classes = type(self).__mro__[: type(self).__mro__.index(PreTrainedConfig)]
+        for name, annotation in [item for cls in classes for item in get_annotations(cls, eval_str=True).items()]:
+            self._check_type(name, annotation)
+        choices, least = {}, {}
+        for cls in reversed(classes):
+            choices |= vars(cls).get("choices", {})
+            least |= vars(cls).get("least", {})
+        for name, allowed in choices.items():
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name} must be one of {', '.join(map(str, allowed))}, got {getattr(self, name)!r}.")
+        for name, lowest in least.items():
+            value = getattr(self, name)
+            if value is not None and value < lowest:
+                raise ValueError(f"{name} must be a whole number >= {lowest}, got {value!r}.")
+        for name in TOKEN_IDS:
+            value = getattr(self, name)
+            ids = value if isinstance(value, list) else [value]  # several end tokens
+            is_absent = value is None and name not in ("pad_token_id", "eos_token_id")
+            if not is_absent and not (ids and all(type(id) is int and 0 <= id < self.vocab_size for id in ids)):
+                raise ValueError(f"{name} must be an id from 0 to {self.vocab_size - 1}, got {value!r}.")
         self._check_positions()
         if self.init_std < 0:
             raise ValueError(f"init_std must be >= 0, got {self.init_std!r}.")
@@ -138,6 +151,19 @@ class DocMTConfig(PreTrainedConfig):
         check_format(self)
         super().validate()
 
+    def _check_type(self, name: str, annotation) -> None:
+        """ValueError for a value of another type or not finite; a whole number is a `float`, a bool is no number."""
+        members = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+        types, value = tuple(get_origin(member) or member for member in members), getattr(self, name)
+        if not all(isinstance(kind, type) for kind in types):
+            return  # Literal and the like
+        fits = isinstance(value, types) or (float in types and isinstance(value, int))
+        if not fits or (isinstance(value, bool) and bool not in types):
+            names = " or ".join(sorted("null" if kind is type(None) else kind.__name__ for kind in types))
+            raise ValueError(f"{name} must be of type {names}, got {value!r}.")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"{name} must be a finite number, got {value!r}.")
+
     @property
     def has_shared_table(self) -> bool:
         """Whether both sides have one table of embeddings; where nothing is tied they have not, as in Marian."""
@@ -150,10 +176,7 @@ class DocMTConfig(PreTrainedConfig):
 
     @property
     def custom_pipelines(self) -> dict[str, dict]:
-        """Where `transformers.pipeline` finds the pipelines of a model, a new dict, as it writes into it.
-
-        It is where the class of the configuration is: the model's folder, or a repository of code (`owner/name--`).
-        """
+        """Where `transformers.pipeline` finds those of a model: its folder, or a repository of code (`owner/name`)."""
         code_repo, dashes, _ = (getattr(self, "auto_map", None) or {}).get("AutoConfig", "").rpartition("--")
         pipeline = f"{code_repo}{dashes}pipeline_docmt.DocumentTranslationPipeline"
         return {TASK: {"impl": pipeline, "pt": ["AutoModelForSeq2SeqLM"]}}
@@ -161,36 +184,6 @@ class DocMTConfig(PreTrainedConfig):
     def to_dict(self) -> dict:
         """As in transformers, with `custom_pipelines`."""
         return super().to_dict() | {"custom_pipelines": self.custom_pipelines}
-
-    def _check_types(self) -> None:
-        """ValueError for a field whose value is not of its type; a whole number is a `float`, a bool is no number.
-
-        What is not finite is no number either.
-        """
-        classes = type(self).__mro__
-        for cls in classes[: classes.index(PreTrainedConfig)]:
-            for name, annotation in inspect.get_annotations(cls, eval_str=True).items():
-                members = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
-                types = tuple(get_origin(member) or member for member in members)
-                if not all(isinstance(kind, type) for kind in types):
-                    continue  # Literal and the like, which are checked where they are used
-                value = getattr(self, name)
-                fits = isinstance(value, types) or (float in types and isinstance(value, int))
-                if not fits or (isinstance(value, bool) and bool not in types):
-                    names = " or ".join(sorted("null" if kind is type(None) else kind.__name__ for kind in types))
-                    raise ValueError(f"{name} must be of type {names}, got {value!r}.")
-                if isinstance(value, float) and not math.isfinite(value):
-                    raise ValueError(f"{name} must be a finite number, got {value!r}.")
-
-    def _check_token_ids(self) -> None:
-        """ValueError for ids that are none of the vocabulary, and without one for padding and for the end."""
-        for name in TOKEN_IDS:
-            value = getattr(self, name)
-            if value is None and name not in ("pad_token_id", "eos_token_id"):
-                continue
-            ids = value if isinstance(value, list) else [value]  # several end tokens
-            if not ids or not all(type(token) is int and 0 <= token < self.vocab_size for token in ids):
-                raise ValueError(f"{name} must be an id from 0 to {self.vocab_size - 1}, got {value!r}.")
 
     def _check_positions(self) -> None:
         """ValueError for states that are no pairs of sine and cosine, where these are added to them."""
@@ -210,17 +203,6 @@ class DocMTConfig(PreTrainedConfig):
             return DocMTConfig.context_reach(self)
         return f"{self.past_context} past and {self.future_context} future sentences, {SIDES[self.context_sides]}"
 
-    def one_of(self, name: str, allowed: tuple) -> None:
-        """Raise `ValueError` unless the field `name` holds one of the allowed values."""
-        if getattr(self, name) not in allowed:
-            raise ValueError(f"{name} must be one of {', '.join(map(str, allowed))}, got {getattr(self, name)!r}.")
-
-    def whole_number(self, name: str, least: int = 0) -> None:
-        """Raise `ValueError` unless the field `name` holds a whole number from `least` on."""
-        value = getattr(self, name)
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}.")
-
 
 class SegmentConfig(DocMTConfig):
     """What one sequence is, on both sides `s1 <sep> s2 ... <sep> sK </s>`.
@@ -236,15 +218,11 @@ class SegmentConfig(DocMTConfig):
     future_context: int = 0
     chunk_tokens: int = 1000
     context_sides: str = "both"
+    choices = {"view": ("window", "chunk"), "context_sides": ("both", "source")}
+    least = {"past_context": 0, "future_context": 0, "chunk_tokens": 1}
 
     def validate(self):
         super().validate()
-        self.one_of("view", ("window", "chunk"))
-        self.one_of("context_sides", ("both", "source"))
-        for name in ("past_context", "future_context"):
-            self.whole_number(name)
-        if self.chunk_tokens < 1:
-            raise ValueError(f"chunk_tokens must be >= 1, got {self.chunk_tokens}.")
         if self.view == "chunk" and (self.past_context or self.future_context):
             raise ValueError(
                 f"view='chunk' takes its context from the chunk; got past_context={self.past_context}, "
@@ -261,9 +239,8 @@ class SegmentConfig(DocMTConfig):
     @property
     def longest_translation(self) -> int:
         """As in the base class; twice the tokens of a chunk where positions go on without end."""
-        if self.view == "chunk" and self.position_type != "learned":
-            return max(self.max_position_embeddings, 2 * self.chunk_tokens)
-        return self.max_position_embeddings
+        is_endless = self.view == "chunk" and self.position_type != "learned"
+        return max(self.max_position_embeddings, 2 * self.chunk_tokens if is_endless else 0)
 
     @property
     def window_size(self) -> int:

@@ -20,6 +20,7 @@ class DocTConfig(ContextConfig):
     past_context: int = 2
     context_layers: int = 1
     selection: str = "none"
+    choices, least = {"selection": ("none", "routing")}, {"context_layers": 1}
 
     @property
     def selects_by_word(self) -> bool:
@@ -28,8 +29,6 @@ class DocTConfig(ContextConfig):
 
     def validate(self):
         super().validate()
-        self.whole_number("context_layers", least=1)
-        self.one_of("selection", ("none", "routing"))
         if not self.past_context and not self.future_context:
             raise ValueError("the model reads context: got past_context=0 and future_context=0, set one.")
 

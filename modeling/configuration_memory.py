@@ -18,20 +18,18 @@ class MemoryConfig(SegmentConfig):
     memory_size: int = 16
     memory_layers: list[int] | None = None
     memory_sides: str = "both"
+    choices, least = {"memory_sides": tuple(SIDES)}, {"memory_size": 1}
 
     def validate(self):
         super().validate()
-        self.whole_number("memory_size", least=1)
-        self.one_of("memory_sides", ("both", "source", "target"))
         if self.view != "window" or self.past_context or self.future_context:
             raise ValueError(
                 "the memory model reads one sentence at a time, its memory is the context: leave view='window' and no "
                 f"past_context or future_context; got view={self.view!r}, past_context={self.past_context}, "
                 f"future_context={self.future_context}."
             )
-        for side in ("encoder", "decoder"):
-            if self.memory_sides in ("both", {"encoder": "source", "decoder": "target"}[side]):
-                self.layers_with_memory(side)
+        for stack in ("encoder", "decoder"):
+            self.layers_with_memory(stack)
 
     def context_reach(self):
         return f"all sentences before, in a memory of {self.memory_size} vectors: {SIDES[self.memory_sides]}"

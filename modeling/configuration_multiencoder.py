@@ -15,16 +15,12 @@ class MultiEncoderConfig(IntegratedContextConfig):
 
     integration: str = "concatenate"
     context_layers: int | None = None
+    least = {"context_layers": 1}
 
     def __post_init__(self, **kwargs):
         super().__post_init__(**kwargs)
         if self.context_layers is None:
             self.context_layers = self.encoder_layers
-
-    def validate(self):
-        super().validate()
-        if self.context_layers is not None:
-            self.whole_number("context_layers", least=1)
 
 
 MultiEncoderConfig.register_for_auto_class()

@@ -29,12 +29,10 @@ class WindowConfig(SegmentConfig):
     position: str = "relative"
     alignment: str = "sentence"
     length_ratio: float | None = None
+    choices, least = {"position": ("relative", "absolute"), "alignment": ALIGNMENTS}, {"window": 1}
 
     def validate(self):
         super().validate()
-        self.whole_number("window", least=1)
-        self.one_of("position", ("relative", "absolute"))
-        self.one_of("alignment", ALIGNMENTS)
         if self.length_ratio is not None and self.length_ratio <= 0:
             raise ValueError(f"length_ratio must be above 0 or null, got {self.length_ratio}.")
         if self.context_sides == "source":

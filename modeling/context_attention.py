@@ -9,7 +9,7 @@ from transformers.modeling_outputs import BaseModelOutput
 from .acceleration import Linear, is_plain
 from .configuration_context import IntegratedContextConfig
 from .context_inputs import CONTEXT_INPUTS
-from .extended_forward import with_inputs
+from .extended_forward import warn_without_context, with_inputs
 from .layers import Attention, DecoderLayer
 from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel
 
@@ -204,6 +204,15 @@ class ContextForConditionalGeneration(DocMTForConditionalGeneration):
     def forward(self, *args, **kwargs):
         """As the backbone's, with the context described above."""
         return super().forward(*args, **kwargs)
+
+    def check_context(self, arguments):
+        if self.config.past_context or self.config.future_context:
+            call = (
+                'context = tokenizer(["The sentence before."], return_tensors="pt"); model.generate(**tokenizer('
+                '"This one.", return_tensors="pt"), context_input_ids=context.input_ids[None], context_attention_mask='
+                "context.attention_mask[None], context_offsets=torch.tensor([[-1]]))"
+            )
+            warn_without_context(self, arguments, call)
 
 
 # A neutral start

@@ -6,7 +6,7 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 
 from .context_attention import ContextEncoderOutput
-from .context_strategies import ContextSentence, ContextTranslator, Reach
+from .context_strategies import ContextSentence, ContextTranslator
 from .decoding import Languages, pad_rows
 from .document_state import CurrentSentence, DocumentState
 from .shortening import POOLINGS
@@ -15,22 +15,22 @@ MISSING = ContextSentence(DocumentState(0, []), 0)  # the lone `</s>` that some 
 
 
 class CachedContextTranslator(ContextTranslator):
-    """Base class: the strategies of `ContextTranslator` with the vectors of context sentences in `cache`."""
+    """The strategies of `ContextTranslator` with the vectors of context sentences in `cache`."""
 
     def __init__(self, model, batch_size: int, generate_kwargs: dict, languages: Languages = (None, None)):
         super().__init__(model, batch_size, generate_kwargs, languages)
         self.cache: dict[ContextSentence, torch.Tensor] = {}
 
-    def translate_known(self, sentences: Sequence[CurrentSentence], reach: Reach) -> None:
-        needed = dict.fromkeys(context for sentence in sentences for context in self.needed_for(sentence, reach))
+    def translate_known(self, sentences: Sequence[CurrentSentence]) -> None:
+        needed = dict.fromkeys(context for sentence in sentences for context in self.needed_for(sentence))
         self.encode([context for context in needed if context not in self.cache])
-        super().translate_known(sentences, reach)
+        super().translate_known(sentences)
         for sentence in sentences:
-            self.forget(sentence, reach)
+            self.forget(sentence)
 
-    def needed_for(self, sentence: CurrentSentence, reach: Reach) -> list[ContextSentence]:
+    def needed_for(self, sentence: CurrentSentence) -> list[ContextSentence]:
         """What has to be in the cache before a sentence is translated."""
-        return self.context_of(sentence, reach)
+        return self.context_of(sentence)
 
     @torch.no_grad()
     def encode(self, contexts: Sequence[ContextSentence]) -> None:
@@ -43,14 +43,14 @@ class CachedContextTranslator(ContextTranslator):
         """Put what the model reads of these sentences, ids and mask (P, L), into the cache."""
         raise NotImplementedError
 
-    def forget(self, sentence: CurrentSentence, reach: Reach) -> None:
+    def forget(self, sentence: CurrentSentence) -> None:
         """Drop what no sentence after this one reads: the newest `past` sentences stay.
 
         In `sliding` that is done after several batches, whose sentences are translated in the order of their length.
         """
         document, index = sentence
         ended = index == len(document.parts) - 1
-        for old in range(index + 1) if ended else [index - reach.past]:
+        for old in range(index + 1) if ended else [index - self.past]:
             for kind in ({}, {"is_target": True}, {"is_next": True}):
                 self.cache.pop(ContextSentence(document, old, **kind), None)
 
@@ -67,20 +67,20 @@ class SharedEncoderTranslator(CachedContextTranslator):
         if self.config.shortening in POOLINGS:  # pooled vectors have learned positions, too
             self.sentence_positions = self.config.max_position_embeddings
 
-    def needed_for(self, sentence: CurrentSentence, reach: Reach) -> list[ContextSentence]:
+    def needed_for(self, sentence: CurrentSentence) -> list[ContextSentence]:
         missing = [MISSING] if self.config.missing_context == "eos" else []
-        return [ContextSentence(*sentence), *super().needed_for(sentence, reach), *missing]
+        return [ContextSentence(*sentence), *super().needed_for(sentence), *missing]
 
     def context_ids(self, context: ContextSentence) -> list[int]:
         return [self.eos] if context is MISSING else super().context_ids(context)
 
-    def context_grid(self, batch: Sequence[CurrentSentence], reach: Reach):
+    def context_grid(self, batch: Sequence[CurrentSentence]):
         """As in the base class; where a sentence not there is read as `</s>`, a column for every offset."""
         if self.config.missing_context != "eos":
-            return super().context_grid(batch, reach)
+            return super().context_grid(batch)
         flat = []
         for sentence in batch:
-            by_offset = {context.index - sentence.index: context for context in self.context_of(sentence, reach)}
+            by_offset = {context.index - sentence.index: context for context in self.context_of(sentence)}
             flat += [by_offset.get(offset, MISSING) for offset in self.config.known_offsets]
         offsets = torch.tensor(self.config.known_offsets, device=self.model.device).expand(len(batch), -1)
         return flat, offsets, torch.zeros_like(offsets, dtype=torch.bool)
@@ -92,16 +92,16 @@ class SharedEncoderTranslator(CachedContextTranslator):
             if not context.is_target and context is not MISSING:
                 self.states[context] = states[row, :length]
 
-    def forget(self, sentence: CurrentSentence, reach: Reach) -> None:
+    def forget(self, sentence: CurrentSentence) -> None:
         del self.states[ContextSentence(*sentence)]
-        super().forget(sentence, reach)
+        super().forget(sentence)
 
     @torch.no_grad()
-    def context_inputs(self, batch: Sequence[CurrentSentence], reach: Reach, source: dict) -> dict:
+    def context_inputs(self, batch: Sequence[CurrentSentence], source: dict) -> dict:
         encoder = self.model.get_encoder()
         current = [ContextSentence(*sentence) for sentence in batch]
         states = pad_sequence([self.states[sentence] for sentence in current], batch_first=True)  # (B, S, D)
-        grid, offsets, is_target = self.context_grid(batch, reach)
+        grid, offsets, is_target = self.context_grid(batch)
         absent = states.new_zeros(0, states.shape[2])
         rows = [self.cache[context] if context else absent for context in grid]
         parts = []
@@ -122,11 +122,11 @@ class ContextLayersTranslator(CachedContextTranslator):
     distinguishes these.
     """
 
-    def context_of(self, sentence: CurrentSentence, reach: Reach) -> list[ContextSentence]:
+    def context_of(self, sentence: CurrentSentence) -> list[ContextSentence]:
         distinguishes_next = self.model.get_encoder().distinguishes_next
         return [
             context._replace(is_target=False, is_next=distinguishes_next and context.index > sentence.index)
-            for context in super().context_of(sentence, reach)
+            for context in super().context_of(sentence)
         ]
 
     def store(self, contexts: Sequence[ContextSentence], input_ids: torch.Tensor, mask: torch.Tensor) -> None:
@@ -137,12 +137,11 @@ class ContextLayersTranslator(CachedContextTranslator):
             self.cache[context] = outputs[row, :length]  # (L, layers, D)
 
     @torch.no_grad()
-    def context_inputs(self, batch: Sequence[CurrentSentence], reach: Reach, source: dict) -> dict:
+    def context_inputs(self, batch: Sequence[CurrentSentence], source: dict) -> dict:
         """Encoder outputs of the sentences, each context sentence in the column of its offset, past ones first."""
         encoder, columns = self.model.get_encoder(), self.config.known_offsets
         by_offset = [
-            {context.index - sentence.index: context for context in self.context_of(sentence, reach)}
-            for sentence in batch
+            {context.index - sentence.index: context for context in self.context_of(sentence)} for sentence in batch
         ]
         rows = [self.cache.get(contexts.get(offset)) for contexts in by_offset for offset in columns]
         context = None

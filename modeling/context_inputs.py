@@ -4,7 +4,6 @@ import torch
 from torch import nn
 
 from .layers import EncoderLayer
-from .segments import tokens_first
 
 CONTEXT_INPUTS = ("context_input_ids", "context_attention_mask", "context_offsets", "context_is_target")
 
@@ -32,6 +31,11 @@ def joined(config, ids: torch.Tensor, mask: torch.Tensor, offsets: torch.Tensor)
     front = tokens_first(mask)[:, :width]
     mask = mask.gather(1, front)
     return ids.gather(1, front).masked_fill(~mask, config.pad_token_id), mask
+
+
+def tokens_first(mask: torch.Tensor) -> torch.Tensor:
+    """Columns of every row, those of tokens in front and all in their order: mask (B, T) bool -> (B, T) int64."""
+    return (~mask).long().sort(dim=1, stable=True).indices
 
 
 def sentences_to_read(mask: torch.Tensor) -> torch.Tensor | None:

@@ -5,6 +5,7 @@ from torch import nn
 from transformers.masking_utils import create_bidirectional_mask
 
 from .acceleration import Linear
+from .cache import keep_source_states, source_states
 from .layers import Attention
 
 
@@ -54,7 +55,7 @@ class SelectedAttention(nn.Module):
 
     def keys(self, context_states: torch.Tensor, cache=None) -> torch.Tensor:
         """c_{-1} W_{-1} and c_{+1} W_{+1}, (S, C, L, D); as they are where keys are cached or nothing is selected."""
-        cached = cache is not None and self.attn.is_cached(cache)
+        cached = cache is not None and source_states(cache, *self.attn.place) is not None
         if cached or not hasattr(self, "selection"):
             return context_states
         projected = [self.past_proj(context_states[:, : self.past])] if self.past else []
@@ -89,6 +90,18 @@ class AttentionToSentences(Attention):
         """The words of a source for each of its sentences: (S, T, D) -> (S*C, H, T, Dh)."""
         query = self.heads(self.q_proj(hidden_states))  # (S, H, T, Dh)
         return query.repeat_interleave(key_value_states.shape[0] // query.shape[0], dim=0)
+
+    def source_projections(self, key_value_states: torch.Tensor, cache, rows: int) -> list[torch.Tensor]:
+        """K, V of all sentences, (S*C, H, L, Dh) each; a cache keeps those of a source as one row."""
+        kept = None if cache is None else source_states(cache, *self.place)
+        if kept is None:
+            states = [self.heads(layer(key_value_states)) for layer in (self.k_proj, self.v_proj)]
+            if cache is None:
+                return states
+            joined = [tensor.unflatten(0, (rows, -1)).flatten(1, 2) for tensor in states]  # (S, C*H, L, Dh)
+            kept = keep_source_states(cache, *self.place, joined)
+        heads = self.q_proj.out_features // self.head_dim
+        return [tensor.unflatten(1, (-1, heads)).flatten(0, 1) for tensor in kept]
 
 
 class Selection(nn.Module):

@@ -11,13 +11,6 @@ from .document_state import CurrentSentence, DocumentState, all_sentences
 SORTED_BATCHES = 16  # batches whose sentences are sorted by length together
 
 
-class Reach(NamedTuple):
-    """How many sentences before and after the current one are its context."""
-
-    past: int
-    future: int
-
-
 class ContextSentence(NamedTuple):
     """A part of a document as context: its source, or its translation; read as a sentence before or after."""
 
@@ -28,11 +21,9 @@ class ContextSentence(NamedTuple):
 
 
 class ContextTranslator(Translator):
-    """`sentence`, `sliding` where the context is of the source, and `sequential` for context of the target.
+    """`sliding` where the context is of the source, `sequential` for context of the target, `sentence` without context.
 
-    `sliding`: sentences with their context, in any order; `sequential`: the n-th sentences of `batch_size` documents
-    together, for earlier translations as context; `sentence`: without context. Blank sentences are no context, nor are
-    empty translations; a part of an over-long sentence counts as a sentence.
+    Blank sentences are no context, nor are empty translations; a part of an over-long sentence counts as a sentence.
     """
 
     @classmethod
@@ -42,36 +33,30 @@ class ContextTranslator(Translator):
         return "sliding" if config.context_sides == "source" else "sequential"
 
     @classmethod
-    def check_strategy(cls, config, strategy: str) -> None:
-        if strategy == "full":
-            raise ValueError(
-                "strategy 'full' needs a model that writes all sentences; this one writes the current sentence alone: "
-                f"use {cls.default_strategy(config)!r} or 'sentence'."
+    def refusals(cls, config) -> dict[str, str]:
+        alone = "needs a model that writes all sentences; this one writes the current sentence alone"
+        refusals = {"full": f"{alone}: use {cls.default_strategy(config)!r} or 'sentence'"}
+        if config.context_sides != "source":
+            refusals["sliding"] = (
+                "translates sentences in any order, but this model's context are the translations before "
+                f"(context_sides={config.context_sides!r}): use 'sequential' or 'sentence'"
             )
-        if strategy == "sliding" and config.context_sides != "source":
-            raise ValueError(
-                "strategy 'sliding' translates sentences in any order, but this model's context are the translations "
-                f"before (context_sides={config.context_sides!r}): use 'sequential' or 'sentence'."
-            )
-        super().check_strategy(config, strategy)
+        return super().refusals(config) | refusals
 
     def sentence(self, documents: list[DocumentState]) -> None:
         """Every sentence without context."""
-        self.in_order(all_sentences(documents), Reach(0, 0))
+        self.past = self.future = 0
+        self.sliding(documents)
 
     def sliding(self, documents: list[DocumentState]) -> None:
         """Every sentence with its context, which is of the source alone."""
         self.slide(all_sentences(documents))
 
     def slide(self, sentences: Sequence[CurrentSentence]) -> None:
-        """Strategy `sliding` for these sentences."""
-        self.in_order(sentences, Reach(self.past, self.future))
-
-    def in_order(self, sentences: Sequence[CurrentSentence], reach: Reach) -> None:
-        """Translate sentences in order, so many at a time that sorting them by length pays."""
+        """Strategy `sliding` for these sentences, so many at a time that sorting them by length pays."""
         size = SORTED_BATCHES * self.batch_size
         for start in range(0, len(sentences), size):
-            self.translate_known(sentences[start : start + size], reach)
+            self.translate_known(sentences[start : start + size])
 
     def sequential(self, documents: list[DocumentState]) -> None:
         """The n-th sentences of `batch_size` documents together."""
@@ -80,44 +65,45 @@ class ContextTranslator(Translator):
             group = documents[start : start + self.batch_size]
             for index in range(len(group[0].parts)):
                 sentences = [CurrentSentence(document, index) for document in group if index < len(document.parts)]
-                self.translate_known(sentences, Reach(self.past, self.future))
+                self.translate_known(sentences)
 
     strategies = {"sentence": sentence, "sliding": sliding, "sequential": sequential}
 
-    def translate_known(self, sentences: Sequence[CurrentSentence], reach: Reach) -> None:
+    def translate_known(self, sentences: Sequence[CurrentSentence]) -> None:
         """Translate sentences whose context is known, longest together."""
         for batch in self.batches(sentences, lambda sentence: len(sentence.part.ids)):
             jobs = [self.segment_job(*sentence, sentence.index + 1) for sentence in batch]
-            inputs = self.context_inputs(batch, reach, self.source_inputs(jobs)) | self.prefix_inputs(jobs)
+            inputs = self.context_inputs(batch, self.source_inputs(jobs)) | self.prefix_inputs(jobs)
             for sentence in batch:
-                self.report_context(sentence, reach)
+                self.report_context(sentence)
             for sentence, output in zip(batch, self.generate(inputs, jobs)):
                 self.take_sentence(sentence, output)
 
-    def all_context(self, sentence: CurrentSentence, reach: Reach) -> list[ContextSentence]:
+    def all_context(self, sentence: CurrentSentence) -> list[ContextSentence]:
         """The context that there is for a sentence: sources before and after it, then translations before it."""
         document, index = sentence
-        past = range(max(0, index - reach.past), index)
-        future = range(index + 1, min(len(document.parts), index + 1 + reach.future))
+        past = range(max(0, index - self.past), index)
+        future = range(index + 1, min(len(document.parts), index + 1 + self.future))
         sources = (*past, *future) if self.sides != "target" else ()
         targets = [other for other in past if self.sides != "source" and document.parts[other].target]
         return [ContextSentence(document, other) for other in sources] + [
             ContextSentence(document, other, is_target=True) for other in targets
         ]
 
-    def context_of(self, sentence: CurrentSentence, reach: Reach) -> list[ContextSentence]:
+    def context_of(self, sentence: CurrentSentence) -> list[ContextSentence]:
         """The context of a sentence, without translations for which positions do not reach."""
         return [
             context
-            for context in self.all_context(sentence, reach)
+            for context in self.all_context(sentence)
             if not context.is_target or len(self.context_ids(context)) <= self.sentence_positions
         ]
 
-    def report_context(self, sentence: CurrentSentence, reach: Reach) -> None:
+    def report_context(self, sentence: CurrentSentence) -> None:
         """Report context that is left out for want of positions."""
-        got, expected = (1 + len(reader(sentence, reach)) for reader in (self.context_of, self.all_context))
+        got, expected = (1 + len(reader(sentence)) for reader in (self.context_of, self.all_context))
         if got < expected:
-            sentence.document.report_positions(sentence.index, got, expected, self.sentence_positions)
+            document, index = sentence
+            document.report_positions(range(index, index + 1), got, expected, self.sentence_positions)
 
     def context_ids(self, context: ContextSentence) -> list[int]:
         """A context sentence as the encoder reads it."""
@@ -127,10 +113,10 @@ class ContextTranslator(Translator):
         return self.segment_job(document, index, index + 1).source
 
     def context_grid(
-        self, batch: Sequence[CurrentSentence], reach: Reach
+        self, batch: Sequence[CurrentSentence]
     ) -> tuple[list[ContextSentence | None], torch.Tensor, torch.Tensor]:
         """B times C context sentences, None where others have more; `context_offsets`, `context_is_target` (B, C)."""
-        contexts = [self.context_of(sentence, reach) for sentence in batch]
+        contexts = [self.context_of(sentence) for sentence in batch]
         width = max(1, *map(len, contexts))
         grid = [context + [None] * (width - len(context)) for context in contexts]
         offsets = [
@@ -142,9 +128,9 @@ class ContextTranslator(Translator):
         flat = [other for context in grid for other in context]
         return flat, torch.tensor(offsets, device=device), torch.tensor(is_target, device=device)
 
-    def context_inputs(self, batch: Sequence[CurrentSentence], reach: Reach, source: dict) -> dict:
+    def context_inputs(self, batch: Sequence[CurrentSentence], source: dict) -> dict:
         """What `generate` takes for a batch of sentences: `source`, and their context where any has one."""
-        grid, offsets, is_target = self.context_grid(batch, reach)
+        grid, offsets, is_target = self.context_grid(batch)
         rows = [self.context_ids(context) if context else [] for context in grid]
         if not any(rows):
             return source
@@ -160,9 +146,9 @@ class ContextTranslator(Translator):
 class JoinedContextTranslator(ContextTranslator):
     """For a model that reads the context of a sentence as one sequence."""
 
-    def context_of(self, sentence: CurrentSentence, reach: Reach) -> list[ContextSentence]:
+    def context_of(self, sentence: CurrentSentence) -> list[ContextSentence]:
         """As in the base class, without the farthest sentences for which learned positions do not reach."""
-        contexts = super().context_of(sentence, reach)
+        contexts = super().context_of(sentence)
         context = sorted(contexts, key=lambda other: abs(other.index - sentence.index))  # nearest first
         while context and sum(len(self.context_ids(other)) for other in context) > self.positions:
             context.pop()

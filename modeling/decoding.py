@@ -9,9 +9,9 @@ from typing import ClassVar, TypeVar
 import torch
 from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
-from .document_state import CurrentSentence, DocumentState
+from .document_state import CurrentSentence, DocumentState, all_sentences
+from .generation_seams import end_tokens, merged_config
 from .search import inference
-from .search_settings import end_tokens, merged_config
 from .tested_versions import check_untested_version
 
 Row = TypeVar("Row")
@@ -25,8 +25,8 @@ LOOKING_BACK = ("sliding", "sequential")  # strategies that `past_context` is fo
 class Job:
     """Source segment, forced target prefix, sentences in the source, source tokens of what is to be generated.
 
-    `current` is the sentence that it is for, the first one of a segment that is translated whole. `draft` is a target
-    for every sentence, None where there is none, or nothing at all.
+    `current` is the sentence that it is for, of a whole segment the first one, `past` and `future` how many of a window
+    stand before and after it. `draft` are targets of the sentences, None where there is none.
     """
 
     source: list[int]
@@ -34,6 +34,8 @@ class Job:
     sentences: int
     length: int
     current: CurrentSentence
+    past: int = 0
+    future: int = 0
     draft: Sequence[list[int] | None] = ()
 
 
@@ -49,15 +51,11 @@ class Translator:
     """Decodes jobs by `model.generate`, and knows which strategies a model of its configuration has.
 
     `generate_kwargs` may hold a `generation_config`; other settings in it come before those of the configuration, and
-    what neither has is as the model's own configuration has it.
-    `languages` are codes of the source and the target language, None = those of the configuration; `format` is how a
-    sequence is written in them. `batch_tokens` bounds batches of independent jobs by their padded source tokens, in
-    place of `batch_size`. Raises `ValueError` for languages as `config.sequence_format` does.
-
-    `strategies` are functions of the translator and documents, by name; a subclass says which a model has.
+    what neither has is as the model's own configuration has it. `languages` are codes of the source and the target
+    language, None = those of the configuration. `batch_tokens` bounds batches of independent jobs by their padded
+    source tokens, in place of `batch_size`. Raises `ValueError` for languages as `config.sequence_format` does.
     """
 
-    strategies: ClassVar[dict[str, Callable]] = {}
     batch_tokens: int | None = None
 
     def __init__(self, model, batch_size: int, generate_kwargs: dict, languages: Languages = (None, None)):
@@ -92,21 +90,25 @@ class Translator:
     @classmethod
     def default_strategy(cls, config) -> str:
         """The strategy that fits how a model of this configuration was trained."""
+        if hasattr(config, "view"):
+            raise ValueError("this model reads segments: set translator_class = SegmentTranslator in its class.")
         return "sentence"
+
+    @classmethod
+    def refusals(cls, config) -> dict[str, str]:
+        """Why a model of this configuration does not have a strategy, and what to use, by the strategy's name."""
+        default = cls.default_strategy(config)
+        state = "carries a state from sentence to sentence, which this model has not"
+        chunks = "is for models of chunks (view='chunk'), which this one is not"
+        return {"stream": f"{state}: use {default!r}", "chunk_sequential": f"{chunks}: use 'sequential' or {default!r}"}
 
     @classmethod
     def check_strategy(cls, config, strategy: str) -> None:
         """Raise `ValueError` for a strategy that a model of this configuration does not have."""
-        if strategy == "stream":
-            raise ValueError(
-                "strategy 'stream' carries a state from sentence to sentence, which this model has not: use "
-                f"{cls.default_strategy(config)!r}."
-            )
-        if strategy == "chunk_sequential":
-            raise ValueError(
-                "strategy 'chunk_sequential' is for models of chunks (view='chunk'), which this one is not: use "
-                f"'sequential' or {cls.default_strategy(config)!r}."
-            )
+        reason = cls.refusals(config).get(strategy)
+        if reason or strategy not in cls.strategies:
+            reason = reason or f"is none of this model's ({', '.join(cls.strategies)}); see its translator_class"
+            raise ValueError(f"strategy {strategy!r} {reason}.")
 
     @classmethod
     def repaired_strategies(cls, config) -> tuple[str, ...]:
@@ -139,7 +141,7 @@ class Translator:
         if not isinstance(past_context, int) or isinstance(past_context, bool) or past_context < 0:
             raise ValueError(f"past_context must be a whole number >= 0, got {past_context!r}.")
         trained = getattr(config, "past_context", 0)
-        if getattr(config, "view", "window") != "chunk" and past_context > trained:
+        if not is_of_chunks(config) and past_context > trained:
             raise ValueError(
                 f"past_context must be at most {trained}, the sentences that this model was trained with, got "
                 f"{past_context}."
@@ -150,10 +152,7 @@ class Translator:
     def translate(
         self, documents: list[DocumentState], strategy: str, past_context: int | None = None, repairs: str = "all"
     ) -> None:
-        """Translate documents by a strategy that the model has; the targets of their parts are filled in.
-
-        `past_context` and `repairs` are those of `translate_documents`, checked by `check_search`.
-        """
+        """Give the parts of documents their targets; the strategy and its settings are checked by `check_search`."""
         self.past_context, self.repairs = past_context, repairs
         if past_context is not None:
             self.past = past_context
@@ -161,13 +160,25 @@ class Translator:
         with inference(self.model):
             self.strategies[strategy](self, documents)
 
+    def sentence(self, documents: list[DocumentState]) -> None:
+        """Every sentence alone."""
+        self.translate_alone(all_sentences(documents))
+
+    def translate_alone(self, sentences: Sequence[CurrentSentence]) -> None:
+        """Strategy `sentence` for these sentences."""
+        jobs = [self.window_job(*sentence) for sentence in sentences]
+        for sentence, output in zip(sentences, self.decode(jobs)):
+            self.take_sentence(sentence, output)
+
+    strategies: ClassVar[dict[str, Callable]] = {"sentence": sentence}  # functions of the translator and documents
+
     def take_sentence(self, sentence: CurrentSentence, output: Output) -> None:
         """Take over the translation of one sentence, without separators."""
         document, index = sentence
         sentence.part.target = [token for token in output.ids if token != self.sep]
         count = len(output.ids) - len(sentence.part.target) + 1
         if count > 1:
-            document.report_separators(index, 1, count, "separators taken out")
+            document.report_count(index, 1, count, "separators taken out")
         self.check_end(sentence, output)
 
     def check_end(self, sentence: CurrentSentence, output: Output, **remedy: str) -> None:
@@ -180,10 +191,7 @@ class Translator:
     def segment_job(
         self, document: DocumentState, first: int, end: int, padding: int = 0, is_opened: bool | None = None
     ) -> Job:
-        """Source segment of the parts first..end, and behind it `padding` empty sentences.
-
-        `is_opened` says whether it opens the document, None = where it begins with the first part.
-        """
+        """Source segment of the parts first..end and `padding` empty ones; `is_opened`: it opens the document."""
         sentences: list[int] = []
         for part in document.parts[first:end]:
             sentences += [*part.ids, self.sep]
@@ -202,7 +210,7 @@ class Translator:
         first, end = max(0, index - past), index + 1 + future
         missing = max(0, end - len(document.parts))
         job = self.segment_job(document, first, end - missing, padding=missing)
-        job.current = CurrentSentence(document, index)
+        job.current, job.past, job.future = CurrentSentence(document, index), past, future
         if self.sides == "source":
             job.length = len(document.parts[index].ids)
             if index > 0:  # the target is the current sentence, which does not start the document
@@ -214,7 +222,7 @@ class Translator:
         return [self.config.bod_token_id] if is_opened and self.config.use_bod else []
 
     def decode(self, jobs: list[Job], stop_at_sep: bool = False, drafts=None) -> list[Output]:
-        """Outputs of independent jobs, in their order; longest together, in batches, by a search with drafts if any."""
+        """Outputs of independent jobs, in their order; longest together in batches, by a search with drafts if any."""
         if drafts:
             return drafts.decode(jobs, stop_at_sep)
         outputs: list[Output] = [Output([], True)] * len(jobs)
@@ -238,10 +246,7 @@ class Translator:
             start += size
 
     def rows_with_room(self, rows: list[int], jobs: list[Job]) -> list[list[int]]:
-        """A batch as it is, or row by row where a long prefix would leave too few learned positions to another row.
-
-        Rows without any prefix of their own do not stand with others, see `has_prefix`.
-        """
+        """A batch, or row by row where a long prefix leaves too few positions to another; without a prefix apart."""
         with_prefix = [row for row in rows if self.has_prefix(jobs[row])]
         if 0 < len(with_prefix) < len(rows):
             without = [row for row in rows if not self.has_prefix(jobs[row])]
@@ -264,11 +269,7 @@ class Translator:
         return {"decoder_input_ids": ids, "decoder_attention_mask": mask}
 
     def has_prefix(self, job: Job) -> bool:
-        """Whether something stands before the translation that `generate` does not force by itself.
-
-        A lone first token it writes as `forced_bos_token_id`. So does the family of the model, which in beam search
-        counts it as part of the translation.
-        """
+        """Whether more stands before the translation than a first token that `generate` forces, as the family does."""
         return bool(job.prefix) and (len(job.prefix) > 1 or job.prefix != self.format.target_before)
 
     def generate(self, inputs: dict, jobs: Sequence[Job], stop_at_sep: bool = False, **settings) -> list[Output]:
@@ -300,14 +301,14 @@ class Translator:
         return outputs
 
     def before_pass(self) -> None:
-        """Called before every search, or every pass of one with drafts; to be overridden, to stop by an error."""
+        """Called before every search, or pass of one with drafts; to be overridden, to stop by an error."""
 
     def ends_of(self, stop_at_sep: bool) -> list[int]:
-        """The tokens that a translation ends at: all that are `eos_token_id`, or a separator, too."""
+        """The tokens that a translation ends at."""
         return [*self.ends, self.sep] if stop_at_sep else self.ends
 
     def token_limits(self, lengths: list[int], prompt: int) -> list[int]:
-        """New tokens that each row may get, at most as many as positions are left behind the prompt."""
+        """New tokens that each row may get, where positions are left for them behind the prompt."""
         return [max(1, min(self.wanted(length), self.positions - prompt)) for length in lengths]
 
     def wanted(self, length: int) -> int:
@@ -316,12 +317,8 @@ class Translator:
         return 2 * length + 32 if asked is None else asked
 
     def fits(self, source: int, prefix: int, length: int) -> bool:
-        """Whether learned positions reach for a source of so many tokens, and for a forced prefix and what follows it.
-
-        Behind a prefix of sentences there must be room for twice the source tokens `length` and 32 more, or for
-        `max_new_tokens` if these are fewer.
-        """
-        room = min(self.wanted(length), 2 * length + 32)
+        """Whether learned positions reach for a source of so many tokens, and for a forced prefix and what follows."""
+        room = min(self.wanted(length), 2 * length + 32)  # behind a prefix of sentences
         return source <= self.positions and (prefix <= self.marks or 1 + prefix + room <= self.positions)
 
     def is_cut_off(self, job: Job, output: Output) -> bool:
@@ -329,7 +326,7 @@ class Translator:
         return not output.finished and self.wanted(job.length) > self.positions - 1 - len(job.prefix)
 
     def sentence_limit(self, max_sentence_tokens: int) -> int:
-        """Tokens of a sentence that is translated at once: at most as many as positions, marks left out."""
+        """Tokens of a sentence that is translated at once: at most as many as positions without marks."""
         marks = len(self.format.source(self.opening(True)))
         return max(1, min(max_sentence_tokens, self.sentence_positions - marks))
 
@@ -337,6 +334,11 @@ class Translator:
     def marks(self) -> int:
         """Tokens that may stand before the first sentence of a target, behind the start token."""
         return len(self.format.target_before) + 1
+
+
+def is_of_chunks(config) -> bool:
+    """Whether a model was trained on chunks of documents."""
+    return getattr(config, "view", "window") == "chunk"
 
 
 def check_languages(config, sequence_format, generate_kwargs: dict, starts_with_code: bool) -> None:
@@ -370,10 +372,9 @@ def model_name(model) -> str:
 
 
 class NonFiniteScoresError(ValueError):
-    """Scores of the next token that are no numbers, which ends the call: `document`, `sentence` and `step` say where.
+    """Scores of the next token that are no numbers: `document` and `sentence` (from 0), `step` (from 1) say where.
 
-    `document` and `sentence` are counted from 0 in `translate_documents`; of a stream they are None and 0. `step` is
-    counted from 1.
+    Of a stream `document` is None and `sentence` 0.
     """
 
     def __init__(self, model: str, document: int | None, sentence: int, step: int):
@@ -389,10 +390,7 @@ class NonFiniteScoresError(ValueError):
 
 
 class FiniteScores(LogitsProcessor):
-    """Ends a search whose scores are no numbers, which else is an empty or meaningless translation.
-
-    `name` is that of the model, `sentences` are those of the rows. Raises `NonFiniteScoresError`.
-    """
+    """Raises `NonFiniteScoresError`, with the `name` of the model, for scores of the rows' `sentences` like nan."""
 
     keeps_scores = False  # see `search.keeps_scores`
 
@@ -411,7 +409,7 @@ class FiniteScores(LogitsProcessor):
 
 
 class RowLimits(StoppingCriteria):
-    """Ends each row (and all its beams) after its own number of new tokens, so that no other row changes it."""
+    """Ends each row, and all its beams, after its own number of new tokens, so that no other row changes it."""
 
     def __init__(self, limits: list[int], prompt: int):
         self.ends = torch.tensor(limits) + prompt

@@ -1,6 +1,6 @@
 """A document while it is translated: its sentences as token ids, their translations, and what was repaired."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import NamedTuple
 from unicodedata import category
 
@@ -21,54 +21,43 @@ class SentencePart:
     lines: list[list[int]] | None = None
 
 
-@dataclass(frozen=True)
-class Repair:
-    """A sentence (index in the document) that was translated in parts, again, or not to its end; see `kind`.
-
-    `split` - over-long, translated in parts; `separators` - its segment was written in another number of sentences than
-    its source has; `misaligned` - the same, and left so; `length` - stopped at `max_new_tokens`; `positions` -
-    translated with fewer sentences than asked for, as the model's learned positions do not reach for more.
-    """
-
-    sentence: int
-    kind: str
-    detail: str
-
-
 @dataclass(eq=False)
 class DocumentState:
     """A document of `size` sentences: the parts of those that are not blank, in order. Equal to itself only.
 
-    `number` is its index in the call, None in a stream.
+    `repairs` are dicts: `sentence` is an index in the document, `kind` one of `split` (over-long, translated in parts),
+    `separators` (its segment was written in another number of sentences than its source has), `misaligned` (the same,
+    and left so), `length` (stopped at `max_new_tokens`) and `positions` (translated with fewer sentences than asked
+    for, as learned positions do not reach for more). `number` is its index in the call, None in a stream.
     """
 
     size: int
     parts: list[SentencePart]
-    repairs: list[Repair] = field(default_factory=list)
+    repairs: list[dict] = field(default_factory=list)
     number: int | None = None
 
-    def report_separators(self, index: int, expected: int, got: int, remedy: str) -> None:
-        """Note that the translation of the part at `index` came in `got` sentences."""
-        self._report(index, "separators", f"{got} sentences for {expected}: {remedy}")
-
-    def report_misaligned(self, index: int, expected: int, got: int) -> None:
-        """Note that the part at `index` is of a segment that came in `got` sentences and was left so."""
-        self._report(index, "misaligned", f"{got} sentences for {expected}: left as written")
+    def report_count(self, index: int, expected: int, got: int, remedy: str | None = None) -> None:
+        """The translation of the part at `index` came in `got` sentences; without a remedy it was left so."""
+        detail = f"{got} sentences for {expected}: {remedy or 'left as written'}"
+        self.add_repair(self.parts[index].sentence, "separators" if remedy else "misaligned", detail)
 
     def report_length(self, index: int, tokens: int, remedy: str = "raise max_new_tokens if more is right") -> None:
-        """Note that the translation of the part at `index` stopped after so many tokens."""
-        self._report(index, "length", f"stopped after {tokens} tokens without an end: {remedy}")
+        """The translation of the part at `index` stopped after so many tokens."""
+        detail = f"stopped after {tokens} tokens without an end: {remedy}"
+        self.add_repair(self.parts[index].sentence, "length", detail)
 
-    def report_positions(self, index: int, got: int, expected: int, limit: int) -> None:
-        """Note that the part at `index` was translated with `got` sentences, itself among them, not `expected`."""
-        self._report(index, "positions", f"{got} sentences instead of {expected}: learned positions for {limit} tokens")
+    def report_positions(self, indices: range, got: int, expected: int, limit: int) -> None:
+        """The parts at `indices` were translated with `got` sentences, themselves among them, not `expected`."""
+        for index in indices:
+            detail = f"{got} sentences instead of {expected}: learned positions for {limit} tokens"
+            self.add_repair(self.parts[index].sentence, "positions", detail)
 
-    def _report(self, index: int, kind: str, detail: str) -> None:
-        self.repairs.append(Repair(self.parts[index].sentence, kind, detail))
+    def add_repair(self, sentence: int, kind: str, detail: str) -> None:
+        self.repairs.append({"sentence": sentence, "kind": kind, "detail": detail})
 
     def report(self) -> list[dict]:
-        """The repairs as dicts, in the order of the sentences."""
-        return [asdict(repair) for repair in sorted(self.repairs, key=lambda repair: repair.sentence)]
+        """The repairs in the order of the sentences."""
+        return sorted(self.repairs, key=lambda repair: repair["sentence"])
 
 
 class CurrentSentence(NamedTuple):
@@ -99,29 +88,22 @@ def read_document(
         if len(parts) > 1:
             tokens = sum(map(len, parts))
             detail = f"{tokens} tokens, limit {max_sentence_tokens}: translated in {len(parts)} parts"
-            document.repairs.append(Repair(index, "split", detail))
+            document.add_repair(index, "split", detail)
         document.parts.extend(SentencePart(index, ids) for ids in parts)
     return document
 
 
 def translated_sentences(document: DocumentState, tokenizer) -> list[str]:
     """Texts of all sentences, as many as were read, unless parts have `lines`; parts of one sentence are joined."""
-    texts: list[list[list[str]]] = [[] for _ in range(document.size)]
+    texts: list[list[str] | None] = [None] * document.size
     for part in document.parts:
         lines = [part.target] if part.lines is None else part.lines
-        texts[part.sentence].append([tokenizer.decode(line, skip_special_tokens=True).strip() for line in lines])
-    return [line for parts in texts for line in join_parts(parts)]
-
-
-def join_parts(parts: list[list[str]]) -> list[str]:
-    """The lines of a sentence from those of its parts, by a blank where two parts meet; one empty line for no part."""
-    joined: list[str] = [] if parts else [""]
-    for lines in parts:
-        if joined and lines:
-            joined[-1] = f"{joined[-1]} {lines[0]}".strip()
-            lines = lines[1:]
-        joined += lines
-    return joined
+        lines = [tokenizer.decode(line, skip_special_tokens=True).strip() for line in lines]
+        before = texts[part.sentence] or []
+        if before and lines:
+            lines[0] = f"{before.pop()} {lines[0]}".strip()
+        texts[part.sentence] = before + lines
+    return [line for lines in texts for line in ([""] if lines is None else lines)]
 
 
 def has_text(text: str) -> bool:
@@ -131,13 +113,8 @@ def has_text(text: str) -> bool:
 
 def split_at(ids: list[int], sep: int) -> list[list[int]]:
     """Generated ids as sentences, without the separators."""
-    sentences: list[list[int]] = [[]]
-    for token in ids:
-        if token == sep:
-            sentences.append([])
-        else:
-            sentences[-1].append(token)
-    return sentences
+    ends = [index for index, token in enumerate(ids) if token == sep]
+    return [ids[first:end] for first, end in zip([0, *(end + 1 for end in ends)], [*ends, len(ids)])]
 
 
 # Text to token ids
@@ -158,15 +135,12 @@ def split_sentence(text: str, tokenizer, limit: int) -> list[list[int]]:
 def token_ids(text: str, tokenizer) -> list[int]:
     """Ids of a text as in training: the name of a special token is read as text, or becomes the unknown token."""
     ids = tokenizer(text, add_special_tokens=False, split_special_tokens=True)["input_ids"]
-    unknown = tokenizer.unk_token_id
-    if unknown is None:
-        return ids
-    special = {token for token in tokenizer.all_special_ids if token != unknown}
-    return [unknown if token in special else token for token in ids]
+    special, unknown = set(tokenizer.all_special_ids), tokenizer.unk_token_id
+    return ids if unknown is None else [unknown if token in special else token for token in ids]
 
 
 def check_unicode(text: str, name: str, error_class: type[ValueError] = ValueError) -> None:
-    """`error_class` for half of a surrogate pair, which tokenizers do not read; `name` says where the text stands."""
+    """`error_class` for half of a surrogate pair, which tokenizers do not read; `name` is where the text stands."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:

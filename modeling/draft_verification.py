@@ -12,10 +12,11 @@ import torch
 from torch import nn
 from transformers.utils import logging
 
-from .cache import filled_up
+from .cache import DecodingCache
 from .decoding import Job, NonFiniteScoresError, Output, Translator, model_name, pad_rows
 from .document_state import CurrentSentence, DocumentState, split_at
-from .search_settings import PROCESSED, is_neutral, is_plain
+from .fast_search import BeamLayer
+from .generation_seams import PROCESSED, is_neutral, is_plain
 
 logger = logging.get_logger(__name__)
 
@@ -71,22 +72,23 @@ class DraftSearch:
                 others.append(sentence)
         return first, others
 
-    def propose(self, windows) -> None:
-        """Give jobs of windows the targets of their sentences in other windows; an empty one where there is none."""
-        for (document, index), past, future, job in windows:
-            parts = range(index - past, index + 1 + future)
-            job.draft = [self.targets.get((document, part)) if part < len(document.parts) else [] for part in parts]
-
-    def keep(self, window, output: Output) -> None:
-        """Keep what a window holds for its sentences."""
-        (document, index), past, future, _ = window
-        targets = split_at(output.ids, self.translator.sep)
-        for part, target in zip(range(index - past, index + 1 + future), targets):
-            self.targets.setdefault((document, part), target)
-
-    def log(self) -> None:
+    def windows(self, jobs: Sequence[Job]) -> list[Output]:
+        """Outputs of windows, with the targets of their sentences in other windows as drafts; which are kept, too."""
+        windows = []  # keys of the targets of each job's sentences
+        for job in jobs:
+            document, index = job.current
+            windows.append([(document, part) for part in range(index - job.past, index + 1 + job.future)])
+            size = len(document.parts)  # behind the last sentence targets are empty
+            job.draft = [self.targets.get(key) if key[1] < size else [] for key in windows[-1]]
+        outputs = self.translator.decode(jobs, drafts=self)
+        for job, keys, output in zip(jobs, windows, outputs):
+            if self.translator.repairs == "all" and job.past + job.future and self.translator.is_cut_off(job, output):
+                continue  # translated again with fewer sentences
+            for key, target in zip(keys, split_at(output.ids, self.translator.sep)):
+                self.targets.setdefault(key, target)
         if self.written:
             logger.debug("sliding: of %d tokens %d were accepted from drafts", self.written, self.accepted)
+        return outputs
 
     # Jobs
 
@@ -126,7 +128,7 @@ class DraftSearch:
         rows: list[DraftRow] = []
         state = None
         while True:
-            if not rows or state.cache.can_join and len(rows) <= FULL * size:
+            if not rows or state.cache.can_have_holes and len(rows) <= FULL * size:
                 added = more(size - len(rows))
                 if not rows + added:
                     return
@@ -275,7 +277,7 @@ class DraftState:
                 self.encoder_outputs[name] = torch.cat(
                     [filled_up(states, length, dim=1) if states.dim() > 1 else states for states in pair]
                 )
-        self.cache.join(new.cache)
+        join(self.cache, new.cache)
         width = max(self.ids.shape[1], new.ids.shape[1])
         for name, filling in (("ids", self.pad), ("mask", 0)):
             pair = (getattr(self, name), getattr(new, name))
@@ -331,10 +333,53 @@ class DraftState:
         index = torch.tensor(rows, dtype=torch.long, device=device)
         columns = self.mask[index].argsort(dim=1, stable=True)[:, -width:]  # padding in front
         self.ids, self.mask = self.ids[index].gather(1, columns), self.mask[index].gather(1, columns)
-        self.cache.select_tokens(index, columns)
+        for layer in self.cache.self_attention_cache.layers:
+            select_tokens(layer, index, columns)
         if len(rows) < len(lengths):
             self.source_mask = self.source_mask[index]
             for name, value in self.encoder_outputs.items():
                 if torch.is_tensor(value):
                     self.encoder_outputs[name] = value[index]
-            self.cache.select_sources(index)
+            self.cache.cross_attention_cache.batch_select_indices(index)
+
+
+# The cache
+
+
+def select_tokens(layer, rows: torch.Tensor, columns: torch.Tensor) -> None:
+    """Of the rows (N,) of self-attention keep the tokens in these columns (N, T), right after all were read."""
+    if not isinstance(layer, BeamLayer):
+        layer.select_tokens(rows, columns)
+        return
+    batch, length = layer.keys.shape[0], columns.shape[1]
+    index = (columns.T * batch + rows).flatten()  # (T*N,)
+    kept = [buffer.flatten(0, 1).index_select(0, index) for buffer in layer.buffers]
+    for number, states in enumerate(kept):
+        layer.buffers[number] = states.new_empty(length + 32, len(rows), states.shape[1])
+        layer.buffers[number][:length] = states.view(length, len(rows), -1)  # (T, N, H*Dh)
+    layer.origins = rows.new_empty(0, len(rows))
+    layer.show(length)
+
+
+def join(cache: DecodingCache, other: DecodingCache) -> None:
+    """Take the rows of another cache, of one row for each source, behind those of the first, padding in front."""
+    for layer, new in zip(cache.self_attention_cache.layers, other.self_attention_cache.layers):
+        length = max(layer.keys.shape[2], new.keys.shape[2])
+        pairs = ((layer.keys, new.keys), (layer.values, new.values))
+        layer.adopt(*(torch.cat([filled_up(states, length, front=True) for states in pair]) for pair in pairs), room=32)
+    for layer, new in zip(cache.cross_attention_cache.layers, other.cross_attention_cache.layers):
+        if not layer.is_initialized:
+            continue  # of a kind of source that the model does not have
+        length = max(layer.keys.shape[2], new.keys.shape[2])
+        layer.keys, layer.values = (
+            torch.cat([filled_up(states, length) for states in pair])
+            for pair in ((layer.keys, new.keys), (layer.values, new.values))
+        )
+
+
+def filled_up(states: torch.Tensor, length: int, dim: int = 2, front: bool = False) -> torch.Tensor:
+    """With zeros behind the last of `dim`, or in `front`: keys (B, H, T, Dh) -> (B, H, length, Dh)."""
+    shape = list(states.shape)
+    shape[dim] = length - shape[dim]
+    missing = states.new_zeros(shape)
+    return torch.cat([missing, states] if front else [states, missing], dim=dim)

@@ -1,21 +1,17 @@
 """Translation of whole documents: N sentences in, N out."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from numbers import Integral
 
 from .decoding import LOOKING_BACK, STRATEGIES, Translator
 from .document_state import check_unicode, read_document, translated_sentences
-from .strategies import SegmentTranslator
 
 
 class DocumentTranslation:
-    """Adds `translate_documents` and `translate_stream` to a model with `generate`.
+    """`translate_documents` and `translate_stream` of a model with `generate`, by the strategies of a translator."""
 
-    `translator_class` has the strategies of the model; its methods know how a document is read.
-    """
-
-    translator_class: type[Translator] = SegmentTranslator
+    translator_class: type[Translator] = Translator
 
     def translate_documents(
         self,
@@ -38,8 +34,7 @@ class DocumentTranslation:
         Strategies (Lupo et al. 2023, section 2; Herold and Ney 2023, section 3.4):
         `sentence` - every sentence alone;
         `sliding` - every window is translated whole and its current sentence kept;
-        `sequential` (SD) - sentence by sentence: the source window ends in the current sentence (and the future ones of
-        a model that was trained with some), earlier translations are the forced target prefix;
+        `sequential` (SD) - sentence by sentence, with earlier translations as the forced target prefix;
         `full` (FSD) - parts of the document that do not overlap, each translated at once;
         `chunk_sequential` - the parts of `full` sentence by sentence, for models of chunks: cheaper than `sequential`,
         but it reads future sentences of the part and nothing before it;
@@ -53,21 +48,15 @@ class DocumentTranslation:
         as in training; for a model of chunks any number, and by default of `sequential` as many as fit into
         `config.chunk_tokens` source tokens with the current one. `repairs="none"` translates nothing again: after
         `full` a document has the lines that the model wrote, **which may be more or fewer than its sentences**, after
-        `sliding` every sentence is what stands behind the last separator. `alignment` is that of window models, in
-        place of the configuration's.
-
-        `source_lang` and `target_lang` are language codes of the model's family (`config.language_ids`), by default the
-        configuration's own.
+        `sliding` every sentence is what stands behind the last separator. `alignment` is that of window models;
+        `source_lang` and `target_lang` are codes of `config.language_ids`; by default these are the configuration's.
 
         `batch_size` counts rows of a batch: sentences, segments, or documents whose next sentences are translated
         together. With `batch_tokens`, segments and sentences that do not wait for each other are in batches of at most
-        so many source tokens, padding included, instead; results are the same. Greedy `sliding` takes windows as drafts
-        of other windows, which changes speed only. `generate_kwargs` go to `generate`; without `max_new_tokens` a
+        so many source tokens, padding included, instead. `generate_kwargs` go to `generate`; without `max_new_tokens` a
         sentence may get twice its source tokens and 32 more. With `return_report`, a second list holds for every
-        document its repairs: dicts with `sentence` (index), `kind` (`split`, `separators`, `misaligned` = separators
-        without repair, `positions` = fewer sentences, `length` = stopped at `max_new_tokens` or at the last learned
-        position) and `detail`. Several threads may translate with one model, and in training mode; meanwhile no thread
-        may change its weights.
+        document its repairs, see `DocumentState`. Several threads may translate with one model, and in training mode;
+        meanwhile no thread may change its weights.
 
         Raises `ValueError` for a strategy that is unknown or not this model's, for settings that do not fit them, for
         languages that are missing or unknown, and for documents that are not lists of texts; `NonFiniteScoresError`,
@@ -96,7 +85,7 @@ class DocumentTranslation:
         return (translations, [state.report() for state in states]) if return_report else translations
 
     def translate_stream(self, sentences: Iterable[str], tokenizer, **settings):
-        """Translations of sentences as they come, see `StreamTranslation`; ValueError for a model without a memory."""
+        """Translations of sentences as they come, see `StreamTranslation`; ValueError without a memory."""
         raise ValueError(
             "translate_stream carries a state from sentence to sentence, which this model does not have: use "
             "translate_documents."
@@ -114,18 +103,14 @@ class DocumentTranslation:
         """Raise `ValueError` for settings of `translate_documents` that do not fit the strategy or the model."""
         self.translator_class.check_search(self.config, strategy, past_context, repairs)
 
-    @contextmanager
-    def search_alignment(self, alignment: str | None) -> Iterator[None]:
-        """Within it a model that aligns target tokens to the source does so by this; None = by its configuration.
-
-        Raises `ValueError` where the model has no alignment.
-        """
+    def search_alignment(self, alignment: str | None) -> AbstractContextManager:
+        """Scope in which a model aligns target tokens to the source by this; `ValueError` for one that does not."""
         if alignment is not None:
             raise ValueError(
                 f"alignment={alignment!r} is for window models, which align target tokens to the source; this one "
                 "attends to all of it: leave it out."
             )
-        yield
+        return nullcontext()
 
 
 def checked_documents(documents: Iterable) -> list:

@@ -1,38 +1,65 @@
 """`generate` through what transformers documents for custom models; a plain call takes our search, any other theirs."""
 
-from copy import copy
+import copy
+from collections.abc import Sequence
 from functools import wraps
 from inspect import signature
 
 import torch
-from transformers import GenerationConfig, GenerationMixin
+from transformers import (
+    EosTokenCriteria,
+    GenerationConfig,
+    GenerationMixin,
+    MaxLengthCriteria,
+    PreTrainedConfig,
+    StoppingCriteriaList,
+)
+from transformers.generation import logits_process
 from transformers.integrations import is_fsdp_managed_module
 from transformers.utils import logging
 
-from .acceleration import prepacked_weights
 from .cache import CACHE_NAME, DecodingCache, cached_length
-from .search import DecoderState, search
-from .search_settings import full_config, has_plain_criteria, is_plain, search_settings
+from .search import DecoderState, SearchSettings, beam_search, greedy_search
 from .tested_versions import check_untested_version
 
 logger = logging.get_logger(__name__)
 
 FURTHER_ARGUMENTS = list(signature(GenerationMixin.generate).parameters)[5:]  # behind `stopping_criteria`
+PROCESSED = (  # settings for which there are processors of scores, besides `forced_eos_token_id`
+    "no_repeat_ngram_size bad_words_ids min_length min_new_tokens forced_bos_token_id suppress_tokens "
+    "renormalize_logits"
+).split()
+READ = (  # settings that our search reads, besides these
+    "num_beams num_return_sequences max_new_tokens max_length early_stopping length_penalty use_cache pad_token_id "
+    "eos_token_id decoder_start_token_id forced_eos_token_id"
+).split()
+HARMLESS = (  # settings that change nothing in greedy and beam search, whatever they are
+    "temperature top_k top_p min_p top_h typical_p epsilon_cutoff eta_cutoff bos_token_id transformers_version "
+    "num_assistant_tokens num_assistant_tokens_schedule assistant_confidence_threshold assistant_lookbehind "
+    "target_lookbehind"
+).split()
+ZERO = "no_repeat_ngram_size encoder_no_repeat_ngram_size min_length min_new_tokens diversity_penalty penalty_alpha"
+ONE = (
+    "repetition_penalty encoder_repetition_penalty guidance_scale num_beam_groups num_beams num_return_sequences "
+    "length_penalty temperature top_p"
+)
+NEUTRAL = dict.fromkeys(ZERO.split(), 0) | dict.fromkeys(ONE.split(), 1)  # these change nothing, nor None and False
+NEUTRAL |= {"top_k": 50, "cache_implementation": "dynamic"}
+GENERATION_SETTINGS = {  # those that no configuration of a model has
+    name for name in GenerationConfig().to_dict().keys() - PreTrainedConfig().to_dict().keys() if "token_id" not in name
+} - {"use_cache"}
+RECORDED = ("return_dict_in_generate", "output_attentions", "output_hidden_states", "output_scores", "output_logits")
 
 
 class GenerationSeams:
     """To be placed before `GenerationMixin`: `generate`, and the inputs of a step of decoding."""
 
     per_source_inputs = ("attention_mask",)  # arguments of `forward` with a row a source, which several rows share
-    context_arguments: tuple[str, ...] = ()  # of `generate`, in which the context comes; see missing_context.py
+    context_arguments: tuple[str, ...] = ()  # of `generate`, in which the context comes
 
     def new_cache(self) -> DecodingCache:
         """An empty cache of our search."""
         return self.get_decoder().new_cache()
-
-    def prepacked_weights(self):
-        """Scope in which the weights do not change, for faster inference on a CPU: see `cpu_inference`."""
-        return prepacked_weights(self)
 
     @wraps(GenerationMixin.generate)
     def generate(
@@ -41,13 +68,12 @@ class GenerationSeams:
         """As in transformers: a model in training mode uses dropout. It asks for no consent on standard input.
 
         Greedy and beam search that give out translations alone are ours (`search.py`), with the same results. Warns
-        once where a model whose context are inputs of its own, or a memory, gets none of them. Raises `ValueError` for
-        an `assistant_model` where the source is given by `encoder_outputs` alone and for settings that transformers
+        once where a model reads context by inputs of its own and gets none. Raises `ValueError` for what transformers
         would get wrong, and `RuntimeError` on a version of transformers with which the model does not work.
         """
         check_untested_version(self)
         kwargs |= zip(FURTHER_ARGUMENTS, others)
-        warn_without_context(self, kwargs)
+        self.check_context(kwargs)
         config, arguments = full_config(self, generation_config, kwargs)
         self.check_call(config, inputs, arguments)
         own = {"logits_processor": logits_processor, "stopping_criteria": stopping_criteria}
@@ -59,8 +85,8 @@ class GenerationSeams:
                 del arguments["cache"]  # of our search; theirs reads the prompt into one of its own
             if "cache" in arguments:
                 arguments[CACHE_NAME] = arguments.pop("cache")
-            if "encoder_outputs" in arguments:
-                arguments["encoder_outputs"] = copy(arguments["encoder_outputs"])  # it repeats rows for beams in place
+            if "encoder_outputs" in arguments:  # whose rows are repeated for beams in place
+                arguments["encoder_outputs"] = copy.copy(arguments["encoder_outputs"])
             return super().generate(inputs, config, **own, **{"trust_remote_code": False} | arguments)
 
     def prepare_inputs_for_generation(
@@ -75,9 +101,8 @@ class GenerationSeams:
     ) -> dict:
         """The arguments of `forward` for the target ids (B, T) of which the cache has not read the last ones.
 
-        The cache may have either name; `inputs_embeds` are those of the source, which the encoder has read. Where
-        `next_sequence_length` does not say how many ids are new, as in the first pass of an assistant, the cache does,
-        unless the mask says that the ids are the new ones alone.
+        The cache may have either name; `inputs_embeds` are those of the source. Where `next_sequence_length` does not
+        say how many ids are new, the cache does, unless the mask says that the ids are the new ones alone.
         """
         cache = past_key_values if cache is None else cache
         read, mask = cached_length(cache), kwargs.get("decoder_attention_mask")
@@ -91,29 +116,30 @@ class GenerationSeams:
         new = input_ids if next_sequence_length is None else input_ids[:, -next_sequence_length:]
         inputs = {name: value for name, value in kwargs.items() if value is not None and name != "labels"}
         inputs["decoder_input_ids"] = new.clone(memory_format=torch.contiguous_format)  # one stride: compiled once
-        decoder_inputs = self.decoder_inputs_for_generation(input_ids, inputs | {"cache": cache})
-        return (
-            inputs | decoder_inputs | {"past_key_values" if self.is_prompted else CACHE_NAME: cache}
-        )  # as peft knows it
+        inputs |= self.decoder_inputs_for_generation(input_ids, inputs | {"cache": cache})
+        return inputs | {"past_key_values" if self.is_prompted else CACHE_NAME: cache}  # as peft knows it
 
     def decoder_inputs_for_generation(self, input_ids: torch.Tensor, model_inputs: dict) -> dict[str, torch.Tensor]:
         """What `forward` needs for new target tokens besides their ids, computed from all ids so far.
 
         `input_ids` (B, T) are all target ids, `model_inputs` the arguments of `forward`, with the new ones as
-        `decoder_input_ids`. To be overridden; the plain Transformer needs nothing.
+        `decoder_input_ids`. To be overridden.
         """
         return {}
 
     # Calls of `generate`
 
+    def check_context(self, arguments: dict) -> None:
+        """Called with the arguments of `generate`; to be overridden, to warn where context is missing."""
+
     def check_call(self, config: GenerationConfig, inputs: torch.Tensor | None, arguments: dict) -> None:
         """ValueError for what a search of transformers would fail at later, or get wrong."""
-        if "assistant_model" in arguments and "encoder_outputs" in arguments:
-            if inputs is None and "input_ids" not in arguments:
-                raise ValueError(
-                    "assistant_model reads the source itself, got encoder_outputs without input_ids: give both, or use "
-                    "prompt_lookup_num_tokens."
-                )
+        has_ids = inputs is not None or "input_ids" in arguments
+        if "assistant_model" in arguments and "encoder_outputs" in arguments and not has_ids:
+            raise ValueError(
+                "assistant_model reads the source itself, got encoder_outputs without input_ids: give both, or use "
+                "prompt_lookup_num_tokens."
+            )
         if config.prefill_chunk_size:
             raise ValueError(
                 f"prefill_chunk_size must be None, got {config.prefill_chunk_size}: a prompt is read whole "
@@ -128,14 +154,12 @@ class GenerationSeams:
             )
 
     def is_plain_call(self, inputs: torch.Tensor | None, config: GenerationConfig, arguments: dict) -> bool:
-        """Whether all arguments besides settings are inputs of the model, and nobody stands between it and its layers.
-
-        An adapter of prompts has a cache of its own, and one of several adapters counts rows in hooks of the layers.
-        """
+        """Whether all arguments besides settings are inputs of the model, and no adapter stands before its layers."""
         names = {name for name, value in arguments.items() if value is not False}
         if isinstance(arguments.get("cache"), DecodingCache):
             names.discard("cache")
-        allowed = {"input_ids", "encoder_outputs", "decoder_input_ids", *self.encoder_inputs, *self.state_inputs}
+        allowed = {"input_ids", "encoder_outputs", "decoder_input_ids", "decoder_attention_mask", *self.encoder_inputs}
+        allowed |= set(self.model.decoder_input_names)
         sources = (inputs is not None) + ("input_ids" in names)
         prompt, start = arguments.get("decoder_input_ids"), config.decoder_start_token_id
         mask = arguments.get("decoder_attention_mask")
@@ -162,18 +186,12 @@ class GenerationSeams:
         """Arguments of `forward` that the encoder reads, besides ids."""
         return "attention_mask", *self.model.encoder_input_names
 
-    @property
-    def state_inputs(self) -> tuple[str, ...]:
-        """Arguments of `forward` that the decoder reads at every step, besides ids and encoder outputs."""
-        return "attention_mask", "decoder_attention_mask", *self.model.decoder_input_names
-
     def search_translations(
         self, inputs: torch.Tensor | None, config: GenerationConfig, own: dict, arguments: dict
     ) -> torch.Tensor:
         """Translations (B * returned, at most `max_length`) by our search; `own` processors and criteria."""
-        arguments = {
-            name: value.to(self.device) if torch.is_tensor(value) else value for name, value in arguments.items()
-        }
+        tensors = {name: value.to(self.device) for name, value in arguments.items() if torch.is_tensor(value)}
+        arguments = arguments | tensors
         encoder_outputs = arguments.get("encoder_outputs")
         if encoder_outputs is None:
             ids = arguments["input_ids"] if inputs is None else inputs.to(self.device)
@@ -182,44 +200,133 @@ class GenerationSeams:
                 encoder_outputs = self.get_encoder()(input_ids=ids, **read, return_dict=True)
         prompt = arguments.get("decoder_input_ids")
         if prompt is None:
-            shape = (len(encoder_outputs[0]), 1)
-            prompt = torch.full(shape, config.decoder_start_token_id, device=self.device)
-        kept = {name: arguments[name] for name in self.state_inputs if name in arguments}
-        mask = kept.pop("decoder_attention_mask", None)
+            prompt = torch.full((len(encoder_outputs[0]), 1), config.decoder_start_token_id, device=self.device)
+        names = ("attention_mask", *self.model.decoder_input_names)  # of what the decoder reads at every step
+        kept = {name: arguments[name] for name in names if name in arguments}
         cache = None if config.use_cache is False else arguments.get("cache", self.new_cache())
-        state = DecoderState(self, encoder_outputs, cache, mask, **kept)
+        state = DecoderState(self, encoder_outputs, cache, arguments.get("decoder_attention_mask"), **kept)
         settings = search_settings(config, prompt, own["logits_processor"], own["stopping_criteria"])
-        return search(state, prompt, settings)[0]
+        if settings.num_beams > 1:
+            return beam_search(state, prompt, settings)[0]
+        return greedy_search(state, prompt, settings)
 
 
-# Models that read context as inputs of their own
+# Settings of `generate`
 
 
-BY_HAND = {  # the argument of `generate` -> how to give it
-    "context_input_ids": (
-        'context = tokenizer(["The sentence before."], return_tensors="pt"); '
-        'model.generate(**tokenizer("This one.", return_tensors="pt"), context_input_ids=context.input_ids[None], '
-        "context_attention_mask=context.attention_mask[None], context_offsets=torch.tensor([[-1]]))"
-    ),
-    "document_start": (
-        "for translation in model.translate_stream(sentences, tokenizer): ..., which carries the memory from one "
-        "sentence to the next"
-    ),
-}
+def full_config(model, config: GenerationConfig | None, arguments: dict) -> tuple[GenerationConfig, dict]:
+    """The settings of a call of `generate`, as transformers puts them together, and its other arguments.
 
-
-def warn_without_context(model, arguments: dict) -> None:
-    """Warn once where the arguments of `generate` have none of `model.context_arguments`, in which the context comes.
-
-    One of them that is None says that there is none on purpose. Encoder outputs have read theirs.
+    The longest translation is `max_length`, which counts the prompt: without it and `max_new_tokens`, as in folders of
+    0.1.0, the model's limit. A cache is named `cache` among the rest, whichever of its names it came under.
     """
-    names, config = model.context_arguments, model.config
-    if not names or "encoder_outputs" in arguments or any(name in arguments for name in names):
-        return
-    if names[0] == "context_input_ids" and not config.past_context and not config.future_context:
-        return
-    logger.warning_once(
-        f"{type(model).__name__}.generate got no context: a sentence is translated as if it stood alone. Documents: "
-        'model.translate_documents([["The sentence before.", "This one."]], tokenizer). By hand: '
-        f"{BY_HAND[names[0]]}. For sentences without context say {names[0]}=None."
+    own = model.generation_config
+    if config is None:
+        check_model_config(model.config)
+    config, others = merged_config(model, config, arguments)
+    others = {name: value for name, value in others.items() if value is not None}
+    if "past_key_values" in others:
+        others["cache"] = others.pop("past_key_values")
+    if config.max_new_tokens is not None:
+        if arguments.get("max_length") is not None:
+            lengths = f"max_new_tokens={config.max_new_tokens} and max_length={config.max_length}"
+            logger.warning(f"{lengths} were given: the first counts.")
+        config.max_length = prompt_length(config, others.get("decoder_input_ids")) + config.max_new_tokens
+        config.max_new_tokens = own.max_new_tokens and config.max_new_tokens  # else transformers takes the model's own
+    elif config.max_length is None:
+        config.max_length = model.config.longest_translation
+    return config, others
+
+
+def merged_config(model, config: GenerationConfig | None, arguments: dict) -> tuple[GenerationConfig, dict]:
+    """Arguments before those of `config`, before the model's own, as a new configuration; and other arguments."""
+    merged = copy.deepcopy(model.generation_config if config is None else config)
+    merged.update(**model.generation_config.to_dict(), defaults_only=True, allow_custom_entries=True)
+    return merged, merged.update(**arguments)
+
+
+def check_model_config(config: PreTrainedConfig) -> None:
+    """ValueError for settings of generation in a model's configuration, which nothing reads there."""
+    settings = {name: value for name, value in vars(config).items() if name in GENERATION_SETTINGS}
+    if misplaced := {name: value for name, value in settings.items() if not is_neutral(name, value)}:
+        raise ValueError(
+            f"settings of generation in model.config are not read, got {misplaced}: set them in "
+            "model.generation_config, or give them to generate."
+        )
+
+
+def prompt_length(config: GenerationConfig, prompt: torch.Tensor | None) -> int:
+    """Tokens of a prompt (B, T), before which transformers puts the start token where no row begins with it."""
+    if prompt is None:
+        return 1
+    start = config.bos_token_id if config.decoder_start_token_id is None else config.decoder_start_token_id
+    return prompt.shape[1] + int(start is None or not (prompt[:, 0] == torch.as_tensor(start).to(prompt.device)).any())
+
+
+def is_plain(config: GenerationConfig) -> bool:
+    """Whether settings ask for greedy or beam search, for translations alone, and for nothing that is not read here."""
+    has_beams = (config.num_return_sequences or 1) <= (config.num_beams or 1)
+    return has_beams and not effective_settings(config, {*READ, *PROCESSED, *HARMLESS})
+
+
+def effective_settings(config: GenerationConfig, fields: set[str]) -> dict:
+    """The settings besides these fields that change what is written, with their values."""
+    others = {name: value for name, value in config.to_dict().items() if name not in fields and name[0] != "_"}
+    return {name: value for name, value in others.items() if not is_neutral(name, value)}
+
+
+def is_neutral(name: str, value) -> bool:
+    """Whether a setting asks for nothing."""
+    is_default = name in NEUTRAL and isinstance(value, int | float | str) and value == NEUTRAL[name]
+    return value is None or value is False or is_default
+
+
+def has_plain_criteria(criteria: Sequence | None) -> bool:
+    """Whether criteria of the caller take the place of none that settings ask for, as in transformers."""
+    return not any(type(criterion) in (MaxLengthCriteria, EosTokenCriteria) for criterion in criteria or ())
+
+
+def end_tokens(config: GenerationConfig | PreTrainedConfig) -> list[int]:
+    """The tokens that a translation ends at."""
+    ends = config.eos_token_id
+    return [] if ends is None else list(ends) if isinstance(ends, list | tuple) else [ends]
+
+
+def search_settings(
+    config: GenerationConfig, prompt: torch.Tensor, processors: Sequence | None, criteria: Sequence | None
+) -> SearchSettings:
+    """What plain settings mean behind prompts (B, T); `processors` and `criteria` are the caller's own."""
+    ends, pad, own = end_tokens(config), config.pad_token_id, processors or ()
+    classes = {type(processor): processor for processor in reversed(own)}  # in the place of those of their class
+    merged = [classes.get(type(processor), processor) for processor in processors_of(config, prompt)]
+    merged += [processor for processor in own if processor not in merged]
+    merged += [logits_process.LogitNormalization()] if config.renormalize_logits else []
+    names = ("max_length", "num_beams", "num_return_sequences", "length_penalty", "early_stopping")
+    return SearchSettings(
+        eos_token_id=ends,
+        pad_token_id=pad if pad is not None else ends[0] if ends else 0,
+        processors=logits_process.LogitsProcessorList(merged),
+        criteria=StoppingCriteriaList(criteria or ()),
+        **{name: getattr(config, name) for name in names if getattr(config, name) is not None},
     )
+
+
+def processors_of(config: GenerationConfig, prompt: torch.Tensor) -> list:
+    """Processors of scores that settings ask for behind prompts (B, T), in the order of transformers."""
+    ends, length, device = end_tokens(config), prompt.shape[1], prompt.device
+    processors: list = []
+    if config.no_repeat_ngram_size:
+        processors.append(logits_process.NoRepeatNGramLogitsProcessor(config.no_repeat_ngram_size))
+    if (words := config.bad_words_ids) is not None:
+        processors.append(logits_process.NoBadWordsLogitsProcessor(words, torch.tensor(ends, device=device)))
+    if (fewest := config.min_length) and ends and config.min_new_tokens is None:
+        processors.append(logits_process.MinLengthLogitsProcessor(fewest, ends, device=device))
+    if (fewest := config.min_new_tokens) and ends:
+        processors.append(logits_process.MinNewTokensLengthLogitsProcessor(length, fewest, ends, device=device))
+    if (token := config.forced_bos_token_id) is not None:
+        processors.append(logits_process.ForcedBOSTokenLogitsProcessor(token))
+    if (token := config.forced_eos_token_id) is not None:
+        processors.append(logits_process.ForcedEOSTokenLogitsProcessor(config.max_length, token, device=device))
+    if (tokens := config.suppress_tokens) is not None:
+        processors.append(logits_process.SuppressTokensLogitsProcessor(tokens, device=device))
+    return processors

@@ -1,8 +1,7 @@
-"""The layers of the Transformer: attention, encoder layer, decoder layer.
+"""The layers of the Transformer, sequences of blocks, which take states (B, T, D) and add the output of a sublayer.
 
-A layer is a sequence of blocks. A block takes states (B, T, D) and returns them with the output of its sublayer added.
-An architecture overrides a block, calls `super()` for the plain one, and finds the tensors of its mechanism among the
-keyword arguments: they are the `layer_inputs` of the encoder or decoder, which every layer gets.
+An architecture overrides a block, calls `super()` for the plain one, and finds the tensors of its mechanism, the
+`layer_inputs` of the encoder or decoder, among the keyword arguments.
 """
 
 import torch
@@ -17,16 +16,15 @@ from .configuration_docmt import DocMTConfig
 
 
 def dropout(states: torch.Tensor, p: float, training: bool) -> torch.Tensor:
-    """As `torch.nn.functional.dropout`, with a mask of bytes for the backward pass, on a CPU, too."""
+    """As `torch.nn.functional.dropout`, with a mask of bytes for the backward pass on a CPU, too."""
     return torch.native_dropout(states, p, True)[0] if training and p else states
 
 
 class Attention(nn.Module):
     """Multi-head attention (Vaswani et al. 2017, section 3.2), self or cross, with a cache while decoding.
 
-    In cross-attention the decoder batch B may be a multiple of the source batch: the rows of one source (its beams, or
-    its candidate translations) stand next to each other and share its keys and values. `source_name` is the name under
-    which the cache keeps them.
+    In cross-attention the decoder batch B may be a multiple of the source batch: the rows of one source stand next to
+    each other and share its keys and values, which the cache keeps under `source_name`.
     """
 
     def __init__(
@@ -38,12 +36,10 @@ class Attention(nn.Module):
         source_name: str = "source",
     ):
         super().__init__()
-        self.config = config
-        self.dropout = config.attention_dropout
+        self.config, self.dropout = config, config.attention_dropout
         self.head_dim = config.d_model // num_heads
         self.scaling = self.head_dim**-0.5
-        self.layer_idx, self.source_name = layer_idx, source_name
-        self.is_causal = is_causal
+        self.layer_idx, self.source_name, self.is_causal = layer_idx, source_name, is_causal
         self.k_proj = Linear(config.d_model, config.d_model)
         self.v_proj = Linear(config.d_model, config.d_model)
         self.q_proj = Linear(config.d_model, config.d_model)
@@ -118,31 +114,20 @@ class Attention(nn.Module):
         return self.heads(self.q_proj(hidden_states).view(sources, -1, hidden_states.shape[-1]))
 
     def source_projections(self, key_value_states: torch.Tensor, cache, rows: int) -> list[torch.Tensor]:
-        """K, V of cross-attention, computed once a source where there is a cache: (B, S, D) -> (B, H, S, Dh) each.
+        """K, V of cross-attention, with a cache computed once a source, of so many `rows` of queries.
 
-        Where `rows` of queries are fewer, each of them reads several sequences, which a cache keeps as one row.
+        (B, S, D) -> (B, H, S, Dh) each.
         """
         kept = None if cache is None else source_states(cache, *self.place)
         if kept is None:
             kept = [self.heads(layer(key_value_states)) for layer in (self.k_proj, self.v_proj)]
-            if cache is None:
-                return kept
-            if rows < key_value_states.shape[0]:
-                kept = [states.unflatten(0, (rows, -1)).flatten(1, 2) for states in kept]  # (B / n, n * H, S, Dh)
-            kept = keep_source_states(cache, *self.place, kept)
-        heads = self.q_proj.out_features // self.head_dim
-        if kept[0].shape[1] != heads:
-            kept = [states.unflatten(1, (-1, heads)).flatten(0, 1) for states in kept]
+            kept = kept if cache is None else keep_source_states(cache, *self.place, kept)
         return kept
 
     @property
     def place(self) -> tuple[str, int, int]:
         """Where a cache keeps the keys and values of the source."""
         return self.source_name, self.layer_idx, self.config.decoder_layers
-
-    def is_cached(self, cache) -> bool:
-        """Whether the keys and values of the source are in the cache."""
-        return source_states(cache, *self.place) is not None
 
 
 class Layer(GradientCheckpointingLayer):
@@ -165,10 +150,7 @@ class Layer(GradientCheckpointingLayer):
 
     @property
     def gradient_checkpointing(self) -> bool:
-        """Whether the states inside are computed again in the backward pass; never where there is none to come.
-
-        transformers 5.23 would leave the cache out in training mode, and so give `generate` other results.
-        """
+        """Whether states are computed again in the backward pass; never without one, or `generate` has no cache."""
         return self._checkpointed and torch.is_grad_enabled()
 
     @gradient_checkpointing.setter
@@ -176,7 +158,7 @@ class Layer(GradientCheckpointingLayer):
         self._checkpointed = value
 
     def self_attention_block(self, hidden_states, attention_mask, cache=None, **layer_inputs) -> torch.Tensor:
-        """x + SelfAttention(x): states (B, T, D) and mask of self-attention, or None -> (B, T, D)."""
+        """x + SelfAttention(x): states (B, T, D), mask or None -> (B, T, D)."""
         states = self.normed(hidden_states, self.self_attn_layer_norm)
         output, _ = self.self_attn(states, cache=cache, attention_mask=attention_mask, **layer_inputs)
         return self.with_residual(hidden_states, output, self.self_attn_layer_norm)
@@ -230,8 +212,8 @@ class DecoderLayer(Layer):
         **layer_inputs,
     ) -> torch.Tensor:
         """`hidden_states` (B, T, D), `encoder_hidden_states` (B or fewer, S, D) -> (B, T, D)."""
-        source = (encoder_hidden_states, encoder_attention_mask)
         hidden_states = self.self_attention_block(hidden_states, attention_mask, cache, **layer_inputs)
+        source = (encoder_hidden_states, encoder_attention_mask)
         hidden_states = self.cross_attention_block(hidden_states, *source, cache, **layer_inputs)
         return self.feed_forward_block(hidden_states)
 

@@ -10,16 +10,27 @@ import torch
 from torch import nn
 
 from .chunked_loss import OutputProjection, gives_loss
+from .cpu_inference import prepacked_weights
+from .fast_search import BeamLayer, best_continuations, best_token
 from .quantization import Quantization
+from .tested_versions import TORCH, TRANSFORMERS
 from .training import smoothing_target, target_count, weighted_cross_entropy
 
+TESTED = {"torch": TORCH, "transformers": TRANSFORMERS}
 PLAIN_CODE = Path(__file__).with_name("plain_acceleration.py")  # a Hub folder has none
 ACCELERATION = ("chunked_loss", "cpu_inference", "draft_verification", "int8_linear", "model_support", "quantization")
-ACCELERATION += ("training",)
+ACCELERATION += ("fast_search", "training")
+
+
+def version_ranges() -> str:
+    """The tested versions in words: `torch 2.13 and transformers 5.23 to 5.24`."""
+    return " and ".join(f"{name} {' to '.join(dict.fromkeys(versions))}" for name, versions in TESTED.items())
 
 
 class ModelSupport(Quantization):
     """To be placed before `PreTrainedModel`: folders with a card and plain code; int8 weights."""
+
+    beam_layer_class = BeamLayer  # of the decoding cache
 
     def save_pretrained(
         self, save_directory, is_main_process: bool = True, state_dict=None, push_to_hub: bool = False, **kwargs
@@ -53,6 +64,12 @@ class ModelSupport(Quantization):
 
 class HeadSupport:
     """To be placed before a model with a head: the loss, weights of other configurations, other vocabularies."""
+
+    best_token, best_continuations = staticmethod(best_token), staticmethod(best_continuations)
+
+    def prepacked_weights(self):
+        """Scope in which the weights do not change, for faster inference on a CPU: see `cpu_inference`."""
+        return prepacked_weights(self)
 
     def loss(self, hidden_states, labels, label_weights, label_smoothing: float, num_items_in_batch, skip_logits: bool):
         """Of states (B, T, D) the loss, see `weighted_cross_entropy`, and logits (B, T, V), or None to skip them."""

@@ -11,17 +11,39 @@ from .cache import cached_length
 from .configuration_concat import ConcatConfig
 from .layers import DecoderLayer, EncoderLayer
 from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder, Stack
-from .segments import is_whole_target, sentence_count, sentence_index, sentence_numbers, sinusoid
+from .segments import is_whole_target, sentence_index, sinusoid
+from .strategies import SegmentTranslator
+
+
+def sentence_count(input_ids: torch.Tensor, sep_token_id: int) -> torch.Tensor:
+    """Number of sentences of every segment, (B, T) -> (B,)."""
+    return (input_ids == sep_token_id).sum(dim=1) + 1
+
+
+def sentence_numbers(
+    index: torch.Tensor, count: torch.Tensor, past_context: int = 0, future_context: int = 0
+) -> torch.Tensor:
+    """Sentence positions k of Lupo et al. (2023), section 2.1: the current sentence is 1, those before it 2, 3, ...
+
+    Future sentences, which the paper leaves out, get the numbers after those of the past, nearest first. With
+    `future_context` 0 the last sentence is the current one, so in a chunk numbers run from right to left.
+    `index` (B, T) from `sentence_index`, `count` (B,) -> (B, T), at least 1.
+    """
+    current = (count - 1 - future_context).clamp(min=0)[:, None]  # (B, 1); a sentence alone is the current one
+    past = (current - index + 1).clamp(min=1)
+    if not future_context:
+        return past
+    future = (past_context + 1 + index - current).clamp(max=past_context + 1 + future_context)
+    return torch.where(index > current, future, past)
 
 
 class SegmentEncoding(nn.Module):
-    """The encoding of sentences: which sentence of the segment a token belongs to.
+    """Which sentence of the segment a token belongs to (Lupo et al. 2023).
 
-    Lupo et al. (2023): segment-shifted positions and segment embeddings SE_k (section 2.1), persistent encodings
-    (section 2.2), position-segment embeddings PSE = [PE; SE] (section 2.3). One learned table serves encoder and
-    decoder, as in the released code; unlike there, learned PSE is looked up at every step and so really learns.
-    Sinusoids are those of Vaswani et al., as the paper says; with `position_type` `sinusoidal_t2t` segments, too, have
-    the tensor2tensor frequencies of the released code.
+    Segment-shifted positions and segment embeddings SE_k (section 2.1), persistent encodings (section 2.2),
+    position-segment embeddings PSE = [PE; SE] (section 2.3). One learned table serves encoder and decoder, as in the
+    released code; unlike there, learned PSE is looked up at every step and so really learns. Sinusoids are those of
+    Vaswani et al.; with `position_type` `sinusoidal_t2t` segments, too, have the frequencies of the released code.
     """
 
     def __init__(self, config: ConcatConfig):
@@ -41,8 +63,8 @@ class SegmentEncoding(nn.Module):
     def forward(self, positions: torch.Tensor, index: torch.Tensor, numbers: torch.Tensor, encode_positions):
         """Token positions (B or 1, T), sentence index and number k (B, T) -> (B, T, D).
 
-        Where `includes_positions`, the encoding replaces that of positions, otherwise it is added to it.
-        `encode_positions` is the stack's own, (B or 1, T) -> (B or 1, T, D), for shifted positions.
+        Added to the encoding of positions, or, where `includes_positions`, in its place. `encode_positions` is the
+        stack's own, (B or 1, T) -> (B or 1, T, D).
         """
         config = self.config
         if config.segment_encoding == "shift":
@@ -62,8 +84,8 @@ class SegmentEncoding(nn.Module):
     def segments(self, numbers: torch.Tensor) -> torch.Tensor:
         """SE_k: sentence numbers (B, T), the current one 1 -> (B, T, d_SE)."""
         if self.config.segment_encoding == "sinusoidal":
-            is_t2t = self.config.position_type == "sinusoidal_t2t"
-            return sinusoid(numbers, self.dim, "sinusoidal_t2t" if is_t2t else "sinusoidal")
+            formula = self.config.position_type
+            return sinusoid(numbers, self.dim, "sinusoidal" if formula == "learned" else formula)
         if self.config.segment_encoding == "onehot":
             return nn.functional.one_hot(numbers - 1, self.dim).float()
         return self.embedding(numbers - 1)
@@ -91,7 +113,7 @@ class ConcatDecoderLayer(PersistentEncodingLayer, DecoderLayer):
 
 
 class SegmentStack(Stack):
-    """What encoder and decoder share: the embedding with the encoding of sentences."""
+    """The embedding with the encoding of sentences."""
 
     def __init__(self, config: ConcatConfig):
         super().__init__(config)
@@ -134,10 +156,8 @@ class ConcatEncoder(SegmentStack, Encoder):
 
     def check_count(self, count: torch.Tensor) -> None:
         """Raise `ValueError` where a segment has more sentences than the table has rows."""
-        config = self.config
-        if config.segment_encoding not in ("onehot", "learned") or torch.compiler.is_compiling():
-            return
-        if int(count.max()) > config.window_size:
+        config, has_table = self.config, self.config.segment_encoding in ("onehot", "learned")
+        if has_table and not torch.compiler.is_compiling() and int(count.max()) > config.window_size:
             raise ValueError(
                 f"segment has {int(count.max())} sentences, but {config.segment_encoding} segment embeddings number "
                 f"{config.window_size} (past_context={config.past_context}, future_context={config.future_context}): "
@@ -212,6 +232,7 @@ class ConcatForConditionalGeneration(DocMTForConditionalGeneration, GenerationMi
 
     config_class = ConcatConfig
     model_class = ConcatModel
+    translator_class = SegmentTranslator
 
     def decoder_inputs_for_generation(self, input_ids, model_inputs):
         """The sentence index of the new tokens."""

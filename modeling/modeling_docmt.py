@@ -1,14 +1,8 @@
 """The encoder-decoder Transformer that every architecture stands on: encoder, decoder, model, language model head.
 
-Parameter names are those of the Bart family. There are no architecture switches in here: an architecture overrides
-blocks of the layers (layers.py) and the seams of encoder, decoder and model, see modeling/README.md. The way of a batch
-through a stack (encoder or decoder) is
-
-    layer_inputs   tensors of the mechanism, computed once, for `embed` and for every layer
-    embed          ids to states
-    attention_mask masks of self-attention
-    layers
-    build_output   what comes out
+Parameter names are those of the Bart family. An architecture overrides blocks of the layers (layers.py) and the seams
+of encoder, decoder and model. The way of a batch through a stack (encoder or decoder) is `layer_inputs` (tensors of the
+mechanism, computed once), `embed`, `attention_mask`, the layers, `build_output`.
 """
 
 from dataclasses import dataclass
@@ -51,7 +45,7 @@ class DocMTPreTrainedModel(ModelSupport, PreTrainedModel):
     _supports_flex_attn = True
 
     def _set_gradient_checkpointing(self, enable=True, gradient_checkpointing_func=checkpoint, **kwargs):
-        """Raises `ValueError` for reentrant checkpointing, in which the context and memory of layers lose gradients."""
+        """ValueError for reentrant checkpointing, in which the context and memory of layers lose gradients."""
         if enable and getattr(gradient_checkpointing_func, "keywords", {}).get("use_reentrant"):
             raise ValueError(
                 "gradient checkpointing: use_reentrant=True follows the first input of a layer only, not the context "
@@ -99,7 +93,7 @@ class Stack(DocMTPreTrainedModel):
         self.post_init()
 
     def post_init(self) -> None:
-        """The layers, context layers among them, are what FSDP shards and what `device_map` does not split."""
+        """Layers, context layers among them, are what FSDP shards and `device_map` does not split."""
         layers = (module for module in self.modules() if isinstance(module, GradientCheckpointingLayer))
         self._no_split_modules = sorted({type(layer).__name__ for layer in layers})
         super().post_init()
@@ -111,8 +105,7 @@ class Stack(DocMTPreTrainedModel):
     ) -> dict[str, torch.Tensor]:
         """The tensors of the mechanism, by name: `embed` and every layer get all of them as keyword arguments.
 
-        Ids (B, T), positions (B or 1, T); `kwargs` are the other arguments of `forward`. A tensor for one layer alone
-        has the layer's number in its name.
+        Ids (B, T), positions (B or 1, T); `kwargs` are the other arguments of `forward`.
         """
         return {}
 
@@ -127,10 +120,7 @@ class Stack(DocMTPreTrainedModel):
     # What the seams are made of
 
     def embed_with(self, input_ids: torch.Tensor, encoding: torch.Tensor) -> torch.Tensor:
-        """Scaled embeddings of ids (B, T) plus the encoding of their positions (B or 1, T, D or 1) -> (B, T, D).
-
-        Embeddings (B, T, D) may stand in place of ids.
-        """
+        """Scaled embeddings of ids (B, T), or these (B, T, D), plus encodings (B or 1, T, D or 1) -> (B, T, D)."""
         tokens = input_ids if input_ids.is_floating_point() else self.embed_tokens(input_ids)
         tokens = tokens * self.embed_scale
         hidden_states = tokens + encoding.to(tokens.dtype)
@@ -171,9 +161,8 @@ class Stack(DocMTPreTrainedModel):
     ) -> StackOutput:
         """States (B, T, D) through all layers and the last norm; hidden states and attentions are recorded in here.
 
-        Every layer gets `arguments` and `layer_inputs`. It may return a tuple, states first: the rest of it is in
-        `layer_outputs`. Raises `ValueError` for a cache in a training step with checkpointing, which would fill it
-        twice.
+        Every layer gets `arguments` and `layer_inputs`. It may return a tuple, states first, see `layer_outputs`.
+        Raises `ValueError` for a cache in a training step with checkpointing.
         """
         if cache is not None and self.training and any(layer.gradient_checkpointing for layer in self.layers):
             raise ValueError(
@@ -218,10 +207,9 @@ class Encoder(Stack):
         inputs_embeds: torch.Tensor | None = None,
         **kwargs,
     ) -> BaseModelOutput:
-        """`input_ids` (B, S), `attention_mask` (B, S), 1 = token -> `last_hidden_state` (B, S, D).
+        """`input_ids` or `inputs_embeds` (see `ids_of`), `attention_mask` (B, S) -> `last_hidden_state` (B, S, D).
 
-        `inputs_embeds` (B, S, D) may stand in place of ids, see `ids_of`. `kwargs` are the inputs of the mechanism,
-        which the seams take, and `output_attentions`, `output_hidden_states`.
+        `kwargs` are the inputs of the mechanism, which the seams take, and `output_attentions`, `output_hidden_states`.
         """
         input_ids = self.ids_of(input_ids, inputs_embeds)
         padded_left = attention_mask is not None and not is_right_padded(attention_mask)
@@ -243,13 +231,8 @@ class Encoder(Stack):
         if inputs_embeds is None:
             return input_ids
         if self.finds_sentences:
-            raise ValueError(
-                "inputs_embeds do not tell where sentences end, which this model reads from the separators: give "
-                "input_ids."
-            )
-        return torch.full(
-            inputs_embeds.shape[:2], self.config.pad_token_id, dtype=torch.long, device=inputs_embeds.device
-        )
+            raise ValueError("inputs_embeds do not tell where sentences end, as separators do: give input_ids.")
+        return torch.full_like(inputs_embeds[..., 0], self.config.pad_token_id, dtype=torch.long)
 
     # Seams, besides `layer_inputs` and `embed`
 
@@ -285,9 +268,8 @@ class Decoder(Stack):
     ) -> BaseModelOutputWithPastAndCrossAttentions:
         """`input_ids` (B, T): with a cache the new tokens; `attention_mask` (B, cached + T), 1 = token.
 
-        `encoder_hidden_states` (B or fewer, S, D) and `encoder_attention_mask` (the same, S). `kwargs` are the inputs
-        of the mechanism, as `DocMTModel.decoder_inputs` gives them, and `output_attentions`, `output_hidden_states`.
-        Raises `ValueError` without ids or source states.
+        `encoder_hidden_states` (B or fewer, S, D) and `encoder_attention_mask` (the same, S). `kwargs` are what
+        `DocMTModel.decoder_inputs` gives, and `output_attentions`, `output_hidden_states`.
         """
         if input_ids is None or encoder_hidden_states is None:
             missing = "input_ids (B, T)" if input_ids is None else "encoder_hidden_states (B, S, D)"
@@ -302,14 +284,13 @@ class Decoder(Stack):
         hidden_states = self.embed(input_ids, positions, **layer_inputs)
         mask = self.attention_mask(hidden_states, attention_mask, cache)
         source_mask = self.source_mask(encoder_hidden_states, encoder_attention_mask, input_ids.shape)
-        source = (encoder_hidden_states, source_mask)
         inputs = {"layer_inputs": layer_inputs, "cache": cache, **recording(kwargs)}
-        outputs = self.run_layers(hidden_states, mask, *source, **inputs)
+        outputs = self.run_layers(hidden_states, mask, encoder_hidden_states, source_mask, **inputs)
         return self.build_output(outputs, layer_inputs, input_ids, **arguments, **kwargs)
 
     def new_cache(self) -> DecodingCache:
         """An empty cache of our search."""
-        return DecodingCache()
+        return DecodingCache(self.beam_layer_class)
 
     # Seams, besides `layer_inputs` and `embed`
 
@@ -329,9 +310,9 @@ class Decoder(Stack):
     def source_mask(
         self, source: torch.Tensor, source_mask: torch.Tensor | None, shape: tuple[int, ...]
     ) -> torch.Tensor | None:
-        """Mask of attention of target states (B, T, ...), by their shape, to a source (B or fewer, S, D).
+        """Mask of attention of target states (B, T, ...), by their shape, to a source (B or fewer, S, D), None = all.
 
-        From a mask (B or fewer, S), 1 = is seen; None = all of it is seen.
+        From a mask (B or fewer, S), 1 = is seen.
         """
         if source_mask is None:
             return None
@@ -343,14 +324,10 @@ class Decoder(Stack):
             encoder_hidden_states=source,
         )
 
-    # What the seams are made of
-
     def padding_to_mask(self, attention_mask: torch.Tensor | None, past_length: int) -> torch.Tensor | None:
         """A mask (B, cached + T), or None where causality hides all of its padding from every token before it."""
         is_prompt = not torch.is_tensor(past_length) and not past_length  # in a static cache the length is a tensor
-        if attention_mask is not None and is_prompt and is_right_padded(attention_mask):
-            return None
-        return attention_mask
+        return None if attention_mask is not None and is_prompt and is_right_padded(attention_mask) else attention_mask
 
 
 class DocMTModel(DocMTPreTrainedModel):
@@ -391,10 +368,7 @@ class DocMTModel(DocMTPreTrainedModel):
         decoder_inputs_embeds: torch.Tensor | None = None,
         **kwargs,
     ) -> Seq2SeqModelOutput:
-        """Shapes as in `DocMTForConditionalGeneration.forward`; `kwargs` have the inputs of the mechanism.
-
-        Raises `ValueError` for `decoder_inputs_embeds`, and for more than states in a tuple of `encoder_outputs`.
-        """
+        """Shapes as in `DocMTForConditionalGeneration.forward`; `kwargs` have the inputs of the mechanism."""
         if decoder_inputs_embeds is not None:
             raise ValueError("decoder_inputs_embeds are not read: give decoder_input_ids (B, T), or labels.")
         encoder_inputs = {name: kwargs[name] for name in self.encoder_input_names if name in kwargs}
@@ -493,17 +467,14 @@ class DocMTForConditionalGeneration(
         """Logits (B, T, V), and the loss where labels are given; in training mode with labels the loss alone.
 
         `input_ids`, `attention_mask` (B, S); `decoder_input_ids`, `decoder_attention_mask` (B, T), the latter with
-        the cached tokens in front; `labels` (B, T), -100 = not scored; `label_weights` (B, T), among the further
-        arguments, since `Trainer` takes what the signature names so for labels of every batch. Masks: 1 = token.
-        `inputs_embeds` (B, S, D) may stand in place of `input_ids`, not scaled, as `get_input_embeddings` gives them;
-        not where the model finds sentences by their separators.
-        `encoder_outputs` may hold fewer rows than the decoder's batch, see `Attention`. Without `decoder_input_ids`
-        the labels are shifted to the right behind the decoder's start token. Without labels, `logits_to_keep` > 0 gives
-        logits of so many last tokens alone; `generate` asks for one, so that a long prompt needs no more.
+        the cached tokens in front; `labels` (B, T), -100 = not scored; among the further arguments `label_weights`
+        (B, T). Masks: 1 = token. `inputs_embeds` (B, S, D), not scaled, may stand in place of `input_ids`, unless the
+        model finds sentences by their separators. `encoder_outputs` may hold fewer rows than the decoder's batch, see
+        `Attention`. Without `decoder_input_ids` the labels are shifted to the right. Without labels, `logits_to_keep` >
+        0 gives logits of so many last tokens alone.
 
-        With `skip_logits` the output's logits are None, and the loss is computed over chunks of rows, so that logits of
-        all tokens are never in memory. None = in training mode with labels; False = the logits of a training step, too.
-        Raises `ValueError` for `skip_logits` without labels, and in training mode for `label_weights` without.
+        With `skip_logits` the loss is computed without logits of all tokens in memory, and those of the output are
+        None. None = in training mode with labels; False = the logits of a training step, too.
         """
         if skip_logits and labels is None:
             raise ValueError("skip_logits=True leaves nothing to return without labels: give labels, or leave it out.")
@@ -518,24 +489,14 @@ class DocMTForConditionalGeneration(
             if decoder_input_ids is None:
                 decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
         recorded = {"output_attentions": output_attentions, "output_hidden_states": output_hidden_states}
-        recorded = {name: value for name, value in recorded.items() if value is not None}  # else the configuration's
-        outputs = self.model(
-            input_ids=input_ids,
-            attention_mask=attention_mask,
-            decoder_input_ids=decoder_input_ids,
-            decoder_attention_mask=decoder_attention_mask,
-            encoder_outputs=encoder_outputs,
-            cache=cache,
-            use_cache=use_cache,
-            inputs_embeds=inputs_embeds,
-            **recorded,
-            **kwargs,
-            return_dict=True,
-        )
+        kwargs |= {name: value for name, value in recorded.items() if value is not None}  # else the configuration's
+        source = {"input_ids": input_ids, "attention_mask": attention_mask, "inputs_embeds": inputs_embeds}
+        target = {"decoder_input_ids": decoder_input_ids, "decoder_attention_mask": decoder_attention_mask}
+        kwargs |= {"encoder_outputs": encoder_outputs, "cache": cache, "use_cache": use_cache}
+        outputs = self.model(**source, **target, **kwargs, return_dict=True)
         hidden_states = outputs.last_hidden_state  # (B, T, D)
-        loss = None
         if labels is None:
-            logits = self.logits_of(hidden_states[:, -logits_to_keep:])
+            loss, logits = None, self.logits_of(hidden_states[:, -logits_to_keep:])
         else:
             skip_logits = self.training if skip_logits is None else skip_logits
             scored = (labels, label_weights, self.config.label_smoothing if self.training else 0.0)
@@ -545,9 +506,8 @@ class DocMTForConditionalGeneration(
 
     def logits_of(self, hidden_states: torch.Tensor) -> torch.Tensor:
         """Logits (..., V) of states (..., D)."""
-        if takes_bias(self.lm_head):
-            return self.lm_head(hidden_states, self.final_logits_bias[0])
-        return self.lm_head(hidden_states) + self.final_logits_bias[0]
+        bias = self.final_logits_bias[0]
+        return self.lm_head(hidden_states, bias) if takes_bias(self.lm_head) else self.lm_head(hidden_states) + bias
 
     def prepare_decoder_input_ids_from_labels(self, labels: torch.Tensor) -> torch.Tensor:
         """Labels (B, T) shifted to the right: the decoder's start token in front, the last label dropped."""

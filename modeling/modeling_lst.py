@@ -1,5 +1,7 @@
 """Long-short term attention: self-attention over the whole segment and over the own sentence, joined by one layer."""
 
+from collections.abc import Callable
+
 import torch
 from torch import nn
 from transformers import GenerationMixin
@@ -10,8 +12,23 @@ from .cache import CACHE_NAME, cached_length, is_static
 from .configuration_lst import LstConfig
 from .layers import Attention, DecoderLayer, EncoderLayer
 from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder, Stack
-from .segments import EVERY_SENTENCE, is_whole_target, same_sentence, sentence_index
+from .segments import is_whole_target, sentence_index
 from .sentence_attention import gathered_sentences, latest_sentence, sentence_attention
+from .strategies import SegmentTranslator
+
+EVERY_SENTENCE = -2  # in place of a sentence's index: belongs to all of them
+
+
+def same_sentence(index: torch.Tensor) -> Callable:
+    """The own-sentence mask s(i) = s(j) of Herold and Ney (2023), section 3.2, as a mask function of transformers.
+
+    `index` (B, S) is the `sentence_index` of all keys; queries are the last of them, or all. True = is seen.
+    """
+
+    def seen(row, head, query, key) -> torch.Tensor:
+        return (index[row, query] == index[row, key]) | (index[row, key] == EVERY_SENTENCE)
+
+    return seen
 
 
 class LstAttention(Attention):
@@ -179,6 +196,7 @@ class LstForConditionalGeneration(DocMTForConditionalGeneration, GenerationMixin
 
     config_class = LstConfig
     model_class = LstModel
+    translator_class = SegmentTranslator
     _supports_flash_attn = False  # it takes no masks but those of padding
 
     def decoder_inputs_for_generation(self, input_ids, model_inputs):

@@ -12,7 +12,7 @@ from transformers.modeling_outputs import (
 )
 
 from .configuration_memory import MemoryConfig
-from .extended_forward import with_inputs
+from .extended_forward import warn_without_context, with_inputs
 from .layers import DecoderLayer, EncoderLayer
 from .memory_unit import MemoryLayer, MemoryStack
 from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder
@@ -163,6 +163,10 @@ class MemoryForConditionalGeneration(StreamTranslation, DocMTForConditionalGener
     output_class = MemoryLMOutput
     per_source_inputs = ("attention_mask", "encoder_memory", "decoder_memory", "document_start")
     context_arguments = ("document_start", "encoder_memory", "decoder_memory")
+
+    def check_context(self, arguments):
+        stream = "for translation in model.translate_stream(sentences, tokenizer): ..."
+        warn_without_context(self, arguments, f"{stream}, which carries the memory from one sentence to the next")
 
     @with_inputs(DocMTForConditionalGeneration.forward, "encoder_memory", "decoder_memory", "document_start")
     def forward(self, *args, **kwargs):

@@ -15,6 +15,7 @@ from .configuration_window import ALIGNMENTS, WindowConfig
 from .layers import Attention, DecoderLayer, EncoderLayer
 from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder, Stack
 from .segments import is_whole_target, token_positions
+from .strategies import SegmentTranslator
 from .token_alignment import by_sentence, linear, one_to_one, proportional, source_borders
 from .window_attention import Windows, dense_attention, token_windows, window_attention, windows_around, windows_of
 from .window_cache import WindowCache, behind, in_order
@@ -293,6 +294,7 @@ class WindowForConditionalGeneration(DocMTForConditionalGeneration, GenerationMi
 
     config_class = WindowConfig
     model_class = WindowModel
+    translator_class = SegmentTranslator
 
     @contextmanager
     def search_alignment(self, alignment: str | None) -> Iterator[None]:

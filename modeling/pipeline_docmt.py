@@ -23,11 +23,9 @@ DOCUMENTS_AT_ONCE = 16  # of an iterator
 class DocumentTranslationPipeline(Pipeline):
     r"""Translates what has the form of a text or of documents, and gives it back in that form.
 
-    - a text, a string: lines, paragraphs and indents stay as they are; the whole text is one document;
-    - a list of strings: the sentences of one document;
-    - a list of such lists: documents;
-    - an iterator, a `datasets` column or another iterable of texts or of lists of sentences: documents, one by one;
-      what comes back is an iterator, too, and reads `batch_size` of them at a time.
+    A string is a text, whose lines, paragraphs and indents stay; a list of strings the sentences of one document; a
+    list of such lists documents. Of an iterator or other iterable of texts or of lists of sentences, documents come
+    back one by one, read `batch_size` at a time.
 
     Settings are those of `model.translate_documents` (`strategy`, `source_lang`, `target_lang`, `batch_size`,
     `num_beams`, ...), given to `pipeline(...)` for all calls or to one call. Raises `ValueError` for other inputs.
@@ -40,10 +38,7 @@ class DocumentTranslationPipeline(Pipeline):
     """
 
     _load_tokenizer = True
-    _load_processor = False
-    _load_image_processor = False
-    _load_video_processor = False
-    _load_feature_extractor = False
+    _load_processor = _load_image_processor = _load_video_processor = _load_feature_extractor = False
 
     def __call__(self, inputs, num_workers: int | None = None, batch_size: int | None = None, **settings):
         """Translations of `inputs`, see the class; `num_workers`, of transformers' loaders, has nothing to load."""
@@ -62,10 +57,7 @@ class DocumentTranslationPipeline(Pipeline):
         return self.one_by_one(iter(inputs), size, settings)
 
     def stream(self, sentences: Iterable[str], **settings) -> Iterator[str]:
-        """Translations of the sentences of one document as they come, see `translate_stream`; for models of a memory.
-
-        Raises `ValueError` for other models.
-        """
+        """Translations of the sentences of a document as they come; `ValueError` for a model without a memory."""
         settings = self.settings(settings)
         if settings.get("strategy") not in (None, "stream"):
             raise ValueError(f"a stream has the strategy 'stream', got {settings['strategy']!r}: leave it out.")
@@ -96,10 +88,7 @@ class DocumentTranslationPipeline(Pipeline):
         return super()._upload_modified_files(working_dir, repo_id, *args, **kwargs)
 
     def preprocess(self, inputs, are_documents: bool = False) -> dict:
-        """`documents`, lists of sentences, the `gaps` around those of texts, and whether it is one document.
-
-        With `are_documents`, `inputs` is a list of texts or lists of sentences.
-        """
+        """`documents`, lists of sentences, the `gaps` around those of texts, and whether it is one document."""
         is_one = not are_documents and (isinstance(inputs, str) or all(isinstance(item, str) for item in inputs))
         documents = [inputs] if is_one else inputs
         for number, document in enumerate(documents):

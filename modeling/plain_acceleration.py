@@ -7,6 +7,7 @@ from contextlib import nullcontext
 
 import torch
 from torch import nn
+from transformers.cache_utils import DynamicLayer
 
 
 class Linear(nn.Linear):
@@ -24,6 +25,8 @@ class OutputProjection(Linear):
 class ModelSupport:
     """What hf_docmt does with models besides running them is not in this folder."""
 
+    beam_layer_class = DynamicLayer  # of the decoding cache
+
     def quantize(self, precision: str):
         raise needs_package(f"quantize({precision!r})")
 
@@ -32,7 +35,21 @@ class ModelSupport:
 
 
 class HeadSupport:
-    """The loss with all logits in memory."""
+    """The loss with all logits in memory, and the best tokens by torch's own functions."""
+
+    @staticmethod
+    def best_token(scores: torch.Tensor) -> torch.Tensor:
+        """The best tokens by scores (R, V), (R,)."""
+        return scores.argmax(dim=1)
+
+    @staticmethod
+    def best_continuations(log_probs: torch.Tensor, scores: torch.Tensor, count: int):
+        """`topk` of log-probabilities (B * beams, V) plus scores of beams (B, beams): values, indices (B, count)."""
+        return (log_probs.reshape(*scores.shape, -1) + scores[..., None]).flatten(1).topk(count)
+
+    def prepacked_weights(self):
+        """Scope in which the weights do not change."""
+        return nullcontext()
 
     def loss(self, hidden_states, labels, label_weights, label_smoothing: float, num_items_in_batch, skip_logits: bool):
         """Sum of weighted, smoothed losses of states (B, T, D) over the number of labels; logits (B, T, V), or None."""
@@ -79,11 +96,6 @@ def faster_attention(*arguments, **settings) -> None:
 def takes_bias(module: nn.Module) -> bool:
     """Whether the output projection adds a bias that is handed to it; an adapter around it would lose one."""
     return isinstance(module, OutputProjection)
-
-
-def prepacked_weights(model: nn.Module):
-    """Scope in which the weights do not change."""
-    return nullcontext()
 
 
 def draft_search(translator) -> None:

@@ -1,12 +1,7 @@
-"""Greedy and beam search: the translations that transformers' searches find, token by token, over a `DecoderState`.
-
-Of transformers there is nothing in here but what users hand in, processors of scores and criteria to stop. The prompt
-is read once a source. In beam search, scores of beams are added to the best tokens alone, which are found block by
-block, where transformers goes through the whole vocabulary several times.
-"""
+"""Greedy and beam search, with the results of transformers' searches; the prompt is read once a source."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 import torch
@@ -16,7 +11,6 @@ from transformers import LogitsProcessorList, StoppingCriteriaList
 
 from .cache import DecodingCache, cached_length
 
-BLOCK = 128  # neighbouring tokens, of which only the best is looked at first
 NEVER = -1e9  # added to the score of what must not be chosen
 
 
@@ -24,11 +18,9 @@ NEVER = -1e9  # added to the score of what must not be chosen
 class SearchSettings:
     """How to search, in the names and with the meanings of transformers' `GenerationConfig`.
 
-    `max_length` counts the prompt. `pad_token_id` stands behind the end of a translation that is shorter than others.
-    Of the `num_beams` translations of a source those with the best scores are returned, scores being sums of
-    log-probabilities over length ** `length_penalty`. With `early_stopping` True a source is done as soon as it has as
-    many as beams; with False when no beam could be better if it ended now; with "never" when none could be at any
-    length.
+    `max_length` counts the prompt. Scores are sums of log-probabilities over length ** `length_penalty`. With
+    `early_stopping` True a source is done as soon as it has as many translations as beams; with False when no beam
+    could be better if it ended now; with "never" when none could be at any length.
     """
 
     max_length: int
@@ -52,24 +44,11 @@ class SearchSettings:
 
 
 @torch.no_grad()
-def search(state: "DecoderState", prompt: torch.Tensor, settings: SearchSettings) -> tuple[torch.Tensor, torch.Tensor]:
-    """Translations behind prompts (B, T), one for each source: ids (B * returned, at most `max_length`) and scores.
-
-    Scores (B * returned,) are those of beam search, zeros of greedy search.
-    """
-    if settings.num_beams > 1:
-        return beam_search(state, prompt, settings)
-    return greedy_search(state, prompt, settings), torch.zeros(len(prompt), device=prompt.device)
-
-
-# Greedy search
-
-
 def greedy_search(state: "DecoderState", ids: torch.Tensor, settings: SearchSettings) -> torch.Tensor:
     """Prompts (B, T) to the best token at every step: (B, at most `max_length`)."""
     unfinished = torch.ones(len(ids), dtype=torch.bool, device=ids.device)
     while True:
-        tokens = best_token(settings.processors(ids, state.read(ids)))  # (B,)
+        tokens = state.model.best_token(settings.processors(ids, state.read(ids)))  # (B,)
         if settings.eos_token_id:
             tokens = tokens.masked_fill(~unfinished, settings.pad_token_id)
         ids = torch.cat([ids, tokens[:, None]], dim=1)
@@ -78,21 +57,7 @@ def greedy_search(state: "DecoderState", ids: torch.Tensor, settings: SearchSett
             return ids
 
 
-def best_token(scores: torch.Tensor) -> torch.Tensor:
-    """`argmax` of scores (R, V): the first of the largest, or of those that are no numbers, (R,)."""
-    size = scores.shape[1]
-    if size < 2 * BLOCK:
-        return scores.argmax(dim=1)
-    blocks = scores[:, : size // BLOCK * BLOCK].unflatten(1, (-1, BLOCK))
-    rest = scores[:, -BLOCK:].amax(dim=1, keepdim=True)  # what is behind the last block, and some of it again
-    block = torch.cat([blocks.amax(dim=2), rest], dim=1).argmax(dim=1)  # (R,)
-    start = (block * BLOCK).clamp(max=size - BLOCK)[:, None]
-    return start[:, 0] + scores.gather(1, start + torch.arange(BLOCK, device=scores.device)).argmax(dim=1)
-
-
-# Beam search
-
-
+@torch.no_grad()
 def beam_search(
     state: "DecoderState", prompt: torch.Tensor, settings: SearchSettings
 ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -115,7 +80,7 @@ def beam_search(
         log_probs = torch.log_softmax(logits, dim=-1, out=None if are_kept else log_probs)  # memory of the last step
         del logits
         processed = settings.processors(ids, log_probs)
-        values, indices = best_continuations(processed, scores, count)  # (B, K)
+        values, indices = state.model.best_continuations(processed, scores, count)  # (B, K)
         sources, tokens = indices // processed.shape[1], indices % processed.shape[1]
         continued = rows_at(running, sources)  # (B, K, L)
         continued[:, :, length] = tokens
@@ -143,7 +108,7 @@ class FinishedTranslations:
         self.improves = self.has_ended.new_ones(len(running), 1)  # whether a running translation may become the best
 
     def add(self, ids: torch.Tensor, values: torch.Tensor, ended: torch.Tensor, length: int) -> None:
-        """Of candidates (B, K, L) and their sums of log-probabilities (B, K) those of the first `beams` that ended."""
+        """Add what ended of the first `beams` candidates (B, K, L), with sums of log-probabilities (B, K)."""
         beams, new = self.settings.num_beams, length - self.prompt
         counts = ended & (torch.arange(values.shape[1], device=values.device) < beams)
         is_full = self.has_ended.all(dim=1, keepdim=True) & (self.settings.early_stopping is True)
@@ -158,7 +123,7 @@ class FinishedTranslations:
         self.has_ended = rows_at(torch.cat([self.has_ended, counts], dim=1), order)
 
     def may_improve(self, running: torch.Tensor, length: int) -> bool:
-        """Whether any source needs more than it has, where its running beams have these sums (B, beams)."""
+        """Whether a source may get a better translation than it has, by the sums (B, beams) of its running beams."""
         settings = self.settings
         longest = settings.early_stopping == "never" and settings.length_penalty > 0
         new = (settings.max_length if longest else length) - self.prompt  # the length at which scores would be best
@@ -182,45 +147,8 @@ def rows_at(values: torch.Tensor, indices: torch.Tensor) -> torch.Tensor:
 
 
 def keeps_scores(processor) -> bool:
-    """Whether a processor may look at its scores after the step, as those of transformers do not."""
+    """Whether a processor may look at its scores after the step; those of transformers do not."""
     return getattr(processor, "keeps_scores", not type(processor).__module__.startswith("transformers."))
-
-
-def best_continuations(log_probs: torch.Tensor, scores: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """`topk` of log-probabilities (B * beams, V) plus the scores of their beams (B, beams), over beams and tokens.
-
-    Returns values and indices into (beams * V), (B, count) each. Where values are equal, their order is that of torch.
-    """
-    batch, beams = scores.shape
-    vocab_size = log_probs.shape[1]
-    log_probs = log_probs.reshape(batch, beams, vocab_size)
-    if vocab_size // BLOCK <= count:
-        return (log_probs + scores[..., None]).flatten(1).topk(count)
-    values, tokens = best_tokens(log_probs.flatten(0, 1), count + 1)  # (B * beams, count + 1)
-    values = values.view(batch, beams, -1) + scores[..., None]
-    tokens = tokens.view(batch, beams, -1) + torch.arange(beams, device=scores.device)[:, None] * vocab_size
-    values, order = values.flatten(1).topk(count + 1)
-    indices = tokens.flatten(1).gather(1, order)
-    tied = ~(values[:, :-1] > values[:, 1:]).all(dim=1)  # or no numbers
-    values, indices = values[:, :-1], indices[:, :-1]
-    if tied.any():
-        values, indices = values.clone(), indices.clone()
-        values[tied], indices[tied] = (log_probs[tied] + scores[tied][..., None]).flatten(1).topk(count)
-    return values, indices
-
-
-def best_tokens(scores: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """`topk` of scores (R, V), but for the order of equal ones: values and indices, (R, count) each."""
-    rows, whole = scores.shape[0], scores.shape[1] // BLOCK * BLOCK
-    blocks = scores[:, :whole].unflatten(1, (-1, BLOCK))  # (R, V / BLOCK, BLOCK)
-    best = blocks.amax(dim=2).topk(count, sorted=False).indices  # a better token is in one of the best blocks
-    values = blocks[torch.arange(rows, device=best.device)[:, None], best].flatten(1)  # (R, count * BLOCK)
-    indices = (best[..., None] * BLOCK + torch.arange(BLOCK, device=best.device)).flatten(1)
-    if whole < scores.shape[1]:
-        rest = torch.arange(whole, scores.shape[1], device=best.device)
-        values, indices = torch.cat([values, scores[:, whole:]], 1), torch.cat([indices, rest.expand(rows, -1)], 1)
-    values, order = values.topk(count)
-    return values, indices.gather(1, order)
 
 
 class DecoderState:
@@ -234,11 +162,11 @@ class DecoderState:
         self.model, self.encoder_outputs, self.inputs = model, encoder_outputs, inputs
         self.cache, self.mask, self.is_prompt = cache, mask, True
 
-    def arguments(self, ids: torch.Tensor) -> dict:
-        """The arguments of `forward` to read what of target ids (R, T) the cache has not."""
+    def read(self, ids: torch.Tensor) -> torch.Tensor:
+        """Logits (R, V) in float32 of what comes behind target ids (R, T)."""
         if self.mask is not None:
-            self.mask = torch.nn.functional.pad(self.mask, (0, ids.shape[1] - self.mask.shape[1]), value=1)
-        return self.model.prepare_inputs_for_generation(
+            self.mask = nn.functional.pad(self.mask, (0, ids.shape[1] - self.mask.shape[1]), value=1)
+        arguments = self.model.prepare_inputs_for_generation(
             ids,
             ids.shape[1] - cached_length(self.cache),
             cache=self.cache,
@@ -247,10 +175,7 @@ class DecoderState:
             use_cache=self.cache is not None,
             **self.inputs,
         )
-
-    def read(self, ids: torch.Tensor) -> torch.Tensor:
-        """Logits (R, V) in float32 of what comes behind target ids (R, T)."""
-        logits = self.model(**self.arguments(ids), logits_to_keep=1, return_dict=True).logits[:, -1]
+        logits = self.model(**arguments, logits_to_keep=1, return_dict=True).logits[:, -1]
         if self.is_prompt and self.cache is not None:
             self.cache.prompt_was_read()
         self.is_prompt = False
@@ -269,31 +194,20 @@ class DecoderState:
             self.cache.reorder_cache(rows)
 
 
-DROPOUTS = {
-    nn.functional.dropout,
-    nn.functional.alpha_dropout,
-    nn.functional.feature_alpha_dropout,
-    nn.functional.dropout1d,
-    nn.functional.dropout2d,
-    nn.functional.dropout3d,
-    torch.dropout,
-}
+DROPOUTS = {torch.dropout, nn.functional.alpha_dropout, nn.functional.feature_alpha_dropout}
+DROPOUTS |= {getattr(nn.functional, f"dropout{dimensions}") for dimensions in ("", "1d", "2d", "3d")}
 
 
 @contextmanager
 def inference(model) -> Iterator[None]:
     """Scope of a translation: weights that do not change, see `prepacked_weights`, and no dropout.
 
-    A model in training mode is not put into evaluation mode, which other threads would see, and which a copy, a fork or
-    an error would leave behind: dropout is switched off for the functions that this thread calls. Not reached is
-    attention dropout inside the kernels of flash-attention.
+    A model in training mode is not put into evaluation mode, which other threads would see: dropout is switched off for
+    what this thread calls. Not reached is attention dropout inside the kernels of flash-attention.
     """
-    with model.prepacked_weights():
-        if not any(module.training for module in model.modules()):
-            yield
-            return
-        with WithoutDropout():
-            yield
+    is_training = any(module.training for module in model.modules())
+    with model.prepacked_weights(), WithoutDropout() if is_training else nullcontext():
+        yield
 
 
 class WithoutDropout(TorchFunctionMode):

@@ -2,65 +2,24 @@
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable
 from itertools import accumulate, count, pairwise
 
 import torch
 
 
 def sentence_index(input_ids: torch.Tensor, sep_token_id: int) -> torch.Tensor:
-    """Index of every token's sentence in its segment, counted from 0 on the left: the separators before it.
+    """Index of every token's sentence in its segment, from 0: the separators before it. (B, T) -> (B, T) int64.
 
-    A separator belongs to the sentence it ends. Computed from the ids alone, so it survives padding on either side,
-    the reordering of beams and a cache. `input_ids` (B, T) -> (B, T) int64.
+    A separator belongs to the sentence it ends. Computed from the ids alone, so that it survives padding on either
+    side, the reordering of beams and a cache.
     """
     is_sep = input_ids == sep_token_id
     return is_sep.cumsum(dim=1) - is_sep.long()
 
 
-EVERY_SENTENCE = -2  # in place of a sentence's index: belongs to all of them
-
-
-def same_sentence(index: torch.Tensor) -> Callable:
-    """The own-sentence mask s(i) = s(j) of Herold and Ney (2023), section 3.2, as a mask function of transformers.
-
-    `index` (B, S) is the `sentence_index` of all keys; queries are the last of them, or all. True = is seen.
-    """
-
-    def seen(row, head, query, key) -> torch.Tensor:
-        return (index[row, query] == index[row, key]) | (index[row, key] == EVERY_SENTENCE)
-
-    return seen
-
-
 def is_whole_target(input_ids: torch.Tensor, start_token_id: int) -> bool:
-    """Whether target ids (B, T) begin with the start token, so that what a cache has before them is a prefix to all.
-
-    Prefix tuning puts keys and values there that are of no token.
-    """
+    """Whether target ids (B, T) begin with the start token: what a cache has before them is of prefix tuning."""
     return bool((input_ids == start_token_id).any(dim=1).all())
-
-
-def sentence_count(input_ids: torch.Tensor, sep_token_id: int) -> torch.Tensor:
-    """Number of sentences of every segment, (B, T) -> (B,)."""
-    return (input_ids == sep_token_id).sum(dim=1) + 1
-
-
-def sentence_numbers(
-    index: torch.Tensor, count: torch.Tensor, past_context: int = 0, future_context: int = 0
-) -> torch.Tensor:
-    """Sentence positions k of Lupo et al. (2023), section 2.1: the current sentence is 1, those before it 2, 3, ...
-
-    Future sentences, which the paper leaves out, get the numbers after those of the past, nearest first. With
-    `future_context` 0 the last sentence is the current one, so in a chunk numbers run from right to left.
-    `index` (B, T) from `sentence_index`, `count` (B,) -> (B, T), at least 1.
-    """
-    current = (count - 1 - future_context).clamp(min=0)[:, None]  # (B, 1); a sentence alone is the current one
-    past = (current - index + 1).clamp(min=1)
-    if not future_context:
-        return past
-    future = (past_context + 1 + index - current).clamp(max=past_context + 1 + future_context)
-    return torch.where(index > current, future, past)
 
 
 def token_positions(
@@ -82,16 +41,11 @@ def is_right_padded(attention_mask: torch.Tensor) -> bool:
     return bool((attention_mask[:, 0] == 1).all() and (attention_mask[:, 1:] <= attention_mask[:, :-1]).all())
 
 
-def tokens_first(mask: torch.Tensor) -> torch.Tensor:
-    """Columns of every row, those of tokens in front and all in their order: mask (B, T) bool -> (B, T) int64."""
-    return (~mask).long().sort(dim=1, stable=True).indices
-
-
 def sinusoid(positions: torch.Tensor, dim: int, formula: str = "sinusoidal") -> torch.Tensor:
     """Sines (first half) and cosines (second half) of positions, of any size: (...) -> (..., dim) float32.
 
     Vaswani et al. (2017), section 3.5: frequencies 10000^(-2i/dim). `sinusoidal_t2t` has 10000^(-i/(dim/2-1)), as in
-    tensor2tensor and fairseq. Angles are taken in double precision, so that far positions stay exact.
+    tensor2tensor and fairseq. Angles are in double precision, so that far positions stay exact.
     """
     half = dim // 2
     steps = half if formula == "sinusoidal" else max(half - 1, 1)

@@ -18,11 +18,9 @@ ISO_639 = dict(  # two letters and three, for hints
 
 
 class SequenceFormat(NamedTuple):
-    """Token ids around the sentences of a segment, `<bod>` included in these.
+    """Token ids around sentences, as the encoder reads a source, or a translation that is context.
 
-    The encoder reads `source_before`, sentences, `source_after`, and of a translation that is context
-    `translation_before`, sentence, `translation_after`; the decoder starts with `start`, and then it is given
-    `target_before`, which is no part of what it has to learn.
+    The decoder starts with `start`; then it is given `target_before`, which is no part of what it has to learn.
     """
 
     source_before: list[int]
@@ -42,11 +40,7 @@ class SequenceFormat(NamedTuple):
 
 
 def sequence_format(config, source_lang: str | None = None, target_lang: str | None = None) -> SequenceFormat:
-    """The format of a configuration for two languages, by default its own `source_lang` and `target_lang`.
-
-    Raises `ValueError` for a language that is missing or unknown, and for one that is given to a model without codes
-    and is not its own.
-    """
+    """The format of a configuration for two languages, by default its own. `ValueError`: see `checked_language`."""
     asked = {"source_lang": source_lang, "target_lang": target_lang}
     languages = {name: checked_language(config, name, asked[name]) for name in LANGUAGES}
     source, target = format_tokens(config.source_format), format_tokens(config.target_format)
@@ -61,31 +55,31 @@ def sequence_format(config, source_lang: str | None = None, target_lang: str | N
 
 
 def checked_language(config, name: str, asked: str | None) -> str | None:
-    """The code that is given, or else that of the configuration. ValueError: see `sequence_format`."""
+    """The code that is asked for, or that of the configuration.
+
+    Raises `ValueError` for a code that is missing, unknown, or asked of a model without codes and not its own.
+    """
     own, codes = getattr(config, name), config.language_ids or {}
     if not uses_language(config, name):
         if asked not in (None, own):
             own = f"its configuration says {own!r}" if own else "it has one language on this side"
             raise ValueError(f"{name}={asked!r}: this model has no codes for this side, {own}: leave {name} out.")
         return own
-    language = asked or own
+    language, some_codes = asked or own, ", ".join(map(repr, sorted(codes)[:3]))
     if language is None:
         raise ValueError(
             f"{name} is missing: this model reads {config.source_format!r} and writes {config.target_format!r}, so it "
-            f"must be told its languages; give {name}, one of its {len(codes)} codes, such as {some_codes(codes)}."
+            f"must be told its languages; give {name}, one of its {len(codes)} codes, such as {some_codes}."
         )
     if language not in codes:
         hint = closest_codes(language, codes)
-        hint = f"did you mean {hint}?" if hint else f"give one such as {some_codes(codes)}."
+        hint = f"did you mean {hint}?" if hint else f"give one such as {some_codes}."
         raise ValueError(f"{name}={language!r} is none of the {len(codes)} language codes of this model; {hint}")
     return language
 
 
 def language_codes(config, source_lang: str | None = None, target_lang: str | None = None) -> dict[str, str | None]:
-    """`source_lang` and `target_lang`, each where its code stands in a sequence of the model.
-
-    Raises `ValueError` for one of these that is missing or unknown.
-    """
+    """`source_lang` and `target_lang`, where a code stands in a sequence; `ValueError`: see `checked_language`."""
     asked = {"source_lang": source_lang, "target_lang": target_lang}
     return {name: checked_language(config, name, asked[name]) for name in LANGUAGES if uses_language(config, name)}
 
@@ -93,11 +87,6 @@ def language_codes(config, source_lang: str | None = None, target_lang: str | No
 def uses_language(config, name: str) -> bool:
     """Whether the code of this language, `source_lang` or `target_lang`, stands in a sequence."""
     return f"[{name}]" in f"{config.source_format} {config.target_format}"
-
-
-def some_codes(codes: dict[str, int]) -> str:
-    """Three codes of a model, for messages."""
-    return ", ".join(map(repr, sorted(codes)[:3]))
 
 
 def closest_codes(code: str, codes: dict[str, int]) -> str:
@@ -151,13 +140,10 @@ def check_format(config) -> None:
         if not uses_language(config, name):
             continue
         if not config.language_ids:
-            raise ValueError(
-                f"language_ids must give an id to every language code, as the format has [{name}]; got none."
-            )
+            raise ValueError(f"language_ids must give an id to every language code, as {name} is in use; got none.")
         if getattr(config, name) is not None:
             checked_language(config, name, None)
     for code, token in (config.language_ids or {}).items():
         if not isinstance(code, str) or type(token) is not int or not 0 <= token < config.vocab_size:
-            raise ValueError(
-                f"language_ids must have ids below vocab_size={config.vocab_size}, got {token!r} for {code!r}."
-            )
+            size = config.vocab_size
+            raise ValueError(f"language_ids must have ids below vocab_size={size}, got {token!r} for {code!r}.")

@@ -6,8 +6,9 @@ from transformers.activations import ACT2FN
 from transformers.masking_utils import create_bidirectional_mask
 
 from .acceleration import Linear
+from .context_inputs import tokens_first
 from .layers import Attention
-from .segments import is_right_padded, tokens_first
+from .segments import is_right_padded
 
 POOLINGS = ("avg", "max", "linear")
 LATENT = ("grouping", "selecting")

@@ -1,16 +1,16 @@
-"""The strategies of models that read segments: `sentence`, `sliding`, `sequential`, `chunk_sequential`, `full`.
+"""The strategies of models that read segments: functions of a translator and of documents, which get their targets.
 
-Each is a function of the translator, which decodes jobs, and of documents, whose parts it gives their targets.
+`sliding` is of Lupo et al. (2023), section 2; `sequential` (SD) and `full` (FSD) of Herold and Ney (2023), section 3.4.
 """
 
 from collections.abc import Sequence
-from itertools import accumulate, islice, takewhile, zip_longest
+from itertools import accumulate, islice, pairwise, takewhile, zip_longest
 from typing import NamedTuple
 
 import torch
 
 from .acceleration import draft_search
-from .decoding import Job, Output, Translator, pad_rows
+from .decoding import Job, Output, Translator, is_of_chunks, pad_rows
 from .document_state import CurrentSentence, DocumentState, SentencePart, all_sentences, split_at
 from .segments import chunk_cuts
 
@@ -29,67 +29,34 @@ class Segment(NamedTuple):
         return self.document.parts[self.first : self.end]
 
 
-# Strategy `sentence`: every sentence alone
-
-
-def sentences_alone(translator: Translator, documents: list[DocumentState]) -> None:
-    """Every sentence alone."""
-    translate_alone(translator, all_sentences(documents))
-
-
-def translate_alone(translator: Translator, sentences: Sequence[CurrentSentence]) -> None:
-    """Strategy `sentence` for these sentences."""
-    jobs = [translator.window_job(*sentence) for sentence in sentences]
-    for sentence, output in zip(sentences, translator.decode(jobs)):
-        translator.take_sentence(sentence, output)
-
-
-# Strategy `sliding`: every window whole, of which the current sentence is kept
-
-
-class Window(NamedTuple):
-    """A sentence with so many others before and after it, and the job of translating them."""
-
-    sentence: CurrentSentence
-    past: int
-    future: int
-    job: Job
+# Strategy `sliding`
 
 
 def sliding(translator: "SegmentTranslator", documents: list[DocumentState]) -> None:
-    """`sliding` of Lupo et al. (2023), section 2."""
+    """Every window whole, of which the current sentence is kept."""
     translator.slide(all_sentences(documents))
 
 
 def slide(translator: "SegmentTranslator", sentences: Sequence[CurrentSentence]) -> None:
     """Strategy `sliding` for these sentences; one alone where its window has another number of separators.
 
-    Without repairs it is what stands behind the last separator, as in the released code of Lupo et al. (2023); where
-    the window has future sentences, behind so many separators less. Where there is a search with drafts, it takes what
-    windows side by side hold as the draft of all other windows; results are the same.
+    Where there is a search with drafts, windows side by side give the drafts of all others; results are the same.
     """
     drafts = translator.draft_search = draft_search(translator) if writes_context(translator) else None
-    again = []
+    is_repaired, again = writes_context(translator) and translator.repairs == "all", []
     for together in drafts.side_by_side(sentences) if drafts else [sentences]:
         waiting = [(sentence, min(translator.past, sentence.index), translator.future) for sentence in together]
         while waiting:
-            windows = [largest_window(translator, *window, translator.window_job) for window in waiting]
+            jobs = [largest_window(translator, *window, translator.window_job) for window in waiting]
             waiting = []
-            if drafts:
-                drafts.propose(windows)
-            outputs = translator.decode([window.job for window in windows], drafts=drafts)
-            for window, output in zip(windows, outputs):
-                if is_to_be_smaller(translator, window, output):
-                    waiting.append((window.sentence, *fewer(window.past, window.future)))
+            for job, output in zip(jobs, drafts.windows(jobs) if drafts else translator.decode(jobs)):
+                if is_repaired and job.past + job.future and translator.is_cut_off(job, output):
+                    waiting.append((job.current, *fewer(job.past, job.future)))
                     continue
-                if drafts:
-                    drafts.keep(window, output)
-                report_fewer(translator, window, min(translator.past, window.sentence.index), translator.future)
-                if not take_current(translator, window, output):
-                    again.append(window.sentence)
-    if drafts:
-        drafts.log()
-    translate_alone(translator, again)
+                report_fewer(translator, job, min(translator.past, job.current.index), translator.future)
+                if not take_current(translator, job, output):
+                    again.append(job.current)
+    translator.translate_alone(again)
 
 
 def writes_context(translator: "SegmentTranslator") -> bool:
@@ -97,66 +64,60 @@ def writes_context(translator: "SegmentTranslator") -> bool:
     return translator.sides != "source" and (translator.past > 0 or translator.future > 0)
 
 
-def is_to_be_smaller(translator: "SegmentTranslator", window: Window, output: Output) -> bool:
-    """Whether the translation of a window ended where the learned positions do, and is to be repaired."""
-    is_repaired = writes_context(translator) and translator.repairs == "all"
-    return is_repaired and window.past + window.future > 0 and translator.is_cut_off(window.job, output)
+def take_current(translator: "SegmentTranslator", job: Job, output: Output) -> bool:
+    """Take the current sentence of a window's translation; False where it has to be translated again.
 
-
-def take_current(translator: "SegmentTranslator", window: Window, output: Output) -> bool:
-    """Take the current sentence of a window's translation; False where it has to be translated again."""
-    sentence, past, future, job = window
+    Without repairs it is what stands behind the last separator, as in the released code of Lupo et al. (2023), or
+    behind so many less as there are future sentences.
+    """
+    sentence = job.current
     if not writes_context(translator):
         translator.take_sentence(sentence, output)
         return True
     targets = split_at(output.ids, translator.sep)
     if len(targets) == job.sentences:
-        sentence.part.target = targets[past]
-    elif translator.repairs == "none":
-        sentence.part.target = targets[max(-1 - future, -len(targets))]
-        sentence.document.report_misaligned(sentence.index, job.sentences, len(targets))
+        sentence.part.target = targets[job.past]
     else:
-        remedy = "translated again by strategy sentence"
-        sentence.document.report_separators(sentence.index, job.sentences, len(targets), remedy)
-        return False
+        remedy = "translated again by strategy sentence" if translator.repairs == "all" else None
+        sentence.document.report_count(sentence.index, job.sentences, len(targets), remedy)
+        if remedy:
+            return False
+        sentence.part.target = targets[max(-1 - job.future, -len(targets))]
     translator.check_end(sentence, output)
     return True
 
 
-def largest_window(translator: Translator, sentence: CurrentSentence, past: int, future: int, make_job) -> Window:
+def largest_window(translator: Translator, sentence: CurrentSentence, past: int, future: int, make_job) -> Job:
     """The window of at most so many sentences that learned positions reach for."""
     past = min(past, sentence.index)
     job = make_job(*sentence, past, future)
     while (past or future) and not translator.fits(len(job.source), len(job.prefix), job.length):
         past, future = fewer(past, future)
         job = make_job(*sentence, past, future)
-    return Window(sentence, past, future, job)
+    return job
 
 
 def fewer(past: int, future: int) -> tuple[int, int]:
-    """So many sentences of context without one: the farthest before, while there is any, or else the farthest after.
-
-    Behind a sentence of the past there are all future ones, by which the current one is told (`sentence_numbers`).
-    """
+    """Without the farthest sentence before, while there is any (`sentence_numbers` counts from the end), or after."""
     return (past - 1, future) if past else (past, future - 1)
 
 
-def report_fewer(translator: Translator, window: Window, past: int, future: int) -> None:
+def report_fewer(translator: Translator, job: Job, past: int, future: int) -> None:
     """Report a window that has fewer sentences for want of positions."""
-    got, expected = 1 + window.past + window.future, 1 + past + future
-    if got < expected:
-        window.sentence.document.report_positions(window.sentence.index, got, expected, translator.positions)
+    document, index = job.current
+    if job.past + job.future < past + future:
+        sizes = 1 + job.past + job.future, 1 + past + future
+        document.report_positions(range(index, index + 1), *sizes, translator.positions)
 
 
-# Strategy `sequential`: sentence by sentence, earlier translations as forced prefix
+# Strategy `sequential`
 
 
 def sequential(translator: "SegmentTranslator", documents: list[DocumentState]) -> None:
-    """SD of Herold and Ney (2023), section 3.4: argmax p(E_i | E^_{i-k}^{i-1}, F_{i-k}^i), sentence by sentence.
+    """argmax p(E_i | E^_{i-k}^{i-1}, F_{i-k}^i), sentence by sentence, with earlier translations as forced prefix.
 
-    The next sentences of `batch_size` documents are translated together, see `sentences_together`. All of a window is
-    read anew: a further source sentence changes the states of all others in the encoder, and so those of the prefix in
-    the decoder. Where there is a search with drafts, a sentence comes in as soon as others have ended.
+    The next sentences of `batch_size` documents are translated together. All of a window is read anew: a further source
+    sentence changes the states of all others. With a search with drafts a sentence comes in as soon as others end.
     """
     waiting = iter(sorted(documents, key=lambda document: -len(document.parts)))
     ready: list[Job] = []  # the next sentence of each document
@@ -187,22 +148,19 @@ def sequential(translator: "SegmentTranslator", documents: list[DocumentState]) 
 def sentences_together(ready: list[Job], size: int) -> tuple[list[Job], list[Job]]:
     """A batch of the next sentences of documents, and the others.
 
-    With that of the document that has most left, so that no document is left alone at the end, come those of about its
-    length, since a batch takes as long as its longest sentence. Windows count half: they are read in one pass.
+    With that of the document that has most left, so that none is left alone at the end, come those of about its length.
+    Windows count half: they are read in one pass.
     """
     if not ready:
         return [], []
     first = max(ready, key=lambda job: len(job.current.document.parts) - job.current.index)
-
-    def distance(job: Job) -> int:
-        return 2 * abs(job.length - first.length) + abs(len(job.source) - len(first.source))
-
-    ready = sorted(ready, key=distance)
+    source, length = len(first.source), first.length
+    ready = sorted(ready, key=lambda job: 2 * abs(job.length - length) + abs(len(job.source) - source))
     return ready[:size], ready[size:]
 
 
 def current_job(translator: "SegmentTranslator", sentence: CurrentSentence) -> Job:
-    """What `sequential` translates: the largest window that learned positions reach for, prefix included."""
+    """The largest window that learned positions reach for, the forced prefix of earlier translations included."""
 
     def prefixed_job(document: DocumentState, index: int, past: int, future: int) -> Job:
         job = translator.window_job(document, index, past, future)
@@ -213,16 +171,16 @@ def current_job(translator: "SegmentTranslator", sentence: CurrentSentence) -> J
         return job
 
     past, future = past_sentences(translator, *sentence), translator.future
-    window = largest_window(translator, sentence, past, future, prefixed_job)
-    report_fewer(translator, window, past, future)
-    return window.job
+    job = largest_window(translator, sentence, past, future, prefixed_job)
+    report_fewer(translator, job, past, future)
+    return job
 
 
 def past_sentences(translator: "SegmentTranslator", document: DocumentState, index: int) -> int:
     """k of the paper: sentences before the part at `index` that `sequential` reads.
 
-    A model of chunks reads, unless asked otherwise, as many as fit into `chunk_tokens` source tokens together with the
-    current one, a separator counted for each, as `chunk_cuts` counts.
+    A model of chunks reads, unless asked otherwise, as many as fit into `chunk_tokens` source tokens with the current
+    one and a separator for each.
     """
     if translator.past_context is not None or not is_of_chunks(translator.config):
         return min(index, translator.past)
@@ -231,14 +189,11 @@ def past_sentences(translator: "SegmentTranslator", document: DocumentState, ind
     return max(0, fitting - 1)
 
 
-# Strategy `full`: segments that do not overlap, each at once
+# Strategy `full`
 
 
 def full(translator: "SegmentTranslator", documents: list[DocumentState]) -> None:
-    """FSD of Herold and Ney (2023), section 3.4; repaired where the number of separators is not the source's.
-
-    A repair translates the segment again sentence by sentence (see `force_prefixes`).
-    """
+    """Segments that do not overlap, each at once; `force_prefixes` where it has not the separators of the source."""
     waiting = [segment for document in documents for segment in segments_that_fit(translator, document)]
     again = []
     while waiting:
@@ -258,16 +213,19 @@ def full(translator: "SegmentTranslator", documents: list[DocumentState]) -> Non
                 remedy = "translated again sentence by sentence"
                 for index in range(first, end):
                     if output.finished:
-                        document.report_separators(index, end - first, len(targets), remedy)
+                        document.report_count(index, end - first, len(targets), remedy)
                     translator.check_end(CurrentSentence(document, index), output, remedy=remedy)
                 again.append(segment)
     force_prefixes(translator, again)
 
 
 def segments_that_fit(translator: "SegmentTranslator", document: DocumentState) -> list[Segment]:
-    """The segments of a document, those whose source is longer than learned positions reach in halves."""
-    waiting = [Segment(document, *ends) for ends in segment_ends(translator, document)]
-    fitting = []
+    """Windows side by side, or chunks; those whose source is longer than learned positions reach in halves."""
+    if is_of_chunks(translator.config):
+        cuts = chunk_cuts([len(part.ids) + 1 for part in document.parts], translator.config.chunk_tokens)
+    else:
+        cuts = [*range(0, len(document.parts), translator.past + 1 + translator.future), len(document.parts)]
+    waiting, fitting = [Segment(document, *ends) for ends in pairwise(cuts)], []
     while waiting:
         segment = waiting.pop(0)
         source = len(translator.segment_job(*segment).source)
@@ -278,53 +236,37 @@ def segments_that_fit(translator: "SegmentTranslator", document: DocumentState) 
     return fitting
 
 
-def segment_ends(translator: "SegmentTranslator", document: DocumentState) -> list[tuple[int, int]]:
-    """First part and end of segments that do not overlap: windows side by side, or chunks of about equal length."""
-    if is_of_chunks(translator.config):
-        cuts = chunk_cuts([len(part.ids) + 1 for part in document.parts], translator.config.chunk_tokens)
-        return list(zip(cuts, cuts[1:]))
-    size, step = len(document.parts), translator.past + 1 + translator.future
-    return [(first, min(first + step, size)) for first in range(0, size, step)]
-
-
 def halves(translator: "SegmentTranslator", segment: Segment) -> list[Segment]:
     """A segment as two, which is reported for all of its sentences."""
     document, first, end = segment
     middle = (first + end) // 2
     pair = [Segment(document, first, middle), Segment(document, middle, end)]
-    for half in pair:
-        for index in range(half.first, half.end):
-            document.report_positions(index, half.end - half.first, end - first, translator.positions)
+    for _, *ends in pair:
+        document.report_positions(range(*ends), len(range(*ends)), end - first, translator.positions)
     return pair
 
 
-def leave_as_written(
-    translator: "SegmentTranslator", segment: Segment, targets: list[list[int]], output: Output
-) -> None:
+def leave_as_written(translator: "SegmentTranslator", segment: Segment, targets: list, output: Output) -> None:
     """Give the parts the sentences written for them, in order: too few leave some without, the last has more."""
     document, first, end = segment
     for number, part in enumerate(segment.parts):
         part.lines = targets[number:] if first + number == end - 1 else targets[number : number + 1]
         if len(targets) != end - first:
-            document.report_misaligned(first + number, end - first, len(targets))
+            document.report_count(first + number, end - first, len(targets))
     translator.check_end(CurrentSentence(document, end - 1), output, remedy="left as written")
 
 
-# Strategy `chunk_sequential`, and the repairs of `full`: sentence by sentence inside segments that are encoded once
+# Strategy `chunk_sequential`, and the repairs of `full`
 
 
 def chunk_sequential(translator: "SegmentTranslator", documents: list[DocumentState]) -> None:
-    """Sentence by sentence inside the chunks of `full`, whose source, future sentences included, is encoded once.
-
-    A departure from SD of Herold and Ney (2023), which it is cheaper than.
-    """
-    force_prefixes(
-        translator, [segment for document in documents for segment in segments_that_fit(translator, document)]
-    )
+    """Sentence by sentence inside the chunks of `full`: cheaper than `sequential`, and not in Herold and Ney (2023)."""
+    segments = [segment for document in documents for segment in segments_that_fit(translator, document)]
+    force_prefixes(translator, segments)
 
 
 def force_prefixes(translator: "SegmentTranslator", segments: Sequence[Segment]) -> None:
-    """Sentence by sentence inside fixed segments: the source is encoded once, the prefix is read once.
+    """Sentence by sentence inside segments: source, future sentences included, and prefix are read once.
 
     Where the prefix leaves too few learned positions, the rest of the segment becomes one of its own.
     """
@@ -346,18 +288,40 @@ def has_room(translator: "SegmentTranslator", group: Sequence[Segment]) -> bool:
 
 
 def force_prefixes_together(translator: "SegmentTranslator", group: Sequence[Segment]) -> list[Segment]:
-    """One batch of `force_prefixes`, longest first; gives back what is left of a segment without room."""
-    state = PrefixState(translator, [translator.segment_job(*segment) for segment in group])
+    """One batch of `force_prefixes`, longest first; gives back what is left of a segment without room.
+
+    New prefix tokens are appended as columns, padded on the left inside them; the mask leaves the holes out, and
+    positions count tokens only, so that rows of different length keep their cache without being moved.
+    """
+    model, jobs = translator.model, [translator.segment_job(*segment) for segment in group]
+    source = translator.source_inputs(jobs)  # whose ids an assistant and processors read
+    with torch.no_grad():
+        encoder_outputs = model.get_encoder()(**source, return_dict=True)
+    prompts = [[translator.start, *job.prefix] for job in jobs]
+    # padded by the start token, or `generate` puts one more in front
+    ids, mask = pad_rows(prompts, translator.start, model.device, side="left")
+    cache = model.new_cache()
     for step in range(group[0].end - group[0].first):
         rows = [row for row, segment in enumerate(group) if segment.first + step < segment.end]
-        state.select(rows)
-        group = [group[row] for row in rows]
+        if len(rows) < len(group):
+            index = torch.tensor(rows, device=ids.device)
+            ids, mask = ids[index], mask[index]
+            source = {name: states[index] for name, states in source.items()}
+            for name, value in encoder_outputs.items():
+                encoder_outputs[name] = value[index] if torch.is_tensor(value) else value
+            cache.batch_select_indices(index)
+            group = [group[row] for row in rows]
         sentences = [CurrentSentence(segment.document, segment.first + step) for segment in group]
-        if step and len(group) == 1 and not translator.fits(0, state.ids.shape[1] - 1, len(sentences[0].part.ids)):
+        if step and len(group) == 1 and not translator.fits(0, ids.shape[1] - 1, len(sentences[0].part.ids)):
             return [rest_of(translator, group[0], step)]
         jobs = [Job([], [], 1, len(sentence.part.ids), sentence) for sentence in sentences]
-        outputs = translator.generate(state.inputs(), jobs, stop_at_sep=True, use_cache=True)
-        state.extend([[*output.ids, translator.sep] for output in outputs])
+        target = {"decoder_input_ids": ids, "decoder_attention_mask": mask, "cache": cache}
+        inputs = source | target | {"encoder_outputs": encoder_outputs}
+        outputs = translator.generate(inputs, jobs, stop_at_sep=True, use_cache=True)
+        if cache.get_seq_length():  # it is empty where the search was not ours, which reads the prompt anew
+            cache.keep(*ids.shape)
+        written = pad_rows([[*output.ids, translator.sep] for output in outputs], translator.pad, ids.device, "left")
+        ids, mask = (torch.cat(pair, dim=1) for pair in zip((ids, mask), written))
         for sentence, output in zip(sentences, outputs):
             sentence.part.target = output.ids
             translator.check_end(sentence, output)
@@ -367,70 +331,14 @@ def force_prefixes_together(translator: "SegmentTranslator", group: Sequence[Seg
 def rest_of(translator: "SegmentTranslator", segment: Segment, step: int) -> Segment:
     """What is left of a segment after some sentences, which is reported for all that is left."""
     document, first, end = segment
-    for index in range(first + step, end):
-        document.report_positions(index, end - first - step, end - first, translator.positions)
+    document.report_positions(range(first + step, end), end - first - step, end - first, translator.positions)
     return Segment(document, first + step, end)
 
 
-class PrefixState:
-    """Encoder states of jobs and the decoder's cache of a growing target prefix, rows = segments of documents.
-
-    New prefix tokens are appended as columns, padded on the left inside their columns; the mask leaves the holes out,
-    and positions count tokens only, so rows of different length keep their cache without being moved.
-    """
-
-    def __init__(self, translator: Translator, jobs: Sequence[Job]):
-        self.model, self.pad = translator.model, translator.pad
-        self.source = translator.source_inputs(jobs)  # whose ids an assistant and processors read
-        with torch.no_grad():
-            self.encoder_outputs = self.model.get_encoder()(**self.source, return_dict=True)
-        prompts = [[translator.start, *job.prefix] for job in jobs]
-        # padded by the start token, or generate puts one more in front
-        self.ids, self.mask = pad_rows(prompts, translator.start, self.model.device, side="left")
-        self.cache = None
-
-    def inputs(self) -> dict:
-        """What `generate` takes to go on."""
-        self.cache = self.cache if self.cache is not None else self.model.new_cache()
-        target = {"decoder_input_ids": self.ids, "decoder_attention_mask": self.mask, "cache": self.cache}
-        return self.source | target | {"encoder_outputs": self.encoder_outputs}
-
-    def extend(self, tokens: list[list[int]]) -> None:
-        """Append the chosen sentences; of the cache only the prompt stays, which all beams of a row share.
-
-        It is empty where the search was not ours, which reads the prompt anew.
-        """
-        if self.cache.get_seq_length():
-            self.cache.keep(self.ids.shape[0], self.ids.shape[1])
-        ids, mask = pad_rows(tokens, self.pad, self.ids.device, side="left")
-        self.ids, self.mask = torch.cat([self.ids, ids], dim=1), torch.cat([self.mask, mask], dim=1)
-
-    def select(self, rows: list[int]) -> None:
-        """Keep these rows."""
-        if len(rows) == self.ids.shape[0]:
-            return
-        index = torch.tensor(rows, device=self.ids.device)
-        self.ids, self.mask = self.ids[index], self.mask[index]
-        self.source = {name: states[index] for name, states in self.source.items()}
-        for name, value in self.encoder_outputs.items():
-            if torch.is_tensor(value):
-                self.encoder_outputs[name] = value[index]
-        self.cache.batch_select_indices(index)
-
-
-def is_of_chunks(config) -> bool:
-    """Whether a model was trained on chunks of documents."""
-    return getattr(config, "view", "window") == "chunk"
-
-
 class SegmentTranslator(Translator):
-    """The strategies of a model that reads segments, for an engine to override how it decodes.
+    """For a model that reads segments, and writes them whole or the current sentence alone (`context_sides`)."""
 
-    It writes them whole (`context_sides="both"`), or the current sentence alone (`"source"`).
-    """
-
-    strategies = {
-        "sentence": sentences_alone,
+    strategies = Translator.strategies | {
         "sliding": sliding,
         "sequential": sequential,
         "chunk_sequential": chunk_sequential,
@@ -441,7 +349,7 @@ class SegmentTranslator(Translator):
     slide, force_prefixes_together = slide, force_prefixes_together
 
     def write_jobs(self, search, next_jobs, take) -> None:
-        """Let a search with drafts write jobs, one in the place of another that has ended, which is for `take`."""
+        """Let a search with drafts write jobs, one in the place of another that has ended."""
         search.write_jobs(next_jobs, take)
 
     @classmethod
@@ -456,11 +364,11 @@ class SegmentTranslator(Translator):
         return () if getattr(config, "context_sides", "both") == "source" else ("sliding", "full")
 
     @classmethod
-    def check_strategy(cls, config, strategy: str) -> None:
-        if strategy == "full" and getattr(config, "context_sides", "both") == "source":
-            raise ValueError(
-                "strategy 'full' needs a model that writes all sentences; this one has context_sides='source': use "
-                "'sliding' or 'sentence'."
-            )
-        if strategy != "chunk_sequential" or not is_of_chunks(config):
-            super().check_strategy(config, strategy)
+    def refusals(cls, config) -> dict[str, str]:
+        refusals = super().refusals(config)
+        if is_of_chunks(config):
+            del refusals["chunk_sequential"]
+        if getattr(config, "context_sides", "both") == "source":
+            writes = "needs a model that writes all sentences; this one has context_sides='source'"
+            refusals["full"] = f"{writes}: use 'sliding' or 'sentence'"
+        return refusals

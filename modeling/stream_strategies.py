@@ -9,7 +9,6 @@ from .decoding import Languages, Translator, pad_rows
 from .document_state import CurrentSentence, DocumentState, check_unicode, read_document, translated_sentences
 from .generation_docmt import check_counts, check_generation
 from .search import inference
-from .strategies import sentences_alone
 from .tested_versions import check_untested_version
 
 STATE = ("encoder_memory", "decoder_memory")
@@ -34,12 +33,12 @@ class StreamTranslator(Translator):
         return "stream"
 
     @classmethod
-    def check_strategy(cls, config, strategy: str) -> None:
-        if strategy in ("sliding", "chunk_sequential", "full"):
-            raise ValueError(
-                f"strategy {strategy!r} translates several sentences as one sequence, but this model reads one at a "
-                "time and carries the others in its memory: use 'stream', or 'sentence' for none of them."
-            )
+    def refusals(cls, config) -> dict[str, str]:
+        reason = (
+            "translates several sentences as one sequence, but this model reads one at a time and carries the others "
+            "in its memory: use 'stream', or 'sentence' for none of them"
+        )
+        return dict.fromkeys(("sliding", "chunk_sequential", "full"), reason)
 
     @classmethod
     def check_past_context(cls, config, strategy: str, past_context: int) -> None:
@@ -59,7 +58,7 @@ class StreamTranslator(Translator):
             memory = {name: state[going_on] for name, state in memory.items()}
             rows = [CurrentSentence(rows[row].document, rows[row].index + 1) for row in going_on]
 
-    strategies = {"sentence": sentences_alone, "sequential": stream, "stream": stream}
+    strategies = Translator.strategies | {"sequential": stream, "stream": stream}
 
     @torch.no_grad()
     def step(self, rows: Sequence[CurrentSentence], memory: dict, starts: list[bool]) -> dict[str, torch.Tensor]:

@@ -1,18 +1,10 @@
 """The versions of torch and transformers that these files were tested with, and the check on newer ones."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from copy import copy
 from weakref import WeakSet
 
 import torch
-from transformers import (
-    GenerationConfig,
-    GenerationMixin,
-    LogitsProcessorList,
-    MinLengthLogitsProcessor,
-    __version__,
-)
+from transformers import GenerationConfig, GenerationMixin, LogitsProcessorList, MinLengthLogitsProcessor, __version__
 from transformers.utils import logging
 
 from .search import DecoderState, SearchSettings, WithoutDropout, beam_search
@@ -27,15 +19,13 @@ _checked: WeakSet = WeakSet()  # models that were found to be right in this proc
 
 
 def check_untested_version(model) -> None:
-    """On a version of transformers newer than the tested ones: does this model decode as it computes?
+    """On a version of transformers newer than the tested ones, before a model's first result: one warning.
 
-    Called before the first translation or `generate` of a model; nothing happens where the version is known. Scores of
-    a short input, token by token with the cache, must be those of the whole target at once: then there is one warning.
-    Raises `RuntimeError` where they are not.
+    Raises `RuntimeError` where scores of a short input, token by token, are not those of the whole target at once.
     """
     if numbers(VERSION) <= numbers(TRANSFORMERS[1]) or model in _checked:
         return
-    name, problem = f"transformers {VERSION}", None
+    name = f"transformers {VERSION}"
     try:
         problem = None if decodes_as_it_computes(model) else "scores with the cache are not those without"
     except Exception as error:  # whatever another version changes must not become a translation
@@ -52,58 +42,44 @@ def check_untested_version(model) -> None:
     )
 
 
-def version_ranges() -> str:
-    """The tested versions in words: `torch 2.13 and transformers 5.23 to 5.24`."""
-    ranges = (" to ".join(dict.fromkeys(versions)) for versions in (TORCH, TRANSFORMERS))
-    return " and ".join(map(" ".join, zip(("torch", "transformers"), ranges)))
-
-
 def numbers(version: str) -> tuple[int, int]:
     """Major and minor number of a version."""
     major, minor = version.split(".")[:2]
     return int(major), int(minor)
 
 
-@contextmanager
-def bare_settings(model) -> Iterator[None]:
-    """Scope in which the model's own settings of generation are its special tokens alone."""
-    own = model.generation_config
-    names = ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id")
-    model.generation_config = GenerationConfig(**{name: getattr(own, name) for name in names})
-    try:
-        yield
-    finally:
-        model.generation_config = own
-
-
 @torch.no_grad()
 def decodes_as_it_computes(model) -> bool:
     """Whether both searches, transformers' and ours, see the scores that one pass over all they wrote has.
 
-    Of greedy search those of every step, of beam search that of the best translation; with a sentence of context, where
-    the model reads such.
+    Of greedy search those of every step, of beam search that of the best translation; the settings of generation are
+    special tokens alone.
     """
     inputs = check_inputs(model)
     length = min(8, model.config.max_position_embeddings - 1)
-    search = {"max_new_tokens": length, "min_new_tokens": length, "do_sample": False, "return_dict_in_generate": True}
-    recorded = {"output_logits": True, "output_scores": True}
-    with WithoutDropout(), bare_settings(model):
-        greedy, beams = (
-            GenerationMixin.generate(model, **inputs, **search, **recorded, num_beams=number) for number in (1, 3)
-        )
-        names = [name for name in model.model.encoder_input_names if name in inputs]
-        read = {"input_ids": inputs["input_ids"], **{name: inputs[name] for name in names}}
-        states = model.get_encoder()(**read, return_dict=True)
-        ids = greedy.sequences
-        state = DecoderState(model, copy(states), model.new_cache())
-        steps = [state.read(ids[:, :read]) for read in range(1, ids.shape[1])]
-        ends = MinLengthLogitsProcessor(length + 1, model.generation_config.eos_token_id, device=ids.device)
-        settings = SearchSettings(ids.shape[1], [], 0, num_beams=3, processors=LogitsProcessorList([ends]))
-        best, score = beam_search(DecoderState(model, copy(states), model.new_cache()), ids[:, :1], settings)
-        whole = model(**inputs, decoder_input_ids=ids[:, :-1]).logits.float()  # (1, T, V)
-        pairs = [(torch.stack(logits[-length:], dim=1), whole[:, -length:]) for logits in (greedy.logits, steps)]
-        for sequences, scores in ((beams.sequences, beams.sequences_scores), (best, score)):
-            pairs.append((scores[:1], forced_score(model, inputs, sequences)))
+    tokens = ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id")
+    asked = {"max_new_tokens": length, "min_new_tokens": length, "do_sample": False, "return_dict_in_generate": True}
+    asked |= {"output_logits": True, "output_scores": True}
+    own = model.generation_config
+    model.generation_config = GenerationConfig(**{name: getattr(own, name) for name in tokens})
+    try:
+        with WithoutDropout():
+            greedy, beams = (GenerationMixin.generate(model, **inputs, **asked, num_beams=number) for number in (1, 3))
+            names = ["input_ids", *(name for name in model.model.encoder_input_names if name in inputs)]
+            states = model.get_encoder()(**{name: inputs[name] for name in names}, return_dict=True)
+            ids = greedy.sequences
+            state = DecoderState(model, copy(states), model.new_cache())
+            steps = [state.read(ids[:, :read]) for read in range(1, ids.shape[1])]
+            ends = MinLengthLogitsProcessor(length + 1, model.generation_config.eos_token_id, device=ids.device)
+            settings = SearchSettings(ids.shape[1], [], 0, num_beams=3, processors=LogitsProcessorList([ends]))
+            best, score = beam_search(DecoderState(model, copy(states), model.new_cache()), ids[:, :1], settings)
+            whole = model(**inputs, decoder_input_ids=ids[:, :-1]).logits.float()  # (1, T, V)
+            pairs = [(torch.stack(logits[-length:], dim=1), whole[:, -length:]) for logits in (greedy.logits, steps)]
+            for sequences, scores in ((beams.sequences[:1], beams.sequences_scores), (best[:1], score)):
+                logits = model(**inputs, decoder_input_ids=sequences[:, :-1]).logits.float().log_softmax(-1)
+                pairs.append((scores[:1], logits.gather(2, sequences[:, 1:, None])[..., 0].mean(dim=1)))
+    finally:
+        model.generation_config = own
     is_exact = {parameter.dtype for parameter in model.parameters()} == {torch.float32}
     tolerance = (1e-4 if is_exact else 0.1) * whole.std()
     return all(bool((actual.to(expected) - expected).abs().mean() < tolerance) for actual, expected in pairs)
@@ -120,10 +96,3 @@ def check_inputs(model) -> dict:
         inputs["context_input_ids"], inputs["context_attention_mask"] = context, torch.ones_like(context)
         inputs["context_offsets"] = torch.tensor([[config.known_offsets[0]]], device=model.device)
     return {name: value for name, value in inputs.items() if value is not None}
-
-
-def forced_score(model, inputs: dict, sequences: torch.Tensor) -> torch.Tensor:
-    """Mean log-probability (1,) of the first of sequences (N, T)."""
-    ids = sequences[:1]
-    scores = model(**inputs, decoder_input_ids=ids[:, :-1]).logits.float().log_softmax(-1)  # (1, T, V)
-    return scores.gather(2, ids[:, 1:, None])[..., 0].mean(dim=1)

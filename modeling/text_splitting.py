@@ -18,9 +18,8 @@ def split_text(text: str) -> tuple[list[str], list[str]]:
     r"""The sentences of a text, and the white space around them: before the first, between two, behind the last.
 
     A line end is the end of a sentence. Inside a line it is punctuation with white space behind it (full-width: also
-    without), and no small letter after that. Abbreviations, initials and ordinals of up to two digits end none: two
-    sentences that stay one are translated together, so that nothing is lost. Who has a splitter for the language gives
-    lists of sentences.
+    without), and no small letter after that. Abbreviations, initials and ordinals of up to two digits end none. Who has
+    a splitter for the language gives lists of sentences.
 
     >>> split_text("Hello, Dr. Who.  She sleeps.\n\nBye!")
     (['Hello, Dr. Who.', 'She sleeps.', 'Bye!'], ['', '  ', '\n\n', ''])
@@ -56,7 +55,7 @@ def join_text(sentences: list[str], gaps: list[str]) -> str:
 
 
 def blank_behind(text: str) -> str:
-    """What stands between a text and the next sentence of its line: a blank, but behind full-width punctuation none."""
+    """What stands between a text and the next sentence of its line: nothing behind full-width punctuation."""
     return "" if text.endswith(tuple(FULL_WIDTH_ENDS)) else " "
 
 

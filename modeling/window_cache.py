@@ -69,7 +69,7 @@ class WindowCache(DecodingCache):
 
     layer_class = WindowLayer
 
-    can_have_holes = can_join = False
+    can_have_holes = False
 
     def __init__(self, window: int, layers: int) -> None:
         super().__init__()

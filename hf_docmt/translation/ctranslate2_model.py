@@ -15,7 +15,7 @@ from hf_docmt import registry
 from hf_docmt.modeling.decoding import Job, Output
 from hf_docmt.modeling.document_state import CurrentSentence
 from hf_docmt.modeling.generation_docmt import DocumentTranslation
-from hf_docmt.modeling.search_settings import HARMLESS, READ, RECORDED, effective_settings
+from hf_docmt.modeling.generation_seams import HARMLESS, READ, RECORDED, effective_settings
 from hf_docmt.modeling.strategies import Segment, SegmentTranslator, rest_of
 from hf_docmt.remote_code import load_tokenizer
 

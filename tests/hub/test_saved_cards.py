@@ -14,9 +14,9 @@ from transformers.utils.hub import create_and_tag_model_card
 
 from hf_docmt import registry
 from hf_docmt.model_card import EXAMPLES, LANGUAGE_CODE, ModelCardText, is_draft
+from hf_docmt.modeling.model_support import version_ranges
 from hf_docmt.modeling.modeling_docmt import DocMTForConditionalGeneration
 from hf_docmt.modeling.pipeline_docmt import DocumentTranslationPipeline
-from hf_docmt.modeling.tested_versions import version_ranges
 
 CONTEXT = {"past_context": 1}
 MODELS = {architecture: {} if architecture == "memory" else CONTEXT for architecture in registry.ARCHITECTURES}

@@ -11,8 +11,9 @@ from transformers import CompileConfig, DynamicCache, EncoderDecoderCache
 from transformers.cache_utils import DynamicLayer
 
 from hf_docmt.modeling import cpu_inference
-from hf_docmt.modeling.cache import CACHE_NAME, BeamLayer, DecodingCache
+from hf_docmt.modeling.cache import CACHE_NAME, DecodingCache
 from hf_docmt.modeling.cpu_inference import batched_attention
+from hf_docmt.modeling.fast_search import BeamLayer
 
 SOURCE = torch.tensor([[7, 8, SEP, 10, EOS], [11, 12, EOS, PAD, PAD]])
 INPUTS = {"input_ids": SOURCE, "attention_mask": (SOURCE != PAD).long()}
@@ -111,7 +112,7 @@ def test_layer_reorders_nothing():
 
 
 def test_kept_rows():
-    cache = DecodingCache()
+    cache = DecodingCache(BeamLayer)
     states = [keys_and_values(6, 5) for _ in range(2)]
     source = keys_and_values(2, 4)
     for number, layer in enumerate(states):

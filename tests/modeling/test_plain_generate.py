@@ -8,7 +8,7 @@ from support.tiny_models import EOS, build, word_tokenizer
 from transformers.generation import utils as generation
 
 from hf_docmt import registry
-from hf_docmt.modeling import search_settings
+from hf_docmt.modeling import generation_seams
 
 CONTEXT = {"caching": {}, "doct": {}, "multiencoder": {}, "routing": {}, "memory": {"memory_size": 2}}
 SENTENCE = word_tokenizer()("w7 w8 w9", return_tensors="pt", return_token_type_ids=False)
@@ -77,7 +77,7 @@ def test_length(architecture, tmp_path):
 def test_two_lengths(monkeypatch):
     """A warning where a call has two lengths, in every search; that of the model is none of them."""
     warnings, model = [], build("concat")
-    for module in (generation, search_settings):
+    for module in (generation, generation_seams):
         monkeypatch.setattr(module.logger, "warning", warnings.append)
     for do_sample in (False, True):
         model.generate(**SENTENCE, max_new_tokens=3, do_sample=do_sample)

@@ -14,9 +14,10 @@ from transformers import (
     StoppingCriteria,
 )
 
-from hf_docmt.modeling import generation_seams, search
+from hf_docmt.modeling import generation_seams, plain_acceleration, search
 from hf_docmt.modeling.cache import DecodingCache
-from hf_docmt.modeling.search import DecoderState, SearchSettings, best_continuations, best_token, best_tokens
+from hf_docmt.modeling.fast_search import best_continuations, best_token, best_tokens
+from hf_docmt.modeling.search import DecoderState, SearchSettings
 
 VOCABULARY = 2100  # not a multiple of the size of a block
 SOURCE = torch.randint(SEP, VOCABULARY, (5, 7), generator=torch.Generator().manual_seed(2))
@@ -38,11 +39,10 @@ def model():
 @pytest.fixture
 def searches(monkeypatch):
     """The settings that our search was called with."""
-    found = []
-    monkeypatch.setattr(
-        generation_seams, "search", lambda *arguments: found.append(arguments[-1]) or search.search(*arguments)
-    )
-    return found
+    settings, search_settings = [], generation_seams.search_settings
+    recorded = lambda *arguments: settings.append(search_settings(*arguments)) or settings[-1]  # noqa: E731
+    monkeypatch.setattr(generation_seams, "search_settings", recorded)
+    return settings
 
 
 # The search
@@ -117,7 +117,7 @@ def test_scores_of_the_best(seed):
     settings = SearchSettings(9, [EOS], PAD, early_stopping=stopping, **names)
     outputs = model.get_encoder()(source["input_ids"], attention_mask=MASK)
     state = DecoderState(model, outputs, model.new_cache(), attention_mask=MASK)
-    ids, scores = search.search(state, torch.full((5, 1), 2), settings)
+    ids, scores = search.beam_search(state, torch.full((5, 1), 2), settings)
     assert torch.equal(ids, expected.sequences)
     torch.testing.assert_close(scores, expected.sequences_scores, atol=1e-5, rtol=1e-5)
 
@@ -275,9 +275,10 @@ def test_best_continuations(count, special):
         log_probs[:] = -torch.inf
     scores = torch.randn(3, 2)
     expected = (log_probs.view(3, 2, -1) + scores[..., None]).flatten(1).topk(count)
-    values, indices = best_continuations(log_probs, scores, count)
-    torch.testing.assert_close(values, expected.values, atol=0, rtol=0, equal_nan=True)
-    assert torch.equal(indices, expected.indices)
+    for choose in (best_continuations, plain_acceleration.HeadSupport.best_continuations):
+        values, indices = choose(log_probs, scores, count)
+        torch.testing.assert_close(values, expected.values, atol=0, rtol=0, equal_nan=True)
+        assert torch.equal(indices, expected.indices)
 
 
 def test_values_that_the_sum_makes_equal():

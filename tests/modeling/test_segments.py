@@ -6,14 +6,8 @@ import pytest
 import torch
 from support.tiny_models import BOD, EOS, PAD, SEP, build
 
-from hf_docmt.modeling.segments import (
-    is_right_padded,
-    sentence_count,
-    sentence_index,
-    sentence_numbers,
-    sinusoid,
-    token_positions,
-)
+from hf_docmt.modeling.modeling_concat import sentence_count, sentence_numbers
+from hf_docmt.modeling.segments import is_right_padded, sentence_index, sinusoid, token_positions
 
 # Sentences of 3, 4 and 3 tokens with their separators; one of 2 and an empty one; a sentence alone.
 IDS = torch.tensor(

@@ -8,7 +8,7 @@ from support.tiny_models import EOS, build, random_text, word_tokenizer
 from transformers import GenerationConfig
 
 from hf_docmt.modeling.document_state import DocumentState, SentencePart
-from hf_docmt.modeling.strategies import SegmentTranslator, segment_ends
+from hf_docmt.modeling.strategies import SegmentTranslator, segments_that_fit
 
 DOCUMENTS = [random_text(lengths, seed) for seed, lengths in enumerate([[3, 1, 2, 4, 2], [1, 2], [4, 3, 2], [2]])]
 WINDOW = {"past_context": 2, "segment_encoding": "learned", "persistent": True}
@@ -148,7 +148,8 @@ def test_no_part_of_a_document_passes_the_limit():
     translator = SegmentTranslator(model, 4, {})
     for lengths in ([5, 5, 5], [1, 9, 1, 9, 1], [11] * 4, [20, 1, 1], [3]):
         parts = [SentencePart(index, [7] * length) for index, length in enumerate(lengths)]
-        parts = segment_ends(translator, DocumentState(len(parts), parts))
+        segments = segments_that_fit(translator, DocumentState(len(parts), parts))
+        parts = [(first, end) for _, first, end in segments]
         assert [index for first, end in parts for index in range(first, end)] == list(range(len(lengths)))
         limit = max(12, max(lengths) + 1)
         assert all(sum(lengths[first:end]) + end - first <= limit for first, end in parts)

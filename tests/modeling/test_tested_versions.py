@@ -8,8 +8,8 @@ from support.lower_bounds import lower_bounds
 from support.tiny_models import build, word_tokenizer
 from transformers.cache_utils import Cache, DynamicLayer
 
-from hf_docmt.modeling import tested_versions
-from hf_docmt.modeling.cache import BeamLayer
+from hf_docmt.modeling import model_support, tested_versions
+from hf_docmt.modeling.fast_search import BeamLayer
 
 ROOT = Path(__file__).resolve().parents[2]
 CASES = [
@@ -133,9 +133,8 @@ def test_known_versions():
 
 
 def test_tested_versions_in_words(monkeypatch):
-    monkeypatch.setattr(tested_versions, "TORCH", ("2.13", "2.13"))
-    monkeypatch.setattr(tested_versions, "TRANSFORMERS", ("5.23", "5.24"))
-    assert tested_versions.version_ranges() == "torch 2.13 and transformers 5.23 to 5.24"
+    monkeypatch.setattr(model_support, "TESTED", {"torch": ("2.13", "2.13"), "transformers": ("5.23", "5.24")})
+    assert model_support.version_ranges() == "torch 2.13 and transformers 5.23 to 5.24"
 
 
 def test_tested_versions_are_those_of_the_package():

@@ -7,7 +7,7 @@ from support.tiny_models import EOS, PAD, SEP, SIZES, perturb, plain_model
 from torch import nn
 from transformers import GenerationMixin
 
-from hf_docmt.modeling.configuration_docmt import DocMTConfig
+from hf_docmt.modeling.configuration_docmt import DocMTConfig, SegmentConfig
 from hf_docmt.modeling.layers import EncoderLayer
 from hf_docmt.modeling.modeling_docmt import DocMTForConditionalGeneration, DocMTModel, Encoder
 from hf_docmt.modeling.segments import sentence_index
@@ -95,6 +95,10 @@ def test_it_translates_with_and_without_a_cache(model, beams):
     settings = GREEDY | {"num_beams": beams}
     found = [model.generate(**INPUTS, **settings, use_cache=use_cache) for use_cache in (True, False)]
     assert torch.equal(*found) and found[0].shape[1] > 2
+    with pytest.raises(ValueError, match=r"strategy 'sliding' is none of this model's \(sentence\)"):
+        model.check_strategy("sliding")
+    with pytest.raises(ValueError, match="set translator_class = SegmentTranslator in its class"):
+        model.translator_class.default_strategy(SegmentConfig())
 
 
 def test_it_is_saved_and_loaded(model, tmp_path):
