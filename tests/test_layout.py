@@ -254,7 +254,7 @@ PACKAGE_LINES = {
     "data": 5557,
     "evaluation": 7460,
     "hub": 1962,
-    "modeling": 9711,
+    "modeling": 9339,
     "pretrained": 270,
     "reports": 2330,
     "studies": 823,
@@ -279,7 +279,7 @@ TEST_LINES = {
     "translation": 1739,
     "top-level files": 2389,
 }
-MOST_LINES = {"package": 43270, "tests": 41354}
+MOST_LINES = {"package": 42898, "tests": 41354}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:
