@@ -115,11 +115,15 @@ class DocMTSystem(ForcedDecoding):
         return super().decoding | {"strategy": strategy}
 
     def translate(self, documents: list[list[str]]) -> list[list[str]]:
+        return self.translate_with_repairs(documents)[0]
+
+    def translate_with_repairs(self, documents: list[list[str]]) -> tuple[list[list[str]], list[list[dict]]]:
         return self.model.translate_documents(
             documents,
             self.tokenizer,
             strategy=self.strategy,
             batch_size=self.batch_size,
+            return_report=True,
             **self.codes,
             **self.generate_kwargs,
         )

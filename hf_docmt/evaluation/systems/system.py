@@ -173,6 +173,13 @@ class System(ABC):
         """The search of `translate` as reported: `strategy` (of document models) and `beams`, None if unknown."""
         return {"strategy": None, "beams": None}
 
+    @property
+    def search(self) -> dict:
+        """How it translates, for the rows of a job: `decoding` and context, as far as they are set."""
+        reach = {key: value for key, value in self.context.entries().items() if value}
+        reach = {f"{key}_context": value for key, value in reach.items()}
+        return {key: value for key, value in (self.decoding | reach).items() if value is not None}
+
     @abstractmethod
     def token_log_probabilities(self, items: Sequence[SuiteItem]) -> list[list[list[float]]]:
         """[item][candidate][token of the current sentence, its end token last], natural logarithm."""
@@ -188,6 +195,10 @@ class System(ABC):
     @abstractmethod
     def translate(self, documents: list[list[str]]) -> list[list[str]]:
         """Translations of documents, for each as many sentences as it has."""
+
+    def translate_with_repairs(self, documents: list[list[str]]) -> tuple[list[list[str]], list[list[dict]]]:
+        """The same, and of each document the repairs that `translate_corpus` describes; none by default."""
+        return self.translate(documents), [[] for _ in documents]
 
     @abstractmethod
     def describe(self) -> dict:
