@@ -78,9 +78,16 @@ class ModelSystem(System):
 
     @classmethod
     def load(
-        cls, name: str, *, dtype: torch.dtype, device: str, attn_implementation: str | None = None, **options
+        cls,
+        name: str,
+        *,
+        dtype: torch.dtype | None,
+        device: str,
+        attn_implementation: str | None = None,
+        revision: str | None = None,
+        **options,
     ) -> "ModelSystem":
-        model, tokenizer = cls.load_model(name, dtype)
+        model, tokenizer = cls.load_model(name, dtype, revision)
         if attn_implementation is not None:
             model.set_attn_implementation(attn_implementation)
         return cls(model.to(device), tokenizer, str(name), **options)
@@ -91,16 +98,20 @@ class ModelSystem(System):
         return cls.auto_class is not None and cls.auto_class is auto_class(config)
 
     @classmethod
-    def load_model(cls, name: str, dtype: torch.dtype) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    def load_model(
+        cls, name: str, dtype: torch.dtype | None, revision: str | None = None
+    ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
         """Model, in evaluation mode, and tokenizer of a folder or Hub name. ValueError: they cannot be read."""
         if dtype is torch.int8:
             raise ValueError(f"{name}: dtype int8 is for models of this package; choose float32, bfloat16 or float16")
         try:
-            for source in filter(None, (name, adapted_model(name))):
-                check_attention(PreTrainedConfig.get_config_dict(source)[0], source)
-            model = cls.auto_class.from_pretrained(name, dtype=dtype, trust_remote_code=False)
+            version = {} if revision is None else {"revision": revision}
+            check_attention(PreTrainedConfig.get_config_dict(name, **version)[0], name)
+            if base := adapted_model(name, revision):
+                check_attention(PreTrainedConfig.get_config_dict(base)[0], base)
+            model = cls.auto_class.from_pretrained(name, dtype=dtype or "auto", trust_remote_code=False, **version)
             check_weights(model, name)
-            return model.eval(), load_tokenizer(name)
+            return model.eval(), load_tokenizer(name, revision)
         except (SafetensorError, OSError) as error:
             raise ValueError(f"cannot load a model from {name}: {first_line(error)}; fetch it again") from error
 

@@ -18,6 +18,7 @@ from hf_docmt.files import check_hub_name
 from hf_docmt.messages import check_known, closest_hint, first_line
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16, "int8": torch.int8}
+DTYPES |= {"auto": None}  # that of the saved weights
 SYSTEMS: dict[str, type["System"]] = {}  # every class by its kind, in the order of registration
 
 
@@ -28,13 +29,15 @@ def load_system(
     dtype: str = "float32",
     device: str = "cpu",
     attn_implementation: str | None = None,
+    revision: str | None = None,
     **options,
 ) -> "System":
     """A system from a folder or a name on the Hub; `options` are those of its class.
 
     `docmt` is a model of this package (`DocMTSystem`), `seq2seq` any encoder-decoder model of transformers
     (`Seq2SeqSystem`), `causal` a causal language model (`CausalSystem`); `auto` finds the kind by the configuration.
-    Attention weights need `attn_implementation="eager"`. Options that resemble none of the class are left to
+    `dtype` `auto` is that of the saved weights, `revision` a branch, tag or commit of a model on the Hub. Attention
+    weights need `attn_implementation="eager"`. Options that resemble none of the class are left to
     `generate`. ValueError: no model there, one that cannot be read or of another kind, unknown options.
 
     >>> system = load_system("runs/concat", past_context=1)
@@ -43,23 +46,24 @@ def load_system(
     """
     check_known(kind, ("auto", *system_classes()), "kind of system", "expected one of")
     check_known(dtype, DTYPES, "dtype", "expected one of")
-    own = kind_of(name)
+    own = kind_of(name, revision)
     if kind not in ("auto", own):
         raise ValueError(f"{name}: a model of kind {own}, not {kind}; leave the kind at 'auto' or give another model")
     system = system_classes()[own]
     for option in sorted(options.keys() - system.options()):
         if (hint := closest_hint(option, system.options())) or not system.takes_more_options():
             raise ValueError(f"unknown option {option!r} of a {own} system{hint}")
+    options |= {} if revision is None else {"revision": revision}
     return system.load(name, dtype=DTYPES[dtype], device=device, attn_implementation=attn_implementation, **options)
 
 
-def kind_of(name: str | Path) -> str:
+def kind_of(name: str | Path, revision: str | None = None) -> str:
     """The kind of a model folder or a model on the Hub; its weights are not read. ValueError: none, or no model."""
     if Path(name).exists() and not (Path(name) / "config.json").is_file():
         raise ValueError(f"{name} holds no model: config.json is missing; give a model folder or a name on the Hub")
     check_hub_name(name, "model")
     try:
-        config = PreTrainedConfig.get_config_dict(name)[0]
+        config = PreTrainedConfig.get_config_dict(name, **({} if revision is None else {"revision": revision}))[0]
     except OSError as error:
         raise ValueError(f"{name}: no model there ({first_line(error)}); check the folder or the name") from error
     for kind, system in reversed(system_classes().items()):  # those from outside first
@@ -137,7 +141,7 @@ class System(ABC):
 
     @classmethod
     def load(
-        cls, name: str, *, dtype: torch.dtype, device: str, attn_implementation: str | None = None, **options
+        cls, name: str, *, dtype: torch.dtype | None, device: str, attn_implementation: str | None = None, **options
     ) -> "System":
         """The system of a folder or Hub name; `options` are those of the class. ValueError: it cannot be read."""
         raise ValueError(f"{name}: a system of kind {cls.kind!r} is made in Python, it cannot be loaded")
