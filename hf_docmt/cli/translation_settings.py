@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hf_docmt.options import BATCH_SIZE, OPTION_PAIRS, STRATEGY, DocumentSearch, ModelLanguages, option
@@ -75,7 +76,8 @@ def translation_settings(
     if library == "transformers":
         checked_dtype(options.dtype, device)
     shared = {name: getattr(options, name) for name in ("strategy", "batch_size", "dtype", "revision")}
-    if not read_config(model, options.revision)["model_type"].startswith(MODEL_TYPE_PREFIX):
+    of_ctranslate2 = (Path(model) / "model.bin").is_file()  # its config.json names no type
+    if of_ctranslate2 or not read_config(model, options.revision)["model_type"].startswith(MODEL_TYPE_PREFIX):
         source_lang, arguments = system_settings(model, languages, search, options, system)
         return TranslationSettings(model, source_lang, device, search=arguments, engine="system", **shared)
     for name, value in vars(system).items():

@@ -7,8 +7,7 @@ import torch
 from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
 from hf_docmt import registry
-from hf_docmt.evaluation.systems import load_system
-from hf_docmt.evaluation.systems.model_system import ModelSystem
+from hf_docmt.evaluation.systems import System, load_system
 from hf_docmt.messages import closest_hint, install_command
 from hf_docmt.modeling.generation_docmt import DocumentTranslation
 from hf_docmt.translation.corpus import search_settings, system_rows, translation_rows
@@ -71,7 +70,7 @@ def load_engine(settings: TranslationSettings) -> tuple[DocumentTranslation, Pre
     return load_ctranslate2_model(settings.model, settings.device, settings.dtype, settings.revision)
 
 
-def load_translating_system(settings: TranslationSettings) -> ModelSystem:
+def load_translating_system(settings: TranslationSettings) -> System:
     """The system of the settings, on its device and in its dtype. ValueError: it cannot be loaded."""
     dtype = checked_dtype(settings.dtype, settings.device)
     return load_system(

@@ -84,6 +84,27 @@ def test_nllb_takes_its_codes(run, nllb, documents, tmp_path):
     assert code == 1 and "has language codes, but src_lang is not given" in err
 
 
+def test_ctranslate2_folders(run, marian, documents, tmp_path):
+    """Without a word about the engine; a folder whose weights changed is another model for --resume."""
+    pytest.importorskip("ctranslate2")
+    from ctranslate2.converters import TransformersConverter
+
+    from hf_docmt.translation.job import model_checksums
+
+    names = ["source.spm", "target.spm", "vocab.json", "tokenizer_config.json"]
+    folder, output = tmp_path / "converted", tmp_path / "out.jsonl"
+    TransformersConverter(str(marian), copy_files=names).convert(str(folder))
+    code, _, err = run("translate", folder, documents, "-o", output, "--max-new-tokens", 9)
+    assert code == 0, err
+    rows = rows_of(output)
+    system = load_system(folder, max_new_tokens=9)
+    assert [row["translation"] for row in rows] == system.translate_with_repairs([row["source"] for row in rows])[0]
+    assert rows[0]["search"]["engine"].startswith("ctranslate2 ")
+    assert {"model.bin", "shared_vocabulary.json", "source.spm"} <= model_checksums(str(folder)).keys()
+    code, _, err = run("translate", folder, documents, "--prompt", output)
+    assert code == 1 and "--prompt is for causal language models, got a model of kind ctranslate2" in err
+
+
 def test_language_models_translate(run, chat, plain, documents, tmp_path):
     """With a chat template and without: what the system translates in Python, with the same settings."""
     for folder, format in ((chat, "turns"), (plain, "plain")):

@@ -1,5 +1,7 @@
 """Language models with chat templates: scores of answers, earlier turns, chunks as numbered lines, prompts."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from support.chat_models import TEMPLATES, byte_tokenizer, causal_model
@@ -7,6 +9,7 @@ from support.errors import refused
 from support.systems import DOCUMENTS, ITEMS, LANGUAGES, assert_close, item, pieces
 
 from hf_docmt.evaluation.systems import CausalSystem, Prompt
+from hf_docmt.evaluation.systems.chats import answer_frame
 from hf_docmt.evaluation.systems.prompts import glossary_text, language_name, numbered_lines, read_glossary, read_prompt
 
 CODES = {"source_lang": "en", "target_lang": "de"}
@@ -55,6 +58,37 @@ def test_answers_end_as_the_template_ends_them(name, template):
         assert_close(system.token_log_probabilities(ITEMS[:4]), expected)
     assert system.token_texts(ITEMS[:1])[0][0][-1] == END[template]
     assert system.target_context == "reference"
+
+
+@pytest.mark.parametrize(
+    ("template", "before", "end", "text"),
+    [
+        (TEMPLATES["gemma"], "", "<end_of_turn>", ""),
+        (TEMPLATES["qwen"], "", "<|im_end|>", ""),
+        ("{% for m in messages %}{% if m.role == 'user' %}[I]{{ m.content }}[/I]{% else %} {{ m.content }}</s>"
+         "{% endif %}{% endfor %}", " ", "</s>", ""),  # in the manner of Mistral
+        ("{% for m in messages %}{{ m.role }}: {{ m.content }}\n---\n{% endfor %}", "", "\n---\n", "\n---"),
+        ("{% for m in messages %}{{ m.content }}\n{% endfor %}", "", "</s>", ""),
+        ("{{ messages[0].content }}", "", "</s>", ""),
+    ],
+)  # fmt: skip
+def test_what_templates_put_around_an_answer(template, before, end, text):
+    """In scores the blanks before it and what ends it; in translation it stops there, at a token or a text."""
+    tokenizer = byte_tokenizer(template)
+    frame = answer_frame(tokenizer, [2])
+    assert (frame.before, tokenizer.decode(frame.end), frame.end_text) == (before, end, text)
+    system = CausalSystem(causal_model("llama"), tokenizer, format="chat", prompt="{source} ->")
+    answer = before + "Hund" + end
+    one = replace(item(1, context=0), candidates=("Hund",))
+    assert "".join(system.token_texts([one])[0][0]) == answer
+    written = tokenizer(answer + "more", add_special_tokens=False)["input_ids"]
+
+    def generate(input_ids, eos_token_id, **settings):
+        assert settings.get("stop_strings", "") == text and (text or frame.end[-1] in eos_token_id)
+        return torch.cat([input_ids, torch.tensor([written])], dim=1)
+
+    system.model.generate = generate
+    assert system.translate_with_repairs([["dog"]])[0] == [["Hund"]]
 
 
 @pytest.mark.parametrize("name", ["llama", "mamba"])

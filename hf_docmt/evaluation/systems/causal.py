@@ -9,7 +9,7 @@ from hf_docmt.data.samplers import TokenBudgetBatchSampler
 from hf_docmt.data.special_tokens import special_tokens_of
 from hf_docmt.evaluation.suites import SuiteItem
 from hf_docmt.evaluation.systems.answer_scores import answer_scores
-from hf_docmt.evaluation.systems.chats import chat_text, earlier_turns, end_of_turn
+from hf_docmt.evaluation.systems.chats import AnswerFrame, answer_frame, chat_text, earlier_turns
 from hf_docmt.evaluation.systems.document_spans import Span, TranslatedDocument, window_of
 from hf_docmt.evaluation.systems.model_system import (
     ModelSystem,
@@ -93,7 +93,10 @@ class CausalSystem(ModelSystem):
         self._check_chunks()
         self.before = list(special_tokens_of(tokenizer, is_target=False).before) if self.format == "plain" else []
         self.pad = tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
-        self.end, self.end_text = ([], "") if self.format == "plain" else end_of_turn(tokenizer, end_tokens(model))
+        self.frame = AnswerFrame(" ", [], "")
+        if self.format != "plain":
+            has_ends = model.generation_config.eos_token_id is not None
+            self.frame = answer_frame(tokenizer, end_tokens(model) if has_ends else ())
         self.limit = getattr(model.config, "max_position_embeddings", None)
         self.batch_size, self.batch_tokens = batch_size, batch_tokens
 
@@ -191,7 +194,7 @@ class CausalSystem(ModelSystem):
     def generate(self, jobs: Sequence[tuple[list[int], list[int]]], sentences: int = 1) -> list[tuple[str, bool]]:
         """An answer stands before the first end token or stop; that of several lines stops at a blank one."""
         prompts, ends = [prompt for prompt, _ in jobs], end_tokens(self.model)
-        ends += [] if self.end_text else self.end[-1:]
+        ends += [] if self.frame.end_text else self.frame.end[-1:]
         ids = pad_rows(prompts, self.pad, side="left").to(self.model.device)
         mask = pad_rows([[1] * len(prompt) for prompt in prompts], 0, side="left").to(ids.device)
         settings = {"pad_token_id": self.pad, "eos_token_id": ends, **self.generate_kwargs}
@@ -214,7 +217,7 @@ class CausalSystem(ModelSystem):
     def _stop(self, sentences: int) -> str:
         """The text at which an answer stops, empty where tokens end it; a blank line where it has several lines."""
         if self.format != "plain":
-            return self.end_text
+            return self.frame.end_text
         return "\n\n" if sentences > 1 and self.prompt.stop == "\n" else self.prompt.stop
 
     def _answers(self, item: SuiteItem) -> tuple[list[int], list[list[int]]]:
@@ -225,10 +228,8 @@ class CausalSystem(ModelSystem):
         text = self._prompt_text(item)
         prompt, answers = self._ids(text), []
         for candidate in item.candidates:
-            if self.format == "plain":
-                whole = self._ids(f"{text} {one_line(candidate)}{self.prompt.stop}")
-            else:
-                whole = [*self._ids(text + one_line(candidate)), *self.end]
+            stop = self.prompt.stop if self.format == "plain" else ""
+            whole = [*self._ids(text + self.frame.before + one_line(candidate) + stop), *self.frame.end]
             if not prompt or whole[: len(prompt)] != prompt:
                 raise ValueError(
                     f"{item.where}: the tokens of the prompt change when {candidate!r} follows it; let the prompt end "

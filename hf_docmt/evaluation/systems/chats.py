@@ -1,6 +1,7 @@
 """Chats in a tokenizer's template: context as earlier turns, and what ends an answer."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 from transformers import PreTrainedTokenizerBase
 
@@ -36,18 +37,34 @@ def earlier_turns(
     return messages
 
 
-def end_of_turn(tokenizer: PreTrainedTokenizerBase, ends: Collection[int]) -> tuple[list[int], str]:
-    """The tokens that the template puts behind an answer, and their text where they are not ended by a special token.
+@dataclass(frozen=True)
+class AnswerFrame:
+    """What a chat template puts around an answer: blanks before it, the tokens that end it.
 
-    They end at the first special one, or one of `ends`. Where the template puts nothing there, it is the end token.
+    `end_text` is the text of these tokens where none of them is special, else empty.
     """
-    answer = "Answer"
-    messages = [{"role": "user", "content": "?"}, {"role": "assistant", "content": answer}]
-    _, shown, behind = chat_text(tokenizer, messages, add_generation_prompt=False).rpartition(answer)
+
+    before: str
+    end: list[int]
+    end_text: str
+
+
+def answer_frame(tokenizer: PreTrainedTokenizerBase, ends: Collection[int]) -> AnswerFrame:
+    """The frame of an answer in the tokenizer's template, which ends at the first special token or one of `ends`.
+
+    Where the template puts nothing behind an answer, it is the end token.
+    """
+    answer, messages = "Answer", [{"role": "user", "content": "?"}]
+    prompt = chat_text(tokenizer, messages, add_generation_prompt=True)
+    whole = chat_text(tokenizer, [*messages, {"role": "assistant", "content": answer}], add_generation_prompt=False)
+    opening, shown, behind = whole.rpartition(answer)
+    before = opening.removeprefix(prompt) if opening.removeprefix(prompt).isspace() else ""
     behind = behind if shown else ""
     ids = tokenizer(behind, add_special_tokens=False)["input_ids"]
     special = {index for index, token in tokenizer.added_tokens_decoder.items() if token.special}
     for number, token in enumerate(ids, 1):
         if token in {*special, *tokenizer.all_special_ids, *ends}:
-            return ids[:number], ""
-    return (ids, behind.rstrip()) if behind.strip() else ([tokenizer.eos_token_id], "")
+            return AnswerFrame(before, ids[:number], "")
+    if behind.strip():
+        return AnswerFrame(before, ids, behind.rstrip())
+    return AnswerFrame(before, [tokenizer.eos_token_id], "")

@@ -127,7 +127,7 @@ class Seq2SeqSystem(ForcedDecoding):
             decoder_start_token_id=self.collate.start,  # another one would be put before the prefix
             **settings,
         )
-        new_tokens = [_until(row, ends, separator) for row in output[:, len(prefixes[0]) :].tolist()]
+        new_tokens = [until_end(row, ends, separator) for row in output[:, len(prefixes[0]) :].tolist()]
         limit = settings["max_new_tokens"]
         return [(self.tokenizer.decode(ids, skip_special_tokens=True), len(ids) + 1 < limit) for ids in new_tokens]
 
@@ -202,7 +202,7 @@ def _separator(tokenizer: PreTrainedTokenizerBase, separator: str | None) -> lis
     return ids
 
 
-def _until(ids: list[int], ends: list[int], separator: list[int]) -> list[int]:
+def until_end(ids: list[int], ends: list[int], separator: list[int]) -> list[int]:
     """The tokens before the first end token or separator."""
     size = len(separator)
     stops = (n for n, token in enumerate(ids) if token in ends or (size and ids[n : n + size] == separator))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import ClassVar, get_args
 
 import torch
-from transformers import PreTrainedConfig
+from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
 from hf_docmt.evaluation.registration import register, registered
 from hf_docmt.evaluation.suites import SuiteItem
@@ -26,7 +26,7 @@ def load_system(
     name: str | Path,
     kind: str = "auto",
     *,
-    dtype: str = "float32",
+    dtype: str | None = None,
     device: str = "cpu",
     attn_implementation: str | None = None,
     revision: str | None = None,
@@ -35,7 +35,8 @@ def load_system(
     """A system from a folder or a name on the Hub; `options` are those of its class.
 
     `docmt` is a model of this package (`DocMTSystem`), `seq2seq` any encoder-decoder model of transformers
-    (`Seq2SeqSystem`), `causal` a causal language model (`CausalSystem`); `auto` finds the kind by the configuration.
+    (`Seq2SeqSystem`), `ctranslate2` one in that library's format (`CTranslate2System`), `causal` a causal language
+    model (`CausalSystem`); `auto` finds the kind by the configuration. `dtype` is `float32` by default.
     `dtype` `auto` is that of the saved weights, `revision` a branch, tag or commit of a model on the Hub. Attention
     weights need `attn_implementation="eager"`. Options that resemble none of the class are left to
     `generate`. ValueError: no model there, one that cannot be read or of another kind, unknown options.
@@ -45,11 +46,12 @@ def load_system(
     (1, ('en', 'de'))
     """
     check_known(kind, ("auto", *system_classes()), "kind of system", "expected one of")
-    check_known(dtype, DTYPES, "dtype", "expected one of")
     own = kind_of(name, revision)
     if kind not in ("auto", own):
         raise ValueError(f"{name}: a model of kind {own}, not {kind}; leave the kind at 'auto' or give another model")
     system = system_classes()[own]
+    dtype = dtype or system.default_dtype
+    check_known(dtype, DTYPES, "dtype", "expected one of")
     for option in sorted(options.keys() - system.options()):
         if (hint := closest_hint(option, system.options())) or not system.takes_more_options():
             raise ValueError(f"unknown option {option!r} of a {own} system{hint}")
@@ -127,6 +129,8 @@ class System(ABC):
 
     kind: ClassVar[str]
     name: str
+    tokenizer: PreTrainedTokenizerBase  # of the source, whose tokens `docmt translate --estimate` counts
+    default_dtype: ClassVar[str] = "float32"
     reads_chunks: bool = False  # trained on chunks of documents: it reads as much context as it is given
 
     def __init_subclass__(cls, **arguments):
