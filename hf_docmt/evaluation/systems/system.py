@@ -46,17 +46,22 @@ def load_system(
     (1, ('en', 'de'))
     """
     check_known(kind, ("auto", *system_classes()), "kind of system", "expected one of")
+    check_known(dtype or "auto", DTYPES, "dtype", "expected one of")
     own = kind_of(name, revision)
     if kind not in ("auto", own):
         raise ValueError(f"{name}: a model of kind {own}, not {kind}; leave the kind at 'auto' or give another model")
     system = system_classes()[own]
-    dtype = dtype or system.default_dtype
-    check_known(dtype, DTYPES, "dtype", "expected one of")
     for option in sorted(options.keys() - system.options()):
         if (hint := closest_hint(option, system.options())) or not system.takes_more_options():
             raise ValueError(f"unknown option {option!r} of a {own} system{hint}")
     options |= {} if revision is None else {"revision": revision}
-    return system.load(name, dtype=DTYPES[dtype], device=device, attn_implementation=attn_implementation, **options)
+    return system.load(
+        name,
+        dtype=DTYPES[dtype or system.default_dtype],
+        device=device,
+        attn_implementation=attn_implementation,
+        **options,
+    )
 
 
 def kind_of(name: str | Path, revision: str | None = None) -> str:
