@@ -36,10 +36,10 @@ def load_system(
 
     `docmt` is a model of this package (`DocMTSystem`), `seq2seq` any encoder-decoder model of transformers
     (`Seq2SeqSystem`), `ctranslate2` one in that library's format (`CTranslate2System`), `causal` a causal language
-    model (`CausalSystem`); `auto` finds the kind by the configuration. `dtype` is `float32` by default.
-    `dtype` `auto` is that of the saved weights, `revision` a branch, tag or commit of a model on the Hub. Attention
-    weights need `attn_implementation="eager"`. Options that resemble none of the class are left to
-    `generate`. ValueError: no model there, one that cannot be read or of another kind, unknown options.
+    model (`CausalSystem`); `auto` finds the kind by the configuration. `dtype` is `float32` by default, or that of the
+    saved weights (`auto`); `revision` a branch, tag or commit of a model on the Hub. Attention weights need
+    `attn_implementation="eager"`. Options that resemble none of the class are left to `generate`. ValueError: no model
+    there, one that cannot be read or of another kind, unknown options.
 
     >>> system = load_system("runs/concat", past_context=1)
     >>> system.context.past, system.languages
