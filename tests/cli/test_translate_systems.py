@@ -129,7 +129,13 @@ def test_plain_lines_with_prompt_and_glossary(run, plain, tmp_path):
     (tmp_path / "terms.tsv").write_text("lamp\tLeuchte\n")
     options = ("--prompt", tmp_path / "prompt.txt", "--glossary", tmp_path / "terms.tsv", "--max-new-tokens", 4)
     code, out, err = run("translate", plain, "-", *LANGUAGES, *options, stdin="The lamp is old.\n\nNew.\n")
-    assert code == 0 and out.count("\n") == 3 and out.split("\n")[1] == "", err
+    assert code == 0 and out.count("\n") == 3 and out.split("\n")[1] == "" and "3 documents, 3 sentences" in err, err
+    assert (
+        "1 document, 3 sentences"
+        in run(
+            "translate", plain, "-", *LANGUAGES, "--max-new-tokens", 4, "--past-context", 1, stdin="The lamp.\n\nNew.\n"
+        )[2]
+    )
     settings = {"source_lang": "en", "target_lang": "de", "glossary": [("lamp", "Leuchte")], "max_new_tokens": 4}
     system = load_system(
         plain, format="auto", prompt="{glossary}{source_language}: {source}\n{target_language}:", **settings
