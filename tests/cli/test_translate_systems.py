@@ -7,6 +7,7 @@ import torch
 from support.chat_models import TEMPLATES, byte_tokenizer, causal_model
 from support.language_models import sentence_model
 from support.pretrained_models import saved
+from support.suite_files import CONTRAPRO, write_json_suite
 
 from hf_docmt.evaluation.systems import load_system
 from hf_docmt.translation import group_translation
@@ -123,6 +124,29 @@ def test_language_models_translate(run, chat, plain, documents, tmp_path):
         assert system.search["prompt"].count("{source}") == 1
 
 
+def test_whole_documents_are_aligned_afterwards(run, chat, documents, tmp_path, monkeypatch):
+    """As they were written, with any number of lines, which `evaluate --align` cuts where the references end."""
+    pytest.importorskip("mweralign")
+    answers = {"documents": 0}
+
+    def generate(system, jobs, sentences=1):
+        answers["documents"] += len(jobs)
+        return [("Die Lampe ist alt. Ich sehe\nsie.", True)] * len(jobs)
+
+    monkeypatch.setattr("hf_docmt.evaluation.systems.CausalSystem.generate", generate)
+    output = tmp_path / "out.jsonl"
+    whole = ("--chunk-sentences", 0, "--repairs", "none")
+    code, _, err = run("translate", chat, documents, "-o", output, *LANGUAGES, *whole)
+    assert code == 0 and answers == {"documents": 2}, err
+    assert "2 documents, 3 sentences, 4 lines as written, repairs: 2 misaligned" in err
+    assert [row["translation"] for row in rows_of(output)] == [["Die Lampe ist alt. Ich sehe", "sie."]] * 2
+    code, out, err = run("evaluate", output, documents, *LANGUAGES, "--align", "--json")
+    assert code == 0, err
+    report = json.loads(out)
+    assert report["model"]["config"]["repairs"] == "none"
+    assert "mweralign" in json.dumps(report["results"][0]["signature"])
+
+
 def test_plain_lines_with_prompt_and_glossary(run, plain, tmp_path):
     """Lines are translated as they come, the terms of the glossary in their prompts."""
     (tmp_path / "prompt.txt").write_text("{glossary}{source_language}: {source}\n{target_language}:\n")
@@ -141,6 +165,21 @@ def test_plain_lines_with_prompt_and_glossary(run, plain, tmp_path):
         plain, format="auto", prompt="{glossary}{source_language}: {source}\n{target_language}:", **settings
     )
     assert out.split("\n")[:3] == system.translate([["The lamp is old.", "", "New."]])[0]
+
+
+def test_contrast_takes_the_same_formats(run, chat, tmp_path):
+    """Formats and prompts are options of the system there; those of translation alone are refused."""
+    suite = write_json_suite(tmp_path, CONTRAPRO)
+    scores = []
+    for context, *options in ((1, "format=turns"), (1, "format=auto"), (0, "format=chat", "prompt={source}")):
+        pairs = [part for pair in options for part in ("--option", pair)]
+        code, out, err = run("contrast", chat, suite, *LANGUAGES, "--context", context, *pairs, "--json")
+        assert code == 0, err
+        scores.append(json.loads(out)["model"]["config"])
+    assert scores[0] == scores[1] and scores[0]["format"] == "turns"
+    assert scores[2]["prompt"]["current"] == "{source}"
+    code, _, err = run("contrast", chat, suite, *LANGUAGES, "--option", "chunk_sentences=2")
+    assert code == 1 and "unknown option 'chunk_sentences' of a causal system" in err
 
 
 def test_jobs_go_on(run, chat, tmp_path, monkeypatch):
