@@ -188,7 +188,8 @@ def test_jobs_go_on(run, chat, tmp_path, monkeypatch):
     rows = [{"doc_id": str(n), "translation": [{"en": f"Lamp {n}."}, {"en": "Yes."}]} for n in range(6)]
     source.write_text("".join(json.dumps(row) + "\n" for row in rows))
     monkeypatch.setattr("hf_docmt.translation.job.document_groups", small_groups)
-    command = ("translate", chat, source, *LANGUAGES, "--max-new-tokens", 4)
+    (tmp_path / "terms.tsv").write_text("lamp\tLeuchte\n")
+    command = ("translate", chat, source, *LANGUAGES, "--max-new-tokens", 4, "--glossary", tmp_path / "terms.tsv")
     assert run(*command, "-o", outputs[0])[0] == 0
     whole, calls = group_translation.system_rows, []
 

@@ -69,7 +69,7 @@ class CausalSystem(ChunkTranslation):
         format: str = "plain",
         chunk_sentences: int = 1,
         repairs: str = "all",
-        glossary: Sequence[tuple[str, str]] = (),
+        glossary: Sequence[Sequence[str]] = (),
         batch_size: int = 16,
         batch_tokens: int = 4096,
         max_new_tokens: int = 256,
@@ -84,7 +84,7 @@ class CausalSystem(ChunkTranslation):
         )
         self.format, self.prompt = self._format_and_prompt(format, prompt)
         self.language_names = {"source_lang": source_lang, "target_lang": target_lang}
-        self.chunk_sentences, self.repairs, self.glossary = chunk_sentences, repairs, list(glossary)
+        self.chunk_sentences, self.repairs, self.glossary = chunk_sentences, repairs, [list(pair) for pair in glossary]
         self._check_prompt()
         self.check_chunks()
         self.before = list(special_tokens_of(tokenizer, is_target=False).before) if self.format == "plain" else []
@@ -133,7 +133,8 @@ class CausalSystem(ChunkTranslation):
     @property
     def search(self) -> dict:
         template = f"{self.prompt.instruction}{'{context}' if self.prompt.context else ''}{self.prompt.current}"
-        return super().search | self.language_names | self._chunks() | {"format": self.format, "prompt": template}
+        languages = {side: lang for side, lang in self.language_names.items() if lang}
+        return super().search | languages | self._chunks() | {"format": self.format, "prompt": template}
 
     def _chunks(self) -> dict:
         """What of chunks and glossary is not the default."""

@@ -60,8 +60,8 @@ class ChunkTranslation(ModelSystem):
     ) -> Iterator[tuple[Span, tuple[str, bool]]]:
         """Every span with its answer and whether that came to an end."""
         windows = [window_of(documents, span, self.past_context, 0) for span in spans]
-        texts = [self._prompt_text(window, joined, reminder.format(span.size)) for span, window in zip(spans, windows)]
-        return zip(spans, self.answers(self._jobs(texts, windows), [span.size for span in spans]), strict=True)
+        jobs = self.span_jobs(windows, joined, [reminder.format(span.size) for span in spans])
+        return zip(spans, self.answers(jobs, [span.size for span in spans]), strict=True)
 
     def check_chunks(self) -> None:
         """ValueError for sizes and repairs that are none, and for context where no sentence has its translation."""

@@ -156,7 +156,7 @@ def read_prompt(path: str | Path) -> str:
     return template
 
 
-def read_glossary(path: str | Path) -> list[tuple[str, str]]:
+def read_glossary(path: str | Path) -> list[list[str]]:
     """Pairs of a source term and its translation, separated by a tab, one a line. DataError: other lines, or none."""
     terms = []
     for number, line in read_lines(path):
@@ -166,11 +166,11 @@ def read_glossary(path: str | Path) -> list[tuple[str, str]]:
                 f"{location_of(path, number)}: {line!r}, expected a source term and its translation with a tab between "
                 "them"
             )
-        terms.append((cells[0], cells[1]))
+        terms.append(cells)
     return terms
 
 
-def glossary_text(glossary: Sequence[tuple[str, str]], source: str) -> str:
+def glossary_text(glossary: Sequence[Sequence[str]], source: str) -> str:
     r"""The terms that stand in the source as whole words, whatever their case; empty where none does.
 
     >>> glossary_text([("lamp", "Leuchte"), ("art", "Kunst")], "The lamp is a party.")
