@@ -44,7 +44,8 @@ def translate(
 
     A file appears when all is translated; FILE.partial and FILE.journal hold what is done, for --resume.
 
-    A pipe is written as documents come in. Plain lines are one document, but for strategy sentence.
+    A pipe is written as documents come in. Plain lines are one document, but for strategy sentence and for models of
+    other packages without --past-context and --chunk-sentences.
 
     Started by accelerate launch or torchrun, each of their processes translates.
 

@@ -291,6 +291,9 @@ def test_bad_prompts_and_chunks(tmp_path):
     ):
         (tmp_path / "glossary.tsv").write_text(content)
         refused(words, read_glossary, tmp_path / "glossary.tsv")
+    for template, words in (("{{ raise_exception('no roles') }}", "fails .no roles"), ("{% for %}", "fails ")):
+        strict = {**CODES, "format": "turns"}
+        refused(words, CausalSystem, causal_model("llama"), byte_tokenizer(template), **strict)
     model, tokenizer, chatty = causal_model("llama"), byte_tokenizer(), byte_tokenizer(TEMPLATES["gemma"])
     for words, used, options in (
         ("the prompt names {target_lang}, but it is not given; give a code", chatty,

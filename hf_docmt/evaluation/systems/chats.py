@@ -3,16 +3,24 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
 
 from hf_docmt.evaluation.systems.model_system import one_line
 from hf_docmt.evaluation.systems.prompts import Lines, Prompt
+from hf_docmt.messages import first_line
 
 
 def chat_text(tokenizer: PreTrainedTokenizerBase, messages: Sequence[dict], *, add_generation_prompt: bool) -> str:
-    """The messages in the chat template, which is told not to think."""
+    """The messages in the chat template, which is told not to think. ValueError: it refuses them, or is broken."""
     options = {"tokenize": False, "add_generation_prompt": add_generation_prompt, "enable_thinking": False}
-    return tokenizer.apply_chat_template(messages, **options)
+    try:
+        return tokenizer.apply_chat_template(messages, **options)
+    except TemplateError as error:
+        raise ValueError(
+            f"the chat template of {type(tokenizer).__name__} fails ({first_line(error)}); correct it, or use "
+            "format='chat' or 'plain' (docmt: --option format=plain)"
+        ) from error
 
 
 def earlier_turns(
