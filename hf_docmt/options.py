@@ -169,20 +169,23 @@ class DocumentSearch:
     past_context: int | None = option(
         None,
         "Sentences before the current one that sliding and sequential read; default: what the model's config says, "
-        "else as many as in training, and for sequential of chunks what fits into one.",
+        "else as many as in training, and for sequential of chunks what fits into one. Of other models: none.",
         least=0,
     )
     repairs: str | None = option(
         None,
         "none: leave segments of full and windows of sliding as they were written. Documents may then have more or "
-        "fewer lines than sentences.",
+        "fewer lines than sentences. Language models: see --chunk-sentences.",
     )
     alignment: str | None = option(
         None, "Of window models: one_to_one, linear or sentence; default: the configuration's."
     )
     length_penalty: float | None = option(None, "Exponent of the length in beam scores.")
     max_new_tokens: int | None = option(
-        None, "Most tokens of a translated segment; default: twice its source tokens and 32.", least=1
+        None,
+        "Most tokens of a translated segment; default: twice its source tokens and 32. Of other models: of a sentence, "
+        "256.",
+        least=1,
     )
     batch_tokens: int | None = option(
         None,

@@ -238,12 +238,27 @@ def load_config(path: str | Path, revision: str | None = None) -> PreTrainedConf
 
     That of an adapter which has none is that of the model which it adapts.
     """
+    from hf_docmt.remote_code import check_attention
+
+    values = read_config(path, revision)
+    with _loading(path):
+        try:
+            architecture = for_model_type(values["model_type"])
+            architecture.register()
+            config = architecture.config_class.from_dict(values)
+        except ValueError as error:
+            raise ValueError(f"{path}, config.json: {error}") from error
+    check_attention(values, path)
+    return config
+
+
+def read_config(path: str | Path, revision: str | None = None) -> dict:
+    """What `config.json` says of a model of any package, which has a `model_type`; ValueError as `load_config`."""
     from transformers import PreTrainedConfig
     from transformers.utils import cached_file
 
     from hf_docmt.adapters import adapted_model
     from hf_docmt.files import check_hub_name
-    from hf_docmt.remote_code import check_attention
 
     check_hub_name(path, "model")
     if revision is not None and Path(path).exists():
@@ -253,7 +268,7 @@ def load_config(path: str | Path, revision: str | None = None) -> PreTrainedConf
     base = adapted_model(path, revision)
     missing_ok = {"_raise_exceptions_for_missing_entries": False, **_revision(revision)}
     if base is not None and cached_file(path, "config.json", **missing_ok) is None:
-        return load_config(base)
+        return read_config(base)
     if Path(path).exists() and not (Path(path) / "config.json").exists():
         raise ValueError(f"{path} holds no model: config.json is missing. Give the folder that training wrote.")
     with _loading(path):
@@ -262,13 +277,9 @@ def load_config(path: str | Path, revision: str | None = None) -> PreTrainedConf
             model_type = values.get("model_type") if isinstance(values, dict) else None
             if not isinstance(model_type, str):
                 raise ValueError(f"Unrecognized model: expected a JSON object with a model_type, got {values!r:.60}")
-            architecture = for_model_type(model_type)
-            architecture.register()
-            config = architecture.config_class.from_dict(values)
         except ValueError as error:
             raise ValueError(f"{path}, config.json: {error}") from error
-    check_attention(values, path)
-    return config
+    return values
 
 
 def _revision(revision: str | None) -> dict[str, str]:

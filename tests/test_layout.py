@@ -30,7 +30,7 @@ ROOMS = {  # room -> rooms that it may import, besides itself
     "registry": BASE | {"adapters", "data", "model_card", "remote_code"},
     "pretrained": BASE | {"data.tokenizers", "data.special_tokens", "registry", "remote_code"},
     "training": BASE | {"adapters", "data", "model_card", "pretrained", "registry", "reports", "remote_code"},
-    "translation": BASE | {"adapters", "data", "plugins", "registry", "remote_code", "reports"},
+    "translation": BASE | {"adapters", "data", "evaluation.systems", "plugins", "registry", "remote_code", "reports"},
     "evaluation": BASE | {"adapters", "data", "registry", "reports", "remote_code"},
     "analysis": BASE | {"data", "evaluation", "registry", "reports"},
     "hub": BASE | {"adapters", "model_card", "pretrained", "registry", "reports"},

@@ -10,9 +10,10 @@ if TYPE_CHECKING:
     from hf_docmt.reports.report import Report
     from hf_docmt.reports.result import Result
 
-NOT_FOR_SCORING = ("past_context", "strategy", "batch_size", "max_new_tokens")
-NOT_FOR_TRANSLATION = ("past_context", "strategy", "batch_size", "batch_tokens")
-NOT_FOR_ATTENTION = ("strategy", "batch_size", "batch_tokens", "max_new_tokens")
+NOT_FOR_SCORING = ("past_context", "strategy", "batch_size", "max_new_tokens", "chunk_sentences", "repairs")
+NOT_FOR_TRANSLATION = ("past_context", "strategy", "batch_size", "batch_tokens", "repairs")
+NOT_FOR_JOBS = (*NOT_FOR_TRANSLATION, "max_new_tokens", "chunk_sentences", "prompt", "glossary")
+NOT_FOR_ATTENTION = (*NOT_FOR_SCORING[1:], "batch_tokens")
 
 
 def load_model(name: str, device: str | None = None) -> tuple:

@@ -3,52 +3,23 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import typer
 
 from hf_docmt.cli.options import command
+from hf_docmt.cli.translation_settings import JobOptions, SystemOptions, translation_settings
 from hf_docmt.options import (
-    BATCH_SIZE,
     MODEL,
     OUTPUT_TEXT,
-    STRATEGY,
     DocumentSearch,
     ModelLanguages,
     argument,
-    option,
 )
 
 if TYPE_CHECKING:
     from hf_docmt.translation.group_translation import TranslationSettings
     from hf_docmt.translation.job import TranslationJob
-
-
-@dataclass(kw_only=True)
-class JobOptions:
-    """What a job reads, where and how it computes, and what it writes."""
-
-    format: str = option("auto", "Format of the input: auto, jsonl, lines, text, tsv, dtag, ...")
-    strategy: str | None = STRATEGY
-    batch_size: int = BATCH_SIZE
-
-    device: str | None = option(None, "cpu, cuda, cuda:1, ...; default: a GPU where there is one.")
-    dtype: str | None = option(None, "fp32, bf16 or fp16, to compute in, or int8 weights on a CPU; default: as saved.")
-    revision: str | None = option(None, "Branch, tag or commit of a model on the Hub.")
-    processes: int | None = option(
-        None, "Processes that translate, each with its share of the cores, or with a GPU.", least=1
-    )
-    engine: str = option(
-        "local",
-        "local: this machine; ctranslate2: this machine, a folder of docmt export --ctranslate2; ray: a Ray cluster, "
-        "from a folder or URL of parts to shards.",
-    )
-    address: str | None = option(None, "Of the Ray cluster; default: RAY_ADDRESS, else this machine alone.")
-    estimate: bool = option(False, "Print how long it takes, from a sample of a minute; write nothing.")
-    resume: bool = option(
-        False, "Go on with the job of this output that was stopped or killed, from what is done, if anything is."
-    )
 
 
 @command
@@ -62,14 +33,19 @@ def translate(
     search: DocumentSearch,
     languages: ModelLanguages,
     options: JobOptions,
+    system: SystemOptions,
 ) -> None:
     """Translate documents, N sentences in, N out: JSON lines, or plain lines where the input is plain text.
+
+    The model is one of this package, any encoder-decoder model of transformers (Marian, NLLB, mBART, ...) or a causal
+    language model.
 
     Only with --repairs none may the number of lines be another one.
 
     A file appears when all is translated; FILE.partial and FILE.journal hold what is done, for --resume.
 
-    A pipe is written as documents come in. Plain lines are one document, but for strategy sentence.
+    A pipe is written as documents come in. Plain lines are one document, but for strategy sentence and for models of
+    other packages without --past-context and --chunk-sentences.
 
     Started by accelerate launch or torchrun, each of their processes translates.
 
@@ -83,7 +59,7 @@ def translate(
 
             if not is_first_rank():
                 return None if options.estimate else serve_rank()
-            settings = translation_settings(model, languages, search, options)
+            settings = translation_settings(model, languages, search, options, system)
             job = translation_job(settings, input, output, options)
             if options.estimate:
                 from hf_docmt.translation.estimate import estimate_job
@@ -96,48 +72,6 @@ def translate(
     print(summary.text(), file=sys.stderr)
     if summary.failed or summary.is_mostly_empty:
         raise typer.Exit(1)
-
-
-def translation_settings(
-    model: str, languages: ModelLanguages, search: DocumentSearch, options: JobOptions
-) -> TranslationSettings:
-    """How the job translates. ValueError: a device, number type or language that is not the model's."""
-    from hf_docmt.cli.loading import default_device
-    from hf_docmt.registry import load_config
-    from hf_docmt.translation.group_translation import TranslationSettings, check_device, checked_dtype
-
-    device = check_device(options.device or default_device())
-    library = "ctranslate2" if options.engine == "ctranslate2" else "transformers"
-    if library == "transformers":
-        checked_dtype(options.dtype, device)
-    config = load_config(model, options.revision)
-    codes = config.language_codes(*languages)
-    config.sequence_format(codes.get("source_lang"), languages.target_lang)  # refuses a target that is not written
-    if "source_lang" not in codes:
-        _check_source(model, languages.source_lang, config.source_lang)
-    return TranslationSettings(
-        model,
-        languages.source_lang or config.source_lang or "source",
-        device,
-        search={name: value for name, value in (vars(search) | codes).items() if value is not None},
-        engine=library,
-        **{name: getattr(options, name) for name in ("strategy", "batch_size", "dtype", "revision")},
-    )
-
-
-def _check_source(model: str, asked: str | None, own: str | None) -> None:
-    """ValueError for another source language than that of a model without language codes, where both are known.
-
-    Codes of different length, such as those of documents with sides `src` and `tgt`, are not compared.
-    """
-    from hf_docmt.data.language_codes import primary_language
-
-    codes = {primary_language(code) for code in (asked, own) if code}
-    if len(codes) == 2 and len(set(map(len, codes))) == 1:
-        raise ValueError(
-            f"--source-lang is {asked!r}, but {model} translates from {own!r}; leave it out, or "
-            "give a model of this language"
-        )
 
 
 def translation_job(settings: TranslationSettings, input: str, output: str, options: JobOptions) -> TranslationJob:
@@ -162,9 +96,13 @@ def _local_job(settings: TranslationSettings, input: str, output: str, options: 
     from hf_docmt.translation.job_output import check_output, open_output
     from hf_docmt.translation.processes import job_engine
 
-    config = load_config(settings.model, settings.revision)
-    is_line_by_line = translates_without_context(config, settings.strategy)
-    target_lang = settings.search.get("target_lang") or config.target_lang
+    if settings.engine == "system":
+        is_line_by_line = not settings.search.get("past_context") and settings.search.get("chunk_sentences", 1) == 1
+        target_lang = settings.search.get("target_lang") or settings.search.get("tgt_lang")
+    else:
+        config = load_config(settings.model, settings.revision)
+        is_line_by_line = translates_without_context(config, settings.strategy)
+        target_lang = settings.search.get("target_lang") or config.target_lang
     documents = JobInput(input, options.format, settings.source_lang, is_line_by_line, target_lang)
     check_output(output, options.resume, documents.paths)
     check_repairs(documents.reader, settings.search.get("repairs"))

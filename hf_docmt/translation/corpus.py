@@ -13,6 +13,7 @@ from hf_docmt.data.readers import Reader
 from hf_docmt.data.readers.row_layouts import TEXT_LINES
 from hf_docmt.data.readers.running_text import join_lines
 from hf_docmt.data.readers.wmt_jsonl import KEPT
+from hf_docmt.evaluation.systems import System
 from hf_docmt.files import STDOUT, write_parts
 from hf_docmt.translation.subtitle_output import subtitle_text
 
@@ -70,6 +71,15 @@ def translation_rows(
     return [
         {"doc_id": doc_id, "source": source, "translation": translation, "repairs": repaired, "search": search}
         for doc_id, source, translation, repaired in zip(doc_ids, sources, translations, repairs)
+    ]
+
+
+def system_rows(system: System, doc_ids: Sequence[str], sources: list[list[str]]) -> list[dict]:
+    """The rows of `translate_corpus` for documents that any system translates; `search` is the system's own."""
+    translations, repairs = system.translate_with_repairs(sources)
+    return [
+        {"doc_id": doc_id, "source": source, "translation": translation, "repairs": repaired, "search": system.search}
+        for doc_id, source, translation, repaired in zip(doc_ids, sources, translations, repairs, strict=True)
     ]
 
 

@@ -7,9 +7,10 @@ import torch
 from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
 from hf_docmt import registry
+from hf_docmt.evaluation.systems import System, load_system
 from hf_docmt.messages import closest_hint, install_command
 from hf_docmt.modeling.generation_docmt import DocumentTranslation
-from hf_docmt.translation.corpus import search_settings, translation_rows
+from hf_docmt.translation.corpus import search_settings, system_rows, translation_rows
 from hf_docmt.translation.job_input import Group
 
 DTYPES = dict.fromkeys(("fp32", "float32"), torch.float32)
@@ -28,8 +29,9 @@ class TranslationSettings:
     `strategy` (None: the model's own), `batch_size` and `search` are arguments of `model.translate_documents`, `search`
     those that are not named here: num_beams, length_penalty, past_context, repairs, alignment, max_new_tokens,
     batch_tokens, and the language codes source_lang and target_lang. `dtype` is one of `DTYPES` or int8 (None: that of
-    the saved weights), `revision` a branch, tag or commit of a model on the Hub. `engine` computes: `transformers`, or
-    `ctranslate2` for a folder of its own format.
+    the saved weights), `revision` a branch, tag or commit of a model on the Hub. `engine` computes: `transformers`,
+    `ctranslate2` for a folder of its own format, or `system` for a model of another package, a system of
+    `hf_docmt.evaluation.systems`; then `search` are options of its class and arguments of its `generate`.
     """
 
     model: str
@@ -68,6 +70,19 @@ def load_engine(settings: TranslationSettings) -> tuple[DocumentTranslation, Pre
     return load_ctranslate2_model(settings.model, settings.device, settings.dtype, settings.revision)
 
 
+def load_translating_system(settings: TranslationSettings) -> System:
+    """The system of the settings, on its device and in its dtype. ValueError: it cannot be loaded."""
+    dtype = checked_dtype(settings.dtype, settings.device)
+    return load_system(
+        settings.model,
+        dtype=settings.dtype if settings.dtype == INT8 else str(dtype or "auto").removeprefix("torch."),
+        device=settings.device,
+        revision=settings.revision,
+        batch_size=settings.batch_size,
+        **settings.search,
+    )
+
+
 class GroupTranslator:
     """Loads the model of the settings and translates groups with it.
 
@@ -76,8 +91,13 @@ class GroupTranslator:
 
     def __init__(self, settings: TranslationSettings):
         self.settings = settings
-        self.model, self.tokenizer = load_engine(settings)
-        self.source_lang: str = settings.source_lang or self.model.config.source_lang or "source"
+        self.system = load_translating_system(settings) if settings.engine == "system" else None
+        if self.system is None:
+            self.model, self.tokenizer = load_engine(settings)
+            own = self.model.config.source_lang
+        else:
+            self.tokenizer, own = self.system.tokenizer, self.system.languages[0]
+        self.source_lang: str = settings.source_lang or own or "source"
         self._translate(Group(0, []))  # checks the settings
 
     def __call__(self, group: Group) -> list[dict]:
@@ -97,14 +117,19 @@ class GroupTranslator:
                 error.document = rows[0]["doc_id"]  # type: ignore[union-attr]
             reason = str(error)
         (source,) = group.sources(self.source_lang)
-        strategy = self.settings.strategy or self.model.default_strategy()
-        search = search_settings(self.model, strategy, self.settings.search)
+        if self.system is not None:
+            search = self.system.search
+        else:
+            strategy = self.settings.strategy or self.model.default_strategy()
+            search = search_settings(self.model, strategy, self.settings.search)
         failed = {"doc_id": rows[0]["doc_id"], "source": source, "translation": [""] * len(source), "repairs": []}
         return [failed | {"search": search, "error": reason}]
 
     def _translate(self, group: Group) -> list[dict]:
         doc_ids = [row["doc_id"] for row in group.rows]
         sources, settings = group.sources(self.source_lang), self.settings
+        if self.system is not None:
+            return system_rows(self.system, doc_ids, sources)
         options: dict[str, Any] = {"strategy": settings.strategy, "batch_size": settings.batch_size, **settings.search}
         return translation_rows(self.model, self.tokenizer, doc_ids, sources, **options)
 

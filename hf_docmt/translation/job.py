@@ -29,7 +29,7 @@ Engine = Callable[[Iterable[Group | None]], Results]
 FIRST_DOCUMENTS = 10  # so many that fail, and none else before them, end the job
 MODEL_FILES = (
     "config.json", "generation_config.json", "*.safetensors", "*.safetensors.index.json", "pytorch_model*.bin*",
-    "*token*.json", "*vocab*", "merges.txt", "*.spm", "*.model", "*.py", "ctranslate2/*",
+    "*token*.json", "*vocab*", "chat_template*", "model.bin", "merges.txt", "*.spm", "*.model", "*.py", "ctranslate2/*",
     "adapter_config.json", "base/*.safetensors*",
 )  # fmt: skip  # of a folder: what its translations follow from
 

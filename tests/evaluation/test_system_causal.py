@@ -106,12 +106,15 @@ def test_chat_format(llama, tokenizer, monkeypatch):
     prompt = f"[user] {content} [/] [answer]"
     ids, scores = pieces(tokenizer, prompt), []
     for candidate in one.candidates:
-        whole = pieces(tokenizer, prompt + candidate) + [tokenizer.eos_token_id]
+        whole = pieces(tokenizer, prompt + candidate) + pieces(tokenizer, " [/]")
         assert whole[: len(ids)] == ids
         with torch.no_grad():
             logs = llama(torch.tensor([whole])).logits[0].double().log_softmax(-1)
         scores.append([logs[t - 1, whole[t]].item() for t in range(len(ids), len(whole))])
     assert_close(system.token_log_probabilities([one]), [scores])
+    assert "".join(system.token_texts([one])[0][0]).endswith(" [/]")
+    monkeypatch.setattr(tokenizer, "chat_template", "{{ messages[0]['content'] }}")
+    system = CausalSystem(llama, tokenizer, format="chat", **LANGUAGES)
     assert system.token_texts([one])[0][0][-1] == "</s>"
 
 
@@ -123,7 +126,7 @@ def test_prompt_template(llama, tokenizer):
     assert prompt.fill(["a\nb", " ", "{c}"], [], None, None) == "{task} <a b>[{c}]"
     both = Prompt(context="<{source}|{target}>")
     assert both.fill(["", "a", "b"], ["", "x"], "E", "G") == "Translate from E to G.\n\n<a|x>E: b\nG:"
-    refused("prompt, current: unknown field 'text', expected source, source_lang", Prompt, current="{text}")
+    refused("prompt, current: unknown field 'text', expected glossary, source, source_lang, ", Prompt, current="{text}")
     refused("prompt, context: {source} is missing", Prompt, context="{target}")
     refused("prompt, current: .*write {{ and }} for braces", Prompt, current="{source")
     refused("stop is empty", Prompt, stop="")
@@ -131,7 +134,14 @@ def test_prompt_template(llama, tokenizer):
 
 def test_bad_causal(llama, tokenizer, monkeypatch):
     refused("the prompt names {source_lang}, but it is not given", CausalSystem, llama, tokenizer, target_lang="German")
-    refused("format is 'json', expected plain or chat", CausalSystem, llama, tokenizer, format="json", **LANGUAGES)
+    refused(
+        "'json', expected plain, chat, turns or auto",
+        CausalSystem,
+        llama,
+        tokenizer,
+        format="json",
+        **LANGUAGES,
+    )
     with pytest.raises(
         ValueError, match="item suite:5: .* tokens with the prompt, but the model has positions for 256"
     ):

@@ -36,7 +36,12 @@ def test_load_system(tmp_path, marian, llama, tokenizer):
 
 
 def test_load_system_bad_folders(tmp_path, marian):
-    refused("unknown kind of system 'decoder': expected one of auto, causal, docmt", load_system, tmp_path, "decoder")
+    refused(
+        "unknown kind of system 'decoder': expected one of auto, causal, ctranslate2, docmt",
+        load_system,
+        tmp_path,
+        "decoder",
+    )
     refused("unknown dtype 'float8'", load_system, tmp_path, dtype="float8")
     refused("holds no model: config.json is missing", load_system, tmp_path)
     (tmp_path / "config.json").write_text('{"model_type": "bert", "architectures": ["BertModel"]}')

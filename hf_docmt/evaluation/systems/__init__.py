@@ -1,7 +1,8 @@
 """Systems: models of this package, any translation model of transformers and language models, behind one interface."""
 
-from hf_docmt.evaluation.systems.causal import CausalSystem, Prompt
+from hf_docmt.evaluation.systems.causal import CausalSystem
 from hf_docmt.evaluation.systems.docmt import DocMTSystem
+from hf_docmt.evaluation.systems.prompts import Prompt
 from hf_docmt.evaluation.systems.seq2seq import Seq2SeqSystem
 from hf_docmt.evaluation.systems.system import ContextReach, System, kind_of, load_system, read_options, system_classes
 

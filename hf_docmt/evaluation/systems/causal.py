@@ -1,97 +1,56 @@
 """Causal language models as systems: prompted with context, scored by the log-probability of the answer."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from string import Formatter
 
-import torch
 from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt.data.collators import pad_rows
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
 from hf_docmt.data.special_tokens import special_tokens_of
 from hf_docmt.evaluation.suites import SuiteItem
+from hf_docmt.evaluation.systems.answer_scores import answer_scores
+from hf_docmt.evaluation.systems.chats import AnswerFrame, answer_frame, chat_text, earlier_turns
+from hf_docmt.evaluation.systems.chunk_translation import ChunkTranslation
 from hf_docmt.evaluation.systems.model_system import (
-    ModelSystem,
     check_positions,
     end_tokens,
     evaluation_mode,
     one_line,
     piece_texts,
 )
+from hf_docmt.evaluation.systems.prompts import Lines, Prompt, glossary_text
+from hf_docmt.store import value_digest
 
-FORMATS = ("plain", "chat")
-FIELDS = {
-    "instruction": {"source_lang", "target_lang"},
-    "context": {"source_lang", "target_lang", "source", "target"},
-    "current": {"source_lang", "target_lang", "source"},
-}
-
-
-@dataclass(frozen=True)
-class Prompt:
-    """Instruction, one part for every context sentence, and the current sentence, put together without anything else.
-
-    Fields in braces: `{source_lang}` and `{target_lang}` (names of the languages), `{source}` (a source sentence) and,
-    in `context` only, `{target}`, its translation; without it the model reads source context alone. The answer is
-    expected behind a blank and ends at `stop`. ValueError: an unknown field, no `{source}`, an empty `stop`.
-    """
-
-    instruction: str = "Translate from {source_lang} to {target_lang}.\n\n"
-    context: str = "{source_lang}: {source}\n{target_lang}: {target}\n"
-    current: str = "{source_lang}: {source}\n{target_lang}:"
-    stop: str = "\n"
-
-    def __post_init__(self):
-        for part, allowed in FIELDS.items():
-            names = _fields(getattr(self, part), part)
-            if unknown := names - allowed:
-                raise ValueError(
-                    f"prompt, {part}: unknown field {sorted(unknown)[0]!r}, expected {', '.join(sorted(allowed))}; "
-                    "write {{ and }} for braces"
-                )
-            if part != "instruction" and "source" not in names:
-                raise ValueError(f"prompt, {part}: {{source}} is missing, got {getattr(self, part)!r}")
-        if not self.stop:
-            raise ValueError("prompt: stop is empty, expected the text that ends an answer, such as a line break")
-
-    @property
-    def target_context(self) -> bool:
-        """Whether the model reads translations of the context."""
-        return "target" in _fields(self.context, "context")
-
-    @property
-    def languages(self) -> set[str]:
-        """Which of `source_lang` and `target_lang` the parts name."""
-        return {"source_lang", "target_lang"} & set().union(*(_fields(getattr(self, part), part) for part in FIELDS))
-
-    def fill(
-        self, source: Sequence[str], target_context: Sequence[str], source_lang: str | None, target_lang: str | None
-    ) -> str:
-        """The text for the last sentence of `source`, the others being its context.
-
-        `target_context` holds the translations of the context, or nothing where the template has no place for them.
-        Line breaks inside a sentence become blanks; context that is blank on every side in use is left out.
-        """
-        languages = {"source_lang": source_lang, "target_lang": target_lang}
-        context, current = [one_line(text) for text in source[:-1]], one_line(source[-1])
-        targets = [one_line(text) for text in target_context] if self.target_context else [""] * len(context)
-        text = self.instruction.format(**languages)
-        for sentence, translation in zip(context, targets, strict=True):
-            if sentence or translation:
-                text += self.context.format(source=sentence, target=translation, **languages)
-        return text + self.current.format(source=current, **languages)
+FORMATS = ("plain", "chat", "turns", "auto")
+PLAIN = Prompt.of_template(
+    "Translate from {source_language} to {target_language}.\n\n"
+    "{glossary}{context}{source_language}: {source}\n{target_language}:"
+)
+TURN = Prompt.of_template(
+    "{glossary}Translate the following text from {source_language} into {target_language}. Answer with the translation "
+    "alone; keep its lines and their numbers, if it has any.\n\n{source}"
+)
 
 
-class CausalSystem(ModelSystem):
-    """A language model that continues a text; `prompt` (by default `Prompt()`) holds the source and its past context.
+class CausalSystem(ChunkTranslation):
+    """A language model that continues a text; `prompt` (a `Prompt` or its template) holds the source and its context.
 
     `format` is `plain`, the tokenizer's first tokens and the text, answered by a blank, the translation and
-    `prompt.stop`, or `chat`, the text as a user's message in the tokenizer's chat template, answered by the translation
-    and the end token. `source_lang` and `target_lang` are the languages as the prompt names them. Batches are padded on
-    the right for scores and on the left for translation, whatever the tokenizer's setting. Further arguments go to
-    `generate`, which is greedy unless they say otherwise. ValueError: languages that the prompt names and that are not
-    given, `chat` without a template, no end token, a `stop` that the tokenizer does not keep.
+    `prompt.stop`; `chat`, the text as a user's message in the tokenizer's chat template, answered by the translation
+    and what the template puts behind an answer; `turns`, a chat in which each sentence of the context is a user's
+    message and its translation the answer to it; or `auto`, `plain` without a chat template, else `chat` where the
+    prompt has a place for context and `turns` where it has none. Templates are told not to think (`enable_thinking`).
+    `source_lang` and `target_lang` are the languages, codes or names. Batches are padded on the right for scores and on
+    the left for translation, whatever the tokenizer's setting.
+
+    Translation takes `chunk_sentences` sentences at once (0: the whole document) as numbered lines; an answer with
+    other numbers is asked for again with a reminder, then the chunk is translated sentence by sentence. With
+    `repairs="none"` they are lines without numbers, and the answer's lines are left as they are, more or fewer.
+    `glossary` are pairs of terms, of which the prompt has those that stand in the source. `max_new_tokens` is for a
+    sentence; further arguments go to `generate`, which is greedy unless they say otherwise.
+
+    ValueError: languages that the prompt names and that are not given, a chat without a template, context or a glossary
+    without a place for it, no end token, a `stop` that the tokenizer does not keep.
     """
 
     kind = "causal"
@@ -106,8 +65,11 @@ class CausalSystem(ModelSystem):
         past_context: int = 0,
         source_lang: str | None = None,
         target_lang: str | None = None,
-        prompt: Prompt | None = None,
+        prompt: Prompt | str | None = None,
         format: str = "plain",
+        chunk_sentences: int = 1,
+        repairs: str = "all",
+        glossary: Sequence[Sequence[str]] = (),
         batch_size: int = 16,
         batch_tokens: int = 4096,
         max_new_tokens: int = 256,
@@ -120,67 +82,109 @@ class CausalSystem(ModelSystem):
             past_context=past_context,
             generate_kwargs={"max_new_tokens": max_new_tokens, "do_sample": False, **generate_kwargs},
         )
-        self.prompt, self.format = prompt or Prompt(), format
+        self.format, self.prompt = self._format_and_prompt(format, prompt)
         self.language_names = {"source_lang": source_lang, "target_lang": target_lang}
+        self.chunk_sentences, self.repairs, self.glossary = chunk_sentences, repairs, [list(pair) for pair in glossary]
         self._check_prompt()
-        self.before = list(special_tokens_of(tokenizer, is_target=False).before) if format == "plain" else []
+        self.check_chunks()
+        self.before = list(special_tokens_of(tokenizer, is_target=False).before) if self.format == "plain" else []
         self.pad = tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
+        self.frame = AnswerFrame(" ", [], "")
+        if self.format != "plain":
+            has_ends = model.generation_config.eos_token_id is not None
+            self.frame = answer_frame(tokenizer, end_tokens(model) if has_ends else ())
         self.limit = getattr(model.config, "max_position_embeddings", None)
         self.batch_size, self.batch_tokens = batch_size, batch_tokens
 
     def token_log_probabilities(self, items: Sequence[SuiteItem]) -> list[list[list[float]]]:
         """[item][candidate][token of the answer, its end last], natural logarithm, in fp32.
 
-        The context's translations in the prompt are the references. ValueError names an item that is too long, or
-        whose candidate changes how the prompt is cut into tokens.
+        The context's translations in the prompt are the references. Every prompt is read once, and then all candidates.
+        ValueError names an item that is too long, or whose candidate changes how the prompt is cut into tokens.
         """
         if not items:
             raise ValueError("the suite has no items to score")
         rows = [self._answers(item) for item in items]
-        texts = list(dict.fromkeys((tuple(prompt), tuple(answer)) for prompt, row in rows for answer in row))
-        scores, lengths = {}, [len(prompt) + len(answer) for prompt, answer in texts]
+        candidates: dict[tuple, dict[tuple, None]] = {}  # of every different prompt
+        for prompt, answers in rows:
+            candidates.setdefault(tuple(prompt), {}).update(dict.fromkeys(map(tuple, answers)))
+        groups = [(prompt, list(answers)) for prompt, answers in candidates.items()]
+        lengths = [len(answers) * (len(prompt) + max(map(len, answers))) for prompt, answers in groups]
+        scores: dict[tuple, list[float]] = {}
         with evaluation_mode(self.model):
             for numbers in TokenBudgetBatchSampler(lengths, self.batch_tokens, shuffle=False):
-                batch = [texts[number] for number in numbers]
-                scores |= zip(batch, self._scores(batch))
-        return [[scores[tuple(prompt), tuple(answer)] for answer in row] for prompt, row in rows]
+                scores |= answer_scores(self.model, [groups[number] for number in numbers], self.pad)
+        return [[scores[tuple(prompt), tuple(answer)] for answer in answers] for prompt, answers in rows]
 
     def token_texts(self, items: Sequence[SuiteItem]) -> list[list[list[str]]]:
         return [[piece_texts(self.tokenizer, answer) for answer in self._answers(item)[1]] for item in items]
 
     @property
     def target_context(self) -> str:
-        return "none" if self.past_context and not self.prompt.target_context else "reference"
+        reads_targets = self.format == "turns" or self.prompt.target_context
+        return "none" if self.past_context and not reads_targets else "reference"
 
     def describe(self) -> dict:
         parts = {part: getattr(self.prompt, part) for part in ("instruction", "context", "current", "stop")}
-        return self.model_facts(self.model.config.model_type, format=self.format, prompt=parts, **self.language_names)
+        return self.model_facts(
+            self.model.config.model_type, format=self.format, prompt=parts, **self.language_names, **self._chunks()
+        )
+
+    @property
+    def search(self) -> dict:
+        template = f"{self.prompt.instruction}{'{context}' if self.prompt.context else ''}{self.prompt.current}"
+        languages = {side: lang for side, lang in self.language_names.items() if lang}
+        return super().search | languages | self._chunks() | {"format": self.format, "prompt": template}
+
+    def _chunks(self) -> dict:
+        """What of chunks and glossary is not the default."""
+        chunks = {"chunk_sentences": self.chunk_sentences} if self.chunk_sentences != 1 else {}
+        repairs = {"repairs": self.repairs} if self.repairs != "all" else {}
+        return chunks | repairs | ({"glossary": value_digest(self.glossary)[:12]} if self.glossary else {})
 
     def prepare(self, windows: Sequence[SuiteItem]) -> list[tuple[list[int], list[int]]]:
-        prompts = [self._ids(self._prompt_text(window)) for window in windows]
-        for prompt, window in zip(prompts, windows):
+        return self._jobs([self._prompt_text(window) for window in windows], windows)
+
+    def span_jobs(
+        self, windows: Sequence[SuiteItem], joined: Lines, reminders: Sequence[str]
+    ) -> list[tuple[list[int], list[int]]]:
+        texts = [self._prompt_text(window, joined, reminder) for window, reminder in zip(windows, reminders)]
+        return self._jobs(texts, windows)
+
+    def _jobs(self, texts: Sequence[str], windows: Sequence[SuiteItem]) -> list[tuple[list[int], list[int]]]:
+        prompts = [self._ids(text) for text in texts]
+        for prompt, window in zip(prompts, windows, strict=True):
             check_positions(window.where, len(prompt) + 1, "tokens with the prompt", self.limit)
         return [(prompt, []) for prompt in prompts]
 
-    def generate(self, jobs: Sequence[tuple[list[int], list[int]]]) -> list[tuple[str, bool]]:
-        """An answer stands before the first end token or `stop`."""
+    def generate(self, jobs: Sequence[tuple[list[int], list[int]]], sentences: int = 1) -> list[tuple[str, bool]]:
+        """An answer stands before the first end token or stop; that of several lines stops at a blank one."""
         prompts, ends = [prompt for prompt, _ in jobs], end_tokens(self.model)
+        ends += [] if self.frame.end_text else self.frame.end[-1:]
         ids = pad_rows(prompts, self.pad, side="left").to(self.model.device)
         mask = pad_rows([[1] * len(prompt) for prompt in prompts], 0, side="left").to(ids.device)
-        settings = {"pad_token_id": self.pad, **self.generate_kwargs}
+        settings = {"pad_token_id": self.pad, "eos_token_id": ends, **self.generate_kwargs}
+        settings["max_new_tokens"] *= sentences
         if self.limit is not None:
             settings["max_new_tokens"] = min(settings["max_new_tokens"], self.limit - ids.shape[1])
-        if self.format == "plain":
-            settings |= {"stop_strings": self.prompt.stop, "tokenizer": self.tokenizer}
+        stop = self._stop(sentences)
+        if stop:
+            settings |= {"stop_strings": stop, "tokenizer": self.tokenizer}
         answers = []
         for row in self.model.generate(input_ids=ids, attention_mask=mask, **settings)[:, ids.shape[1] :].tolist():
             length = next((number for number, token in enumerate(row) if token in ends), None)
             text, ended = self.tokenizer.decode(row[:length], skip_special_tokens=True), length is not None
-            if self.format == "plain":
-                text, stop, _ = text.partition(self.prompt.stop)
-                ended |= bool(stop)
+            if stop:
+                text, found, _ = text.partition(stop)
+                ended |= bool(found)
             answers.append((text, ended))
         return answers
+
+    def _stop(self, sentences: int) -> str:
+        """The text at which an answer stops, empty where tokens end it; a blank line where it has several lines."""
+        if self.format != "plain":
+            return self.frame.end_text
+        return "\n\n" if sentences > 1 and self.prompt.stop == "\n" else self.prompt.stop
 
     def _answers(self, item: SuiteItem) -> tuple[list[int], list[list[int]]]:
         """Token ids of the prompt, and for every candidate those that prompt and answer together have beyond it.
@@ -190,10 +194,8 @@ class CausalSystem(ModelSystem):
         text = self._prompt_text(item)
         prompt, answers = self._ids(text), []
         for candidate in item.candidates:
-            if self.format == "plain":
-                whole = self._ids(f"{text} {one_line(candidate)}{self.prompt.stop}")
-            else:
-                whole = [*self._ids(text + one_line(candidate)), self.tokenizer.eos_token_id]
+            stop = self.prompt.stop if self.format == "plain" else ""
+            whole = [*self._ids(text + self.frame.before + one_line(candidate) + stop), *self.frame.end]
             if not prompt or whole[: len(prompt)] != prompt:
                 raise ValueError(
                     f"{item.where}: the tokens of the prompt change when {candidate!r} follows it; let the prompt end "
@@ -203,44 +205,57 @@ class CausalSystem(ModelSystem):
         check_positions(item.where, len(prompt) + max(map(len, answers)), "tokens with the prompt", self.limit)
         return prompt, answers
 
-    @torch.inference_mode()
-    def _scores(self, texts: list[tuple[tuple, tuple]]) -> list[list[float]]:
-        """Log-probabilities of the answers' tokens in a batch of (prompt, answer)."""
-        rows = [[*prompt, *answer] for prompt, answer in texts]
-        ids = pad_rows(rows, self.pad).to(self.model.device)  # (B, T)
-        mask = pad_rows([[1] * len(row) for row in rows], 0).to(ids.device)
-        logits = self.model(input_ids=ids, attention_mask=mask, use_cache=False).logits  # (B, T, V)
-        scores = []
-        for row, (prompt, answer) in enumerate(texts):
-            start, stop = len(prompt), len(prompt) + len(answer)
-            logs = logits[row, start - 1 : stop - 1].float().log_softmax(dim=-1)  # (tokens of the answer, V)
-            scores.append(logs.gather(1, ids[row, start:stop, None])[:, 0].tolist())
-        return scores
+    def _prompt_text(self, item: SuiteItem, joined: Lines | None = None, reminder: str = "") -> str:
+        """The prompt for the current sentence, with as much of its context as the system reads.
 
-    def _prompt_text(self, item: SuiteItem) -> str:
-        """The prompt for the current sentence, with as much of its context as the system reads."""
+        `joined` makes one text of the lines of a chunk.
+        """
         before = len(item.source) - 1 - min(self.past_context, len(item.source) - 1)
-        text = self.prompt.fill(item.source[before:], item.target_context[before:], **self.language_names)
+        context, targets, current = item.source[before:-1], item.target_context[before:], item.source[-1]
+        turns: list[dict] = []
+        if self.format == "turns":
+            turns = earlier_turns(self.prompt, context, targets, self.language_names, joined)
+            context, targets = (), ()
+        options = {"glossary": glossary_text(self.glossary, current)}
+        options |= {} if joined is None else {"lines": joined(current.split("\n"))}
+        text = reminder + self.prompt.fill([*context, current], targets, **self.language_names, **options)
         if self.format == "plain":
             return text
-        message = [{"role": "user", "content": text}]
-        return self.tokenizer.apply_chat_template(message, tokenize=False, add_generation_prompt=True)
+        return chat_text(self.tokenizer, [*turns, {"role": "user", "content": text}], add_generation_prompt=True)
 
     def _ids(self, text: str) -> list[int]:
         return [*self.before, *self.tokenizer(text, add_special_tokens=False)["input_ids"]]
 
+    def _format_and_prompt(self, format: str, prompt: Prompt | str | None) -> tuple[str, Prompt]:
+        """The format, `auto` by the tokenizer, and the prompt, by default that of the format."""
+        if format not in FORMATS:
+            raise ValueError(f"format is {format!r}, expected {', '.join(FORMATS[:-1])} or {FORMATS[-1]}")
+        has_template, default = bool(self.tokenizer.chat_template), TURN if format == "turns" else Prompt()
+        prompt = Prompt.of_template(prompt) if isinstance(prompt, str) else prompt
+        if format == "auto":
+            format = ("chat" if prompt and prompt.context else "turns") if has_template else "plain"
+            default = PLAIN if format == "plain" else TURN
+        if format != "plain" and not has_template:
+            raise ValueError(
+                f"format is {format!r}, but {type(self.tokenizer).__name__} has no chat template; use format='plain'"
+            )
+        return format, prompt or default
+
     def _check_prompt(self) -> None:
         tokenizer = type(self.tokenizer).__name__
-        if self.format not in FORMATS:
-            raise ValueError(f"format is {self.format!r}, expected {' or '.join(FORMATS)}")
         for field in sorted(self.prompt.languages):
             if not self.language_names[field]:
                 raise ValueError(
-                    f"the prompt names {{{field}}}, but it is not given; give a name such as 'English' "
-                    f"(docmt: --option {field}=English)"
+                    f"the prompt names {{{field}}}, but it is not given; give a code such as 'en' or a name such as "
+                    f"'English' (docmt: --{field.replace('_', '-')} en, or --option {field}=English)"
                 )
-        if self.format == "chat" and not self.tokenizer.chat_template:
-            raise ValueError(f"format is 'chat', but {tokenizer} has no chat template; use format='plain'")
+        if self.past_context and not self.prompt.context and self.format != "turns":
+            raise ValueError(
+                f"past_context is {self.past_context}, but the prompt has no {{context}}, and the format is "
+                f"{self.format!r}, without earlier turns; write {{context}} into the prompt"
+            )
+        if self.glossary and not self.prompt.takes_glossary:
+            raise ValueError("a glossary is given, but the prompt has no {glossary}; write it where terms are to stand")
         if self.tokenizer.eos_token_id is None:
             raise ValueError(f"{tokenizer} has no eos_token, at which an answer ends; set it")
         letter, with_stop = (
@@ -250,10 +265,3 @@ class CausalSystem(ModelSystem):
             raise ValueError(
                 f"prompt: stop is {self.prompt.stop!r}, which {tokenizer} does not keep; give a text that has tokens"
             )
-
-
-def _fields(template: str, part: str) -> set[str]:
-    try:
-        return {name for _, name, _, _ in Formatter().parse(template) if name is not None}
-    except ValueError as error:
-        raise ValueError(f"prompt, {part}: {error} in {template!r}; write {{{{ and }}}} for braces") from error

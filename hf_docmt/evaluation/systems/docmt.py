@@ -80,12 +80,14 @@ class DocMTSystem(ForcedDecoding):
         return str(config.get("model_type")).startswith("docmt-")
 
     @classmethod
-    def load_model(cls, name: str, dtype: torch.dtype) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    def load_model(
+        cls, name: str, dtype: torch.dtype | None, revision: str | None = None
+    ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
         """By the registry of architectures; int8 is the dtype of the weights of linear layers alone."""
-        model, tokenizer = registry.load_model(name)
+        model, tokenizer = registry.load_model(name, revision)
         if dtype is torch.int8:
             return model if getattr(model, "is_quantized", False) else model.quantize("int8"), tokenizer
-        return model.to(dtype), tokenizer
+        return model.to(dtype=dtype), tokenizer
 
     def token_log_probabilities(self, items: Sequence[SuiteItem]) -> list[list[list[float]]]:
         if not self.carries_state:
@@ -115,11 +117,15 @@ class DocMTSystem(ForcedDecoding):
         return super().decoding | {"strategy": strategy}
 
     def translate(self, documents: list[list[str]]) -> list[list[str]]:
+        return self.translate_with_repairs(documents)[0]
+
+    def translate_with_repairs(self, documents: list[list[str]]) -> tuple[list[list[str]], list[list[dict]]]:
         return self.model.translate_documents(
             documents,
             self.tokenizer,
             strategy=self.strategy,
             batch_size=self.batch_size,
+            return_report=True,
             **self.codes,
             **self.generate_kwargs,
         )

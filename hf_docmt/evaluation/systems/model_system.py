@@ -5,6 +5,7 @@ import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from operator import itemgetter
 from os.path import commonprefix
 from typing import ClassVar
 
@@ -26,9 +27,15 @@ from transformers.models.auto.modeling_auto import (
 from hf_docmt.adapters import adapted_model
 from hf_docmt.data.tokenized_documents import tokenize_sentences
 from hf_docmt.evaluation.suites.items import SuiteItem, context_name
+from hf_docmt.evaluation.systems.document_spans import (
+    Span,
+    TranslatedDocument,
+    read_documents,
+    spans_by_step,
+    window_of,
+)
 from hf_docmt.evaluation.systems.system import ContextReach, System
 from hf_docmt.messages import first_line
-from hf_docmt.modeling.document_state import has_text
 from hf_docmt.registry import check_weights
 from hf_docmt.remote_code import check_attention, load_tokenizer
 
@@ -45,11 +52,12 @@ class ModelSystem(System):
     """A model and its tokenizer. `past_context` and `future_context` are the sentences of context that it reads.
 
     `generate_kwargs` are arguments of its `generate`. A kind that `auto_class` of transformers loads names it. What
-    `translate` needs of a kind are `prepare` and `generate`.
+    translation needs of a kind are `prepare` and `generate`.
     """
 
     auto_class: ClassVar[type | None] = None
     batch_size: int  # of translation
+    chunk_sentences: int = 1  # that are translated at once; 0: whole documents
 
     def __init__(
         self,
@@ -70,9 +78,16 @@ class ModelSystem(System):
 
     @classmethod
     def load(
-        cls, name: str, *, dtype: torch.dtype, device: str, attn_implementation: str | None = None, **options
+        cls,
+        name: str,
+        *,
+        dtype: torch.dtype | None,
+        device: str,
+        attn_implementation: str | None = None,
+        revision: str | None = None,
+        **options,
     ) -> "ModelSystem":
-        model, tokenizer = cls.load_model(name, dtype)
+        model, tokenizer = cls.load_model(name, dtype, revision)
         if attn_implementation is not None:
             model.set_attn_implementation(attn_implementation)
         return cls(model.to(device), tokenizer, str(name), **options)
@@ -83,16 +98,20 @@ class ModelSystem(System):
         return cls.auto_class is not None and cls.auto_class is auto_class(config)
 
     @classmethod
-    def load_model(cls, name: str, dtype: torch.dtype) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    def load_model(
+        cls, name: str, dtype: torch.dtype | None, revision: str | None = None
+    ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
         """Model, in evaluation mode, and tokenizer of a folder or Hub name. ValueError: they cannot be read."""
         if dtype is torch.int8:
             raise ValueError(f"{name}: dtype int8 is for models of this package; choose float32, bfloat16 or float16")
         try:
-            for source in filter(None, (name, adapted_model(name))):
-                check_attention(PreTrainedConfig.get_config_dict(source)[0], source)
-            model = cls.auto_class.from_pretrained(name, dtype=dtype, trust_remote_code=False)
+            version = {} if revision is None else {"revision": revision}
+            check_attention(PreTrainedConfig.get_config_dict(name, **version)[0], name)
+            if base := adapted_model(name, revision):
+                check_attention(PreTrainedConfig.get_config_dict(base)[0], base)
+            model = cls.auto_class.from_pretrained(name, dtype=dtype or "auto", trust_remote_code=False, **version)
             check_weights(model, name)
-            return model.eval(), load_tokenizer(name)
+            return model.eval(), load_tokenizer(name, revision)
         except (SafetensorError, OSError) as error:
             raise ValueError(f"cannot load a model from {name}: {first_line(error)}; fetch it again") from error
 
@@ -136,68 +155,58 @@ class ModelSystem(System):
         return {"name": str(self.name), "architecture": architecture, "parameters": parameters, "config": shown}
 
     def translate(self, documents: list[list[str]]) -> list[list[str]]:
+        """The translations of `translate_with_repairs`; warns of those that did not end before `max_new_tokens`."""
+        translations, repairs = self.translate_with_repairs(documents)
+        if cut := sum(repair["kind"] == "length" for repaired in repairs for repair in repaired):
+            warnings.warn(f"{self.name}: {cut} translations did not end before max_new_tokens", stacklevel=2)
+        return translations
+
+    def translate_with_repairs(self, documents: list[list[str]]) -> tuple[list[list[str]], list[list[dict]]]:
         """Translations of documents, N sentences in, N out; blank sentences stay empty and are no context.
 
-        Where translations of the context are read, sentence by sentence, the documents side by side; otherwise all at
-        once. Line breaks in a translation become blanks. Warns of translations that did not end before
-        `max_new_tokens`. ValueError: documents that are not lists of strings.
+        Where translations of the context are read, span by span, the documents side by side; otherwise all at once.
+        Line breaks in the translation of a sentence become blanks. ValueError: documents that are not lists of strings.
         """
-        for d, document in enumerate(documents):
-            if isinstance(document, str) or not all(isinstance(sentence, str) for sentence in document):
-                got = type(document).__name__
-                raise ValueError(f"document {d} is {got}, expected a list of sentences, each a string")
-        translations = [[""] * len(document) for document in documents]
-        kept = [[i for i, sentence in enumerate(document) if has_text(sentence)] for document in documents]
-        steps = [
-            [(d, step) for d in range(len(documents)) if step < len(kept[d])]
-            for step in range(max(map(len, kept), default=0))
-        ]
+        states = read_documents(documents)
+        steps = spans_by_step(states, self.chunk_sentences)
         reads_targets = self.target_context == "reference" and (self.past_context or self.future_context)
-        for step in steps if reads_targets or not steps else [sum(steps, [])]:
-            windows = []
-            for d, i in step:
-                current, before = kept[d][i], kept[d][max(0, i - self.past_context) : i]
-                after = tuple(documents[d][index] for index in kept[d][i + 1 :][: self.future_context])
-                window = SuiteItem(
-                    item_id=f"{d}:{current}",
-                    source=tuple(documents[d][index] for index in [*before, current]),
-                    target_context=tuple(translations[d][index] for index in before),
-                    candidates=("",),
-                    correct=0,
-                    phenomenon="",
-                    distance=None,
-                    source_after=after,
-                    target_after=("",) * len(after),
-                    location=f"document {d}, sentence {current}",
-                )
-                windows.append(window)
-            for (d, i), text in zip(step, self._translate_windows(windows)):
-                translations[d][kept[d][i]] = one_line(text)
-        return translations
+        for spans in steps if reads_targets or not steps else [sum(steps, [])]:
+            self.translate_spans(states, spans)
+        lines = [state.translations if state.lines is None else state.lines for state in states]
+        return lines, [sorted(state.repairs, key=itemgetter("sentence")) for state in states]
+
+    def translate_spans(self, documents: Sequence[TranslatedDocument], spans: Sequence[Span]) -> None:
+        """Translate spans of a sentence each."""
+        windows = [window_of(documents, span, self.past_context, self.future_context) for span in spans]
+        for span, (text, ended) in zip(spans, self.answers(self.prepare(windows)), strict=True):
+            documents[span.document].write(span, [one_line(text)], ended)
 
     def prepare(self, windows: Sequence[SuiteItem]) -> list[tuple[list[int], list[int]]]:
         """Token ids of the source (or prompt), and those that the target begins with, of sentences in their context."""
         raise NotImplementedError
 
-    def generate(self, jobs: Sequence[tuple[list[int], list[int]]]) -> list[tuple[str, bool]]:
-        """Translations of what `prepare` gave, all with equally long beginnings, and whether each came to an end."""
+    def generate(self, jobs: Sequence[tuple[list[int], list[int]]], sentences: int = 1) -> list[tuple[str, bool]]:
+        """Translations of what `prepare` gave, all with equally long beginnings, and whether each came to an end.
+
+        A job has at most so many sentences.
+        """
         raise NotImplementedError
 
-    def _translate_windows(self, windows: Sequence[SuiteItem]) -> list[str]:
-        jobs = self.prepare(windows)
+    def answers(
+        self, jobs: Sequence[tuple[list[int], list[int]]], sentences: Sequence[int] | None = None
+    ) -> list[tuple[str, bool]]:
+        """What `generate` gives, in batches of about equal length; `sentences` of each job, one where they are None."""
         order = sorted(range(len(jobs)), key=lambda job: (len(jobs[job][1]), len(jobs[job][0])))
-        translations, cut = [""] * len(jobs), 0
+        answers = [("", True)] * len(jobs)
         while order:
             batch = [job for job in order[: self.batch_size] if len(jobs[job][1]) == len(jobs[order[0]][1])]
             order = order[len(batch) :]
+            most = 1 if sentences is None else max(sentences[job] for job in batch)
             with evaluation_mode(self.model), torch.inference_mode():
-                outputs = self.generate([jobs[job] for job in batch])
-            for job, (text, ended) in zip(batch, outputs, strict=True):
-                translations[job] = text
-                cut += not ended
-        if cut:
-            warnings.warn(f"{self.name}: {cut} translations did not end before max_new_tokens", stacklevel=2)
-        return translations
+                outputs = self.generate([jobs[job] for job in batch], most)
+            for job, answer in zip(batch, outputs, strict=True):
+                answers[job] = answer
+        return answers
 
 
 @contextmanager

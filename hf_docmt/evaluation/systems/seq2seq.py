@@ -99,6 +99,10 @@ class Seq2SeqSystem(ForcedDecoding):
         return self.model_facts(self.model.config.model_type, **self.settings)
 
     @property
+    def search(self) -> dict:
+        return super().search | {name: value for name, value in self.settings.items() if value is not None}
+
+    @property
     def scored_model(self) -> nn.Module:
         return _SharedSources(self.model)
 
@@ -106,7 +110,7 @@ class Seq2SeqSystem(ForcedDecoding):
         rows = [choice.examples[0] for choice in self.choices(windows)]  # the current sentence is empty in the target
         return [(self.collate.source(row), self.collate.decoder_prefix(row)) for row in rows]
 
-    def generate(self, jobs: Sequence[tuple[list[int], list[int]]]) -> list[tuple[str, bool]]:
+    def generate(self, jobs: Sequence[tuple[list[int], list[int]]], sentences: int = 1) -> list[tuple[str, bool]]:
         """A translation is what stands before the first end token or separator.
 
         At the limit some models (Marian) are made to write an end token, so the length says whether it ended.
@@ -123,7 +127,7 @@ class Seq2SeqSystem(ForcedDecoding):
             decoder_start_token_id=self.collate.start,  # another one would be put before the prefix
             **settings,
         )
-        new_tokens = [_until(row, ends, separator) for row in output[:, len(prefixes[0]) :].tolist()]
+        new_tokens = [until_end(row, ends, separator) for row in output[:, len(prefixes[0]) :].tolist()]
         limit = settings["max_new_tokens"]
         return [(self.tokenizer.decode(ids, skip_special_tokens=True), len(ids) + 1 < limit) for ids in new_tokens]
 
@@ -198,7 +202,7 @@ def _separator(tokenizer: PreTrainedTokenizerBase, separator: str | None) -> lis
     return ids
 
 
-def _until(ids: list[int], ends: list[int], separator: list[int]) -> list[int]:
+def until_end(ids: list[int], ends: list[int], separator: list[int]) -> list[int]:
     """The tokens before the first end token or separator."""
     size = len(separator)
     stops = (n for n, token in enumerate(ids) if token in ends or (size and ids[n : n + size] == separator))

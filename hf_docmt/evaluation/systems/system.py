@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import ClassVar, get_args
 
 import torch
-from transformers import PreTrainedConfig
+from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
 from hf_docmt.evaluation.registration import register, registered
 from hf_docmt.evaluation.suites import SuiteItem
@@ -18,6 +18,7 @@ from hf_docmt.files import check_hub_name
 from hf_docmt.messages import check_known, closest_hint, first_line
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16, "int8": torch.int8}
+DTYPES |= {"auto": None}  # that of the saved weights
 SYSTEMS: dict[str, type["System"]] = {}  # every class by its kind, in the order of registration
 
 
@@ -25,41 +26,51 @@ def load_system(
     name: str | Path,
     kind: str = "auto",
     *,
-    dtype: str = "float32",
+    dtype: str | None = None,
     device: str = "cpu",
     attn_implementation: str | None = None,
+    revision: str | None = None,
     **options,
 ) -> "System":
     """A system from a folder or a name on the Hub; `options` are those of its class.
 
     `docmt` is a model of this package (`DocMTSystem`), `seq2seq` any encoder-decoder model of transformers
-    (`Seq2SeqSystem`), `causal` a causal language model (`CausalSystem`); `auto` finds the kind by the configuration.
-    Attention weights need `attn_implementation="eager"`. Options that resemble none of the class are left to
-    `generate`. ValueError: no model there, one that cannot be read or of another kind, unknown options.
+    (`Seq2SeqSystem`), `ctranslate2` one in that library's format (`CTranslate2System`), `causal` a causal language
+    model (`CausalSystem`); `auto` finds the kind by the configuration. `dtype` is `float32` by default, or that of the
+    saved weights (`auto`); `revision` a branch, tag or commit of a model on the Hub. Attention weights need
+    `attn_implementation="eager"`. Options that resemble none of the class are left to `generate`. ValueError: no model
+    there, one that cannot be read or of another kind, unknown options.
 
     >>> system = load_system("runs/concat", past_context=1)
     >>> system.context.past, system.languages
     (1, ('en', 'de'))
     """
     check_known(kind, ("auto", *system_classes()), "kind of system", "expected one of")
-    check_known(dtype, DTYPES, "dtype", "expected one of")
-    own = kind_of(name)
+    check_known(dtype or "auto", DTYPES, "dtype", "expected one of")
+    own = kind_of(name, revision)
     if kind not in ("auto", own):
         raise ValueError(f"{name}: a model of kind {own}, not {kind}; leave the kind at 'auto' or give another model")
     system = system_classes()[own]
     for option in sorted(options.keys() - system.options()):
         if (hint := closest_hint(option, system.options())) or not system.takes_more_options():
             raise ValueError(f"unknown option {option!r} of a {own} system{hint}")
-    return system.load(name, dtype=DTYPES[dtype], device=device, attn_implementation=attn_implementation, **options)
+    options |= {} if revision is None else {"revision": revision}
+    return system.load(
+        name,
+        dtype=DTYPES[dtype or system.default_dtype],
+        device=device,
+        attn_implementation=attn_implementation,
+        **options,
+    )
 
 
-def kind_of(name: str | Path) -> str:
+def kind_of(name: str | Path, revision: str | None = None) -> str:
     """The kind of a model folder or a model on the Hub; its weights are not read. ValueError: none, or no model."""
     if Path(name).exists() and not (Path(name) / "config.json").is_file():
         raise ValueError(f"{name} holds no model: config.json is missing; give a model folder or a name on the Hub")
     check_hub_name(name, "model")
     try:
-        config = PreTrainedConfig.get_config_dict(name)[0]
+        config = PreTrainedConfig.get_config_dict(name, **({} if revision is None else {"revision": revision}))[0]
     except OSError as error:
         raise ValueError(f"{name}: no model there ({first_line(error)}); check the folder or the name") from error
     for kind, system in reversed(system_classes().items()):  # those from outside first
@@ -123,6 +134,8 @@ class System(ABC):
 
     kind: ClassVar[str]
     name: str
+    tokenizer: PreTrainedTokenizerBase  # of the source, whose tokens `docmt translate --estimate` counts
+    default_dtype: ClassVar[str] = "float32"
     reads_chunks: bool = False  # trained on chunks of documents: it reads as much context as it is given
 
     def __init_subclass__(cls, **arguments):
@@ -137,7 +150,7 @@ class System(ABC):
 
     @classmethod
     def load(
-        cls, name: str, *, dtype: torch.dtype, device: str, attn_implementation: str | None = None, **options
+        cls, name: str, *, dtype: torch.dtype | None, device: str, attn_implementation: str | None = None, **options
     ) -> "System":
         """The system of a folder or Hub name; `options` are those of the class. ValueError: it cannot be read."""
         raise ValueError(f"{name}: a system of kind {cls.kind!r} is made in Python, it cannot be loaded")
@@ -173,6 +186,13 @@ class System(ABC):
         """The search of `translate` as reported: `strategy` (of document models) and `beams`, None if unknown."""
         return {"strategy": None, "beams": None}
 
+    @property
+    def search(self) -> dict:
+        """How it translates, for the rows of a job: `decoding` and context, as far as they are set."""
+        reach = {key: value for key, value in self.context.entries().items() if value}
+        reach = {f"{key}_context": value for key, value in reach.items()}
+        return {key: value for key, value in (self.decoding | reach).items() if value is not None}
+
     @abstractmethod
     def token_log_probabilities(self, items: Sequence[SuiteItem]) -> list[list[list[float]]]:
         """[item][candidate][token of the current sentence, its end token last], natural logarithm."""
@@ -188,6 +208,10 @@ class System(ABC):
     @abstractmethod
     def translate(self, documents: list[list[str]]) -> list[list[str]]:
         """Translations of documents, for each as many sentences as it has."""
+
+    def translate_with_repairs(self, documents: list[list[str]]) -> tuple[list[list[str]], list[list[dict]]]:
+        """The same, and of each document the repairs that `translate_corpus` describes; none by default."""
+        return self.translate(documents), [[] for _ in documents]
 
     @abstractmethod
     def describe(self) -> dict:

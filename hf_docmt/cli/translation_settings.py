@@ -1,0 +1,162 @@
+"""What `docmt translate` is asked for, and the settings of the job that follow from it and from the model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hf_docmt.options import BATCH_SIZE, OPTION_PAIRS, STRATEGY, DocumentSearch, ModelLanguages, option
+
+if TYPE_CHECKING:
+    from hf_docmt.translation.group_translation import TranslationSettings
+
+LANGUAGE_MODELS = "Language models"  # panel of the help
+
+
+@dataclass(kw_only=True)
+class JobOptions:
+    """What a job reads, where and how it computes, and what it writes."""
+
+    format: str = option("auto", "Format of the input: auto, jsonl, lines, text, tsv, dtag, ...")
+    strategy: str | None = STRATEGY
+    batch_size: int = BATCH_SIZE
+
+    device: str | None = option(None, "cpu, cuda, cuda:1, ...; default: a GPU where there is one.")
+    dtype: str | None = option(None, "fp32, bf16 or fp16, to compute in, or int8 weights on a CPU; default: as saved.")
+    revision: str | None = option(None, "Branch, tag or commit of a model on the Hub.")
+    processes: int | None = option(
+        None, "Processes that translate, each with its share of the cores, or with a GPU.", least=1
+    )
+    engine: str = option(
+        "local",
+        "local: this machine; ctranslate2: this machine, a folder of docmt export --ctranslate2; ray: a Ray cluster, "
+        "from a folder or URL of parts to shards.",
+    )
+    address: str | None = option(None, "Of the Ray cluster; default: RAY_ADDRESS, else this machine alone.")
+    estimate: bool = option(False, "Print how long it takes, from a sample of a minute; write nothing.")
+    resume: bool = option(
+        False, "Go on with the job of this output that was stopped or killed, from what is done, if anything is."
+    )
+
+
+@dataclass(kw_only=True)
+class SystemOptions:
+    """What models of other packages take."""
+
+    prompt: str | None = option(
+        None,
+        "File with the prompt of a language model: {source}, {source_language}, {target_language} and, where they are "
+        "to stand in it, {context} and {glossary}. Without {context} a chat model has it as earlier turns.",
+        panel=LANGUAGE_MODELS,
+    )
+    chunk_sentences: int | None = option(
+        None,
+        "Sentences that are translated at once, as numbered lines; 0: whole documents. With --repairs none lines "
+        "without numbers, as they were written. Default: 1.",
+        least=0,
+        panel=LANGUAGE_MODELS,
+    )
+    glossary: str | None = option(
+        None, "File with a source term, a tab and its translation on each line.", panel=LANGUAGE_MODELS
+    )
+    option_pairs: list[str] | None = OPTION_PAIRS
+
+
+def translation_settings(
+    model: str, languages: ModelLanguages, search: DocumentSearch, options: JobOptions, system: SystemOptions
+) -> TranslationSettings:
+    """How the job translates. ValueError: a device, number type, language or option that is not the model's."""
+    from hf_docmt.cli.loading import default_device
+    from hf_docmt.registry import MODEL_TYPE_PREFIX, load_config, read_config
+    from hf_docmt.translation.group_translation import TranslationSettings, check_device, checked_dtype
+
+    device = check_device(options.device or default_device())
+    library = "ctranslate2" if options.engine == "ctranslate2" else "transformers"
+    if library == "transformers":
+        checked_dtype(options.dtype, device)
+    shared = {name: getattr(options, name) for name in ("strategy", "batch_size", "dtype", "revision")}
+    of_ctranslate2 = (Path(model) / "model.bin").is_file()  # its config.json names no type
+    if of_ctranslate2 or not read_config(model, options.revision)["model_type"].startswith(MODEL_TYPE_PREFIX):
+        source_lang, arguments = system_settings(model, languages, search, options, system)
+        return TranslationSettings(model, source_lang, device, search=arguments, engine="system", **shared)
+    for name, value in vars(system).items():
+        if value is not None:
+            raise ValueError(
+                f"{'--option' if name == 'option_pairs' else flag(name)} is for models of other packages; leave it out"
+            )
+    config = load_config(model, options.revision)
+    codes = config.language_codes(*languages)
+    config.sequence_format(codes.get("source_lang"), languages.target_lang)  # refuses a target that is not written
+    if "source_lang" not in codes:
+        _check_source(model, languages.source_lang, config.source_lang)
+    return TranslationSettings(
+        model,
+        languages.source_lang or config.source_lang or "source",
+        device,
+        search={name: value for name, value in (vars(search) | codes).items() if value is not None},
+        engine=library,
+        **shared,
+    )
+
+
+def system_settings(
+    model: str, languages: ModelLanguages, search: DocumentSearch, options: JobOptions, system: SystemOptions
+) -> tuple[str, dict[str, Any]]:
+    """The language of the documents, and the options of the class of a system of another package.
+
+    ValueError: options that such systems do not have.
+    """
+    from hf_docmt.cli.loading import NOT_FOR_JOBS
+    from hf_docmt.evaluation.systems import kind_of, read_options
+    from hf_docmt.evaluation.systems.prompts import read_glossary, read_prompt
+    from hf_docmt.remote_code import load_tokenizer
+
+    kind = kind_of(model, options.revision)
+    chosen = {name: value for name, value in (vars(search) | vars(system)).items() if value is not None}
+    if options.strategy is not None or options.engine == "ctranslate2":
+        name, value = ("strategy", options.strategy) if options.strategy else ("engine", options.engine)
+        raise ValueError(f"--{name} {value} is for models of this package, got a model of kind {kind}; leave it out")
+    for name in ("alignment", "batch_tokens"):
+        if name in chosen:
+            raise ValueError(f"{flag(name)} is for models of this package, got a model of kind {kind}; leave it out")
+    pairs = read_options(chosen.pop("option_pairs", ()), kind, NOT_FOR_JOBS)
+    if kind != "causal":
+        for name in ("prompt", "chunk_sentences", "glossary", "repairs"):
+            if name in chosen:
+                raise ValueError(
+                    f"{flag(name)} is for causal language models, got a model of kind {kind}; leave it out"
+                )
+        tokenizer = load_tokenizer(model, options.revision)
+        own = getattr(tokenizer, "source_lang", None)
+        _check_source(model, languages.source_lang, own)
+        if hasattr(tokenizer, "src_lang"):
+            codes = zip(("src_lang", "tgt_lang"), languages)
+            chosen |= {name: code for name, code in codes if code is not None}
+        return languages.source_lang or own or "source", chosen | pairs
+    for name, read in (("prompt", read_prompt), ("glossary", read_glossary)):
+        if name in chosen:
+            chosen[name] = read(chosen[name])
+    codes = {"source_lang": languages.source_lang, "target_lang": languages.target_lang}
+    chosen |= {"format": "auto"} | {name: code for name, code in codes.items() if code is not None}
+    return languages.source_lang or "source", chosen | pairs
+
+
+def flag(name: str) -> str:
+    """The flag of an option."""
+    return "--option" if name == "option_pairs" else f"--{name.replace('_', '-')}"
+
+
+def _check_source(model: str, asked: str | None, own: str | None) -> None:
+    """ValueError for another source language than that of a model without language codes, where both are known.
+
+    Codes of different length, such as those of documents with sides `src` and `tgt`, are not compared.
+    """
+    from hf_docmt.data.language_codes import primary_language
+
+    codes = {primary_language(code) for code in (asked, own) if code}
+    if len(codes) == 2 and len(set(map(len, codes))) == 1:
+        raise ValueError(
+            f"--source-lang is {asked!r}, but {model} translates from {own!r}; leave it out, or "
+            "give a model of this language"
+        )

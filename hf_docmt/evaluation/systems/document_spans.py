@@ -1,0 +1,100 @@
+"""Documents while a system translates them: spans of sentences, their context, translations and repairs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from hf_docmt.evaluation.suites.items import SuiteItem
+from hf_docmt.modeling.document_state import has_text
+
+
+@dataclass(frozen=True)
+class Span:
+    """Sentences `first` to `stop` of the sentences with text of a document."""
+
+    document: int
+    first: int
+    stop: int
+
+    @property
+    def size(self) -> int:
+        return self.stop - self.first
+
+    @property
+    def sentences(self) -> list["Span"]:
+        """Its sentences, each as a span of its own."""
+        return [Span(self.document, index, index + 1) for index in range(self.first, self.stop)]
+
+
+@dataclass
+class TranslatedDocument:
+    """Sentences, the indices of those with text, translations of all so far, and repairs as in `translate_corpus`."""
+
+    sentences: Sequence[str]
+    kept: list[int]
+    translations: list[str]
+    repairs: list[dict] = field(default_factory=list)
+    lines: list[str] | None = None  # as they were written, where these need not be translations of sentences
+
+    def write(self, span: Span, translations: Sequence[str], ended: bool) -> None:
+        """Keep the translations of a span; one that was cut off is noted as a repair."""
+        for index, translation in zip(self.kept[span.first : span.stop], translations, strict=True):
+            self.translations[index] = translation
+        self.report_end(span, ended)
+
+    def report(self, span: Span, kind: str, detail: str) -> None:
+        """Note a repair at the first sentence of a span."""
+        self.repairs.append({"sentence": self.kept[span.first], "kind": kind, "detail": detail})
+
+    def report_end(self, span: Span, ended: bool) -> None:
+        """Note a translation that was cut off."""
+        if not ended:
+            self.report(span, "length", "it did not end before max_new_tokens or the model's last position")
+
+
+def read_documents(documents: Sequence[Sequence[str]]) -> list[TranslatedDocument]:
+    """The documents, with blank translations. ValueError: documents that are not lists of strings."""
+    for d, document in enumerate(documents):
+        if isinstance(document, str) or not all(isinstance(sentence, str) for sentence in document):
+            got = type(document).__name__
+            raise ValueError(f"document {d} is {got}, expected a list of sentences, each a string")
+    return [
+        TranslatedDocument(
+            document, [i for i, sentence in enumerate(document) if has_text(sentence)], [""] * len(document)
+        )
+        for document in documents
+    ]
+
+
+def spans_by_step(documents: Sequence[TranslatedDocument], size: int) -> list[list[Span]]:
+    """Spans of at most `size` sentences (0: whole documents): the first one of every document, the second ones, ..."""
+    steps: list[list[Span]] = []
+    for d, document in enumerate(documents):
+        count = len(document.kept)
+        for step, first in enumerate(range(0, count, size or max(count, 1))):
+            if step == len(steps):
+                steps.append([])
+            steps[step].append(Span(d, first, min(count, first + (size or count))))
+    return steps
+
+
+def window_of(documents: Sequence[TranslatedDocument], span: Span, past: int, future: int) -> SuiteItem:
+    """The span with its context, the sentences of a longer one as lines; targets are the translations so far."""
+    document = documents[span.document]
+    before = document.kept[max(0, span.first - past) : span.first]
+    after = tuple(document.sentences[i] for i in document.kept[span.stop :][:future])
+    current = [document.sentences[i] for i in document.kept[span.first : span.stop]]
+    if len(current) > 1:
+        current = [" ".join(sentence.splitlines()) for sentence in current]
+    number = document.kept[span.first]
+    return SuiteItem(
+        item_id=f"{span.document}:{number}",
+        source=(*(document.sentences[i] for i in before), "\n".join(current)),
+        target_context=tuple(document.translations[i] for i in before),
+        candidates=("",),
+        correct=0,
+        phenomenon="",
+        distance=None,
+        source_after=after,
+        target_after=("",) * len(after),
+        location=f"document {span.document}, sentence {number}",
+    )

@@ -1,0 +1,212 @@
+"""Prompts of language models: the text around a sentence, or a chunk of sentences, with its context and glossary."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from string import Formatter
+
+from regex import Pattern
+from transformers.models.whisper.tokenization_whisper import LANGUAGES
+
+from hf_docmt.data.language_codes import primary_language
+from hf_docmt.evaluation.metrics.phrases import folded, phrase_pattern
+from hf_docmt.evaluation.systems.model_system import one_line
+from hf_docmt.files import DataError, location_of, read_lines
+
+NAMED = {"source_lang", "target_lang", "source_language", "target_language"}
+FIELDS = {
+    "instruction": NAMED | {"source", "glossary"},
+    "context": NAMED | {"source", "target"},
+    "current": NAMED | {"source", "glossary"},
+}
+Lines = Callable[[Sequence[str]], str]  # lines -> the text that they are in a prompt
+CONTEXT_FIELD = re.compile(r"(?<!\{)\{context\}(?!\})")
+NUMBERED = re.compile(r"\s*(\d+)\s?[.):]\s*(\S.*)")
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """Instruction, one part for every context sentence, and the current sentence, put together without anything else.
+
+    Fields in braces: `{source_lang}` and `{target_lang}` (the languages as they are given), `{source_language}` and
+    `{target_language}` (their names in English where they are codes), `{source}` (the source to be translated),
+    `{glossary}` (see `glossary_text`) and, in `context` only, `{target}`, the translation of a context sentence.
+    Without that the model reads source context alone, and with an empty `context` none but in earlier turns of a chat.
+    The answer is expected behind a blank and ends at `stop`. ValueError: an unknown field, no `{source}`, an empty
+    `stop`.
+    """
+
+    instruction: str = "Translate from {source_lang} to {target_lang}.\n\n"
+    context: str = "{source_lang}: {source}\n{target_lang}: {target}\n"
+    current: str = "{source_lang}: {source}\n{target_lang}:"
+    stop: str = "\n"
+
+    def __post_init__(self):
+        for part, allowed in FIELDS.items():
+            names = self.fields(part)
+            if unknown := names - allowed:
+                raise ValueError(
+                    f"prompt, {part}: unknown field {sorted(unknown)[0]!r}, expected {', '.join(sorted(allowed))}; "
+                    "write {{ and }} for braces"
+                )
+        if "source" not in self.fields("instruction") | self.fields("current"):
+            raise ValueError(f"prompt, current: {{source}} is missing, got {self.current!r}")
+        if self.context and "source" not in self.fields("context"):
+            raise ValueError(f"prompt, context: {{source}} is missing, got {self.context!r}")
+        if not self.stop:
+            raise ValueError("prompt: stop is empty, expected the text that ends an answer, such as a line break")
+
+    @classmethod
+    def of_template(cls, template: str) -> "Prompt":
+        """The prompt of one text with `{source}`, and `{context}` where pairs of context sentences are to stand.
+
+        ValueError: an empty text, `{context}` twice, and as for the class.
+        """
+        if not template.strip():
+            raise ValueError("the prompt is empty; expected a text with {source}, and maybe {context} and {glossary}")
+        allowed = {"context", *FIELDS["current"]}
+        if unknown := _fields(template, "prompt") - allowed:
+            raise ValueError(
+                f"prompt: unknown field {sorted(unknown)[0]!r}, expected {', '.join(sorted(allowed))}; write {{{{ and "
+                "}} for braces"
+            )
+        parts = CONTEXT_FIELD.split(template)
+        if len(parts) > 2:
+            raise ValueError(f"the prompt has {{context}} {len(parts) - 1} times; leave one")
+        pair = "{source_language}: {source}\n{target_language}: {target}\n" if len(parts) == 2 else ""
+        return cls(instruction=parts[0] if pair else "", context=pair, current=parts[-1])
+
+    def fields(self, part: str) -> set[str]:
+        """The names of the fields of a part."""
+        return _fields(getattr(self, part), f"prompt, {part}")
+
+    @property
+    def target_context(self) -> bool:
+        """Whether the model reads translations of the context."""
+        return "target" in self.fields("context")
+
+    @property
+    def takes_glossary(self) -> bool:
+        """Whether there is a place for terms."""
+        return "glossary" in self.fields("instruction") | self.fields("current")
+
+    @property
+    def languages(self) -> set[str]:
+        """Which of `source_lang` and `target_lang` the parts name."""
+        names = NAMED & set().union(*map(self.fields, FIELDS))
+        return {name.replace("language", "lang") for name in names}
+
+    def fill(
+        self,
+        source: Sequence[str],
+        target_context: Sequence[str],
+        source_lang: str | None,
+        target_lang: str | None,
+        *,
+        lines: str | None = None,
+        glossary: str = "",
+    ) -> str:
+        """The text for the last sentence of `source`, the others being its context.
+
+        `target_context` holds the translations of the context, or nothing where the template has no place for them.
+        Line breaks inside a sentence become blanks; context that is blank on every side in use is left out. `lines`
+        stand in the place of the last sentence, with their line breaks.
+        """
+        names = {"source_language": language_name(source_lang), "target_language": language_name(target_lang)}
+        names |= {"source_lang": source_lang, "target_lang": target_lang}
+        current = {"source": one_line(source[-1]) if lines is None else lines, "glossary": glossary}
+        context = [one_line(text) for text in source[:-1]]
+        targets = [one_line(text) for text in target_context] if self.target_context else [""] * len(context)
+        pairs = "".join(
+            self.context.format(source=sentence, target=translation, **names)
+            for sentence, translation in zip(context, targets, strict=True)
+            if sentence or translation
+        )
+        return self.instruction.format(**names, **current) + pairs + self.current.format(**names, **current)
+
+
+def _fields(template: str, part: str) -> set[str]:
+    try:
+        return {name for _, name, _, _ in Formatter().parse(template) if name is not None}
+    except ValueError as error:
+        raise ValueError(f"{part}: {error} in {template!r}; write {{{{ and }}}} for braces") from error
+
+
+def language_name(lang: str | None) -> str | None:
+    """The English name of a code, with the code where it has a script or region; any other text is a name itself.
+
+    >>> [language_name(lang) for lang in ("de", "zh_TW", "Low German")]
+    ['German', 'Chinese (zh_TW)', 'Low German']
+    """
+    name = LANGUAGES.get(primary_language(lang), "").title()
+    if not lang or not name:
+        return lang
+    return name if lang.isalpha() else f"{name} ({lang})"
+
+
+def read_prompt(path: str | Path) -> str:
+    """The template in a file, without the line breaks at its end. ValueError: it is no prompt, or cannot be read."""
+    template = "\n".join(line for _, line in read_lines(path)).rstrip("\n")
+    try:
+        Prompt.of_template(template)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+    return template
+
+
+def read_glossary(path: str | Path) -> list[list[str]]:
+    """Pairs of a source term and its translation, separated by a tab, one a line. DataError: other lines, or none."""
+    terms = []
+    for number, line in read_lines(path):
+        cells = [cell.strip() for cell in line.split("\t")]
+        if len(cells) != 2 or not all(cells):
+            raise DataError(
+                f"{location_of(path, number)}: {line!r}, expected a source term and its translation with a tab between "
+                "them"
+            )
+        terms.append(cells)
+    return terms
+
+
+def glossary_text(glossary: Sequence[Sequence[str]], source: str) -> str:
+    r"""The terms that stand in the source as whole words, whatever their case; empty where none does.
+
+    >>> glossary_text([("lamp", "Leuchte"), ("art", "Kunst")], "The lamp is a party.")
+    'Use these translations of terms:\nlamp = Leuchte\n\n'
+    """
+    text = folded(source)
+    terms = [f"{term} = {translation}\n" for term, translation in glossary if _term(term).search(text)]
+    return f"Use these translations of terms:\n{''.join(terms)}\n" if terms else ""
+
+
+@cache
+def _term(term: str) -> Pattern:
+    return phrase_pattern([term])
+
+
+def numbered(lines: Sequence[str]) -> str:
+    r"""The sentences as lines that begin with their numbers.
+
+    >>> numbered(["Guten Tag.", "Bitte!"])
+    '1. Guten Tag.\n2. Bitte!'
+    """
+    return "\n".join(f"{number}. {one_line(line)}" for number, line in enumerate(lines, 1))
+
+
+def numbered_lines(text: str, size: int) -> list[str] | None:
+    r"""The lines of an answer that are numbered from 1 to `size`, without their numbers; None where it has others.
+
+    What stands before the first of them, such as `Here is the translation:`, is no line of it.
+
+    >>> numbered_lines("Sure!\n1. Hello.\n2) Please!", 2), numbered_lines("1. Hello. Please!", 2)
+    (['Hello.', 'Please!'], None)
+    """
+    lines = [NUMBERED.fullmatch(line) for line in text.splitlines() if line.strip()]
+    while lines and lines[0] is None:
+        lines.pop(0)
+    matches = [match for match in lines if match]
+    if len(matches) != len(lines) or [int(match[1]) for match in matches] != list(range(1, size + 1)):
+        return None
+    return [match[2].strip() for match in matches]
