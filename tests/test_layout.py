@@ -250,36 +250,36 @@ def test_the_command_starts_light():
 PACKAGE_LINES = {
     "analysis": 2844,
     "bench": 3092,
-    "cli": 2014,
+    "cli": 2115,
     "data": 5557,
-    "evaluation": 7460,
+    "evaluation": 8204,
     "hub": 1962,
     "modeling": 9339,
     "pretrained": 270,
     "reports": 2330,
     "studies": 823,
     "training": 2468,
-    "translation": 2462,
-    "top-level files": 2277,
+    "translation": 2497,
+    "top-level files": 2291,
 }
 TEST_LINES = {
     "analysis": 2172,
     "bench": 1478,
-    "cli": 2120,
+    "cli": 2393,
     "data": 4557,
-    "evaluation": 6140,
+    "evaluation": 6558,
     "hub": 2549,
     "modeling": 8455,
     "reports": 1857,
     "space": 689,
     "studies": 664,
-    "support": 3683,
+    "support": 3752,
     "training": 2446,
     "transformers_contract": 416,
     "translation": 1739,
     "top-level files": 2389,
 }
-MOST_LINES = {"package": 42898, "tests": 41354}
+MOST_LINES = {"package": 43792, "tests": 42114}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:
