@@ -85,7 +85,7 @@ def _json_rows(
     no document of its id; a warning tells how many are.
     """
     rows: dict[str, dict] = {}
-    known, others = set(references.ids), 0
+    wanted, others = set(references.ids), 0
     for number, line in read_lines(path):
         location, row = location_of(path, number), parse_json(line, path, number)
         row = row if isinstance(row, dict) else {}
@@ -95,7 +95,7 @@ def _json_rows(
                 raise DataError(f"{location}: `src_lang` and `tgt_lang` must be codes of languages, got {pair}")
             if source_lang and not is_pair(pair, source_lang, target_lang):
                 continue
-            if pair[0] is None and references.matched_by == "id" and id_text(row.get("doc_id")) not in known:
+            if pair[0] is None and references.matched_by == "id" and id_text(row.get("doc_id")) not in wanted:
                 others += 1
                 continue
             row["translation"] = lines_of(row[HYPOTHESIS])

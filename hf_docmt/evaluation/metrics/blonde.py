@@ -158,8 +158,8 @@ def _smoothed(match: np.ndarray, total: np.ndarray) -> Iterator[float]:
 
 
 def _geometric_mean(values: np.ndarray) -> float:
-    known = values[~np.isnan(values)]
-    return float(np.exp(np.log(np.maximum(known, FLOOR)).mean())) if len(known) else np.nan
+    defined = values[~np.isnan(values)]
+    return float(np.exp(np.log(np.maximum(defined, FLOOR)).mean())) if len(defined) else np.nan
 
 
 def _with_f1(recall: float, precision: float) -> tuple[float, float, float]:

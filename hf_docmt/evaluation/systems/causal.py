@@ -175,8 +175,8 @@ class CausalSystem(ChunkTranslation):
             length = next((number for number, token in enumerate(row) if token in ends), None)
             text, ended = self.tokenizer.decode(row[:length], skip_special_tokens=True), length is not None
             if stop:
-                text, found, _ = text.partition(stop)
-                ended |= bool(found)
+                text, separator, _ = text.partition(stop)
+                ended |= bool(separator)
             answers.append((text, ended))
         return answers
 
