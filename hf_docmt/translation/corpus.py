@@ -14,6 +14,7 @@ from hf_docmt.data.readers.row_layouts import TEXT_LINES
 from hf_docmt.data.readers.running_text import join_lines
 from hf_docmt.data.readers.wmt_jsonl import KEPT
 from hf_docmt.files import STDOUT, write_parts
+from hf_docmt.generation_settings import reported_settings
 from hf_docmt.translation.subtitle_output import subtitle_text
 
 SETTINGS = ("past_context", "repairs", "alignment", "source_lang", "target_lang")  # beside strategy and beams
@@ -36,7 +37,7 @@ def translate_corpus(
     `batch_size` and further arguments are those of `model.translate_documents`; None is the model's own strategy. Only
     with `repairs="none"` may a `translation` be longer or shorter than its source. `search` is how they were
     translated: `strategy`, `beams`, of `past_context`, `repairs`, `alignment`, `source_lang`, `target_lang` those that
-    were set, and an `engine` other than transformers.
+    were set, an `engine` other than transformers, and settings of generation that change what is found.
 
     `documents` are what the readers of `hf_docmt.data.readers` give; only their source side is read. Raises
     `DataError` for other datasets, and `ValueError` for a strategy that the model does not have.
@@ -81,6 +82,7 @@ def search_settings(model: PreTrainedModel, strategy: str, arguments: dict) -> d
     settings |= {name: arguments.get(name) for name in SETTINGS}
     if settings["past_context"] is None and strategy in ("sliding", "sequential"):
         settings["past_context"] = getattr(model.config, "decoding_past_context", None)
+    settings |= {name: value for name, value in reported_settings(model, arguments).items() if name not in settings}
     return {"strategy": strategy, "beams": beams} | {k: v for k, v in settings.items() if v is not None}
 
 

@@ -7,6 +7,7 @@ import torch
 from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
 from hf_docmt import registry
+from hf_docmt.generation_settings import make_repeatable
 from hf_docmt.messages import closest_hint, install_command
 from hf_docmt.modeling.generation_docmt import DocumentTranslation
 from hf_docmt.translation.corpus import search_settings, translation_rows
@@ -77,6 +78,7 @@ class GroupTranslator:
     def __init__(self, settings: TranslationSettings):
         self.settings = settings
         self.model, self.tokenizer = load_engine(settings)
+        make_repeatable(self.model.generation_config)
         self.source_lang: str = settings.source_lang or self.model.config.source_lang or "source"
         self._translate(Group(0, []))  # checks the settings
 

@@ -27,6 +27,7 @@ from hf_docmt.adapters import adapted_model
 from hf_docmt.data.tokenized_documents import tokenize_sentences
 from hf_docmt.evaluation.suites.items import SuiteItem, context_name
 from hf_docmt.evaluation.systems.system import ContextReach, System
+from hf_docmt.generation_settings import make_repeatable, reported_settings
 from hf_docmt.messages import first_line
 from hf_docmt.modeling.document_state import has_text
 from hf_docmt.registry import check_weights
@@ -73,6 +74,7 @@ class ModelSystem(System):
         cls, name: str, *, dtype: torch.dtype, device: str, attn_implementation: str | None = None, **options
     ) -> "ModelSystem":
         model, tokenizer = cls.load_model(name, dtype)
+        make_repeatable(model.generation_config, str(name))
         if attn_implementation is not None:
             model.set_attn_implementation(attn_implementation)
         return cls(model.to(device), tokenizer, str(name), **options)
@@ -131,6 +133,8 @@ class ModelSystem(System):
     def model_facts(self, architecture: str, **config) -> dict:
         """The `model` section of a report; `config` distinguishes systems further, None for what does not apply."""
         shown = {key: value for key, value in config.items() if value is not None}
+        if self.model.generation_config and (search := reported_settings(self.model, self.generate_kwargs)):
+            shown["generation"] = search
         shown |= {"past_context": context_name(self.past_context), "future_context": self.future_context}
         parameters = sum(parameter.numel() for parameter in self.model.parameters())
         return {"name": str(self.name), "architecture": architecture, "parameters": parameters, "config": shown}
