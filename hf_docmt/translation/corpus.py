@@ -46,7 +46,7 @@ def translate_corpus(
     >>> len(rows[0]["translation"]) == len(rows[0]["source"])
     True
     """
-    lang, _ = check_documents(documents)
+    lang, _ = check_documents(documents, allow_empty=True)
     sources = [sentences(row, lang) for row in documents]
     return translation_rows(
         model, tokenizer, documents["doc_id"][:], sources, strategy=strategy, batch_size=batch_size, **generate_kwargs

@@ -14,7 +14,7 @@ from hf_docmt.data.documents import checked_rows, make_row
 from hf_docmt.data.readers import check_arguments, detect_format, get_reader, input_files, iterate_documents
 from hf_docmt.data.readers.lines import LinesReader
 from hf_docmt.data.readers.reader import NO_FILES
-from hf_docmt.files import STDIN, file_stem, location_of, read_lines
+from hf_docmt.files import STDIN, DataError, display_path, file_stem, location_of, read_lines
 from hf_docmt.store import file_digest, value_digest
 from hf_docmt.translation.progress import JobSummary
 
@@ -67,7 +67,7 @@ class JobInput:
         """The rows of the document contract, one at a time; `DataError` when its turn comes for one that is broken."""
         if self.by_line:
             return checked_rows(self._lines(), [self.source_lang])
-        return iterate_documents(self.format, source_lang=self.source_lang, **self.files)
+        return iterate_documents(self.format, source_lang=self.source_lang, allow_empty=True, **self.files)
 
     def _lines(self) -> Iterator[tuple[str, dict]]:
         path = self.files["path"]
@@ -78,7 +78,7 @@ class JobInput:
     def size(self) -> JobSummary | None:
         """How many documents and sentences a file has, which is read and checked from its first to its last document.
 
-        None for a pipe, and for a data set on the Hub, which would be fetched twice.
+        None for a pipe, and for a data set on the Hub, which would be fetched twice. DataError: no sentence at all.
         """
         if self.is_pipe or not self.path.exists():
             return None
@@ -86,6 +86,8 @@ class JobInput:
         for row in self.rows():
             size.documents += 1
             size.sentences += len(row["translation"])
+        if not size.sentences:
+            raise DataError(f"{display_path(self.path)}: no document has a sentence; give at least one")
         return size
 
 

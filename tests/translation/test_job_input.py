@@ -5,6 +5,7 @@ import threading
 import time
 
 import pytest
+from support.reader_checks import jsonl
 from support.tiny_models import build, random_text, word_tokenizer
 
 from hf_docmt import registry
@@ -198,3 +199,12 @@ def test_arriving_documents_do_not_wait():
     assert sizes_of([next(groups)]) == [[1]]
     with pytest.raises(ValueError, match="line 4: broken"):
         next(groups)
+
+
+def test_inputs_without_a_sentence(write):
+    """An empty document among others has no translation, all of them are refused."""
+    rows = [{"doc_id": "a", "source": ["One."]}, {"doc_id": "b", "source": []}, {"doc_id": "c", "source": ["Two."]}]
+    size = JobInput(str(write("some.jsonl", jsonl(rows))), "auto", "en").size()
+    assert (size.documents, size.sentences) == (3, 2)
+    with pytest.raises(DataError, match="none.jsonl: no document has a sentence"):
+        JobInput(str(write("none.jsonl", jsonl(rows[1:2]))), "auto", "en").size()

@@ -45,8 +45,6 @@ class TextReader(Reader):
             location, lines = display_path(file), (line.strip() for _, line in read_lines(file))
             paragraphs = [" ".join(paragraph) for has_text, paragraph in groupby(lines, key=bool) if has_text]
             sentences = [sentence for paragraph in paragraphs for sentence in clean_sentences(split(paragraph))]
-            if not sentences:
-                raise DataError(f"{location}: document {doc_id!r} is empty; there is white space only, give it text")
             yield location, make_row(location, doc_id, sentences, None, languages)
 
 
