@@ -10,8 +10,10 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt.data.documents import check_documents, sentences
 from hf_docmt.data.readers import Reader
+from hf_docmt.data.readers.lines import TEXT_LAYOUT
 from hf_docmt.data.readers.row_layouts import TEXT_LINES
 from hf_docmt.data.readers.running_text import join_lines
+from hf_docmt.data.readers.text_layout import join_blocks
 from hf_docmt.data.readers.wmt_jsonl import KEPT
 from hf_docmt.files import STDOUT, write_parts
 from hf_docmt.generation_settings import reported_settings
@@ -123,7 +125,7 @@ def renderer(reader: Reader) -> Render:
 
 def check_repairs(reader: Reader, repairs: str | None) -> None:
     """ValueError where the output needs a translation of each sentence and `repairs` does not see to that."""
-    if repairs == "none" and reader.output_format is not None:
+    if repairs == "none" and reader.output_format not in (None, "text"):
         raise ValueError(
             f"repairs='none' may give more or fewer sentences, and translations of {reader.name} are put in the places "
             "of the sentences; leave it out"
@@ -152,9 +154,17 @@ def hypothesis_row(document: dict, result: dict) -> str:
     return json_line({"doc_id": result["doc_id"], **columns, "hypothesis": document_text(document, result), **failed})
 
 
+def text_again(document: dict, result: dict) -> str:
+    """The text file again with translated sentences; where there are more or fewer, a line for each."""
+    if len(result["translation"]) != len(document["translation"]):
+        return plain_lines(result)
+    return join_blocks(result["translation"], document[TEXT_LAYOUT])
+
+
 RENDERERS: dict[str, Render] = {
     "jsonl": json_row,
     "lines": lambda document, result: plain_lines(result),
+    "text": text_again,
     "wmt_jsonl": hypothesis_row,
     "subtitles": subtitle_text,
 }

@@ -208,3 +208,14 @@ def test_inputs_without_a_sentence(write):
     assert (size.documents, size.sentences) == (3, 2)
     with pytest.raises(DataError, match="none.jsonl: no document has a sentence"):
         JobInput(str(write("none.jsonl", jsonl(rows[1:2]))), "auto", "en").size()
+
+
+def test_lines_of_several_sentences_are_warned_of(write, capsys):
+    """Once, where the format was found by itself; sentence pairs now and then are none."""
+    path = str(write("a.txt", "One. Two.\nThree.\n"))
+    for format, count in (("auto", 1), ("lines", 0)):
+        documents = JobInput(path, format, "en")
+        assert [len(row["translation"]) for row in documents.rows()] == [2] and documents.size().sentences == 2
+        assert capsys.readouterr().err.count("a.txt: lines hold several sentences") == count
+    JobInput(str(write("b.txt", "One. Two.\n" + "Three.\n" * 20)), "auto", "en")
+    assert capsys.readouterr().err == ""
