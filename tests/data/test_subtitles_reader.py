@@ -107,6 +107,27 @@ def test_markup_comes_back(write):
     assert written == srt(*expected)
 
 
+@pytest.mark.parametrize(
+    "text, translation, expected",
+    [
+        ("[Anna] <i>The man is here.</i>", "[Anna] Der Mann ist hier.", "[Anna] <i>Der Mann ist hier.</i>"),
+        ("- <i>He sleeps</i>.\n- It is late.", "Er schläft.", "- <i>Er schläft</i>.\n- Er schläft."),
+        ("ANNA: <i>He sleeps</i>!", "ANNA: Er schläft?!", "ANNA: <i>Er schläft</i>?!"),
+        ("(Anna) <i>He</i>\n<i>sleeps.</i>", "(Anna) Er schläft.", "(Anna) <i>Er\nschläft.</i>"),
+        ("<i>He sleeps</i>.", "Er schläft", "<i>Er schläft</i>"),
+        ("[Anna] <i>He sleeps.</i>", "Er schläft.", "<i>Er schläft.</i>"),
+        ("<i>He sleeps</i>.", "", ""),
+        ("He <i>sleeps</i>.", "Er schläft.", "Er schläft."),
+        ("<i>He</i> sleeps.", "Er schläft.", "Er schläft."),
+        ("He <b>is</b> <i>here</i>.", "Er ist da.", "Er ist da."),
+    ],
+)
+def test_markup_behind_a_label_and_before_the_stop(write, text, translation, expected):
+    """It stands around the same words; where it stood around some of them only, it is left out."""
+    assert translated(write("a.srt", srt(text)), lambda _: translation) == srt(expected)
+    assert "<" not in "".join(read_sentences(write("a.srt", srt(text)))[1])
+
+
 @pytest.mark.parametrize("name, point", [("a.srt", ","), ("a.vtt", ".")])
 def test_cues_without_counters(write, name, point):
     """A last line of digits is text there, whatever comes behind it."""
