@@ -7,7 +7,7 @@ import sys
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
-from itertools import islice
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -168,6 +168,8 @@ class FileOutput(JobOutput):
             raise ValueError(f"{self.partial} is in the way, of which there is no journal; move or delete it")
         if self._is_moved():
             self._check_moved()
+        if self.groups and not resume and self.partial.exists() and self.journal.items[0]["identity"]["input"] is None:
+            self._set_aside()
         if self.groups and (resume or self.partial.exists()):
             self._check(identity, resume)
             if not self._is_moved():
@@ -190,9 +192,6 @@ class FileOutput(JobOutput):
     def _check(self, identity: dict, resume: bool) -> None:
         """Raise `ValueError` where the job that lies there is not to be resumed by this one."""
         before, job = self.journal.items[0]["identity"], f"job in {self.partial}"
-        if before["input"] is None:
-            problem = f"the {job} read its documents from a pipe, which cannot be read again: translate a file instead"
-            raise ValueError(f"{problem}, and {self._start_anew}")
         if not resume:
             raise ValueError(
                 f"an unfinished job lies in {self.partial}: give --resume to go on with it, or {self._start_anew}"
@@ -202,6 +201,17 @@ class FileOutput(JobOutput):
                 f"the {job} cannot be resumed, since something else is asked for now ({changed}): give what was given "
                 f"then, or {self._start_anew}"
             )
+
+    def _set_aside(self) -> None:
+        """Give way to a new job: what one did whose input came from a pipe, and may not come again, is kept."""
+        kept = self.path.with_name(f"{self.path.name}.unfinished")
+        os.replace(self.partial, kept)
+        print(
+            f"the documents of the unfinished job came from a pipe: they are translated anew, what was done is kept in "
+            f"{kept}; to go on, give the same documents again and --resume",
+            file=sys.stderr,
+        )
+        self.groups = 0
 
     def _records(self) -> list[dict]:
         """Those of the groups."""
@@ -236,8 +246,8 @@ class FileOutput(JobOutput):
     def missing(self, groups: Iterable[Group | None]) -> Iterator[Group | None]:
         """As in the base class; ValueError where a group that it holds was made from other documents."""
         groups, held = iter(groups), self._records()
-        for group, record in zip(islice(groups, len(held)), held):
-            if group is not None and record.get("source_crc32") not in (None, _source_crc32(group)):
+        for group, record in zip_longest(islice(groups, len(held)), held):
+            if group is None or record.get("source_crc32") not in (None, _source_crc32(group)):
                 raise ValueError(
                     f"{self.partial} has translations of other documents than the input has now: it changed while they "
                     f"were translated; {self._start_anew}"
@@ -280,9 +290,8 @@ class FileOutput(JobOutput):
             return "nothing was finished, and nothing is kept"
         documents, verb = counted(self.summary.documents, "document"), "is" if self.summary.documents == 1 else "are"
         kept = f"{documents} ({counted(self.summary.sentences, 'sentence')}) {verb} kept in {self.partial}"
-        if not self.is_resumable:
-            return f"{kept}; the job cannot go on, since its input came from a pipe"
-        return f"{kept}: go on with the same command and --resume"
+        again = "" if self.is_resumable else ", the same documents from the pipe,"
+        return f"{kept}: go on with the same command{again} and --resume"
 
 
 def changes(before: Any, now: Any) -> str:

@@ -150,14 +150,34 @@ def test_an_unfinished_job_is_not_lost(tmp_path):
     assert write(path, resume=True).groups == 3 and path.read_bytes() == WHOLE
 
 
-def test_input_of_a_pipe_cannot_be_resumed(tmp_path):
+def test_a_job_from_a_pipe_starts_again_without_help(tmp_path, capsys):
+    """Or goes on where the pipe gives the same documents again; what was done is not lost either way."""
     path, identity = tmp_path / "out.txt", IDENTITY | {"input": None}
-    with open_file(path, identity) as file:
-        add(file, TEXTS[0])
-        assert file.way_on().endswith("the job cannot go on, since its input came from a pipe")
-    for resume in (True, False):
-        with pytest.raises(ValueError, match="read its documents from a pipe.*delete .*partial and .*journal"):
-            write(path, resume, identity=identity)
+
+    def go_on(texts, resume=True):
+        groups = [Group(number, [text, ""]) for number, text in enumerate(texts)]
+        with open_file(path, identity, resume) as file:
+            for group in file.missing(groups):
+                file.write(group, [ROW, ROW])
+            file.finish()
+
+    unfinished(path, identity=identity)
+    with open_file(path, identity, resume=True) as file:
+        assert file.way_on().endswith("go on with the same command, the same documents from the pipe, and --resume")
+    for texts in (["other", *TEXTS[1:]], TEXTS[:1], []):
+        with pytest.raises(ValueError, match="translations of other documents than the input has now"):
+            go_on(texts)
+    go_on(TEXTS)
+    assert path.read_bytes() == WHOLE and names(tmp_path) == ["out.txt"]
+    unfinished(path, identity=identity)
+    capsys.readouterr()
+    go_on(["other"], resume=False)
+    assert path.read_bytes() == b"other" and names(tmp_path) == ["out.txt", "out.txt.unfinished"]
+    assert (tmp_path / "out.txt.unfinished").read_bytes() == "".join(TEXTS[:2]).encode()
+    assert "came from a pipe: they are translated anew" in capsys.readouterr().err
+    unfinished(path)  # of a file, it is not set aside
+    with pytest.raises(ValueError, match="an unfinished job lies in"):
+        write(path, identity=identity)
 
 
 def test_nothing_is_left_of_a_job_without_a_group(tmp_path):
