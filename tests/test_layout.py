@@ -22,20 +22,22 @@ ROOMS = {  # room -> rooms that it may import, besides itself
     "store": {"files"},
     "generation_settings": {"modeling", "adapters"},
     "messages": set(),
+    "model_files": {"remote_code"},
     "options": set(),
     "plugins": set(),
     "remote_code": set(),
     "reports": BASE,
     "model_card": BASE | {"reports"},
     "data": BASE,
-    "registry": BASE | {"adapters", "data", "model_card", "remote_code"},
-    "pretrained": BASE | {"data.tokenizers", "data.special_tokens", "registry", "remote_code"},
+    "registry": BASE | {"adapters", "data", "model_card", "model_files", "remote_code"},
+    "pretrained": BASE | {"data.special_tokens", "data.tokenizers", "model_files", "registry", "remote_code"},
     "training": BASE | {"adapters", "data", "model_card", "pretrained", "registry", "reports", "remote_code"},
     "translation": BASE | {"adapters", "data", "generation_settings", "plugins", "registry", "remote_code", "reports"},
-    "evaluation": BASE | {"adapters", "data", "generation_settings", "registry", "reports", "remote_code"},
+    "evaluation": BASE
+    | {"adapters", "data", "generation_settings", "model_files", "registry", "remote_code", "reports"},
     "analysis": BASE | {"data", "evaluation", "registry", "reports"},
-    "hub": BASE | {"adapters", "model_card", "pretrained", "registry", "reports"},
-    "info": BASE | {"registry", "training", "remote_code"},
+    "hub": BASE | {"adapters", "model_card", "model_files", "pretrained", "registry", "reports"},
+    "info": BASE | {"model_files", "registry", "training", "remote_code"},
 }
 ROOMS["studies"] = BASE | {"analysis.pictures", "evaluation.metrics", "info", "reports", "training"}
 ROOMS["bench"] = {"modeling", *ROOMS} - {"info", "analysis", "studies"}

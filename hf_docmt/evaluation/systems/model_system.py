@@ -9,12 +9,10 @@ from os.path import commonprefix
 from typing import ClassVar
 
 import torch
-from safetensors import SafetensorError
 from torch import nn
 from transformers import (
     AutoModelForCausalLM,
     AutoModelForSeq2SeqLM,
-    PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
@@ -28,10 +26,10 @@ from hf_docmt.data.tokenized_documents import tokenize_sentences
 from hf_docmt.evaluation.suites.items import SuiteItem, context_name
 from hf_docmt.evaluation.systems.system import ContextReach, System
 from hf_docmt.generation_settings import make_repeatable, reported_settings
-from hf_docmt.messages import first_line
+from hf_docmt.model_files import check_model_files, reading_model
 from hf_docmt.modeling.document_state import has_text
 from hf_docmt.registry import check_weights
-from hf_docmt.remote_code import check_attention, load_tokenizer
+from hf_docmt.remote_code import load_tokenizer
 
 NOT_SETTINGS = ("_name_or_path", "transformers_version", "dtype")  # fields of configurations that change no score
 WORD = re.compile(r"\w+|[^\w\s]+")  # letters and digits, or a run of punctuation
@@ -89,14 +87,12 @@ class ModelSystem(System):
         """Model, in evaluation mode, and tokenizer of a folder or Hub name. ValueError: they cannot be read."""
         if dtype is torch.int8:
             raise ValueError(f"{name}: dtype int8 is for models of this package; choose float32, bfloat16 or float16")
-        try:
-            for source in filter(None, (name, adapted_model(name))):
-                check_attention(PreTrainedConfig.get_config_dict(source)[0], source)
+        for source in filter(None, (name, adapted_model(name))):
+            check_model_files(source)
+        with reading_model(name):
             model = cls.auto_class.from_pretrained(name, dtype=dtype, trust_remote_code=False)
             check_weights(model, name)
             return model.eval(), load_tokenizer(name)
-        except (SafetensorError, OSError) as error:
-            raise ValueError(f"cannot load a model from {name}: {first_line(error)}; fetch it again") from error
 
     @property
     def context(self) -> ContextReach:
