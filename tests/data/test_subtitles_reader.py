@@ -2,6 +2,7 @@
 
 import json
 import random
+import time
 
 import pysubs2
 import pytest
@@ -212,6 +213,16 @@ def iterate_cues(path):
 )
 def test_bad_files(write, name, text, words):
     fails(name, *words, target_lang=None, path=write(name, text))
+
+
+@pytest.mark.parametrize("text", ["{" * 80_000, "{\\i1} " * 80_000])
+def test_cues_of_braces_take_no_time(write, text):
+    for name, subtitles in (("a.srt", srt("One.", text)), ("a.vtt", vtt("One.", text))):
+        start = time.perf_counter()
+        path = write(name, subtitles)
+        fails(name, "a cue with 80000 braces, 100 at most", target_lang=None, path=path)
+        assert time.perf_counter() - start < 5
+    assert read_sentences(write("a.srt", srt("{\\i1}One " * 90)))[1] != [""]
 
 
 def test_subtitles_have_no_target_side(write):
