@@ -18,6 +18,7 @@ from hf_docmt.translation.corpus import Render
 from hf_docmt.translation.job_input import Group
 from hf_docmt.translation.progress import JobSummary
 
+BESIDE = (".partial", ".journal", ".unfinished")  # endings of what lies beside the output of a job
 MARK, VERSION = "docmt_translation_job", 2  # the first key of a journal, and its value
 FINISHED = {"finished": True}  # the record of a journal behind the last group
 
@@ -25,6 +26,10 @@ FINISHED = {"finished": True}  # the record of a journal behind the last group
 def check_output(path: str, resume: bool = False, inputs: Iterable[str] = ()) -> None:
     """Raise `ValueError` where an output cannot be written, is one of the inputs, or can hold no job to resume."""
     check_writable_file(path, inputs)
+    if Path(path).suffix in BESIDE:
+        raise ValueError(
+            f"{path} ends in {Path(path).suffix} as the files of unfinished jobs do; give the output another name"
+        )
     if resume and not is_file_output(path):
         name = "standard output" if path == STDOUT else f"{path}, a pipe or device,"
         raise ValueError(f"a job that writes to {name} leaves nothing to resume; leave --resume out, or give -o FILE")
@@ -117,6 +122,9 @@ class FileOutput(JobOutput):
         path = Path(path).resolve()  # a link stays, what it points to is replaced
         self.path, self.partial, self.render = path, path.with_name(f"{path.name}.partial"), render
         self.is_resumable = identity["input"] is not None
+        for beside in (path.with_name(f"{path.name}{ending}") for ending in BESIDE):
+            if beside.is_symlink() or beside.exists() and not beside.is_file():
+                raise ValueError(f"{beside} is in the way, which is no file; move it, or choose another output")
         self.journal = self._locked_journal(path.with_name(f"{path.name}.journal"))
         self._file: BinaryIO | None = None
         self.groups = len(self._records())

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from hf_docmt import store
+from hf_docmt.files import check_writable_folder
 from hf_docmt.store import write_durably
 from hf_docmt.translation import job_output
 from hf_docmt.translation.job_input import Group
-from hf_docmt.translation.job_output import FileOutput
+from hf_docmt.translation.job_output import FileOutput, check_output
 
 IDENTITY = {"model": {"config.json": "a" * 64}, "options": {"beams": 4}, "input": {"content": "b" * 64}}
 TEXTS = ["eins\nzwei\n", "", "drei ü\n"]
@@ -178,6 +179,28 @@ def test_a_job_from_a_pipe_starts_again_without_help(tmp_path, capsys):
     unfinished(path)  # of a file, it is not set aside
     with pytest.raises(ValueError, match="an unfinished job lies in"):
         write(path, identity=identity)
+
+
+@pytest.mark.parametrize("ending", [".journal", ".partial", ".unfinished"])
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("elsewhere", path)])
+def test_what_is_no_file_beside_the_output(tmp_path, ending, make):
+    """It is neither waited for nor written through."""
+    make(tmp_path / f"out.txt{ending}")
+    with pytest.raises(ValueError, match=f"out.txt{ending} is in the way, which is no file; move it"):
+        write(tmp_path / "out.txt")
+    with pytest.raises(ValueError, match=f"ends in {ending} as the files of unfinished jobs do"):
+        check_output(str(tmp_path / f"out{ending}"))
+    assert names(tmp_path) == [f"out.txt{ending}"]
+
+
+def test_links_that_lead_to_themselves(tmp_path):
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    for path in ("a", "a/out.txt"):
+        with pytest.raises(ValueError, match="a symbolic link that leads to itself; remove it"):
+            check_output(str(tmp_path / path))
+    with pytest.raises(ValueError, match="a symbolic link that leads to itself"):
+        check_writable_folder(tmp_path / "a" / "folder")
 
 
 def test_nothing_is_left_of_a_job_without_a_group(tmp_path):
