@@ -65,7 +65,8 @@ def translate(
 ) -> None:
     """Translate documents, N sentences in, N out: JSON lines, or plain lines where the input is plain text.
 
-    Only with --repairs none may the number of lines be another one.
+    Only with --repairs none may the number of lines be another one. --format text is written as text again: paragraphs,
+    line ends and items of lists as they were.
 
     A file appears when all is translated; FILE.partial and FILE.journal hold what is done, for --resume.
 

@@ -3,7 +3,8 @@
 import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice, pairwise
-from textwrap import wrap
+from textwrap import TextWrapper
+from typing import Any
 
 from hf_docmt.data.readers.running_text import clean_sentences, join_sentences
 from hf_docmt.modeling.text_splitting import sentence_ends
@@ -12,7 +13,7 @@ LIST_ITEM = re.compile(r"(?:[-–—*•‣◦·]|\(?(?:\d{1,3}|[A-Za-z])\)|\d{1
 LINE_END = re.compile(r"[.!?…:;。！？：；؟।][\"'”’»)\]}」』]*$")  # behind which a line may end on purpose
 WRAPPED = 40  # characters that lines have at least which are filled up to a width
 
-Block = dict[str, str | int]  # of lines that go together: prefix, indent, number of sentences, width (0: one line)
+Block = dict[str, Any]  # of lines that go together: prefix, indent, number of sentences, width (0: one line)
 
 
 def split_blocks(lines: Iterable[str], split: Callable[[str], Iterable[str]]) -> tuple[list[str], list[Block]]:
@@ -39,12 +40,14 @@ def split_blocks(lines: Iterable[str], split: Callable[[str], Iterable[str]]) ->
 
 def join_blocks(sentences: Iterable[str], blocks: Iterable[Block]) -> str:
     """The text with these sentences in the places of those that `split_blocks` gave; every line has its end."""
-    rest, lines = iter(sentences), []
+    rest = iter(sentences)
+    lines: list[str] = []
     for block in blocks:
         line = block["prefix"] + join_sentences(islice(rest, block["sentences"]))
         if block["width"]:
-            options = {"break_long_words": False, "break_on_hyphens": False}
-            lines += wrap(line, block["width"], subsequent_indent=block["indent"], **options) or [""]
+            wrapper = TextWrapper(block["width"], break_long_words=False, break_on_hyphens=False)
+            wrapper.subsequent_indent = block["indent"]
+            lines += wrapper.wrap(line) or [""]
         else:
             lines.append(line.rstrip())
     return "".join(f"{line}\n" for line in lines)
