@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import shutil
 import sys
 import zlib
 from collections.abc import Iterable, Iterator
@@ -18,7 +19,7 @@ from hf_docmt.translation.corpus import Render
 from hf_docmt.translation.job_input import Group
 from hf_docmt.translation.progress import JobSummary
 
-BESIDE = (".partial", ".journal", ".unfinished")  # endings of what lies beside the output of a job
+BESIDE = (".partial", ".journal")  # endings of what lies beside the output of a job
 MARK, VERSION = "docmt_translation_job", 2  # the first key of a journal, and its value
 FINISHED = {"finished": True}  # the record of a journal behind the last group
 
@@ -211,12 +212,13 @@ class FileOutput(JobOutput):
             )
 
     def _set_aside(self) -> None:
-        """Give way to a new job: what one did whose input came from a pipe, and may not come again, is kept."""
+        """Give way to a new job: what one did whose input came from a pipe is kept as a job of another output."""
         kept = self.path.with_name(f"{self.path.name}.unfinished")
-        os.replace(self.partial, kept)
+        shutil.copyfile(self.journal.path, f"{kept}.journal")
+        os.replace(self.partial, f"{kept}.partial")
         print(
-            f"the documents of the unfinished job came from a pipe: they are translated anew, what was done is kept in "
-            f"{kept}; to go on, give the same documents again and --resume",
+            "the documents of the unfinished job came from a pipe, and are translated anew; what was done is kept: "
+            f"with the same documents again, -o {kept} --resume goes on",
             file=sys.stderr,
         )
         self.groups = 0

@@ -173,15 +173,16 @@ def test_a_job_from_a_pipe_starts_again_without_help(tmp_path, capsys):
     unfinished(path, identity=identity)
     capsys.readouterr()
     go_on(["other"], resume=False)
-    assert path.read_bytes() == b"other" and names(tmp_path) == ["out.txt", "out.txt.unfinished"]
-    assert (tmp_path / "out.txt.unfinished").read_bytes() == "".join(TEXTS[:2]).encode()
-    assert "came from a pipe: they are translated anew" in capsys.readouterr().err
+    kept = tmp_path / "out.txt.unfinished"
+    assert path.read_bytes() == b"other" and names(tmp_path) == ["out.txt", *(f"{kept.name}{end}" for end in ENDINGS)]
+    assert f"-o {kept} --resume goes on" in capsys.readouterr().err
+    assert write(kept, resume=True, identity=identity).groups == 3 and kept.read_bytes() == WHOLE
     unfinished(path)  # of a file, it is not set aside
     with pytest.raises(ValueError, match="an unfinished job lies in"):
         write(path, identity=identity)
 
 
-@pytest.mark.parametrize("ending", [".journal", ".partial", ".unfinished"])
+@pytest.mark.parametrize("ending", [".journal", ".partial"])
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("elsewhere", path)])
 def test_what_is_no_file_beside_the_output(tmp_path, ending, make):
     """It is neither waited for nor written through."""
