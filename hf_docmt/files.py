@@ -1,5 +1,6 @@
 """Files for every room: reading (UTF-8, gzip, JSON), atomic writing, checks before long work."""
 
+import errno
 import gzip
 import io
 import json
@@ -263,6 +264,7 @@ def check_writable_file(path: str | os.PathLike, inputs: Iterable[str | os.PathL
     path = Path(path)
     if str(path) == STDOUT:
         return path
+    check_no_link_loop(path)
     for other in inputs:
         if other is not None and path.exists() and Path(other).exists() and os.path.samefile(path, other):
             raise ValueError(f"the output {path} is the input {other}; give the output another name")
@@ -273,6 +275,15 @@ def check_writable_file(path: str | os.PathLike, inputs: Iterable[str | os.PathL
     if not path.exists() and not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
         raise ValueError(f"cannot write {path}: {path.parent} is no folder that can be written to; make it first")
     return path
+
+
+def check_no_link_loop(path: Path) -> None:
+    """ValueError for a path that is, or goes over, symbolic links that lead to themselves."""
+    try:
+        os.stat(path)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise ValueError(f"cannot write {path}: it is a symbolic link that leads to itself; remove it") from error
 
 
 def is_full_device(path: Path) -> bool:
@@ -287,6 +298,7 @@ def is_full_device(path: Path) -> bool:
 def check_writable_folder(path: str | os.PathLike) -> Path:
     """The path of a folder that is there or can be made, or ValueError before hours of work."""
     path = Path(path)
+    check_no_link_loop(path)
     existing = next(folder for folder in (path, *path.resolve().parents) if folder.exists())
     if not existing.is_dir():
         raise ValueError(f"{path} cannot be a folder: {existing} is a file; choose another name")

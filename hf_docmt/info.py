@@ -8,6 +8,7 @@ import torch
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import registry
+from hf_docmt.model_files import check_model_files
 from hf_docmt.modeling.configuration_docmt import DocMTConfig
 from hf_docmt.remote_code import load_tokenizer
 from hf_docmt.training.initialization import model_config, new_tokenizer, recipe_origin
@@ -117,8 +118,9 @@ def _model_facts(target: str | Path) -> tuple[PreTrainedConfig, dict[str, Any]]:
     if folder.exists() and not (folder / "config.json").is_file():
         raise ValueError(f"{target} holds no model: config.json is missing; give a model folder or a recipe (.yaml)")
     try:
+        check_model_files(target)
         return registry.load_config(target), _tokenizer_facts(load_tokenizer(target))
-    except (OSError, ValueError, *registry.WRONG_JSON) as error:
+    except (OSError, ValueError) as error:
         reason = " ".join(str(error).split()).rstrip(".")
         raise ValueError(
             f"{target} cannot be read as a model of this package: {reason}. Give a model folder, a name on the Hub or "

@@ -20,7 +20,7 @@ from markupsafe import Markup
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from hf_docmt.modeling.model_support import version_ranges
-from hf_docmt.modeling.sequence_format import LANGUAGES, uses_language
+from hf_docmt.modeling.sequence_format import LANGUAGES, example_codes, uses_language
 from hf_docmt.reports.tables import code_span, escape_markdown
 
 MARK = "<!-- Written from config.json by hf-docmt. Remove this line, and your text stays as it is. -->"
@@ -32,7 +32,7 @@ DRAFTS = (  # what stands in cards that nobody wrote: this module's, those of 0.
 )
 HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 LANGUAGE_CODE = re.compile(r"([A-Za-z]{2,3})([_-]\w+)*")
-PLACEHOLDER, NOT_RECORDED = "ORGANISATION/MODEL", "not recorded"
+PLACEHOLDER = "ORGANISATION/MODEL"
 EXAMPLES = {  # two sentences, of which the second needs the first
     "en": ["The cat is hungry.", "It wants its dinner."],
     "de": ["Die Katze hat Hunger.", "Sie will ihr Futter."],
@@ -123,14 +123,15 @@ class ModelCardText:
         match = LANGUAGE_CODE.fullmatch(getattr(self.config, f"{side}_lang") or "")
         return match and match[1].lower()
 
-    def language_name(self, side: str) -> Markup:
-        """A side's language in the model's own code."""
-        return Markup(getattr(self.config, f"{side}_lang") if self.language(side) else NOT_RECORDED)
+    def named_languages(self) -> str:
+        """The languages that are known, in the model's own codes."""
+        known = [side for side in ("source", "target") if self.language(side)]
+        return ", ".join(f"{side} language: {getattr(self.config, f'{side}_lang')}" for side in known)
 
     def language_arguments(self) -> str:
         """Of a call of a model with language codes those that its configuration does not say."""
         own = {name: getattr(self.config, name) for name in self.chosen_languages()}
-        codes = sorted(set(self.config.language_ids or ()) - set(own.values()))
+        codes = example_codes(set(self.config.language_ids or ()) - set(own.values()))
         missing = [name for name, code in own.items() if code is None]
         return "".join(f", {name}={json.dumps(code)}" for name, code in zip(missing, codes))
 
@@ -156,18 +157,11 @@ class ModelCardText:
         return self.source_example() or ["First sentence.", "Second sentence."]
 
 
-class NotRecorded(jinja2.ChainableUndefined):
-    """The value of a missing fact in a template, at any depth."""
-
-    def __str__(self) -> str:
-        return NOT_RECORDED
-
-
 @cache
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_read_template),
-        undefined=NotRecorded,
+        undefined=jinja2.ChainableUndefined,  # a missing fact, at any depth: it is nothing
         finalize=_text,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -210,13 +204,11 @@ def _text(value: object) -> object:
     """
     if isinstance(value, Markup | jinja2.Undefined | int | float):
         return value
-    return NOT_RECORDED if value is None else escape_markdown(value)
+    return "" if value is None else escape_markdown(value)
 
 
 def _cell(value: object) -> str:
     """A value as the text of a table cell: numbers with at most four decimals, lists with commas."""
-    if value is None or isinstance(value, jinja2.Undefined):
-        return NOT_RECORDED
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
@@ -229,10 +221,12 @@ def _cell(value: object) -> str:
 def _facts(section: dict) -> Iterator[tuple[str, object]]:
     """Nested facts as pairs of (name in words, value): {"train": {"documents": 3}} -> "train documents", 3.
 
-    Curves, which are lists of points, are left out, without any point as well.
+    Curves, which are lists of points, are left out, without any point as well, and facts that are not known.
     """
     for name, value in dict(section or {}).items():
         words = str(name).replace("_", " ")
+        if value is None:
+            continue
         if isinstance(value, dict):
             yield from ((f"{words} {inner}", fact) for inner, fact in _facts(value))
         elif not isinstance(value, list | tuple):

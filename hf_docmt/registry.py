@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hf_docmt.messages import closest_hint, first_line
+from hf_docmt.messages import closest_hint
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 MODEL_TYPE_PREFIX = "docmt-"
-WRONG_JSON = (TypeError, KeyError, AttributeError)  # what transformers raises for JSON of another kind than expected
 
 
 @dataclass(frozen=True)
@@ -206,6 +204,7 @@ def load_model(path: str | Path, revision: str | None = None) -> tuple[PreTraine
     2
     """
     from hf_docmt.adapters import adapted_model, merge_adapter
+    from hf_docmt.model_files import check_model_files, reading_model
     from hf_docmt.remote_code import load_tokenizer
 
     config = load_config(path, revision)
@@ -213,7 +212,9 @@ def load_model(path: str | Path, revision: str | None = None) -> tuple[PreTraine
         raise ValueError(f"{path} holds weights of CTranslate2 alone; translate with --engine ctranslate2")
     base = adapted_model(path, revision)
     source, options = (path, _revision(revision)) if base is None else (base, {})
-    with _loading(path):
+    for folder in dict.fromkeys((path, source)):
+        check_model_files(folder, **(_revision(revision) if folder == path else {}))
+    with reading_model(path):
         architecture = for_config(config)
         model, loading = architecture.model_class.from_pretrained(
             source, config=config, output_loading_info=True, **options
@@ -226,7 +227,7 @@ def load_model(path: str | Path, revision: str | None = None) -> tuple[PreTraine
             f"config.json ({', '.join(wrong[:3])}{', ...' * (len(wrong) > 3)}). Copy or train the checkpoint again."
         )
     if base is not None:
-        with _loading(path):
+        with reading_model(path):
             model = merge_adapter(model, base, path, revision)
     check_weights(model, path)
     check_token_ids(model, tokenizer, path)
@@ -238,17 +239,16 @@ def load_config(path: str | Path, revision: str | None = None) -> PreTrainedConf
 
     That of an adapter which has none is that of the model which it adapts.
     """
-    from hf_docmt.remote_code import check_attention
+    from hf_docmt.model_files import reading_model
 
     values = read_config(path, revision)
-    with _loading(path):
+    with reading_model(path):
         try:
             architecture = for_model_type(values["model_type"])
             architecture.register()
             config = architecture.config_class.from_dict(values)
         except ValueError as error:
             raise ValueError(f"{path}, config.json: {error}") from error
-    check_attention(values, path)
     return config
 
 
@@ -259,6 +259,7 @@ def read_config(path: str | Path, revision: str | None = None) -> dict:
 
     from hf_docmt.adapters import adapted_model
     from hf_docmt.files import check_hub_name
+    from hf_docmt.model_files import CONFIG, check_model_files, reading_model
 
     check_hub_name(path, "model")
     if revision is not None and Path(path).exists():
@@ -271,7 +272,8 @@ def read_config(path: str | Path, revision: str | None = None) -> dict:
         return read_config(base)
     if Path(path).exists() and not (Path(path) / "config.json").exists():
         raise ValueError(f"{path} holds no model: config.json is missing. Give the folder that training wrote.")
-    with _loading(path):
+    check_model_files(path, revision, (CONFIG,))
+    with reading_model(path):
         try:
             values, _ = PreTrainedConfig.get_config_dict(path, **_revision(revision))
             model_type = values.get("model_type") if isinstance(values, dict) else None
@@ -284,20 +286,6 @@ def read_config(path: str | Path, revision: str | None = None) -> dict:
 
 def _revision(revision: str | None) -> dict[str, str]:
     return {} if revision is None else {"revision": revision}
-
-
-@contextmanager
-def _loading(path: str | Path) -> Iterator[None]:
-    """Within it, an error of files that cannot be read is a `ValueError` with one line."""
-    from pickle import UnpicklingError
-
-    from safetensors import SafetensorError
-
-    try:
-        yield
-    except (SafetensorError, OSError, RuntimeError, UnpicklingError, *WRONG_JSON) as error:
-        reason = f"{type(error).__name__}: {error}" if isinstance(error, WRONG_JSON) else first_line(error)
-        raise ValueError(f"cannot load a model from {path}: {reason}. Copy or train the checkpoint again.") from error
 
 
 def check_weights(model: PreTrainedModel, path: str | Path) -> None:

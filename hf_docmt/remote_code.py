@@ -66,7 +66,9 @@ def load_tokenizer(name: str | Path, revision: str | None = None) -> PreTrainedT
         return AutoTokenizer.from_pretrained(name, trust_remote_code=_trusted.get(), **options)
     except JSONDecodeError as error:
         raise ValueError(f"{name}: a JSON file of the tokenizer is broken ({error}); copy the folder again") from error
-    except (ImportError, ValueError) as error:
+    except Exception as error:  # of files that are not as the libraries expect, errors of any kind
+        if isinstance(error, OSError):
+            raise
         if "trust_remote_code" in str(error) and not _trusted.get():
             raise ValueError(
                 f"{name}: the tokenizer needs Python code that the model brings along (auto_map in "
@@ -88,4 +90,5 @@ def _tokenizer_problem(error: Exception) -> str:
         return f"the tokenizer cannot be loaded without {' and '.join(missing)}: {core_command(missing)}"
     if str(error).startswith(("Unrecognized configuration class", "Couldn't instantiate the backend tokenizer")):
         return "no tokenizer is there: expected tokenizer.json, or files of a class that tokenizer_config.json names"
-    return f"the tokenizer cannot be loaded: {shorten(str(error), 300)}"
+    kind = "" if isinstance(error, ImportError | ValueError) else f"{type(error).__name__}: "
+    return f"the tokenizer cannot be loaded: {kind}{shorten(str(error), 300)}"

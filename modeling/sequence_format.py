@@ -15,6 +15,7 @@ ISO_639 = dict(  # two letters and three, for hints
         "it=ita ja=jpn ko=kor nl=nld pl=pol pt=por ro=ron ru=rus sv=swe tr=tur uk=ukr vi=vie zh=zho"
     ).split()
 )
+EXAMPLE_LANGUAGES = ("eng", "deu", "fra", "spa", "zho")  # of codes that are named as examples
 
 
 class SequenceFormat(NamedTuple):
@@ -89,14 +90,26 @@ def uses_language(config, name: str) -> bool:
     return f"[{name}]" in f"{config.source_format} {config.target_format}"
 
 
+def some_codes(codes: dict[str, int]) -> str:
+    """Three codes of a model, for messages."""
+    return ", ".join(map(repr, example_codes(codes)[:3]))
+
+
+def example_codes(codes) -> list[str]:
+    """The codes of a model, those of languages that many read first."""
+    order = {language: number for number, language in enumerate(EXAMPLE_LANGUAGES)}
+    return sorted(codes, key=lambda code: (order.get(language_of(code), len(order)), code))
+
+
+def language_of(code: str) -> str:
+    """The language of a code, in three letters where these are known: `eng` of `eng_Latn`, `en_XX` and `>>eng<<`."""
+    first = code.strip("<>_").lower().replace("-", "_").split("_")[0]
+    return ISO_639.get(first, first)
+
+
 def closest_codes(code: str, codes: dict[str, int]) -> str:
     """Codes that may be meant by an unknown one: spelled alike, or the same language with another script or region."""
-
-    def language(code: str) -> str:
-        first = code.lower().replace("-", "_").split("_")[0]
-        return ISO_639.get(first, first)
-
-    same = [other for other in codes if language(other) == language(code)]
+    same = [other for other in codes if language_of(other) == language_of(code)]
     spelled = {other.lower(): other for other in codes}
     alike = get_close_matches(code.lower().replace("-", "_"), spelled, n=1, cutoff=0.75)
     return " or ".join(map(repr, [spelled[spelling] for spelling in alike] or same[:3]))

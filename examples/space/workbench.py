@@ -92,7 +92,12 @@ class Workbench:
 
     def translate(self, documents: list[list[str]], strategy: str, langs: Langs) -> Iterator[Progress]:
         """See `live_translation`; greedy search."""
-        options = {"strategy": strategy, "batch_size": BATCH_SIZE, "num_beams": 1} | self._languages(langs)
+        options = {
+            "strategy": strategy,
+            "batch_size": BATCH_SIZE,
+            "num_beams": 1,
+            "do_sample": False,
+        } | self._languages(langs)
         return live_translation(self.model, self.tokenizer, documents, **options)
 
     def explain(
@@ -113,7 +118,7 @@ class Workbench:
             with chosen_languages(self.model, *langs):
                 use = context_use(self.model, source, translation, self.tokenizer, number)
         text, made = source[number - 1], translation[number - 1]
-        options = {"strategy": "sentence", "num_beams": 1} | self._languages(langs)
+        options = {"strategy": "sentence", "num_beams": 1, "do_sample": False} | self._languages(langs)
         ((alone,),) = self.model.translate_documents([[text]], self.tokenizer, **options)
         own = tuple(f"{one['kind']}: {one['detail']}" for one in repairs if one["sentence"] == number - 1)
         return Explanation(number, text, made, alone, changed_words(alone, made), use, own)

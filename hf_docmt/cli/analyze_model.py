@@ -78,9 +78,12 @@ def attention_share(
     """Share of cross-attention from each target sentence to its source sentence (Herold and Ney 2023)."""
     from hf_docmt.analysis.attention_share import attention_share as measure
     from hf_docmt.analysis.pictures.analyses import draw_attention_share
+    from hf_docmt.generation_settings import make_repeatable
 
     check_files(picture, output, [documents])
     source = AnalysisInput(model, documents, languages)
+    if target == "search":
+        make_repeatable(source.model.generation_config, model)
     search = {"strategy": strategy, "num_beams": beams}
     search = {name: value for name, value in search.items() if value is not None}
     share = measure(*source.arguments, target=target, **search)

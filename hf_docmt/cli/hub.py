@@ -150,7 +150,7 @@ def convert(
     else:
         form = {"architecture": architecture, "interpolate_positions": interpolate_positions}
         codes = {name: code for name, code in vars(languages).items() if code is not None}
-        convert_sentence_model(source, folder, **form, **_config_fields(fields or ()), **codes)
+        convert_sentence_model(source, folder, needs_languages=True, **form, **_config_fields(fields or ()), **codes)
     print(folder)
 
 

@@ -173,5 +173,6 @@ def cxmi(
     system = load_system(model, context=context, option_pairs=option_pairs, prompt_languages=languages)
     named = languages_of(system, languages)
     scoring = {"normalization": normalization, "conditions": conditions, "details": details, **named}
-    report = cxmi_report(system, read_documents(path=documents, **named), dataset=data_name(documents), **scoring)
+    read = read_documents(path=documents, allow_empty=True, **named)
+    report = cxmi_report(system, read, dataset=data_name(documents), **scoring)
     print_report(report, as_json, output)

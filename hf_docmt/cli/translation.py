@@ -40,7 +40,8 @@ def translate(
     The model is one of this package, any encoder-decoder model of transformers (Marian, NLLB, mBART, ...) or a causal
     language model.
 
-    Only with --repairs none may the number of lines be another one.
+    Only with --repairs none may the number of lines be another one. --format text is written as text again: paragraphs,
+    line ends and items of lists as they were.
 
     A file appears when all is translated; FILE.partial and FILE.journal hold what is done, for --resume.
 

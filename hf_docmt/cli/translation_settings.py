@@ -68,6 +68,7 @@ def translation_settings(
 ) -> TranslationSettings:
     """How the job translates. ValueError: a device, number type, language or option that is not the model's."""
     from hf_docmt.cli.loading import default_device
+    from hf_docmt.generation_settings import load_generation_config, make_repeatable
     from hf_docmt.registry import MODEL_TYPE_PREFIX, load_config, read_config
     from hf_docmt.translation.group_translation import TranslationSettings, check_device, checked_dtype
 
@@ -86,6 +87,7 @@ def translation_settings(
                 f"{'--option' if name == 'option_pairs' else flag(name)} is for models of other packages; leave it out"
             )
     config = load_config(model, options.revision)
+    make_repeatable(load_generation_config(model, options.revision), model)  # here for its warning
     codes = config.language_codes(*languages)
     config.sequence_format(codes.get("source_lang"), languages.target_lang)  # refuses a target that is not written
     if "source_lang" not in codes:

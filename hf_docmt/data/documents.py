@@ -2,7 +2,8 @@
 
 A row is `{"doc_id": "talk-1", "translation": [{"en": "Hello.", "de": "Hallo."}, ...]}`, its features are
 `doc_id: string`, `translation: List(Translation([source, target]))`, and further columns are allowed. Input that is
-only to be translated has one language in each sentence. Sentences may be empty strings; a document has at least one.
+only to be translated has one language in each sentence. Sentences may be empty strings; a document has at least one,
+but where it is said that empty documents are allowed: to be translated or scored they count as nothing.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ def make_documents(rows: Iterable[dict], source_lang: str, target_lang: str | No
     return collect_documents(located, source_lang, target_lang)
 
 
-def collect_documents(located_rows: Iterable[tuple[str, dict]], source_lang: str, target_lang: str | None) -> Dataset:
+def collect_documents(
+    located_rows: Iterable[tuple[str, dict]], source_lang: str, target_lang: str | None, allow_empty: bool = False
+) -> Dataset:
     """As `make_documents`, from pairs of (location for messages, such as "a.jsonl, line 3"; row)."""
     from datasets import Dataset, DatasetInfo, Features, List, Translation, Value
 
@@ -53,7 +56,7 @@ def collect_documents(located_rows: Iterable[tuple[str, dict]], source_lang: str
     features = Features({"doc_id": Value("string"), "translation": List(Translation(languages))})
     extras: dict[str, list] = {}
     tables, count = [], 0
-    rows = checked_rows(located_rows, languages)
+    rows = checked_rows(located_rows, languages, allow_empty)
     while some := list(islice(rows, ROWS_PER_TABLE)):
         tables.append(pa.Table.from_pylist(some, schema=features.arrow_schema))
         for number, row in enumerate(some, count):
@@ -69,10 +72,13 @@ def collect_documents(located_rows: Iterable[tuple[str, dict]], source_lang: str
     return Dataset(table, info=DatasetInfo(features=features), fingerprint=_fingerprint(table))
 
 
-def checked_rows(located_rows: Iterable[tuple[str, dict]], languages: list[str]) -> Iterator[dict]:
+def checked_rows(
+    located_rows: Iterable[tuple[str, dict]], languages: list[str], allow_empty: bool = False
+) -> Iterator[dict]:
     """The rows one by one, each checked against the contract, with their further columns; DataError as above.
 
-    `languages` is [source] or [source, target]. The memory does not grow but for the ids of documents.
+    `languages` is [source] or [source, target]. `allow_empty`: documents may have no sentence. The memory does not
+    grow but for the ids of documents.
     """
     ids = DocumentIds()
     row = None
@@ -87,7 +93,7 @@ def checked_rows(located_rows: Iterable[tuple[str, dict]], languages: list[str])
                 f"{location}: document id {doc_id!r} was used before, in {before}; give each document its own"
             )
         check_unicode(doc_id, f"{location}: document id {doc_id!r}", DataError)
-        translation = _checked_sentences(location, doc_id, row, languages)
+        translation = _checked_sentences(location, doc_id, row, languages, allow_empty)
         yield {**row, "doc_id": doc_id, "translation": translation}
     if row is None:
         raise DataError("no documents: the input is empty; give at least one document")
@@ -115,7 +121,7 @@ def make_row(
     return {"doc_id": doc_id, "translation": [{src: s, tgt: t} for s, t in zip(source, target)], **columns}
 
 
-def check_documents(documents: Dataset) -> tuple[str, str | None]:
+def check_documents(documents: Dataset, allow_empty: bool = False) -> tuple[str, str | None]:
     """The languages (source, target) of a data set that keeps the contract; DataError says what does not.
 
     The target is None where the sentences have one language only.
@@ -134,7 +140,7 @@ def check_documents(documents: Dataset) -> tuple[str, str | None]:
     languages = list(feature.feature.languages)
     if len(languages) not in (1, 2):
         raise DataError(f"documents have a source and at most one target language, got {languages}; select two")
-    _check_values(documents.select_columns(["doc_id", "translation"]).with_format("arrow")[:])
+    _check_values(documents.select_columns(["doc_id", "translation"]).with_format("arrow")[:], allow_empty)
     return languages[0], languages[1] if len(languages) == 2 else None
 
 
@@ -189,11 +195,11 @@ def _fingerprint(table: pa.Table) -> str:
     return digest.hexdigest()
 
 
-def _checked_sentences(location: str, name: str, row: dict, languages: list[str]) -> list[dict]:
+def _checked_sentences(location: str, name: str, row: dict, languages: list[str], allow_empty: bool) -> list[dict]:
     pairs = row.get("translation")
     if not isinstance(pairs, list | tuple):
         raise DataError(f"{location}: document {name!r} needs 'translation', a list of {{language: sentence}}")
-    if not pairs:
+    if not pairs and not allow_empty:
         raise DataError(f"{location}: document {name!r} is empty; take it out, a document has at least one sentence")
     for number, pair in enumerate(pairs, 1):
         for lang in languages:
@@ -208,8 +214,8 @@ def _checked_sentences(location: str, name: str, row: dict, languages: list[str]
     return [{lang: pair[lang] for lang in languages} for pair in pairs]
 
 
-def _check_values(table: pa.Table) -> None:
-    """DataError for missing or repeated ids, empty documents and sentences that are null."""
+def _check_values(table: pa.Table, allow_empty: bool) -> None:
+    """DataError for missing or repeated ids, documents without sentences, null sentences."""
     ids = table.column("doc_id")
     if ids.null_count or pc.any(pc.equal(ids, "")).as_py():
         raise DataError("a document id is missing; give every document a 'doc_id' string")
@@ -220,7 +226,7 @@ def _check_values(table: pa.Table) -> None:
     translation = table.column("translation")
     lengths = pc.fill_null(pc.list_value_length(translation), 0)
     empty = pc.index(lengths, 0).as_py()
-    if empty >= 0:
+    if empty >= 0 and not allow_empty:
         raise DataError(f"document {ids[empty].as_py()!r} is empty; take it out, a document has at least one sentence")
     pairs = pc.list_flatten(translation)
     for chunk in pairs.chunks:

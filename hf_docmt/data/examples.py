@@ -24,6 +24,18 @@ CONTEXT_SIDES = ("both", "source")
 EXAMPLES_AT_A_TIME = 2**18  # lengths counted at a time
 
 
+class Example(dict):
+    """An example, which besides its keys gives `input_ids`, all source tokens: samplers of transformers count them."""
+
+    def __contains__(self, key: object) -> bool:
+        return key == "input_ids" or super().__contains__(key)
+
+    def __missing__(self, key: str) -> list[int]:
+        if key != "input_ids":
+            raise KeyError(key)
+        return [token for sentence in self["source"] for token in sentence]
+
+
 class Examples(TorchDataset):
     """Training examples of a set of documents, as lists of token ids per sentence, without special tokens.
 
@@ -83,7 +95,7 @@ class Examples(TorchDataset):
     def __len__(self) -> int:
         return int(self.corpus.document_starts[-1]) if self.borders is None else len(self.borders) - 1
 
-    def __getitem__(self, item: int) -> dict:
+    def __getitem__(self, item: int) -> Example:
         if not 0 <= item < len(self):
             raise IndexError(f"example {item} of {len(self)}")
         document, start, stop, current = (int(array[0]) for array in self.spans(item, item + 1))
@@ -92,14 +104,14 @@ class Examples(TorchDataset):
         source, target = (
             side.lists(start, stop - missing) + [[] for _ in range(missing)] for side in self.corpus.sides
         )
-        return {
-            "doc_id": self.corpus.doc_id(document),
-            "index": start - first + max(current, 0),
-            "source": source,
-            "target": target,
-            "current": None if current < 0 else current,
-            "document_start": start == first,
-        }
+        return Example(
+            doc_id=self.corpus.doc_id(document),
+            index=start - first + max(current, 0),
+            source=source,
+            target=target,
+            current=None if current < 0 else current,
+            document_start=start == first,
+        )
 
     def __getstate__(self) -> dict:
         """Without lengths: processes that load examples do not need them."""

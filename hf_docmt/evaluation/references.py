@@ -79,11 +79,18 @@ class References:
             raise DataError(f"no document of {self.path} with origlang {origlang!r}; there are {languages}")
         return kept
 
+    def with_sentences(self, rows: Sequence[Mapping]) -> tuple[References, list[Mapping]]:
+        """The documents that have sentences, here or in their translation, and their rows: others count as nothing."""
+        kept = [bool(side or row["translation"]) for side, row in zip(self.sides[0], rows, strict=True)]
+        return self._only(kept), list(compress(rows, kept))
+
+    def _only(self, kept: Sequence[bool]) -> References:
+        ids, sources, *sides = (list(compress(part, kept)) for part in (self.ids, self.sources, *self.sides))
+        return replace(self, ids=ids, sources=sources, sides=sides)
+
     def written_in(self, origlang: str) -> References:
         """The documents that `is_written_in` keeps."""
-        kept, split = self.is_written_in(origlang), f"{self.split}, origlang {origlang}"
-        ids, sources, *sides = (list(compress(part, kept)) for part in (self.ids, self.sources, *self.sides))
-        return replace(self, ids=ids, sources=sources, sides=sides, split=split)
+        return replace(self._only(self.is_written_in(origlang)), split=f"{self.split}, origlang {origlang}")
 
     def with_sides(self, sides: Iterable[Documents]) -> References:
         """With further references."""
@@ -195,8 +202,9 @@ def _reader(path: str | Path, format: str) -> Reader:
 def _documents(path: str | Path, format: str, source_lang: str | None, target_lang: str, **options) -> Dataset:
     """The documents of a file, of a format of one file a side with that side only."""
     if input_argument(format) == "source":
-        return read_documents(format, source_lang=target_lang, source=path)
-    return read_documents(format, source_lang=source_lang, target_lang=target_lang, path=path, **options)
+        return read_documents(format, source_lang=target_lang, source=path, allow_empty=True)
+    languages = {"source_lang": source_lang, "target_lang": target_lang}
+    return read_documents(format, path=path, allow_empty=True, **languages, **options)
 
 
 def _other_file(

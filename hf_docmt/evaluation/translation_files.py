@@ -49,7 +49,7 @@ def read_translations(path: str | Path, references: References, system: str | No
             f"{display_path(path)}: the languages of the outputs are needed; give source and target language"
         )
     rows = {}
-    for row in read_documents(format, path=path, system=system or "", **languages):
+    for row in read_documents(format, path=path, system=system or "", allow_empty=True, **languages):
         source, translation = (sentences(row, languages[name]) for name in ("source_lang", "target_lang"))
         rows[row["doc_id"]] = {"source": source, "translation": translation}
     return references.in_order(rows, path)

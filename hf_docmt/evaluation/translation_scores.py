@@ -156,7 +156,7 @@ def evaluate(
     >>> [result.metric for result in report.results]
     ['s-BLEU', 'd-BLEU', 'chrF', 'TER']
     """
-    source_lang, target_lang = check_documents(documents)
+    source_lang, target_lang = check_documents(documents, allow_empty=True)
     if target_lang is None:
         raise ValueError(f"the documents have no references, only {source_lang!r}; read them with a target language")
     references = References(
@@ -304,6 +304,7 @@ def _report(
     warned of; `label` is of the translations.
     """
     search = search_of(rows)
+    references, rows = references.with_sentences(rows)
     documents = TranslatedDocuments(
         [row["translation"] for row in rows],
         references.sides[0],

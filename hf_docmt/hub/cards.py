@@ -36,17 +36,18 @@ def make_card(
     needs: Sequence[str] | None = None,
     example: Sequence[str] | None = None,
     parameters: int | None = None,
+    untrained: bool = False,
 ) -> ModelCard:
     """The card of a model: the text of its architecture, and numbers and facts of its report, nothing else.
 
-    A pure function of its arguments: no network, no clock. Missing facts read "not recorded"; the header has
-    `license: unknown` where none is given. `repo_id` is the name in the usage example (without it there is a
-    placeholder), `datasets` are names of training data on the Hub, `needs` what the tokenizer needs installed,
-    `example` two sentences of the source language for the calls; by default they are general ones. `form` is that of
-    the files, one of `FORMS`, `model_class` the class of a stock model, `parameters` how many the model has, for a
-    report that does not say it. Header: language, license, library_name, pipeline_tag, tags, base_model, widget,
-    datasets, metrics, model-index, each result with its signature. Raises ValueError for what is no report, an
-    architecture that is not registered, or another form.
+    A pure function of its arguments: no network, no clock. Missing facts are left out; the header has `license:
+    unknown` where none is given. `repo_id` is the name in the usage example (without it there is a placeholder),
+    `datasets` are names of training data on the Hub, `needs` what the tokenizer needs installed, `example` two
+    sentences of the source language for the calls; by default they are general ones. `form` is that of the files, one
+    of `FORMS`, `model_class` the class of a stock model, `parameters` how many the model has, for a report that does
+    not say it, `untrained` says that it is new and has not seen documents. Header: language, license, library_name,
+    pipeline_tag, tags, base_model, widget, datasets, metrics, model-index, each result with its signature. Raises
+    ValueError for what is no report, an architecture that is not registered, or another form.
     """
     if report is not None and not isinstance(report, Report):
         raise ValueError(f"report: got {type(report).__name__}, expected a Report; see Report.read")
@@ -74,6 +75,7 @@ def make_card(
         parameters=parameters,
         license=license,
         model_class=model_class,
+        untrained=untrained,
         sequence=config.sequence_format() if form == "stock" else None,
     )
     return ModelCard(f"---\n{header.to_yaml()}\n---\n\n{body}\n")

@@ -138,7 +138,8 @@ def planned_upload(
         raise ValueError("license: got an empty name, expected one of the Hub's, such as apache-2.0")
     if license:
         parsed.data["license"] = license
-        card = re.sub(r"^\| license \|.*$", f"| license | {license} |", str(parsed), flags=re.MULTILINE)
+        row, text = f"| license | {license} |", re.sub(r"^\| license \|.*\n", "", str(parsed), flags=re.MULTILINE)
+        card = re.sub(r"^(?=\| layers of encoder)", lambda _: f"{row}\n", text, flags=re.MULTILINE)
     elif license is None and parsed.data.get("license", UNKNOWN_LICENSE) == UNKNOWN_LICENSE:
         raise ValueError(
             f"{path} states no licence, without which nobody may use the model: give --license NAME (that of a model "

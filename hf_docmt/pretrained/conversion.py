@@ -4,7 +4,6 @@ import copy
 import os
 
 import torch
-from safetensors import SafetensorError
 from transformers import (
     AutoModelForSeq2SeqLM,
     PreTrainedConfig,
@@ -17,9 +16,10 @@ from hf_docmt.data.special_tokens import sequence_format_fields
 from hf_docmt.data.tokenizers import BOD, adapt_tokenizer
 from hf_docmt.files import HUB_NAME, check_hub_name
 from hf_docmt.messages import closest_hint
+from hf_docmt.model_files import check_model_files, reading_model
 from hf_docmt.modeling.sequence_format import LANGUAGES, checked_language, uses_language
 from hf_docmt.pretrained.weights import copy_weights
-from hf_docmt.remote_code import check_attention, load_tokenizer
+from hf_docmt.remote_code import load_tokenizer
 
 FAMILIES = {
     "marian": {"position_type": "sinusoidal", "normalize_before": False, "layernorm_embedding": False},
@@ -132,15 +132,13 @@ def is_sentence_model(source: str | os.PathLike) -> bool:
 
 def _load_model(source: str | os.PathLike) -> PreTrainedModel:
     check_hub_name(source, "model")
-    config = PreTrainedConfig.get_config_dict(source)[0]
-    model_type = config.get("model_type")
-    check_attention(config, source)
+    check_model_files(source)
+    with reading_model(source):
+        model_type = PreTrainedConfig.get_config_dict(source)[0].get("model_type")
     if model_type not in FAMILIES:
         raise ValueError(f"{source}: got model type {model_type!r}, expected one of {', '.join(FAMILIES)}")
-    try:
+    with reading_model(source):
         return AutoModelForSeq2SeqLM.from_pretrained(source, dtype=torch.float32, trust_remote_code=False)
-    except SafetensorError as error:
-        raise ValueError(f"{source}: weights cannot be read ({error}); copy or download the folder again") from error
 
 
 def _check_overrides(overrides: dict, fields: dict, config_class: type, interpolate_positions: bool) -> None:

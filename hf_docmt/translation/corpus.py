@@ -10,11 +10,14 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt.data.documents import check_documents, sentences
 from hf_docmt.data.readers import Reader
+from hf_docmt.data.readers.lines import TEXT_LAYOUT
 from hf_docmt.data.readers.row_layouts import TEXT_LINES
 from hf_docmt.data.readers.running_text import join_lines
+from hf_docmt.data.readers.text_layout import join_blocks
 from hf_docmt.data.readers.wmt_jsonl import KEPT
 from hf_docmt.evaluation.systems import System
 from hf_docmt.files import STDOUT, write_parts
+from hf_docmt.generation_settings import reported_settings
 from hf_docmt.translation.subtitle_output import subtitle_text
 
 SETTINGS = ("past_context", "repairs", "alignment", "source_lang", "target_lang")  # beside strategy and beams
@@ -37,7 +40,7 @@ def translate_corpus(
     `batch_size` and further arguments are those of `model.translate_documents`; None is the model's own strategy. Only
     with `repairs="none"` may a `translation` be longer or shorter than its source. `search` is how they were
     translated: `strategy`, `beams`, of `past_context`, `repairs`, `alignment`, `source_lang`, `target_lang` those that
-    were set, and an `engine` other than transformers.
+    were set, an `engine` other than transformers, and settings of generation that change what is found.
 
     `documents` are what the readers of `hf_docmt.data.readers` give; only their source side is read. Raises
     `DataError` for other datasets, and `ValueError` for a strategy that the model does not have.
@@ -46,7 +49,7 @@ def translate_corpus(
     >>> len(rows[0]["translation"]) == len(rows[0]["source"])
     True
     """
-    lang, _ = check_documents(documents)
+    lang, _ = check_documents(documents, allow_empty=True)
     sources = [sentences(row, lang) for row in documents]
     return translation_rows(
         model, tokenizer, documents["doc_id"][:], sources, strategy=strategy, batch_size=batch_size, **generate_kwargs
@@ -91,6 +94,7 @@ def search_settings(model: PreTrainedModel, strategy: str, arguments: dict) -> d
     settings |= {name: arguments.get(name) for name in SETTINGS}
     if settings["past_context"] is None and strategy in ("sliding", "sequential"):
         settings["past_context"] = getattr(model.config, "decoding_past_context", None)
+    settings |= {name: value for name, value in reported_settings(model, arguments).items() if name not in settings}
     return {"strategy": strategy, "beams": beams} | {k: v for k, v in settings.items() if v is not None}
 
 
@@ -131,7 +135,7 @@ def renderer(reader: Reader) -> Render:
 
 def check_repairs(reader: Reader, repairs: str | None) -> None:
     """ValueError where the output needs a translation of each sentence and `repairs` does not see to that."""
-    if repairs == "none" and reader.output_format is not None:
+    if repairs == "none" and reader.output_format not in (None, "text"):
         raise ValueError(
             f"repairs='none' may give more or fewer sentences, and translations of {reader.name} are put in the places "
             "of the sentences; leave it out"
@@ -160,9 +164,17 @@ def hypothesis_row(document: dict, result: dict) -> str:
     return json_line({"doc_id": result["doc_id"], **columns, "hypothesis": document_text(document, result), **failed})
 
 
+def text_again(document: dict, result: dict) -> str:
+    """The text file again with translated sentences; where there are more or fewer, a line for each."""
+    if len(result["translation"]) != len(document["translation"]):
+        return plain_lines(result)
+    return join_blocks(result["translation"], document[TEXT_LAYOUT])
+
+
 RENDERERS: dict[str, Render] = {
     "jsonl": json_row,
     "lines": lambda document, result: plain_lines(result),
+    "text": text_again,
     "wmt_jsonl": hypothesis_row,
     "subtitles": subtitle_text,
 }

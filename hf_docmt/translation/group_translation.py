@@ -4,20 +4,23 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
+from accelerate.utils.memory import should_reduce_batch_size
 from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
 from hf_docmt import registry
 from hf_docmt.evaluation.systems import System, load_system
-from hf_docmt.messages import closest_hint, install_command
+from hf_docmt.generation_settings import make_repeatable
+from hf_docmt.messages import closest_hint, first_line, install_command
 from hf_docmt.modeling.generation_docmt import DocumentTranslation
 from hf_docmt.translation.corpus import search_settings, system_rows, translation_rows
 from hf_docmt.translation.job_input import Group
 
 DTYPES = dict.fromkeys(("fp32", "float32"), torch.float32)
 DTYPES |= dict.fromkeys(("bf16", "bfloat16"), torch.bfloat16) | dict.fromkeys(("fp16", "float16"), torch.float16)
+ONE_BY_ONE: dict[str, Any] = {"batch_size": 1, "batch_tokens": None}
 INT8 = "int8"  # of the weights of linear layers; the others, and what is computed between layers, stay as saved
 TORCH_ERRORS = (RuntimeError, AssertionError, ValueError, NotImplementedError)
-DOCUMENT_ERRORS = (ValueError, torch.OutOfMemoryError)  # what one document may raise; others end the job
+DOCUMENT_ERRORS = (ValueError, RuntimeError, MemoryError)  # what one document may raise, if no memory is left
 
 
 @dataclass(frozen=True)
@@ -94,28 +97,34 @@ class GroupTranslator:
         self.system = load_translating_system(settings) if settings.engine == "system" else None
         if self.system is None:
             self.model, self.tokenizer = load_engine(settings)
+            make_repeatable(self.model.generation_config)
             own = self.model.config.source_lang
         else:
             self.tokenizer, own = self.system.tokenizer, self.system.languages[0]
         self.source_lang: str = settings.source_lang or own or "source"
         self._translate(Group(0, []))  # checks the settings
 
-    def __call__(self, group: Group) -> list[dict]:
+    def __call__(self, group: Group, is_smallest: bool = False) -> list[dict]:
         """Rows of `translate_corpus`, one for each document of the group.
 
         A document that cannot be translated (scores that are not finite, no memory left) has empty sentences and the
-        reason as `error`. It is found by halving the group, so that the others are still translated in batches.
+        reason as `error`. It is found by halving the group, so that the others are still translated in batches; where
+        memory does not reach for a batch of one document's sentences, they are translated one by one.
         """
         rows = group.rows
         try:
-            return self._translate(group)
+            return self._translate(group, **(ONE_BY_ONE if is_smallest else {}))
         except DOCUMENT_ERRORS as error:
+            if not isinstance(error, ValueError) and not is_out_of_memory(error):
+                raise  # which ends the job
             if len(rows) > 1:
                 half = len(rows) // 2
                 return self(replace(group, rows=rows[:half])) + self(replace(group, rows=rows[half:]))
+            if not isinstance(error, ValueError) and not is_smallest:
+                return self(group, is_smallest=True)
             if getattr(error, "document", None) is not None:  # counted in this call
                 error.document = rows[0]["doc_id"]  # type: ignore[union-attr]
-            reason = str(error)
+            reason = str(error) if isinstance(error, ValueError) else first_line(error) or "no memory is left"
         (source,) = group.sources(self.source_lang)
         if self.system is not None:
             search = self.system.search
@@ -125,13 +134,24 @@ class GroupTranslator:
         failed = {"doc_id": rows[0]["doc_id"], "source": source, "translation": [""] * len(source), "repairs": []}
         return [failed | {"search": search, "error": reason}]
 
-    def _translate(self, group: Group) -> list[dict]:
+    def _translate(self, group: Group, **smaller: Any) -> list[dict]:
         doc_ids = [row["doc_id"] for row in group.rows]
         sources, settings = group.sources(self.source_lang), self.settings
         if self.system is not None:
             return system_rows(self.system, doc_ids, sources)
         options: dict[str, Any] = {"strategy": settings.strategy, "batch_size": settings.batch_size, **settings.search}
+        options |= smaller
         return translation_rows(self.model, self.tokenizer, doc_ids, sources, **options)
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether an error says that no memory is left, on whatever device: of a CPU it is a plain `RuntimeError`."""
+    words = ("not enough memory", "out of memory", "std::bad_alloc")  # of Windows, CTranslate2, C++
+    return (
+        isinstance(error, torch.OutOfMemoryError | MemoryError)
+        or should_reduce_batch_size(error)
+        or any(word in str(error) for word in words)
+    )
 
 
 def check_device(device: str) -> str:

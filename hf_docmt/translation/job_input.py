@@ -6,6 +6,7 @@ A group is the unit of work: of what is decoded together, of what a process gets
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from queue import Empty, Queue
 from threading import Thread
@@ -14,13 +15,15 @@ from hf_docmt.data.documents import checked_rows, make_row
 from hf_docmt.data.readers import check_arguments, detect_format, get_reader, input_files, iterate_documents
 from hf_docmt.data.readers.lines import LinesReader
 from hf_docmt.data.readers.reader import NO_FILES
-from hf_docmt.files import STDIN, file_stem, location_of, read_lines
+from hf_docmt.data.readers.text_layout import share_of_several
+from hf_docmt.files import STDIN, DataError, display_path, file_stem, location_of, read_lines
 from hf_docmt.store import file_digest, value_digest
 from hf_docmt.translation.progress import JobSummary
 
 MAX_SENTENCES = 1024  # of a group
 MAX_CHARACTERS = 1 << 20  # of all sides that were read
 BATCHES = 4  # of documents, which a group of long ones has at least
+FIRST_LINES, TEXT_SHARE = 1000, 0.1  # of plain lines: if so many hold several sentences, they are no sentences
 PATIENCE = 0.2  # seconds that a document waits for a further one
 
 
@@ -53,6 +56,8 @@ class JobInput:
         self.paths = [value for name, value in arguments.items() if name not in NO_FILES]  # what may be files
         self.by_line = without_context and self.reader.name == LinesReader.name
         self.is_pipe = STDIN in (str(self.path), *self.files.values())  # can be read once, as it comes
+        if format == "auto" and self.reader.name == LinesReader.name and not self.is_pipe:
+            self._warn_of_text()
 
     def identity(self) -> dict[str, str | None] | None:
         """The arguments of the reader, with digests in place of files and folders; None for a pipe.
@@ -67,7 +72,17 @@ class JobInput:
         """The rows of the document contract, one at a time; `DataError` when its turn comes for one that is broken."""
         if self.by_line:
             return checked_rows(self._lines(), [self.source_lang])
-        return iterate_documents(self.format, source_lang=self.source_lang, **self.files)
+        return iterate_documents(self.format, source_lang=self.source_lang, allow_empty=True, **self.files)
+
+    def _warn_of_text(self) -> None:
+        """Warn where lines that are read as sentences hold several of them."""
+        lines = [line for _, line in islice(read_lines(self.files["path"]), FIRST_LINES)]
+        if share_of_several(lines) >= TEXT_SHARE:
+            print(
+                f"{display_path(self.path)}: lines hold several sentences, and each line is translated as one; if this "
+                "is running text, give --format text, which cuts it into sentences (--format lines: no warning)",
+                file=sys.stderr,
+            )
 
     def _lines(self) -> Iterator[tuple[str, dict]]:
         path = self.files["path"]
@@ -78,7 +93,7 @@ class JobInput:
     def size(self) -> JobSummary | None:
         """How many documents and sentences a file has, which is read and checked from its first to its last document.
 
-        None for a pipe, and for a data set on the Hub, which would be fetched twice.
+        None for a pipe, and for a data set on the Hub, which would be fetched twice. DataError: no sentence at all.
         """
         if self.is_pipe or not self.path.exists():
             return None
@@ -86,6 +101,8 @@ class JobInput:
         for row in self.rows():
             size.documents += 1
             size.sentences += len(row["translation"])
+        if not size.sentences:
+            raise DataError(f"{display_path(self.path)}: no document has a sentence; give at least one")
         return size
 
 

@@ -3,11 +3,12 @@
 import gzip
 import json
 import os
+import shutil
 import sys
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
-from itertools import islice
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -18,6 +19,7 @@ from hf_docmt.translation.corpus import Render
 from hf_docmt.translation.job_input import Group
 from hf_docmt.translation.progress import JobSummary
 
+BESIDE = (".partial", ".journal")  # endings of what lies beside the output of a job
 MARK, VERSION = "docmt_translation_job", 2  # the first key of a journal, and its value
 FINISHED = {"finished": True}  # the record of a journal behind the last group
 
@@ -25,6 +27,10 @@ FINISHED = {"finished": True}  # the record of a journal behind the last group
 def check_output(path: str, resume: bool = False, inputs: Iterable[str] = ()) -> None:
     """Raise `ValueError` where an output cannot be written, is one of the inputs, or can hold no job to resume."""
     check_writable_file(path, inputs)
+    if Path(path).suffix in BESIDE:
+        raise ValueError(
+            f"{path} ends in {Path(path).suffix} as the files of unfinished jobs do; give the output another name"
+        )
     if resume and not is_file_output(path):
         name = "standard output" if path == STDOUT else f"{path}, a pipe or device,"
         raise ValueError(f"a job that writes to {name} leaves nothing to resume; leave --resume out, or give -o FILE")
@@ -117,6 +123,9 @@ class FileOutput(JobOutput):
         path = Path(path).resolve()  # a link stays, what it points to is replaced
         self.path, self.partial, self.render = path, path.with_name(f"{path.name}.partial"), render
         self.is_resumable = identity["input"] is not None
+        for beside in (path.with_name(f"{path.name}{ending}") for ending in BESIDE):
+            if beside.is_symlink() or beside.exists() and not beside.is_file():
+                raise ValueError(f"{beside} is in the way, which is no file; move it, or choose another output")
         self.journal = self._locked_journal(path.with_name(f"{path.name}.journal"))
         self._file: BinaryIO | None = None
         self.groups = len(self._records())
@@ -168,6 +177,8 @@ class FileOutput(JobOutput):
             raise ValueError(f"{self.partial} is in the way, of which there is no journal; move or delete it")
         if self._is_moved():
             self._check_moved()
+        if self.groups and not resume and self.partial.exists() and self.journal.items[0]["identity"]["input"] is None:
+            self._set_aside()
         if self.groups and (resume or self.partial.exists()):
             self._check(identity, resume)
             if not self._is_moved():
@@ -190,9 +201,6 @@ class FileOutput(JobOutput):
     def _check(self, identity: dict, resume: bool) -> None:
         """Raise `ValueError` where the job that lies there is not to be resumed by this one."""
         before, job = self.journal.items[0]["identity"], f"job in {self.partial}"
-        if before["input"] is None:
-            problem = f"the {job} read its documents from a pipe, which cannot be read again: translate a file instead"
-            raise ValueError(f"{problem}, and {self._start_anew}")
         if not resume:
             raise ValueError(
                 f"an unfinished job lies in {self.partial}: give --resume to go on with it, or {self._start_anew}"
@@ -202,6 +210,18 @@ class FileOutput(JobOutput):
                 f"the {job} cannot be resumed, since something else is asked for now ({changed}): give what was given "
                 f"then, or {self._start_anew}"
             )
+
+    def _set_aside(self) -> None:
+        """Give way to a new job: what one did whose input came from a pipe is kept as a job of another output."""
+        kept = self.path.with_name(f"{self.path.name}.unfinished")
+        shutil.copyfile(self.journal.path, f"{kept}.journal")
+        os.replace(self.partial, f"{kept}.partial")
+        print(
+            "the documents of the unfinished job came from a pipe, and are translated anew; what was done is kept: "
+            f"with the same documents again, -o {kept} --resume goes on",
+            file=sys.stderr,
+        )
+        self.groups = 0
 
     def _records(self) -> list[dict]:
         """Those of the groups."""
@@ -236,8 +256,8 @@ class FileOutput(JobOutput):
     def missing(self, groups: Iterable[Group | None]) -> Iterator[Group | None]:
         """As in the base class; ValueError where a group that it holds was made from other documents."""
         groups, held = iter(groups), self._records()
-        for group, record in zip(islice(groups, len(held)), held):
-            if group is not None and record.get("source_crc32") not in (None, _source_crc32(group)):
+        for group, record in zip_longest(islice(groups, len(held)), held):
+            if group is None or record.get("source_crc32") not in (None, _source_crc32(group)):
                 raise ValueError(
                     f"{self.partial} has translations of other documents than the input has now: it changed while they "
                     f"were translated; {self._start_anew}"
@@ -280,9 +300,8 @@ class FileOutput(JobOutput):
             return "nothing was finished, and nothing is kept"
         documents, verb = counted(self.summary.documents, "document"), "is" if self.summary.documents == 1 else "are"
         kept = f"{documents} ({counted(self.summary.sentences, 'sentence')}) {verb} kept in {self.partial}"
-        if not self.is_resumable:
-            return f"{kept}; the job cannot go on, since its input came from a pipe"
-        return f"{kept}: go on with the same command and --resume"
+        again = "" if self.is_resumable else ", the same documents from the pipe,"
+        return f"{kept}: go on with the same command{again} and --resume"
 
 
 def changes(before: Any, now: Any) -> str:

@@ -78,7 +78,7 @@ class PartitionedInput:
             with self._local(part) as path:
                 if _is_empty(path):
                     continue
-                for row in iterate_documents(path=path, source_lang=self.source_lang):
+                for row in iterate_documents(path=path, source_lang=self.source_lang, allow_empty=True):
                     part.documents += 1
                     part.sentences += len(row["translation"])
                     if ids.add(row["doc_id"], part.path):

@@ -5,6 +5,7 @@ from html import escape
 from itertools import accumulate
 
 from hf_docmt.data.readers.running_text import join_sentences
+from hf_docmt.data.readers.subtitle_sentences import LABEL, STOP
 from hf_docmt.modeling.text_splitting import FULL_WIDTH_ENDS
 
 LINE_LENGTH = 42  # characters of a line, as subtitles are commonly set
@@ -88,7 +89,17 @@ def _with_markup(part: dict, text: str, is_vtt: bool) -> str:
     text = re.sub(r"\\(?=[Nnh])", "/", text)  # what the formats would read as line ends, times and drawings
     text = text.replace("-->", "->").replace("{\\", "{")
     text = escape(text, quote=False) if is_vtt else text
-    return part["prefix"] + _in_lines(text, part["lines"]) + part["suffix"]
+    return part["prefix"] + _with_inner_tags(part, _in_lines(text, part["lines"])) + part["suffix"]
+
+
+def _with_inner_tags(part: dict, text: str) -> str:
+    """The text with the tags that stand behind its label and before its stop, where it has them."""
+    tags = part.get("inner")
+    if not tags or not tags["opening"] or not text:
+        return text
+    label, stop = LABEL.match(text) if tags["label"] else None, STOP.search(text) if tags["stop"] else None
+    start, end = label.end() if label else 0, stop.start() if stop else len(text)
+    return text[:start] + tags["opening"] + text[start:end] + tags["closing"] + text[end:]
 
 
 def _in_lines(text: str, lines: int) -> str:

@@ -76,12 +76,39 @@ DAMAGES = {  # what a message must hold -> what was done to the folder
     ),
     "_attn_implementation is 'a/b:c', expected": change(CONFIG, nested=[{"_attn_implementation": {"": "a/b:c"}}]),
     "not a valid JSON": overwrite(CONFIG, b"{"),
-    "Unrecognized model": overwrite(CONFIG, b"[]"),
-    "unhashable": change(CONFIG, model_type=["docmt-concat"]),
+    "config.json: expected a JSON object, got list []": overwrite(CONFIG, b"[]"),
+    "config.json: nested too deeply": overwrite(CONFIG, b'{"a":' * 900 + b"1" + b"}" * 900),
+    "architectures is [1], expected a list of class names": change(CONFIG, architectures=[1]),
+    "encoder_layers is 10000000, expected 1000 at most": change(CONFIG, encoder_layers=10**7),
+    "decoder_layers is 10000000.0, expected 1000 at most": change(CONFIG, decoder_layers=1e7),
+    "num_hidden_layers is 1000000000000000000": change(CONFIG, nested=[{"text_config": {"num_hidden_layers": 10**18}}]),
+    "decoder_ffn_dim is 10000000, expected 1048576 at most": change(CONFIG, decoder_ffn_dim=10**7),
+    "quant_method is 'gptq', expected docmt-int8": change(CONFIG, quantization_config={"quant_method": "gptq"}),
+    "model_type is ['docmt-concat'], expected a name": change(CONFIG, model_type=["docmt-concat"]),
     "a JSON file of the tokenizer is broken": overwrite("tokenizer.json", b"{"),
-    "'list' object has no attribute": overwrite("tokenizer_config.json", b"[]"),
+    "tokenizer_config.json: expected a JSON object, got list []": overwrite("tokenizer_config.json", b"[]"),
 }
+
+
+def replacing(*contents, pattern=None):
+    """A normaliser that replaces a character again and again."""
+    steps = [{"type": "Replace", "pattern": pattern or {"String": "a"}, "content": content} for content in contents]
+    return change("tokenizer.json", normalizer={"type": "Sequence", "normalizers": steps})
+
+
+def index(files):
+    return overwrite("model.safetensors.index.json", json.dumps({"weight_map": files}).encode())
+
+
 DAMAGES_OF_TRANSLATION = {
+    "model_max_length is 'a', expected a number": change("tokenizer_config.json", model_max_length="a"),
+    "weight_map names '../x.safetensors', expected a file beside it": index({"a": "../x.safetensors"}),
+    "weight_map names '/tmp/x', expected a file beside it": index({"a": "/tmp/x"}),
+    "weight_map names '..\\\\x', expected a file beside it": index({"a": "..\\x"}),
+    "weight_map must be an object, got ['a']": index(["a"]),
+    "normalisers may make a text 1e+08 times longer": replacing(*["a" * 100] * 4),
+    "normalisers may make a text 100 times longer": replacing("b" * 100, pattern={"Regex": "."}),
+    "tokenizer.json: expected a JSON object, got list []": overwrite("tokenizer.json", b"[]"),
     "eos_token_id of generation_config.json is 'x'": change(GENERATION, eos_token_id="x"),
     "eos_token_id of generation_config.json is [3, 9999]": change(GENERATION, eos_token_id=[3, 9999]),
     "generation_config.json has no eos_token_id": change(GENERATION, eos_token_id=None),

@@ -5,6 +5,7 @@ import re
 
 import pytest
 import torch
+from support.reader_checks import jsonl
 from support.tiny_models import build, word_tokenizer
 
 from hf_docmt.cli import loading
@@ -21,6 +22,21 @@ def test_translate_keeps_documents_and_sentences(run, model, documents, tmp_path
     assert [row["doc_id"] for row in rows] == ["a", "b"]
     assert [len(row["translation"]) for row in rows] == [len(row["source"]) for row in rows] == [2, 1]
     assert rows[0]["translation"][1] == ""
+
+
+def test_an_empty_document_among_others(run, model, tmp_path):
+    """It is translated to none, whatever the strategy, and the others as without it."""
+    rows = [{"doc_id": doc_id, "source": source} for doc_id, source in (("a", ["One.", "Two."]), ("c", ["Three."]))]
+    outputs = []
+    for name, documents in (("some", rows), ("all", [rows[0], {"doc_id": "b", "source": []}, rows[1]])):
+        path = tmp_path / f"{name}.jsonl"
+        path.write_text(jsonl(documents))
+        for strategy in ("sliding", "sequential", "full", "sentence"):
+            code, out, err = run("translate", model, path, "--beams", 2, "--strategy", strategy)
+            assert code == 0 and f"{len(documents)} documents, 3 sentences" in err, err
+            outputs.append([json.loads(line) for line in out.splitlines()])
+    for without, made in zip(outputs[:4], outputs[4:]):
+        assert made[1]["translation"] == made[1]["source"] == [] and [made[0], made[2]] == without
 
 
 def test_models_run_on_the_accelerator(run, model, documents, monkeypatch):

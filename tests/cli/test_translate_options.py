@@ -129,12 +129,12 @@ def test_revision_of_a_model_on_the_hub(monkeypatch):
         raise FoundError
 
     monkeypatch.setattr("transformers.PreTrainedConfig.get_config_dict", load)
-    with pytest.raises(FoundError):
+    with pytest.raises(ValueError, match="FoundError"):
         registry.load_model("owner/name", "v1")
     config = type("Config", (), {"model_type": "docmt-concat"})()
     monkeypatch.setattr(registry, "load_config", lambda *arguments: seen.append(arguments[1]) or config)
     monkeypatch.setattr(registry.get("concat").model_class, "from_pretrained", lambda *_, **options: (None, load))
     monkeypatch.setattr("hf_docmt.remote_code.AutoTokenizer.from_pretrained", load)
-    with pytest.raises(FoundError):
+    with pytest.raises(ValueError, match="FoundError"):
         registry.load_model("owner/name", "v2")
     assert seen == ["v1", "v2", "v2"]

@@ -12,6 +12,8 @@ from hf_docmt.data import document_ids
 from hf_docmt.data.document_ids import DocumentIds
 from hf_docmt.data.documents import (
     check_documents,
+    checked_rows,
+    collect_documents,
     make_documents,
     sentences,
     write_documents,
@@ -113,6 +115,15 @@ def test_check_looks_at_selected_rows_only():
     assert check_documents(documents.select([0, 2])) == ("en", "de")
     with pytest.raises(DataError, match="'b' is empty"):
         check_documents(documents.select([2, 1]))
+
+
+def test_empty_documents_where_they_are_allowed():
+    rows = [row("a"), row("b", []), row("c")]
+    assert [len(made["translation"]) for made in checked_rows(enumerate(rows), ["en", "de"], True)] == [2, 0, 2]
+    documents = collect_documents(((str(n), made) for n, made in enumerate(rows)), "en", "de", allow_empty=True)
+    assert documents["doc_id"][:] == ["a", "b", "c"] and check_documents(documents, allow_empty=True) == ("en", "de")
+    with pytest.raises(DataError, match="'b' is empty"):
+        check_documents(documents)
 
 
 def test_unknown_language_of_sentences():

@@ -7,7 +7,10 @@ import pytest
 from support.reader_checks import TWO, fails, ids, pairs, read
 
 from hf_docmt.data.documents import sentences
+from hf_docmt.data.readers import get_reader
+from hf_docmt.data.readers.text_layout import join_blocks, share_of_several
 from hf_docmt.messages import install_command
+from hf_docmt.translation.corpus import renderer
 
 
 @pytest.mark.parametrize("header", ["", "doc_id\tsource\ttarget\n", "id\tsource\ttarget\n"])
@@ -211,6 +214,73 @@ def test_text_is_split_into_sentences(write):
     ]
     chinese = read("text", "zh", None, path=write("b.txt", "你好。我很好！"))
     assert sentences(chinese[0], "zh") == ["你好。", "我很好！"]
+
+
+TEXT = """Heading
+
+The man is here. He sleeps.
+The list:
+- bread
+- milk
+1. First point
+2. Second point
+
+\tIt is late.
+
+
+"""
+WRAPPED = """A paragraph that was filled up to a width, so that its lines end
+where they do by chance. A sentence may end with its line, as here.
+That does not matter, and the 3rd of
+May.
+
+  * an item that goes over
+    two lines, said Dr.
+    Smith.
+  * another
+"""
+
+
+@pytest.mark.parametrize("text", [TEXT, WRAPPED])
+def test_text_keeps_its_lines(write, text):
+    """Paragraphs, line ends and items of lists stand in the translation as in the text, outside sentences."""
+    pytest.importorskip("sentencex")
+    (document,) = read("text", target_lang=None, path=write("a.txt", text))
+    source = sentences(document, "en")
+    if text is TEXT:
+        assert source[:5] == ["Heading", "The man is here.", "He sleeps.", "The list:", "bread"]
+    else:
+        assert source[3:] == ["an item that goes over two lines, said Dr. Smith.", "another"]
+    result = {"doc_id": "a", "source": source, "translation": [sentence.upper() for sentence in source]}
+    written = renderer(get_reader("text"))(document, result)
+    assert written == text.upper() if text is TEXT else written.splitlines()[4:] == text.upper().splitlines()[4:]
+    assert written.split() == text.upper().split() and max(map(len, written.splitlines())) <= 67
+    shorter = renderer(get_reader("text"))(document, result | {"translation": ["A.", "B."]})  # of repairs="none"
+    assert shorter == "A.\nB.\n"
+
+
+def test_blocks_of_longer_translations():
+    """What was filled is filled again, at its width; a line that ends on purpose stays one line."""
+    blocks = [
+        {"prefix": "- ", "indent": "  ", "sentences": 2, "width": 20},
+        {"prefix": "", "indent": "", "sentences": 0, "width": 0},
+        {"prefix": "", "indent": "", "sentences": 1, "width": 0},
+    ]
+    text = join_blocks(["eins zwei drei vier.", "Fünf sechs.", "sieben acht neun zehn elf zwölf"], blocks)
+    assert text == "- eins zwei drei\n  vier. Fünf sechs.\n\nsieben acht neun zehn elf zwölf\n"
+
+
+@pytest.mark.parametrize(
+    "lines, share",
+    [
+        (["One. Two."], 1),
+        (["One.", "Dr. No came.", "", "3.5 km"], 0),
+        (["你好。我很好！", "你好。"], 0.5),
+        (["So? Yes", "a"], 0.5),
+    ],
+)
+def test_lines_that_hold_several_sentences(lines, share):
+    assert share_of_several(lines) == share
 
 
 def test_text_without_the_splitter_says_how_to_install_it(write, monkeypatch):

@@ -2,6 +2,7 @@
 
 import json
 import random
+import time
 
 import pysubs2
 import pytest
@@ -107,6 +108,27 @@ def test_markup_comes_back(write):
     assert written == srt(*expected)
 
 
+@pytest.mark.parametrize(
+    "text, translation, expected",
+    [
+        ("[Anna] <i>The man is here.</i>", "[Anna] Der Mann ist hier.", "[Anna] <i>Der Mann ist hier.</i>"),
+        ("- <i>He sleeps</i>.\n- It is late.", "Er schläft.", "- <i>Er schläft</i>.\n- Er schläft."),
+        ("ANNA: <i>He sleeps</i>!", "ANNA: Er schläft?!", "ANNA: <i>Er schläft</i>?!"),
+        ("(Anna) <i>He</i>\n<i>sleeps.</i>", "(Anna) Er schläft.", "(Anna) <i>Er\nschläft.</i>"),
+        ("<i>He sleeps</i>.", "Er schläft", "<i>Er schläft</i>"),
+        ("[Anna] <i>He sleeps.</i>", "Er schläft.", "<i>Er schläft.</i>"),
+        ("<i>He sleeps</i>.", "", ""),
+        ("He <i>sleeps</i>.", "Er schläft.", "Er schläft."),
+        ("<i>He</i> sleeps.", "Er schläft.", "Er schläft."),
+        ("He <b>is</b> <i>here</i>.", "Er ist da.", "Er ist da."),
+    ],
+)
+def test_markup_behind_a_label_and_before_the_stop(write, text, translation, expected):
+    """It stands around the same words; where it stood around some of them only, it is left out."""
+    assert translated(write("a.srt", srt(text)), lambda _: translation) == srt(expected)
+    assert "<" not in "".join(read_sentences(write("a.srt", srt(text)))[1])
+
+
 @pytest.mark.parametrize("name, point", [("a.srt", ","), ("a.vtt", ".")])
 def test_cues_without_counters(write, name, point):
     """A last line of digits is text there, whatever comes behind it."""
@@ -191,6 +213,16 @@ def iterate_cues(path):
 )
 def test_bad_files(write, name, text, words):
     fails(name, *words, target_lang=None, path=write(name, text))
+
+
+@pytest.mark.parametrize("text", ["{" * 80_000, "{\\i1} " * 80_000])
+def test_cues_of_braces_take_no_time(write, text):
+    for name, subtitles in (("a.srt", srt("One.", text)), ("a.vtt", vtt("One.", text))):
+        start = time.perf_counter()
+        path = write(name, subtitles)
+        fails(name, "a cue with 80000 braces, 100 at most", target_lang=None, path=path)
+        assert time.perf_counter() - start < 5
+    assert read_sentences(write("a.srt", srt("{\\i1}One " * 90)))[1] != [""]
 
 
 def test_subtitles_have_no_target_side(write):

@@ -194,6 +194,29 @@ def test_hypotheses_of_all_pairs_without_languages(write, caplog):
         evaluate_files(write("system.jsonl", jsonl(outputs[:1])), known, **LANGUAGES)
 
 
+def test_empty_documents_count_as_nothing(xml, write):
+    """In references and outputs, in the middle and at the end, whatever the format; as if they were not there."""
+    text, hole = xml.read_text(), DOC.format(id="hole", src="", a="", c="", online="")
+    middle = text.replace('<doc id="y"', hole + '<doc id="y"').replace(
+        "</dataset>", hole.replace("hole", "z") + "</dataset>"
+    )
+    with_holes = write("holes.xml", middle)
+    for options in ({"translators": ["A"], "system": "Online-A"}, {"translators": ["A", "C"], "system": "Small"}):
+        expected = evaluate_files(xml, [xml], **LANGUAGES, **options).results
+        results = evaluate_files(with_holes, [with_holes], **LANGUAGES, **options).results
+        assert [(r.metric, r.value, r.n) for r in results] == [(r.metric, r.value, r.n) for r in expected]
+    rows = [*ROWS[:1], {"doc_id": "hole", "translation": []}, *ROWS[1:]]
+    reference = write("holes.jsonl", jsonl(rows))
+    made = [{"doc_id": row["doc_id"], "translation": [pair["de"] for pair in row["translation"]]} for row in rows]
+    report = evaluate_files(write("made.jsonl", jsonl(made)), [reference], **LANGUAGES)
+    assert values(report)["s-BLEU"] == pytest.approx(100) and {result.n for result in report.results} == {3, 2}
+    documents = read_documents(path=reference, allow_empty=True, **LANGUAGES)
+    assert values(evaluate(made, documents)) == values(report)
+    made[1]["translation"] = ["Nichts."]
+    with pytest.raises(ValueError, match="document 'hole': 1 translated sentence for 0 reference sentences"):
+        evaluate(made, documents)
+
+
 def test_domains_and_languages_of_origin_come_with_the_references(xml, write):
     """Attributes of an XML set, columns of JSON lines and of documents in memory; a pattern goes before them."""
     report = evaluate_files(xml, xml, **LANGUAGES, system="Small", translators=["A"], by=["domain"], origlang="en")

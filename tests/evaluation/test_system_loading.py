@@ -1,9 +1,11 @@
 """Systems from folders, of the kind that the configuration has."""
 
+import copy
+
 import pytest
 from support.errors import refused
 from support.pretrained_models import saved
-from support.systems import ITEMS, LANGUAGES, assert_close
+from support.systems import DOCUMENTS, ITEMS, LANGUAGES, assert_close
 
 from hf_docmt.evaluation.systems import CausalSystem, DocMTSystem, Seq2SeqSystem, load_system
 from hf_docmt.hub.conversion import convert_sentence_model
@@ -48,3 +50,17 @@ def test_load_system_bad_folders(tmp_path, marian):
     refused("a model of type 'bert' with BertModel, expected an encoder-decoder", load_system, tmp_path)
     marian.config.save_pretrained(tmp_path)
     refused("cannot load a model from", load_system, tmp_path)
+
+
+def test_sampling_of_a_folder_is_switched_off(tmp_path, marian, tokenizer, caplog):
+    """What is asked for in Python stays."""
+    marian = copy.deepcopy(marian)
+    marian.generation_config.update(do_sample=True, top_k=0, repetition_penalty=1.5)
+    folder = saved(tmp_path / "marian", marian, tokenizer)
+    system = load_system(folder, max_new_tokens=6)
+    assert caplog.text.count("do_sample=True, so that two runs differ") == 1
+    assert system.describe()["config"]["generation"]["repetition_penalty"] == 1.5
+    first = system.translate(DOCUMENTS)
+    assert system.translate(DOCUMENTS) == first == load_system(folder, max_new_tokens=6).translate(DOCUMENTS)
+    outputs = [load_system(folder, max_new_tokens=6, do_sample=True).translate(DOCUMENTS) for _ in range(2)]
+    assert outputs[0] != outputs[1]

@@ -119,11 +119,11 @@ def test_a_metric_is_scored_and_compared(run, write, tmp_path):
     languages = ("--source-lang", "en", "--target-lang", "de")
     for name, times in (("one", 1), ("two", 2)):
         rows = [{"doc_id": d, "translation": [" ".join([s] * times) for s in some]} for d, some in HYPOTHESES.items()]
-        options = ("--discourse", "length", "--by", "index", "-o", tmp_path / f"{name}.json")
+        options = ("--discourse", "wordiness", "--by", "index", "-o", tmp_path / f"{name}.json")
         code, _, err = run("evaluate", write(f"{name}.jsonl", jsonl(rows)), reference, *languages, *options)
         assert code == 0, err
     results = json.loads((tmp_path / "one.json").read_text("utf-8"))["results"]
-    assert [result["metric"] for result in results] == ["s-BLEU", "d-BLEU", "chrF", "TER", "length ratio"]
+    assert [result["metric"] for result in results] == ["s-BLEU", "d-BLEU", "chrF", "TER", "wordiness"]
     ratio = results[-1]
     assert (ratio["value"], ratio["n"], ratio["dataset"]) == (100 * 9 / 9, 4, "ref")
     assert ratio["breakdown"]["index=2"]["value"] == pytest.approx(100 * 2 / 3)
@@ -133,12 +133,12 @@ def test_a_metric_is_scored_and_compared(run, write, tmp_path):
     reports = (tmp_path / "one.json", tmp_path / "two.json")
     code, out, err = run("compare", *reports, "--baseline", "one", "--format", "json")
     assert code == 0, err
-    (row,) = [row for row in json.loads(out)["rows"] if row["metric"] == "length ratio"]
+    (row,) = [row for row in json.loads(out)["rows"] if row["metric"] == "wordiness"]
     assert row["figures"]["two"]["test"]["delta"] == 100
     command = [sys.executable, "-m", "hf_docmt", "evaluate", "one.jsonl", reference, *languages]
     environment = {**os.environ, "HF_DOCMT_PLUGINS": ""}
     done = subprocess.run(
-        [*command, "--discourse", "length"], cwd=tmp_path, env=environment, capture_output=True, text=True
+        [*command, "--discourse", "wordiness"], cwd=tmp_path, env=environment, capture_output=True, text=True
     )
     assert done.returncode == 1
-    assert done.stderr.startswith("docmt: unknown discourse measure 'length': expected some of connectives, pronouns")
+    assert done.stderr.startswith("docmt: unknown discourse measure 'wordiness': expected some of blonde, connectives")

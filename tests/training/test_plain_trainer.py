@@ -1,12 +1,13 @@
 """Models in an unmodified Seq2SeqTrainer of transformers."""
 
 import math
+import pickle
 
 import pytest
 import torch
 from support.tiny_models import build, documents_of, random_text, word_tokenizer
 from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments
-from transformers.trainer_pt_utils import LabelSmoother
+from transformers.trainer_pt_utils import LabelSmoother, LengthGroupedSampler
 from transformers.utils.generic import find_labels
 
 from hf_docmt import registry
@@ -41,6 +42,29 @@ def test_loss_of_validation(architecture, tmp_path):
     trainer.train()
     losses = [trainer.evaluate()["eval_loss"] for _ in range(2)]
     assert math.isfinite(losses[0]) and losses[0] == losses[1]
+
+
+@pytest.mark.parametrize("processing", [None, word_tokenizer()])
+@pytest.mark.parametrize("architecture, fields", [("concat", {"past_context": 2}), ("doct", {"past_context": 1})])
+def test_batches_of_equal_length(architecture, fields, processing, tmp_path):
+    """Its samplers by length find the source tokens of every example, whatever names the first input."""
+    trainer = plain_trainer(architecture, tmp_path, **fields)
+    trainer.args.train_sampling_strategy, trainer.processing_class = "group_by_length", processing
+    sampler = trainer._get_train_sampler()
+    assert isinstance(sampler, LengthGroupedSampler)
+    assert sampler.lengths == [sum(map(len, row["source"])) for row in trainer.train_dataset]
+    assert trainer.train().global_step == 2 and math.isfinite(trainer.evaluate()["eval_loss"])
+    trainer.args.train_sampling_strategy = "batch_rebalance"
+    assert trainer.train().global_step == 2
+
+
+def test_examples_are_dicts_still():
+    examples = registry.get("concat").examples(DOCUMENTS, word_tokenizer(), build().config)
+    assert list(examples[0]) == ["doc_id", "index", "source", "target", "current", "document_start"]
+    assert examples[0] == dict(examples[0]) == pickle.loads(pickle.dumps(examples[0]))
+    assert "input_ids" in examples[0] and "labels" not in examples[0]
+    with pytest.raises(KeyError, match="labels"):
+        examples[0]["labels"]
 
 
 def test_label_weights_are_no_labels():

@@ -67,7 +67,6 @@ def test_search_of_rows():
 
 def test_json_rows_and_plain_lines():
     assert json.loads(renderer(get_reader("tsv"))(ROW, RESULT)) == RESULT
-    assert renderer(get_reader("lines"))(ROW, RESULT) == renderer(get_reader("text"))(ROW, RESULT)
     assert renderer(get_reader("lines"))(ROW, RESULT) == "X.\nY y.\n"
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+import torch
 from support.scripted_model import Scripted
 from support.tiny_models import WORDS, build, source_rows, word_tokenizer
 
@@ -171,6 +172,51 @@ def test_translations_of_an_input_in_between_are_not_gone_on_with(translator, tm
     path.write_text(before)
     with pytest.raises(ValueError, match="translations of other documents than the input has now.*delete .*partial"):
         job(lambda groups: ((group, translate(group)) for group in groups), True).run(Interruption())
+
+
+class Greedy(Scripted):
+    """Needs more memory than there is for the word w29, and for batches of more than one row with w28."""
+
+    def translate_documents(self, documents, *arguments, batch_size, **settings):
+        words = " ".join(sentence for document in documents for sentence in document)
+        if "w29" in words or "w28" in words and batch_size > 1:
+            self.allocate()
+        return super().translate_documents(documents, *arguments, batch_size=batch_size, **settings)
+
+    @staticmethod
+    def allocate():
+        torch.empty(1 << 60)
+
+
+def too_little(message, kind=RuntimeError):
+    def allocate():
+        raise kind(message)
+
+    return allocate
+
+
+@pytest.mark.parametrize(
+    "allocate",
+    [
+        Greedy.allocate,
+        too_little("not enough memory: you tried to allocate 8 bytes."),
+        too_little("CUDA failed with error out of memory"),
+        too_little("CUDA out of memory. Tried to allocate", torch.OutOfMemoryError),
+        too_little("", MemoryError),
+    ],
+)
+def test_a_lack_of_memory_costs_a_document_or_a_batch(translator, tmp_path, monkeypatch, allocate):
+    """On a CPU, too, where torch raises a plain RuntimeError; other errors of torch end the job."""
+    monkeypatch.setattr(Greedy, "allocate", staticmethod(allocate))
+    rows = source_rows(["w6", "w7"], ["w8", "w28"], ["w9", "w29"], ["w10"])
+    translate = translator(Greedy(past_context=1, source_lang="en"), batch_size=4)
+    summary, written = run(rows, translate, tmp_path / "out.jsonl")
+    assert [any(row["translation"]) for row in written] == [True, True, False, True]
+    assert ["error" in row for row in written] == [False, False, True, False] and summary.failed == 1
+    assert "\n" not in written[2]["error"] and "memory" in written[2]["error"]
+    monkeypatch.setattr(Greedy, "allocate", staticmethod(too_little("mat1 and mat2 shapes cannot be multiplied")))
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+        translate(next(iter(document_groups(rows))))
 
 
 def test_scores_that_are_not_finite_name_the_document(translator, tmp_path, monkeypatch):

@@ -5,6 +5,7 @@ import threading
 import time
 
 import pytest
+from support.reader_checks import jsonl
 from support.tiny_models import build, random_text, word_tokenizer
 
 from hf_docmt import registry
@@ -198,3 +199,23 @@ def test_arriving_documents_do_not_wait():
     assert sizes_of([next(groups)]) == [[1]]
     with pytest.raises(ValueError, match="line 4: broken"):
         next(groups)
+
+
+def test_inputs_without_a_sentence(write):
+    """An empty document among others has no translation, all of them are refused."""
+    rows = [{"doc_id": "a", "source": ["One."]}, {"doc_id": "b", "source": []}, {"doc_id": "c", "source": ["Two."]}]
+    size = JobInput(str(write("some.jsonl", jsonl(rows))), "auto", "en").size()
+    assert (size.documents, size.sentences) == (3, 2)
+    with pytest.raises(DataError, match="none.jsonl: no document has a sentence"):
+        JobInput(str(write("none.jsonl", jsonl(rows[1:2]))), "auto", "en").size()
+
+
+def test_lines_of_several_sentences_are_warned_of(write, capsys):
+    """Once, where the format was found by itself; sentence pairs now and then are none."""
+    path = str(write("a.txt", "One. Two.\nThree.\n"))
+    for format, count in (("auto", 1), ("lines", 0)):
+        documents = JobInput(path, format, "en")
+        assert [len(row["translation"]) for row in documents.rows()] == [2] and documents.size().sentences == 2
+        assert capsys.readouterr().err.count("a.txt: lines hold several sentences") == count
+    JobInput(str(write("b.txt", "One. Two.\n" + "Three.\n" * 20)), "auto", "en")
+    assert capsys.readouterr().err == ""

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from hf_docmt import store
+from hf_docmt.files import check_writable_folder
 from hf_docmt.store import write_durably
 from hf_docmt.translation import job_output
 from hf_docmt.translation.job_input import Group
-from hf_docmt.translation.job_output import FileOutput
+from hf_docmt.translation.job_output import FileOutput, check_output
 
 IDENTITY = {"model": {"config.json": "a" * 64}, "options": {"beams": 4}, "input": {"content": "b" * 64}}
 TEXTS = ["eins\nzwei\n", "", "drei ü\n"]
@@ -150,14 +151,57 @@ def test_an_unfinished_job_is_not_lost(tmp_path):
     assert write(path, resume=True).groups == 3 and path.read_bytes() == WHOLE
 
 
-def test_input_of_a_pipe_cannot_be_resumed(tmp_path):
+def test_a_job_from_a_pipe_starts_again_without_help(tmp_path, capsys):
+    """Or goes on where the pipe gives the same documents again; what was done is not lost either way."""
     path, identity = tmp_path / "out.txt", IDENTITY | {"input": None}
-    with open_file(path, identity) as file:
-        add(file, TEXTS[0])
-        assert file.way_on().endswith("the job cannot go on, since its input came from a pipe")
-    for resume in (True, False):
-        with pytest.raises(ValueError, match="read its documents from a pipe.*delete .*partial and .*journal"):
-            write(path, resume, identity=identity)
+
+    def go_on(texts, resume=True):
+        groups = [Group(number, [text, ""]) for number, text in enumerate(texts)]
+        with open_file(path, identity, resume) as file:
+            for group in file.missing(groups):
+                file.write(group, [ROW, ROW])
+            file.finish()
+
+    unfinished(path, identity=identity)
+    with open_file(path, identity, resume=True) as file:
+        assert file.way_on().endswith("go on with the same command, the same documents from the pipe, and --resume")
+    for texts in (["other", *TEXTS[1:]], TEXTS[:1], []):
+        with pytest.raises(ValueError, match="translations of other documents than the input has now"):
+            go_on(texts)
+    go_on(TEXTS)
+    assert path.read_bytes() == WHOLE and names(tmp_path) == ["out.txt"]
+    unfinished(path, identity=identity)
+    capsys.readouterr()
+    go_on(["other"], resume=False)
+    kept = tmp_path / "out.txt.unfinished"
+    assert path.read_bytes() == b"other" and names(tmp_path) == ["out.txt", *(f"{kept.name}{end}" for end in ENDINGS)]
+    assert f"-o {kept} --resume goes on" in capsys.readouterr().err
+    assert write(kept, resume=True, identity=identity).groups == 3 and kept.read_bytes() == WHOLE
+    unfinished(path)  # of a file, it is not set aside
+    with pytest.raises(ValueError, match="an unfinished job lies in"):
+        write(path, identity=identity)
+
+
+@pytest.mark.parametrize("ending", [".journal", ".partial"])
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("elsewhere", path)])
+def test_what_is_no_file_beside_the_output(tmp_path, ending, make):
+    """It is neither waited for nor written through."""
+    make(tmp_path / f"out.txt{ending}")
+    with pytest.raises(ValueError, match=f"out.txt{ending} is in the way, which is no file; move it"):
+        write(tmp_path / "out.txt")
+    with pytest.raises(ValueError, match=f"ends in {ending} as the files of unfinished jobs do"):
+        check_output(str(tmp_path / f"out{ending}"))
+    assert names(tmp_path) == [f"out.txt{ending}"]
+
+
+def test_links_that_lead_to_themselves(tmp_path):
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    for path in ("a", "a/out.txt"):
+        with pytest.raises(ValueError, match="a symbolic link that leads to itself; remove it"):
+            check_output(str(tmp_path / path))
+    with pytest.raises(ValueError, match="a symbolic link that leads to itself"):
+        check_writable_folder(tmp_path / "a" / "folder")
 
 
 def test_nothing_is_left_of_a_job_without_a_group(tmp_path):

@@ -48,6 +48,7 @@ def read_documents(
     *,
     source_lang: str,
     target_lang: str | None = None,
+    allow_empty: bool = False,
     **files: str | Path | Sequence[str | Path] | None,
 ) -> Dataset:
     """Documents from files of one format; without `target_lang` the source side only, for translation.
@@ -56,6 +57,7 @@ def read_documents(
     and `target` (dtag, blank, sgm, iwslt, voita), these and `index` (dialogue) or `ids` (moses). `-` is standard input,
     `.gz` is unpacked; lines, text and iwslt take lists of files. `translator` chooses among the references of `wmt`.
     With `format="auto"` the arguments, the file's name and its first bytes tell the format (see `detect_format`).
+    `allow_empty`: documents may have no sentence.
 
     Returns a `datasets.Dataset` of the document contract (see `hf_docmt.data.documents`). Raises `DataError`, a
     `ValueError`, with file, line, document and remedy.
@@ -65,7 +67,7 @@ def read_documents(
     ['doc_id', 'translation']
     """
     languages = checked_languages(source_lang, target_lang)
-    return collect_documents(_located_rows(format, languages, files), source_lang, target_lang)
+    return collect_documents(_located_rows(format, languages, files), source_lang, target_lang, allow_empty)
 
 
 def iterate_documents(
@@ -73,6 +75,7 @@ def iterate_documents(
     *,
     source_lang: str,
     target_lang: str | None = None,
+    allow_empty: bool = False,
     **files: str | Path | Sequence[str | Path] | None,
 ) -> Iterator[dict]:
     """As `read_documents`, one row at a time: rows `{"doc_id", "translation", ...}` with all their columns.
@@ -86,7 +89,7 @@ def iterate_documents(
     ['annotations', 'doc_id']
     """
     languages = checked_languages(source_lang, target_lang)
-    return checked_rows(_located_rows(format, languages, files), languages)
+    return checked_rows(_located_rows(format, languages, files), languages, allow_empty)
 
 
 def _located_rows(format: str, languages: list[str], files: dict) -> Iterator[tuple[str, dict]]:

@@ -1,14 +1,15 @@
 """Text to be translated, each file one document: plain lines, one a sentence, or running text."""
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 from pathlib import Path
 
 from hf_docmt.data.documents import make_row
 from hf_docmt.data.readers.reader import Reader, Sample
-from hf_docmt.data.readers.running_text import clean_sentences, sentence_splitter
+from hf_docmt.data.readers.running_text import sentence_splitter
+from hf_docmt.data.readers.text_layout import split_blocks
 from hf_docmt.files import DataError, data_name, display_path, file_stem, read_lines
 
+TEXT_LAYOUT = "text_layout"  # column of a text: its lines around the sentences
 Paths = str | Path | Sequence[str | Path]
 
 
@@ -29,25 +30,24 @@ class LinesReader(Reader):
 
 
 class TextReader(Reader):
-    """Blank lines separate paragraphs, other line ends and runs of white space become one blank; see `source_files`.
+    """Lines go on in the next one, and runs of white space become one blank, see `split_blocks` and `source_files`.
 
-    sentencex cuts paragraphs into sentences. DataError if it is not installed or a file has no text. The format must be
-    named, since every text is one of lines as well.
+    sentencex cuts what goes together into sentences; the column `text_layout` has what stands around them: paragraphs,
+    line ends, items of lists. DataError if sentencex is not installed. The format must be named, since every text is
+    one of lines as well.
     """
 
     name = "text"
+    output_format = "text"
     several_files = True
     plain = True
 
     def read(self, languages: list[str], path: Paths) -> Iterator[tuple[str, dict]]:
         split = sentence_splitter(languages[0])
         for doc_id, file in source_files(languages, path, self.name):
-            location, lines = display_path(file), (line.strip() for _, line in read_lines(file))
-            paragraphs = [" ".join(paragraph) for has_text, paragraph in groupby(lines, key=bool) if has_text]
-            sentences = [sentence for paragraph in paragraphs for sentence in clean_sentences(split(paragraph))]
-            if not sentences:
-                raise DataError(f"{location}: document {doc_id!r} is empty; there is white space only, give it text")
-            yield location, make_row(location, doc_id, sentences, None, languages)
+            location = display_path(file)
+            sentences, blocks = split_blocks((line for _, line in read_lines(file)), split)
+            yield location, make_row(location, doc_id, sentences, None, languages, **{TEXT_LAYOUT: blocks})
 
 
 def source_files(languages: list[str], path: Paths, format: str) -> list[tuple[str, str | Path]]:

@@ -16,6 +16,9 @@ DASH = re.compile(r"[-–—‐](?:\s+|(?=[^\s\d–—‐-]))")
 DESCRIPTION = re.compile(r"([\[(])([^\[\]()]*)([\])])")
 MUSIC = re.compile(r"((?:[♪♫]\s*)+|#\s+)?(.*?)((?:\s*[♪♫])+|\s+#)?", re.DOTALL)
 ELLIPSIS = re.compile(r"(?:\.\.\.|…)\s*(?=\w)")  # a sentence that goes on
+LABEL = re.compile(r"(?:\[[^\[\]<>]*\]:?|\([^()<>]*\):?|[^\s<>:.!?([][^<>:.!?]{0,30}:)(?:\s|\\N)*")  # who speaks
+STOP = re.compile(r"[.!?…,。！？]+[\"'”’»)]*$")
+INNER = re.compile(r"([^<>]*)(<([a-zA-Z][^\s.<>/]*)[^<>]*>)([^<>]*)(</\3>)([^<>]*)")  # one tag around a part of a text
 CLOSERS = "\"'”’»)]}"
 ENDS = ".!?…。！？‥؟।"
 ABBREVIATION = re.compile(r"(?:^|\s)\w{1,4}\.$")
@@ -25,7 +28,7 @@ Pieces = list[list[int]]  # of a turn: [number of a sentence, its characters the
 
 @dataclass
 class Turn:
-    """One turn of a cue: its text, and what stands around it."""
+    """One turn of a cue: its text, and what stands around it; `inner` tags stand behind a label or before the stop."""
 
     prefix: str
     text: str
@@ -33,9 +36,10 @@ class Turn:
     lines: int
     is_turn: bool  # it begins with a dash
     is_speech: bool  # no description in brackets, no music
+    inner: dict
 
     def layout(self) -> dict:
-        return {"prefix": self.prefix, "suffix": self.suffix, "lines": self.lines}
+        return {"prefix": self.prefix, "suffix": self.suffix, "lines": self.lines, "inner": self.inner}
 
 
 def cue_turns(lines: list[str]) -> list[Turn]:
@@ -51,7 +55,7 @@ def cue_turns(lines: list[str]) -> list[Turn]:
         turns[0].prefix = prefix + turns[0].prefix
         turns[-1].suffix += suffix
     elif prefix or suffix:
-        turns = [Turn(prefix, "", suffix, 1, False, False)]
+        turns = [Turn(prefix, "", suffix, 1, False, False, _inner_tags(""))]
     return turns
 
 
@@ -125,6 +129,7 @@ def _turn(lines: list[str]) -> Turn:
     lines = [lines[0][before.end() :], *lines[1:]] if before else lines
     prefix, lines, suffix = _unwrapped(lines)
     text = " ".join(MARKUP.sub("", line).strip() for line in lines).strip()
+    inner = _inner_tags(" ".join(lines))
     dash = before or DASH.match(text)
     if before:
         prefix = before[0] + prefix
@@ -143,7 +148,20 @@ def _turn(lines: list[str]) -> Turn:
     elif text[:1] in "♪♫#" or text[-1:] in "♪♫":
         sign, text, end = MUSIC.fullmatch(text).groups()  # type: ignore[union-attr]  # matches any text
         prefix, suffix, is_speech = prefix + (sign or ""), (end or "") + suffix, False
-    return Turn(prefix, text, suffix, max(len(lines), 1), dash is not None, is_speech)
+    return Turn(prefix, text, suffix, max(len(lines), 1), dash is not None, is_speech, inner)
+
+
+def _inner_tags(text: str) -> dict:
+    """The one tag around all text but for a label in front of it and a stop behind it, and what closes it."""
+    tags = INNER.fullmatch(re.sub(r"</([a-zA-Z]+)>(\s*)<\1>", r"\2", text))  # those of several lines as one
+    label, opening, _, _, closing, stop = tags.groups() if tags else [""] * 6
+    if not (_is(LABEL, label) and _is(STOP, stop)):
+        opening = closing = ""
+    return {"opening": opening, "closing": closing, "label": bool(label.strip()), "stop": bool(stop.strip())}
+
+
+def _is(pattern: re.Pattern, text: str) -> bool:
+    return not text.strip() or pattern.fullmatch(text.lstrip()) is not None
 
 
 def _unwrapped(lines: list[str]) -> tuple[str, list[str], str]:

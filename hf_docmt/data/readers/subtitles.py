@@ -18,6 +18,7 @@ LONGEST = 100 * 3600 * 1000  # milliseconds that the formats can write
 WEBVTT = re.compile(r"WEBVTT(\s|$)")
 COUNTER = "1"  # in front of the times of a cue that has none: pysubs2 takes digits there for one
 LAST_CUE = ["", COUNTER, "00:00:00.000 --> 00:00:00.000", ""]
+MOST_BRACES = 100  # of a cue: pysubs2 takes time by their square
 INLINE_TIME = re.compile(r"<\d[\d:.]*>")  # when the words behind it appear
 
 
@@ -94,6 +95,10 @@ def _cue(path: str | Path, number: int, lines: list[str], event, is_vtt: bool) -
     location = location_of(path, number + 1)
     if max(event.start, event.end) >= LONGEST:
         raise DataError(f"{location}: a time of 100 hours or more, which the format cannot write; repair it")
+    if (braces := event.text.count("{")) > MOST_BRACES:
+        raise DataError(
+            f"{location}: a cue with {braces} braces, {MOST_BRACES} at most can be override tags; repair it"
+        )
     if event.is_drawing:
         raise DataError(f"{location}: a cue that is a drawing, {event.text[:40]!r}; take it out")
     text = re.split(r"(?:\\N\s*){2}", event.text, maxsplit=1)[0] if is_vtt else event.text  # a blank line ends a cue

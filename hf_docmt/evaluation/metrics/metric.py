@@ -62,15 +62,7 @@ class Metric:
     sums the score follows: by `score_from_sums`, or as `reports.statistics.score_function` has it for 2 columns (a
     ratio in percent) and 3 (an F1). Intervals, breakdowns and significance tests follow from them. One whose results
     are made in another way overrides `measure` or `score`. Options of a metric are arguments of its constructor, all
-    with defaults.
-
-        class LengthRatio(Metric):
-            name = "length ratio"
-            choice = "length"
-
-            def segment_statistics(self, documents):
-                pairs = zip(documents.hypotheses, documents.references)
-                return [[[len(h.split()), len(r.split())] for h, r in zip(*pair)] for pair in pairs]
+    with defaults. `sentence_shares.LengthRatio` is a short one.
     """
 
     name: ClassVar[str] = ""  # in reports

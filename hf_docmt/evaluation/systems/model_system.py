@@ -10,12 +10,10 @@ from os.path import commonprefix
 from typing import ClassVar
 
 import torch
-from safetensors import SafetensorError
 from torch import nn
 from transformers import (
     AutoModelForCausalLM,
     AutoModelForSeq2SeqLM,
-    PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
@@ -35,9 +33,10 @@ from hf_docmt.evaluation.systems.document_spans import (
     window_of,
 )
 from hf_docmt.evaluation.systems.system import ContextReach, System
-from hf_docmt.messages import first_line
+from hf_docmt.generation_settings import make_repeatable, reported_settings
+from hf_docmt.model_files import check_model_files, reading_model
 from hf_docmt.registry import check_weights
-from hf_docmt.remote_code import check_attention, load_tokenizer
+from hf_docmt.remote_code import load_tokenizer
 
 NOT_SETTINGS = ("_name_or_path", "transformers_version", "dtype")  # fields of configurations that change no score
 WORD = re.compile(r"\w+|[^\w\s]+")  # letters and digits, or a run of punctuation
@@ -88,6 +87,7 @@ class ModelSystem(System):
         **options,
     ) -> "ModelSystem":
         model, tokenizer = cls.load_model(name, dtype, revision)
+        make_repeatable(model.generation_config, str(name))
         if attn_implementation is not None:
             model.set_attn_implementation(attn_implementation)
         return cls(model.to(device), tokenizer, str(name), **options)
@@ -104,16 +104,14 @@ class ModelSystem(System):
         """Model, in evaluation mode, and tokenizer of a folder or Hub name. ValueError: they cannot be read."""
         if dtype is torch.int8:
             raise ValueError(f"{name}: dtype int8 is for models of this package; choose float32, bfloat16 or float16")
-        try:
-            version = {} if revision is None else {"revision": revision}
-            check_attention(PreTrainedConfig.get_config_dict(name, **version)[0], name)
-            if base := adapted_model(name, revision):
-                check_attention(PreTrainedConfig.get_config_dict(base)[0], base)
+        version = {} if revision is None else {"revision": revision}
+        check_model_files(name, revision)
+        if base := adapted_model(name, revision):
+            check_model_files(base)
+        with reading_model(name):
             model = cls.auto_class.from_pretrained(name, dtype=dtype or "auto", trust_remote_code=False, **version)
             check_weights(model, name)
             return model.eval(), load_tokenizer(name, revision)
-        except (SafetensorError, OSError) as error:
-            raise ValueError(f"cannot load a model from {name}: {first_line(error)}; fetch it again") from error
 
     @property
     def context(self) -> ContextReach:
@@ -150,6 +148,8 @@ class ModelSystem(System):
     def model_facts(self, architecture: str, **config) -> dict:
         """The `model` section of a report; `config` distinguishes systems further, None for what does not apply."""
         shown = {key: value for key, value in config.items() if value is not None}
+        if self.model.generation_config and (search := reported_settings(self.model, self.generate_kwargs)):
+            shown["generation"] = search
         shown |= {"past_context": context_name(self.past_context), "future_context": self.future_context}
         parameters = sum(parameter.numel() for parameter in self.model.parameters())
         return {"name": str(self.name), "architecture": architecture, "parameters": parameters, "config": shown}

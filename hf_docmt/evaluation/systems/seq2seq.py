@@ -13,6 +13,7 @@ from hf_docmt.data.special_tokens import SpecialTokens, special_tokens_of
 from hf_docmt.evaluation.suites import SuiteItem
 from hf_docmt.evaluation.systems.forced_decoding import ForcedDecoding
 from hf_docmt.evaluation.systems.model_system import check_positions, end_tokens
+from hf_docmt.modeling.sequence_format import example_codes
 
 
 class Seq2SeqSystem(ForcedDecoding):
@@ -59,8 +60,9 @@ class Seq2SeqSystem(ForcedDecoding):
         marian_codes = getattr(tokenizer, "supported_language_codes", None)
         if marian_codes and source_prefix is None:
             raise ValueError(
-                f"{type(tokenizer).__name__} has tokens of target languages, such as {marian_codes[0]!r}, but "
-                "source_prefix is not given; give one of them (docmt: --option source_prefix=TOKEN), or '' for none"
+                f"{type(tokenizer).__name__} has tokens of target languages, such as "
+                f"{example_codes(marian_codes)[0]!r}, but source_prefix is not given; give one of them (docmt: "
+                "--option source_prefix=TOKEN), or '' for none"
             )
         reach = past_context + future_context
         collate = JoinedCollator(

@@ -1,0 +1,98 @@
+"""The layout of a text file: which of its lines go together, and the text with other sentences in their places."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice, pairwise
+from textwrap import TextWrapper
+from typing import Any
+
+from hf_docmt.data.readers.running_text import clean_sentences, join_sentences
+from hf_docmt.modeling.text_splitting import sentence_ends
+
+LIST_ITEM = re.compile(r"(?:[-–—*•‣◦·]|\(?(?:\d{1,3}|[A-Za-z])\)|\d{1,3}\.)\s+(?=\S)")
+LINE_END = re.compile(r"[.!?…:;。！？：；؟।][\"'”’»)\]}」』]*$")  # behind which a line may end on purpose
+WRAPPED = 40  # characters that lines have at least which are filled up to a width
+
+Block = dict[str, Any]  # of lines that go together: prefix, indent, number of sentences, width (0: one line)
+
+
+def split_blocks(lines: Iterable[str], split: Callable[[str], Iterable[str]]) -> tuple[list[str], list[Block]]:
+    """The sentences of the lines of a text, and its blocks in their order; a blank line is a block without sentences.
+
+    A line goes on in the next one, as in text that is wrapped at a width, unless that one is blank or begins an item of
+    a list, or this one ends as a sentence does. Where the lines of a paragraph are filled, each as far as the next word
+    lets it, sentences end inside lines and at their ends by chance.
+    """
+    sentences: list[str] = []
+    blocks: list[Block] = []
+    for block in _blocks([line.rstrip() for line in lines], split):
+        first = block[0].lstrip()
+        marker = LIST_ITEM.match(first)
+        text = first[marker.end() :] if marker else first
+        indents = [line[: len(line) - len(line.lstrip())] for line in block]
+        own = clean_sentences(split(" ".join([text, *(line.strip() for line in block[1:])]))) if text else []
+        prefix = indents[0] + (marker[0] if marker else "")
+        width = max(map(len, block)) if len(block) > 1 else 0
+        blocks.append({"prefix": prefix, "indent": indents[-1], "sentences": len(own), "width": width})
+        sentences += own
+    return sentences, blocks
+
+
+def join_blocks(sentences: Iterable[str], blocks: Iterable[Block]) -> str:
+    """The text with these sentences in the places of those that `split_blocks` gave; every line has its end."""
+    rest = iter(sentences)
+    lines: list[str] = []
+    for block in blocks:
+        line = block["prefix"] + join_sentences(islice(rest, block["sentences"]))
+        if block["width"]:
+            wrapper = TextWrapper(block["width"], break_long_words=False, break_on_hyphens=False)
+            wrapper.subsequent_indent = block["indent"]
+            lines += wrapper.wrap(line) or [""]
+        else:
+            lines.append(line.rstrip())
+    return "".join(f"{line}\n" for line in lines)
+
+
+def share_of_several(lines: Iterable[str]) -> float:
+    """The share of the lines with text in which a sentence ends before the line does, as far as punctuation tells."""
+    shown = [line for line in lines if line.strip()]
+    return sum(any(sentence_ends(line.strip())) for line in shown) / max(len(shown), 1)
+
+
+def _blocks(lines: list[str], split: Callable[[str], Iterable[str]]) -> Iterator[list[str]]:
+    paragraph: list[str] = []
+    for line in lines:
+        if line.strip():
+            paragraph.append(line)
+            continue
+        yield from _paragraph_blocks(paragraph, split)
+        paragraph = []
+        yield [""]
+    yield from _paragraph_blocks(paragraph, split)
+
+
+def _paragraph_blocks(lines: list[str], split: Callable[[str], Iterable[str]]) -> Iterator[list[str]]:
+    """The lines between two blank ones, those together that go on."""
+    width = max(map(len, lines), default=0)
+    is_filled = width >= WRAPPED and all(
+        len(line) + 1 + len(following.split()[0]) > width for line, following in pairwise(lines)
+    )
+    block = lines[:1]
+    for line, following in pairwise(lines):
+        ends = _ends(line, following, split)
+        is_item = LIST_ITEM.match(following.lstrip()) and (ends or LIST_ITEM.match(block[0].lstrip()) or not is_filled)
+        if is_item or ends and not is_filled:
+            yield block
+            block = []
+        block.append(following)
+    if block:
+        yield block
+
+
+def _ends(line: str, following: str, split: Callable[[str], Iterable[str]]) -> bool:
+    """Whether a line ends as a sentence does, and not in an abbreviation before the following one."""
+    if not LINE_END.search(line):
+        return False
+    last = line.split()[-1]
+    first = next(iter(clean_sentences(split(f"{last} {following}"))), "")
+    return not last.endswith(".") or len(first) <= len(last)

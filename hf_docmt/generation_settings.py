@@ -1,0 +1,63 @@
+"""What the settings of generation in a model's folder do in jobs: runs repeat, and what changes a search is named."""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+from transformers import GenerationConfig
+from transformers.utils import GENERATION_CONFIG_NAME, cached_file
+
+from hf_docmt.adapters import adapted_model
+from hf_docmt.modeling.generation_seams import HARMLESS, READ, RECORDED, effective_settings, is_neutral, merged_config
+
+REPEATABLE = {"do_sample": False, "max_time": None}  # values with which two runs give the same
+CHANGING = {"length_penalty", "early_stopping", "forced_eos_token_id"}  # of those that our search reads
+UNREPORTED = {*READ, *HARMLESS, *RECORDED} - CHANGING
+UNREPORTED |= {"cache_implementation", "cache_config", "compile_config", "disable_compile", "low_memory"}
+
+_logger = logging.getLogger(__name__)
+
+
+def load_generation_config(path: str | Path, revision: str | None = None) -> GenerationConfig:
+    """The settings of a model's folder or Hub name; of an adapter that has none those of the model that it adapts.
+
+    ValueError: they cannot be read.
+    """
+    options: dict[str, Any] = {} if revision is None else {"revision": revision}
+    file = cached_file(str(path), GENERATION_CONFIG_NAME, _raise_exceptions_for_missing_entries=False, **options)
+    if file is None:
+        base = adapted_model(path, revision)
+        return GenerationConfig() if base is None else load_generation_config(base)
+    try:
+        return GenerationConfig.from_pretrained(Path(file).parent)
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path}, {GENERATION_CONFIG_NAME}: {error}; copy the folder again") from error
+
+
+def make_repeatable(config: GenerationConfig | None, name: str | None = None) -> None:
+    """Switch off what makes two runs differ: sampling and limits of time.
+
+    With the `name` of the folder a warning says what it has asked for.
+    """
+    asked = {key: getattr(config, key, None) for key in REPEATABLE}
+    asked = {key: value for key, value in asked.items() if not is_neutral(key, value)}
+    if asked and name is not None:
+        settings = ", ".join(f"{key}={value!r}" for key, value in asked.items())
+        _logger.warning(f"{name}: {GENERATION_CONFIG_NAME} has {settings}, so that two runs differ; it is switched off")
+    for key in asked:
+        setattr(config, key, REPEATABLE[key])
+
+
+def reported_settings(model, arguments: dict) -> dict[str, Any]:
+    """Settings besides beams that change what a search with these arguments finds, for rows and reports.
+
+    Penalties, suppressed and forced tokens and the like, whether `arguments` or the model's own configuration has them.
+    Language codes that the model forces are told by their names.
+    """
+    arguments = dict(arguments)
+    config, _ = merged_config(model, arguments.pop("generation_config", None), arguments)
+    named = {"forced_bos_token_id"} if "[target_lang]" in getattr(model.config, "target_format", "") else set()
+    settings = effective_settings(config, UNREPORTED | named)
+    return {
+        key: value if isinstance(value, int | float | str | list) else str(value) for key, value in settings.items()
+    }
