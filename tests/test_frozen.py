@@ -365,6 +365,8 @@ def test_command(folder, name, monkeypatch):
         assert table_lines(unversioned(out)) == table_lines(unversioned(told))
     elif name.endswith(".json"):
         found = json.loads(out)
+        if name == "evaluate-align.json":  # sentences that were added are counted since 0.2
+            found["results"] = [result for result in found["results"] if result["metric"] != "inserted sentences"]
         same(without_additions(found) if name.startswith("compare") else found, json.loads(told))
     else:
         assert unversioned(out) == unversioned(told)

@@ -265,7 +265,7 @@ PACKAGE_LINES = {
     "bench": 3092,
     "cli": 2122,
     "data": 5699,
-    "evaluation": 8209,
+    "evaluation": 8234,
     "hub": 1981,
     "modeling": 9352,
     "pretrained": 268,
@@ -280,7 +280,7 @@ TEST_LINES = {
     "bench": 1478,
     "cli": 2445,
     "data": 4670,
-    "evaluation": 6597,
+    "evaluation": 6612,
     "hub": 2554,
     "modeling": 8455,
     "reports": 1857,
@@ -290,9 +290,9 @@ TEST_LINES = {
     "training": 2470,
     "transformers_contract": 416,
     "translation": 1849,
-    "top-level files": 2578,
+    "top-level files": 2580,
 }
-MOST_LINES = {"package": 44324, "tests": 42646}
+MOST_LINES = {"package": 44349, "tests": 42663}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -14,11 +15,13 @@ from itertools import accumulate
 from hf_docmt import __version__
 from hf_docmt.data.language_codes import UNSPACED, primary_language
 from hf_docmt.messages import check_known, install_command
+from hf_docmt.modeling.text_splitting import split_text
 from hf_docmt.reports.resampling import document_details
 from hf_docmt.reports.result import Result
 from hf_docmt.reports.signature import Signature
 
 TOKENS = ("words", "characters")
+INSERTED = 0.25  # share of its words that an added sentence has in common with the reference sentence, at most
 
 _PROGRAM = """
 import json, sys
@@ -33,8 +36,9 @@ for line in sys.stdin:
 class Alignment:
     """Hypotheses with the sentences of the references, how that was done, and counts for each document.
 
-    `under`: [sentences too short, reference sentences]; `over`: [words beyond, hypothesis words]; `empty`: reference
-    sentences that got no word at all. Sentences count if they have a word, punctuation is no word.
+    `under`: [sentences too short, reference sentences]; `over`: [words beyond, hypothesis words]; `inserted`:
+    [sentences that were added, hypothesis sentences]; `empty`: reference sentences that got no word at all. Sentences
+    count if they have a word, punctuation is no word.
     """
 
     documents: tuple[tuple[str, ...], ...]
@@ -42,6 +46,7 @@ class Alignment:
     signature: Signature
     under: tuple[tuple[int, int], ...]
     over: tuple[tuple[int, int], ...]
+    inserted: tuple[tuple[int, int], ...]
     empty: int
 
 
@@ -84,32 +89,36 @@ def align_documents(
             raise ValueError(f"document {doc_id!r}: a translation, {text[:40]!r}, for a reference without sentences")
     hypotheses = [cut(text, tokens) for text in texts]
     sentences = [[cut(" ".join(sentence.split()), tokens) for sentence in document] for document in references]
-    documents, under, over, empty = [], [], [], 0
+    documents, under, over, inserted, empty = [], [], [], [], 0
     all_ends = segment_ends(hypotheses, sentences, ids)
     for text, hypothesis, reference, ends in zip(texts, hypotheses, sentences, all_ends):
         parts = [hypothesis[first:end] for first, end in zip([0, *ends], ends)]
         documents.append(tuple(text[part[0].start : part[-1].end] if part else "" for part in parts))
+        inserted.append(_inserted(documents[-1], reference, tokens))
         counts = [(_words(part), _words(sentence)) for part, sentence in zip(parts, reference)]
         under.append((sum(2 * got < words for got, words in counts), sum(words > 0 for _, words in counts)))
         over.append((sum(got - words for got, words in counts if got > 2 * words), sum(got for got, _ in counts)))
         empty += sum(words > 0 and not got for got, words in counts)
     signature = Signature.of({"aligned": f"mweralign-{release}", "tokens": tokens, "case": "ignored"})
-    return Alignment(tuple(documents), tuple(ids), signature, tuple(under), tuple(over), empty)
+    return Alignment(tuple(documents), tuple(ids), signature, tuple(under), tuple(over), tuple(inserted), empty)
 
 
 def alignment_results(
     alignment: Alignment, *, samples: int = 1000, seed: int = 1, **fields: str | int | None
 ) -> list[Result]:
-    """Two results: how much is left out and how much is added, in percent, with 95 % intervals; `fields` are theirs.
+    """Three results: how much is left out and how much is added, in percent, with 95 % intervals; `fields` are theirs.
 
     under-translation: reference sentences whose part of the translation has fewer than half as many words, in percent
     of the reference sentences. over-translation: words beyond those of the reference sentence, where a part has more
     than twice as many, in percent of the words of the translation. Parts that are paraphrased, and so somewhat shorter
-    or longer, count for neither; what was added beside a long sentence may not count.
+    or longer, count for neither; what was added beside a long sentence may not count there. inserted sentences: those
+    of a part of several that have three words and more, fewer than a quarter of them in the reference sentence, in
+    percent of the sentences of the translation.
     """
     measures = {
         "under-translation": (alignment.under, "sentences-below-half", {"empty": alignment.empty}),
         "over-translation": (alignment.over, "words-beyond-where-above-twice", {}),
+        "inserted sentences": (alignment.inserted, f"beside-others-below-{INSERTED}-of-words-in-reference", {}),
     }
     results = []
     for name, (rows, counted, details) in measures.items():
@@ -231,6 +240,22 @@ def _characters(word: str) -> list[str]:
 
 def _is_latin(character: str) -> bool:
     return character.isalnum() and ord(character) < 0x250
+
+
+def _inserted(parts: Sequence[str], references: Sequence[Sequence[Token]], tokens: str) -> tuple[int, int]:
+    """How many sentences of the parts were added to what the references say, and how many there are."""
+    inserted = number = 0
+    for part, reference in zip(parts, references):
+        expected = Counter(token.key for token in reference if token.is_word)
+        cuts = (cut(sentence, tokens) for sentence in split_text(part)[0])
+        sentences = [Counter(token.key for token in sentence if token.is_word) for sentence in cuts]
+        sentences = [words for words in sentences if words]
+        number += len(sentences)
+        if len(sentences) > 1:
+            inserted += sum(
+                words.total() > 2 and (words & expected).total() < INSERTED * words.total() for words in sentences
+            )
+    return inserted, number
 
 
 def _words(tokens: Sequence[Token]) -> int:

@@ -17,7 +17,7 @@ from hf_docmt.reports.tables import ESCAPES, Markup, write_table
 
 LOWER_IS_BETTER = (
     *("TER", "d-TER", "under-translation", "over-translation"),
-    *("blank sentences", "copied sentences", "untranslated sentences"),
+    *("inserted sentences", "blank sentences", "copied sentences", "untranslated sentences"),
 )
 
 

@@ -64,6 +64,21 @@ def test_constructed(lines, expected, under, over, empty):
     found = aligned(*lines)
     assert found.documents == (tuple(expected),)
     assert (found.under, found.over, found.empty) == (((under, 4),), (over,), empty)
+    assert found.inserted[0][0] == (1 if ADDED in lines else 0)
+
+
+def test_inserted_sentences():
+    """Beside a long sentence, too, where words beyond do not count; of two halves of a sentence none is inserted."""
+    long = "Der alte Hund des Nachbarn schläft seit gestern Abend hinter dem Haus, weil es regnet."
+    halves = "Der alte Hund des Nachbarn schläft seit gestern Abend. Er liegt hinter dem Haus, weil es regnet."
+    added = f"{long} Das Brot war teuer."
+    for text, counts in ((added, (1, 2)), (halves, (0, 2)), (f"{long} Ja.", (0, 2)), (long, (0, 1))):
+        found = align_documents([text], [[long]])
+        assert found.inserted == (counts,) and found.over[0][0] == 0, text
+    *_, result = alignment_results(align_documents([added], [[long]]), dataset="d", split="s")
+    assert (result.metric, result.value, result.n) == ("inserted sentences", 50, 2)
+    chinese = align_documents(["我喜欢猫。今天下雨了。"], [["我喜欢猫。"]], target_lang="zh")
+    assert chinese.inserted == ((1, 2),)
 
 
 def test_punctuation_stays_with_its_word():
@@ -172,7 +187,7 @@ def test_results():
     """Rates by hand, over two documents: one sentence of eight dropped, nine words of 43 added."""
     texts = [" ".join([*REFERENCE[:2], REFERENCE[3]]), " ".join([REFERENCE[0], ADDED, *REFERENCE[1:]])]
     found = align_documents(texts, [REFERENCE] * 2, doc_ids=["p", "q"])
-    under, over = alignment_results(found, dataset="talks", split="test", strategy="full", beams=5)
+    under, over, _ = alignment_results(found, dataset="talks", split="test", strategy="full", beams=5)
     assert (under.metric, under.value, under.n) == ("under-translation", 12.5, 8)
     assert (over.metric, over.value, over.n) == ("over-translation", pytest.approx(900 / 43), 43)
     assert under.details["empty"] == 1 and under.strategy == "full" and under.beams == 5
@@ -182,7 +197,7 @@ def test_results():
     for result in (under, over):
         assert str(result.signature).startswith("aligned:mweralign-") and "|version:" in str(result.signature)
     assert str(under.signature) != str(over.signature)
-    (nothing, _) = alignment_results(align_documents([""], [["..."]]), dataset="d", split="s")
+    (nothing, *_) = alignment_results(align_documents([""], [["..."]]), dataset="d", split="s")
     assert (nothing.value, nothing.n) == (0, 0)
 
 
