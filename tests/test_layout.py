@@ -265,7 +265,7 @@ PACKAGE_LINES = {
     "bench": 3092,
     "cli": 2122,
     "data": 5699,
-    "evaluation": 8234,
+    "evaluation": 8285,
     "hub": 1981,
     "modeling": 9352,
     "pretrained": 268,
@@ -278,9 +278,9 @@ PACKAGE_LINES = {
 TEST_LINES = {
     "analysis": 2172,
     "bench": 1478,
-    "cli": 2445,
+    "cli": 2448,
     "data": 4670,
-    "evaluation": 6612,
+    "evaluation": 6649,
     "hub": 2554,
     "modeling": 8455,
     "reports": 1857,
@@ -292,7 +292,7 @@ TEST_LINES = {
     "translation": 1849,
     "top-level files": 2580,
 }
-MOST_LINES = {"package": 44349, "tests": 42663}
+MOST_LINES = {"package": 44400, "tests": 42703}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -180,7 +180,10 @@ def test_evaluate_parts_alignment_and_discourse(run, documents, translations):
     found = {result["metric"]: result for result in json.loads(out)["results"]}
     assert code == 0 and found["under-translation"]["value"] == 0 and found["chrF"]["value"] == pytest.approx(100)
     assert {"index=1", "domain=a", "domain=b"} <= set(found["chrF"]["breakdown"])
-    for measure, words in (("connectives", "counted in English, got 'de'"), ("pronouns", "from English to German")):
+    for measure, words in (
+        ("connectives", "counted in English, got 'de'"),
+        ("pronouns", "counted from en to de, fr, es, got"),
+    ):
         other = ("--source-lang", "de", "--target-lang", "de") if measure == "pronouns" else languages
         code, _, err = run("evaluate", *files, *other, "--discourse", measure)
         assert code == 1 and words in err

@@ -9,7 +9,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from hf_docmt.evaluation.metrics.pronoun_f1 import FormalityF1, PronounF1, count_words
+from hf_docmt.evaluation.metrics.metric import UndefinedError
+from hf_docmt.evaluation.metrics.pronoun_f1 import PHENOMENA, FormalityF1, PronounF1, count_words
 from hf_docmt.evaluation.metrics.tagging import MODELS, SpacyTagger, load_tagger
 from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments
 from hf_docmt.messages import install_command
@@ -41,7 +42,6 @@ WHERE = {"dataset": "talks", "split": "test", "taggers": TAGGERS}
 
 
 def pronoun_f1(sources, hypotheses, references, *, phenomenon="pronoun", taggers=None, doc_ids=(), **options):
-    count_words(phenomenon, None, [])  # refuses an unknown one
     metric = {"pronoun": PronounF1, "formality": FormalityF1}[phenomenon]
     made = {name: options.pop(name) for name in ("weights", "lowercase") if name in options}
     documents = TranslatedDocuments(hypotheses, references, sources, doc_ids, **options)
@@ -51,7 +51,7 @@ def pronoun_f1(sources, hypotheses, references, *, phenomenon="pronoun", taggers
 
 def count(phenomenon, source, target):
     words = None if source is None else TAGGERS[0]([source])[0]
-    return list(count_words(phenomenon, words, TAGGERS[1]([target])[0]).values())
+    return list(count_words(PHENOMENA[phenomenon, "de"], words, TAGGERS[1]([target])[0]).values())
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ GERMAN_TAGS = "PDAT PDS PIAT PIS PPER PPOSAT PPOSS PRELAT PRELS PRF PWAT PWAV PW
 @pytest.mark.parametrize(("phenomenon", "source"), [("pronoun", "it"), ("formality", "you")])
 def test_every_form_and_tag(phenomenon, source):
     """Each form in lower case and with a capital counts for its class, under each tag, and no other word does."""
-    classes = list(count_words(phenomenon, None, []))
+    classes = list(PHENOMENA[phenomenon, "de"].classes)
     for word in {form for forms in FORMS.values() for form in forms.split()} | {"seiner", "ihren", "euch", "und"}:
         expected = [int(word in FORMS[name].split()) for name in classes]
         for form in (word, word.capitalize()):
@@ -192,6 +192,43 @@ def test_undefined():
     for source, target, weights in (("it", "nichts", "paper"), ("he", "er", "paper"), ("it", "es", "released")):
         with pytest.raises(ValueError, match="^not one word that counts in 1 translations"):
             pronoun_f1([[source]], [[target]], [[target]], **WHERE, weights=weights)
+
+
+OTHERS = {  # language -> (phenomenon, source, translation, reference): match, translation, reference of each class
+    "fr": [
+        ("pronoun", "They saw it.", "Elles l'ont vu, lui et il.", "Ils l'ont vue, elle.", [[1, 1, 1], [1, 1, 1]]),
+        ("pronoun", "The house.", "Elle.", "Elle.", [[0, 0, 0], [0, 0, 0]]),
+        ("formality", "Your house?", "Ta maison, ta voiture ?", "Votre maison, ta voiture ?", [[0, 0, 1], [1, 2, 1]]),
+    ],
+    "es": [
+        ("pronoun", "It is that.", "Él es ese.", "Ella es esa, ese.", [[1, 2, 1], [0, 0, 2]]),
+        ("formality", "You know.", "Usted sabe, tú no.", "Usted sabe.", [[1, 1, 1], [0, 1, 0]]),
+    ],
+    "ru": [("formality", "Can you?", "Вы можете? Ты?", "Ты можешь? Тебе?", [[0, 1, 0], [1, 1, 2]])],
+}
+
+
+@pytest.mark.parametrize(("lang", "case"), [(lang, case) for lang, cases in OTHERS.items() for case in cases])
+def test_other_languages_by_word_lists(lang, case):
+    phenomenon, source, hypothesis, reference, counts = case
+    metric = {"pronoun": PronounF1, "formality": FormalityF1}[phenomenon]()
+    documents = TranslatedDocuments([[hypothesis]], [[reference]], [[source]], source_lang="en", target_lang=lang)
+    match, hypothesised, expected = (sum(column) for column in zip(*counts))
+    if not hypothesised + expected:
+        with pytest.raises(UndefinedError, match="not one word that counts"):
+            metric.score(documents)
+        return
+    (result,) = metric.score(documents)
+    assert result.value == pytest.approx(200 * match / (hypothesised + expected)) and result.n == expected
+    assert result.details["statistics"]["rows"] == [[match, hypothesised, expected]]
+    assert result.signature["langs"] == f"en-{lang}" and result.signature["target-tagger"] == "word_list"
+
+
+def test_languages_without_a_list():
+    for metric, source, target in ((PronounF1, "en", "ru"), (FormalityF1, "en", "zh"), (FormalityF1, "de", "fr")):
+        with pytest.raises(ValueError, match=f"{metric.choice} are counted from en to .*, got {source} to {target}"):
+            metric.check_languages(source, target)
+    assert PronounF1.check_languages("eng_Latn", "fra_Latn") is None
 
 
 def slow_f1(phenomenon, sources, hypotheses, references, weights):
