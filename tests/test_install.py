@@ -138,8 +138,9 @@ def test_converting_with_them(run, tmp_path):
         made.model.save_pretrained(folder)
         made.tokenizer.save_pretrained(folder)
     as_on_the_hub(tmp_path / "marian", tmp_path / "nllb", files / "source.spm")
-    for family in ("marian", "nllb"):
-        code, out, err = run("convert", tmp_path / family, tmp_path / f"{family}-document")
+    codes = {"marian": (), "nllb": ("--source-lang", "eng_Latn", "--target-lang", "deu_Latn")}
+    for family, languages in codes.items():
+        code, out, err = run("convert", tmp_path / family, tmp_path / f"{family}-document", *languages)
         assert code == 0, err
 
 

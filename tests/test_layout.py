@@ -265,7 +265,7 @@ PACKAGE_LINES = {
     "bench": 3092,
     "cli": 2122,
     "data": 5699,
-    "evaluation": 8285,
+    "evaluation": 8287,
     "hub": 1981,
     "modeling": 9352,
     "pretrained": 268,
@@ -290,9 +290,9 @@ TEST_LINES = {
     "training": 2470,
     "transformers_contract": 416,
     "translation": 1849,
-    "top-level files": 2580,
+    "top-level files": 2581,
 }
-MOST_LINES = {"package": 44400, "tests": 42703}
+MOST_LINES = {"package": 44402, "tests": 42704}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

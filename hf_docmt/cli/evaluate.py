@@ -88,7 +88,7 @@ def evaluate(
             "--external and --scorer-input are of one system; write a report of each, and docmt compare them"
         )
     for path in (output, scored.sentence_scores, *(scoring.scorer_input or ())[1:]):
-        check_writable_file(path or "-", [translations, *reference, baseline])
+        check_writable_file(path or "-", [translations, *reference, baseline, *dict(scoring.external or ()).values()])
     check_different(report=output, sentence_scores=scored.sentence_scores)
     report = evaluate_files(translations, **shared, **vars(scored))
     if baseline is None:

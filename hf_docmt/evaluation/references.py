@@ -82,6 +82,8 @@ class References:
     def with_sentences(self, rows: Sequence[Mapping]) -> tuple[References, list[Mapping]]:
         """The documents that have sentences, here or in their translation, and their rows: others count as nothing."""
         kept = [bool(side or row["translation"]) for side, row in zip(self.sides[0], rows, strict=True)]
+        if all(kept):
+            return self, list(rows)
         return self._only(kept), list(compress(rows, kept))
 
     def _only(self, kept: Sequence[bool]) -> References:

@@ -264,10 +264,10 @@ def _missing_notes(columns: Sequence[Column]) -> list[str]:
     """Which systems have documents that could not be translated, or blank sentences, which lower every score."""
     failed, blank = [], []
     for column in columns:
-        if number := max(result.details.get("untranslated", 0) for result in column.results):
+        if number := max((result.details.get("untranslated", 0) for result in column.results), default=0):
             documents = f"{counted(number, 'document')} of {column.name}"
             failed.append(f"{documents} could not be translated, which lowers its scores; translate again.")
-        if number := max(result.details.get("blank", {}).get("sentences", 0) for result in column.results):
+        if number := max((result.details.get("blank", {}).get("sentences", 0) for result in column.results), default=0):
             blank.append(f"{counted(number, 'sentence')} of {column.name} blank where the reference has text.")
     return failed + blank
 

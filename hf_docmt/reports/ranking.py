@@ -31,7 +31,7 @@ def format_ranking(comparison: Comparison, style: str = "text") -> str:
     signs = SIGNS["text" if style == "csv" else style]
     frame = ranking_frame(comparison, signs, "text" if style == "csv" else style)
     if style == "csv":
-        return frame.ffill().to_csv(index=False, lineterminator="\n").rstrip("\n")
+        return frame.to_csv(index=False, lineterminator="\n").rstrip("\n")
     return write_table(frame, style, comparison_remarks(comparison), comparison.signatures, labels=3)
 
 
