@@ -263,7 +263,7 @@ def test_the_command_starts_light():
 PACKAGE_LINES = {
     "analysis": 2844,
     "bench": 3092,
-    "cli": 2122,
+    "cli": 2124,
     "data": 5699,
     "evaluation": 8287,
     "hub": 1981,
@@ -280,7 +280,7 @@ TEST_LINES = {
     "bench": 1478,
     "cli": 2448,
     "data": 4670,
-    "evaluation": 6649,
+    "evaluation": 6651,
     "hub": 2554,
     "modeling": 8455,
     "reports": 1857,
@@ -292,7 +292,7 @@ TEST_LINES = {
     "translation": 1849,
     "top-level files": 2581,
 }
-MOST_LINES = {"package": 44402, "tests": 42704}
+MOST_LINES = {"package": 44404, "tests": 42706}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -87,9 +87,11 @@ def evaluate(
         raise ValueError(
             "--external and --scorer-input are of one system; write a report of each, and docmt compare them"
         )
-    for path in (output, scored.sentence_scores, *(scoring.scorer_input or ())[1:]):
+    outputs = {"report": output, "sentence_scores": scored.sentence_scores}
+    outputs["scorer_input"] = scoring.scorer_input[1] if scoring.scorer_input else None
+    for path in outputs.values():
         check_writable_file(path or "-", [translations, *reference, baseline, *dict(scoring.external or ()).values()])
-    check_different(report=output, sentence_scores=scored.sentence_scores)
+    check_different(**outputs)
     report = evaluate_files(translations, **shared, **vars(scored))
     if baseline is None:
         print_report(report, as_json, output)
