@@ -1,0 +1,140 @@
+"""XML with the place of everything in its bytes, so that parts of a file are replaced and all others stay."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from xml.parsers import expat
+from xml.sax.saxutils import escape
+
+from hf_docmt.files import DataError
+
+MAX_DEPTH = 400  # of nested elements
+
+
+@dataclass
+class Element:
+    """An element: its name as written (`w:p`), its attributes, and the bytes of its two tags.
+
+    `start` is where its start tag begins, `inner_start` where that ends; `inner_end` and `end` are those of its end
+    tag. Of `<br/>` the last three are the same. `children` are elements and texts in their order.
+    """
+
+    name: str
+    attributes: dict[str, str]
+    start: int
+    inner_start: int = 0
+    inner_end: int = 0
+    end: int = 0
+    children: list["Element | Text"] = field(default_factory=list)
+
+    @property
+    def local_name(self) -> str:
+        """The name without its prefix."""
+        return self.name.rpartition(":")[2]
+
+    def elements(self, *names: str) -> Iterator["Element"]:
+        """Its child elements, of these names if any is given."""
+        for child in self.children:
+            if isinstance(child, Element) and (not names or child.name in names):
+                yield child
+
+    def descendants(self, *names: str) -> Iterator["Element"]:
+        """The elements inside it, in the order in which they begin."""
+        for child in self.elements():
+            if not names or child.name in names:
+                yield child
+            yield from child.descendants(*names)
+
+    @property
+    def text(self) -> str:
+        """All text inside it."""
+        return "".join(child.text for child in self.children)
+
+
+@dataclass
+class Text:
+    """Text without escapes, and its bytes in the file; adjacent text, entities and CDATA are one."""
+
+    text: str
+    start: int
+    end: int = 0
+
+
+def parse_xml(data: bytes) -> Element:
+    """The root element of a file in UTF-8. DataError: broken, too deep, another encoding, or entities of its own.
+
+    Comments and processing instructions lie between the children and are none. Texts are as expat gives them: line
+    ends are `\\n`.
+    """
+    parser = expat.ParserCreate("utf-8")
+    root = Element("", {}, 0)
+    stack = [root]
+
+    def begin(name: str, attributes: dict[str, str]) -> None:
+        if len(stack) > MAX_DEPTH:
+            raise DataError(f"line {parser.CurrentLineNumber}: elements nested more than {MAX_DEPTH} deep; simplify it")
+        _close_text(stack[-1], parser.CurrentByteIndex)
+        element = Element(name, attributes, parser.CurrentByteIndex)
+        stack[-1].children.append(element)
+        stack.append(element)
+
+    def end(name: str) -> None:
+        element, position = stack.pop(), parser.CurrentByteIndex
+        element.inner_start = element.inner_end = element.end = _tag_end(data, element.start)
+        if not data.endswith(b"/>", element.start, element.end):
+            _close_text(element, position)
+            element.inner_end, element.end = position, _tag_end(data, position)
+
+    def characters(text: str = "") -> None:
+        children = stack[-1].children
+        if children and isinstance(children[-1], Text) and not children[-1].end:
+            children[-1].text += text
+        else:
+            children.append(Text(text, parser.CurrentByteIndex))
+
+    def close_text(*_) -> None:
+        _close_text(stack[-1], parser.CurrentByteIndex)
+
+    def refuse_entity(*_) -> None:
+        raise DataError(f"line {parser.CurrentLineNumber}: an entity of its own is declared; replace it by its text")
+
+    parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = begin, end, characters
+    parser.StartCdataSectionHandler = characters
+    parser.CommentHandler = parser.ProcessingInstructionHandler = close_text
+    parser.EntityDeclHandler = refuse_entity
+    try:
+        parser.Parse(data, True)
+    except expat.ExpatError as error:
+        raise DataError(f"line {error.lineno}, column {error.offset + 1}: broken XML ({error}); repair it") from error
+    return next(root.elements())
+
+
+def _close_text(element: Element, position: int) -> None:
+    if element.children and isinstance(element.children[-1], Text) and not element.children[-1].end:
+        element.children[-1].end = position
+
+
+def _tag_end(data: bytes, start: int) -> int:
+    """Where the tag that begins at `start` ends: behind its `>`, which may stand in attributes, too."""
+    quote, position = 0, start
+    while quote or data[position] != 0x3E:
+        byte = data[position]
+        if quote:
+            quote = 0 if byte == quote else quote
+        elif byte in b"\"'":
+            quote = byte
+        position += 1
+    return position + 1
+
+
+def replaced(data: bytes, edits: list[tuple[int, int, str]]) -> bytes:
+    """The bytes with a text in place of each range (start, end); ranges do not overlap, and may come in any order."""
+    parts, position = [], 0
+    for start, end, text in sorted(edits, key=lambda edit: edit[:2]):
+        parts += [data[position:start], text.encode("utf-8")]
+        position = end
+    return b"".join([*parts, data[position:]])
+
+
+def escape_text(text: str) -> str:
+    """Text as the content of an XML element."""
+    return escape(text)
