@@ -1,0 +1,294 @@
+"""HTML and XHTML pages: blocks as segments, inline elements as tags; scripts, code and all between stay as they are."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from html import unescape
+from html.parser import HTMLParser
+
+from hf_docmt.data.language_codes import primary_language
+from hf_docmt.files import DataError
+from hf_docmt.formats.document_format import DocumentFormat, FormatOptions, Piece, Segment, Tag
+from hf_docmt.formats.text_positions import MARKS, Edit, Slot, TextPositions, decoded
+
+# Elements and where end tags may be left out: HTML, https://html.spec.whatwg.org/multipage/, sections 4 and 13.1.2.4
+INLINE = frozenset(
+    "a abbr acronym b bdi bdo big button cite data del dfn em font i ins label mark nobr output q rb ruby s slot small "
+    "span strike strong sub sup time tt u".split()
+)
+VOID = frozenset("area base br col embed hr img input link meta param source track wbr".split())
+ALONE = frozenset("br embed img input wbr".split())  # void ones that stand in a line
+SHOWN = frozenset("code kbd samp var math".split())  # carried whole, and read in their sentence
+HIDDEN = frozenset("svg rt rp rtc object iframe audio video canvas map noembed".split())  # carried whole
+SKIPPED = frozenset("pre listing xmp plaintext textarea script style template select datalist".split())
+CLOSED_BY = {name: frozenset((name,)) for name in ("li", "option", "optgroup", "thead", "tbody", "tfoot")}
+CLOSED_BY |= dict.fromkeys(("dt", "dd"), frozenset(("dt", "dd"))) | {"tr": frozenset(("tr", "tbody", "tfoot"))}
+CLOSED_BY |= dict.fromkeys(("td", "th"), frozenset(("td", "th", "tr", "tbody", "tfoot")))
+CLOSED_BY["p"] = frozenset(
+    "address article aside blockquote center details dialog dir div dl fieldset figcaption figure footer form h1 h2 h3 "
+    "h4 h5 h6 header hgroup hr main menu nav ol p pre search section table ul".split()
+)
+ATTRIBUTES = frozenset("alt title placeholder aria-label label summary".split())
+META = re.compile(r"(description|(og|twitter):(title|description|image:alt))$", re.IGNORECASE)
+ATTRIBUTE = re.compile(r"""([^\s"'<>/=]+)\s*=\s*("[^"]*"|'[^']*'|[^\s"'=<>`]+)""")
+CHARSET = re.compile(rb"""<meta[^>]+charset\s*=\s*["']?([\w-]+)|<\?xml[^>]+encoding\s*=\s*["']([\w-]+)""", re.I)
+SPACE = " \t\r\n\f"
+NO_BREAK_SPACES = ("&nbsp;", "&#160;", "&#xa0;", "&#xA0;")
+
+
+@dataclass
+class Event:
+    """A start or end tag, an empty element, text or another piece, at characters `start` to `end`."""
+
+    kind: str
+    start: int
+    name: str = ""
+    attributes: tuple[tuple[str, str | None], ...] = ()
+    end: int = 0
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether its author says that its text is not to be translated."""
+        values = dict(self.attributes)
+        return values.get("translate") == "no" or "notranslate" in (values.get("class") or "").split()
+
+
+class HtmlFormat(DocumentFormat):
+    """Pages and parts of pages. Texts of images, titles and descriptions are segments of their own."""
+
+    name = "html"
+    endings = (".html", ".htm", ".xhtml")
+    first_bytes = re.compile(rb"\s*(<\?xml[^>]*>\s*)?<(!doctype html|html[\s>])", re.IGNORECASE)
+
+    def parse(self, data: bytes, options: FormatOptions) -> list[Segment]:
+        declared = CHARSET.search(data[:4096])
+        charset = (declared[1] or declared[2]).decode("ascii").lower() if declared else "utf-8"
+        # the standard reads Latin-1 as Windows-1252: https://encoding.spec.whatwg.org/#names-and-labels
+        charset = "cp1252" if charset in ("iso-8859-1", "latin1", "us-ascii", "ascii") else charset
+        utf16 = charset.startswith("utf-16") and not data.startswith(tuple(mark for mark, _ in MARKS))
+        text, self.encoding, self.mark = decoded(data, "utf-8" if utf16 else charset)
+        self.options, self.page = options, TextPositions(text)
+        events = page_events(text)
+        self.root = next((event for event in events if event.kind == "start" and event.name == "html"), None)
+        add_slots(self.page, events)
+        return self.page.segments()
+
+    def write(self, translations: Sequence[list[Piece] | None]) -> bytes:
+        language = list(self._language_edits()) if self.options.target_lang and self.root else []
+        text = self.page.written(translations, language)
+        return self.mark + text.encode(self.encoding, errors="xmlcharrefreplace")
+
+    def _language_edits(self) -> Iterator[Edit]:
+        """The `lang` and `xml:lang` of the page, or a new `lang`."""
+        language = language_tag(self.options.target_lang)
+        matches = list(ATTRIBUTE.finditer(self.page.text, self.root.start, self.root.end))
+        places = [match.span(2) for match in matches if match[1].lower() in ("lang", "xml:lang")]
+        for start, end in places:
+            yield start, end, f'"{language}"', []
+        if not places:
+            start = self.root.start + len("<html")
+            name = "xml:lang" if self.page.text.lstrip().startswith("<?xml") else "lang"
+            yield start, start, f' {name}="{language}"', []
+
+
+def language_tag(code: str) -> str:
+    """A language code as pages have it (BCP 47)."""
+    tag = code.replace("_", "-")
+    return tag if re.fullmatch(r"[a-z]{2}(-[A-Za-z0-9]{2,8})*", tag) else primary_language(code)
+
+
+def add_slots(page: TextPositions, events: list[Event]) -> None:
+    """Find the segments of a page, or of a part of it: values of attributes, and runs of text with inline elements."""
+    ends = _element_ends(events)
+    space = next((entity for entity in NO_BREAK_SPACES if entity in page.text), "\xa0")
+    _add_values(page, events, ends)
+    run: list[tuple[Event, Tag | None]] = []
+    number = 0
+    while number < len(events):
+        event, following = events[number], number + 1
+        whole = event.kind == "start" and (event.is_kept or event.name in SHOWN | HIDDEN | SKIPPED)
+        if whole and event.name in INLINE | SHOWN | HIDDEN:
+            following = ends[number]
+            event = replace(event, end=events[following - 1].end, kind="other")
+            text = "" if event.name in HIDDEN else _shown_text(page, events[number:following])
+            run.append((event, page.tag("alone", event.start, event.end, text)))
+        elif event.kind == "text":
+            run.append((event, None))
+        elif event.kind == "other":
+            run.append((event, page.tag("alone", event.start, event.end)))
+        elif event.name in ALONE or event.kind == "empty" and event.name in INLINE | SHOWN | HIDDEN:
+            run.append((event, page.tag("alone", event.start, event.end, breaks=event.name == "br")))
+        elif event.name in INLINE:
+            run.append((event, page.tag("open" if event.kind == "start" else "close", event.start, event.end)))
+        else:
+            following = ends[number] if whole else following
+            _add_runs(page, run, space)
+            run = []
+        number = following
+    _add_runs(page, run, space)
+
+
+def _add_runs(page: TextPositions, run: list[tuple[Event, Tag | None]], space: str) -> None:
+    """Slots for a run; a tag in it that opens or closes nothing there ends a segment."""
+    start = 0
+    for number in [*_unmatched(run), len(run)]:
+        _add_run(page, run[start:number], space)
+        start = number + 1
+
+
+def _add_run(page: TextPositions, run: list[tuple[Event, Tag | None]], space: str) -> None:
+    run = _trimmed(page.text, run)
+    pieces: list[Piece] = []
+    for event, tag in run:
+        text = unescape(page.text[event.start : event.end]) if tag is None else ""
+        if tag is None and pieces and isinstance(pieces[-1], str):
+            pieces[-1] += text
+        else:
+            pieces.append(text if tag is None else tag)
+    if _has_letters(pieces):
+        start, end = run[0][0].start, run[-1][0].end
+        places = {id(tag): (event.start, event.end) for event, tag in run if tag is not None}
+        segment = Segment(pieces, f"line {page.line(start)}")
+        page.slots.append(Slot(start, end, segment, partial(escaped, space=space), places))
+
+
+def _trimmed(text: str, run: list[tuple[Event, Tag | None]]) -> list[tuple[Event, Tag | None]]:
+    """A run without white space at its ends."""
+    ends = [text[event.start : event.end].strip(SPACE) == "" for event, _ in run]
+    first = next((number for number, blank in enumerate(ends) if not blank), len(run))
+    last = next((number for number in range(len(run) - 1, first - 1, -1) if not ends[number]), first)
+    run = [(replace(event), tag) for event, tag in run[first : last + 1]]
+    if run:
+        head, tail = run[0][0], run[-1][0]
+        head.start = head.end - len(text[head.start : head.end].lstrip(SPACE))
+        tail.end = tail.start + len(text[tail.start : tail.end].rstrip(SPACE))
+    return run
+
+
+def _has_letters(pieces: Sequence[Piece]) -> bool:
+    return any(character.isalpha() for piece in pieces if isinstance(piece, str) for character in piece)
+
+
+def _shown_text(page: TextPositions, events: list[Event]) -> str:
+    text = "".join(page.text[event.start : event.end] for event in events if event.kind == "text")
+    return " ".join(unescape(text).split())
+
+
+def _add_values(page: TextPositions, events: list[Event], ends: dict[int, int]) -> None:
+    """Slots for the attributes that a reader sees, of elements that are translated."""
+    number = 0
+    while number < len(events):
+        event = events[number]
+        if event.kind == "start" and (event.is_kept or event.name in SHOWN | HIDDEN | SKIPPED):
+            number = ends[number]
+            continue
+        number += 1
+        values = dict(event.attributes)
+        is_meta = event.name == "meta" and META.match(values.get("name") or values.get("property") or "")
+        is_button = event.name == "input" and (values.get("type") or "").lower() in ("button", "submit", "reset")
+        names = {"content"} if is_meta else {"value", *ATTRIBUTES} if is_button else ATTRIBUTES
+        if event.kind not in ("start", "empty") or event.is_kept or names.isdisjoint(values):
+            continue
+        for match in ATTRIBUTE.finditer(page.text, event.start + 1 + len(event.name), event.end):
+            quoted = match[2][0] in "\"'"
+            pieces: list[Piece] = [unescape(match[2][1:-1] if quoted else match[2])]
+            if match[1].lower() in names and _has_letters(pieces):
+                segment = Segment(pieces, f"line {page.line(match.start())}, {match[1]}")
+                page.add_value(Slot(*match.span(2), segment, partial(escaped, quote=match[2][0] if quoted else '"')))
+
+
+def escaped(text: str, quote: str = "", space: str = "\xa0") -> str:
+    """Text as HTML has it, in quotation marks where it is the value of an attribute."""
+    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("\xa0", space)
+    return quote + text.replace(quote, "&quot;" if quote == '"' else "&#39;") + quote if quote else text
+
+
+class _Events(HTMLParser):
+    """The pieces of a page with their places."""
+
+    def __init__(self, text: str):
+        super().__init__(convert_charrefs=False)
+        self.events: list[Event] = []
+        self.line_starts = [0, *(match.end() for match in re.finditer("\n", text))]
+        self.feed(text)
+        self.close()
+
+    def add(self, kind: str, name: str = "", attributes: Sequence = ()) -> None:
+        line, column = self.getpos()
+        self.events.append(Event(kind, self.line_starts[line - 1] + column, name, tuple(attributes)))
+
+    def handle_starttag(self, tag, attrs):
+        self.add("empty" if tag in VOID else "start", tag, attrs)
+
+    def handle_startendtag(self, tag, attrs):
+        self.add("empty", tag, attrs)
+
+    def handle_endtag(self, tag):
+        self.add("end", tag)
+
+    def handle_data(self, data):
+        self.add("text")
+
+    handle_charref = handle_entityref = handle_data
+
+    def handle_comment(self, data):
+        self.add("other")
+
+    handle_decl = handle_pi = unknown_decl = handle_comment
+
+
+def page_events(text: str) -> list[Event]:
+    """The pieces of a page, one behind the other. DataError: a declaration that nothing reads."""
+    try:
+        events = _Events(text).events
+    except AssertionError as error:  # so html.parser says that
+        raise DataError(f"broken HTML ({error}); repair it") from error
+    for event, following in zip(events, [*events[1:], Event("", len(text))]):
+        event.end = following.start
+    return events
+
+
+def _element_ends(events: list[Event]) -> dict[int, int]:
+    """For the number of each start tag that of the first piece behind its element."""
+    ends: dict[int, int] = {}
+    stack: list[int] = []
+    opened: Counter[str] = Counter()
+
+    def close(number: int) -> str:
+        first = stack.pop()
+        ends[first] = number
+        opened[events[first].name] -= 1
+        return events[first].name
+
+    for number, event in enumerate(events):
+        if event.kind in ("start", "empty"):
+            while stack and event.name in CLOSED_BY.get(events[stack[-1]].name, ()):
+                close(number)
+        if event.kind == "start":
+            stack.append(number)
+            opened[event.name] += 1
+        elif event.kind == "end" and opened[event.name]:
+            while events[stack[-1]].name != event.name:
+                close(number)
+            close(number + 1)
+    return ends | dict.fromkeys(stack, len(events))
+
+
+def _unmatched(run: list[tuple[Event, Tag | None]]) -> list[int]:
+    """The numbers of tags that open or close nothing in a run, or cross others."""
+    stack: list[int] = []
+    lone: list[int] = []
+    for number, (event, tag) in enumerate(run):
+        if tag is None or tag.kind == "alone":
+            continue
+        if tag.kind == "open":
+            stack.append(number)
+        elif any(run[opened][0].name == event.name for opened in stack):
+            while run[stack[-1]][0].name != event.name:
+                lone.append(stack.pop())
+            stack.pop()
+        else:
+            lone.append(number)
+    return sorted([*lone, *stack])

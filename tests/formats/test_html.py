@@ -1,0 +1,200 @@
+"""Pages: what of them is translated, and that all else stays."""
+
+from random import Random
+
+import pytest
+from support.markup_checks import check_identity, check_shuffled, check_swapped, parsed, swapped, translated
+
+from hf_docmt.files import DataError
+from hf_docmt.formats.document_format import Tag
+from hf_docmt.formats.html import HtmlFormat, language_tag
+
+PAGE = """<!DOCTYPE html>
+<html lang="en" xml:lang='en'><head><meta charset="utf-8"><title>A page about locks</title>
+<meta name="description" content="How Jasmine &amp; Phil open doors"><style>p {color: red}</style></head>
+<body class=x>\r\n<!-- a comment --><h1>The <em>old</em> door</h1>
+<p>We met <b>Jasmine</b>. <a href="x.html" title="To the keys">She</a> had <code>make &lt;x></code> in room 422.<br>
+It was late.
+<ul><li>One key<li translate="no">Brand name<li>Two <kbd>keys</kbd><li>Three</ul><pre>do not touch</pre>
+<p>See <img src=a.png alt="The &quot;red&quot; key"> and <b>this &lt;thing&gt;</b>&nbsp;now.</p><p>12</p>
+<p class="a notranslate">Not me <b title="nor me">or me</b></p><button>Press <i class=i></i> me</button>
+<input type=submit value='Send "it"' placeholder=here><script>var a = "<p>no</p>"</script><textarea>mine</textarea>
+<table><tr><td>Name</td><td>Phil <span translate=no>Mr X</span> came</td></tr></table></body></html>
+"""
+
+
+def texts(data, **options):
+    return [segment.text for segment in parsed(HtmlFormat, data if isinstance(data, bytes) else data.encode())[1]]
+
+
+def test_what_is_translated():
+    assert texts(PAGE) == [
+        "A page about locks",
+        "How Jasmine & Phil open doors",
+        "The old door",
+        "We met Jasmine. She had make <x> in room 422.\nIt was late.",
+        "To the keys",
+        "One key",
+        "Two keys",
+        "Three",
+        "See  and this <thing>\xa0now.",
+        'The "red" key',
+        "Press  me\n",
+        'Send "it"',
+        "here",
+        "Name",
+        "Phil Mr X came",
+    ]
+
+
+def test_tags():
+    segment = next(segment for segment in parsed(HtmlFormat, PAGE.encode())[1] if "Jasmine." in segment.text)
+    assert segment.location == "line 6"
+    assert segment.pieces == [
+        "We met ",
+        Tag("open", "<b>"),
+        "Jasmine",
+        Tag("close", "</b>"),
+        ". ",
+        Tag("open", '<a href="x.html" title=>'),  # the title is a segment of its own
+        "She",
+        Tag("close", "</a>"),
+        " had ",
+        Tag("alone", "<code>make &lt;x></code>", "make <x>"),
+        " in room 422.",
+        Tag("alone", "<br>", breaks=True),
+        "\nIt was late.",
+    ]
+
+
+def test_written():
+    written = translated(HtmlFormat, PAGE.encode(), swapped, target_lang="deu_Latn").decode()
+    assert '<html lang="de" xml:lang="de">' in written
+    assert '. <a href="x.html" title="tO THE KEYS">sHE</a> HAD <code>make &lt;x></code> IN ROOM' in written
+    assert 'alt="tHE &quot;RED&quot; KEY"> AND <b>THIS &lt;THING&gt;</b>&nbsp;NOW.</p>' in written
+    assert """value='sEND "IT"' placeholder="HERE">""" in written
+    assert written.count("\r\n") == 1 and written.startswith("<!DOCTYPE html>\n")
+    assert translated(HtmlFormat, b"<p>One.</p>", swapped, target_lang="de") == b"<p>oNE.</p>"
+    assert b'<html lang="pt-BR">' in translated(HtmlFormat, b"<html><p>One.</html>", swapped, target_lang="pt_BR")
+
+
+def test_texts_move_with_their_tags():
+    def reverse(pieces):
+        return pieces[::-1] if len(pieces) == 3 and pieces[1].kind == "alone" else pieces
+
+    data = b'<p>One <img src="a" alt="key"> two</p>'
+    moved = translated(HtmlFormat, data, lambda pieces: reverse(pieces) if len(pieces) > 1 else ["door"])
+    assert moved == b'<p> two<img src="a" alt="door">One </p>'
+
+
+@pytest.mark.parametrize(
+    ("text", "segments"),
+    [
+        ("<div>One<b>two<p>three</b></p>four</div>", ["One", "two", "three", "four"]),  # crossing blocks
+        ("<p>a <i>b <b>c</i> d</b></p>", ["a b ", "c d"]),  # crossing each other
+        ("<p>One</b> two", ["One", " two"]),
+        ("a < b &amp c &unknown; &#x41;", ["a < b & c &unknown; A"]),
+        ("<dl><dt translate=no>A<dd>B</dl>", ["B"]),
+        ("<p>漢<ruby>字<rt>ji</rt></ruby></p>", ["漢字"]),
+        ("<p>One <!-- c --> two <svg><title>no</title></svg></p>", ["One  two "]),
+        ("<title/><p/>One<br/>two<a id='x'/>", ["Onetwo"]),
+        ("", []),
+        ("<p>", []),
+        ("One <b title='x", ["One <b title='x"]),
+    ],
+)
+def test_rough_pages(text, segments):
+    assert [segment.strip() for segment in texts(text)] == [segment.strip() for segment in segments]
+    check_identity(HtmlFormat, text.encode())
+
+
+def test_encodings():
+    latin = '<meta charset="ISO-8859-1"><p>caf\xe9 “x”</p>'.encode("cp1252")
+    assert texts(latin) == ["café “x”"]
+    assert translated(HtmlFormat, latin, lambda pieces: ["Ж“é"]).endswith("<p>&#1046;“é</p>".encode("cp1252"))
+    for mark, encoding in ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")):
+        data = mark + PAGE.encode(encoding)
+        assert texts(data) == texts(PAGE)
+        check_identity(HtmlFormat, data)
+        check_swapped(HtmlFormat, data, exact=False)
+    assert texts('<?xml version="1.0" encoding="windows-1251"?><p>Ж</p>'.encode("cp1251")) == ["Ж"]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"<p>caf\xe9</p>", "utf-8, as it should be.*save it as UTF-8"),
+        (b'<meta charset="klingon"><p>', "klingon"),
+        (b"PK\x03\x04\0\0", "no text"),
+        (b"<![foo[ x ]]>", "repair it"),
+    ],
+)
+def test_bad_input(data, message):
+    with pytest.raises(DataError, match=message):
+        texts(data)
+
+
+def test_many_unclosed_elements():
+    assert len(texts("<div><b>a</i>" * 20_000)) == 20_000
+
+
+def test_language_tags():
+    assert [language_tag(code) for code in ("de", "pt_BR", "zh-Hant-TW", "deu_Latn")] == [
+        "de",
+        "pt-BR",
+        "zh-Hant-TW",
+        "de",
+    ]
+
+
+def page(random: Random, depth: int = 3) -> str:
+    """A random page of what a browser would read without repair."""
+    parts = []
+    for _ in range(random.randint(1, 4)):
+        kind = random.choice("pphulqtixc") if depth else "p"
+        if kind in "phl":
+            name = {"p": "p", "h": "h2", "l": "figcaption"}[kind]
+            attributes = random.choice(["", " class=x", ' title="My title"'])
+            parts.append(f"<{name}{attributes}>{inline(random)}</{name}>")
+        elif kind == "u":
+            items = "\n".join(f"<li>{inline(random)}" for _ in range(random.randint(1, 3)))
+            parts.append(f"<ul>{items}</ul>")
+        elif kind == "q":
+            parts.append(f"<blockquote>{page(random, depth - 1)}</blockquote>")
+        elif kind == "t":
+            parts.append(f"<table><tr><td>{inline(random)}<td>{page(random, depth - 1)}</table>")
+        elif kind == "i":
+            parts.append(inline(random))
+        else:
+            parts.append("<pre>x <b>y</b>\n z</pre>" if kind == "x" else "<!-- <p>no</p> -->")
+    return random.choice(["\n", "", "\r\n  "]).join(parts)
+
+
+def inline(random: Random, depth: int = 2) -> str:
+    parts = []
+    for _ in range(random.randint(1, 4)):
+        kind = random.choice("wwwbalivec") if depth else "w"
+        if kind == "w":
+            parts.append(random.choice(["One", "two words", "&amp;", "&lt;b&gt;", "&nbsp;", "1.5", "a\nb"]))
+        elif kind in "ba":
+            name, attributes = ("b", "") if kind == "b" else ("a", ' href="x?a=1&b=2" title=\'It "is"\'')
+            parts.append(f"<{name}{attributes}>{inline(random, depth - 1)}</{name}>")
+        else:
+            parts.append(
+                {
+                    "l": "<br>",
+                    "i": '<img src="a" alt="A &amp; b">',
+                    "v": "<code>x &lt; y</code>",
+                    "e": "<i></i>",
+                    "c": "<!-- c -->",
+                }[kind]
+            )
+    return random.choice([" ", ""]).join(parts)
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_random_pages(seed):
+    data = f"<body>{page(Random(seed))}</body>".encode()
+    check_identity(HtmlFormat, data)
+    check_swapped(HtmlFormat, data)
+    check_shuffled(HtmlFormat, data, seed)
