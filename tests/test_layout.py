@@ -32,10 +32,12 @@ ROOMS = {  # room -> rooms that it may import, besides itself
     "registry": BASE | {"adapters", "data", "model_card", "model_files", "remote_code"},
     "pretrained": BASE | {"data.special_tokens", "data.tokenizers", "model_files", "registry", "remote_code"},
     "training": BASE | {"adapters", "data", "model_card", "pretrained", "registry", "reports", "remote_code"},
+    "formats": BASE | {"data", "evaluation.systems"},
     "translation": BASE
     | {
         "adapters",
         "data",
+        "formats",
         "evaluation.systems",
         "generation_settings",
         "plugins",

@@ -1,56 +1,17 @@
-"""What a document is made of, whatever its format: segments of text with inline markup; and the base of the formats."""
+"""The base of the formats of documents with markup, and what they are asked for."""
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar
 
-from hf_docmt.data.documents import make_row
 from hf_docmt.data.readers.reader import Reader
-from hf_docmt.data.readers.running_text import sentence_splitter
-from hf_docmt.files import STDIN, DataError, display_path, open_bytes
+from hf_docmt.files import DataError
+from hf_docmt.formats.segment import Piece, Segment, Tag
 
-COLUMN = "markup"  # of the rows: numbers of the sentences that have inline markup
-
-
-@dataclass(frozen=True)
-class Tag:
-    """A piece of inline markup: it opens an element, closes one, or stands alone.
-
-    `raw` is written as it is; None: `text`, as the format writes text. `text` is what a reader of the document sees of
-    a piece that is not translated (code, a placeholder): the model reads it in its sentence. At a piece that `breaks`,
-    such as a line break, a sentence ends.
-    """
-
-    kind: Literal["open", "close", "alone"]
-    raw: str | None
-    text: str = ""
-    breaks: bool = False
-
-
-Piece = str | Tag  # text without escapes, or markup
-
-
-@dataclass
-class Segment:
-    """A paragraph, heading, item, cell or string: what is translated as one, with its inline markup well nested.
-
-    `location` is for messages. `part` names the document in a file that holds several, such as chapters, in their
-    order; context does not cross from one to the next. `has_translation`: a bilingual file has one, which `--only-missing`
-    leaves as it is.
-    """
-
-    pieces: list[Piece]
-    location: str = ""
-    part: str = ""
-    has_translation: bool = False
-
-    @property
-    def text(self) -> str:
-        """What the model reads of it."""
-        return "".join(piece if isinstance(piece, str) else piece.text for piece in self.pieces)
+__all__ = ["DocumentFormat", "FormatOptions", "Piece", "Segment", "Tag"]
 
 
 @dataclass(frozen=True)
@@ -59,7 +20,7 @@ class FormatOptions:
 
     `keep` matches what is carried and not translated, besides the `placeholders` of the format. `only_missing`: strings
     of bilingual files that have a translation stay. `columns`: those of a table that are translated, by name or by
-    number from 1; None: all that hold text.
+    number from 1; None: the format says.
     """
 
     source_lang: str = "en"
@@ -68,17 +29,35 @@ class FormatOptions:
     only_missing: bool = False
     columns: tuple[str, ...] | None = None
 
+    @classmethod
+    def of(
+        cls,
+        source_lang: str,
+        target_lang: str | None = None,
+        keep: str | None = None,
+        only_missing: str | None = None,
+        columns: str | None = None,
+    ) -> "FormatOptions":
+        """Those of texts, as arguments of readers are: `only_missing` is yes, `columns` has commas. ValueError."""
+        try:
+            pattern = re.compile(keep) if keep else None
+        except re.error as error:
+            raise DataError(f"keep is {keep!r}, which is no regular expression ({error}); repair it") from error
+        if pattern and pattern.match(""):
+            raise DataError(f"keep is {keep!r}, which matches nothing at all, too; use + where it has *")
+        names = tuple(name.strip() for name in columns.split(",")) if columns else None
+        return cls(source_lang, target_lang, pattern, only_missing == "yes", names)
+
 
 class DocumentFormat(Reader):
     """A format of documents with markup. A subclass with a `name` registers itself by being defined.
 
     An instance is for one file: `parse` finds the segments, `write` gives the file again with translated ones in their
     places. Everything else is byte for byte what it was. `placeholders` matches what is carried in all text of the
-    format. `takes` are the options besides languages and `keep` that mean something to it.
+    format. `takes` are the options besides languages and `keep` that mean something to it: only_missing, columns.
     """
 
     output_format = "document"
-    document_ids = True
     placeholders: ClassVar[re.Pattern | None] = None
     takes: ClassVar[frozenset[str]] = frozenset()
 
@@ -103,4 +82,8 @@ class DocumentFormat(Reader):
         only_missing: str | None = None,
         columns: str | None = None,
     ) -> Iterator[tuple[str, dict]]:
-        raise NotImplementedError  # written next
+        from hf_docmt.formats.document_file import DocumentFile, options_of  # which knows this class
+
+        texts = {"keep": keep, "only_missing": only_missing, "columns": columns}
+        options = options_of([type(self)], languages, tgt_lang, **texts)
+        yield from DocumentFile(path, Path(path).name, self, options).rows(languages)

@@ -17,6 +17,7 @@ from hf_docmt.data.readers.lines import LinesReader
 from hf_docmt.data.readers.reader import NO_FILES
 from hf_docmt.data.readers.text_layout import share_of_several
 from hf_docmt.files import STDIN, DataError, display_path, file_stem, location_of, read_lines
+from hf_docmt.formats import import_formats
 from hf_docmt.store import file_digest, value_digest
 from hf_docmt.translation.progress import JobSummary
 
@@ -33,7 +34,8 @@ class JobInput:
     `text` is a file, a folder, `-` for standard input, or arguments of the reader (`path=owner/name,split=test`).
     `without_context`: sentences are translated without each other. Then each of plain lines, which else are one
     document from the first to the last, is a document of its own, translated when it comes, however many there are.
-    `target_lang` chooses among the documents of a set for several target languages, where `text` does not.
+    `target_lang` chooses among the documents of a set for several target languages, where `text` does not. `options`
+    are further arguments of the reader.
     """
 
     def __init__(
@@ -43,7 +45,9 @@ class JobInput:
         source_lang: str,
         without_context: bool = False,
         target_lang: str | None = None,
+        options: dict[str, str | None] | None = None,
     ):
+        import_formats()
         self.source_lang = source_lang
         self.files: dict[str, str | None] = dict(input_files(text, format))
         self.path = Path(self.files.get("source") or self.files.get("path") or STDIN)
@@ -51,6 +55,7 @@ class JobInput:
         self.reader = get_reader(self.format)
         if "tgt_lang" in self.reader.arguments():
             self.files.setdefault("tgt_lang", target_lang)
+        self.files |= {name: value for name, value in (options or {}).items() if value is not None}
         arguments = {name: value for name, value in self.files.items() if value is not None}
         check_arguments(self.reader, arguments)
         self.paths = [value for name, value in arguments.items() if name not in NO_FILES]  # what may be files

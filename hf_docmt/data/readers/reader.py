@@ -19,7 +19,7 @@ from hf_docmt.files import BOM, STDIN, DataError, display_path, file_stem, open_
 from hf_docmt.messages import closest_hint
 
 # arguments of readers that are no files, though a file or folder may have their value as its name
-NO_FILES = ("split", "config", "system", "tgt_lang", "translator")
+NO_FILES = ("split", "config", "system", "tgt_lang", "translator", "keep", "only_missing", "columns")
 
 HEAD_BYTES = 4096
 
@@ -159,7 +159,7 @@ class Reader(ABC):
             return Evidence.ARGUMENTS
         if sample.argument != "path":
             return Evidence.NONE
-        if sample.ending in self.endings:
+        if sample.ending.lower() in self.endings:
             return Evidence.NAME
         return Evidence.FIRST_BYTES if self.first_bytes and self.first_bytes.match(sample.head) else Evidence.NONE
 
