@@ -263,26 +263,28 @@ def test_the_command_starts_light():
 
 
 PACKAGE_LINES = {
-    "analysis": 2844,
+    "analysis": 2776,
     "bench": 3092,
-    "cli": 2124,
+    "cli": 2160,
     "data": 5699,
-    "evaluation": 8287,
+    "evaluation": 8462,
+    "formats": 949,
     "hub": 1981,
     "modeling": 9352,
     "pretrained": 268,
     "reports": 2330,
     "studies": 823,
     "training": 2468,
-    "translation": 2576,
-    "top-level files": 2560,
+    "translation": 2692,
+    "top-level files": 2567,
 }
 TEST_LINES = {
     "analysis": 2172,
     "bench": 1478,
     "cli": 2448,
-    "data": 4670,
+    "data": 4677,
     "evaluation": 6651,
+    "formats": 154,
     "hub": 2554,
     "modeling": 8455,
     "reports": 1857,
@@ -292,9 +294,9 @@ TEST_LINES = {
     "training": 2470,
     "transformers_contract": 416,
     "translation": 1849,
-    "top-level files": 2581,
+    "top-level files": 2585,
 }
-MOST_LINES = {"package": 44404, "tests": 42706}
+MOST_LINES = {"package": 45619, "tests": 42871}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -1,24 +1,70 @@
 """A file with markup as documents of sentences, and the file again with their translations."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
+from typing import ClassVar, Protocol
 
 from hf_docmt.data.documents import make_row
-from hf_docmt.data.readers.reader import Evidence, Reader, Sample, readers
 from hf_docmt.data.readers.running_text import sentence_splitter
 from hf_docmt.evaluation.systems import System
 from hf_docmt.evaluation.systems.forced_decoding import ForcedDecoding
 from hf_docmt.evaluation.systems.word_alignment import Fit, word_fits
 from hf_docmt.files import STDIN, DataError, display_path, open_bytes
-from hf_docmt.formats.document_format import DocumentFormat, FormatOptions
-from hf_docmt.formats.segment import Segment, Tag
+from hf_docmt.formats.segment import Piece, Segment, Tag
 from hf_docmt.formats.segment_sentences import SegmentSentences
 from hf_docmt.messages import counted
 
 MARKUP = "markup"  # column of the rows: the file, and the numbers of the sentences with inline markup
 FITS = "word_fits"  # of a result row: those of the sentences with markup, by number
+
+
+class ParsedFormat(Protocol):
+    """A format, see `hf_docmt.formats.document_format.DocumentFormat`."""
+
+    name: ClassVar[str]
+    placeholders: ClassVar[re.Pattern | None]
+
+    def parse(self, data: bytes, options: "FormatOptions") -> list[Segment]: ...
+
+    def write(self, translations: Sequence[list[Piece] | None]) -> bytes: ...
+
+
+@dataclass(frozen=True)
+class FormatOptions:
+    """How documents are read: languages, placeholders, and which strings of a file are meant.
+
+    `keep` matches what is carried and not translated, besides the `placeholders` of the format. `only_missing`: strings
+    of bilingual files that have a translation stay. `columns`: those of a table that are translated, by name or by
+    number from 1; None: the format says.
+    """
+
+    source_lang: str = "en"
+    target_lang: str | None = None
+    keep: re.Pattern | None = None
+    only_missing: bool = False
+    columns: tuple[str, ...] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        source_lang: str,
+        target_lang: str | None = None,
+        keep: str | None = None,
+        only_missing: str | None = None,
+        columns: str | None = None,
+    ) -> "FormatOptions":
+        """Those of texts, as arguments of readers are: `only_missing` is yes, `columns` has commas. ValueError."""
+        try:
+            pattern = re.compile(keep) if keep else None
+        except re.error as error:
+            raise DataError(f"keep is {keep!r}, which is no regular expression ({error}); repair it") from error
+        if pattern and pattern.match(""):
+            raise DataError(f"keep is {keep!r}, which matches nothing at all, too; use + where it has *")
+        names = tuple(name.strip() for name in columns.split(",")) if columns else None
+        return cls(source_lang, target_lang, pattern, only_missing == "yes", names)
 
 
 @dataclass
@@ -50,7 +96,7 @@ class DocumentFile:
     `name` is that of the file in ids of documents: a file is one document, or several where it has parts.
     """
 
-    def __init__(self, path: str | Path, name: str, format: DocumentFormat, options: FormatOptions):
+    def __init__(self, path: str | Path, name: str, format: ParsedFormat, options: FormatOptions):
         self.name, self.format, self.options, self.location = name, format, options, display_path(path)
         if str(path) == STDIN:
             raise DataError(f"a document with markup ({format.name}) is read from a file; give its name in place of -")
@@ -155,56 +201,3 @@ def sentence_fits(system: System | None, tagged: Sequence[int], result: dict) ->
         except ValueError:
             fits[str(number)] = []
     return fits
-
-
-class DocumentFolder(Reader):
-    """A folder of files with markup, and its folders; files of other formats are left out."""
-
-    name = "folder"
-    output_format = "document"
-
-    def recognize(self, sample: Sample) -> Evidence:
-        is_one = sample.argument == "path" and sample.path is not None and Path(sample.path).is_dir()
-        return Evidence.NAME if is_one and any(folder_files(sample.path)) else Evidence.NONE
-
-    def read(
-        self,
-        languages: list[str],
-        path: str | Path,
-        tgt_lang: str | None = None,
-        keep: str | None = None,
-        only_missing: str | None = None,
-        columns: str | None = None,
-    ) -> Iterator[tuple[str, dict]]:
-        files = dict(folder_files(path))
-        if not files:
-            raise DataError(f"{display_path(path)}: no file of a format of documents: {', '.join(_endings())}")
-        texts = {"keep": keep, "only_missing": only_missing, "columns": columns}
-        options = options_of(files.values(), languages, tgt_lang, **texts)
-        for name, format in files.items():
-            yield from DocumentFile(Path(path) / name, name, format(), options).rows(languages)
-
-
-def folder_files(path: str | Path) -> Iterator[tuple[str, type[DocumentFormat]]]:
-    """The files of a folder that have the ending of a format, in the order of their names, by their relative path."""
-    formats = _endings()
-    for file in sorted(Path(path).rglob("*")):
-        if file.suffix.lower() in formats and file.is_file():
-            yield file.relative_to(path).as_posix(), formats[file.suffix.lower()]
-
-
-def _endings() -> dict[str, type[DocumentFormat]]:
-    formats = [reader for reader in readers().values() if issubclass(reader, DocumentFormat)]
-    return {ending: format for format in formats for ending in format.endings}
-
-
-def options_of(
-    formats: Collection[type[DocumentFormat]], languages: Sequence[str], tgt_lang: str | None, **texts: str | None
-) -> FormatOptions:
-    """The options of files of these formats. DataError: one that means nothing to any of them."""
-    for name in ("only_missing", "columns"):
-        if texts.get(name) and not any(name in format.takes for format in formats):
-            takers = [reader.name for reader in readers().values() if name in getattr(reader, "takes", ())]
-            names = ", ".join(sorted({format.name for format in formats}))
-            raise DataError(f"{name} is for {', '.join(takers)}, got {names}; leave it out")
-    return FormatOptions.of(languages[0], tgt_lang, **texts)

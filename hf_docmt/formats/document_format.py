@@ -2,51 +2,16 @@
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from hf_docmt.data.readers.reader import Reader
+from hf_docmt.data.readers.reader import Reader, readers
 from hf_docmt.files import DataError
+from hf_docmt.formats.document_file import DocumentFile, FormatOptions
 from hf_docmt.formats.segment import Piece, Segment, Tag
 
 __all__ = ["DocumentFormat", "FormatOptions", "Piece", "Segment", "Tag"]
-
-
-@dataclass(frozen=True)
-class FormatOptions:
-    """How documents are read: languages, placeholders, and which strings of a file are meant.
-
-    `keep` matches what is carried and not translated, besides the `placeholders` of the format. `only_missing`: strings
-    of bilingual files that have a translation stay. `columns`: those of a table that are translated, by name or by
-    number from 1; None: the format says.
-    """
-
-    source_lang: str = "en"
-    target_lang: str | None = None
-    keep: re.Pattern | None = None
-    only_missing: bool = False
-    columns: tuple[str, ...] | None = None
-
-    @classmethod
-    def of(
-        cls,
-        source_lang: str,
-        target_lang: str | None = None,
-        keep: str | None = None,
-        only_missing: str | None = None,
-        columns: str | None = None,
-    ) -> "FormatOptions":
-        """Those of texts, as arguments of readers are: `only_missing` is yes, `columns` has commas. ValueError."""
-        try:
-            pattern = re.compile(keep) if keep else None
-        except re.error as error:
-            raise DataError(f"keep is {keep!r}, which is no regular expression ({error}); repair it") from error
-        if pattern and pattern.match(""):
-            raise DataError(f"keep is {keep!r}, which matches nothing at all, too; use + where it has *")
-        names = tuple(name.strip() for name in columns.split(",")) if columns else None
-        return cls(source_lang, target_lang, pattern, only_missing == "yes", names)
 
 
 class DocumentFormat(Reader):
@@ -82,8 +47,18 @@ class DocumentFormat(Reader):
         only_missing: str | None = None,
         columns: str | None = None,
     ) -> Iterator[tuple[str, dict]]:
-        from hf_docmt.formats.document_file import DocumentFile, options_of  # which knows this class
-
         texts = {"keep": keep, "only_missing": only_missing, "columns": columns}
         options = options_of([type(self)], languages, tgt_lang, **texts)
         yield from DocumentFile(path, Path(path).name, self, options).rows(languages)
+
+
+def options_of(
+    formats: Collection[type[DocumentFormat]], languages: Sequence[str], tgt_lang: str | None, **texts: str | None
+) -> FormatOptions:
+    """The options of files of these formats. DataError: one that means nothing to any of them."""
+    for name in ("only_missing", "columns"):
+        if texts.get(name) and not any(name in format.takes for format in formats):
+            takers = [reader.name for reader in readers().values() if name in getattr(reader, "takes", ())]
+            names = ", ".join(sorted({format.name for format in formats}))
+            raise DataError(f"{name} is for {', '.join(takers)}, got {names}; leave it out")
+    return FormatOptions.of(languages[0], tgt_lang, **texts)

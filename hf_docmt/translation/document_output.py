@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from hf_docmt.files import STDOUT, atomic_folder, check_new_folder, check_writable_file, replaced_file
-from hf_docmt.formats.document_file import DocumentFile, DocumentFolder, WrittenFile, folder_files, options_of
-from hf_docmt.formats.document_format import DocumentFormat
+from hf_docmt.formats.document_file import DocumentFile, WrittenFile
+from hf_docmt.formats.document_folder import DocumentFolder, folder_files
+from hf_docmt.formats.document_format import DocumentFormat, options_of
 from hf_docmt.translation.corpus import json_line
 from hf_docmt.translation.job_input import JobInput
 from hf_docmt.translation.job_output import FINISHED, FileOutput

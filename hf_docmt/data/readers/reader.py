@@ -193,7 +193,7 @@ def plugin_files() -> list[Path]:
 
 
 def _is_plugin(reader: type[Reader]) -> bool:
-    return not reader.__module__.startswith(f"{__package__}.")
+    return not reader.__module__.startswith(f"{__package__.partition('.')[0]}.")
 
 
 def get_reader(format: str) -> Reader:
