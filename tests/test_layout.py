@@ -282,7 +282,7 @@ TEST_LINES = {
     "analysis": 2172,
     "bench": 1478,
     "cli": 2448,
-    "data": 4677,
+    "data": 4675,
     "evaluation": 6651,
     "formats": 154,
     "hub": 2554,
@@ -296,7 +296,7 @@ TEST_LINES = {
     "translation": 1849,
     "top-level files": 2585,
 }
-MOST_LINES = {"package": 45619, "tests": 42871}
+MOST_LINES = {"package": 45619, "tests": 42869}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:
