@@ -266,37 +266,37 @@ PACKAGE_LINES = {
     "analysis": 2776,
     "bench": 3092,
     "cli": 2160,
-    "data": 5699,
+    "data": 5700,
     "evaluation": 8462,
-    "formats": 949,
+    "formats": 1294,
     "hub": 1981,
     "modeling": 9352,
     "pretrained": 268,
     "reports": 2330,
     "studies": 823,
     "training": 2468,
-    "translation": 2692,
+    "translation": 2697,
     "top-level files": 2567,
 }
 TEST_LINES = {
     "analysis": 2172,
     "bench": 1478,
-    "cli": 2448,
-    "data": 4675,
+    "cli": 2574,
+    "data": 4670,
     "evaluation": 6651,
-    "formats": 154,
+    "formats": 261,
     "hub": 2554,
     "modeling": 8455,
     "reports": 1857,
     "space": 689,
     "studies": 664,
-    "support": 3752,
+    "support": 3839,
     "training": 2470,
     "transformers_contract": 416,
     "translation": 1849,
     "top-level files": 2585,
 }
-MOST_LINES = {"package": 45619, "tests": 42869}
+MOST_LINES = {"package": 45970, "tests": 43184}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

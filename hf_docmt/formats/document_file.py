@@ -172,12 +172,14 @@ class DocumentFile:
         return [
             f"{self.name}, {old.location}: the markup is not what it was; look at it"
             for old, new in zip(self.segments, segments)
-            if old and _raw_tags(old) != _raw_tags(new)
+            if old and _tag_names(old) != _tag_names(new)
         ]
 
 
-def _raw_tags(segment: Segment) -> list[str]:
-    return sorted(piece.raw for piece in segment.pieces if isinstance(piece, Tag) and piece.raw is not None)
+def _tag_names(segment: Segment) -> list[str]:
+    """The tags of a segment without the values of their attributes, which may be translated."""
+    tags = [piece for piece in segment.pieces if isinstance(piece, Tag) and piece.raw is not None]
+    return sorted(re.sub(r"\"[^\"]*\"|'[^']*'", "", str(tag.raw)) for tag in tags)
 
 
 def _fits(result: dict) -> list:

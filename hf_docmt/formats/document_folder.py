@@ -3,21 +3,16 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from hf_docmt.data.readers.reader import Evidence, Reader, Sample, readers
+from hf_docmt.data.readers.reader import Reader
 from hf_docmt.files import DataError, display_path
 from hf_docmt.formats.document_file import DocumentFile
-from hf_docmt.formats.document_format import DocumentFormat, options_of
+from hf_docmt.formats.document_format import FORMATS, DocumentFormat, options_of
 
 
 class DocumentFolder(Reader):
-    """A folder of files with markup, and its folders; files of other formats are left out."""
+    """The files with markup of a folder and of those in it; files of other formats are left out."""
 
-    name = "folder"
     output_format = "document"
-
-    def recognize(self, sample: Sample) -> Evidence:
-        is_one = sample.argument == "path" and sample.path is not None and Path(sample.path).is_dir()
-        return Evidence.NAME if is_one and any(folder_files(sample.path)) else Evidence.NONE
 
     def read(
         self,
@@ -46,5 +41,4 @@ def folder_files(path: str | Path) -> Iterator[tuple[str, type[DocumentFormat]]]
 
 
 def _endings() -> dict[str, type[DocumentFormat]]:
-    formats = [reader for reader in readers().values() if issubclass(reader, DocumentFormat)]
-    return {ending: format for format in formats for ending in format.endings}
+    return {ending: format for format in FORMATS.values() for ending in format.endings}

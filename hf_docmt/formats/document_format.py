@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from hf_docmt.data.readers.reader import Reader, readers
+from hf_docmt.data.readers.reader import Reader
 from hf_docmt.files import DataError
 from hf_docmt.formats.document_file import DocumentFile, FormatOptions
 from hf_docmt.formats.segment import Piece, Segment, Tag
@@ -14,8 +14,11 @@ from hf_docmt.formats.segment import Piece, Segment, Tag
 __all__ = ["DocumentFormat", "FormatOptions", "Piece", "Segment", "Tag"]
 
 
+FORMATS: dict[str, type["DocumentFormat"]] = {}
+
+
 class DocumentFormat(Reader):
-    """A format of documents with markup. A subclass with a `name` registers itself by being defined.
+    """A format of documents with markup. A subclass with a `name` registers itself in `FORMATS` by being defined.
 
     An instance is for one file: `parse` finds the segments, `write` gives the file again with translated ones in their
     places. Everything else is byte for byte what it was. `placeholders` matches what is carried in all text of the
@@ -25,6 +28,10 @@ class DocumentFormat(Reader):
     output_format = "document"
     placeholders: ClassVar[re.Pattern | None] = None
     takes: ClassVar[frozenset[str]] = frozenset()
+
+    def __init_subclass__(cls, **options):  # beside the readers of parallel documents, not among them
+        if "name" in cls.__dict__:
+            FORMATS[cls.name] = cls
 
     @abstractmethod
     def parse(self, data: bytes, options: FormatOptions) -> list[Segment]:
@@ -58,7 +65,7 @@ def options_of(
     """The options of files of these formats. DataError: one that means nothing to any of them."""
     for name in ("only_missing", "columns"):
         if texts.get(name) and not any(name in format.takes for format in formats):
-            takers = [reader.name for reader in readers().values() if name in getattr(reader, "takes", ())]
+            takers = [format.name for format in FORMATS.values() if name in format.takes]
             names = ", ".join(sorted({format.name for format in formats}))
             raise DataError(f"{name} is for {', '.join(takers)}, got {names}; leave it out")
     return FormatOptions.of(languages[0], tgt_lang, **texts)

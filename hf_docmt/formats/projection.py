@@ -24,6 +24,7 @@ class Node:
     end: int
     opening: Tag | None = None
     closing: Tag | None = None
+    is_spaced: bool = False
     children: list["Node"] = field(default_factory=list)
 
     @property
@@ -36,8 +37,8 @@ class Node:
         return self.is_alone or self.opening is not None and self.closing is not None
 
 
-def markup_tree(length: int, tags: Iterable[tuple[int, Tag]], opened: int) -> Node:
-    """The elements of a sentence of so many characters, given its tags with their places, in order.
+def markup_tree(length: int, tags: Iterable[tuple[int, Tag, bool]], opened: int) -> Node:
+    """The elements of a sentence of so many characters, given its tags, their places, and which are spaced, in order.
 
     `opened` elements go on from earlier sentences. The root is the sentence.
     """
@@ -46,12 +47,13 @@ def markup_tree(length: int, tags: Iterable[tuple[int, Tag]], opened: int) -> No
     for _ in range(opened):
         stack[-1].children.append(Node(0, length))
         stack.append(stack[-1].children[-1])
-    for position, tag in tags:
+    for position, tag, is_spaced in tags:
         if tag.kind == "close":
             node = stack.pop()
             node.closing, node.end = tag, position
             continue
         node = Node(position, position + len(tag.text) if tag.kind == "alone" else length, tag)
+        node.is_spaced = is_spaced
         stack[-1].children.append(node)
         if tag.kind == "open":
             stack.append(node)
@@ -211,13 +213,13 @@ class _Projection:
         tag = node.opening
         if tag is None:
             return
-        inserted = start == end and bool(tag.text)
+        inserted = start == end and (bool(tag.text) or node.is_spaced)
         before = self.source[node.start - 1 : node.start].isspace() and not self.target[:start][-1:].isspace()
-        after = self.source[node.end : node.end + 1].isspace() and self.target[end:][:1].isalnum()
+        after = node.is_spaced or self.source[node.end : node.end + 1].isspace()
         if inserted and before and start:
             yield " "
         yield tag
-        if inserted and after:
+        if inserted and after and self.target[end:][:1].isalnum():
             yield " "
 
 

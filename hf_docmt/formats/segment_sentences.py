@@ -16,11 +16,12 @@ Split = Callable[[str], Iterable[str]]
 class Sentence:
     """The text that the model reads, in which a run of white space is one blank, and its tags with their places.
 
-    `gap` are the pieces before it, white space and tags; `opened` elements that began before it go on in it.
+    A tag is spaced if white space stands on both sides of it. `gap` are the pieces before the sentence, white space
+    and tags; `opened` elements that began before it go on in it.
     """
 
     text: str
-    tags: list[tuple[int, Tag]]
+    tags: list[tuple[int, Tag, bool]]
     gap: list[Piece]
     opened: int
 
@@ -39,7 +40,14 @@ class SegmentSentences:
             gap = [tag for tag, home in zip(tags, homes) if home == 2 * number]
             inner = [tag for tag, home in zip(tags, homes) if home == 2 * number + 1]
             opened += _opened(gap)
-            places = [(len(_collapsed(text[start : min(place, end)] + ".")) - 1, tag) for place, tag in inner]
+            places = [
+                (
+                    len(_collapsed(text[start : min(place, end)] + ".")) - 1,
+                    tag,
+                    text[start:place][-1:].isspace() and text[place:end][:1].isspace(),
+                )
+                for place, tag in inner
+            ]
             pieces_before = _gap_pieces(text, gap, position, start)
             self.sentences.append(Sentence(_collapsed(text[start:end]), places, pieces_before, opened))
             opened += _opened(inner)

@@ -58,7 +58,7 @@ def test_the_command_reads_a_format_from_outside(write, run, options):
 
 def test_unknown_formats_are_reported_with_those_from_outside(write, run):
     code, _, err = run("evaluate", write("a.jsonl", "{}"), write("b.toy", DOCUMENTS), "--format", "toi")
-    assert code == 1 and "unknown format 'toi' (did you mean 'toy'?)" in err and ", toy and auto" in err
+    assert code == 1 and "unknown format 'toi' (did you mean 'toy'?)" in err and ", wmt_jsonl, toy and auto" in err
 
 
 def test_a_name_is_taken_once():

@@ -60,6 +60,7 @@ def translated(text: str, *translations: str, **pairs: str) -> str:
         ("<b>One.  Two.</b> ", ["Eins.", "Zwei."], "<b>Eins.  Zwei.</b> "),
         ("H<sub>2</sub>O melts.", ["Es schmilzt H2O."], "Es schmilzt H<sub>2</sub>O."),
         ("We met<img/> Anna.", ["Anna kamen wir."], "Anna kamen<img/> wir."),
+        ("We met <img/> <b>Anna</b>.", ["Wir Anna kamen."], "Wir <img/> <b>Anna</b> kamen."),
         ("Run <code:make> now.", ["Jetzt make starten."], "Jetzt <code:make> starten."),
         ("Run <code:make> now.", ["Jetzt starten."], "Jetzt starten <code:make>."),
         ("Line one<br/>line two", ["Zeile eins", "Zeile zwei"], "Zeile eins<br/>Zeile zwei"),
@@ -148,7 +149,9 @@ def test_tags_are_there_once_and_nested(seed):
 
 
 def test_an_element_without_words_of_its_own_stays_inside_its_parent():
-    root = markup_tree(7, [(0, Tag("open", "<b>")), (7, Tag("close", "</b>")), (7, Tag("alone", "<br>"))], 0)
+    root = markup_tree(
+        7, [(0, Tag("open", "<b>"), False), (7, Tag("close", "</b>"), False), (7, Tag("alone", "<br>"), False)], 0
+    )
     assert (
         written(project(root, "One two", "Eins zwei", position_fit("One two", "Eins zwei"))) == "<b>Eins zwei</b><br>"
     )

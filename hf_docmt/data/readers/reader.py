@@ -193,15 +193,16 @@ def plugin_files() -> list[Path]:
 
 
 def _is_plugin(reader: type[Reader]) -> bool:
-    return not reader.__module__.startswith(f"{__package__.partition('.')[0]}.")
+    return not reader.__module__.startswith(f"{__package__}.")
 
 
-def get_reader(format: str) -> Reader:
-    """The reader of a format; DataError with the closest name for an unknown one."""
+def get_reader(format: str, others: Iterable[str] = ()) -> Reader:
+    """The reader of a format; DataError with the closest name for an unknown one. `others` are formats beside them."""
     formats = readers()
     if format not in formats:
-        hint = closest_hint(format, formats, " (did you mean {!r}?)")
-        raise DataError(f"unknown format {format!r}{hint}; the formats are {', '.join(formats)} and auto")
+        names = [*formats, *others]
+        hint = closest_hint(format, names, " (did you mean {!r}?)")
+        raise DataError(f"unknown format {format!r}{hint}; the formats are {', '.join(names)} and auto")
     return formats[format]()
 
 
