@@ -228,13 +228,20 @@ def write_parts(parts: Iterable[str], path: str | os.PathLike) -> None:
         with path.open("w", encoding="utf-8", newline="\n") as file:
             file.writelines(parts)
         return
+    with replaced_file(path) as raw:
+        packed = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if path.suffix == ".gz" else raw
+        with io.TextIOWrapper(packed, encoding="utf-8", newline="\n") as file:
+            file.writelines(parts)
+
+
+@contextmanager
+def replaced_file(path: Path) -> Iterator[BinaryIO]:
+    """A file to write, which takes the place of `path`, with its mode, when the block ends without an error."""
     path = path.resolve()
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as raw:
-            packed = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if path.suffix == ".gz" else raw
-            with io.TextIOWrapper(packed, encoding="utf-8", newline="\n") as file:
-                file.writelines(parts)
+            yield raw
         os.chmod(temporary, mode_of_file(path))
         os.replace(temporary, path)
     except BaseException:

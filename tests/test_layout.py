@@ -32,10 +32,12 @@ ROOMS = {  # room -> rooms that it may import, besides itself
     "registry": BASE | {"adapters", "data", "model_card", "model_files", "remote_code"},
     "pretrained": BASE | {"data.special_tokens", "data.tokenizers", "model_files", "registry", "remote_code"},
     "training": BASE | {"adapters", "data", "model_card", "pretrained", "registry", "reports", "remote_code"},
+    "formats": BASE | {"data", "evaluation.systems"},
     "translation": BASE
     | {
         "adapters",
         "data",
+        "formats",
         "evaluation.systems",
         "generation_settings",
         "plugins",
@@ -261,38 +263,40 @@ def test_the_command_starts_light():
 
 
 PACKAGE_LINES = {
-    "analysis": 2844,
+    "analysis": 2776,
     "bench": 3092,
-    "cli": 2124,
-    "data": 5699,
-    "evaluation": 8287,
+    "cli": 2160,
+    "data": 5700,
+    "evaluation": 8462,
+    "formats": 1294,
     "hub": 1981,
     "modeling": 9352,
     "pretrained": 268,
     "reports": 2330,
     "studies": 823,
     "training": 2468,
-    "translation": 2576,
-    "top-level files": 2560,
+    "translation": 2697,
+    "top-level files": 2567,
 }
 TEST_LINES = {
     "analysis": 2172,
     "bench": 1478,
-    "cli": 2448,
+    "cli": 2574,
     "data": 4670,
     "evaluation": 6651,
+    "formats": 261,
     "hub": 2554,
     "modeling": 8455,
     "reports": 1857,
     "space": 689,
     "studies": 664,
-    "support": 3752,
+    "support": 3839,
     "training": 2470,
     "transformers_contract": 416,
     "translation": 1849,
-    "top-level files": 2581,
+    "top-level files": 2585,
 }
-MOST_LINES = {"package": 44404, "tests": 42706}
+MOST_LINES = {"package": 45970, "tests": 43184}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -11,19 +11,16 @@ from datasets import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import registry
-from hf_docmt.analysis.model_runs import (
-    CROSS_ATTENTION,
-    attention_weights,
-    context_result,
-    eager_attention,
-    forward,
-    kept_outputs,
-    modules_named,
-    on_device,
-    training_batches,
-)
+from hf_docmt.analysis.model_runs import context_result, forward, on_device, training_batches
 from hf_docmt.data.documents import check_documents, sentences
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
+from hf_docmt.evaluation.systems.attention_weights import (
+    CROSS_ATTENTION,
+    attention_weights,
+    eager_attention,
+    kept_outputs,
+    modules_named,
+)
 from hf_docmt.modeling.segments import sentence_index
 from hf_docmt.reports.result import Result
 

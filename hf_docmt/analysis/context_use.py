@@ -20,7 +20,7 @@ from hf_docmt.analysis.memory_maps import (
     maps_of_step,
     memory_stacks,
 )
-from hf_docmt.analysis.model_runs import eager_attention, token_texts
+from hf_docmt.analysis.model_runs import token_texts
 from hf_docmt.analysis.read_sentences import (
     ContextUse,
     MemorySlot,
@@ -32,6 +32,7 @@ from hf_docmt.analysis.read_sentences import (
     training_batch,
 )
 from hf_docmt.analysis.token_maps import NOTHING, gate_map
+from hf_docmt.evaluation.systems.attention_weights import eager_attention
 from hf_docmt.modeling.document_state import has_text
 
 REACH = 8  # sentences before the current one whose share is computed in a model with a memory

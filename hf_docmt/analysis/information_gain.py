@@ -20,7 +20,8 @@ from hf_docmt.analysis.memory_maps import (
     memory_stacks,
     token_mask,
 )
-from hf_docmt.analysis.model_runs import context_result, eager_attention
+from hf_docmt.analysis.model_runs import context_result
+from hf_docmt.evaluation.systems.attention_weights import eager_attention
 from hf_docmt.reports.result import Result
 
 DIGITS = 6  # after the point, of the nats in a report

@@ -9,17 +9,15 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import registry
-from hf_docmt.analysis.model_runs import (
+from hf_docmt.analysis.model_runs import first_characters, forward, on_device
+from hf_docmt.data.documents import make_documents
+from hf_docmt.evaluation.systems.attention_weights import (
     CROSS_ATTENTION,
     attention_weights,
     eager_attention,
-    first_characters,
-    forward,
     kept_outputs,
     modules_named,
-    on_device,
 )
-from hf_docmt.data.documents import make_documents
 from hf_docmt.evaluation.systems.model_system import piece_ids, word_spans
 
 Words = tuple[tuple[str, float], ...]

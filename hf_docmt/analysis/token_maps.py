@@ -9,14 +9,8 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import registry
-from hf_docmt.analysis.model_runs import (
-    context_result,
-    kept_outputs,
-    modules_named,
-    on_device,
-    sentence_ids,
-    token_texts,
-)
+from hf_docmt.analysis.model_runs import context_result, on_device, sentence_ids, token_texts
+from hf_docmt.evaluation.systems.attention_weights import kept_outputs, modules_named
 from hf_docmt.evaluation.systems.model_system import evaluation_mode
 from hf_docmt.messages import counted
 from hf_docmt.reports.result import Result

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 import typer
 
 from hf_docmt.cli.options import command
-from hf_docmt.cli.translation_settings import JobOptions, SystemOptions, translation_settings
+from hf_docmt.cli.translation_settings import JobOptions, MarkupOptions, SystemOptions, translation_settings
 from hf_docmt.options import (
     MODEL,
     OUTPUT_TEXT,
@@ -33,9 +34,13 @@ def translate(
     search: DocumentSearch,
     languages: ModelLanguages,
     options: JobOptions,
+    markup: MarkupOptions,
     system: SystemOptions,
 ) -> None:
     """Translate documents, N sentences in, N out: JSON lines, or plain lines where the input is plain text.
+
+    A document with markup (Markdown, HTML, DOCX, PO, XLIFF, ...) is written as it was, its text translated and all tags
+    in place: docmt translate MODEL report.docx -o report.de.docx. A folder of them becomes a folder.
 
     The model is one of this package, any encoder-decoder model of transformers (Marian, NLLB, mBART, ...) or a causal
     language model.
@@ -61,7 +66,7 @@ def translate(
             if not is_first_rank():
                 return None if options.estimate else serve_rank()
             settings = translation_settings(model, languages, search, options, system)
-            job = translation_job(settings, input, output, options)
+            job = translation_job(settings, input, output, options, markup)
             if options.estimate:
                 from hf_docmt.translation.estimate import estimate_job
 
@@ -71,11 +76,13 @@ def translate(
         print(f"docmt: {stopped}", file=sys.stderr)
         raise typer.Exit(stopped.exit_code) from stopped
     print(summary.text(), file=sys.stderr)
-    if summary.failed or summary.is_mostly_empty:
+    if summary.failed or summary.is_mostly_empty or summary.problems:
         raise typer.Exit(1)
 
 
-def translation_job(settings: TranslationSettings, input: str, output: str, options: JobOptions) -> TranslationJob:
+def translation_job(
+    settings: TranslationSettings, input: str, output: str, options: JobOptions, markup: MarkupOptions
+) -> TranslationJob:
     """The job on this machine or on a Ray cluster. ValueError: options that do not fit the engine."""
     from hf_docmt.cli.loading import hide_progress_bars
 
@@ -84,13 +91,17 @@ def translation_job(settings: TranslationSettings, input: str, output: str, opti
     if options.engine != "ray" and options.address is not None:
         raise ValueError("--address is that of a Ray cluster; give --engine ray, too, or leave it out")
     hide_progress_bars()
-    make_job = _sharded_job if options.engine == "ray" else _local_job
-    return make_job(settings, input, output, options)
+    if options.engine == "ray":
+        return _sharded_job(settings, input, output, options)
+    return _local_job(settings, input, output, options, markup)
 
 
-def _local_job(settings: TranslationSettings, input: str, output: str, options: JobOptions) -> TranslationJob:
+def _local_job(
+    settings: TranslationSettings, input: str, output: str, options: JobOptions, markup: MarkupOptions
+) -> TranslationJob:
     from hf_docmt.registry import load_config
     from hf_docmt.translation.corpus import check_repairs, renderer
+    from hf_docmt.translation.document_output import DocumentOutput, check_document_output
     from hf_docmt.translation.group_translation import translates_without_context
     from hf_docmt.translation.job import TranslationJob
     from hf_docmt.translation.job_input import JobInput
@@ -104,14 +115,19 @@ def _local_job(settings: TranslationSettings, input: str, output: str, options: 
         config = load_config(settings.model, settings.revision)
         is_line_by_line = translates_without_context(config, settings.strategy)
         target_lang = settings.search.get("target_lang") or config.target_lang
-    documents = JobInput(input, options.format, settings.source_lang, is_line_by_line, target_lang)
-    check_output(output, options.resume, documents.paths)
+    documents = JobInput(input, options.format, settings.source_lang, is_line_by_line, target_lang, markup.arguments())
     check_repairs(documents.reader, settings.search.get("repairs"))
+    make_engine = partial(job_engine, processes=options.processes or 1)
+    if documents.reader.output_format == "document":
+        check_document_output(output, documents)
+        open_documents = partial(DocumentOutput, output, documents=documents, resume=options.resume)
+        return TranslationJob(settings, documents, make_engine, open_documents)
+    check_output(output, options.resume, documents.paths)
     render = renderer(documents.reader)
     return TranslationJob(
         settings,
         documents,
-        make_engine=lambda settings: job_engine(settings, options.processes or 1),
+        make_engine,
         open_output=lambda identity: open_output(output, identity, render, options.resume),
     )
 

@@ -11,7 +11,8 @@ from hf_docmt.options import BATCH_SIZE, OPTION_PAIRS, STRATEGY, DocumentSearch,
 if TYPE_CHECKING:
     from hf_docmt.translation.group_translation import TranslationSettings
 
-LANGUAGE_MODELS = "Language models"  # panel of the help
+MARKUP = "Documents with markup"  # panels of the help
+LANGUAGE_MODELS = "Language models"
 
 
 @dataclass(kw_only=True)
@@ -38,6 +39,25 @@ class JobOptions:
     resume: bool = option(
         False, "Go on with the job of this output that was stopped or killed, from what is done, if anything is."
     )
+
+
+@dataclass(kw_only=True)
+class MarkupOptions:
+    """What of documents with markup is translated."""
+
+    keep: str | None = option(
+        None, "Regular expression of what is kept as it is, such as placeholders of your own.", panel=MARKUP
+    )
+    only_missing: bool = option(
+        False, "Of files in two languages (PO, XLIFF, TMX) translate only what has no translation.", panel=MARKUP
+    )
+    columns: str | None = option(
+        None, "Columns of a table that are translated, by name or number: title,3.", panel=MARKUP
+    )
+
+    def arguments(self) -> dict[str, str | None]:
+        """As arguments of the reader."""
+        return {"keep": self.keep, "only_missing": "yes" if self.only_missing else None, "columns": self.columns}
 
 
 @dataclass(kw_only=True)

@@ -1,86 +1,37 @@
-"""What a document is made of, whatever its format: segments of text with inline markup; and the base of the formats."""
+"""The base of the formats of documents with markup, and what they are asked for."""
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar
 
-from hf_docmt.data.documents import make_row
 from hf_docmt.data.readers.reader import Reader
-from hf_docmt.data.readers.running_text import sentence_splitter
-from hf_docmt.files import STDIN, DataError, display_path, open_bytes
+from hf_docmt.files import DataError
+from hf_docmt.formats.document_file import DocumentFile, FormatOptions
+from hf_docmt.formats.segment import Piece, Segment, Tag
 
-COLUMN = "markup"  # of the rows: numbers of the sentences that have inline markup
-
-
-@dataclass(frozen=True)
-class Tag:
-    """A piece of inline markup: it opens an element, closes one, or stands alone.
-
-    `raw` is written as it is; None: `text`, as the format writes text. `text` is what a reader of the document sees of
-    a piece that is not translated (code, a placeholder): the model reads it in its sentence. At a piece that `breaks`,
-    such as a line break, a sentence ends.
-    """
-
-    kind: Literal["open", "close", "alone"]
-    raw: str | None
-    text: str = ""
-    breaks: bool = False
+__all__ = ["DocumentFormat", "FormatOptions", "Piece", "Segment", "Tag"]
 
 
-Piece = str | Tag  # text without escapes, or markup
-
-
-@dataclass
-class Segment:
-    """A paragraph, heading, item, cell or string: what is translated as one, with its inline markup well nested.
-
-    `location` is for messages. `part` names the document in a file that holds several, such as chapters, in their
-    order; context does not cross from one to the next. `has_translation`: a bilingual file has one, which `--only-missing`
-    leaves as it is.
-    """
-
-    pieces: list[Piece]
-    location: str = ""
-    part: str = ""
-    has_translation: bool = False
-
-    @property
-    def text(self) -> str:
-        """What the model reads of it."""
-        return "".join(piece if isinstance(piece, str) else piece.text for piece in self.pieces)
-
-
-@dataclass(frozen=True)
-class FormatOptions:
-    """How documents are read: languages, placeholders, and which strings of a file are meant.
-
-    `keep` matches what is carried and not translated, besides the `placeholders` of the format. `only_missing`: strings
-    of bilingual files that have a translation stay. `columns`: those of a table that are translated, by name or by
-    number from 1; None: all that hold text.
-    """
-
-    source_lang: str = "en"
-    target_lang: str | None = None
-    keep: re.Pattern | None = None
-    only_missing: bool = False
-    columns: tuple[str, ...] | None = None
+FORMATS: dict[str, type["DocumentFormat"]] = {}
 
 
 class DocumentFormat(Reader):
-    """A format of documents with markup. A subclass with a `name` registers itself by being defined.
+    """A format of documents with markup. A subclass with a `name` registers itself in `FORMATS` by being defined.
 
     An instance is for one file: `parse` finds the segments, `write` gives the file again with translated ones in their
     places. Everything else is byte for byte what it was. `placeholders` matches what is carried in all text of the
-    format. `takes` are the options besides languages and `keep` that mean something to it.
+    format. `takes` are the options besides languages and `keep` that mean something to it: only_missing, columns.
     """
 
     output_format = "document"
-    document_ids = True
     placeholders: ClassVar[re.Pattern | None] = None
     takes: ClassVar[frozenset[str]] = frozenset()
+
+    def __init_subclass__(cls, **options):  # beside the readers of parallel documents, not among them
+        if "name" in cls.__dict__:
+            FORMATS[cls.name] = cls
 
     @abstractmethod
     def parse(self, data: bytes, options: FormatOptions) -> list[Segment]:
@@ -103,4 +54,18 @@ class DocumentFormat(Reader):
         only_missing: str | None = None,
         columns: str | None = None,
     ) -> Iterator[tuple[str, dict]]:
-        raise NotImplementedError  # written next
+        texts = {"keep": keep, "only_missing": only_missing, "columns": columns}
+        options = options_of([type(self)], languages, tgt_lang, **texts)
+        yield from DocumentFile(path, Path(path).name, self, options).rows(languages)
+
+
+def options_of(
+    formats: Collection[type[DocumentFormat]], languages: Sequence[str], tgt_lang: str | None, **texts: str | None
+) -> FormatOptions:
+    """The options of files of these formats. DataError: one that means nothing to any of them."""
+    for name in ("only_missing", "columns"):
+        if texts.get(name) and not any(name in format.takes for format in formats):
+            takers = [format.name for format in FORMATS.values() if name in format.takes]
+            names = ", ".join(sorted({format.name for format in formats}))
+            raise DataError(f"{name} is for {', '.join(takers)}, got {names}; leave it out")
+    return FormatOptions.of(languages[0], tgt_lang, **texts)

@@ -60,10 +60,10 @@ class Text:
 
 
 def parse_xml(data: bytes) -> Element:
-    """The root element of a file in UTF-8. DataError: broken, too deep, another encoding, or entities of its own.
+    r"""The root element of a file in UTF-8. DataError: broken, too deep, another encoding, or entities of its own.
 
     Comments and processing instructions lie between the children and are none. Texts are as expat gives them: line
-    ends are `\\n`.
+    ends are `\n`.
     """
     parser = expat.ParserCreate("utf-8")
     root = Element("", {}, 0)

@@ -1,6 +1,7 @@
 """What one process does for a translation job: it loads the model once, and turns groups of documents into rows."""
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -8,7 +9,8 @@ from accelerate.utils.memory import should_reduce_batch_size
 from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
 from hf_docmt import registry
-from hf_docmt.evaluation.systems import System, load_system
+from hf_docmt.evaluation.systems import DocMTSystem, System, load_system
+from hf_docmt.formats.document_file import FITS, MARKUP, sentence_fits
 from hf_docmt.generation_settings import make_repeatable
 from hf_docmt.messages import closest_hint, first_line, install_command
 from hf_docmt.modeling.generation_docmt import DocumentTranslation
@@ -104,6 +106,14 @@ class GroupTranslator:
         self.source_lang: str = settings.source_lang or own or "source"
         self._translate(Group(0, []))  # checks the settings
 
+    @cached_property
+    def aligner(self) -> System | None:
+        """What gives the word fits of documents with markup: the model itself, where it is one of transformers."""
+        if self.settings.engine != "transformers":
+            return self.system
+        codes = {name: self.settings.search.get(name) for name in ("source_lang", "target_lang")}
+        return DocMTSystem(self.model, self.tokenizer, **codes)
+
     def __call__(self, group: Group, is_smallest: bool = False) -> list[dict]:
         """Rows of `translate_corpus`, one for each document of the group.
 
@@ -138,10 +148,17 @@ class GroupTranslator:
         doc_ids = [row["doc_id"] for row in group.rows]
         sources, settings = group.sources(self.source_lang), self.settings
         if self.system is not None:
-            return system_rows(self.system, doc_ids, sources)
+            return self._with_fits(group, system_rows(self.system, doc_ids, sources))
         options: dict[str, Any] = {"strategy": settings.strategy, "batch_size": settings.batch_size, **settings.search}
         options |= smaller
-        return translation_rows(self.model, self.tokenizer, doc_ids, sources, **options)
+        return self._with_fits(group, translation_rows(self.model, self.tokenizer, doc_ids, sources, **options))
+
+    def _with_fits(self, group: Group, results: list[dict]) -> list[dict]:
+        """The results, of documents with markup with the word fits of the sentences that have some."""
+        for row, result in zip(group.rows, results):
+            if MARKUP in row:
+                result[FITS] = sentence_fits(self.aligner, row[MARKUP]["tagged"], result)
+        return results
 
 
 def is_out_of_memory(error: Exception) -> bool:

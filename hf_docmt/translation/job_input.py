@@ -12,11 +12,12 @@ from queue import Empty, Queue
 from threading import Thread
 
 from hf_docmt.data.documents import checked_rows, make_row
-from hf_docmt.data.readers import check_arguments, detect_format, get_reader, input_files, iterate_documents
+from hf_docmt.data.readers import check_arguments, detect_format, get_reader, input_files
 from hf_docmt.data.readers.lines import LinesReader
 from hf_docmt.data.readers.reader import NO_FILES
 from hf_docmt.data.readers.text_layout import share_of_several
 from hf_docmt.files import STDIN, DataError, display_path, file_stem, location_of, read_lines
+from hf_docmt.formats import document_formats, document_reader
 from hf_docmt.store import file_digest, value_digest
 from hf_docmt.translation.progress import JobSummary
 
@@ -33,7 +34,8 @@ class JobInput:
     `text` is a file, a folder, `-` for standard input, or arguments of the reader (`path=owner/name,split=test`).
     `without_context`: sentences are translated without each other. Then each of plain lines, which else are one
     document from the first to the last, is a document of its own, translated when it comes, however many there are.
-    `target_lang` chooses among the documents of a set for several target languages, where `text` does not.
+    `target_lang` chooses among the documents of a set for several target languages, where `text` does not. `options`
+    are further arguments of the reader.
     """
 
     def __init__(
@@ -43,14 +45,20 @@ class JobInput:
         source_lang: str,
         without_context: bool = False,
         target_lang: str | None = None,
+        options: dict[str, str | None] | None = None,
     ):
         self.source_lang = source_lang
-        self.files: dict[str, str | None] = dict(input_files(text, format))
+        has_markup = format in document_formats()
+        self.files: dict[str, str | None] = dict(input_files(text, "auto" if has_markup else format))
         self.path = Path(self.files.get("source") or self.files.get("path") or STDIN)
-        self.format = detect_format(self.files) if format == "auto" else format
-        self.reader = get_reader(self.format)
+        reader = document_reader(self.files, format)
+        if reader is None:
+            name = detect_format(self.files) if format == "auto" else format
+            reader = get_reader(name, others=document_formats())
+        self.reader, self.format = reader, reader.name or "folder"
         if "tgt_lang" in self.reader.arguments():
             self.files.setdefault("tgt_lang", target_lang)
+        self.files |= {name: value for name, value in (options or {}).items() if value is not None}
         arguments = {name: value for name, value in self.files.items() if value is not None}
         check_arguments(self.reader, arguments)
         self.paths = [value for name, value in arguments.items() if name not in NO_FILES]  # what may be files
@@ -72,7 +80,9 @@ class JobInput:
         """The rows of the document contract, one at a time; `DataError` when its turn comes for one that is broken."""
         if self.by_line:
             return checked_rows(self._lines(), [self.source_lang])
-        return iterate_documents(self.format, source_lang=self.source_lang, allow_empty=True, **self.files)
+        files = {name: value for name, value in self.files.items() if value is not None}
+        located = self.reader.read([self.source_lang], **files)
+        return checked_rows(located, [self.source_lang], allow_empty=True)
 
     def _warn_of_text(self) -> None:
         """Warn where lines that are read as sentences hold several of them."""

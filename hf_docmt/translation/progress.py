@@ -34,6 +34,8 @@ class JobSummary:
     empty_documents: int = 0
     failed: int = 0
     failures: list[tuple[str, str]] = field(default_factory=list)
+    problems: int = 0  # of the files that were written
+    written: list[str] = field(default_factory=list)  # lines about them
 
     def __post_init__(self):
         self.repairs, self.failures = Counter(self.repairs), [(doc_id, reason) for doc_id, reason in self.failures]
@@ -84,7 +86,7 @@ class JobSummary:
             )
         failed = f", {counted(self.failed, 'document')} failed" if self.failed else ""
         size = f"{counted(self.documents, 'document')}, {counted(self.sentences, 'sentence')}{empty}"
-        return "\n".join([*shown, f"{size}{written}, repairs: {repairs}{failed}"])
+        return "\n".join([*shown, *self.written, f"{size}{written}, repairs: {repairs}{failed}"])
 
 
 def _is_as_written(row: dict) -> bool:

@@ -19,7 +19,7 @@ from hf_docmt.files import BOM, STDIN, DataError, display_path, file_stem, open_
 from hf_docmt.messages import closest_hint
 
 # arguments of readers that are no files, though a file or folder may have their value as its name
-NO_FILES = ("split", "config", "system", "tgt_lang", "translator")
+NO_FILES = ("split", "config", "system", "tgt_lang", "translator", "keep", "only_missing", "columns")
 
 HEAD_BYTES = 4096
 
@@ -159,7 +159,7 @@ class Reader(ABC):
             return Evidence.ARGUMENTS
         if sample.argument != "path":
             return Evidence.NONE
-        if sample.ending in self.endings:
+        if sample.ending.lower() in self.endings:
             return Evidence.NAME
         return Evidence.FIRST_BYTES if self.first_bytes and self.first_bytes.match(sample.head) else Evidence.NONE
 
@@ -196,12 +196,13 @@ def _is_plugin(reader: type[Reader]) -> bool:
     return not reader.__module__.startswith(f"{__package__}.")
 
 
-def get_reader(format: str) -> Reader:
-    """The reader of a format; DataError with the closest name for an unknown one."""
+def get_reader(format: str, others: Iterable[str] = ()) -> Reader:
+    """The reader of a format; DataError with the closest name for an unknown one. `others` are formats beside them."""
     formats = readers()
     if format not in formats:
-        hint = closest_hint(format, formats, " (did you mean {!r}?)")
-        raise DataError(f"unknown format {format!r}{hint}; the formats are {', '.join(formats)} and auto")
+        names = [*formats, *others]
+        hint = closest_hint(format, names, " (did you mean {!r}?)")
+        raise DataError(f"unknown format {format!r}{hint}; the formats are {', '.join(names)} and auto")
     return formats[format]()
 
 

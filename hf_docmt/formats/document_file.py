@@ -1,0 +1,205 @@
+"""A file with markup as documents of sentences, and the file again with their translations."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+from typing import ClassVar, Protocol
+
+from hf_docmt.data.documents import make_row
+from hf_docmt.data.readers.running_text import sentence_splitter
+from hf_docmt.evaluation.systems import System
+from hf_docmt.evaluation.systems.forced_decoding import ForcedDecoding
+from hf_docmt.evaluation.systems.word_alignment import Fit, word_fits
+from hf_docmt.files import STDIN, DataError, display_path, open_bytes
+from hf_docmt.formats.segment import Piece, Segment, Tag
+from hf_docmt.formats.segment_sentences import SegmentSentences
+from hf_docmt.messages import counted
+
+MARKUP = "markup"  # column of the rows: the file, and the numbers of the sentences with inline markup
+FITS = "word_fits"  # of a result row: those of the sentences with markup, by number
+
+
+class ParsedFormat(Protocol):
+    """A format, see `hf_docmt.formats.document_format.DocumentFormat`."""
+
+    name: ClassVar[str]
+    placeholders: ClassVar[re.Pattern | None]
+
+    def parse(self, data: bytes, options: "FormatOptions") -> list[Segment]: ...
+
+    def write(self, translations: Sequence[list[Piece] | None]) -> bytes: ...
+
+
+@dataclass(frozen=True)
+class FormatOptions:
+    """How documents are read: languages, placeholders, and which strings of a file are meant.
+
+    `keep` matches what is carried and not translated, besides the `placeholders` of the format. `only_missing`: strings
+    of bilingual files that have a translation stay. `columns`: those of a table that are translated, by name or by
+    number from 1; None: the format says.
+    """
+
+    source_lang: str = "en"
+    target_lang: str | None = None
+    keep: re.Pattern | None = None
+    only_missing: bool = False
+    columns: tuple[str, ...] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        source_lang: str,
+        target_lang: str | None = None,
+        keep: str | None = None,
+        only_missing: str | None = None,
+        columns: str | None = None,
+    ) -> "FormatOptions":
+        """Those of texts, as arguments of readers are: `only_missing` is yes, `columns` has commas. ValueError."""
+        try:
+            pattern = re.compile(keep) if keep else None
+        except re.error as error:
+            raise DataError(f"keep is {keep!r}, which is no regular expression ({error}); repair it") from error
+        if pattern and pattern.match(""):
+            raise DataError(f"keep is {keep!r}, which matches nothing at all, too; use + where it has *")
+        names = tuple(name.strip() for name in columns.split(",")) if columns else None
+        return cls(source_lang, target_lang, pattern, only_missing == "yes", names)
+
+
+@dataclass
+class WrittenFile:
+    """What became of a file: counts, and what is not as it should be."""
+
+    segments: int = 0
+    tags: int = 0
+    unchanged: int = 0  # segments whose translation is the text that they had
+    by_position: int = 0  # sentences whose markup was placed by relative position
+    problems: list[str] = field(default_factory=list)
+
+    def add(self, other: "WrittenFile") -> None:
+        for name, value in vars(other).items():
+            setattr(self, name, getattr(self, name) + value)
+
+    def text(self) -> str:
+        """The line of the report, after a line for each problem."""
+        placed = f", {self.by_position} with markup placed by position" if self.by_position else ""
+        left = f", {self.unchanged} the same as before" if self.unchanged else ""
+        return "\n".join(
+            [*self.problems, f"{counted(self.segments, 'segment')}{left}, {counted(self.tags, 'tag')} kept{placed}"]
+        )
+
+
+class DocumentFile:
+    """A file of a format. DataError: it cannot be read, with what to do.
+
+    `name` is that of the file in ids of documents: a file is one document, or several where it has parts.
+    """
+
+    def __init__(self, path: str | Path, name: str, format: ParsedFormat, options: FormatOptions):
+        self.name, self.format, self.options, self.location = name, format, options, display_path(path)
+        if str(path) == STDIN:
+            raise DataError(f"a document with markup ({format.name}) is read from a file; give its name in place of -")
+        with open_bytes(path) as file:
+            self.data = file.read()
+        try:
+            segments = format.parse(self.data, options)
+        except DataError as error:
+            raise DataError(f"{self.location}: {error}") from error
+        split, keep = sentence_splitter(options.source_lang), [options.keep, format.placeholders]
+        self.segments = [None if options.only_missing and segment.has_translation else segment for segment in segments]
+        self.sentences = [
+            SegmentSentences(segment.pieces if segment else [], split, [pattern for pattern in keep if pattern])
+            for segment in self.segments
+        ]
+
+    def rows(self, languages: Sequence[str]) -> Iterator[tuple[str, dict]]:
+        """Locations and rows of the document contract. DataError: a target side is asked for, which it has not."""
+        if len(languages) > 1:
+            raise DataError(
+                f"{self.location}: {self.format.name} is read to be translated, got target language {languages[1]!r}; "
+                "leave it out, or use tsv or jsonl for parallel documents"
+            )
+        for part, numbers in self._parts():
+            sentences = [sentence for number in numbers for sentence in self.sentences[number].sentences]
+            tagged = [number for number, sentence in enumerate(sentences) if sentence.tags]
+            texts = [sentence.text for sentence in sentences]
+            column = {"file": self.name, "tagged": tagged}
+            yield self.location, make_row(self.location, self._id(part), texts, None, list(languages), markup=column)
+
+    def translated(self, results: Mapping[str, dict]) -> tuple[bytes, WrittenFile]:
+        """The file with the translations of result rows by document id; documents without one stay as they are."""
+        pieces: list[list | None] = [None] * len(self.segments)
+        written = WrittenFile(sum(map(bool, self.segments)))
+        for part, numbers in self._parts():
+            result = results.get(self._id(part), {"translation": [], "error": "not translated"})
+            translations, fits = iter(result["translation"]), iter(_fits(result))
+            for number in [] if "error" in result else numbers:
+                own = self.sentences[number]
+                chosen = [(next(translations), next(fits)) for _ in own.sentences]
+                written.by_position += sum(
+                    bool(sentence.tags) and not fit for sentence, (_, fit) in zip(own.sentences, chosen)
+                )
+                pieces[number] = own.translated([text for text, _ in chosen], [fit for _, fit in chosen])
+        written.unchanged = sum(bool(segment) and new is None for segment, new in zip(self.segments, pieces))
+        written.tags = sum(isinstance(piece, Tag) for new in pieces for piece in new or ())
+        data = self.format.write(pieces)
+        written.problems = self._problems(data)
+        return data, written
+
+    def _parts(self) -> Iterator[tuple[str, list[int]]]:
+        """The parts of the file and the numbers of their segments."""
+        numbers = [number for number, segment in enumerate(self.segments) if segment]
+        if not numbers:
+            yield "", []
+        for part, group in groupby(numbers, lambda number: self.segments[number].part):
+            yield part, list(group)
+
+    def _id(self, part: str) -> str:
+        return f"{self.name}#{part}" if part else self.name
+
+    def _problems(self, data: bytes) -> list[str]:
+        """What is wrong with the written file: it has to be readable, with the segments and markup that it had."""
+        try:
+            segments = type(self.format)().parse(data, self.options)
+        except DataError as error:
+            return [f"{self.name}: what was written cannot be read again ({error}); please report this"]
+        if len(segments) != len(self.segments):
+            return [
+                f"{self.name}: {len(self.segments)} segments were read, and what was written has {len(segments)}; "
+                "compare the two files"
+            ]
+        return [
+            f"{self.name}, {old.location}: the markup is not what it was; look at it"
+            for old, new in zip(self.segments, segments)
+            if old and _tag_names(old) != _tag_names(new)
+        ]
+
+
+def _tag_names(segment: Segment) -> list[str]:
+    """The tags of a segment without the values of their attributes, which may be translated."""
+    tags = [piece for piece in segment.pieces if isinstance(piece, Tag) and piece.raw is not None]
+    return sorted(re.sub(r"\"[^\"]*\"|'[^']*'", "", str(tag.raw)) for tag in tags)
+
+
+def _fits(result: dict) -> list:
+    """The fits of each sentence of a result row; None where there are none."""
+    fits = result.get(FITS, {})
+    return [fits.get(str(number)) for number in range(len(result["translation"]))]
+
+
+def sentence_fits(system: System | None, tagged: Sequence[int], result: dict) -> dict[str, Fit]:
+    """The word fits of these sentences of a result row, by number; none by a system without cross-attention.
+
+    Of a sentence that the tokenizer gives no characters for, or that is too long for the model, they are empty.
+    """
+    if not isinstance(system, ForcedDecoding):
+        return {}
+    fits: dict[str, Fit] = {}
+    for number in tagged:
+        source, translation = result["source"][number], result["translation"][number]
+        try:
+            fits[str(number)] = word_fits(system, [(source, translation)])[0] if translation.strip() else []
+        except ValueError:
+            fits[str(number)] = []
+    return fits

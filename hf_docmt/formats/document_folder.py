@@ -1,0 +1,44 @@
+"""A folder of files with markup, each in its own format."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from hf_docmt.data.readers.reader import Reader
+from hf_docmt.files import DataError, display_path
+from hf_docmt.formats.document_file import DocumentFile
+from hf_docmt.formats.document_format import FORMATS, DocumentFormat, options_of
+
+
+class DocumentFolder(Reader):
+    """The files with markup of a folder and of those in it; files of other formats are left out."""
+
+    output_format = "document"
+
+    def read(
+        self,
+        languages: list[str],
+        path: str | Path,
+        tgt_lang: str | None = None,
+        keep: str | None = None,
+        only_missing: str | None = None,
+        columns: str | None = None,
+    ) -> Iterator[tuple[str, dict]]:
+        files = dict(folder_files(path))
+        if not files:
+            raise DataError(f"{display_path(path)}: no file of a format of documents: {', '.join(_endings())}")
+        texts = {"keep": keep, "only_missing": only_missing, "columns": columns}
+        options = options_of(files.values(), languages, tgt_lang, **texts)
+        for name, format in files.items():
+            yield from DocumentFile(Path(path) / name, name, format(), options).rows(languages)
+
+
+def folder_files(path: str | Path) -> Iterator[tuple[str, type[DocumentFormat]]]:
+    """The files of a folder that have the ending of a format, in the order of their names, by their relative path."""
+    formats = _endings()
+    for file in sorted(Path(path).rglob("*")):
+        if file.suffix.lower() in formats and file.is_file():
+            yield file.relative_to(path).as_posix(), formats[file.suffix.lower()]
+
+
+def _endings() -> dict[str, type[DocumentFormat]]:
+    return {ending: format for format in FORMATS.values() for ending in format.endings}

@@ -1,0 +1,216 @@
+"""The sentences of a segment as the model reads them, and the segment again with their translations."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from hf_docmt.evaluation.systems.word_alignment import Fit
+from hf_docmt.formats.projection import markup_tree, project
+from hf_docmt.formats.segment import Piece, Tag
+from hf_docmt.modeling.text_splitting import blank_behind
+
+Split = Callable[[str], Iterable[str]]
+
+
+@dataclass
+class Sentence:
+    """The text that the model reads, in which a run of white space is one blank, and its tags with their places.
+
+    A tag is spaced if white space stands on both sides of it. `gap` are the pieces before the sentence, white space
+    and tags; `opened` elements that began before it go on in it.
+    """
+
+    text: str
+    tags: list[tuple[int, Tag, bool]]
+    gap: list[Piece]
+    opened: int
+
+
+class SegmentSentences:
+    """A segment cut into sentences. `end` are the pieces behind the last of them."""
+
+    def __init__(self, pieces: Sequence[Piece], split: Split, keep: Sequence[re.Pattern] = ()):
+        """`keep` matches text that is carried, as placeholders are."""
+        text, tags = _flat(kept_apart(pieces, keep))
+        spans = _sentence_spans(text, tags, split)
+        homes = _homes(tags, spans)
+        self.sentences: list[Sentence] = []
+        opened = position = 0
+        for number, (start, end) in enumerate(spans):
+            gap = [tag for tag, home in zip(tags, homes) if home == 2 * number]
+            inner = [tag for tag, home in zip(tags, homes) if home == 2 * number + 1]
+            opened += _opened(gap)
+            places = [
+                (
+                    len(_collapsed(text[start : min(place, end)] + ".")) - 1,
+                    tag,
+                    text[start:place][-1:].isspace() and text[place:end][:1].isspace(),
+                )
+                for place, tag in inner
+            ]
+            pieces_before = _gap_pieces(text, gap, position, start)
+            self.sentences.append(Sentence(_collapsed(text[start:end]), places, pieces_before, opened))
+            opened += _opened(inner)
+            position = end
+        last = [tag for tag, home in zip(tags, homes) if home == 2 * len(spans)]
+        self.end = _gap_pieces(text, last, position, len(text))
+
+    def translated(self, translations: Sequence[str], fits: Sequence[Fit | None]) -> list[Piece] | None:
+        """The pieces with these translations, one a sentence; None where nothing is another text.
+
+        A sentence whose translation is empty keeps its text. `fits` are those of `word_fits`; None: by position.
+        """
+        texts = [new.strip() or own.text for own, new in zip(self.sentences, translations, strict=True)]
+        if all(own.text == new for own, new in zip(self.sentences, texts)):
+            return None
+        pieces: list[Piece] = []
+        for sentence, text, fit in zip(self.sentences, texts, fits, strict=True):
+            gap = sentence.gap
+            if pieces and gap in ([" "], []) and isinstance(pieces[-1], str):
+                gap = [blank_behind(pieces[-1])]
+            pieces += [*gap, *_with_markup(sentence, text, fit)]
+        return _joined([*pieces, *self.end])
+
+
+def kept_apart(pieces: Iterable[Piece], keep: Sequence[re.Pattern]) -> Iterator[Piece]:
+    """The pieces with what matches one of these as a tag that stands alone."""
+    for piece in pieces:
+        if isinstance(piece, Tag) or not keep:
+            yield piece
+            continue
+        position = 0
+        for start, end in _matches(piece, keep):
+            if start > position:
+                yield piece[position:start]
+            yield Tag("alone", None, piece[start:end])
+            position = end
+        if position < len(piece):
+            yield piece[position:]
+
+
+def _matches(text: str, keep: Sequence[re.Pattern]) -> Iterator[tuple[int, int]]:
+    """Spans that match, none overlapping one before."""
+    position = 0
+    for start, end in sorted(match.span() for pattern in keep for match in pattern.finditer(text)):
+        if position <= start < end:
+            yield start, end
+            position = end
+
+
+def _with_markup(sentence: Sentence, text: str, fit: Fit | None) -> Iterator[Piece]:
+    if not sentence.tags:
+        yield text
+        return
+    root = markup_tree(len(sentence.text), sentence.tags, sentence.opened)
+    yield from project(root, sentence.text, text, fit)
+
+
+def _flat(pieces: Iterable[Piece]) -> tuple[str, list[tuple[int, Tag]]]:
+    """The text that a reader sees, and the tags with their places in it."""
+    text, tags = "", []
+    for piece in pieces:
+        if isinstance(piece, Tag):
+            tags.append((len(text), piece))
+        text += piece if isinstance(piece, str) else piece.text
+    return text, tags
+
+
+def _sentence_spans(text: str, tags: list[tuple[int, Tag]], split: Split) -> list[tuple[int, int]]:
+    """(start, end) of the sentences without the white space around them; none ends inside what stands alone."""
+    breaks = [place for place, tag in tags if tag.breaks]
+    opaque = [(place, place + len(tag.text)) for place, tag in tags if tag.text]
+    spans: list[tuple[int, int]] = []
+    for begin, stop in zip([0, *breaks], [*breaks, len(text)]):
+        part = text[begin:stop]
+        ends = _ends(part, split)
+        own: list[tuple[int, int]] = []
+        for start, end in zip([0, *ends[:-1]], ends):
+            start, end = _stripped(text, begin + start, begin + end)
+            if start == end:
+                continue
+            if own and any(first < start < last or first < own[-1][1] < last for first, last in opaque):
+                own[-1] = (own[-1][0], end)
+            else:
+                own.append((start, end))
+        spans += own
+    return spans
+
+
+def _ends(part: str, split: Split) -> list[int]:
+    """Where the sentences of a text end; the whole is one where the splitter changes the text."""
+    sentences = list(split(re.sub(r"\s", " ", part)))
+    ends, position = [], 0
+    for sentence in sentences:
+        position += len(sentence)
+        ends.append(position)
+    return ends if position == len(part) else [len(part)]
+
+
+def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
+    inner = text[start:end]
+    return start + len(inner) - len(inner.lstrip()), max(start, start + len(inner.rstrip()))
+
+
+def _homes(tags: list[tuple[int, Tag]], spans: list[tuple[int, int]]) -> list[int]:
+    """Where each tag belongs: to sentence k (2 k + 1), or to the gap before it (2 k).
+
+    An element that ends in the sentence before which it begins belongs to it, and so does one that begins in the
+    sentence behind which it ends; what is around whole sentences stays in the gaps.
+    """
+    homes = [_home(place, tag, spans) for place, tag in tags]
+    own = list(homes)
+    stack: list[int] = []
+    for number, (_, tag) in enumerate(tags):
+        if tag.kind == "open":
+            stack.append(number)
+        elif tag.kind == "close":
+            begin = stack.pop()
+            if homes[begin] % 2 == 0 and homes[number] == homes[begin] + 1:
+                own[begin] = homes[number]
+            elif homes[number] % 2 == 0 and homes[begin] == homes[number] - 1:
+                own[number] = homes[begin]
+    for number in range(1, len(tags)):  # what stands behind a tag that moved to the next sentence, moves too
+        if own[number] == homes[number] == homes[number - 1] < own[number - 1]:
+            own[number] = own[number - 1]
+    for number in range(len(tags) - 2, -1, -1):  # and what stands before one that moved to the sentence before
+        if own[number] == homes[number] == homes[number + 1] > own[number + 1]:
+            own[number] = own[number + 1]
+    return own
+
+
+def _home(place: int, tag: Tag, spans: list[tuple[int, int]]) -> int:
+    for number, (start, end) in enumerate(spans):
+        if place < start or place == start and not tag.text:
+            return 2 * number
+        if place < end:
+            return 2 * number + 1
+    return 2 * len(spans)
+
+
+def _opened(tags: Iterable[tuple[int, Tag]]) -> int:
+    """How many more elements are open behind these tags than before them."""
+    return sum({"open": 1, "close": -1, "alone": 0}[tag.kind] for _, tag in tags)
+
+
+def _gap_pieces(text: str, tags: list[tuple[int, Tag]], position: int, end: int) -> list[Piece]:
+    pieces: list[Piece] = []
+    for place, tag in tags:
+        pieces += [text[position:place], tag]
+        position = place + len(tag.text)
+    pieces.append(text[position:end])
+    return [piece for piece in pieces if piece != ""]
+
+
+def _collapsed(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _joined(pieces: Iterable[Piece]) -> list[Piece]:
+    """The pieces with adjacent texts as one."""
+    joined: list[Piece] = []
+    for piece in pieces:
+        if isinstance(piece, str) and joined and isinstance(joined[-1], str):
+            joined[-1] += piece
+        elif piece != "":
+            joined.append(piece)
+    return joined

@@ -1,0 +1,126 @@
+"""`docmt translate` of documents with markup: files, folders, jobs that go on, what is refused and looked at."""
+
+import json
+
+import pytest
+from support.format_checks import parsed, tags
+
+from hf_docmt.files import DataError
+from hf_docmt.formats import document_file
+from hf_docmt.formats.document_file import DocumentFile, FormatOptions
+from hf_docmt.formats.html_pages import HtmlFormat
+
+PAGE = '<html lang="en"><p>The <b>lamp</b> is old. It is {new}.</p><pre>The lamp</pre><h2>A key</h2></html>\n'
+
+
+@pytest.fixture
+def page(tmp_path):
+    path = tmp_path / "page.html"
+    path.write_bytes(PAGE.encode())
+    return path
+
+
+def test_a_file(run, model, page, tmp_path):
+    output = tmp_path / "page.de.html"
+    code, out, err = run("translate", model, page, "-o", output, "--keep", r"\{\w+\}")
+    assert (code, out) == (0, ""), err
+    assert "2 segments, 3 tags kept" in err and "1 document, 3 sentences" in err
+    text = output.read_text()
+    assert text.startswith('<html lang="de"><p>') and "<pre>The lamp</pre><h2>" in text and text.count("{new}") == 1
+    assert [tags(segment) for segment in parsed(HtmlFormat, text.encode())[1]] == [["</b>", "<b>"], []]
+    assert not list(tmp_path.glob("*.partial")) and not list(tmp_path.glob("*.journal"))
+    assert "A key" not in text  # translated, if not well
+
+
+def test_by_name_and_first_bytes(run, model, page, tmp_path):
+    other, output = page.rename(tmp_path / "page"), tmp_path / "out.html"
+    assert run("translate", model, other, "-o", output)[0] == 0 and "<pre>The lamp</pre>" in output.read_text()
+    other.write_text("<p>One</p>")  # nothing tells the format
+    assert run("translate", model, other, "-o", output, "--format", "html")[0] == 0
+    assert output.read_text().startswith("<p>") and output.read_text().endswith("</p>")
+
+
+def test_a_folder(run, model, page, tmp_path):
+    folder = tmp_path / "site"
+    (folder / "sub").mkdir(parents=True)
+    page.rename(folder / "sub" / "a.html")
+    (folder / "b.HTM").write_text("<p>One</p>")
+    (folder / "c.png").write_bytes(b"\x89")
+    code, _, err = run("translate", model, folder, "-o", tmp_path / "out")
+    assert code == 0 and "3 segments" in err and "2 documents, 4 sentences" in err, err
+    written = {
+        path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*") if path.is_file()
+    }
+    assert written == {"sub/a.html", "b.HTM"}
+    code, _, err = run("translate", model, folder, "-o", folder / "out")
+    assert code == 1 and "lies in the folder that is read" in err
+    assert "not an empty folder" in run("translate", model, folder, "-o", tmp_path / "out")[2]
+
+
+def test_a_job_goes_on(run, model, page, tmp_path, monkeypatch):
+    """After an error while the file is put together, what was translated is kept, and the file is the same."""
+    output, whole = tmp_path / "out.html", tmp_path / "whole.html"
+    assert run("translate", model, page, "-o", whole)[0] == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(HtmlFormat, "write", lambda *_: (_ for _ in ()).throw(ValueError("broken")))
+        code, _, err = run("translate", model, page, "-o", output)
+    assert code == 1 and "broken" in err and "--resume" in err and not output.exists()
+    (row,) = map(json.loads, (tmp_path / "out.html.partial").read_text().splitlines())
+    assert row["doc_id"] == "page.html" and len(row["source"]) == 3 and list(row["word_fits"]) == ["0"]
+    assert run("translate", model, page, "-o", output, "--resume")[0] == 0
+    assert output.read_bytes() == whole.read_bytes() and not list(tmp_path.glob("*.partial"))
+
+
+def test_what_is_written_is_looked_at(run, model, page, tmp_path, monkeypatch):
+    monkeypatch.setattr(HtmlFormat, "write", lambda self, _: self.text.replace("<b>", "").replace("</b>", "").encode())
+    code, _, err = run("translate", model, page, "-o", tmp_path / "out.html")
+    assert code == 1 and "page.html, line 1: the markup is not what it was; look at it" in err
+    monkeypatch.setattr(HtmlFormat, "write", lambda self, _: self.text.replace("<h2>", "<pre>").encode())
+    code, _, err = run("translate", model, page, "-o", tmp_path / "out.html")
+    assert code == 1 and "2 segments were read, and what was written has 1; compare the two files" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "is written as a file again; give -o and a name"),
+        (["-o", "out.docx"], "is written in its own format, so that the output ends in .html, .htm, .xhtml"),
+        (["-o", "out.html", "--columns", "2"], "columns is for "),
+        (["-o", "out.html", "--only-missing"], "only_missing is for "),
+        (["-o", "out.html", "--keep", "("], "keep is '(', which is no regular expression"),
+        (["-o", "out.html", "--keep", "x*"], "keep is 'x*', which matches nothing at all, too"),
+        (["-o", "out.html", "--repairs", "none"], "repairs='none' may give more or fewer sentences"),
+    ],
+)
+def test_what_is_refused(run, model, page, arguments, message, monkeypatch):
+    monkeypatch.chdir(page.parent)
+    code, _, err = run("translate", model, page, *arguments)
+    assert code == 1 and message in err
+    assert not list(page.parent.glob("out*"))
+
+
+def test_options_of_documents_are_not_for_others(run, model, documents):
+    code, _, err = run("translate", model, documents, "--keep", "x")
+    assert code == 1 and "takes no 'keep'" in err
+    assert "is read from a file" in run("translate", model, "-", "-o", "x.html", "--format", "html", stdin=PAGE)[2]
+
+
+def test_a_page_is_no_parallel_document(page):
+    file = DocumentFile(page, "page.html", HtmlFormat(), FormatOptions())
+    with pytest.raises(DataError, match=r"html is read to be translated, got target language 'de'"):
+        next(file.rows(["en", "de"]))
+
+
+def test_documents_that_failed_keep_their_text(page):
+    file = DocumentFile(page, "page.html", HtmlFormat(), FormatOptions())
+    data, written = file.translated({"page.html": {"translation": ["", "", ""], "error": "no memory"}})
+    assert data == PAGE.encode() and written.unchanged == 2
+    assert document_file.WrittenFile(3, 2, 1, 1, ["a: b"]).text() == (
+        "a: b\n3 segments, 1 the same as before, 2 tags kept, 1 with markup placed by position"
+    )
+
+
+def test_what_is_refused_names_the_file(run, model, tmp_path):
+    (tmp_path / "a.html").write_bytes(b'<meta charset="utf-8">\xff')
+    code, _, err = run("translate", model, tmp_path / "a.html", "-o", tmp_path / "b.html")
+    assert code == 1 and "a.html: the page is not in utf-8" in err
