@@ -8,7 +8,7 @@ from support.format_checks import parsed, tags
 from hf_docmt.files import DataError
 from hf_docmt.formats import document_file
 from hf_docmt.formats.document_file import DocumentFile, FormatOptions
-from hf_docmt.formats.html_pages import HtmlFormat
+from hf_docmt.formats.html import HtmlFormat
 
 PAGE = '<html lang="en"><p>The <b>lamp</b> is old. It is {new}.</p><pre>The lamp</pre><h2>A key</h2></html>\n'
 
@@ -72,10 +72,10 @@ def test_a_job_goes_on(run, model, page, tmp_path, monkeypatch):
 
 
 def test_what_is_written_is_looked_at(run, model, page, tmp_path, monkeypatch):
-    monkeypatch.setattr(HtmlFormat, "write", lambda self, _: self.text.replace("<b>", "").replace("</b>", "").encode())
+    monkeypatch.setattr(HtmlFormat, "write", lambda self, _: PAGE.replace("<b>", "").replace("</b>", "").encode())
     code, _, err = run("translate", model, page, "-o", tmp_path / "out.html")
     assert code == 1 and "page.html, line 1: the markup is not what it was; look at it" in err
-    monkeypatch.setattr(HtmlFormat, "write", lambda self, _: self.text.replace("<h2>", "<pre>").encode())
+    monkeypatch.setattr(HtmlFormat, "write", lambda self, _: PAGE.replace("<h2>", "<pre>").encode())
     code, _, err = run("translate", model, page, "-o", tmp_path / "out.html")
     assert code == 1 and "2 segments were read, and what was written has 1; compare the two files" in err
 
