@@ -268,7 +268,7 @@ PACKAGE_LINES = {
     "cli": 2160,
     "data": 5700,
     "evaluation": 8462,
-    "formats": 1294,
+    "formats": 1390,
     "hub": 1981,
     "modeling": 9352,
     "pretrained": 268,
@@ -284,19 +284,19 @@ TEST_LINES = {
     "cli": 2574,
     "data": 4670,
     "evaluation": 6651,
-    "formats": 261,
+    "formats": 357,
     "hub": 2554,
     "modeling": 8455,
     "reports": 1857,
     "space": 689,
     "studies": 664,
-    "support": 3839,
+    "support": 3844,
     "training": 2470,
     "transformers_contract": 416,
     "translation": 1849,
     "top-level files": 2585,
 }
-MOST_LINES = {"package": 45970, "tests": 43184}
+MOST_LINES = {"package": 46066, "tests": 43285}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:
