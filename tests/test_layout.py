@@ -267,7 +267,7 @@ PACKAGE_LINES = {
     "bench": 3092,
     "cli": 2160,
     "data": 5700,
-    "evaluation": 8462,
+    "evaluation": 8469,
     "formats": 1390,
     "hub": 1981,
     "modeling": 9352,
@@ -283,7 +283,7 @@ TEST_LINES = {
     "bench": 1478,
     "cli": 2574,
     "data": 4670,
-    "evaluation": 6651,
+    "evaluation": 6738,
     "formats": 357,
     "hub": 2554,
     "modeling": 8455,
@@ -296,7 +296,7 @@ TEST_LINES = {
     "translation": 1849,
     "top-level files": 2585,
 }
-MOST_LINES = {"package": 46066, "tests": 43285}
+MOST_LINES = {"package": 46073, "tests": 43372}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:
