@@ -265,24 +265,24 @@ def test_the_command_starts_light():
 PACKAGE_LINES = {
     "analysis": 2776,
     "bench": 3092,
-    "cli": 2160,
-    "data": 5700,
+    "cli": 2161,
+    "data": 5705,
     "evaluation": 8469,
-    "formats": 1390,
+    "formats": 1452,
     "hub": 1981,
     "modeling": 9352,
     "pretrained": 268,
     "reports": 2330,
     "studies": 823,
     "training": 2468,
-    "translation": 2697,
-    "top-level files": 2567,
+    "translation": 2704,
+    "top-level files": 2571,
 }
 TEST_LINES = {
     "analysis": 2172,
     "bench": 1478,
-    "cli": 2574,
-    "data": 4670,
+    "cli": 2588,
+    "data": 4685,
     "evaluation": 6738,
     "formats": 357,
     "hub": 2554,
@@ -296,7 +296,7 @@ TEST_LINES = {
     "translation": 1849,
     "top-level files": 2585,
 }
-MOST_LINES = {"package": 46073, "tests": 43372}
+MOST_LINES = {"package": 46152, "tests": 43401}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

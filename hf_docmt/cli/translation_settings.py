@@ -54,10 +54,11 @@ class MarkupOptions:
     columns: str | None = option(
         None, "Columns of a table that are translated, by name or number: title,3.", panel=MARKUP
     )
+    max_line: str | None = option(None, "Of subtitles, the characters of a line; default: 42.", panel=MARKUP)
 
     def arguments(self) -> dict[str, str | None]:
         """As arguments of the reader."""
-        return {"keep": self.keep, "only_missing": "yes" if self.only_missing else None, "columns": self.columns}
+        return vars(self) | {"only_missing": "yes" if self.only_missing else None}
 
 
 @dataclass(kw_only=True)
