@@ -265,14 +265,14 @@ def test_the_command_starts_light():
 PACKAGE_LINES = {
     "analysis": 2776,
     "bench": 3092,
-    "cli": 2161,
+    "cli": 2165,
     "data": 5705,
-    "evaluation": 8469,
+    "evaluation": 8505,
     "formats": 1452,
     "hub": 1981,
     "modeling": 9352,
-    "pretrained": 268,
-    "reports": 2330,
+    "pretrained": 271,
+    "reports": 2337,
     "studies": 823,
     "training": 2468,
     "translation": 2704,
@@ -283,11 +283,11 @@ TEST_LINES = {
     "bench": 1478,
     "cli": 2588,
     "data": 4685,
-    "evaluation": 6738,
+    "evaluation": 6776,
     "formats": 357,
     "hub": 2554,
     "modeling": 8455,
-    "reports": 1857,
+    "reports": 1877,
     "space": 689,
     "studies": 664,
     "support": 3844,
@@ -296,7 +296,7 @@ TEST_LINES = {
     "translation": 1849,
     "top-level files": 2585,
 }
-MOST_LINES = {"package": 46152, "tests": 43401}
+MOST_LINES = {"package": 46202, "tests": 43459}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:
