@@ -26,6 +26,7 @@ class ParsedFormat(Protocol):
 
     name: ClassVar[str]
     placeholders: ClassVar[re.Pattern | None]
+    joined: ClassVar[re.Pattern | None]
 
     def parse(self, data: bytes, options: "FormatOptions") -> list[Segment]: ...
 
@@ -176,14 +177,14 @@ class DocumentFile:
         return [
             f"{self.name}, {old.location}: the markup is not what it was; look at it"
             for old, new in zip(self.segments, segments)
-            if old and _tag_names(old) != _tag_names(new)
+            if old and _tag_names(old, self.format.joined) != _tag_names(new, self.format.joined)
         ]
 
 
-def _tag_names(segment: Segment) -> list[str]:
-    """The tags of a segment without the values of their attributes, which may be translated."""
-    tags = [piece for piece in segment.pieces if isinstance(piece, Tag) and piece.raw is not None]
-    return sorted(re.sub(r"\"[^\"]*\"|'[^']*'", "", str(tag.raw)) for tag in tags)
+def _tag_names(segment: Segment, joined: re.Pattern | None) -> list[str]:
+    """The tags of a segment, but for those that may be joined, without the values of attributes."""
+    raws = [piece.raw for piece in segment.pieces if isinstance(piece, Tag) and piece.raw is not None]
+    return sorted(re.sub(r"\"[^\"]*\"|'[^']*'", "", raw) for raw in raws if not (joined and joined.match(raw)))
 
 
 def _fits(result: dict) -> list:

@@ -22,11 +22,13 @@ class DocumentFormat(Reader):
 
     An instance is for one file: `parse` finds the segments, `write` gives the file again with translated ones in their
     places. Everything else is byte for byte what it was. `placeholders` matches what is carried in all text of the
-    format. `takes` are the options besides languages and `keep` that mean something to it: only_missing, columns.
+    format, and `joined` the tags that are one where two of a kind meet. `takes` are the options besides languages and
+    `keep` that mean something to it: only_missing, columns.
     """
 
     output_format = "document"
     placeholders: ClassVar[re.Pattern | None] = None
+    joined: ClassVar[re.Pattern | None] = None
     takes: ClassVar[frozenset[str]] = frozenset()
 
     def __init_subclass__(cls, **options):  # beside the readers of parallel documents, not among them
