@@ -1,11 +1,12 @@
 """Word documents: what is text, what stays, and that files come back as they were."""
 
 import io
+import random
 import zipfile
 
 import docx
 import pytest
-from support.format_checks import changed, parsed, texts
+from support.markup_checks import check_identity, check_shuffled, check_swapped, parsed, translated
 
 from hf_docmt.files import DataError
 from hf_docmt.formats.docx import DocxFormat
@@ -15,6 +16,13 @@ SPACES = " ".join(f'xmlns:{prefix}="urn:{prefix}"' for prefix in "w m wp mc".spl
 STYLES = f'<w:styles {SPACES}><w:docDefaults><w:rPr><w:lang w:val="en-US"/></w:rPr></w:docDefaults></w:styles>'
 ITALIC = "<w:rPr><w:i/></w:rPr>"
 BOX = "<w:r><w:pict><w:txbxContent><w:p><w:r><w:t>In a box</w:t></w:r></w:p></w:txbxContent></w:pict></w:r>"
+
+
+def changed(format, data, change, **options):
+    def translate(pieces):
+        return [change(piece) if isinstance(piece, str) else piece for piece in pieces]
+
+    return translated(format, data, translate, **options)
 
 
 def mark(kind):
@@ -73,7 +81,12 @@ def test_what_is_translated(paragraph, expected):
 
 def test_other_looks_are_tags():
     data = file(run("A long text with ") + run("looks", ITALIC))
-    assert texts(parsed(DocxFormat, data)[1][0]) == ["A long text with ", ITALIC, "looks", ""]
+    assert [getattr(piece, "raw", piece) for piece in parsed(DocxFormat, data)[1][0].pieces] == [
+        "A long text with ",
+        ITALIC,
+        "looks",
+        "",
+    ]
     assert run("LOOKS &lt;", ITALIC) in member(changed(DocxFormat, data, lambda text: text.upper() + " <"))
 
 
@@ -87,6 +100,30 @@ def test_unchanged_file_is_the_same():
     document, segments = parsed(DocxFormat, data, target_lang="de")
     assert document.write([None] * len(segments)) == data
     assert document.write([list(segment.pieces) for segment in segments]) == data
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_random_documents(seed):
+    rng = random.Random(seed)
+    looks = ["", "", "<w:rPr><w:b/></w:rPr>", ITALIC, '<w:rPr><w:lang w:val="de"/></w:rPr>', "<w:rPr/>"]
+    inner = ["<w:r><w:br/></w:r>", '<w:bookmarkStart w:id="1"/>', "<w:r><w:tab/></w:r>", "<w:proofErr/>"]
+
+    def content(depth=0):
+        parts = []
+        for _ in range(rng.randint(1, 6)):
+            kind = rng.random()
+            if kind < 0.2 and depth < 2:
+                parts.append(f'<w:hyperlink w:id="{rng.randint(1, 3)}">{content(depth + 1)}</w:hyperlink>')
+            elif kind < 0.4:
+                parts.append(rng.choice(inner))
+            else:
+                parts.append(run(rng.choice(["One ", " two.", "é &amp; ", "3", ""]), rng.choice(looks)))
+        return "".join(parts)
+
+    data = file(*(content() for _ in range(rng.randint(1, 4))))
+    check_identity(DocxFormat, data)
+    check_swapped(DocxFormat, data, exact=False)
+    check_shuffled(DocxFormat, data, seed)
 
 
 def test_language_and_other_members():
