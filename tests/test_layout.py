@@ -265,9 +265,9 @@ def test_the_command_starts_light():
 PACKAGE_LINES = {
     "analysis": 2776,
     "bench": 3092,
-    "cli": 2165,
-    "data": 5705,
-    "evaluation": 8505,
+    "cli": 2166,
+    "data": 5713,
+    "evaluation": 8506,
     "formats": 1452,
     "hub": 1981,
     "modeling": 9352,
@@ -275,14 +275,14 @@ PACKAGE_LINES = {
     "reports": 2337,
     "studies": 823,
     "training": 2468,
-    "translation": 2704,
-    "top-level files": 2571,
+    "translation": 2709,
+    "top-level files": 2613,
 }
 TEST_LINES = {
     "analysis": 2172,
     "bench": 1478,
     "cli": 2588,
-    "data": 4685,
+    "data": 4699,
     "evaluation": 6776,
     "formats": 357,
     "hub": 2554,
@@ -293,10 +293,10 @@ TEST_LINES = {
     "support": 3844,
     "training": 2470,
     "transformers_contract": 416,
-    "translation": 1849,
-    "top-level files": 2585,
+    "translation": 1870,
+    "top-level files": 2603,
 }
-MOST_LINES = {"package": 46202, "tests": 43459}
+MOST_LINES = {"package": 46259, "tests": 43512}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

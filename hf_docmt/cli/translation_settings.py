@@ -173,11 +173,12 @@ def flag(name: str) -> str:
 def _check_source(model: str, asked: str | None, own: str | None) -> None:
     """ValueError for another source language than that of a model without language codes, where both are known.
 
-    Codes of different length, such as those of documents with sides `src` and `tgt`, are not compared.
+    Codes of different length, such as those of documents with sides `src` and `tgt`, are not compared, nor those of
+    groups of languages (ISO 639-5), such as `roa` and `mul`.
     """
-    from hf_docmt.data.language_codes import primary_language
+    from hf_docmt.data.language_codes import GROUPS, primary_language
 
-    codes = {primary_language(code) for code in (asked, own) if code}
+    codes = {primary_language(code) for code in (asked, own) if code} - GROUPS
     if len(codes) == 2 and len(set(map(len, codes))) == 1:
         raise ValueError(
             f"--source-lang is {asked!r}, but {model} translates from {own!r}; leave it out, or "
