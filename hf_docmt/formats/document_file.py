@@ -26,11 +26,12 @@ class ParsedFormat(Protocol):
 
     name: ClassVar[str]
     placeholders: ClassVar[re.Pattern | None]
-    joined: ClassVar[re.Pattern | None]
 
     def parse(self, data: bytes, options: "FormatOptions") -> list[Segment]: ...
 
     def write(self, translations: Sequence[list[Piece] | None]) -> bytes: ...
+
+    def tag_name(self, raw: str) -> str | None: ...
 
 
 @dataclass(frozen=True)
@@ -177,14 +178,13 @@ class DocumentFile:
         return [
             f"{self.name}, {old.location}: the markup is not what it was; look at it"
             for old, new in zip(self.segments, segments)
-            if old and _tag_names(old, self.format.joined) != _tag_names(new, self.format.joined)
+            if old and _tag_names(old, self.format) != _tag_names(new, self.format)
         ]
 
 
-def _tag_names(segment: Segment, joined: re.Pattern | None) -> list[str]:
-    """The tags of a segment, but for those that may be joined, without the values of attributes."""
-    raws = [piece.raw for piece in segment.pieces if isinstance(piece, Tag) and piece.raw is not None]
-    return sorted(re.sub(r"\"[^\"]*\"|'[^']*'", "", raw) for raw in raws if not (joined and joined.match(raw)))
+def _tag_names(segment: Segment, format: ParsedFormat) -> list[str]:
+    tags = [piece.raw for piece in segment.pieces if isinstance(piece, Tag) and piece.raw is not None]
+    return sorted(filter(None, map(format.tag_name, tags)))
 
 
 def _fits(result: dict) -> list:

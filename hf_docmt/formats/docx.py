@@ -1,17 +1,20 @@
 """Word documents: paragraphs as segments, runs of other looks as tags (ECMA-376 part 1, 17)."""
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from html import unescape
 from xml.sax.saxutils import quoteattr
 
+from hf_docmt.data.language_codes import primary_language
 from hf_docmt.files import DataError
 from hf_docmt.formats.document_format import DocumentFormat, FormatOptions, Piece, Segment, Tag
 from hf_docmt.formats.xml_positions import Element, escape_text, parse_xml, replaced
 from hf_docmt.formats.zip_archive import ZipArchive
 
 PARTS = re.compile(r"word/(document|header\d*|footer\d*|footnotes|endnotes)\.xml")
+MAIN = "word/document.xml"
 STYLES = "word/styles.xml"
 CONTAINERS = frozenset("w:hyperlink w:ins w:moveTo w:smartTag w:customXml w:bdo w:dir w:sdtContent".split())
 DROPPED = frozenset("w:proofErr w:lastRenderedPageBreak w:pPr w:rPr".split())
@@ -31,15 +34,17 @@ class Part:
 
     def __init__(self, name: str, data: bytes):
         self.name, self.data = name, data
+        self.part = "" if name == MAIN else name.removeprefix("word/").removesuffix(".xml")
         self.slots: list[Slot] = []
+        self.tags: list[Tag] = []  # kept, so that no other one has the id of one of them
         self.looks: dict[int, str] = {}  # of tags that open runs of other looks
         self.places: dict[int, tuple[str, int, int, str]] = {}  # raw of tags: text, bytes from and to, text
         try:
             root = parse_xml(data)
         except DataError as error:
             raise DataError(f"{name}: {error}") from error
-        for element in root.descendants("w:p", "wp:docPr"):
-            slot = self._paragraph(element) if element.name == "w:p" else self._description(element)
+        for number, element in enumerate(root.descendants("w:p", "wp:docPr"), 1):
+            slot = self._paragraph(element, number) if element.name == "w:p" else self._description(element)
             if slot and any(letter.isalpha() for piece in slot[2].pieces if isinstance(piece, str) for letter in piece):
                 self.slots.append(slot)
 
@@ -48,9 +53,9 @@ class Part:
         if not match:
             return None
         text = unescape(match[1][1:-1].decode())
-        return match.start(1), match.end(1), Segment([text], f"{self.name}: picture"), "value"
+        return match.start(1), match.end(1), Segment([text], f"{self.name}, picture", self.part), "value"
 
-    def _paragraph(self, paragraph: Element) -> Slot | None:
+    def _paragraph(self, paragraph: Element, number: int) -> Slot | None:
         items = list(self._items(list(paragraph.elements())))
         counts: Counter[str] = Counter()
         for text, looks in (item for item in items if isinstance(item, tuple)):
@@ -65,8 +70,8 @@ class Part:
                 pieces.append(item)
                 continue
             text, looks = item
-            while position < len(items) and isinstance(items[position], tuple) and items[position][1] == looks:
-                text += items[position][0]
+            while position < len(items) and isinstance(after := items[position], tuple) and after[1] == looks:
+                text += after[0]
                 position += 1
             if looks == base:
                 pieces.append(text)
@@ -75,9 +80,11 @@ class Part:
                 self.looks[id(opening)] = looks
                 closing = Tag("close", "")
                 self.looks[id(closing)] = looks
+                self.tags += [opening, closing]
                 pieces += [opening, text, closing]
         start = next((child.end for child in paragraph.elements("w:pPr")), paragraph.inner_start)
-        return (start, paragraph.inner_end, Segment(pieces, self.name, self.name), base) if pieces else None
+        segment = Segment(pieces, f"{self.name}, paragraph {number}", self.part)
+        return (start, paragraph.inner_end, segment, base) if pieces else None
 
     def _items(self, elements: list[Element]) -> Iterator[Tag | tuple[str, str]]:
         """Texts with their looks, and tags, of the content of a paragraph."""
@@ -130,6 +137,7 @@ class Part:
     def _alone(self, start: int, end: int, before="", after="", text="", breaks=False) -> Tag:
         tag = Tag("alone", before + self.data[start:end].decode() + after, text, breaks)
         self.places[id(tag)] = (before, start, end, after)
+        self.tags.append(tag)
         return tag
 
     def _field_end(self, elements: list[Element], first: int) -> int | None:
@@ -162,10 +170,13 @@ class Part:
         for slot, new in zip(self.slots, translations):
             if new is not None and new != slot[2].pieces:
                 self.edits.append((slot, new))
+        self.starts = sorted(slot[0] for slot, _ in self.edits)
         return self._with_edits(0, len(self.data))
 
     def _with_edits(self, start: int, end: int) -> bytes:
         """Bytes of the member with the edits that lie there; those inside others are theirs."""
+        if bisect_left(self.starts, start) == bisect_left(self.starts, end):
+            return self.data[start:end]
         edits, last = [], start
         for slot, new in sorted(self.edits, key=lambda edit: (edit[0][0], -edit[0][1])):
             if last <= slot[0] and slot[1] <= end:
@@ -178,16 +189,17 @@ class Part:
             return quoteattr("".join(str(piece) for piece in pieces))
         parts, looks = [], [slot[3]]
         for piece in pieces:
-            if isinstance(piece, str):
-                text = f'<w:t xml:space="preserve">{escape_text(piece)}</w:t>'
-                parts.append(f"<w:r>{looks[-1]}{text}</w:r>" if piece else "")
+            if isinstance(piece, str) or piece.raw is None:
+                shown = piece if isinstance(piece, str) else piece.text
+                text = f'<w:t xml:space="preserve">{escape_text(shown)}</w:t>'
+                parts.append(f"<w:r>{looks[-1]}{text}</w:r>" if shown else "")
             elif id(piece) in self.looks:
                 looks = [*looks, self.looks[id(piece)]] if piece.kind == "open" else looks[:-1]
             elif id(piece) in self.places:
                 before, start, end, after = self.places[id(piece)]
                 parts.append(before + self._with_edits(start, end).decode() + after)
             else:
-                parts.append(piece.raw if piece.raw is not None else escape_text(piece.text))
+                parts.append(piece.raw)
         return "".join(parts)
 
 
@@ -201,11 +213,16 @@ class DocxFormat(DocumentFormat):
     name = "docx"
     endings = (".docx", ".docm")
 
+    @classmethod
+    def tag_name(cls, raw: str) -> str | None:
+        """None for the looks of runs."""
+        return None if not raw or raw.startswith("<w:rPr") else super().tag_name(raw)
+
     def parse(self, data: bytes, options: FormatOptions) -> list[Segment]:
         self.options, self.archive = options, ZipArchive(data)
         names = sorted(filter(PARTS.fullmatch, self.archive.names))
-        if "word/document.xml" not in names:
-            raise DataError("word/document.xml is not in it: no Word document; save it as .docx")
+        if MAIN not in names:
+            raise DataError(f"{MAIN} is not in it: no Word document; save it as .docx")
         self.parts = [Part(name, self.archive.read(name)) for name in names]
         return [slot[2] for part in self.parts for slot in part.slots]
 
@@ -217,7 +234,7 @@ class DocxFormat(DocumentFormat):
             if data != part.data:
                 contents[part.name] = data
         if contents and self.options.target_lang and STYLES in self.archive.names:
-            language = self.options.target_lang.encode()
+            language = primary_language(self.options.target_lang).encode()
             styles = self.archive.read(STYLES)
             new = DEFAULT_LANGUAGE.sub(lambda match: match[1] + language, styles, count=1)
             contents |= {STYLES: new} if new != styles else {}

@@ -57,13 +57,6 @@ def tags(pieces: list[Piece]) -> Counter:
     return Counter((piece.kind, piece.raw) for piece in pieces if isinstance(piece, Tag))
 
 
-def _counted(format: type[DocumentFormat], pieces: list[Piece]) -> list:
-    """The tags but for those that are one where two of a kind meet."""
-    return sorted(
-        item for item in tags(pieces).items() if not (format.joined and format.joined.match(item[0][1] or ""))
-    )
-
-
 def check_identity(format: type[DocumentFormat], data: bytes) -> int:
     """Bytes stay where nothing is translated; the number of tags."""
     assert translated(format, data, lambda pieces: None, target_lang="de") == data
@@ -96,4 +89,5 @@ def check_shuffled(format: type[DocumentFormat], data: bytes, seed: int = 0) -> 
 def _contents(format: type[DocumentFormat], segments: list[Segment]) -> list:
     """Tags and letters of each; texts within tags, which are segments, may come in another order."""
     letters = [sorted(character for character in segment.text if character.isalnum()) for segment in segments]
-    return sorted((own, _counted(format, segment.pieces)) for own, segment in zip(letters, segments))
+    names = [[format.tag_name(raw) or "" for _, raw in tags(segment.pieces).elements()] for segment in segments]
+    return sorted((own, sorted(filter(None, markup))) for own, markup in zip(letters, names))
