@@ -82,7 +82,7 @@ def well_nested(pieces: Sequence[Piece], names: Sequence[str], shown: bool = Fal
             paired |= {stack.pop(), number}
     return [
         piece
-        if isinstance(piece, str) or piece.kind == "alone" or number in paired
+        if not isinstance(piece, Tag) or piece.kind == "alone" or number in paired
         else replace(piece, kind="alone", text=str(piece.raw) if shown else "")
         for number, piece in enumerate(pieces)
     ]
