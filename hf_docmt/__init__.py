@@ -11,7 +11,8 @@ Data: `read_documents`, `make_documents`, `write_documents`, `write_corpus`, `tr
 Models: `load_model`, `convert_sentence_model`, `get_architecture`, `register_architecture`, `describe`, `export_model`,
 `push_model`, `trust_remote_code`.
 Training: `load_recipe`, `train`, `DocMTTrainer`, `DocMTTrainingArguments`.
-Translation: `translate_corpus`, `write_translations`; models have `translate_documents`.
+Translation: `translate_corpus`, `write_translations`, and `translate_file` of documents with markup; models have
+`translate_documents`.
 Evaluation: `evaluate`, `contrast`, `cxmi`, `load_system`, `read_suite`, `compare`; `Report`, `Result`, `Signature`.
 Parts to subclass: `Reader`, `Suite`, `Metric`, `System`, `Architecture`.
 
@@ -54,6 +55,7 @@ _LOCATIONS = {  # name -> module and, where it differs, the name there
     "train": "training.run",
     "train_tokenizer": "data.tokenizers",
     "translate_corpus": "translation.corpus",
+    "translate_file": "formats.file_translation",
     "trust_remote_code": "remote_code",
     "write_corpus": "data.synthetic.corpus",
     "write_documents": "data.documents",
@@ -92,6 +94,7 @@ __all__ = [
     "train",
     "train_tokenizer",
     "translate_corpus",
+    "translate_file",
     "trust_remote_code",
     "write_corpus",
     "write_documents",
@@ -110,6 +113,7 @@ if TYPE_CHECKING:
     from hf_docmt.evaluation.suites import Suite, read_suite
     from hf_docmt.evaluation.systems import System, load_system
     from hf_docmt.evaluation.translation_scores import evaluate
+    from hf_docmt.formats.file_translation import translate_file
     from hf_docmt.hub.conversion import convert_sentence_model
     from hf_docmt.hub.export import export_model
     from hf_docmt.hub.publishing import push_model

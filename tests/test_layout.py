@@ -265,38 +265,38 @@ def test_the_command_starts_light():
 PACKAGE_LINES = {
     "analysis": 2776,
     "bench": 3092,
-    "cli": 2160,
-    "data": 5700,
-    "evaluation": 8462,
-    "formats": 1390,
+    "cli": 2166,
+    "data": 5713,
+    "evaluation": 8506,
+    "formats": 1452,
     "hub": 1981,
     "modeling": 9352,
-    "pretrained": 268,
-    "reports": 2330,
+    "pretrained": 271,
+    "reports": 2337,
     "studies": 823,
     "training": 2468,
-    "translation": 2697,
-    "top-level files": 2567,
+    "translation": 2709,
+    "top-level files": 2613,
 }
 TEST_LINES = {
     "analysis": 2172,
     "bench": 1478,
-    "cli": 2574,
-    "data": 4670,
-    "evaluation": 6651,
+    "cli": 2588,
+    "data": 4699,
+    "evaluation": 6776,
     "formats": 357,
     "hub": 2554,
     "modeling": 8455,
-    "reports": 1857,
+    "reports": 1877,
     "space": 689,
     "studies": 664,
     "support": 3844,
     "training": 2470,
     "transformers_contract": 416,
-    "translation": 1849,
-    "top-level files": 2585,
+    "translation": 1870,
+    "top-level files": 2603,
 }
-MOST_LINES = {"package": 46066, "tests": 43285}
+MOST_LINES = {"package": 46259, "tests": 43512}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

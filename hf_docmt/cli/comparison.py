@@ -112,6 +112,8 @@ def _table(reports: list[str], format: str, tables: Tables, **options) -> str:
     comparison = compare_reports(reports, breakdown="all" if tables.picture else tables.breakdown, **options)
     if tables.picture:
         draw_breakdown(comparison, tables.picture, axis=tables.picture_of)
+    if tables.rank != "none" and tables.breakdown != "none" and format != "json":
+        raise ValueError("--rank is of whole scores, and --breakdown of their parts; give one of the two, or json")
     if tables.rank != "none" and format != "json":
         return format_ranking(comparison, format)
     width = get_terminal_size((100, 24)).columns

@@ -115,6 +115,8 @@ def evaluate_several(systems: list[str], shared: dict[str, Any], output: str | N
 
     names, _ = system_names([Path(path) for path in systems], [data_name(path) for path in systems], None)
     stems = [name.replace("/", "_") for name in names]
+    if output and len(set(stems)) < len(stems):
+        raise ValueError(f"two reports would be {max(stems, key=stems.count)}.json; give the files other names")
     check_folder(output, stems, [*systems, *shared["reference"]])
     reports = evaluate_systems(systems, names=names, **shared)
     write_reports(dict(zip(stems, reports)), output)

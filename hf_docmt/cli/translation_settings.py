@@ -54,10 +54,11 @@ class MarkupOptions:
     columns: str | None = option(
         None, "Columns of a table that are translated, by name or number: title,3.", panel=MARKUP
     )
+    max_line: str | None = option(None, "Of subtitles, the characters of a line; default: 42.", panel=MARKUP)
 
     def arguments(self) -> dict[str, str | None]:
         """As arguments of the reader."""
-        return {"keep": self.keep, "only_missing": "yes" if self.only_missing else None, "columns": self.columns}
+        return vars(self) | {"only_missing": "yes" if self.only_missing else None}
 
 
 @dataclass(kw_only=True)
@@ -172,11 +173,12 @@ def flag(name: str) -> str:
 def _check_source(model: str, asked: str | None, own: str | None) -> None:
     """ValueError for another source language than that of a model without language codes, where both are known.
 
-    Codes of different length, such as those of documents with sides `src` and `tgt`, are not compared.
+    Codes of different length, such as those of documents with sides `src` and `tgt`, are not compared, nor those of
+    groups of languages (ISO 639-5), such as `roa` and `mul`.
     """
-    from hf_docmt.data.language_codes import primary_language
+    from hf_docmt.data.language_codes import GROUPS, primary_language
 
-    codes = {primary_language(code) for code in (asked, own) if code}
+    codes = {primary_language(code) for code in (asked, own) if code} - GROUPS
     if len(codes) == 2 and len(set(map(len, codes))) == 1:
         raise ValueError(
             f"--source-lang is {asked!r}, but {model} translates from {own!r}; leave it out, or "

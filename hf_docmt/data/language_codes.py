@@ -10,6 +10,10 @@ _TWO_LETTERS |= {"fin": "fi", "heb": "he", "hin": "hi", "hun": "hu", "ind": "id"
 _TWO_LETTERS |= {"rum": "ro", "swe": "sv", "tur": "tr", "ukr": "uk", "vie": "vi"}
 _TWO_LETTERS |= dict.fromkeys(("zho", "chi", "cmn", "yue", "lzh", "wuu"), "zh")  # all written in Chinese characters
 
+GROUPS = frozenset(  # of languages, in ISO 639-5 and names of models
+    "aav afa alv art bat ber bnt cau ccs cel cpf cpp csu dra euq fiu gem gmq gmw grk iir inc ine ira itc kar kmh mkh "
+    "mul nah nic nub paa phi poz pqe qwe roa sal sem sit sla smi taw trk tut urj wak xgn zhx zle zls zlw".split()
+)
 UNSPACED = ("bo", "dz", "ja", "km", "lo", "my", "th", "zh")  # languages written without blanks between words
 
 

@@ -47,8 +47,9 @@ class References:
 
     @property
     def digest(self) -> str:
-        """That of the sentences of all documents, whatever their ids and order."""
-        return content_digest([source, *sides] for source, *sides in zip(self.sources, *self.sides))
+        """That of the sentences of all documents that have some, whatever their ids and order, and that of sides."""
+        documents = zip(self.sources, *self.sides)
+        return content_digest([source, *sorted(sides)] for source, *sides in documents if any(sides))
 
     def cut(self, lines: Sequence[str], path: str | Path) -> list[list[str]]:
         """Lines as sentences of these documents. DataError: not as many lines as sentences."""

@@ -235,6 +235,9 @@ class Evaluation:
                 "a model or context for COMET, but no COMET: give the Python of an environment with unbabel-comet "
                 "(--comet)"
             )
+        names = [name for name, _ in self.external or ()]
+        if len(set(names)) < len(names):
+            raise ValueError(f"external scores are called {max(names, key=names.count)!r} twice; name each differently")
         scored = [*self._chosen(), *self._further()]
         for option in fields(self):
             takers = [metric for metric in metric_choices().values() if option.name in metric.evaluation_options]
@@ -304,6 +307,7 @@ def _report(
     warned of; `label` is of the translations.
     """
     search = search_of(rows)
+    known = references.ids
     references, rows = references.with_sentences(rows)
     documents = TranslatedDocuments(
         [row["translation"] for row in rows],
@@ -314,6 +318,7 @@ def _report(
         split=references.split,
         details={} if references.matched_by == "line" else {"repairs": count_repairs(rows)},
         other_references=references.sides[1:],
+        without_sentences=set(known) - set(references.ids),
         data=references.digest,
         **how | {key: how[key] or search.get(key) for key in ("strategy", "beams")},
     )

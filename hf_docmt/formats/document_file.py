@@ -96,14 +96,10 @@ class DocumentFile:
     `name` is that of the file in ids of documents: a file is one document, or several where it has parts.
     """
 
-    def __init__(self, path: str | Path, name: str, format: ParsedFormat, options: FormatOptions):
-        self.name, self.format, self.options, self.location = name, format, options, display_path(path)
-        if str(path) == STDIN:
-            raise DataError(f"a document with markup ({format.name}) is read from a file; give its name in place of -")
-        with open_bytes(path) as file:
-            self.data = file.read()
+    def __init__(self, data: bytes, name: str, format: ParsedFormat, options: FormatOptions, location: str = ""):
+        self.name, self.format, self.options, self.location = name, format, options, location or name
         try:
-            segments = format.parse(self.data, options)
+            segments = format.parse(data, options)
         except DataError as error:
             raise DataError(f"{self.location}: {error}") from error
         split, keep = sentence_splitter(options.source_lang), [options.keep, format.placeholders]
@@ -112,6 +108,14 @@ class DocumentFile:
             SegmentSentences(segment.pieces if segment else [], split, [pattern for pattern in keep if pattern])
             for segment in self.segments
         ]
+
+    @classmethod
+    def read(cls, path: str | Path, name: str, format: ParsedFormat, options: FormatOptions) -> "DocumentFile":
+        """The file of a path."""
+        if str(path) == STDIN:
+            raise DataError(f"a document with markup ({format.name}) is read from a file; give its name in place of -")
+        with open_bytes(path) as file:
+            return cls(file.read(), name, format, options, display_path(path))
 
     def rows(self, languages: Sequence[str]) -> Iterator[tuple[str, dict]]:
         """Locations and rows of the document contract. DataError: a target side is asked for, which it has not."""

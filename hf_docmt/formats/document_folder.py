@@ -29,7 +29,7 @@ class DocumentFolder(Reader):
         texts = {"keep": keep, "only_missing": only_missing, "columns": columns}
         options = options_of(files.values(), languages, tgt_lang, **texts)
         for name, format in files.items():
-            yield from DocumentFile(Path(path) / name, name, format(), options).rows(languages)
+            yield from DocumentFile.read(Path(path) / name, name, format(), options).rows(languages)
 
 
 def folder_files(path: str | Path) -> Iterator[tuple[str, type[DocumentFormat]]]:

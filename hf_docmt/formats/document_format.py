@@ -56,7 +56,7 @@ class DocumentFormat(Reader):
     ) -> Iterator[tuple[str, dict]]:
         texts = {"keep": keep, "only_missing": only_missing, "columns": columns}
         options = options_of([type(self)], languages, tgt_lang, **texts)
-        yield from DocumentFile(path, Path(path).name, self, options).rows(languages)
+        yield from DocumentFile.read(path, Path(path).name, self, options).rows(languages)
 
 
 def options_of(

@@ -29,8 +29,10 @@ class Slot:
         """Pieces as the file has them; `raw` gives the markup of a tag."""
         parts = []
         for piece in pieces:
-            literal = isinstance(piece, Tag) and piece.raw is not None
-            parts.append(raw(piece) if literal else self.escape(piece if isinstance(piece, str) else piece.text))
+            if isinstance(piece, Tag) and piece.raw is not None:
+                parts.append(raw(piece))
+            else:
+                parts.append(self.escape(piece if isinstance(piece, str) else piece.text))
         return "".join(parts)
 
 

@@ -110,6 +110,9 @@ def config_from_pretrained(config: PreTrainedConfig) -> dict:
     """
     if config.model_type not in FAMILIES:
         raise ValueError(f"model_type: got {config.model_type!r}, expected one of {', '.join(FAMILIES)}")
+    for name in ("pad_token_id", "eos_token_id"):
+        if not isinstance(getattr(config, name), int):
+            raise ValueError(f"{name}: got {getattr(config, name)!r}, expected a token id; add it to config.json")
     fields = {name: getattr(config, name) for name in SIZES + SETTINGS + TOKENS} | FAMILIES[config.model_type]
     fields["position_offset"] = position_offset(fields["position_type"], config.pad_token_id)
     # Marian ties its two embedding tables by a switch of their own, the others tie all tables or none.

@@ -73,12 +73,13 @@ def figures_frame(comparison: Comparison) -> pd.DataFrame:
                 | {"runs": figure.runs, "deviation": figure.deviation}
                 | {"difference": figure.value - base.value if base and system != comparison.baseline else None}
                 | dict(zip(("difference low", "difference high"), figure.test.interval if figure.test else (None,) * 2))
-                | {"p": figure.test.p_value if figure.test else None, "signature": figure.signature}
+                | {"p": figure.test.p_value if figure.test else None}
+                | {"p by Holm": figure.test.holm if figure.test else None, "signature": figure.signature}
             )
     keys = dict.fromkeys([*SETTINGS, *(key for values in comparison.settings.values() for key in values)])
     scores = ["task", "dataset", "split", "metric", "part", "system"]
     numbers = ["value", "low", "high", "n", "runs", "deviation", "difference", "difference low", "difference high"]
-    return pd.DataFrame(lines, columns=[*scores, *keys, *numbers, "p", "signature"], dtype=object)
+    return pd.DataFrame(lines, columns=[*scores, *keys, *numbers, "p", "p by Holm", "signature"], dtype=object)
 
 
 def _frame(comparison: Comparison, signs: Signs, style: str) -> tuple[pd.DataFrame, int]:

@@ -86,7 +86,8 @@ def group_signature(group: Group, may_differ: Sequence[str] = ()) -> str:
     """
     signatures = [result.signature for result in group.values()]
     parts = []
-    for key, value in signatures[0].entries:
+    data = next((entry for one in signatures for entry in one.entries if entry[0] == DATA), None)
+    for key, value in [*(entry for entry in signatures[0].entries if entry[0] != DATA), *([data] if data else [])]:
         values = list(dict.fromkeys(signature.get(key, "-") for signature in signatures))
         if key == VERSION:
             value = "/".join(values)

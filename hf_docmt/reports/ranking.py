@@ -19,6 +19,8 @@ LOWER_IS_BETTER = (
     *("TER", "d-TER", "under-translation", "over-translation"),
     *("inserted sentences", "blank sentences", "copied sentences", "untranslated sentences"),
 )
+LOWER_SIGNATURE = "better:lower"  # of scores that another program gave
+WITHOUT_DIRECTION = ("length ratio",)
 
 
 def format_ranking(comparison: Comparison, style: str = "text") -> str:
@@ -29,17 +31,20 @@ def format_ranking(comparison: Comparison, style: str = "text") -> str:
     better than all of the next one, as in WMT's findings.
     """
     signs = SIGNS["text" if style == "csv" else style]
-    frame = ranking_frame(comparison, signs, "text" if style == "csv" else style)
     if style == "csv":
+        frame = ranking_frame(comparison, signs, "text", repeats=True)
         return frame.to_csv(index=False, lineterminator="\n").rstrip("\n")
-    return write_table(frame, style, comparison_remarks(comparison), comparison.signatures, labels=3)
+    left_out = sorted({row.metric for row in comparison.rows if row.metric in WITHOUT_DIRECTION})
+    notes = [f"Not ranked, since neither more nor less of it is better: {', '.join(left_out)}."] if left_out else []
+    remarks = [*comparison_remarks(comparison), *notes]
+    return write_table(ranking_frame(comparison, signs, style), style, remarks, comparison.signatures, labels=3)
 
 
-def ranking_frame(comparison: Comparison, signs: Signs, style: str) -> pd.DataFrame:
-    """The cells of the table; what a score has in common stands in its first line."""
+def ranking_frame(comparison: Comparison, signs: Signs, style: str, repeats: bool = False) -> pd.DataFrame:
+    """The cells of the table; what a score has in common stands in its first line, or `repeats` in all."""
     lines = []
     for row in comparison.rows:
-        if row.part:
+        if row.part or row.metric in WITHOUT_DIRECTION:
             continue
         better, order = better_systems(comparison, row), ranked(row)
         clusters = clusters_of(order, better)
@@ -47,7 +52,9 @@ def ranking_frame(comparison: Comparison, signs: Signs, style: str) -> pd.DataFr
         for number, system in enumerate(order):
             figure = row.figures[system]
             name = Markup(ESCAPES[style](row.metric) + signs["letter"].format(row.letter))
-            first = {"dataset": row.dataset, "metric": name} if number == 0 else {"dataset": "", "metric": ""}
+            first = (
+                {"dataset": row.dataset, "metric": name} if number == 0 or repeats else {"dataset": "", "metric": ""}
+            )
             line: dict[str, object] = {**first, "system": system, "n": figure.n}
             if comparison.pairs:
                 line |= {"rank": rank_of(system, order, better), "cluster": clusters[system]}
@@ -60,11 +67,9 @@ def ranking_frame(comparison: Comparison, signs: Signs, style: str) -> pd.DataFr
 
 def ranked(row: Row) -> list[str]:
     """The systems of a row, the best first."""
-
-    def score(system: str) -> float:
-        return row.figures[system].value * (1 if row.metric in LOWER_IS_BETTER else -1)
-
-    return sorted(row.figures, key=score)
+    signatures = [figure.signature.split("|") for figure in row.figures.values()]
+    lower = row.metric in LOWER_IS_BETTER or any(LOWER_SIGNATURE in signature for signature in signatures)
+    return sorted(row.figures, key=lambda system: row.figures[system].value, reverse=not lower)
 
 
 def better_systems(comparison: Comparison, row: Row) -> dict[str, set[str]]:

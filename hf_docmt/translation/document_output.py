@@ -89,4 +89,4 @@ def _files(documents: JobInput) -> Iterator[tuple[str, DocumentFile]]:
     texts = {name: documents.files.get(name) for name in ("keep", "only_missing", "columns")}
     options = options_of(formats.values(), [documents.source_lang], documents.files.get("tgt_lang"), **texts)
     for name, format in formats.items():
-        yield name, DocumentFile(folder / name, name, format(), options)
+        yield name, DocumentFile.read(folder / name, name, format(), options)

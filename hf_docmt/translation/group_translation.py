@@ -148,7 +148,12 @@ class GroupTranslator:
         doc_ids = [row["doc_id"] for row in group.rows]
         sources, settings = group.sources(self.source_lang), self.settings
         if self.system is not None:
-            return self._with_fits(group, system_rows(self.system, doc_ids, sources))
+            size = self.system.batch_size
+            self.system.batch_size = smaller.get("batch_size", size)
+            try:
+                return self._with_fits(group, system_rows(self.system, doc_ids, sources))
+            finally:
+                self.system.batch_size = size
         options: dict[str, Any] = {"strategy": settings.strategy, "batch_size": settings.batch_size, **settings.search}
         options |= smaller
         return self._with_fits(group, translation_rows(self.model, self.tokenizer, doc_ids, sources, **options))

@@ -30,7 +30,7 @@ FIRST_DOCUMENTS = 10  # so many that fail, and none else before them, end the jo
 MODEL_FILES = (
     "config.json", "generation_config.json", "*.safetensors", "*.safetensors.index.json", "pytorch_model*.bin*",
     "*token*.json", "*vocab*", "chat_template*", "model.bin", "merges.txt", "*.spm", "*.model", "*.py", "ctranslate2/*",
-    "adapter_config.json", "base/*.safetensors*",
+    "adapter_config.json", "adapter_model.bin", "base/*.safetensors*",
 )  # fmt: skip  # of a folder: what its translations follow from
 
 

@@ -16,17 +16,17 @@ def subtitle_text(document: dict, result: dict) -> str:
     """The file of subtitles again, with the translation of each sentence in place of its text.
 
     A sentence that goes over several cues is cut between words, by the length that it has in each of them. A cue has as
-    many lines as it had, or more where they would be longer than 42 characters. Cues of SubRip are numbered from 1,
-    those of WebVTT have the names that they had.
+    many lines as it had, or more where they would be longer than the `max_line` of the document, or 42 characters. Cues
+    of SubRip are numbered from 1, those of WebVTT have the names that they had.
     """
     import pysubs2
 
     layout = document["subtitles"]
-    is_vtt = layout["format"] == "vtt"
+    is_vtt, length = layout["format"] == "vtt", layout.get("max_line", LINE_LENGTH)
     texts = _part_texts(layout["cues"], result["translation"])
     subtitles = pysubs2.SSAFile()
     for cue, parts in zip(layout["cues"], texts):
-        lines = [_with_markup(part, text, is_vtt) for part, text in zip(cue["parts"], parts)]
+        lines = [_with_markup(part, text, is_vtt, length) for part, text in zip(cue["parts"], parts)]
         subtitles.append(pysubs2.SSAEvent(start=cue["start"], end=cue["end"], text=r"\N".join(filter(None, lines))))
     text = subtitles.to_string(layout["format"], keep_ssa_tags=True)
     if not is_vtt:
@@ -85,11 +85,11 @@ def _part_texts(cues: list[dict], translation: list[str]) -> list[list[str]]:
     ]
 
 
-def _with_markup(part: dict, text: str, is_vtt: bool) -> str:
+def _with_markup(part: dict, text: str, is_vtt: bool, length: int) -> str:
     text = re.sub(r"\\(?=[Nnh])", "/", text)  # what the formats would read as line ends, times and drawings
     text = text.replace("-->", "->").replace("{\\", "{")
     text = escape(text, quote=False) if is_vtt else text
-    return part["prefix"] + _with_inner_tags(part, _in_lines(text, part["lines"])) + part["suffix"]
+    return part["prefix"] + _with_inner_tags(part, _in_lines(text, part["lines"], length)) + part["suffix"]
 
 
 def _with_inner_tags(part: dict, text: str) -> str:
@@ -102,8 +102,15 @@ def _with_inner_tags(part: dict, text: str) -> str:
     return text[:start] + tags["opening"] + text[start:end] + tags["closing"] + text[end:]
 
 
-def _in_lines(text: str, lines: int) -> str:
-    count = max(lines, -(-len(text) // LINE_LENGTH))
-    if count == 1 or " " not in text:
+def _in_lines(text: str, lines: int, length: int) -> str:
+    """A text in so many lines, or more until none is longer than that, if its words allow it."""
+    words = text.split()
+    if len(words) < 2:
         return text
-    return r"\N".join(filter(None, distribute(text, [1] * min(count, len(text.split())))))
+    length = max(length, *map(len, words))
+    parts = [text]
+    for count in range(max(lines, -(-len(text) // length)), len(words) + 1):
+        parts = list(filter(None, distribute(text, [1] * count)))
+        if max(map(len, parts)) <= length:
+            break
+    return r"\N".join(parts)

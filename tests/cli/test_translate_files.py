@@ -5,6 +5,7 @@ import json
 import pytest
 from support.markup_checks import parsed, tags
 
+import hf_docmt
 from hf_docmt.files import DataError
 from hf_docmt.formats import document_file
 from hf_docmt.formats.document_file import DocumentFile, FormatOptions
@@ -106,18 +107,31 @@ def test_options_of_documents_are_not_for_others(run, model, documents):
 
 
 def test_a_page_is_no_parallel_document(page):
-    file = DocumentFile(page, "page.html", HtmlFormat(), FormatOptions())
+    file = DocumentFile.read(page, "page.html", HtmlFormat(), FormatOptions())
     with pytest.raises(DataError, match=r"html is read to be translated, got target language 'de'"):
         next(file.rows(["en", "de"]))
 
 
 def test_documents_that_failed_keep_their_text(page):
-    file = DocumentFile(page, "page.html", HtmlFormat(), FormatOptions())
+    file = DocumentFile.read(page, "page.html", HtmlFormat(), FormatOptions())
     data, written = file.translated({"page.html": {"translation": ["", "", ""], "error": "no memory"}})
     assert data == PAGE.encode() and written.unchanged == 2
     assert document_file.WrittenFile(3, 2, 1, 1, ["a: b"]).text() == (
         "a: b\n3 segments, 1 the same as before, 2 tags kept, 1 with markup placed by position"
     )
+
+
+def test_in_python(run, model, page, tmp_path):
+    """The same file as by the command."""
+    assert run("translate", model, page, "-o", tmp_path / "a.html")[0] == 0
+    written = hf_docmt.translate_file(hf_docmt.load_system(model), page, tmp_path / "b.html")
+    assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
+    assert (written.segments, written.tags, written.problems) == (2, 2, [])
+    system = hf_docmt.load_system(model)
+    with pytest.raises(DataError, match=r"no document with markup by its name and first bytes; give format="):
+        hf_docmt.translate_file(system, page.rename(tmp_path / "x.txt"), tmp_path / "c.txt", format="lines")
+    with pytest.raises(ValueError, match=r"is the input"):
+        hf_docmt.translate_file(system, tmp_path / "x.txt", tmp_path / "x.txt")
 
 
 def test_what_is_refused_names_the_file(run, model, tmp_path):

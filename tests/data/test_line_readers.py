@@ -8,7 +8,7 @@ from support.reader_checks import TWO, fails, ids, pairs, read
 
 from hf_docmt.data.documents import sentences
 from hf_docmt.data.readers import get_reader
-from hf_docmt.data.readers.text_layout import join_blocks, share_of_several
+from hf_docmt.data.readers.text_layout import join_blocks, share_of_several, split_blocks
 from hf_docmt.messages import install_command
 from hf_docmt.translation.corpus import renderer
 
@@ -257,6 +257,20 @@ def test_text_keeps_its_lines(write, text):
     assert written.split() == text.upper().split() and max(map(len, written.splitlines())) <= 67
     shorter = renderer(get_reader("text"))(document, result | {"translation": ["A.", "B."]})  # of repairs="none"
     assert shorter == "A.\nB.\n"
+
+
+def test_numbers_inside_sentences_begin_no_item(write):
+    """A line of ragged text may begin with a date or a letter; behind a colon or a full stop it begins an item."""
+    pytest.importorskip("sentencex")
+    text = "She came to us on the\n9. November and\na) left on the\n3) day. We have\nthree things:\n1. bread\n2. milk\n"
+    (document,) = read("text", target_lang=None, path=write("a.txt", text))
+    *running, first, second = sentences(document, "en")
+    assert " ".join(running) == "She came to us on the 9. November and a) left on the 3) day. We have three things:"
+    assert (first, second) == ("bread", "milk")
+    tabbed = split_blocks(
+        ["\tA first line that is long enough to be wrapped", "at some width, and goes on"], lambda t: [t]
+    )
+    assert join_blocks(*tabbed).startswith("\tA first")
 
 
 def test_blocks_of_longer_translations():

@@ -225,6 +225,21 @@ def test_cues_of_braces_take_no_time(write, text):
     assert read_sentences(write("a.srt", srt("{\\i1}One " * 90)))[1] != [""]
 
 
+@pytest.mark.parametrize("length", [None, "20"])
+def test_lines_of_translations_are_limited(write, length):
+    """By the option, or 42; more lines where words allow it, and no word is cut."""
+    options = {} if length is None else {"max_line": length}
+    (document,) = iterate_documents(path=write("a.srt", srt("One two.", "Three.")), source_lang="en", **options)
+    long = "Donaudampfschifffahrtsgesellschaftskapitäne x"
+    texts = ["Eins zwei drei vier fünf sechs sieben acht neun zehn elf.", long]
+    written = renderer(get_reader("subtitles"))(document, {"doc_id": "a", "source": [], "translation": texts})
+    first, second = (cue.text.split(r"\N") for cue in pysubs2.SSAFile.from_string(written))
+    assert " ".join(first) == texts[0] and max(map(len, first)) <= int(length or 42)
+    assert len(first) == (2 if length is None else 3) and " ".join(second) == long
+    for wrong in ("9", "x", "-1"):
+        fails("max_line is", "10 at least", target_lang=None, path=write("a.srt", srt("a")), max_line=wrong)
+
+
 def test_subtitles_have_no_target_side(write):
     fails("'subtitles' has no target side", path=write("a.srt", srt("a")))
 

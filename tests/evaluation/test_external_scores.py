@@ -59,6 +59,40 @@ def test_json_lines_by_id(write):
 
 
 @pytest.mark.parametrize("format", ["metricx", "comet"])
+def test_what_is_better(write):
+    """More, but for counts of errors; the name may say it, and so does the signature."""
+    path = write("a.txt", "1\n2\n")
+    directions = {}
+    for name in ("ESA", "MetricX", "MQM", "x:lower", "MetricX:higher"):
+        (result,) = ExternalScore(name, path).score(DOCUMENTS)
+        directions[name] = (result.metric, result.signature.get("better"))
+    assert directions == {
+        "ESA": ("ESA", "higher"),
+        "MetricX": ("MetricX", "lower"),
+        "MQM": ("MQM", "lower"),
+        "x:lower": ("x", "lower"),
+        "MetricX:higher": ("MetricX", "higher"),
+    }
+    (penalties,) = ExternalScore("MQM", write("b.txt", "-1\n-2\n")).score(DOCUMENTS)
+    assert penalties.signature.get("better") == "higher"
+    with pytest.raises(ValueError, match="'less' is better, expected NAME:lower or NAME:higher"):
+        ExternalScore("x:less", path)
+
+
+def test_documents_without_scores(write):
+    """Blank documents need none; those without a sentence may have some, which count for nothing."""
+    documents = TranslatedDocuments(
+        [["a"], [""]], [["r"], [""]], [["x"], [""]], doc_ids=["a", "b"], without_sentences={"c"}
+    )
+    for rows in ([{"doc_id": "a", "score": 3}], [{"doc_id": "a", "sentence": 1, "score": 3}]):
+        rows += [{"doc_id": "c", "score": 9}] if "sentence" not in rows[0] else []
+        (result,) = ExternalScore("ESA", write("a.jsonl", jsonl(rows))).score(documents)
+        assert (result.value, result.n) == (3, 1)
+    documents = TranslatedDocuments([["a", "b", "c"], ["d"]], [["r"] * 3, ["s"]], without_sentences={"3", "4"})
+    with pytest.raises(DataError, match="4 scores, as many as sentences and as documents; give JSON lines with doc_id"):
+        ExternalScore("ESA", write("b.txt", "1\n2\n3\n4\n")).score(documents)
+
+
 def test_input_is_what_the_program_takes_and_its_output_is_read(write, tmp_path, outputs, reference, format):
     path, languages = tmp_path / "input.jsonl", {"source_lang": "en", "target_lang": "de"}
     evaluate_files(outputs, reference, **languages, scorer_input=(format, path), metrics=["bleu"])
@@ -99,6 +133,7 @@ def test_windows(tmp_path):
         ('{"doc_id": "c", "score": 1}\n', "`doc_id` is 'c', which is no document of the reference"),
         ('{"doc_id": "a", "sentence": 5, "score": 1}\n', "`sentence` is 5, expected each of 1 to 4 once for 'a'"),
         ('{"doc_id": "a", "sentence": 1, "score": true}\n', "line 1: True is not a finite number"),
+        ('{"doc_id": "a", "sentence": true, "score": 1}\n', "`sentence` is True, expected each of 1 to 4 once"),
         ('{"doc_id": "a", "sentence": 1}\n', "line 1: None is not a finite number"),
         ('{"doc_id": "a", "sentence": 1, "score": 1}\n', "3 scores missing, the first of document 'a', sentence 2"),
         ('{"doc_id": "a", "score": 1}\n', "1 score missing, the first of document 'b'"),
@@ -129,6 +164,7 @@ def test_options_of_the_command(run, outputs, reference, tmp_path):
     assert code == 0 and json.loads(out)["results"][-1]["value"] == 1.5 and (tmp_path / "in").exists(), err
     for options, message in (
         (("--external", "ESA"), "got 'ESA', expected NAME=FILE"),
+        (("--external", f"A={scores}", "--external", f"A={scores}"), "external scores are called 'A' twice"),
         (("--scorer-window", "x"), "--scorer-window is 'x', expected N or N:STRIDE"),
         (("--external", f"ESA={scores}", "--baseline", outputs), "--external and --scorer-input are of one system"),
         (("--scorer-input", f"comet={reference}"), f"the output {reference} is the input"),

@@ -265,6 +265,8 @@ def test_names_of_languages_and_numbers_of_lines():
         "English", "German (deu_Latn)", "Chinese (zh_TW)", "Plattdeutsch", None,
     ]  # fmt: skip
     assert numbered_lines("Here:\n 1) a b \n\n2: c", 2) == ["a b", "c"]
+    assert numbered_lines("**1.** a\n**2.** c\n\nNote: **c** is formal.\nTrue.", 2) == ["a", "c"]
+    assert numbered_lines("1. a\n2. c\nNote", 2) is None and numbered_lines("", 1) is None
     for wrong in ("1. a", "1. a\n2. b\n3. c", "1. a\nb", "2. a\n1. b", "a\nb", "", "1. a\n2."):
         assert numbered_lines(wrong, 2) is None
 

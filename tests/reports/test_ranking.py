@@ -2,6 +2,7 @@
 
 import itertools
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -49,6 +50,24 @@ def test_ranks_and_clusters(seed):
         first, last = 1 + above, len(order) - below
         assert rank_of(system, order, better) == (str(first) if first == last else f"{first}-{last}")
         assert clusters[system] == 1 + sum(cut <= number for cut in cuts)
+
+
+def test_scores_of_others_say_which_way_is_better():
+    """`better:lower` in the signature; figures of neither direction are not ranked, and lines of CSV are whole."""
+    found = comparison({"a": 3.0, "b": 1.0}, [])
+    assert ranked(found.rows[0]) == ["a", "b"]
+    figures = {
+        name: replace(figure, signature="scores:external|better:lower")
+        for name, figure in found.rows[0].figures.items()
+    }
+    assert ranked(replace(found.rows[0], figures=figures)) == ["b", "a"]
+    assert [line.split(",")[:2] for line in format_ranking(found, "csv").splitlines()[1:]] == [["set", "chrF (a)"]] * 2
+    length = comparison({"a": 0.9, "b": 1.1}, [], "length ratio")
+    text = format_ranking(replace(found, rows=(*found.rows, *length.rows)))
+    assert (
+        "length ratio  " not in text
+        and "Not ranked, since neither more nor less of it is better: length ratio." in text
+    )
 
 
 def test_of_edit_rates_the_lowest_is_the_best():

@@ -268,6 +268,7 @@ def test_csv(comparison):
         **{"task": "contrastive", "dataset": "pronoun", "split": "all", "metric": "accuracy", "part": ""},
         **{"system": "big", "past": "2/all", "value": "100.0", "low": "98.126", "high": "100.0", "n": "450"},
         **{"runs": "1", "difference": "90.5", "difference low": "10.0", "difference high": "30.0", "p": "0.001"},
+        "p by Holm": "",
         "signature": "logprob:sum|ties:wrong",
     }
     assert (lines[0]["difference"], lines[3]["difference"], lines[3]["part"]) == ("", "", "distance=0")

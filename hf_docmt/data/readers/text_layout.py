@@ -9,6 +9,7 @@ from typing import Any
 from hf_docmt.data.readers.running_text import clean_sentences, join_sentences
 from hf_docmt.modeling.text_splitting import sentence_ends
 
+BULLET = re.compile(r"[-–—*•‣◦·]\s")
 LIST_ITEM = re.compile(r"(?:[-–—*•‣◦·]|\(?(?:\d{1,3}|[A-Za-z])\)|\d{1,3}\.)\s+(?=\S)")
 LINE_END = re.compile(r"[.!?…:;。！？：；؟।][\"'”’»)\]}」』]*$")  # behind which a line may end on purpose
 WRAPPED = 40  # characters that lines have at least which are filled up to a width
@@ -20,8 +21,9 @@ def split_blocks(lines: Iterable[str], split: Callable[[str], Iterable[str]]) ->
     """The sentences of the lines of a text, and its blocks in their order; a blank line is a block without sentences.
 
     A line goes on in the next one, as in text that is wrapped at a width, unless that one is blank or begins an item of
-    a list, or this one ends as a sentence does. Where the lines of a paragraph are filled, each as far as the next word
-    lets it, sentences end inside lines and at their ends by chance.
+    a list, or this one ends as a sentence does. A number or letter (9. November) begins an item where the line before
+    ends a sentence, ends in a colon or stands in an item. Where the lines of a paragraph are filled, each as far as the
+    next word lets it, sentences end inside lines and at their ends by chance.
     """
     sentences: list[str] = []
     blocks: list[Block] = []
@@ -46,6 +48,7 @@ def join_blocks(sentences: Iterable[str], blocks: Iterable[Block]) -> str:
         line = block["prefix"] + join_sentences(islice(rest, block["sentences"]))
         if block["width"]:
             wrapper = TextWrapper(block["width"], break_long_words=False, break_on_hyphens=False)
+            wrapper.expand_tabs = wrapper.replace_whitespace = False
             wrapper.subsequent_indent = block["indent"]
             lines += wrapper.wrap(line) or [""]
         else:
@@ -79,8 +82,9 @@ def _paragraph_blocks(lines: list[str], split: Callable[[str], Iterable[str]]) -
     )
     block = lines[:1]
     for line, following in pairwise(lines):
-        ends = _ends(line, following, split)
-        is_item = LIST_ITEM.match(following.lstrip()) and (ends or LIST_ITEM.match(block[0].lstrip()) or not is_filled)
+        ends, text = _ends(line, following, split), following.lstrip()
+        in_list = ends or LIST_ITEM.match(block[0].lstrip()) or line.endswith(":")
+        is_item = LIST_ITEM.match(text) and (in_list or BULLET.match(text) and not is_filled)
         if is_item or ends and not is_filled:
             yield block
             block = []

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +15,7 @@ from hf_docmt.messages import check_known, counted
 from hf_docmt.reports.signature import Signature
 from hf_docmt.reports.statistics import register_score_function
 
+ERRORS = ("metricx", "mqm")  # how names of scores begin that count errors
 SCORE_KEYS = ("score", "prediction")  # the second is MetricX's
 INPUTS: dict[str, Callable[[str, str, str], dict[str, str]]] = {  # of programs, from source, hypothesis and reference
     "metricx": lambda *sides: dict(zip(("source", "hypothesis", "reference"), sides)),
@@ -28,16 +29,20 @@ class ExternalScore(Metric):
     One number a line, for each sentence or for each document, in the order of the references; or JSON lines with
     `doc_id`, `score` or `prediction`, and `sentence` (from 1) unless the score is of the whole document, or of several
     `sentences` from there on, as `write_scorer_input` asks for it. Sentences that are blank on both sides need none. A
-    document with several scores counts as often. ValueError: a name that one of our own metrics has; DataError: scores
+    document with several scores counts as often. More is better, but for MetricX and MQM with penalties above 0; a name
+    NAME:lower or NAME:higher says it. ValueError: a name that one of our own metrics has; DataError: scores
     that are missing, of other documents, or not finite numbers.
     """
 
     several_references = True
 
     def __init__(self, name: str, path: str | Path):
+        name, colon, better = name.partition(":")
         if not name or name in metric_classes():
             raise ValueError(f"external scores are called {name!r}, expected a name of their own, such as MetricX")
-        self.name, self.path = name, path  # type: ignore[misc]  # every file has its own
+        if colon and better not in ("lower", "higher"):
+            raise ValueError(f"external scores {name!r}: {better!r} is better, expected NAME:lower or NAME:higher")
+        self.name, self.path, self.better = name, path, better  # type: ignore[misc]  # every file has its own
         register_score_function(name, self.score_from_sums)
 
     @staticmethod
@@ -47,16 +52,25 @@ class ExternalScore(Metric):
     def measure(self, documents: TranslatedDocuments) -> Measurement:
         statistics, self.segment = self._read(documents)  # type: ignore[misc]
         number = sum(int(row[1]) for document in statistics for row in document)
-        return Measurement(statistics, Signature.of({"scores": "external", "segments": self.segment}), n=number)
+        counts_errors = self.name.lower().startswith(ERRORS) and any(row[0] > 0 for rows in statistics for row in rows)
+        better = self.better or ("lower" if counts_errors else "higher")
+        entries = {"scores": "external", "better": better, "segments": self.segment}
+        return Measurement(statistics, Signature.of(entries), n=number)
 
     def _read(self, documents: TranslatedDocuments) -> tuple[list[list[list[float]]], str]:
         """[sum of scores, their number] of each sentence or document, and which of the two."""
         lines = list(read_lines(self.path))
         if lines[0][1].lstrip().startswith("{"):
             return self._by_id(lines, documents)
-        lengths = [len(document) for document in documents.hypotheses]
+        lengths, empty = [len(document) for document in documents.hypotheses], len(documents.without_sentences)
         scores = [[self._number(text, number), 1.0] for number, text in lines]
-        if len(scores) == sum(lengths):
+        of_sentences = len(scores) == sum(lengths)
+        if of_sentences and len(scores) in (len(lengths), len(lengths) + empty) and set(lengths) != {1}:
+            raise DataError(
+                f"{display_path(self.path)}: {counted(len(scores), 'score')}, as many as sentences and as documents; "
+                "give JSON lines with doc_id"
+            )
+        if of_sentences:
             remaining = iter(scores)
             return [[next(remaining) for _ in range(length)] for length in lengths], "sentence"
         if len(scores) != len(lengths):
@@ -68,46 +82,51 @@ class ExternalScore(Metric):
 
     def _by_id(self, lines: Sequence[tuple[int, str]], documents: TranslatedDocuments):
         sizes = {doc_id: len(document) for doc_id, document in zip(documents.ids, documents.hypotheses)}
-        of_documents: dict[str, list[float]] = {doc_id: [] for doc_id in sizes}
+        of_documents: dict[str, list[float]] = {}
         of_sentences: dict[tuple[str, int], float] = {}
         for number, line in lines:
-            location, row = location_of(self.path, number), parse_json(line, self.path, number)
-            row = row if isinstance(row, dict) else {}
-            doc_id, sentence = id_text(row.get("doc_id")), row.get("sentence")
-            if doc_id not in sizes:
-                raise DataError(f"{location}: `doc_id` is {doc_id!r}, which is no document of the reference")
-            key = next((key for key in SCORE_KEYS if key in row), SCORE_KEYS[0])
-            score = self._number(row.get(key), number)
-            if sentence is None or "sentences" in row:
-                of_documents[doc_id].append(score)
-                continue
-            if (
-                not isinstance(sentence, int)
-                or not 1 <= sentence <= sizes[doc_id]
-                or (doc_id, sentence) in of_sentences
-            ):
+            doc_id, sentence, score = self._scored(number, line, sizes | dict.fromkeys(documents.without_sentences, 0))
+            if sentence is None:
+                of_documents.setdefault(doc_id, []).append(score)
+            elif (doc_id, sentence) in of_sentences:
                 raise DataError(
-                    f"{location}: `sentence` is {sentence!r}, expected each of 1 to {sizes[doc_id]} once for {doc_id!r}"
+                    f"{location_of(self.path, number)}: `sentence` is {sentence!r}, expected each of 1 to "
+                    f"{sizes[doc_id]} once for {doc_id!r}"
                 )
-            of_sentences[doc_id, sentence] = score
-        if of_sentences and any(of_documents.values()):
+            else:
+                of_sentences[doc_id, sentence] = score
+        if of_sentences and of_documents:
             raise DataError(f"{display_path(self.path)}: scores of sentences and of documents; give one kind")
+        missing: list[tuple[str, int]]
         if of_sentences:
+            keys = [[(doc_id, number) for number in range(1, size + 1)] for doc_id, size in sizes.items()]
+            rows = [[[of_sentences.get(key, 0.0), float(key in of_sentences)] for key in document] for document in keys]
             missing = [key for key in _visible(documents) if key not in of_sentences]
-            rows = [
-                [
-                    [of_sentences[key], 1.0] if (key := (doc_id, n)) in of_sentences else [0.0, 0.0]
-                    for n in range(1, size + 1)
-                ]
-                for doc_id, size in sizes.items()
-            ]
         else:
-            missing = [(doc_id, 0) for doc_id, scores in of_documents.items() if not scores]
-            rows = [[[math.fsum(scores), float(len(scores))]] for scores in of_documents.values()]
+            scored = [of_documents.get(doc_id, []) for doc_id in sizes]
+            rows = [[[math.fsum(scores), float(len(scores))]] for scores in scored]
+            missing = [(doc_id, 0) for doc_id in dict(_visible(documents)) if doc_id not in of_documents]
         if missing:
             what = f"document {missing[0][0]!r}" + (f", sentence {missing[0][1]}" if missing[0][1] else "")
             raise DataError(f"{display_path(self.path)}: {counted(len(missing), 'score')} missing, the first of {what}")
         return rows, "sentence" if of_sentences else "document"
+
+    def _scored(self, number: int, line: str, sizes: Mapping[str, int]) -> tuple[str, int | None, float]:
+        """Document, sentence (None: the score is of the document, or of several sentences) and score of a line."""
+        location, row = location_of(self.path, number), parse_json(line, self.path, number)
+        row = row if isinstance(row, dict) else {}
+        doc_id, sentence = id_text(row.get("doc_id")), row.get("sentence")
+        if doc_id not in sizes:
+            raise DataError(f"{location}: `doc_id` is {doc_id!r}, which is no document of the reference")
+        key = next((key for key in SCORE_KEYS if key in row), SCORE_KEYS[0])
+        score = self._number(row.get(key), number)
+        if sentence is None or "sentences" in row:
+            return doc_id, None, score
+        if isinstance(sentence, bool) or not isinstance(sentence, int) or not 1 <= sentence <= sizes[doc_id]:
+            raise DataError(
+                f"{location}: `sentence` is {sentence!r}, expected each of 1 to {sizes[doc_id]} once for {doc_id!r}"
+            )
+        return doc_id, sentence, score
 
     def _number(self, value: object, line: int) -> float:
         try:

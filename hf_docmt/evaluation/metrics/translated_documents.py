@@ -1,6 +1,6 @@
 """Translated documents as metrics take them: hypotheses, references, sources, and how they were made."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,8 +17,8 @@ class TranslatedDocuments:
     `doc_ids`: `1`, `2`, ... by default. `references` and `sources` may be missing, sources of a document, too (None); a
     metric that needs them says so. `dataset`, `split`, `strategy` and `beams` go into the results. `alignment`: the
     signature of an alignment that made the hypotheses. `other_references`: the documents of each further reference, for
-    metrics that take several. `data`: digest of references and sources (see `content_digest`). `details`: what every
-    corpus score is to have in its details.
+    metrics that take several. `without_sentences`: ids of further documents, which count as nothing. `data`: digest of
+    references and sources (see `content_digest`). `details`: what every corpus score is to have in its details.
     """
 
     hypotheses: Documents
@@ -35,6 +35,7 @@ class TranslatedDocuments:
     data: str | None = None
     details: dict[str, Any] = field(default_factory=dict)
     other_references: Sequence[Documents] = ()
+    without_sentences: Collection[str] = ()
 
     @property
     def identity(self) -> Signature:

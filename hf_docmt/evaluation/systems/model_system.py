@@ -195,15 +195,19 @@ class ModelSystem(System):
     def answers(
         self, jobs: Sequence[tuple[list[int], list[int]]], sentences: Sequence[int] | None = None
     ) -> list[tuple[str, bool]]:
-        """What `generate` gives, in batches of about equal length; `sentences` of each job, one where they are None."""
-        order = sorted(range(len(jobs)), key=lambda job: (len(jobs[job][1]), len(jobs[job][0])))
+        """What `generate` gives, in batches of about equal length; `sentences` of each job, one where they are None.
+
+        Jobs of a batch have prefixes of one length and one number of sentences, which limits an answer.
+        """
+        sizes = [1] * len(jobs) if sentences is None else list(sentences)
+        kinds = [(len(prefix), size) for (_, prefix), size in zip(jobs, sizes)]
+        order = sorted(range(len(jobs)), key=lambda job: (*kinds[job], len(jobs[job][0])))
         answers = [("", True)] * len(jobs)
         while order:
-            batch = [job for job in order[: self.batch_size] if len(jobs[job][1]) == len(jobs[order[0]][1])]
+            batch = [job for job in order[: self.batch_size] if kinds[job] == kinds[order[0]]]
             order = order[len(batch) :]
-            most = 1 if sentences is None else max(sentences[job] for job in batch)
             with evaluation_mode(self.model), torch.inference_mode():
-                outputs = self.generate([jobs[job] for job in batch], most)
+                outputs = self.generate([jobs[job] for job in batch], sizes[batch[0]])
             for job, answer in zip(batch, outputs, strict=True):
                 answers[job] = answer
         return answers

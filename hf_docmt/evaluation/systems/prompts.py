@@ -23,7 +23,7 @@ FIELDS = {
 }
 Lines = Callable[[Sequence[str]], str]  # lines -> the text that they are in a prompt
 CONTEXT_FIELD = re.compile(r"(?<!\{)\{context\}(?!\})")
-NUMBERED = re.compile(r"\s*(\d+)\s?[.):]\s*(\S.*)")
+NUMBERED = re.compile(r"\s*\**(\d+)\s?[.):]\**\s*(\S.*)")  # 1. or **1.**
 
 
 @dataclass(frozen=True)
@@ -198,12 +198,18 @@ def numbered(lines: Sequence[str]) -> str:
 def numbered_lines(text: str, size: int) -> list[str] | None:
     r"""The lines of an answer that are numbered from 1 to `size`, without their numbers; None where it has others.
 
-    What stands before the first of them, such as `Here is the translation:`, is no line of it.
+    What stands before the first of them, such as `Here is the translation:`, is no line of it, nor is what stands
+    behind the last one and a blank line.
 
     >>> numbered_lines("Sure!\n1. Hello.\n2) Please!", 2), numbered_lines("1. Hello. Please!", 2)
     (['Hello.', 'Please!'], None)
     """
-    lines = [NUMBERED.fullmatch(line) for line in text.splitlines() if line.strip()]
+    paragraphs = [
+        [NUMBERED.fullmatch(line) for line in lines.splitlines() if line.strip()] for lines in text.split("\n\n")
+    ]
+    while paragraphs and not any(paragraphs[-1]):
+        paragraphs.pop()
+    lines = [line for paragraph in paragraphs for line in paragraph]
     while lines and lines[0] is None:
         lines.pop(0)
     matches = [match for match in lines if match]

@@ -70,7 +70,7 @@ def kind_of(name: str | Path, revision: str | None = None) -> str:
     if Path(name).exists() and not (Path(name) / "config.json").is_file():
         raise ValueError(f"{name} holds no model: config.json is missing; give a model folder or a name on the Hub")
     check_hub_name(name, "model")
-    check_model_files(name, names=(CONFIG,))
+    check_model_files(name, revision, names=(CONFIG,))
     try:
         config = PreTrainedConfig.get_config_dict(name, **({} if revision is None else {"revision": revision}))[0]
     except OSError as error:
@@ -138,6 +138,7 @@ class System(ABC):
     name: str
     tokenizer: PreTrainedTokenizerBase  # of the source, whose tokens `docmt translate --estimate` counts
     default_dtype: ClassVar[str] = "float32"
+    batch_size: int = 1  # sentences that are translated at once
     reads_chunks: bool = False  # trained on chunks of documents: it reads as much context as it is given
 
     def __init_subclass__(cls, **arguments):

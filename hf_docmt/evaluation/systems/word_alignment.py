@@ -67,11 +67,18 @@ def _attention(system: ForcedDecoding, source: str, target: str) -> np.ndarray:
         return np.zeros((len(rows), len(columns)))
     modules = modules_named(system.model.get_decoder(), CROSS_ATTENTION)
     with torch.inference_mode(), eager_attention(system.model):
-        with kept_outputs(modules, lambda output: attention_weights(output, keys)) as layers:
+        with kept_outputs(modules, lambda output: _source_weights(output, keys)) as layers:
             system.model(**batch, use_cache=False)
     weights = torch.stack(layers).mean(dim=(0, 2), dtype=torch.double)[0].cpu().numpy()  # (T, S)
     weights = weights[starts[1] : starts[1] + len(ids[1]), starts[0] : starts[0] + len(ids[0])]
     return rows / np.maximum(rows.sum(axis=1, keepdims=True), 1) @ weights @ columns.T
+
+
+def _source_weights(output: Sequence, keys: int) -> torch.Tensor:
+    """The weights (B, H, T, S) for the source of what a module of cross-attention gives; context stands before it."""
+    _, weights, *positions = output
+    has_context = weights is not None and not positions and weights.shape[-1] > keys
+    return weights[..., -keys:] if has_context else attention_weights(output, keys)
 
 
 def _position(part: list[int], whole: list[int]) -> int | None:

@@ -1,0 +1,56 @@
+"""Files with markup translated in Python, by any system."""
+
+from pathlib import Path
+
+from hf_docmt.evaluation.systems import System
+from hf_docmt.files import DataError, check_writable_file, replaced_file
+from hf_docmt.formats import document_formats, document_reader
+from hf_docmt.formats.document_file import FITS, MARKUP, DocumentFile, WrittenFile, sentence_fits
+from hf_docmt.formats.document_format import DocumentFormat, options_of
+
+
+def translate_file(
+    system: System,
+    path: str | Path,
+    output: str | Path,
+    *,
+    format: str = "auto",
+    source_lang: str | None = None,
+    target_lang: str | None = None,
+    keep: str | None = None,
+    only_missing: bool = False,
+    columns: str | None = None,
+) -> WrittenFile:
+    """Translate a document with markup (Markdown, HTML, DOCX, PO, XLIFF, ...) to a file of the same format.
+
+    The languages are those of the system unless they are given: they tell the splitter of sentences, and what is
+    written as the language of the document. `keep` is a regular expression of what stays as it is. Returns counts and
+    what was found when the file was read again. ValueError: no such format, a broken file.
+
+    >>> _ = Path("page.html").write_text("<p>The <b>lamp</b> is old.</p>")
+    >>> translate_file(load_system("runs/concat"), "page.html", "page.de.html").problems
+    []
+    """
+    output = check_writable_file(output, [path])
+    reader = document_reader({"path": str(path)}, format)
+    if not isinstance(reader, DocumentFormat):
+        names = ", ".join(document_formats())
+        raise DataError(f"{path}: no document with markup by its name and first bytes; give format=, one of {names}")
+    own = [given or known for given, known in zip((source_lang, target_lang), system.document_languages)]
+    texts = {"keep": keep, "only_missing": "yes" if only_missing else None, "columns": columns}
+    options = options_of([type(reader)], [own[0] or "en"], own[1], **texts)
+    data, written = translated_file(system, DocumentFile.read(path, Path(path).name, reader, options))
+    with replaced_file(output) as file:
+        file.write(data)
+    return written
+
+
+def translated_file(system: System, document: DocumentFile) -> tuple[bytes, WrittenFile]:
+    """The bytes of a translated file, and what became of it."""
+    results = {}
+    for _, row in document.rows(["source"]):
+        sentences = [pair["source"] for pair in row["translation"]]
+        (translation,), _ = system.translate_with_repairs([sentences])
+        result = {"source": sentences, "translation": translation}
+        results[row["doc_id"]] = result | {FITS: sentence_fits(system, row[MARKUP]["tagged"], result)}
+    return document.translated(results)
