@@ -28,7 +28,7 @@ class XliffFormat(BilingualXml):
     first_bytes = re.compile(rb"\s*(<\?xml[^>]*>\s*)?(<!--.*?-->\s*)*(<!DOCTYPE[^>]*>\s*)?<(\w+:)?xliff\s", re.DOTALL)
 
     def units(self) -> Iterator[Unit]:
-        version = self.root.attributes.get("version", "")
+        version = self.root.attributes.get("version", "1.")  # where it is left out, as programs do
         if self.root.local_name != "xliff" or version[:2] not in ("1.", "2."):
             raise DataError(f"expected XLIFF of version 1.x or 2.x, got <{self.root.name} version={version!r}>")
         self.is_first = version.startswith("1.")

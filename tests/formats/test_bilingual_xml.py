@@ -78,6 +78,7 @@ def test_xliff_1():
     )
     assert f'<target {state}><mrk mtype="seg" mid="1">oNE.</mrk> <mrk mtype="seg" mid="2">tWO.</mrk></target>' in text
     assert '>&lt;b&gt;rUN&lt;/b&gt; %S <mrk mtype="protected">Mr X</mrk></target>' in text
+    assert new(XliffFormat, XLIFF_1.replace(' version="1.2"', "")) == text.replace(' version="1.2"', "")
     assert text.count("<target") == 6 and "<source>Not</source><target>this</target>" in text
 
 

@@ -299,3 +299,9 @@ def test_columns_that_are_not_there():
         parsed(CsvFormat, CSV.encode(), columns=("4",))
     with pytest.raises(DataError, match="it is not utf-8"):
         parsed(CsvFormat, b"a\n\xff\n", columns=("a",))
+
+
+def test_folded_lines_that_are_indented():
+    text = "a: >\n  Text here\n    further in\n  and back\nb: 1\n"
+    new = written(YamlStringsFormat, text)
+    assert new.startswith("a: |\n  TEXT HERE\n") and yaml.safe_load(new)["a"] == yaml.safe_load(text)["a"].upper()
