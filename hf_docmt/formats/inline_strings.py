@@ -4,7 +4,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar, Literal
 
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.formats.document_format import DocumentFormat, FormatOptions, Piece, Segment, Tag
@@ -29,6 +29,7 @@ TAG = re.compile(r"<!--.*?-->|<(/?)([A-Za-z0-9][\w:.-]*)((?:\s[^<>]*?)?)(/?)>", 
 LINE_END = re.compile(r"\s*\n\s*")
 VOID = frozenset(("br", "hr", "img", "input", "wbr"))
 Edit = tuple[int, int, str]
+Kind = Literal["open", "close", "alone"]
 
 
 def string_pieces(text: str) -> list[Piece]:
@@ -41,7 +42,7 @@ def string_pieces(text: str) -> list[Piece]:
     position = 0
     for match in TAG.finditer(text):
         closes, name, _, empty = match.groups()
-        kind = "alone" if name is None or empty or name.lower() in VOID else "close" if closes else "open"
+        kind: Kind = "alone" if name is None or empty or name.lower() in VOID else "close" if closes else "open"
         for piece in (
             *_lines(text[position : match.start()], position == 0, False),
             Tag(kind, match[0], "", name == "br"),
@@ -66,10 +67,10 @@ def _lines(text: str, is_first: bool, is_last: bool) -> Iterator[Piece]:
         yield text[position:]
 
 
-def well_nested(pieces: Sequence[Piece], names: Sequence[str], shown: bool = False) -> list[Piece]:
+def well_nested(pieces: Sequence[Any], names: Sequence[str], shown: bool = False) -> list[Any]:
     """The pieces with all tags that open or close no element as ones that stand alone.
 
-    A pair has equal `names`, one a piece. `shown`: of those that become alone, a reader sees what is written.
+    What is no tag may be anything. A pair has equal `names`, one a piece. `shown`: of those that become alone, a reader sees what is written.
     """
     paired: set[int] = set()
     stack: list[int] = []
