@@ -70,7 +70,8 @@ def _lines(text: str, is_first: bool, is_last: bool) -> Iterator[Piece]:
 def well_nested(pieces: Sequence[Any], names: Sequence[str], shown: bool = False) -> list[Any]:
     """The pieces with all tags that open or close no element as ones that stand alone.
 
-    What is no tag may be anything. A pair has equal `names`, one a piece. `shown`: of those that become alone, a reader sees what is written.
+    A pair has equal `names`, one a piece; what is no tag may be anything. `shown`: of those that become alone, a reader
+    sees what is written.
     """
     paired: set[int] = set()
     stack: list[int] = []
