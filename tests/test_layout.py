@@ -268,7 +268,7 @@ PACKAGE_LINES = {
     "cli": 2166,
     "data": 5713,
     "evaluation": 8506,
-    "formats": 1452,
+    "formats": 3458,
     "hub": 1981,
     "modeling": 9352,
     "pretrained": 271,
@@ -284,19 +284,19 @@ TEST_LINES = {
     "cli": 2588,
     "data": 4699,
     "evaluation": 6776,
-    "formats": 357,
+    "formats": 1558,
     "hub": 2554,
     "modeling": 8455,
     "reports": 1877,
     "space": 689,
     "studies": 664,
-    "support": 3844,
+    "support": 3845,
     "training": 2470,
     "transformers_contract": 416,
     "translation": 1870,
     "top-level files": 2603,
 }
-MOST_LINES = {"package": 46259, "tests": 43512}
+MOST_LINES = {"package": 48265, "tests": 44714}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:
