@@ -267,15 +267,15 @@ PACKAGE_LINES = {
     "bench": 3092,
     "cli": 2166,
     "data": 5713,
-    "evaluation": 8506,
-    "formats": 3458,
+    "evaluation": 8508,
+    "formats": 3576,
     "hub": 1981,
     "modeling": 9352,
     "pretrained": 271,
     "reports": 2337,
     "studies": 823,
     "training": 2468,
-    "translation": 2709,
+    "translation": 2711,
     "top-level files": 2613,
 }
 TEST_LINES = {
@@ -284,7 +284,7 @@ TEST_LINES = {
     "cli": 2588,
     "data": 4699,
     "evaluation": 6776,
-    "formats": 1558,
+    "formats": 1656,
     "hub": 2554,
     "modeling": 8455,
     "reports": 1877,
@@ -296,7 +296,7 @@ TEST_LINES = {
     "translation": 1870,
     "top-level files": 2603,
 }
-MOST_LINES = {"package": 48265, "tests": 44714}
+MOST_LINES = {"package": 48387, "tests": 44812}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:
