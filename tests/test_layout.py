@@ -283,11 +283,11 @@ TEST_LINES = {
     "bench": 1478,
     "cli": 2588,
     "data": 4699,
-    "evaluation": 6776,
+    "evaluation": 6789,
     "formats": 1656,
-    "hub": 2554,
+    "hub": 2557,
     "modeling": 8455,
-    "reports": 1877,
+    "reports": 1885,
     "space": 689,
     "studies": 664,
     "support": 3845,
@@ -296,7 +296,7 @@ TEST_LINES = {
     "translation": 1870,
     "top-level files": 2603,
 }
-MOST_LINES = {"package": 48387, "tests": 44812}
+MOST_LINES = {"package": 48387, "tests": 44836}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:
