@@ -254,3 +254,22 @@ class Scoring:
         None, "COMET model, a Hub name or checkpoint; default: Unbabel/wmt22-comet-da.", panel=COMET
     )
     comet_context: int = option(0, "Also score doc-COMET with this many context sentences.", least=0, panel=COMET)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerLimits:
+    """What a server takes from its clients."""
+
+    characters: int = option(100_000, "Most characters of a request.", least=1)
+    sentences: int = option(2000, "Most sentences of a request.", least=1)
+    texts: int = option(500, "Most texts in the list of a request.", least=1)
+    megabytes: int = option(10, "Most megabytes of a request, and so of a file.", least=1)
+    timeout: float = option(120.0, "Seconds after which a request is given up.", least=0.1)
+    waiting_sentences: int = option(
+        10_000, "Most sentences that wait; with more, requests are sent away (503).", least=1
+    )
+    sessions: int = option(
+        1000, "Most sessions with context; the one that was not used for longest goes first.", least=1
+    )
+    session_sentences: int = option(20, "Most sentences of context that a session keeps.", least=0)
+    session_minutes: float = option(30.0, "Minutes after which an unused session is dropped.", least=0.01)

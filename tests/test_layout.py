@@ -51,6 +51,7 @@ ROOMS = {  # room -> rooms that it may import, besides itself
     "hub": BASE | {"adapters", "model_card", "model_files", "pretrained", "registry", "reports"},
     "info": BASE | {"model_files", "registry", "training", "remote_code"},
 }
+ROOMS["serving"] = BASE | {"data", "evaluation.systems", "formats", "translation.group_translation"}
 ROOMS["studies"] = BASE | {"analysis.pictures", "evaluation.metrics", "info", "reports", "training"}
 ROOMS["bench"] = {"modeling", *ROOMS} - {"info", "analysis", "studies"}
 ROOMS["demo"] = {"modeling", *ROOMS} - {"bench", "info", "studies"}

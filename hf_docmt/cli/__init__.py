@@ -17,6 +17,7 @@ from hf_docmt.cli.comparison import compare
 from hf_docmt.cli.data import corpus, data_app, segment
 from hf_docmt.cli.evaluate import evaluate
 from hf_docmt.cli.hub import convert, export, push
+from hf_docmt.cli.serving import serve
 from hf_docmt.cli.study import study
 from hf_docmt.cli.suites import contrast, ctxpro, cxmi, translate_suite
 from hf_docmt.cli.training import demo, info, train
@@ -27,7 +28,7 @@ LARGE_PAGES = "THP_MEM_ALLOC_ENABLE"  # torch reads it once, when it makes its f
 PANELS = {  # panel of the help -> its commands, in the order a user meets them
     "Start": (demo,),
     "Data": (corpus, segment),
-    "Models": (train, info, translate),
+    "Models": (train, info, translate, serve),
     "Evaluation": (evaluate, contrast, translate_suite, ctxpro, cxmi, compare, study),
     "Publication": (convert, export, push),
 }

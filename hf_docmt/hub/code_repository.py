@@ -9,6 +9,7 @@ from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, Mo
 from transformers.dynamic_module_utils import get_relative_import_files
 
 from hf_docmt import __version__, registry
+from hf_docmt.hub.upload_files import HANDLER
 from hf_docmt.model_card import render
 from hf_docmt.modeling.model_support import ACCELERATION, PLAIN_CODE
 
@@ -74,7 +75,8 @@ def config_with_code_repository(path: Path, repo_id: str) -> bytes:
     if not config.get("auto_map"):
         raise ValueError(f"{path}: the model has no code of its own (auto_map is missing); push it without --code-repo")
     files = code_files(repo_id)
-    other = [file.name for file in path.parent.glob("*.py") if files.get(file.name) != file.read_bytes()]
+    python = [file for file in path.parent.glob("*.py") if file.name != HANDLER]
+    other = [file.name for file in python if files.get(file.name) != file.read_bytes()]
     if other:
         raise ValueError(
             f"{path.parent}: {min(other)} is not the code of this version of hf-docmt, which {repo_id} gets; write the "

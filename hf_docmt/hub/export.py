@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from importlib.resources import files
 from pathlib import Path
 
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
@@ -12,6 +13,7 @@ from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerB
 from hf_docmt.files import atomic_folder, check_new_folder
 from hf_docmt.hub.cards import make_card
 from hf_docmt.hub.stock import stock_class, to_stock
+from hf_docmt.hub.upload_files import HANDLER
 from hf_docmt.messages import closest_hint, install_command
 from hf_docmt.reports.report import Report, merge_reports
 
@@ -31,12 +33,13 @@ def export_model(
     """Write a model, its tokenizer and its card into a new folder, whole or not at all.
 
     `form` is that of the files: `document` (code, weights, generation config: the folder loads with
-    `trust_remote_code=True` on machines without this package), `stock` (a concatenation model without sentence
-    encodings as transformers' own class, see `to_stock`: no code, same logits), `ctranslate2` (such a model for `docmt
-    translate --engine ctranslate2`, weights of the type `quantization`; the files of `ctranslate2.Translator` are in
-    `ctranslate2/`), `onnx` and `openvino` (see `exporters`). A model without tokenizer is for `document` alone. `card`
-    holds further arguments of `make_card`. Raises ValueError where the folder has something in it, where the
-    tokenizer's tokens are not those of the model, and for a model that the form cannot hold or a missing package.
+    `trust_remote_code=True` on machines without this package, and with `handler.py` on Inference Endpoints), `stock` (a
+    concatenation model without sentence encodings as transformers' own class, see `to_stock`: no code, same logits),
+    `ctranslate2` (such a model for `docmt translate --engine ctranslate2`, weights of the type `quantization`; the
+    files of `ctranslate2.Translator` are in `ctranslate2/`), `onnx` and `openvino` (see `exporters`). A model without
+    tokenizer is for `document` alone. `card` holds further arguments of `make_card`. Raises ValueError where the folder
+    has something in it, where the tokenizer's tokens are not those of the model, and for a model that the form cannot
+    hold or a missing package.
 
     >>> folder = export_model(model, tokenizer, "runs/hub", license="apache-2.0")
     >>> (folder / "modeling_concat.py").is_file()  # the code goes with it
@@ -55,6 +58,8 @@ def export_model(
         write(unfinished)
         if tokenizer is not None:
             tokenizer.save_pretrained(unfinished)
+            if form == "document":
+                (unfinished / HANDLER).write_text(files("hf_docmt.hub_cards").joinpath(HANDLER).read_text("utf-8"))
         (unfinished / "README.md").write_text(text, encoding="utf-8")
     return path
 

@@ -13,13 +13,14 @@ from huggingface_hub import constants, get_token
 from huggingface_hub.utils import DEFAULT_IGNORE_PATTERNS, filter_repo_objects
 from transformers.dynamic_module_utils import get_relative_import_files
 
+HANDLER = "handler.py"  # of Inference Endpoints
 PARTS = ("encoder", "first_step", "later_steps")  # of an export to ONNX or OpenVINO
 MODEL_FILES = ("README.md", "config.json", "tokenizer_config.json")
 ADAPTER_FILES = ("README.md", "adapter_config.json", "adapter_model.safetensors")
 CTRANSLATE2_FILES = ("ctranslate2/config.json", "ctranslate2/model.bin", "ctranslate2/shared_vocabulary.json")
 WRITTEN_FILES = (  # by docmt export, save_pretrained and peft, and by hand for a Hub page
     *MODEL_FILES, *ADAPTER_FILES, *CTRANSLATE2_FILES, "ctranslate2/*_vocabulary.json", "ctranslate2/*_vocabulary.txt",
-    "LICENSE", "LICENSE.txt", "LICENSE.md", "NOTICE", ".gitattributes", "generation_config.json",
+    "LICENSE", "LICENSE.txt", "LICENSE.md", "NOTICE", ".gitattributes", "generation_config.json", HANDLER,
     "model.safetensors", "model-*-of-*.safetensors", "model.safetensors.index.json",
     "tokenizer.json", "special_tokens_map.json", "added_tokens.json", "chat_template.jinja", "vocab.json",
     "target_vocab.json", "vocab.txt", "merges.txt", "*.spm", "*.bpe.model", "spiece.model", "tokenizer.model",

@@ -1,0 +1,242 @@
+"""The addresses of the server. Those of LibreTranslate answer as LibreTranslate does: https://docs.libretranslate.com"""
+
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import PurePath
+from typing import Any
+from urllib.parse import quote
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from hf_docmt import __version__
+from hf_docmt.files import DataError
+from hf_docmt.serving.batches import Search
+from hf_docmt.serving.downloads import Downloads
+from hf_docmt.serving.metrics import MEDIA_TYPE, Metrics
+from hf_docmt.serving.requests import (
+    BodyLimit,
+    api_keys,
+    check_size,
+    checked_text,
+    read_fields,
+    text_of,
+    texts_of,
+    uploaded,
+)
+from hf_docmt.serving.served_model import ServedModel
+from hf_docmt.serving.sessions import Session
+from hf_docmt.serving.texts import MarkedText, PlainText, file_endings, file_text, html_text
+
+
+class Application(Starlette):
+    """Answers requests with a model."""
+
+    def __init__(self, model: ServedModel):
+        self.model, self.limits = model, model.limits
+        self.downloads, self.metrics = Downloads(), Metrics()
+        paths: dict[tuple[str, str], Callable[[Request], Awaitable[Response]]] = {
+            ("POST", "/translate"): self.translate,
+            ("POST", "/translate_file"): self.translate_file,
+            ("GET", "/download_file/{name}"): self.download_file,
+            ("POST", "/v1/translations"): self.translations,
+            ("POST", "/detect"): self.detect,
+            ("GET", "/languages"): self.languages,
+            ("GET", "/health"): self.health,
+            ("GET", "/frontend/settings"): self.settings,
+            ("GET", "/metrics"): self.prometheus,
+            ("GET", "/spec"): self.spec,
+        }
+        super().__init__(
+            routes=[Route(path, self._measured(path, answer), methods=[way]) for (way, path), answer in paths.items()],
+            middleware=[
+                Middleware(CORSMiddleware, allow_origins=["*"], allow_headers=["Authorization", "Content-Type"]),
+                Middleware(BodyLimit, self.limits.megabytes * 2**20),
+            ],
+            exception_handlers={HTTPException: _refused, Exception: _failed},
+        )
+
+    async def translate(self, request: Request) -> Response:
+        """Translate a text, or a list of texts, which are one document."""
+        fields = await read_fields(request)
+        texts = texts_of(fields, "q", self.limits)
+        search = self.model.search(text_of(fields, "source"), text_of(fields, "target"))
+        form = fields.get("format") or "text"
+        if form not in ("text", "html"):
+            raise HTTPException(400, f"{str(form)[:40]} format is not supported, expected text or html")
+        if str(fields.get("alternatives", 0)) != "0":
+            raise HTTPException(400, "Invalid request: alternatives parameter must be <= 0")
+        read = PlainText if form == "text" else lambda text: html_text(text, search.source_lang, search.target_lang)
+        parts = await run_in_threadpool(_read, lambda: [read(text) for text in texts])
+        session = self._session(fields, search)
+        written = [data.decode("utf-8") for data in await self._translated(parts, search, session)]
+        answer = {"translatedText": written if isinstance(fields["q"], list) else written[0]}
+        return JSONResponse(answer | ({"session": session.id} if session else {}))
+
+    async def translate_file(self, request: Request) -> Response:
+        """Translate a file; it waits under an address to be fetched once."""
+        fields = await read_fields(request)
+        data, name = await uploaded(fields)
+        search = self.model.search(text_of(fields, "source"), text_of(fields, "target"))
+        languages = (search.source_lang, search.target_lang)
+        parts = [await run_in_threadpool(_read, lambda: file_text(data, name, *languages))]
+        check_size(parts[0].sentences, self.limits)
+        (written,) = await self._translated(parts, search)
+        path = PurePath(name.replace("\\", "/"))
+        key = self.downloads.add(f"{path.stem}_{search.target_lang}{path.suffix}", written)
+        return JSONResponse({"translatedFileUrl": f"{request.base_url}download_file/{quote(key)}"})
+
+    async def download_file(self, request: Request) -> Response:
+        """Fetch a translated file."""
+        key = request.path_params["name"]
+        data = self.downloads.take(key) if request.method == "GET" else None
+        if data is None:
+            raise HTTPException(404, "no such file, or it was fetched, or dropped after a while")
+        name = quote(key.partition(".")[2])
+        header = {"Content-Disposition": f"attachment; filename*=UTF-8''{name}", "X-Content-Type-Options": "nosniff"}
+        return Response(data, media_type="application/octet-stream", headers=header)
+
+    async def translations(self, request: Request) -> Response:
+        """Translate a document: sentences or text in, sentences and what was repaired out."""
+        fields = await read_fields(request)
+        sides = zip(("source", "target"), self.model.languages)
+        source, target = [checked_text(fields.get(side) or codes[0], side) for side, codes in sides]
+        options, strategy = fields.get("options") or {}, fields.get("strategy")
+        if not isinstance(options, dict):
+            raise HTTPException(400, "Invalid request: options must be an object")
+        search = self.model.search(source, target, strategy and checked_text(strategy, "strategy"), options)
+        if ("sentences" in fields) == ("text" in fields):
+            raise HTTPException(400, "Invalid request: give one of sentences and text")
+        if "text" in fields:
+            (text,) = texts_of({"text": text_of(fields, "text")}, "text", self.limits)
+            part = PlainText(text)
+            sentences = part.sentences
+        elif isinstance(fields["sentences"], list):
+            sentences = [checked_text(sentence, "sentences") for sentence in fields["sentences"]]
+            check_size(sentences, self.limits)
+        else:
+            raise HTTPException(400, "Invalid request: sentences must be a list")
+        check_size(sentences, self.limits, "sentences")
+        session = self._session(fields, search)
+        translations, repairs = await self.model.translated(sentences, search, session)
+        answer = {"sentences": sentences, "translations": translations, "repairs": repairs}
+        answer |= {"search": self.model.system.search | ({"strategy": strategy} if strategy else {}) | options}
+        if "text" in fields:
+            answer["text"] = part.translated(translations, self.model.system).decode("utf-8")
+        return JSONResponse(answer | ({"session": session.id} if session else {}))
+
+    async def detect(self, request: Request) -> Response:
+        """Detect a language: no library for it is here."""
+        text_of(await read_fields(request), "q")
+        names = ", ".join(self.model.languages[0][:20])
+        raise HTTPException(501, f"languages are not detected here; name the source, one of {names}")
+
+    async def languages(self, request: Request) -> Response:
+        """Source languages and the targets of each."""
+        sources, targets = self.model.languages
+        return JSONResponse(
+            [{"code": code, "name": code, "targets": [lang for lang in targets if lang != code]} for code in sources]
+        )
+
+    async def health(self, request: Request) -> Response:
+        """Whether requests are answered."""
+        stopping = self.model.batches.is_stopping
+        return JSONResponse({"status": "stopping" if stopping else "ok"}, 503 if stopping else 200)
+
+    async def settings(self, request: Request) -> Response:
+        """What clients with a window ask for."""
+        sides = {side: own[0] for side, own in zip(("source", "target"), self.model.languages)}
+        return JSONResponse(
+            {
+                "charLimit": self.limits.characters,
+                "frontendTimeout": 500,
+                "apiKeys": bool(api_keys()),
+                "keyRequired": bool(api_keys()),
+                "suggestions": False,
+                "filesTranslation": True,
+                "supportedFilesFormat": file_endings(),
+                "language": {side: {"code": code, "name": code} for side, code in sides.items()},
+            }
+        )
+
+    async def prometheus(self, request: Request) -> Response:
+        """Counters."""
+        batches = self.model.batches
+        text = self.metrics.text(
+            batches_total=batches.batches,
+            sentences_total=batches.sentences,
+            waiting_sentences=batches.size,
+            sessions=len(self.model.sessions.sessions),
+            files=len(self.downloads.files),
+        )
+        return PlainTextResponse(text, media_type=MEDIA_TYPE)
+
+    async def spec(self, request: Request) -> Response:
+        """These addresses, in OpenAPI 2."""
+        paths: dict[str, Any] = {}
+        for route in self.routes:
+            summary = {
+                "summary": route.endpoint.__doc__.partition("\n")[0],
+                "responses": {"200": {"description": "OK"}},
+            }
+            paths[route.path] = {way.lower(): summary for way in route.methods if way != "HEAD"}
+        return JSONResponse({"swagger": "2.0", "info": {"title": "hf-docmt", "version": __version__}, "paths": paths})
+
+    def _session(self, fields: dict[str, Any], search: Search) -> Session | None:
+        name = fields.get("session")
+        if name and not self.model.most_context:
+            raise HTTPException(400, "the model reads no context, so that a session changes nothing; leave it out")
+        return self.model.sessions.session(checked_text(name, "session"), search) if name else None
+
+    async def _translated(
+        self, parts: list[PlainText] | list[MarkedText], search: Search, session: Session | None = None
+    ) -> list[bytes]:
+        """The parts as one document, translated and put together again."""
+        sentences = [sentence for part in parts for sentence in part.sentences]
+        check_size(sentences, self.limits, "sentences")
+        translations, _ = await self.model.translated(sentences, search, session)
+
+        def written() -> list[bytes]:
+            rest = iter(translations)
+            return [part.translated([next(rest) for _ in part.sentences], self.model.system) for part in parts]
+
+        is_plain = all(isinstance(part, PlainText) for part in parts)
+        return written() if is_plain else await self.model.computed(written, len(sentences))
+
+    def _measured(self, path: str, answer: Callable[[Request], Awaitable[Response]]) -> Callable:
+        async def endpoint(request: Request) -> Response:
+            start, status = time.perf_counter(), 500
+            try:
+                response = await answer(request)
+                status = response.status_code
+                return response
+            except HTTPException as error:
+                status = error.status_code
+                raise
+            finally:
+                self.metrics.add(path, status, time.perf_counter() - start)
+
+        endpoint.__doc__ = answer.__doc__
+        return endpoint
+
+
+def _read(read: Callable[[], Any]) -> Any:
+    """What a reader gives. HTTPException: 400 for what it cannot read."""
+    try:
+        return read()
+    except DataError as error:
+        raise HTTPException(400, str(error)) from error
+
+
+async def _refused(request: Request, error: HTTPException) -> Response:
+    return JSONResponse({"error": error.detail}, error.status_code, error.headers)
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    return JSONResponse({"error": "the request failed; the server's log says why"}, 500)

@@ -1,0 +1,113 @@
+"""The thread that translates: documents that wait together share batches."""
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.exceptions import HTTPException
+
+from hf_docmt.translation.group_translation import DOCUMENT_ERRORS
+
+SENTENCES_AT_ONCE = 256  # of several requests; more only of one
+STOPPING = "the server is stopping; try again"
+Translated = tuple[list[str], list[dict]]  # sentences, and what the strategy repaired in them
+
+
+@dataclass(frozen=True)
+class Search:
+    """How a document is translated; those with equal ones share batches. `options` are pairs of name and value."""
+
+    source_lang: str
+    target_lang: str
+    strategy: str | None = None
+    options: tuple[tuple[str, Any], ...] = ()
+
+
+@dataclass(eq=False)
+class Job:
+    """A document that waits with its search, or a call, which is made by itself, of so many sentences."""
+
+    work: Any
+    search: Search | None
+    size: int
+    future: Future = field(default_factory=Future)
+
+
+class Batches:
+    """A queue of at most `most_waiting` sentences (one job may be larger), and the thread that works it off."""
+
+    def __init__(self, translate: Callable[[list[list[str]], Search], list[Translated]], most_waiting: int):
+        self.translate, self.most_waiting = translate, most_waiting
+        self.jobs: deque[Job] = deque()
+        self.condition = threading.Condition()
+        self.size = self.batches = self.sentences = 0  # waiting; made; translated
+        self.is_stopping = False  # set by a signal, which must not wait for the lock
+        threading.Thread(target=self._work, daemon=True).start()
+
+    def submit(self, document: list[str], search: Search) -> Future:
+        """What becomes of a document: `Translated`. HTTPException: 503 where too many wait, or the server stops."""
+        return self._add(Job(document, search, len(document)))
+
+    def call(self, function: Callable[[], Any], size: int) -> Future:
+        """The same of a call that has to be made in this thread, since it computes with the model."""
+        return self._add(Job(function, None, size))
+
+    def _add(self, job: Job) -> Future:
+        if self.is_stopping:
+            raise HTTPException(503, STOPPING, {"Retry-After": "10"})
+        with self.condition:
+            if self.jobs and self.size + job.size > self.most_waiting:
+                reason = f"too much waits to be translated ({self.size} sentences); try again"
+                raise HTTPException(503, reason, {"Retry-After": "2"})
+            self.jobs.append(job)
+            self.size += job.size
+            self.condition.notify()
+        return job.future
+
+    def _work(self) -> None:
+        while True:
+            jobs = [job for job in self._next() if job.future.set_running_or_notify_cancel()]
+            if self.is_stopping:
+                for job in jobs:
+                    job.future.set_exception(HTTPException(503, STOPPING, {"Retry-After": "10"}))
+            elif jobs:
+                self._run(jobs)
+                self.batches += 1
+                self.sentences += sum(job.size for job in jobs)
+
+    def _next(self) -> list[Job]:
+        """The job that has waited longest, and those that can be done with it."""
+        with self.condition:
+            self.condition.wait_for(lambda: self.jobs)
+            first, rest = self.jobs.popleft(), deque()
+            chosen, size = [first], first.size
+            for job in self.jobs:
+                if first.search is not None and job.search == first.search and size + job.size <= SENTENCES_AT_ONCE:
+                    chosen.append(job)
+                    size += job.size
+                else:
+                    rest.append(job)
+            self.jobs = rest
+            self.size -= size
+        return chosen
+
+    def _run(self, jobs: list[Job]) -> None:
+        """Do the jobs; where they fail together, each by itself, so that it takes no other one with it."""
+        first = jobs[0]
+        try:
+            results = (
+                [first.work()] if first.search is None else self.translate([job.work for job in jobs], first.search)
+            )
+        except BaseException as error:  # noqa: BLE001  # raised again where it is waited for
+            if len(jobs) > 1 and isinstance(error, DOCUMENT_ERRORS):
+                for job in jobs:
+                    self._run([job])
+                return
+            for job in jobs:
+                job.future.set_exception(error)
+            return
+        for job, result in zip(jobs, results, strict=True):
+            job.future.set_result(result)

@@ -1,0 +1,120 @@
+"""What requests ask for: their fields, keys and sizes, checked."""
+
+import hmac
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from hf_docmt.options import ServerLimits
+
+KEYS = "HF_DOCMT_API_KEYS"
+
+
+class BodyLimit:
+    """Ends requests whose body is longer than so many bytes: HTTPException 413 where it is read."""
+
+    def __init__(self, app: ASGIApp, most: int):
+        self.app, self.most = app, most
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        size = 0
+
+        async def counted():
+            nonlocal size
+            message = await receive()
+            size += len(message.get("body", b""))
+            if size > self.most:
+                raise HTTPException(413, f"the request has more than {self.most} bytes; send less at once")
+            return message
+
+        await self.app(scope, counted, send)
+
+
+async def read_fields(request: Request) -> dict[str, Any]:
+    """The fields of a request, in JSON, a form or its address. HTTPException: 400 for what cannot be read, 403 keys."""
+    fields: dict[str, Any] = dict(request.query_params)
+    try:
+        if request.headers.get("content-type", "").partition(";")[0].strip() == "application/json":
+            body = json.loads(await request.body())
+            if not isinstance(body, dict):
+                raise HTTPException(400, f"Invalid JSON format: expected an object, got a {type(body).__name__}")
+            fields |= body
+        else:
+            form = await request.form(max_files=1, max_fields=1000)
+            fields |= {name: texts[0] if len(texts := form.getlist(name)) == 1 else texts for name in form}
+    except (ValueError, RecursionError) as error:
+        raise HTTPException(400, f"Invalid JSON format: {str(error)[:200]}") from error
+    except ClientDisconnect as error:
+        raise HTTPException(400, "the client left before the request was read") from error
+    check_key(request, fields)
+    return fields
+
+
+def check_key(request: Request, fields: Mapping[str, Any]) -> None:
+    """HTTPException: 400 where a key is needed and none is there, 403 for a wrong one."""
+    keys = api_keys()
+    kind, _, bearer = request.headers.get("authorization", "").partition(" ")
+    given = bearer.strip() if kind.lower() == "bearer" else fields.get("api_key")
+    if keys and not given:
+        raise HTTPException(400, "an API key is needed; send it as api_key, or as Authorization: Bearer KEY")
+    if keys and not any(hmac.compare_digest(str(given).encode("utf-8", "replace"), key.encode()) for key in keys):
+        raise HTTPException(403, "Invalid API key")
+
+
+def api_keys() -> list[str]:
+    """Those that the environment names, with commas between them."""
+    return [key.strip() for key in os.environ.get(KEYS, "").split(",") if key.strip()]
+
+
+def text_of(fields: Mapping[str, Any], name: str) -> str:
+    """A field that has to be there. HTTPException: 400."""
+    if not fields.get(name):
+        raise HTTPException(400, f"Invalid request: missing {name} parameter")
+    return checked_text(fields[name], name)
+
+
+def texts_of(fields: Mapping[str, Any], name: str, limits: ServerLimits) -> list[str]:
+    """The same of a text or list of texts, one after the other."""
+    value = fields.get(name)
+    if not isinstance(value, list):
+        value = [text_of(fields, name)]
+    if not 0 < len(value) <= limits.texts:
+        raise HTTPException(400, f"Invalid request: {name} has {len(value)} texts, expected 1 to {limits.texts}")
+    texts = [checked_text(text, name) for text in value]
+    check_size(texts, limits)
+    return texts
+
+
+def checked_text(value: Any, name: str) -> str:
+    """HTTPException: 400 for what is no text."""
+    if not isinstance(value, str):
+        kind = "file" if isinstance(value, UploadFile) else type(value).__name__
+        raise HTTPException(400, f"Invalid request: {name} must be text, got a {kind}")
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise HTTPException(400, f"Invalid request: {name} holds half of a surrogate pair") from error
+    return value
+
+
+def check_size(texts: list[str], limits: ServerLimits, unit: str = "characters") -> None:
+    """HTTPException: 400 for more text than a request may have; `unit` sentences: there is one in each text."""
+    size, most = (sum(map(len, texts)), limits.characters) if unit == "characters" else (len(texts), limits.sentences)
+    if size > most:
+        raise HTTPException(400, f"Invalid request: request ({size} {unit}) exceeds text limit ({most})")
+
+
+async def uploaded(fields: Mapping[str, Any]) -> tuple[bytes, str]:
+    """Bytes and name of the file. HTTPException: 400 where there is none."""
+    file = fields.get("file")
+    if not isinstance(file, UploadFile):
+        raise HTTPException(400, "Invalid request: missing file parameter")
+    if not file.filename:
+        raise HTTPException(400, "Invalid request: empty file")
+    return await file.read(), file.filename

@@ -1,0 +1,128 @@
+"""The system that a server translates with: its languages, its thread, its sessions."""
+
+import asyncio
+import copy
+from collections.abc import Callable
+from typing import Any
+
+from starlette.exceptions import HTTPException
+
+from hf_docmt.data.language_codes import primary_language
+from hf_docmt.evaluation.systems import DocMTSystem, System
+from hf_docmt.modeling.decoding import NonFiniteScoresError
+from hf_docmt.options import ServerLimits
+from hf_docmt.serving.batches import Batches, Search, Translated
+from hf_docmt.serving.sessions import Session, Sessions
+
+OPTIONS = {"num_beams": (1, 16), "past_context": (0, 100), "max_new_tokens": (1, 1024)}  # least and most
+
+
+class ServedModel:
+    """Translates in one thread. `languages` are those of the system, by default those that it names.
+
+    ValueError: they are not known.
+    """
+
+    def __init__(self, system: System, languages: tuple[str | None, str | None], limits: ServerLimits):
+        self.system, self.limits = system, limits
+        own = zip(("source", "target"), languages, system.languages)
+        self.languages = [self._codes(side, given or code) for side, given, code in own]
+        self.batches = Batches(self._translate, limits.waiting_sentences)
+        past = limits.session_sentences if system.reads_chunks else system.context.past
+        self.most_context = min(past, limits.session_sentences)  # sentences that a session keeps
+        self.sessions = Sessions(limits.sessions, limits.session_minutes * 60)
+
+    def _codes(self, side: str, own: str | None) -> list[str]:
+        """The languages of a side, the model's own first."""
+        if isinstance(self.system, DocMTSystem) and f"{side}_lang" in self.system.codes:
+            codes = self.system.model.config.language_ids or ()
+            return list(dict.fromkeys([*filter(None, [own]), *codes]))
+        if own is None:
+            raise ValueError(f"{self.system.name} names no {side} language, which clients ask for; give --{side}-lang")
+        return [own]
+
+    def search(self, source: str, target: str, strategy: str | None = None, options: dict | None = None) -> Search:
+        """How a request is translated. HTTPException: 400 for languages, a strategy or options that are not there."""
+        sources, targets = self.languages
+        options = options or {}
+        if (strategy or options) and not isinstance(self.system, DocMTSystem):
+            raise HTTPException(400, "strategy and options are for document models; leave them out")
+        for name, value in options.items():
+            if name not in OPTIONS:
+                raise HTTPException(400, f"options: unknown {name[:40]!r}, expected {', '.join(OPTIONS)}")
+            least, most = OPTIONS[name]
+            if type(value) is not int or not least <= value <= most:
+                raise HTTPException(400, f"options: {name} must be a number from {least} to {most}")
+        search = Search(_code(source, sources), _code(target, targets), strategy, tuple(sorted(options.items())))
+        try:
+            self._translate([], search)  # refuses what is not the model's
+        except ValueError as error:
+            raise HTTPException(400, str(error)) from error
+        return search
+
+    async def translated(self, sentences: list[str], search: Search, session: Session | None = None) -> Translated:
+        """Translations and repairs. HTTPException: 503 and 504, see `waited`."""
+        if session is None:
+            return await self._waited(lambda: self.batches.submit(sentences, search))
+        async with session.lock:
+            if isinstance(self.system, DocMTSystem) and self.system.carries_state and not search.options:
+                *result, session.memory = await self._waited(
+                    lambda: self.batches.call(lambda: self._stream(sentences, search, session.memory), len(sentences))
+                )
+                return result
+            before = session.sentences
+            lines, repairs = await self._waited(lambda: self.batches.submit([*before, *sentences], search))
+            session.sentences = [*before, *sentences][-self.most_context :]
+            own = [repair | {"sentence": repair["sentence"] - len(before)} for repair in repairs]
+            return lines[len(before) :], [repair for repair in own if repair["sentence"] >= 0]
+
+    async def computed(self, function: Callable[[], Any], size: int) -> Any:
+        """The result of a call that computes with the model."""
+        return await self._waited(lambda: self.batches.call(function, size))
+
+    async def _waited(self, submit: Callable) -> Any:
+        """What comes of a job. HTTPException: 503 where too many wait, 504 after too long, 500 for a failure."""
+        try:
+            async with asyncio.timeout(self.limits.timeout):
+                return await asyncio.wrap_future(submit())
+        except TimeoutError as error:
+            reason = f"not translated within {self.limits.timeout} seconds; send less at once"
+            raise HTTPException(504, reason) from error
+        except NonFiniteScoresError as error:
+            raise HTTPException(500, str(error)) from error
+
+    def _translate(self, documents: list[list[str]], search: Search) -> list[Translated]:
+        """Those of several documents, in the thread."""
+        return list(zip(*self._system(search).translate_with_repairs(documents), strict=True))
+
+    def _system(self, search: Search) -> System:
+        """The same weights with these settings."""
+        system = copy.copy(self.system)
+        if isinstance(system, DocMTSystem):
+            codes = {"source_lang": search.source_lang, "target_lang": search.target_lang}
+            system.codes = {name: codes[name] for name in system.codes}
+            system.strategy = search.strategy or system.strategy
+            system.generate_kwargs = system.generate_kwargs | dict(search.options)
+        return system
+
+    def _stream(self, sentences: list[str], search: Search, memory: dict) -> tuple[list[str], list[dict], dict]:
+        """Translations, repairs and the memory behind them, of a model that carries one."""
+        system: Any = self._system(search)
+        texts, repairs = [], []
+        stream = system.model.translate_stream(sentences, system.tokenizer, memory=memory or None, **system.codes)
+        for number, text in enumerate(stream):
+            texts.append(text)
+            repairs += [repair | {"sentence": number} for repair in stream.repairs]
+        return texts, repairs, stream.memory
+
+
+def _code(asked: str, codes: list[str]) -> str:
+    """The model's code of a language: itself, or the only one that means the same."""
+    same = [code for code in codes if asked == code] or [
+        code for code in codes if primary_language(code) == primary_language(asked)
+    ]
+    if len(same) != 1:
+        names = ", ".join((same or codes)[:20])
+        auto = "; languages are not detected" if asked == "auto" else ""
+        raise HTTPException(400, f"{asked[:40]} is not supported{auto}, expected one of {names}")
+    return same[0]

@@ -1,0 +1,68 @@
+"""Texts and files as sentences, and again as they were with translations in place."""
+
+from collections.abc import Sequence
+from pathlib import PurePath
+
+from hf_docmt.evaluation.systems import System
+from hf_docmt.files import DataError
+from hf_docmt.formats import document_formats
+from hf_docmt.formats.document_file import FITS, MARKUP, DocumentFile, FormatOptions, sentence_fits
+from hf_docmt.formats.document_format import DocumentFormat
+from hf_docmt.modeling.text_splitting import join_text, split_text
+
+PLAIN = ".txt"
+
+
+class PlainText:
+    """Text whose lines, paragraphs and indents stay."""
+
+    def __init__(self, text: str):
+        self.sentences, self.gaps = split_text(text)
+
+    def translated(self, translations: Sequence[str], system: System) -> bytes:
+        return join_text(list(translations), self.gaps).encode("utf-8")
+
+
+class MarkedText:
+    """A file of a format, or a piece of HTML, whose markup stays."""
+
+    def __init__(self, data: bytes, name: str, format: DocumentFormat, options: FormatOptions):
+        self.document = DocumentFile(data, name, format, options)
+        self.rows = [row for _, row in self.document.rows(["source"])]
+        self.sentences = [pair["source"] for row in self.rows for pair in row["translation"]]
+
+    def translated(self, translations: Sequence[str], system: System) -> bytes:
+        """The bytes of the file; the places of markup come from the system. DataError: they cannot be read again."""
+        rest, results = iter(zip(self.sentences, translations, strict=True)), {}
+        for row in self.rows:
+            pairs = [next(rest) for _ in row["translation"]]
+            result = {"source": [source for source, _ in pairs], "translation": [target for _, target in pairs]}
+            results[row["doc_id"]] = result | {FITS: sentence_fits(system, row[MARKUP]["tagged"], result)}
+        data, written = self.document.translated(results)
+        if written.problems:
+            raise DataError("; ".join(written.problems))
+        return data
+
+
+def html_text(text: str, source_lang: str, target_lang: str) -> MarkedText:
+    """A page or a part of one."""
+    return MarkedText(text.encode("utf-8"), "q", document_formats()["html"](), FormatOptions(source_lang, target_lang))
+
+
+def file_text(data: bytes, name: str, source_lang: str, target_lang: str) -> PlainText | MarkedText:
+    """A file, of the format that its name says. DataError: no such format, a broken file."""
+    ending = PurePath(name).suffix.lower()
+    if ending == PLAIN:
+        try:
+            return PlainText(data.decode("utf-8-sig"))
+        except UnicodeDecodeError as error:
+            raise DataError(f"{name}: this is no text in UTF-8 ({error.reason} at byte {error.start})") from error
+    for format in document_formats().values():
+        if ending in format.endings:
+            return MarkedText(data, name, format(), FormatOptions(source_lang, target_lang))
+    raise DataError(f"{name}: file format not supported, expected one of {', '.join(file_endings())}")
+
+
+def file_endings() -> list[str]:
+    """Those of the files that are translated."""
+    return sorted({PLAIN, *(ending for format in document_formats().values() for ending in format.endings)})

@@ -1,0 +1,147 @@
+"""The interface of LibreTranslate: what its clients send, and what it refuses."""
+
+import pytest
+
+SENTENCES = ["w7 w8 w9", "w10 w11", "w12 w13 w14"]
+GOOD = {"q": "w7 w8", "source": "en", "target": "de"}
+
+
+@pytest.fixture(scope="module")
+def expected(system):
+    return system.translate([SENTENCES])[0]
+
+
+def test_its_own_client(client, expected):
+    """libretranslatepy: forms, languages, and errors for what is not there."""
+    libretranslate = pytest.importorskip("libretranslatepy").LibreTranslateAPI(client.url)
+    assert libretranslate.languages() == [{"code": "en", "name": "en", "targets": ["de"]}]
+    assert libretranslate.translate("\n".join(SENTENCES), "en", "de", timeout=30) == "\n".join(expected)
+    with pytest.raises(OSError, match="400"):
+        libretranslate.translate("w7", "en", "fr", timeout=30)
+    with pytest.raises(OSError, match="501"):
+        libretranslate.detect("w7", timeout=30)
+
+
+def test_a_list_is_one_document(client, system, expected):
+    """Its texts read each other; alone they are translated otherwise."""
+    assert client.post("/translate", GOOD | {"q": SENTENCES}) == (200, {"translatedText": expected})
+    assert client.form("/translate", GOOD | {"q": SENTENCES}) == (200, {"translatedText": expected})
+    assert [client.post("/translate", GOOD | {"q": text})[1]["translatedText"] for text in SENTENCES] != expected
+    assert client.post("/translate", GOOD | {"q": ["", *SENTENCES, " "]})[1]["translatedText"] == ["", *expected, " "]
+
+
+def test_text_keeps_its_lines_and_codes_may_be_longer(client, expected):
+    text = f"  {SENTENCES[0]}\n\n{SENTENCES[1]}\n\t{SENTENCES[2]}\n"
+    status, answer = client.post("/translate", GOOD | {"q": text, "source": "en-US", "target": "deu_Latn"})
+    assert (status, answer["translatedText"]) == (200, f"  {expected[0]}\n\n{expected[1]}\n\t{expected[2]}\n")
+
+
+def test_html(client, expected):
+    page = f"<p class='a'>{SENTENCES[0]}</p>"
+    status, answer = client.post("/translate", GOOD | {"q": [page, SENTENCES[1]], "format": "html"})
+    assert (status, answer["translatedText"]) == (200, [f"<p class='a'>{expected[0]}</p>", expected[1]])
+    status, answer = client.post("/translate", GOOD | {"q": "<b>w7</b> w8 <i>w9</i>", "format": "html"})
+    assert status == 200 and all(answer["translatedText"].count(tag) == 1 for tag in ("<b>", "</b>", "<i>", "</i>"))
+
+
+def test_files_are_fetched_once(client, expected):
+    status, answer = client.upload("a b/ü.txt", "\n".join(SENTENCES).encode())
+    path = answer["translatedFileUrl"].removeprefix(client.url)
+    assert status == 200 and path.startswith("/download_file/")
+    assert client.call("HEAD", path)[0] == 404  # and takes nothing away
+    status, data, headers = client.call("GET", path)
+    assert (status, data.decode()) == (200, "\n".join(expected))
+    assert headers["content-disposition"] == "attachment; filename*=UTF-8''%C3%BC_de.txt"
+    assert client.get(path)[0] == 404
+    status, answer = client.upload("page.html", f"<html lang=en><p>{SENTENCES[0]}</p>".encode())
+    page = client.call("GET", answer["translatedFileUrl"].removeprefix(client.url))[1].decode()
+    assert page == f"<html lang=de><p>{expected[0]}</p>"
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "reason"),
+    [
+        (b"{", 400, "Invalid JSON format"),
+        (b"[" * 100_000, 400, "Invalid JSON format"),
+        (b"\xff\xfe{}", 400, "Invalid JSON format"),
+        ([1], 400, "expected an object, got a list"),
+        ({"source": "en", "target": "de"}, 400, "missing q parameter"),
+        (GOOD | {"q": ""}, 400, "missing q parameter"),
+        (GOOD | {"q": []}, 400, "0 texts, expected 1 to 500"),
+        (GOOD | {"q": 7}, 400, "q must be text, got a int"),
+        (GOOD | {"q": ["w7", None]}, 400, "q must be text, got a NoneType"),
+        (GOOD | {"q": "\ud800"}, 400, "half of a surrogate pair"),
+        (GOOD | {"q": ["w7"] * 501}, 400, "501 texts, expected 1 to 500"),
+        (GOOD | {"q": "w7 " * 40_000}, 400, "request (120000 characters) exceeds text limit (100000)"),
+        (GOOD | {"q": "w7\n" * 2001}, 400, "request (2001 sentences) exceeds text limit (2000)"),
+        (GOOD | {"source": None}, 400, "missing source parameter"),
+        (GOOD | {"source": "fr"}, 400, "fr is not supported, expected one of en"),
+        (GOOD | {"source": "auto"}, 400, "languages are not detected"),
+        (GOOD | {"target": "xx"}, 400, "xx is not supported, expected one of de"),
+        (GOOD | {"format": "pdf"}, 400, "pdf format is not supported"),
+        (GOOD | {"alternatives": 3}, 400, "alternatives parameter must be <= 0"),
+        (GOOD | {"session": "none"}, 404, "no session 'none'"),
+        (GOOD | {"session": 7}, 400, "session must be text"),
+    ],
+)
+def test_refusals(client, fields, status, reason):
+    got, answer = client.post("/translate", fields)
+    assert got == status and reason in answer["error"], answer
+    assert client.post("/translate", GOOD)[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "reason"),
+    [
+        ("a.txt", b"\x80\x81\x00", "no text in UTF-8"),
+        ("a.html", b"\xff\xfe\x00\x01\x80", ""),
+        ("a.exe", b"MZ", "file format not supported"),
+        ("", b"w7", ""),
+    ],
+)
+def test_refused_files(client, name, data, reason):
+    status, answer = client.upload(name, data)
+    assert status == 400 and reason in answer["error"], answer
+
+
+def test_requests_without_a_file(client):
+    status, answer = client.form("/translate_file", {"source": "en", "target": "de", "file": "w7"})
+    assert (status, answer) == (400, {"error": "Invalid request: missing file parameter"})
+    headers = {"Content-Type": "multipart/form-data; boundary=x"}
+    assert client.call("POST", "/translate_file", b"--y\r\nbroken", headers)[0] == 400
+    assert client.upload("a.txt", b"w7", target="fr")[0] == 400
+    assert client.call("POST", "/translate", b"q=w7", {"Content-Type": "text/plain"})[0] == 400
+
+
+def test_addresses(client):
+    assert client.get("/health") == (200, {"status": "ok"})
+    assert client.get("/frontend/settings")[1]["language"]["target"] == {"code": "de", "name": "de"}
+    assert "/translate" in client.get("/spec")[1]["paths"]
+    for way, path, status in (("GET", "/nowhere", 404), ("GET", "/translate", 405), ("GET", "/download_file/x", 404)):
+        got, data, headers = client.call(way, path)
+        assert got == status and b'{"error":' in data and headers["content-type"] == "application/json"
+    status, answer = client.post("/detect", {"q": "w7"})
+    assert status == 501 and "not detected" in answer["error"] and client.post("/detect", {})[0] == 400
+
+
+def test_keys(client, monkeypatch):
+    monkeypatch.setenv("HF_DOCMT_API_KEYS", "one, zweiß")
+    assert client.post("/translate", GOOD)[0] == 400
+    assert client.post("/translate", GOOD | {"api_key": "on"}) == (403, {"error": "Invalid API key"})
+    assert client.post("/translate", GOOD | {"api_key": 1})[0] == 403
+    assert client.post("/translate", GOOD | {"api_key": "zweiß"})[0] == 200
+    assert client.post("/translate", GOOD, {"Authorization": "Bearer one"})[0] == 200
+    assert client.post("/translate", GOOD, {"Authorization": "Bearer two"})[0] == 403
+    assert client.form("/translate", GOOD | {"api_key": "one"})[0] == 200
+    assert client.upload("a.txt", b"w7")[0] == 400 and client.post("/v1/translations", {"text": "w7"})[0] == 400
+    assert client.get("/frontend/settings")[1]["keyRequired"] is True and client.get("/languages")[0] == 200
+    monkeypatch.setenv("HF_DOCMT_API_KEYS", " ,")
+    assert client.post("/translate", GOOD)[0] == 200
+
+
+def test_a_long_body_is_not_read(system, serve):
+    with serve(system, megabytes=1) as client:
+        status, answer = client.post("/translate", GOOD | {"q": "w" * 2**20})
+        assert status == 413 and "1048576 bytes" in answer["error"]
+        assert client.upload("a.txt", b"w" * 2**20)[0] == 413
+        assert client.post("/translate", GOOD)[0] == 200
