@@ -266,18 +266,19 @@ def test_the_command_starts_light():
 PACKAGE_LINES = {
     "analysis": 2776,
     "bench": 3092,
-    "cli": 2166,
+    "cli": 2221,
     "data": 5713,
     "evaluation": 8508,
     "formats": 3576,
-    "hub": 1981,
+    "hub": 1989,
     "modeling": 9352,
     "pretrained": 271,
     "reports": 2337,
+    "serving": 838,
     "studies": 823,
     "training": 2468,
     "translation": 2711,
-    "top-level files": 2613,
+    "top-level files": 2632,
 }
 TEST_LINES = {
     "analysis": 2172,
@@ -286,18 +287,19 @@ TEST_LINES = {
     "data": 4699,
     "evaluation": 6789,
     "formats": 1656,
-    "hub": 2557,
+    "hub": 2608,
     "modeling": 8455,
     "reports": 1885,
+    "serving": 340,
     "space": 689,
     "studies": 664,
     "support": 3845,
     "training": 2470,
     "transformers_contract": 416,
     "translation": 1870,
-    "top-level files": 2603,
+    "top-level files": 2606,
 }
-MOST_LINES = {"package": 48387, "tests": 44836}
+MOST_LINES = {"package": 49307, "tests": 45230}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:
