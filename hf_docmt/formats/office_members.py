@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import unescape
 from itertools import groupby
+from typing import ClassVar
 from xml.sax.saxutils import quoteattr
 
 from hf_docmt.files import DataError
@@ -32,8 +33,10 @@ class Slot:
 class OfficeMember(ABC):
     """A member with text. A subclass finds the slots, and says how a run is written.
 
-    DataError: broken XML, with the name of the member.
+    `texts` are the names of the elements that have slots. DataError: broken XML, with the name of the member.
     """
+
+    texts: ClassVar[tuple[str, ...]]
 
     def __init__(self, name: str, data: bytes, part: str = ""):
         self.name, self.data, self.part = name, data, part
@@ -88,8 +91,9 @@ class OfficeMember(ABC):
         return tag
 
     def alone(self, element: Element, text: str = "", breaks: bool = False) -> Tag:
-        """An element as a tag that stands alone."""
-        tag = Tag("alone", self.data[element.start : element.end].decode(), text, breaks)
+        """An element as a tag that stands alone; its `raw` is the start tag if there are slots inside."""
+        end = element.inner_start if any(element.descendants(*self.texts)) else element.end
+        tag = Tag("alone", self.data[element.start : end].decode(), text, breaks)
         self.places[id(tag)] = (element.start, element.end)
         self.tags.append(tag)
         return tag

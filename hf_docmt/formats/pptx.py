@@ -18,10 +18,11 @@ NO_LOOKS = re.compile(r"<a:rPr\s*(?:/>|>\s*</a:rPr>)")
 class SlideMember(OfficeMember):
     """A slide or its notes. Runs get the language of the translation."""
 
+    texts = ("a:p", "p:cNvPr")
     language = ""
 
     def find(self, root: Element) -> None:
-        for number, element in enumerate(root.descendants("a:p", "p:cNvPr"), 1):
+        for number, element in enumerate(root.descendants(*self.texts), 1):
             if element.name == "p:cNvPr":
                 self.add_value(element, "descr")
                 continue
