@@ -1,0 +1,126 @@
+"""OpenDocument: texts, presentations and sheets (OASIS OpenDocument 1.3 part 3, sections 5, 6 and 9)."""
+
+from collections.abc import Iterator, Sequence
+
+from hf_docmt.data.language_codes import primary_language
+from hf_docmt.files import DataError
+from hf_docmt.formats.document_format import DocumentFormat, FormatOptions, Piece, Segment, Tag
+from hf_docmt.formats.office_members import OfficeMember, Run, attribute_place, written_members
+from hf_docmt.formats.xml_positions import Element, Text, escape_text, parse_xml, replaced
+from hf_docmt.formats.zip_archive import ZipArchive
+
+CONTENT, STYLES, MANIFEST = "content.xml", "styles.xml", "META-INF/manifest.xml"
+LEFT = frozenset("office:annotation text:tracked-changes office:scripts office:meta office:settings".split())
+CELLS = frozenset("table:table-cell table:covered-table-cell".split())
+CONTAINERS = frozenset("text:span text:a text:meta".split())
+CHARACTERS = {"text:s": " ", "text:tab": "\t", "text:note": ""}
+NO_LOOKS = frozenset(  # what says no more of a text than its language, or when it was typed
+    "fo:language fo:country style:language-asian style:country-asian style:language-complex style:country-complex "
+    "officeooo:rsid officeooo:paragraph-rsid".split()
+)
+SCRIPTS = dict.fromkeys("zh ja ko".split(), "-asian") | dict.fromkeys("ar fa he hi th ur".split(), "-complex")
+
+
+class OdfMember(OfficeMember):
+    """The content of a document, or its styles, which have headers and footers. A slide or sheet is a part."""
+
+    texts = ("text:p", "text:h", "svg:title", "svg:desc")
+
+    def find(self, root: Element) -> None:
+        self.plain_styles = {
+            style.attributes.get("style:name", "")
+            for style in root.descendants("style:style")
+            if style.attributes.get("style:family") == "text" and not _has_looks(style)
+        }
+        self.parts = self.paragraphs = 0
+        self._find(root)
+
+    def _find(self, parent: Element) -> None:
+        for element in parent.elements():
+            if element.name in LEFT or (element.name in CELLS and not _is_text(element)):
+                continue
+            if element.name == "draw:page" or (parent.name, element.name) == ("office:spreadsheet", "table:table"):
+                self.parts += 1
+                self.part = f"{'slide' if element.name == 'draw:page' else 'sheet'}{self.parts}"
+            if element.name in self.texts:
+                self.paragraphs += 1
+                place = f"paragraph {self.paragraphs}"
+                self.add(element.inner_start, element.inner_end, self._items(element), place)
+            self._find(element)
+
+    def _items(self, parent: Element) -> Iterator[Tag | Run]:
+        for child in parent.children:
+            if isinstance(child, Text):
+                yield child.text, ""
+            elif child.name == "text:span" and child.attributes.get("text:style-name", "") in self.plain_styles:
+                yield from self._items(child)
+            elif child.name in CONTAINERS and child.children:
+                yield Tag("open", self.data[child.start : child.inner_start].decode())
+                yield from self._items(child)
+                yield Tag("close", self.data[child.inner_end : child.end].decode())
+            elif child.name == "text:ruby":
+                yield self.alone(child, next((base.text for base in child.elements("text:ruby-base")), ""))
+            else:
+                shown = child.text if child.name.startswith("text:") else ""
+                yield self.alone(child, CHARACTERS.get(child.name, shown), breaks=child.name == "text:line-break")
+
+    def run(self, text: str, looks: str) -> str:
+        return escape_text(text)
+
+
+def _has_looks(style: Element) -> bool:
+    """Whether a style changes how a text looks."""
+    own = {name for element in style.descendants() for name in element.attributes}
+    return not own <= NO_LOOKS or style.attributes.get("style:parent-style-name") is not None
+
+
+def _is_text(cell: Element) -> bool:
+    """Whether a cell holds what it shows: no number, date or result of a formula."""
+    values = cell.attributes
+    return values.get("office:value-type", "string") == "string" and not (
+        "table:formula" in values or "office:string-value" in values
+    )
+
+
+def with_language(data: bytes, language: str) -> bytes:
+    """Styles with another language where they name that of a default style; no country."""
+    suffix = SCRIPTS.get(language, "")
+    names = ("style:language" + suffix, "style:country" + suffix) if suffix else ("fo:language", "fo:country")
+    root = parse_xml(data)
+    defaults = [each for style in root.descendants("style:default-style") for each in style.elements()]
+    old = {each.attributes[names[0]] for each in defaults if names[0] in each.attributes}
+    edits = [
+        (*attribute_place(data, element, name), f'"{value}"')
+        for element in root.descendants("style:text-properties")
+        if element.attributes.get(names[0]) in old
+        for name, value in zip(names, (language, "none"))
+        if name in element.attributes
+    ]
+    return replaced(data, edits)
+
+
+class OdtFormat(DocumentFormat):
+    """Text, notes, headers and footers; titles and descriptions of drawings. Comments and deleted text stay."""
+
+    name = "odt"
+    endings = (".odt", ".odp", ".ods", ".ott", ".otp", ".ots")
+
+    def parse(self, data: bytes, options: FormatOptions) -> list[Segment]:
+        self.options, self.archive = options, ZipArchive(data)
+        if CONTENT not in self.archive.names:
+            raise DataError(f"{CONTENT} is not in it: no OpenDocument; save it as .odt, .odp or .ods")
+        if MANIFEST in self.archive.names and b"encryption-data" in self.archive.read(MANIFEST):
+            raise DataError("it is encrypted; save it without a password")
+        self.members = [
+            OdfMember(name, self.archive.read(name), part)
+            for name, part in ((CONTENT, ""), (STYLES, "styles"))
+            if name in self.archive.names
+        ]
+        return [slot.segment for member in self.members for slot in member.slots]
+
+    def write(self, translations: Sequence[list[Piece] | None]) -> bytes:
+        contents = written_members(self.members, translations)
+        language = primary_language(self.options.target_lang)
+        if contents and language and STYLES in self.archive.names:
+            contents[STYLES] = with_language(contents.get(STYLES) or self.archive.read(STYLES), language)
+        return self.archive.changed(contents) if contents else self.archive.data
