@@ -271,5 +271,5 @@ class ServerLimits:
     sessions: int = option(
         1000, "Most sessions with context; the one that was not used for longest goes first.", least=1
     )
-    session_sentences: int = option(20, "Most sentences of context that a session keeps.", least=0)
+    session_sentences: int = option(20, "Most sentences of context that a session keeps.", least=1)
     session_minutes: float = option(30.0, "Minutes after which an unused session is dropped.", least=0.01)

@@ -190,8 +190,8 @@ class Application(Starlette):
 
     def _session(self, fields: dict[str, Any], search: Search) -> Session | None:
         name = fields.get("session")
-        if name and not self.model.most_context:
-            raise HTTPException(400, "the model reads no context, so that a session changes nothing; leave it out")
+        if name and not self.model.kept_context(search):
+            raise HTTPException(400, "no context is read, so that a session changes nothing; leave it out")
         return self.model.sessions.session(checked_text(name, "session"), search) if name else None
 
     async def _translated(

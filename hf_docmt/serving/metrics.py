@@ -3,7 +3,8 @@
 https://prometheus.io/docs/instrumenting/exposition_formats/
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
+from typing import Any
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 HELP = {  # name -> type, help
@@ -22,7 +23,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self.requests: Counter[tuple[str, int]] = Counter()  # by path and status
-        self.seconds: Counter[str] = Counter()
+        self.seconds: dict[str, float] = defaultdict(float)
 
     def add(self, path: str, status: int, seconds: float) -> None:
         self.requests[path, status] += 1
@@ -30,7 +31,7 @@ class Metrics:
 
     def text(self, **values: float) -> str:
         """All counters, those of others by their names without `docmt_`."""
-        samples: dict[str, dict[str, float]] = {f"docmt_{name}": {"": value} for name, value in values.items()}
+        samples: dict[str, dict[str, Any]] = {f"docmt_{name}": {"": value} for name, value in values.items()}
         samples["docmt_requests_total"] = {
             f'{{path="{path}",status="{status}"}}': count for (path, status), count in sorted(self.requests.items())
         }

@@ -28,8 +28,6 @@ class ServedModel:
         own = zip(("source", "target"), languages, system.languages)
         self.languages = [self._codes(side, given or code) for side, given, code in own]
         self.batches = Batches(self._translate, limits.waiting_sentences)
-        past = limits.session_sentences if system.reads_chunks else system.context.past
-        self.most_context = min(past, limits.session_sentences)  # sentences that a session keeps
         self.sessions = Sessions(limits.sessions, limits.session_minutes * 60)
 
     def _codes(self, side: str, own: str | None) -> list[str]:
@@ -72,9 +70,18 @@ class ServedModel:
                 return result
             before = session.sentences
             lines, repairs = await self._waited(lambda: self.batches.submit([*before, *sentences], search))
-            session.sentences = [*before, *sentences][-self.most_context :]
+            session.sentences = [*before, *sentences][-self.kept_context(search) :]
             own = [repair | {"sentence": repair["sentence"] - len(before)} for repair in repairs]
             return lines[len(before) :], [repair for repair in own if repair["sentence"] >= 0]
+
+    def kept_context(self, search: Search) -> int:
+        """How many sentences a session keeps, to be translated again before the next ones.
+
+        Windows that slide need no more than they read; of other strategies each translation depends on all before it.
+        """
+        strategy, most = search.strategy or self.system.decoding["strategy"], self.limits.session_sentences
+        past = most if self.system.reads_chunks else self.system.context.past
+        return 0 if strategy == "sentence" or not past else min(past, most) if strategy == "sliding" else most
 
     async def computed(self, function: Callable[[], Any], size: int) -> Any:
         """The result of a call that computes with the model."""

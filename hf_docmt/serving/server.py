@@ -12,8 +12,10 @@ from hf_docmt.translation.group_translation import TranslationSettings, load_tra
 class Server(uvicorn.Server):
     """On SIGTERM and SIGINT what runs is finished, and what waits is answered with 503."""
 
+    model: ServedModel
+
     def handle_exit(self, sig, frame):
-        self.config.app.model.batches.is_stopping = True
+        self.model.batches.is_stopping = True
         super().handle_exit(sig, frame)
 
 
@@ -34,6 +36,9 @@ def make_server(
 ) -> Server:
     """A server that has not begun; `run` of uvicorn's class begins. ValueError: settings that do not fit the system."""
     system.translate_with_repairs([])  # checks the settings
-    application = Application(ServedModel(system, languages, limits))
+    model = ServedModel(system, languages, limits)
     seconds = int(limits.timeout) + 5
-    return Server(uvicorn.Config(application, host, port, timeout_graceful_shutdown=seconds, access_log=False))
+    config = uvicorn.Config(Application(model), host, port, timeout_graceful_shutdown=seconds, access_log=False)
+    server = Server(config)
+    server.model = model
+    return server

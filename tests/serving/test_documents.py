@@ -1,6 +1,7 @@
 """Documents by their own interface, and sessions that carry context."""
 
 import pytest
+from support.http_server import running
 from support.tiny_models import build, word_tokenizer
 
 from hf_docmt.evaluation.systems import DocMTSystem
@@ -57,15 +58,17 @@ def test_refusals(client, fields, status, reason):
     assert got == status and reason in answer["error"], answer
 
 
-@pytest.mark.parametrize("architecture", ["concat", "memory"])
-def test_session_is_a_document(serve, architecture):
+@pytest.mark.parametrize(
+    ("architecture", "strategy", "seed"), [("concat", "sliding", 1), ("concat", "sequential", 0), ("memory", None, 0)]
+)
+def test_session_is_a_document(architecture, strategy, seed):
     """Sentence by sentence as all at once, for context that is read again and for a memory that is carried."""
-    model = build(architecture, **({"past_context": 2} if architecture == "concat" else {}))
+    model = build(architecture, seed, **({"past_context": 1} if strategy else {}))
     model.generation_config.max_new_tokens = 8
-    system = DocMTSystem(model, word_tokenizer(), strategy="sliding" if architecture == "concat" else None)
+    system = DocMTSystem(model, word_tokenizer(), strategy=strategy)
     expected = system.translate([SENTENCES])[0]
     alone = [system.translate([[sentence]])[0][0] for sentence in SENTENCES]
-    with serve(system) as client:
+    with running(system) as client:
         first = translated(client, sentences=SENTENCES[:1], session="new")
         said = first["translations"]
         for sentence in SENTENCES[1:]:
@@ -75,20 +78,21 @@ def test_session_is_a_document(serve, architecture):
         assert again["session"] != first["session"] and again["translatedText"] == system.translate([["w7"]])[0][0]
 
 
-def test_sessions_are_few_and_short(system, serve):
-    with serve(system, sessions=2, session_sentences=1, session_minutes=0.01) as client:
+def test_sessions_are_few_and_short(system):
+    with running(system, sessions=2, session_sentences=1, session_minutes=0.01) as client:
         ids = [translated(client, sentences=SENTENCES, session="new")["session"] for _ in range(3)]
         statuses = [client.post("/v1/translations", {"text": "w7", "session": name})[0] for name in ids]
         assert statuses == [404, 200, 200]
-        assert [session.sentences for session in client.model.sessions.sessions.values()] == [["w7"], ["w7"]]
-        status, answer = client.post("/v1/translations", {"text": "w7", "strategy": "sentence", "session": ids[1]})
+        kept = [session.sentences for session in client.model.sessions.sessions.values()]
+        assert kept == [["w7"], ["w7"]]
+        status, answer = client.post("/v1/translations", {"text": "w7", "strategy": "sliding", "session": ids[1]})
         assert status == 400 and "other languages, strategy or options" in answer["error"]
         for session in client.model.sessions.sessions.values():
             session.used -= 1
         assert client.post("/v1/translations", {"text": "w7", "session": ids[2]})[0] == 404
 
 
-def test_session_of_a_model_without_context(serve):
-    with serve(DocMTSystem(build("concat", past_context=0), word_tokenizer())) as client:
+def test_session_of_a_model_without_context():
+    with running(DocMTSystem(build("concat", past_context=0), word_tokenizer())) as client:
         status, answer = client.post("/v1/translations", {"text": "w7", "session": "new"})
-        assert status == 400 and "reads no context" in answer["error"]
+        assert status == 400 and "no context is read" in answer["error"]
