@@ -34,6 +34,8 @@ def main(output: str, steps: int, documents: int) -> None:
 
     # 4. Examples and collator do the rest. The trainer must leave the examples whole. A model with a memory takes
     #    `docmt train`, or StreamTrainer, which carries the memory from sentence to sentence.
+    #    With predict_with_generate it pads every prediction to generation_config.max_length, the limit of the model:
+    #    generation_config=GenerationConfig(max_length=...) in the arguments sets a lower one.
     trainer = Seq2SeqTrainer(
         model=model,
         args=Seq2SeqTrainingArguments(

@@ -269,12 +269,12 @@ PACKAGE_LINES = {
     "cli": 2221,
     "data": 5713,
     "evaluation": 8508,
-    "formats": 3576,
+    "formats": 3971,
     "hub": 1989,
     "modeling": 9352,
     "pretrained": 271,
     "reports": 2337,
-    "serving": 838,
+    "serving": 851,
     "studies": 823,
     "training": 2468,
     "translation": 2711,
@@ -286,20 +286,20 @@ TEST_LINES = {
     "cli": 2588,
     "data": 4699,
     "evaluation": 6789,
-    "formats": 1656,
+    "formats": 1960,
     "hub": 2608,
     "modeling": 8455,
     "reports": 1885,
-    "serving": 340,
-    "space": 689,
+    "serving": 407,
+    "space": 831,
     "studies": 664,
-    "support": 3845,
-    "training": 2470,
+    "support": 3919,
+    "training": 2494,
     "transformers_contract": 416,
     "translation": 1870,
     "top-level files": 2606,
 }
-MOST_LINES = {"package": 49307, "tests": 45230}
+MOST_LINES = {"package": 49715, "tests": 45841}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

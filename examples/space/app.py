@@ -11,7 +11,6 @@ import time
 from pathlib import Path
 
 try:
-    import docx  # noqa: F401  # of word_files
     import gradio as gr
 except ImportError as error:
     from hf_docmt.messages import install_command
@@ -19,28 +18,30 @@ except ImportError as error:
     sys.exit(f"the page needs more packages ({error}): {install_command('space')}")
 
 import page
-from uploads import ENDINGS, MOST_SENTENCES, Upload, pasted, read_upload, source_of, write_upload
+from turns import Turn, Turns
+from uploads import ENDINGS, MOST_BYTES, MOST_SENTENCES, Upload, pasted, read_upload, source_of, write_upload
 from workbench import Langs, Workbench
 
 from hf_docmt.translation.live_translation import Progress
 
 HERE = Path(__file__).resolve().parent
 STORED = {"secret": "hf-docmt"}  # what a browser keeps for its user is still there when the page has been restarted
-MOST_KEPT = 3 * 2**20  # bytes of an upload that a browser keeps
-ONE_AT_A_TIME = {"concurrency_id": "model", "concurrency_limit": 1}
+MOST_KEPT = 3 * 2**20  # bytes of files that a browser keeps
+WAITING = 1.0  # seconds between two looks at whose turn it is
+IN_TURN = {"concurrency_id": "model", "concurrency_limit": 16}  # most who wait for their turn in a thread
+MOST_QUEUED = 64
 THEME = gr.themes.Default(primary_hue="teal", font=["system-ui", "sans-serif"], font_mono=["ui-monospace", "monospace"])
 NO_FILE = {"file": None}
 
 
 class Page:
-    """The components and what they do. The server keeps nothing: draft and result are in the browser."""
+    """The components and what they do. The server keeps nothing: draft, result and files are in the browser."""
 
     def __init__(self, bench: Workbench):
         self.bench = bench
+        self.turns = Turns()
         self.runs: dict[str, threading.Event] = {}  # session -> set when its translation is to end
-        with gr.Blocks(
-            title="Document translation", analytics_enabled=False, delete_cache=(3600, 86400)
-        ) as self.blocks:
+        with gr.Blocks(title="Document translation", analytics_enabled=False, delete_cache=(60, 600)) as self.blocks:
             self.draft = gr.BrowserState({"text": "", **NO_FILE}, storage_key="docmt-draft", **STORED)
             self.result = gr.BrowserState(None, storage_key="docmt-result", **STORED)
             gr.HTML(page.header(bench))
@@ -68,7 +69,8 @@ class Page:
                     self.stop = gr.Button("Stop", variant="stop", visible=False, elem_id="stop")
             with gr.Row(elem_id="state"):
                 self.status = gr.HTML(elem_id="status")
-                self.download = gr.DownloadButton("Download", visible=False, size="md", elem_id="download")
+                script = (HERE / "download.js").read_text(encoding="utf-8")
+                self.download = gr.HTML(js_on_load=script, visible=False, elem_id="download")
             with gr.Row(elem_id="output"):
                 script = (HERE / "rows.js").read_text(encoding="utf-8")
                 self.rows = gr.HTML(js_on_load=script, elem_id="rows", scale=3)
@@ -87,9 +89,9 @@ class Page:
         shown = [self.result, self.status, self.rows, self.panel, self.download, self.start, self.stop]
         inputs = [self.text, self.draft, self.strategy, *self.langs]
         begin = [self.start.click, self.text.submit]
-        gr.on(begin, self.translate, inputs, shown, show_progress="hidden", trigger_mode="once", **ONE_AT_A_TIME)
+        gr.on(begin, self.translate, inputs, shown, show_progress="hidden", trigger_mode="once", **IN_TURN)
         self.stop.click(self.ask_to_stop, queue=False)
-        self.rows.click(self.explain, [self.result], self.panel, show_progress="hidden", **ONE_AT_A_TIME)
+        self.rows.click(self.explain, [self.result], self.panel, show_progress="hidden", **IN_TURN)
         typed_first = "(text, draft) => text || !draft.text ? {__type__: 'update'} : draft.text"
         self.blocks.load(None, [self.text, self.draft], self.text, js=typed_first, show_progress="hidden")
         kept, settings = [self.draft, self.result], [self.strategy, *self.langs]
@@ -100,6 +102,7 @@ class Page:
 
     def open_file(self, path: str, draft: dict, source_lang: str) -> tuple:
         upload = Upload(Path(path).name, Path(path).read_bytes())
+        Path(path).unlink()  # nothing stays on the server
         with shown_errors():
             rows = read_upload(upload, source_lang)
         if len(upload.data) > MOST_KEPT:
@@ -123,71 +126,114 @@ class Page:
 
         Events that gradio cancels may still send what they have yielded, and so hide the buttons again.
         """
-        session, stop = request.session_hash, threading.Event()
+        session, stop, turn = request.session_hash, threading.Event(), None
         self.runs[session] = stop
         try:
             with shown_errors():
-                yield from self._grow(text, draft, strategy, (source_lang, target_lang), stop)
+                turn = self.turns.ask(address_of(request))
+                while not self.turns.wait(turn, WAITING):
+                    yield self._waiting(is_stopped := stop.is_set())
+                    if is_stopped:
+                        return
+                yield from self._grow(text, draft, strategy, (source_lang, target_lang), stop, turn)
         finally:
+            if turn:
+                self.turns.end(turn)
             if self.runs.get(session) is stop:
                 del self.runs[session]
+
+    def _waiting(self, is_stopped: bool) -> tuple:
+        """What is shown before a turn has come: the same as before, but for the status and the buttons."""
+        status = "" if is_stopped else page.WAITING
+        return (
+            gr.update(),
+            status,
+            *(gr.update(),) * 3,
+            gr.update(visible=is_stopped),
+            gr.update(visible=not is_stopped),
+        )
 
     def ask_to_stop(self, request: gr.Request) -> None:
         if request.session_hash in self.runs:
             self.runs[request.session_hash].set()
 
-    def _grow(self, text: str, draft: dict, strategy: str, langs: Langs, stop: threading.Event):
+    def _grow(self, text: str, draft: dict, strategy: str, langs: Langs, stop: threading.Event, turn: Turn):
         upload = Upload.from_json(draft["file"]) if draft.get("file") else pasted(text)
         rows = read_upload(upload, langs[0])
         sources = [source_of(row, langs[0]) for row in rows]
         begin = time.monotonic()
         for progress in self.bench.translate(sources, strategy, langs):
+            file = self._file(upload, rows, progress, langs) if progress.repairs is not None else None
+            is_kept = len(upload.data) + len(file.data if file else b"") <= MOST_KEPT
             result = {
-                "upload": upload.as_json() if len(upload.data) <= MOST_KEPT else None,
+                "upload": upload.as_json() if is_kept else None,
                 "strategy": strategy,
                 "langs": langs,
                 "translations": progress.translations,
                 "repairs": progress.repairs,
+                "file": file.as_json() if file and is_kept else None,
             }
-            is_stopped = stop.is_set()
+            is_late = file is None and self.turns.is_over(turn)
+            is_stopped = stop.is_set() or is_late
             seconds = None if is_stopped else time.monotonic() - begin
-            yield result, *self._output_side(upload, rows, progress, strategy, langs, seconds, not is_stopped)
+            yield result, *self._output_side(rows, progress, strategy, langs, file, seconds, not is_stopped)
+            if is_late:
+                raise ValueError(f"the translation took more than {self.turns.longest} s: split the document")
             if is_stopped:
                 return
 
+    def _file(self, upload: Upload, rows: list[dict], progress: Progress, langs: Langs) -> Upload:
+        """The translated file; a warning for all that went wrong in it."""
+        sources = [source_of(row, langs[0]) for row in rows]
+        fits = self.bench.word_fits(rows, sources, progress.translations, langs)
+        file, problems = write_upload(upload, rows, progress.translations, langs, fits)
+        for problem in problems:
+            gr.Warning(problem)
+        return file
+
     def _output_side(
-        self, upload, rows, progress: Progress, strategy: str, langs: Langs, seconds: float | None, is_running: bool
+        self,
+        rows: list[dict],
+        progress: Progress,
+        strategy: str,
+        langs: Langs,
+        file: Upload | None,
+        seconds: float | None,
+        is_running: bool,
     ) -> tuple:
         """Status, sentences, panel, download and the two buttons."""
         sources = [source_of(row, langs[0]) for row in rows]
         names = [row["doc_id"] for row in rows]
         repairs = progress.repairs or [[] for _ in rows]
         is_done = progress.repairs is not None
-        path = None
-        if is_done:
-            path = cached(write_upload(upload, rows, progress.translations, langs))
         return (
             page.status(progress, strategy, seconds),
             page.side_by_side(names, sources, progress.translations, repairs, langs),
             "",
-            gr.update(value=path, visible=is_done, label=f"Download {Path(path).name}" if path else "Download"),
+            gr.update(value=page.download(file) if file else "", visible=file is not None),
             gr.update(visible=is_done or not is_running),
             gr.update(visible=is_running and not is_done),
         )
 
-    def explain(self, result: dict | None, event: gr.EventData) -> str:
+    def explain(self, result: dict | None, event: gr.EventData, request: gr.Request) -> str:
         """The panel of the sentence that was chosen."""
         with shown_errors():
-            _, rows, progress, langs = self._read_result(result)
+            rows, progress, langs, _ = self._read_result(result)
             document, number = int(event.document), int(event.sentence)
             source = source_of(rows[document], langs[0])
             made, repairs = progress.translations[document], (progress.repairs or [[]] * len(rows))[document]
             known = [text if translation is not None else "" for text, translation in zip(source, made)]
             made = [text or "" for text in made]
-            found = self.bench.explain(known, made, repairs, result["strategy"], langs, number)
+            turn = self.turns.ask(address_of(request))
+            try:
+                while not self.turns.wait(turn, WAITING):
+                    pass
+                found = self.bench.explain(known, made, repairs, result["strategy"], langs, number)
+            finally:
+                self.turns.end(turn)
             return page.context(found, langs)
 
-    def _read_result(self, result: dict | None) -> tuple[Upload, list[dict], Progress, Langs]:
+    def _read_result(self, result: dict | None) -> tuple[list[dict], Progress, Langs, Upload | None]:
         """What the browser kept of a translation. ValueError: nothing, or what this page has not made."""
         if not result or not result.get("upload"):
             raise ValueError("there is no translation to look at: translate the document again")
@@ -203,7 +249,8 @@ class Page:
         if result["strategy"] not in self.bench.strategies:
             raise ValueError(f"strategy {result['strategy']!r} is of another model: translate again")
         done = sum(text is not None for text in texts)
-        return upload, rows, Progress(done, len(texts), translations, repairs), langs
+        file = Upload.from_json(result["file"]) if result.get("file") else None
+        return rows, Progress(done, len(texts), translations, repairs), langs, file
 
     def restore(self, draft: dict, result: dict | None) -> tuple:
         """After a reload: file and translation as they were; the text itself comes back without the server."""
@@ -212,7 +259,7 @@ class Page:
             kept = self._read_result(result)
         except (ValueError, TypeError, KeyError):  # nothing, or of another model or version
             pass
-        langs = kept[-1] if kept else self.bench.langs
+        langs = kept[2] if kept else self.bench.langs
         try:
             upload = Upload.from_json(draft["file"]) if draft.get("file") else None
             own = read_upload(upload, langs[0]) if upload else []
@@ -221,7 +268,8 @@ class Page:
         input_side = self._input_side(upload, own)
         if not kept:
             return *input_side, *(gr.update(),) * 3, None, *(gr.update(),) * 6
-        output_side = self._output_side(*kept[:3], result["strategy"], langs, None, False)
+        rows, progress, _, file = kept
+        output_side = self._output_side(rows, progress, result["strategy"], langs, file, None, False)
         return *input_side, result["strategy"], *langs, result, *output_side
 
 
@@ -244,10 +292,10 @@ class shown_errors:  # noqa: N801  # used like a function
             raise gr.Error(str(error), print_exception=False) from error
 
 
-def cached(made: Upload) -> str:
-    """The file in gradio's cache, which is emptied after a day."""
-    folder = os.environ.get("GRADIO_TEMP_DIR")
-    return gr.processing_utils.save_bytes_to_cache(made.data, made.name, folder or gr.utils.get_upload_folder())
+def address_of(request: gr.Request) -> str:
+    """Where a request comes from: what the proxy of a Space says, which is behind what was sent to it."""
+    forwarded = request.headers.get("x-forwarded-for", "")
+    return forwarded.split(",")[-1].strip() or request.client.host
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -260,8 +308,8 @@ def main(arguments: list[str] | None = None) -> None:
         bench = Workbench(options.model)
     except ValueError as error:
         sys.exit(f"the page has no model: {error}")
-    Page(bench).blocks.queue().launch(
-        theme=THEME, css_paths=[HERE / "style.css"], max_file_size="10mb", footer_links=[]
+    Page(bench).blocks.queue(max_size=MOST_QUEUED).launch(
+        theme=THEME, css_paths=[HERE / "style.css"], max_file_size=MOST_BYTES, footer_links=[]
     )
 
 

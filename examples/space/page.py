@@ -4,6 +4,7 @@ from itertools import groupby
 from pathlib import Path
 
 import jinja2
+from uploads import Upload
 from workbench import Explanation, Workbench
 
 from hf_docmt.analysis.read_sentences import ContextUse, ReadSentence
@@ -29,6 +30,7 @@ ABOUT = {
     "memory": "Share of each sentence in what decided about this translation: gradients of its loss at their words, "
     "through the memory.",
 }
+WAITING = '<div class="status" role="status"><span>Others are before you; yours is next in turn.</span></div>'
 SHOWN_WORDS = 0.05  # least depth of a word that is marked
 
 
@@ -38,6 +40,11 @@ def header(bench: Workbench) -> str:
 
 def file_line(name: str, rows: list[dict]) -> str:
     return _render("file", name=name, documents=len(rows), sentences=sum(len(row["translation"]) for row in rows))
+
+
+def download(file: Upload) -> str:
+    """A link that holds the file."""
+    return _render("download", **file.as_json())
 
 
 def status(progress: Progress, strategy: str, seconds: float | None = None) -> str:

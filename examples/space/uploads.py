@@ -7,18 +7,31 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from tempfile import TemporaryDirectory
 
-from word_files import read_lines, replace_lines
-
 from hf_docmt.data.documents import make_row
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.data.readers import get_reader, iterate_documents
 from hf_docmt.data.readers.row_layouts import TEXT_LINES
-from hf_docmt.data.readers.running_text import join_sentences, sentence_splitter, split_lines
+from hf_docmt.data.readers.running_text import sentence_splitter, split_lines
 from hf_docmt.files import DataError
+from hf_docmt.formats import document_formats
+from hf_docmt.formats.document_file import FITS, DocumentFile, FormatOptions
+from hf_docmt.formats.zip_archive import ZipArchive
 from hf_docmt.translation.corpus import document_text, renderer
 
 FILE_FORMATS = {".jsonl": "jsonl", ".srt": "subtitles", ".vtt": "subtitles"}  # those of the package's readers
-ENDINGS = (".txt", ".docx", *FILE_FORMATS)
+MARKUP_FORMATS = {  # but tables, whose columns would have to be named
+    ending: format
+    for format in document_formats().values()
+    if "columns" not in format.takes
+    for ending in format.endings
+}
+ENDINGS = (".txt", *FILE_FORMATS, *MARKUP_FORMATS)
+ARCHIVES = (".docx", ".docm")
+MOST_BYTES = 10 * 2**20  # of a file
+MOST_TEXT = 2 * 2**20  # bytes of what is parsed; of an archive, unpacked, four times that
+MOST_MARKUP = 200_000  # characters that begin markup
+MARKUP_STARTS = b"<[{*_`>|&"
+MOST_LINE = 100_000  # bytes
 MOST_SENTENCES = 2000
 PASTED = "text.txt"
 
@@ -54,9 +67,11 @@ def pasted(text: str) -> Upload:
 
 def read_upload(upload: Upload, lang: str) -> list[dict]:
     """The documents of an upload, rows of the document contract. DataError: what cannot be read, and how to mend it."""
-    if upload.ending not in ENDINGS:
-        raise DataError(f"{upload.name} ends in {upload.ending or 'nothing'!r}, expected one of {', '.join(ENDINGS)}")
-    rows = _file_rows(upload, lang) if upload.ending in FILE_FORMATS else [_text_row(upload, lang)]
+    check_limits(upload)
+    if upload.ending in MARKUP_FORMATS:
+        rows = [row for _, row in _document_file(upload, lang).rows([lang])]
+    else:
+        rows = _file_rows(upload, lang) if upload.ending in FILE_FORMATS else [_text_row(upload, lang)]
     count = sum(len(row["translation"]) for row in rows)
     if count > MOST_SENTENCES:
         raise DataError(
@@ -67,22 +82,70 @@ def read_upload(upload: Upload, lang: str) -> list[dict]:
     return rows
 
 
+def check_limits(upload: Upload) -> None:
+    """DataError for a file that would cost too much to parse, by what is counted before."""
+    if upload.ending not in ENDINGS:
+        raise DataError(f"{upload.name} ends in {upload.ending or 'nothing'!r}, expected one of {', '.join(ENDINGS)}")
+    _check_count(upload, "bytes", len(upload.data), MOST_BYTES)
+    texts, most = [upload.data], MOST_TEXT
+    if upload.ending in ARCHIVES:
+        try:
+            archive = ZipArchive(upload.data)
+            sizes = [member.file_size for member in archive.members if member.filename.endswith(".xml")]
+            _check_count(upload, "bytes of text when it is unpacked", sum(sizes), 4 * MOST_TEXT)
+            texts, most = [archive.read(name) for name in archive.names if name.endswith(".xml")], 4 * MOST_TEXT
+        except DataError as error:
+            raise DataError(f"{upload.name}: {str(error).removeprefix(f'{upload.name} ')}") from error
+    _check_count(upload, "bytes of text", sum(map(len, texts)), most)
+    if upload.ending in ARCHIVES:
+        _check_count(upload, "elements", sum(text.count(b"<") for text in texts), MOST_MARKUP)
+    elif upload.ending in MARKUP_FORMATS:
+        marks = len(upload.data) - len(upload.data.translate(None, MARKUP_STARTS))
+        _check_count(upload, "characters of markup", marks, MOST_MARKUP)
+        _check_count(upload, "bytes on a line", max(map(len, upload.data.splitlines()), default=0), MOST_LINE)
+
+
+def _check_count(upload: Upload, what: str, count: int, most: int) -> None:
+    if count > most:
+        raise DataError(f"{upload.name} has {count} {what}, expected {most} at most; split it, or use docmt translate")
+
+
 def source_of(row: dict, lang: str) -> list[str]:
     return [pair[lang] for pair in row["translation"]]
 
 
-def write_upload(upload: Upload, rows: list[dict], translations: list[list[str]], langs: tuple[str, str]) -> Upload:
-    """The upload translated: what is not text (lines, times, styles, other columns) stays as it was."""
+def write_upload(
+    upload: Upload,
+    rows: list[dict],
+    translations: list[list[str]],
+    langs: tuple[str, str],
+    fits: list[dict] | None = None,
+) -> tuple[Upload, list[str]]:
+    """The upload translated, what is not text (markup, times, other columns) as it was; and what went wrong in it.
+
+    `fits` are the word fits of each document, see `sentence_fits`, which place inline markup; by position without.
+    """
     source_lang, target_lang = langs
     results = [
-        {"doc_id": row["doc_id"], "source": source_of(row, source_lang), "translation": own}
-        for row, own in zip(rows, translations, strict=True)
+        {"doc_id": row["doc_id"], "source": source_of(row, source_lang), "translation": own, FITS: own_fits}
+        for row, own, own_fits in zip(rows, translations, fits or [{}] * len(rows), strict=True)
     ]
-    if upload.ending == ".docx":
-        data = replace_lines(upload.data, upload.name, _lines(rows[0], translations[0]))
+    problems: list[str] = []
+    if upload.ending in MARKUP_FORMATS:
+        document = _document_file(upload, source_lang, target_lang)
+        data, written = document.translated({result["doc_id"]: result for result in results})
+        problems = written.problems
     else:
         data = _render(upload)(rows, results).encode("utf-8")
-    return Upload(f"{PurePath(upload.name).stem}.{target_lang}{upload.ending}", data)
+    return Upload(f"{PurePath(upload.name).stem}.{target_lang}{upload.ending}", data), problems
+
+
+def _document_file(upload: Upload, source_lang: str, target_lang: str | None = None) -> DocumentFile:
+    options = FormatOptions(primary_language(source_lang), target_lang)
+    try:
+        return DocumentFile(upload.data, upload.name, MARKUP_FORMATS[upload.ending](), options)
+    except RecursionError as error:
+        raise DataError(f"{upload.name} is nested too deep; simplify it") from error
 
 
 def _render(upload: Upload) -> Callable[[list[dict], list[dict]], str]:
@@ -98,13 +161,10 @@ def _render(upload: Upload) -> Callable[[list[dict], list[dict]], str]:
 
 
 def _text_row(upload: Upload, lang: str) -> dict:
-    if upload.ending == ".docx":
-        text = "\n".join(" ".join(line.split()) for line in read_lines(upload.data, upload.name))
-    else:
-        try:
-            text = upload.data.decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            raise DataError(f"{upload.name} is not UTF-8, byte {error.start}; save it as UTF-8") from error
+    try:
+        text = upload.data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{upload.name} is not UTF-8, byte {error.start}; save it as UTF-8") from error
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     sentences, lines = split_lines(text, sentence_splitter(primary_language(lang)))
     return make_row(upload.name, PurePath(upload.name).stem, sentences, None, [lang], **{TEXT_LINES: lines})
@@ -119,9 +179,3 @@ def _file_rows(upload: Upload, lang: str) -> list[dict]:
             return list(iterate_documents(FILE_FORMATS[upload.ending], path=path, source_lang=lang))
         except DataError as error:
             raise DataError(str(error).replace(f"{folder}/", "")) from error
-
-
-def _lines(row: dict, translation: list[str]) -> list[str]:
-    """The translation of a text line by line."""
-    rest = iter(translation)
-    return [join_sentences(next(rest) for _ in range(count)) for count in row[TEXT_LINES]]

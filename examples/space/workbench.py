@@ -9,6 +9,9 @@ from hf_docmt import registry
 from hf_docmt.analysis.context_use import context_use
 from hf_docmt.analysis.model_runs import chosen_languages
 from hf_docmt.analysis.read_sentences import ContextUse
+from hf_docmt.evaluation.systems import DocMTSystem
+from hf_docmt.evaluation.systems.word_alignment import Fit
+from hf_docmt.formats.document_file import MARKUP, sentence_fits
 from hf_docmt.modeling.decoding import STRATEGIES
 from hf_docmt.reports.side_by_side import changed_words
 from hf_docmt.translation.live_translation import Progress, live_translation
@@ -99,6 +102,15 @@ class Workbench:
             "do_sample": False,
         } | self._languages(langs)
         return live_translation(self.model, self.tokenizer, documents, **options)
+
+    def word_fits(
+        self, rows: list[dict], sources: list[list[str]], translations: list[list[str]], langs: Langs
+    ) -> list[dict[str, Fit]]:
+        """For each document, the fits of its sentences with inline markup."""
+        system = DocMTSystem(self.model, self.tokenizer, self.name, **self._languages(langs))
+        results = [{"source": source, "translation": own} for source, own in zip(sources, translations, strict=True)]
+        tagged = [(row.get(MARKUP) or {"tagged": []})["tagged"] for row in rows]
+        return [sentence_fits(system, numbers, result) for numbers, result in zip(tagged, results)]
 
     def explain(
         self,

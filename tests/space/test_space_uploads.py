@@ -2,14 +2,13 @@
 
 import json
 from io import BytesIO
-from zipfile import ZIP_DEFLATED, ZipFile
+from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
 
 import pytest
 
 from hf_docmt.files import DataError
 
 pytest.importorskip("sentencex")
-pytest.importorskip("docx")
 LANGS = ("en", "de")
 
 
@@ -19,7 +18,9 @@ def capitals(upload):
 
     rows = read_upload(upload, "en")
     translations = [[text.upper() for text in source_of(row, "en")] for row in rows]
-    return rows, write_upload(upload, rows, translations, LANGS)
+    made, problems = write_upload(upload, rows, translations, LANGS)
+    assert not problems
+    return rows, made
 
 
 def test_text_keeps_its_lines():
@@ -68,12 +69,9 @@ def word_document() -> bytes:
 
     document = docx.Document()
     document.add_heading("A title", 1)
-    paragraph = document.add_paragraph("He came. ")
-    paragraph.add_run("Very").bold = True
-    paragraph.add_run(" late, they said. It rained.")
-    paragraph.add_run().add_break()
-    paragraph.add_run("Name:\tAnna")
-    document.add_paragraph("")
+    paragraph = document.add_paragraph("He came ")
+    paragraph.add_run("very").bold = True
+    paragraph.add_run(" late. It rained.")
     document.add_table(1, 2).rows[0].cells[1].text = "In a cell."
     document.sections[0].header.paragraphs[0].text = "At the top."
     file = BytesIO()
@@ -82,79 +80,107 @@ def word_document() -> bytes:
 
 
 def test_word_document_keeps_its_look():
-    import docx
+    docx = pytest.importorskip("docx")
     from uploads import Upload, source_of
 
     rows, made = capitals(Upload("letter.docx", word_document()))
-    assert source_of(rows[0], "en") == [
-        "A title",
-        "He came.",
-        "Very late, they said.",
-        "It rained.",
-        "Name:",
-        "Anna",
-        "In a cell.",
-        "At the top.",
-    ]
+    sentences = [text for row in rows for text in source_of(row, "en")]
+    assert sentences == ["A title", "He came very late.", "It rained.", "In a cell.", "At the top."]
     document = docx.Document(BytesIO(made.data))
-    title, text, empty = document.paragraphs
-    assert (title.style.name, title.text, empty.text) == ("Heading 1", "A TITLE", "")
-    assert text.text == "HE CAME. VERY LATE, THEY SAID. IT RAINED.\nNAME:\tANNA"
-    assert [run.text for run in text.runs if run.bold] == [""]
+    title, text = document.paragraphs
+    assert (title.style.name, title.text, text.text) == ("Heading 1", "A TITLE", "HE CAME VERY LATE. IT RAINED.")
+    assert [run.text for run in text.runs if run.bold] == ["VERY"]
     assert document.tables[0].rows[0].cells[1].text == "IN A CELL."
     assert document.sections[0].header.paragraphs[0].text == "AT THE TOP."
 
 
-def test_text_boxes_of_word_come_once():
-    """The copy for old programs is left alone."""
-    import docx
-    from docx.oxml import parse_xml
-    from word_files import read_lines, replace_lines
+PO = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\nPlural-Forms: nplurals=2; plural=n != 1;\\n"\n\n'
+XLIFF = (
+    '<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2"><file original="a" source-language="en" '
+    'target-language="de" datatype="plaintext"><body><trans-unit id="1"><source>He <g id="1">came</g>.</source>'
+    "{}</trans-unit></body></file></xliff>"
+)
+TMX = (
+    '<tmx version="1.4"><header srclang="en" segtype="sentence" datatype="x" o-tmf="x" adminlang="en" creationtool="x" '
+    'creationtoolversion="1"/><body><tu><tuv xml:lang="en"><seg>He came.</seg></tuv></tu></body></tmx>'
+)
+MARKED = [  # file, what it holds, what its translation holds
+    ("a.html", "<p>He <b>came</b>.</p>", "<p>HE <b>CAME</b>.</p>"),
+    ("a.md", "# A title\n\nHe *came*.\n", "# A TITLE\n\nHE *CAME*.\n"),
+    ("a.po", f'{PO}msgid "He came."\nmsgstr ""\n', 'msgstr "HE CAME."'),
+    ("a.xlf", XLIFF.format(""), '>HE <g id="1">CAME</g>.</target>'),
+    ("a.tmx", TMX, "<seg>HE CAME.</seg>"),
+    ("a.json", '{"key": "He came."}', '{"key": "HE CAME."}'),
+    ("a.yml", "key: He came.\n", "key: HE CAME.\n"),
+    ("a.ass", "[Events]\nFormat: Start, End, Text\nDialogue: 0:00:01.00,0:00:02.00,He {\\i1}came{\\i0}.\n", "CAME"),
+]
 
-    space = "http://schemas.openxmlformats.org/"
-    document = docx.Document()
-    inner = "<w:p><w:r><w:t>In a box.</w:t></w:r></w:p>"
-    document.add_paragraph("Around.").runs[0]._r.append(
-        parse_xml(
-            f'<mc:AlternateContent xmlns:mc="{space}markup-compatibility/2006" '
-            f'xmlns:w="{space}wordprocessingml/2006/main"><mc:Choice>{inner}</mc:Choice>'
-            f"<mc:Fallback>{inner}</mc:Fallback></mc:AlternateContent>"
-        )
-    )
+
+@pytest.mark.parametrize(("name", "text", "expected"), MARKED, ids=[name for name, *_ in MARKED])
+def test_formats_with_markup(name, text, expected):
+    pytest.importorskip("markdown_it")
+    from uploads import Upload
+
+    _, made = capitals(Upload(name, text.encode()))
+    assert expected in made.data.decode() and made.name == name.replace("a.", "a.de.")
+
+
+def test_all_formats_but_tables():
+    pytest.importorskip("markdown_it")
+    from uploads import ENDINGS
+
+    from hf_docmt.formats import document_formats
+
+    endings = {ending for format in document_formats().values() for ending in format.endings}
+    assert endings - set(ENDINGS) == {".csv"} and len(set(ENDINGS)) == len(ENDINGS)
+
+
+def packed(content: bytes, name: str = "word/document.xml", method: int = ZIP_DEFLATED) -> bytes:
     file = BytesIO()
-    document.save(file)
-    assert read_lines(file.getvalue(), "a.docx") == ["Around.", "In a box."]
-    assert read_lines(replace_lines(file.getvalue(), "a.docx", ["1", "2"]), "a.docx") == ["1", "2"]
-
-
-def packed(size: int) -> bytes:
-    """A ZIP file of so many bytes, unpacked."""
-    file = BytesIO()
-    with ZipFile(file, "w", ZIP_DEFLATED) as archive:
-        archive.writestr("x.xml", b" " * size)
+    with ZipFile(file, "w", method) as archive:
+        archive.writestr(name, content)
     return file.getvalue()
+
+
+def words(inner: str) -> bytes:
+    space = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+    return packed(f'<w:document xmlns:w="{space}"><w:body>{inner}</w:body></w:document>'.encode(), method=ZIP_STORED)
 
 
 @pytest.mark.parametrize(
     ("name", "data", "message"),
     [
-        ("a.pdf", b"x", r"a\.pdf ends in '\.pdf', expected one of \.txt, \.docx"),
+        ("a.pdf", b"x", r"a\.pdf ends in '\.pdf', expected one of \.txt, \.jsonl"),
+        ("a.csv", b"a,b", r"a\.csv ends in '\.csv'"),
         ("a", b"x", "a ends in 'nothing'"),
         ("a.txt", b" \n \n", r"a\.txt has no text"),
         ("a.txt", b"\xff\xfeA", r"a\.txt is not UTF-8, byte 0"),
         ("a.txt", b"He came.\n" * 2001, "2001 sentences, expected 2000 at most"),
         ("a.jsonl", b"{", r"^a\.jsonl, line 1"),
         ("a.srt", b"hello", r"^a\.srt, line 1: text before the first cue"),
-        ("a.docx", b"PK", r"a\.docx is no Word document"),
-        ("a.docx", 10, r"a\.docx is no Word document"),
-        ("a.docx", 101 * 2**20, "101 MiB when it is unpacked, expected 100 at most"),
+        ("a.docx", b"PK", r"^a\.docx: not a zip archive"),
+        ("a.docx", lambda: packed(b"<a/>", "x.xml"), r"^a\.docx: word/document\.xml is not in it"),
+        ("a.docx", lambda: packed(b"<a"), r"^a\.docx: word/document\.xml"),
+        ("a.docx", lambda: packed(b" " * (9 << 20)), "9437184 bytes of text when it is unpacked, expected 8388608"),
+        ("a.docx", lambda: words("<w:p/>" * 200_000), "200004 elements, expected 200000 at most"),
+        ("a.docx", lambda: words("<w:p>" * 5000 + "</w:p>" * 5000), "nested more than 400 deep"),
+        ("a.txt", b"a" * (10 << 20) + b"a", "10485761 bytes, expected 10485760 at most"),
+        ("a.html", b"<p>a\n" * (1 << 19), "2621440 bytes of text, expected 2097152 at most"),
+        ("a.html", b"<p>\n" * 100_001, "200002 characters of markup, expected 200000 at most"),
+        ("a.md", b"a" * 100_001, "100001 bytes on a line, expected 100000 at most"),
+        ("a.json", b'{"a":\n' * 5000 + b"1" + b"}" * 5000, r"^a\.json"),
+        ("a.json", b"{", r"^a\.json"),
+        ("a.yml", b"a: [", r"^a\.yml"),
+        ("a.po", b'msgid "a', r"^a\.po"),
+        ("a.xlf", b"<xliff", r"^a\.xlf"),
+        ("a.tmx", b"<tmx>", r"^a\.tmx"),
     ],
 )
 def test_bad_files(name, data, message):
     pytest.importorskip("pysubs2")
     from uploads import Upload, read_upload
 
-    data = packed(data) if isinstance(data, int) else data  # not before: its bytes have the time in them
+    data = data() if callable(data) else data  # not before: the bytes of archives have the time in them
     with pytest.raises(DataError, match=message):
         read_upload(Upload(name, data), "en")
 

@@ -6,7 +6,7 @@ import pickle
 import pytest
 import torch
 from support.tiny_models import build, documents_of, random_text, word_tokenizer
-from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments
+from transformers import GenerationConfig, Seq2SeqTrainer, Seq2SeqTrainingArguments
 from transformers.trainer_pt_utils import LabelSmoother, LengthGroupedSampler
 from transformers.utils.generic import find_labels
 
@@ -15,7 +15,10 @@ from hf_docmt import registry
 DOCUMENTS = documents_of(*[(random_text([3, 2, 4], seed), random_text([2, 3, 3], seed + 9)) for seed in range(3)])
 
 
-def plain_trainer(architecture: str, folder, collate=None, **fields) -> Seq2SeqTrainer:
+SPECIAL_TOKENS = {"pad_token_id": 0, "eos_token_id": 3, "decoder_start_token_id": 2}
+
+
+def plain_trainer(architecture: str, folder, collate=None, generation_config=None, **fields) -> Seq2SeqTrainer:
     """A trainer that leaves the examples whole, and is told nothing else of documents."""
     model, tokenizer = build(architecture, **fields), word_tokenizer()
     examples = registry.get(architecture).examples(DOCUMENTS, tokenizer, model.config)
@@ -29,6 +32,7 @@ def plain_trainer(architecture: str, folder, collate=None, **fields) -> Seq2SeqT
             save_strategy="no",
             report_to="none",
             use_cpu=True,
+            generation_config=generation_config,
         ),
         train_dataset=examples,
         eval_dataset=examples,
@@ -56,6 +60,26 @@ def test_batches_of_equal_length(architecture, fields, processing, tmp_path):
     assert trainer.train().global_step == 2 and math.isfinite(trainer.evaluate()["eval_loss"])
     trainer.args.train_sampling_strategy = "batch_rebalance"
     assert trainer.train().global_step == 2
+
+
+def test_predictions_are_padded_to_the_longest_translation(tmp_path):
+    """Its `prediction_step` does so, after `generate`, by `generation_config.max_length`: the limit of the model.
+
+    A configuration in the arguments sets another one; `generate` itself ends with the batch.
+    """
+    trainer = plain_trainer("window", tmp_path, view="chunk")
+    trainer.args.predict_with_generate = True
+    predictions = trainer.predict(trainer.eval_dataset).predictions
+    batch = trainer.data_collator(list(trainer.eval_dataset))
+    generated = trainer.model.generate(**{name: batch[name] for name in ("input_ids", "attention_mask")}).numpy()
+    width = generated.shape[1]
+    assert width < 20 < predictions.shape[1] == trainer.model.config.longest_translation
+    assert (predictions[:, :width] == generated).all() and (predictions[:, width:] == 0).all()
+
+    config = GenerationConfig(max_length=20, **SPECIAL_TOKENS)
+    shorter = plain_trainer("window", tmp_path, generation_config=config, view="chunk")
+    shorter.args.predict_with_generate = True
+    assert (shorter.predict(shorter.eval_dataset).predictions == predictions[:, :20]).all()
 
 
 def test_examples_are_dicts_still():

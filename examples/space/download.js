@@ -1,0 +1,7 @@
+// The file lies in its link; browsers limit the length of such addresses, but not what a blob holds.
+element.addEventListener('click', (event) => {
+  const link = event.target.closest('a[href^="data:"]');
+  if (!link) return;
+  const bytes = Uint8Array.from(atob(link.href.split(',')[1]), (letter) => letter.charCodeAt(0));
+  link.href = URL.createObjectURL(new Blob([bytes], { type: 'application/octet-stream' }));
+});
