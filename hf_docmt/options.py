@@ -181,6 +181,9 @@ class DocumentSearch:
         None, "Of window models: one_to_one, linear or sentence; default: the configuration's."
     )
     length_penalty: float | None = option(None, "Exponent of the length in beam scores.")
+    early_stopping: bool | None = option(
+        None, "End a beam search at as many finished translations as beams, as fairseq does; default: the model's way."
+    )
     max_new_tokens: int | None = option(
         None,
         "Most tokens of a translated segment; default: twice its source tokens and 32. Of other models: of a sentence, "

@@ -190,9 +190,14 @@ class DecodingRecipe(Section):
     )
     num_beams: int = option(4, "Beam size.", least=1)
     length_penalty: float = option(1.0, "Exponent of the length in beam scores.")
+    early_stopping: bool | None = option(
+        None, "End at as many finished translations as beams, as fairseq does; null = the origin's way, or later."
+    )
 
     def __post_init__(self):
         super().__post_init__()
+        if self.num_beams == 1 and self.early_stopping:
+            raise RecipeError("decoding.early_stopping", "it ends a search with beams, got num_beams=1; leave it out")
         if self.num_beams == 1 and self.length_penalty != 1:
             raise RecipeError(
                 "decoding.length_penalty",

@@ -284,6 +284,8 @@ def _set_decoding(model: PreTrainedModel, decoding: DecodingRecipe) -> None:
     search.num_beams = decoding.num_beams
     if decoding.num_beams > 1:
         search.length_penalty = decoding.length_penalty
+        if decoding.early_stopping is not None:
+            search.early_stopping = decoding.early_stopping
     else:
         for name in BEAM_SEARCH:
             setattr(search, name, getattr(GenerationConfig(), name))
