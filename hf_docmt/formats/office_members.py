@@ -51,13 +51,13 @@ class OfficeMember(ABC):
 
     @abstractmethod
     def find(self, root: Element) -> None:
-        """Add the slots, in the order of the bytes."""
+        """Add the slots, in the order in which they are read."""
 
     @abstractmethod
     def run(self, text: str, looks: str) -> str:
         """The markup of a text in these looks."""
 
-    def add(self, start: int, end: int, items: Iterable[Tag | Run], place: str) -> None:
+    def add(self, start: int, end: int, items: Iterable[Tag | Run], place: str) -> Slot | None:
         """A slot of runs and tags, if any word is in it. Runs of other looks than most characters have get tags."""
         items = list(items)
         counts: Counter[str] = Counter()
@@ -72,7 +72,7 @@ class OfficeMember(ABC):
                 continue
             text = "".join(item[0] for item in group if not isinstance(item, Tag))
             pieces += [text] if looks == base else [self._looks("open", looks), text, self._looks("close", looks)]
-        self._add(Slot(start, end, Segment(pieces, f"{self.name}, {place}", self.part), base))
+        return self._add(Slot(start, end, Segment(pieces, f"{self.name}, {place}", self.part), base))
 
     def add_value(self, element: Element, attribute: str) -> None:
         """A slot of the value of an attribute, if it has any word."""
@@ -80,9 +80,11 @@ class OfficeMember(ABC):
         text = unescape(self.data[start + 1 : end - 1].decode())
         self._add(Slot(start, end, Segment([text], f"{self.name}, {attribute}", self.part), is_value=True))
 
-    def _add(self, slot: Slot) -> None:
-        if any(letter.isalpha() for piece in slot.segment.pieces if isinstance(piece, str) for letter in piece):
-            self.slots.append(slot)
+    def _add(self, slot: Slot) -> Slot | None:
+        if not any(letter.isalpha() for piece in slot.segment.pieces if isinstance(piece, str) for letter in piece):
+            return None
+        self.slots.append(slot)
+        return slot
 
     def _looks(self, kind: str, looks: str) -> Tag:
         tag = Tag("open", looks) if kind == "open" else Tag("close", "")
@@ -105,6 +107,7 @@ class OfficeMember(ABC):
             for slot, pieces in zip(self.slots, translations, strict=True)
             if pieces is not None and pieces != slot.segment.pieces
         ]
+        self.edits.sort(key=lambda edit: edit[0].start)
         return self._edited(0, len(self.data))
 
     def _edited(self, start: int, end: int) -> bytes:
@@ -128,18 +131,18 @@ class OfficeMember(ABC):
         runs: list[Run | str] = []
         looks = [slot.looks]
         for piece in pieces:
-            if isinstance(piece, str) or piece.raw is None:
+            if isinstance(piece, Tag) and id(piece) in self.looks:
+                looks = [*looks, self.looks[id(piece)]] if piece.kind == "open" else looks[:-1]
+            elif isinstance(piece, str) or piece.raw in (None, piece.text):
                 text = piece if isinstance(piece, str) else piece.text
                 if runs and isinstance(last := runs[-1], tuple) and last[1] == looks[-1]:
                     runs[-1] = (last[0] + text, looks[-1])
                 elif text:
                     runs.append((text, looks[-1]))
-            elif id(piece) in self.looks:
-                looks = [*looks, self.looks[id(piece)]] if piece.kind == "open" else looks[:-1]
             elif id(piece) in self.places:
                 runs.append(self._edited(*self.places[id(piece)]).decode())
             else:
-                runs.append(piece.raw)
+                runs.append(piece.raw or "")
         return runs
 
 

@@ -1,0 +1,150 @@
+"""Workbooks: which cells are translated, where their strings stand, and that files come back as they were."""
+
+import io
+import random
+import zipfile
+
+import pytest
+from support.markup_checks import check_identity, check_shuffled, check_swapped, parsed, translated
+
+from hf_docmt.files import DataError
+from hf_docmt.formats.xlsx import XlsxFormat
+from hf_docmt.formats.zip_archive import ZipArchive
+
+BOLD = '<r><rPr><b/></rPr><t xml:space="preserve">{} </t></r>'
+BODY = '<t xml:space="preserve">{} </t>'
+SHARED, SHEET = "xl/sharedStrings.xml", "xl/worksheets/sheet1.xml"
+
+
+def relations(**targets):
+    each = (f'<Relationship Id="{name}" Type="http://x/{kind}" Target="{to}"/>' for name, (kind, to) in targets.items())
+    return f"<Relationships>{''.join(each)}</Relationships>"
+
+
+def file(strings, rows, **members):
+    """A workbook of a sheet. A cell is the number of a shared string, or what stands in a cell."""
+    cells = [
+        f'<c r="{chr(65 + column)}{row}" '
+        + (f't="s"><v>{cell}</v></c>' if isinstance(cell, int) else f"{cell}</c>" if ">" in cell else f"{cell}/>")
+        for row, own in enumerate(rows, 1)
+        for column, cell in enumerate(own)
+    ]
+    shared = "".join(f"<si>{string}</si>" for string in strings)
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/workbook.xml", '<workbook><sheets><sheet name="One" r:id="s"/></sheets></workbook>')
+        targets = {"s": ("worksheet", "worksheets/sheet1.xml"), "t": ("sharedStrings", "sharedStrings.xml")}
+        archive.writestr("xl/_rels/workbook.xml.rels", relations(**targets))
+        archive.writestr(SHARED, f'<sst count="9" uniqueCount="{len(strings)}">{shared}</sst>')
+        archive.writestr(SHEET, f"<worksheet><sheetData>{''.join(cells)}</sheetData></worksheet>")
+        for name, text in members.items():
+            archive.writestr(name, text)
+    return buffer.getvalue()
+
+
+def upper(pieces):
+    return [piece.upper() if isinstance(piece, str) else piece for piece in pieces]
+
+
+def shown(data, **options):
+    return [segment.text for segment in parsed(XlsxFormat, data, **options)[1]]
+
+
+def member(data, name=SHARED):
+    return ZipArchive(data).read(name).decode()
+
+
+@pytest.mark.parametrize(
+    ("string", "expected", "written"),
+    [
+        ("<t>One &lt;</t>", ["One <"], "<t>ONE &lt;</t>"),
+        ("<t>12 - 3</t>", [], "<t>12 - 3</t>"),
+        ("<t>one\ntwo</t>", ["one\ntwo"], '<t xml:space="preserve">ONE\nTWO</t>'),
+        (f"<r>{BODY.format('look')}</r>{BOLD.format('here')}", ["look here "], None),
+        ("<t>東京 Tokyo</t><rPh sb='0' eb='2'><t>トウキョウ</t></rPh>", ["東京 Tokyo"], "<t>東京 TOKYO</t>"),
+    ],
+)
+def test_what_is_translated(string, expected, written):
+    data = file([string], [[0]])
+    assert shown(data) == expected
+    written = written or f"<r>{BODY.format('LOOK')}</r>{BOLD.format('HERE')}"
+    assert f"<si>{written}</si>" in member(translated(XlsxFormat, data, upper))
+
+
+def test_strings_in_cells_and_formulas():
+    cells = ['t="inlineStr"><is><t>Here</t></is>', 't="str"><f>A1</f><v>Made</v>', 's="1"', "><v>7</v>", 0]
+    data = file(["<t>Shared</t>"], [cells])
+    assert shown(data) == ["Here", "Shared"]
+    new = translated(XlsxFormat, data, upper)
+    assert "<is><t>HERE</t></is>" in member(new, SHEET)
+    assert "<f>A1</f><v>Made</v>" in member(new, SHEET)
+
+
+ROWS = [[0, 1, 2], [3, 4, 5], [4, 3, 3]]
+STRINGS = [f"<t>{text}</t>" for text in ("Key", "Text", "Note", "one", "two", "three")]
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        (None, ["Key", "Text", "Note", "one", "two", "three"]),
+        (("Text",), ["two", "one"]),
+        (("C", "2"), ["two", "three", "one"]),
+    ],
+)
+def test_columns(columns, expected):
+    assert shown(file(STRINGS, ROWS), columns=columns) == expected
+
+
+def test_string_of_other_cells_is_copied():
+    new = translated(XlsxFormat, file(STRINGS, ROWS), upper, columns=("Text",))
+    assert member(new).endswith("<t>three</t></si><si><t>TWO</t></si><si><t>ONE</t></si></sst>")
+    assert 'uniqueCount="8"' in member(new)
+    cells = [int(number) for number in member(new, SHEET).replace("</v>", "<v>").split("<v>")[1::2]]
+    assert cells == [0, 1, 2, 3, 6, 5, 4, 7, 3]
+    assert shown(new, columns=("Text",)) == ["TWO", "ONE"]
+
+
+def test_unknown_column_is_refused():
+    with pytest.raises(DataError, match="no column 'Texts'.*'Key', 'Text', 'Note'"):
+        shown(file(STRINGS, ROWS), columns=("Texts",))
+
+
+def test_names_of_columns_of_tables_stay():
+    table = '<table ref="A1:B3" totalsRowCount="1"/>'
+    links = relations(t=("table", "../tables/table1.xml"))
+    members = {"xl/worksheets/_rels/sheet1.xml.rels": links, "xl/tables/table1.xml": table}
+    assert shown(file(STRINGS, ROWS, **members)) == ["Note", "one", "two", "three"]
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_round_trips(seed):
+    chance = random.Random(seed)
+
+    def string():
+        words = [chance.choice(("one", "&lt;Two&gt;", "f&amp;r", "5", "a\nb")) for _ in range(chance.randint(1, 3))]
+        if chance.random() < 0.5:
+            return f"<t>{' '.join(words)}</t>"
+        return "".join(chance.choice((BOLD, f"<r>{BODY}</r>")).format(word) for word in words)
+
+    strings = [string() for _ in range(chance.randint(1, 6))]
+    rows = [[chance.randrange(len(strings)) for _ in range(3)] for _ in range(chance.randint(1, 4))]
+    rows[-1].append(f't="inlineStr"><is>{string()}</is>')
+    data = file(strings, rows)
+    check_identity(XlsxFormat, data)
+    check_swapped(XlsxFormat, data, exact=False)
+    check_shuffled(XlsxFormat, data, seed)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "not a zip"),
+        (file(["<t>"], [[0]]), "sharedStrings.xml: line 1.*broken XML"),
+        (file(["<t>One</t>"], [[0]])[:-60], "not a zip"),
+        (file([f"<t>{'a' * 3_000_000}</t>"], [[0]]), "zip bomb"),
+    ],
+)
+def test_broken_files_are_refused(data, message):
+    with pytest.raises(DataError, match=message):
+        parsed(XlsxFormat, data)
