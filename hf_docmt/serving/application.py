@@ -41,7 +41,7 @@ class Application(Starlette):
     def __init__(self, model: ServedModel):
         self.model, self.limits = model, model.limits
         self.downloads, self.metrics = Downloads(), Metrics()
-        paths: dict[tuple[str, str], Callable[[Request], Awaitable[Response]]] = {
+        self.paths: dict[tuple[str, str], Callable[[Request], Awaitable[Response]]] = {
             ("POST", "/translate"): self.translate,
             ("POST", "/translate_file"): self.translate_file,
             ("GET", "/download_file/{name}"): self.download_file,
@@ -54,7 +54,9 @@ class Application(Starlette):
             ("GET", "/spec"): self.spec,
         }
         super().__init__(
-            routes=[Route(path, self._measured(path, answer), methods=[way]) for (way, path), answer in paths.items()],
+            routes=[
+                Route(path, self._measured(path, answer), methods=[way]) for (way, path), answer in self.paths.items()
+            ],
             middleware=[
                 Middleware(CORSMiddleware, allow_origins=["*"], allow_headers=["Authorization", "Content-Type"]),
                 Middleware(BodyLimit, self.limits.megabytes * 2**20),
@@ -179,13 +181,11 @@ class Application(Starlette):
 
     async def spec(self, request: Request) -> Response:
         """These addresses, in OpenAPI 2."""
-        paths: dict[str, Any] = {}
-        for route in self.routes:
-            summary = {
-                "summary": route.endpoint.__doc__.partition("\n")[0],
-                "responses": {"200": {"description": "OK"}},
-            }
-            paths[route.path] = {way.lower(): summary for way in route.methods if way != "HEAD"}
+        summaries = {"responses": {"200": {"description": "OK"}}}
+        paths = {
+            path: {way.lower(): summaries | {"summary": (answer.__doc__ or "").partition("\n")[0]}}
+            for (way, path), answer in self.paths.items()
+        }
         return JSONResponse({"swagger": "2.0", "info": {"title": "hf-docmt", "version": __version__}, "paths": paths})
 
     def _session(self, fields: dict[str, Any], search: Search) -> Session | None:
@@ -222,7 +222,6 @@ class Application(Starlette):
             finally:
                 self.metrics.add(path, status, time.perf_counter() - start)
 
-        endpoint.__doc__ = answer.__doc__
         return endpoint
 
 
@@ -234,7 +233,7 @@ def _read(read: Callable[[], Any]) -> Any:
         raise HTTPException(400, str(error)) from error
 
 
-async def _refused(request: Request, error: HTTPException) -> Response:
+async def _refused(request: Request, error: Any) -> Response:
     return JSONResponse({"error": error.detail}, error.status_code, error.headers)
 
 
