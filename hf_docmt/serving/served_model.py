@@ -12,7 +12,7 @@ from hf_docmt.evaluation.systems import DocMTSystem, System
 from hf_docmt.modeling.decoding import NonFiniteScoresError
 from hf_docmt.options import ServerLimits
 from hf_docmt.serving.batches import Batches, Search, Translated
-from hf_docmt.serving.sessions import Session, Sessions
+from hf_docmt.serving.sessions import Kept, Session
 
 OPTIONS = {"num_beams": (1, 16), "past_context": (0, 100), "max_new_tokens": (1, 1024)}  # least and most
 
@@ -28,7 +28,7 @@ class ServedModel:
         own = zip(("source", "target"), languages, system.languages)
         self.languages = [self._codes(side, given or code) for side, given, code in own]
         self.batches = Batches(self._translate, limits.waiting_sentences)
-        self.sessions = Sessions(limits.sessions, limits.session_minutes * 60)
+        self.sessions = Kept(limits.sessions, limits.session_minutes * 60)
 
     def _codes(self, side: str, own: str | None) -> list[str]:
         """The languages of a side, the model's own first."""
