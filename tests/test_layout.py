@@ -268,8 +268,8 @@ PACKAGE_LINES = {
     "bench": 3092,
     "cli": 2166,
     "data": 5713,
-    "evaluation": 8506,
-    "formats": 1452,
+    "evaluation": 8508,
+    "formats": 3576,
     "hub": 1981,
     "modeling": 9352,
     "pretrained": 271,
@@ -277,7 +277,7 @@ PACKAGE_LINES = {
     "serving": 807,
     "studies": 823,
     "training": 2468,
-    "translation": 2709,
+    "translation": 2711,
     "top-level files": 2613,
 }
 TEST_LINES = {
@@ -285,21 +285,21 @@ TEST_LINES = {
     "bench": 1478,
     "cli": 2588,
     "data": 4699,
-    "evaluation": 6776,
-    "formats": 357,
-    "hub": 2554,
+    "evaluation": 6789,
+    "formats": 1656,
+    "hub": 2557,
     "modeling": 8455,
-    "reports": 1877,
+    "reports": 1885,
     "serving": 458,
     "space": 689,
     "studies": 664,
-    "support": 3844,
+    "support": 3845,
     "training": 2470,
     "transformers_contract": 416,
     "translation": 1870,
     "top-level files": 2603,
 }
-MOST_LINES = {"package": 46259, "tests": 43512}
+MOST_LINES = {"package": 48387, "tests": 44836}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

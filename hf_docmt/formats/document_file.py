@@ -31,6 +31,8 @@ class ParsedFormat(Protocol):
 
     def write(self, translations: Sequence[list[Piece] | None]) -> bytes: ...
 
+    def tag_name(self, raw: str) -> str | None: ...
+
 
 @dataclass(frozen=True)
 class FormatOptions:
@@ -176,14 +178,13 @@ class DocumentFile:
         return [
             f"{self.name}, {old.location}: the markup is not what it was; look at it"
             for old, new in zip(self.segments, segments)
-            if old and _tag_names(old) != _tag_names(new)
+            if old and _tag_names(old, self.format) != _tag_names(new, self.format)
         ]
 
 
-def _tag_names(segment: Segment) -> list[str]:
-    """The tags of a segment without the values of their attributes, which may be translated."""
-    tags = [piece for piece in segment.pieces if isinstance(piece, Tag) and piece.raw is not None]
-    return sorted(re.sub(r"\"[^\"]*\"|'[^']*'", "", str(tag.raw)) for tag in tags)
+def _tag_names(segment: Segment, format: ParsedFormat) -> list[str]:
+    tags = [piece.raw for piece in segment.pieces if isinstance(piece, Tag) and piece.raw is not None]
+    return sorted(filter(None, map(format.tag_name, tags)))
 
 
 def _fits(result: dict) -> list:

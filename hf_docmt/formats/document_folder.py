@@ -41,4 +41,4 @@ def folder_files(path: str | Path) -> Iterator[tuple[str, type[DocumentFormat]]]
 
 
 def _endings() -> dict[str, type[DocumentFormat]]:
-    return {ending: format for format in FORMATS.values() for ending in format.endings}
+    return {ending: format for format in FORMATS.values() if format.in_folders for ending in format.endings}

@@ -22,12 +22,14 @@ class DocumentFormat(Reader):
 
     An instance is for one file: `parse` finds the segments, `write` gives the file again with translated ones in their
     places. Everything else is byte for byte what it was. `placeholders` matches what is carried in all text of the
-    format. `takes` are the options besides languages and `keep` that mean something to it: only_missing, columns.
+    format. `takes` are the options besides languages and `keep` that mean something to it: only_missing, columns. With
+    `in_folders` false its files are read where they are named, since most files of their ending hold no texts.
     """
 
     output_format = "document"
     placeholders: ClassVar[re.Pattern | None] = None
     takes: ClassVar[frozenset[str]] = frozenset()
+    in_folders: ClassVar[bool] = True
 
     def __init_subclass__(cls, **options):  # beside the readers of parallel documents, not among them
         if "name" in cls.__dict__:
@@ -44,6 +46,14 @@ class DocumentFormat(Reader):
         All tags of a segment are there again, each once and well nested. Where the format has a place for it, the
         language is set to `options.target_lang`, if any segment was translated.
         """
+
+    @classmethod
+    def tag_name(cls, raw: str) -> str | None:
+        """What a tag counts as when a written file is read again: itself, without the values of attributes.
+
+        None: not at all, since one may stand for two that meet.
+        """
+        return re.sub(r"\"[^\"]*\"|'[^']*'", "", raw)
 
     def read(
         self,

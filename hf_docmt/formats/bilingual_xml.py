@@ -1,0 +1,162 @@
+"""XML in which source texts stand beside their translations: units, their inline markup, and how they are written."""
+
+import re
+from abc import abstractmethod
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from hf_docmt.formats.document_format import DocumentFormat, FormatOptions, Piece, Segment, Tag
+from hf_docmt.formats.inline_strings import PLACEHOLDERS, has_words, string_pieces, well_nested
+from hf_docmt.formats.text_positions import decoded
+from hf_docmt.formats.xml_positions import Element, Text, escape_text, parse_xml, replaced
+
+DECLARED = re.compile(rb"""(?:\xef\xbb\xbf)?<\?xml[^>]*encoding\s*=\s*["']([\w.-]+)""")
+ELEMENTS = frozenset(("g", "pc", "mrk", "hi"))  # inline elements with text inside
+# those that open or close something, which need not be nested, and the attributes that say what
+OPENING = {"bpt": "rid i id", "bx": "rid id", "sc": "id", "sm": "id"}
+CLOSING = {"ept": "rid i id", "ex": "rid id", "ec": "startRef id", "em": "startRef id"}
+Edit = tuple[int, int, str]
+
+
+@dataclass
+class Unit:
+    """A source text of one segment or several: the elements whose text they are, all of them in `source` or it itself.
+
+    `target` is the element with the translation, if there is one; `owner` has both in it.
+    """
+
+    owner: Element
+    source: Element
+    target: Element | None
+    texts: list[Element]
+    part: str = ""
+    has_translation: bool = False
+
+
+class BilingualXml(DocumentFormat):
+    """A bilingual format. A subclass finds the units, and says what is written for each."""
+
+    placeholders: ClassVar[re.Pattern | None] = PLACEHOLDERS
+    takes: ClassVar[frozenset[str]] = frozenset({"only_missing"})
+
+    def parse(self, data: bytes, options: FormatOptions) -> list[Segment]:
+        declared = DECLARED.match(data)
+        text, self.encoding, self.mark = decoded(data, declared[1].decode("ascii").lower() if declared else "utf-8")
+        self.options, self.data = options, text.encode("utf-8")
+        line_ends = [match.start() for match in re.finditer(b"\n", self.data)]
+        self.root = parse_xml(self.data)
+        self.slots: list[tuple[Unit, list[Segment]]] = []
+        for unit in self.units():
+            pieces = [inline_pieces(self.data, element) for element in unit.texts]
+            location = f"line {bisect_left(line_ends, unit.owner.start) + 1}"
+            segments = [Segment(each, location, unit.part, unit.has_translation) for each in pieces]
+            if any(map(has_words, pieces)):
+                self.slots.append((unit, segments))
+        return [segment for _, segments in self.slots for segment in segments]
+
+    @abstractmethod
+    def units(self) -> Iterator[Unit]:
+        """The units of `self.root` that are translated, in their order."""
+
+    @abstractmethod
+    def unit_edits(self, unit: Unit, content: str) -> Iterator[Edit]:
+        """What makes this content the translation of a unit."""
+
+    def language_edits(self) -> Iterator[Edit]:
+        """What makes the target language that of the file."""
+        yield from ()
+
+    def write(self, translations: Sequence[list[Piece] | None]) -> bytes:
+        edits: list[Edit] = []
+        number = 0
+        for unit, segments in self.slots:
+            new = translations[number : number + len(segments)]
+            number += len(segments)
+            if any(pieces is not None and pieces != segment.pieces for pieces, segment in zip(new, segments)):
+                start, end = unit.source.inner_start, unit.source.inner_end
+                inner = [
+                    (element.inner_start - start, element.inner_end - start, _written(pieces))
+                    for element, pieces, segment in zip(unit.texts, new, segments)
+                    if pieces is not None and pieces != segment.pieces
+                ]
+                edits += self.unit_edits(unit, replaced(self.data[start:end], inner).decode("utf-8"))
+        text = replaced(self.data, [*edits, *self.language_edits()] if edits else []).decode("utf-8")
+        return self.mark + text.encode(self.encoding, "xmlcharrefreplace")
+
+    def tag(self, element: Element) -> str:
+        """Its start tag, of an empty element as that of one with content."""
+        return re.sub(r"\s*/>$", ">", self.data[element.start : element.inner_start].decode("utf-8"))
+
+    def space_before(self, element: Element) -> str:
+        """The white space before an element, which one that is put behind it gets, too."""
+        space = self.data[self.data.rfind(b">", 0, element.start) + 1 : element.start].decode("utf-8")
+        return space if space.isspace() else ""
+
+
+def child(element: Element, name: str) -> Element | None:
+    """The first child element of this name, whatever its prefix."""
+    return next((each for each in element.elements() if each.local_name == name), None)
+
+
+def with_attributes(tag: str, **values: str) -> str:
+    """A start tag in which attributes have these values; `_` in a name is `-` there."""
+    for name, value in values.items():
+        name = name.replace("_", "-")
+        written = f"{name}={chr(34)}{value}{chr(34)}"
+        tag, count = re.subn(rf"""(?<=\s){name}\s*=\s*("[^"]*"|'[^']*')""", written, tag)
+        tag = tag if count else re.sub(r"(\s*/?>)$", rf" {written}\1", tag)
+    return tag
+
+
+def inline_pieces(data: bytes, element: Element) -> list[Piece]:
+    """The text in an element with its inline markup, and with markup that is text there (`&lt;b&gt;`)."""
+    items = [_inline_item(data, each) for each in element.children]
+    level = well_nested([item for item, _ in items], [name for _, name in items])
+    pieces: list[Piece] = []
+    for piece in (piece for item in level for piece in (item if isinstance(item, list) else [item])):
+        if isinstance(piece, str) and pieces and isinstance(pieces[-1], str):
+            pieces[-1] += piece
+        else:
+            pieces.append(piece)
+    return pieces
+
+
+def _inline_item(data: bytes, each: Element | Text) -> tuple[list[Piece] | Tag, str]:
+    """The pieces of a text or an inline element, or one tag and the name that it shares with its other half."""
+    if isinstance(each, Text):
+        pieces = string_pieces(each.text)
+        return [
+            replace(piece, raw=escape_text(str(piece.raw))) if isinstance(piece, Tag) else piece for piece in pieces
+        ], ""
+    raw, name = data[each.start : each.end].decode("utf-8"), each.local_name
+    attributes = {key.rpartition(":")[2]: value for key, value in each.attributes.items()}
+    protected = attributes.get("translate") == "no" or attributes.get("mtype") == "protected"
+    if name in ELEMENTS and not protected and each.inner_end < each.end:
+        start = data[each.start : each.inner_start].decode("utf-8")
+        end = data[each.inner_end : each.end].decode("utf-8")
+        return [Tag("open", start), *inline_pieces(data, each), Tag("close", end)], ""
+    if name in OPENING or name in CLOSING:
+        keys = (OPENING.get(name) or CLOSING[name]).split()
+        family = name.removeprefix("b").removeprefix("e").removeprefix("s")
+        number = next((attributes[key] for key in keys if key in attributes), str(each.start))
+        return Tag("open" if name in OPENING else "close", raw), f"{family} {number}"
+    return Tag("alone", raw, _shown(each, attributes, protected), _breaks(name, attributes)), ""
+
+
+def _shown(element: Element, attributes: dict[str, str], protected: bool) -> str:
+    """What a reader sees of an element that is carried whole: its equivalent, protected text, or a placeholder."""
+    shown = attributes.get("equiv-text") or attributes.get("equiv") or ""
+    return shown or (element.text if protected or PLACEHOLDERS.fullmatch(element.text) else "")
+
+
+def _breaks(name: str, attributes: dict[str, str]) -> bool:
+    kinds = (attributes.get("ctype"), attributes.get("type"), attributes.get("subType"))
+    return name in ("x", "ph") and not {"lb", "xlf:lb"}.isdisjoint(kinds)
+
+
+def _written(pieces: Sequence[Piece]) -> str:
+    texts = (piece if isinstance(piece, str) else piece.text for piece in pieces)
+    raws = (piece.raw if isinstance(piece, Tag) else None for piece in pieces)
+    return "".join(escape_text(text).replace("\r", "&#13;") if raw is None else raw for text, raw in zip(texts, raws))

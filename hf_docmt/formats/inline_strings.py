@@ -1,0 +1,164 @@
+"""Strings of programs: their inline markup and placeholders, and the base of formats that are files of them."""
+
+import re
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+from hf_docmt.data.language_codes import primary_language
+from hf_docmt.formats.document_format import DocumentFormat, FormatOptions, Piece, Segment, Tag
+from hf_docmt.formats.text_positions import TextPositions, decoded
+
+# printf of C, Python, Objective-C and Qt, strftime; braces of Python, ICU, Ruby and Mustache; i18next; Chrome; entities
+PLACEHOLDERS = re.compile(
+    r"""%\(\w+\)[#0+-]*[\d.]*[A-Za-z]
+    | %(?:\d+\$)?[#0+']*(?:-(?=\d))?[\d*]*(?:\.[\d*]+)?(?:hh?|ll?|[qLjzt])?(?:[A-Za-z@%](?![a-z]{2})|<PRI\w+>)
+    | %-[dmeHIMSjlyu](?![a-z]) | %L?\d+
+    | \{\{.*?\}\} | [$%\#]?\{[^{}\n]*\}
+    | \$t\([^()]*\) | \$\w+\$ | \$\d(?![\d.,]) | @(?:\.\w+)?:(?:\([^()]*\)|[\w.]+) | __\w+?__
+    | &(?:\#\d+|\#[xX][\da-fA-F]+|[A-Za-z]\w*);""",
+    re.VERBOSE,
+)
+NO_TEXT = re.compile(  # a whole string that is an address, a path, an identifier or a symbol
+    r"(?:\w+://|mailto:|www\.|[/~#:]|\.{1,2}/)\S*|[^\s@]+@[^\s@]+\.\w+|\w+(?:[.:]\w+)+|\w+_\w+|[a-z]+[A-Z]\w*"
+)
+# https://unicode-org.github.io/icu/userguide/format_parse/messages/: branches inside braces
+BRANCHES = re.compile(r"\{\s*[\w.]+\s*,\s*(?:plural|select|selectordinal)\s*,")
+TAG = re.compile(r"<!--.*?-->|<(/?)([A-Za-z0-9][\w:.-]*)((?:\s[^<>]*?)?)(/?)>", re.DOTALL)
+LINE_END = re.compile(r"\s*\n\s*")
+VOID = frozenset(("br", "hr", "img", "input", "wbr"))
+Edit = tuple[int, int, str]
+Kind = Literal["open", "close", "alone"]
+
+
+def string_pieces(text: str) -> list[Piece]:
+    """A string with its XML-like tags and line ends apart; a line that goes on in small letters does not end.
+
+    What is no pair is a tag that stands alone, and is read: `Usage: run <file>`.
+    """
+    pieces: list[Piece] = []
+    names: list[str] = []
+    position = 0
+    for match in TAG.finditer(text):
+        closes, name, _, empty = match.groups()
+        kind: Kind = "alone" if name is None or empty or name.lower() in VOID else "close" if closes else "open"
+        for piece in (
+            *_lines(text[position : match.start()], position == 0, False),
+            Tag(kind, match[0], "", name == "br"),
+        ):
+            pieces.append(piece)
+            names.append(name if isinstance(piece, Tag) else "")
+        position = match.end()
+    last = list(_lines(text[position:], position == 0, True))
+    return well_nested(pieces + last, names + [""] * len(last), shown=True)
+
+
+def _lines(text: str, is_first: bool, is_last: bool) -> Iterator[Piece]:
+    position = 0
+    for match in LINE_END.finditer(text):
+        at_end = match.start() == 0 and is_first or match.end() == len(text) and is_last
+        if not at_end and not (match[0].count("\n") == 1 and text[match.end() : match.end() + 1].islower()):
+            if match.start() > position:
+                yield text[position : match.start()]
+            yield Tag("alone", match[0], match[0], breaks=True)
+            position = match.end()
+    if text[position:]:
+        yield text[position:]
+
+
+def well_nested(pieces: Sequence[Any], names: Sequence[str], shown: bool = False) -> list[Any]:
+    """The pieces with all tags that open or close no element as ones that stand alone.
+
+    A pair has equal `names`, one a piece; what is no tag may be anything. `shown`: of those that become alone, a reader
+    sees what is written.
+    """
+    paired: set[int] = set()
+    stack: list[int] = []
+    for number, piece in enumerate(pieces):
+        if isinstance(piece, Tag) and piece.kind == "open":
+            stack.append(number)
+        elif isinstance(piece, Tag) and piece.kind == "close" and names[number] in {names[place] for place in stack}:
+            while names[stack[-1]] != names[number]:
+                stack.pop()
+            paired |= {stack.pop(), number}
+    return [
+        piece
+        if not isinstance(piece, Tag) or piece.kind == "alone" or number in paired
+        else replace(piece, kind="alone", text=str(piece.raw) if shown else "")
+        for number, piece in enumerate(pieces)
+    ]
+
+
+def plain_string(pieces: Iterable[Piece]) -> str:
+    """The string of pieces."""
+    return "".join(
+        piece if isinstance(piece, str) else piece.text if piece.raw is None else piece.raw for piece in pieces
+    )
+
+
+def has_words(pieces: Iterable[Piece]) -> bool:
+    """Whether there are letters outside of placeholders."""
+    texts = (PLACEHOLDERS.sub("", piece) for piece in pieces if isinstance(piece, str))
+    return any(character.isalpha() for text in texts for character in text)
+
+
+def is_text(text: str) -> bool:
+    """Whether a string is for people, and no ICU message with branches, which would have to be taken apart."""
+    return not NO_TEXT.fullmatch(text.strip()) and not BRANCHES.search(text) and has_words(string_pieces(text))
+
+
+def locale_code(code: str, separator: str) -> str:
+    """A language code as files of strings have it: `pt_BR`, `pt-BR`, `de`."""
+    tag = code.replace("-", "_")
+    return (tag if re.fullmatch(r"[a-z]{2}(_[A-Za-z0-9]{2,8})*", tag) else primary_language(code)).replace(
+        "_", separator
+    )
+
+
+def edited(text: str, edits: Iterable[Edit]) -> str:
+    """The text with another in place of each range (start, end); ranges do not overlap."""
+    parts, position = [], 0
+    for start, end, new in sorted(edits, key=lambda edit: edit[:2]):
+        parts += [text[position:start], new]
+        position = end
+    return "".join([*parts, text[position:]])
+
+
+@dataclass
+class Place:
+    """A string in a file: characters `start` to `end`, and how a text is written there."""
+
+    start: int
+    end: int
+    segment: Segment
+    encode: Callable[[str], str]
+
+
+class StringFile(DocumentFormat):
+    """A file of strings in one language, in Unicode. A subclass says which those are."""
+
+    placeholders: ClassVar[re.Pattern | None] = PLACEHOLDERS
+
+    def parse(self, data: bytes, options: FormatOptions) -> list[Segment]:
+        self.options = options
+        self.text, self.encoding, self.mark = decoded(data, "utf-8")
+        self.lines = TextPositions(self.text)
+        self.language_edits: list[Edit] = []  # where the language of the file stands, and the target language
+        self.places = list(self.find())
+        return [place.segment for place in self.places]
+
+    @abstractmethod
+    def find(self) -> Iterator[Place]:
+        """The strings of `self.text` that are translated, in their order."""
+
+    def place(self, start: int, end: int, text: str, name: str, encode: Callable[[str], str]) -> Place:
+        return Place(start, end, Segment(string_pieces(text), f"line {self.lines.line(start)}, {name}"), encode)
+
+    def write(self, translations: Sequence[list[Piece] | None]) -> bytes:
+        edits = [
+            (place.start, place.end, place.encode(plain_string(pieces)))
+            for place, pieces in zip(self.places, translations, strict=True)
+            if pieces is not None and pieces != place.segment.pieces
+        ]
+        return self.mark + edited(self.text, edits + self.language_edits if edits else []).encode(self.encoding)

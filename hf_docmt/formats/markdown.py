@@ -1,0 +1,325 @@
+"""Markdown: paragraphs, headings, items and cells as segments, with emphasis, links, code and inline HTML as tags."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+from hf_docmt.files import DataError
+from hf_docmt.formats.document_format import DocumentFormat, FormatOptions, Piece, Segment, Tag
+from hf_docmt.formats.html import add_slots, page_events
+from hf_docmt.formats.markdown_inline import (
+    FOOTNOTE,
+    HEAVY,
+    LIGHT,
+    Part,
+    escaped,
+    escaped_line_start,
+    escaped_title,
+    inline_parts,
+    marked_parser,
+)
+from hf_docmt.formats.text_positions import Slot, TextPositions, decoded
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
+
+LINE_END = r"\r\n?|\n"
+FRONT_MATTER = re.compile(
+    r"(---[ \t]*\r?\n(?=[\w\"'-]+[ \t]*:|#).*?^(?:---|\.\.\.)|\+\+\+[ \t]*\r?\n.*?^\+\+\+)[ \t]*(?=[\r\n]|\Z)",
+    re.S | re.M,
+)
+# before the text of a block: a footnote, the box of a task, the kind of a note (GitHub), a definition (PHP Markdown)
+BLOCK_START = re.compile(FOOTNOTE.pattern + r"|\[[ xX]\]\s+|\[![A-Z]+\]\s*|:\s+")
+CONTAINERS = re.compile(r"\s*(?:>\s?|[-+*]\s+|\d{1,9}[.)]\s+)*")  # before a row of a table
+EMPHASIS = {"*": "em", "_": "em", "**": "strong", "__": "strong", "~~": "del"}
+
+
+@dataclass
+class Content:
+    """The inline content of a block and, for each of its characters and its end, the place in the file."""
+
+    text: str
+    places: list[int]
+    tokens: list["Token"]
+    kind: str  # paragraph, heading, cell
+    line_end: str  # between two of its lines, with the marks of quotations
+
+
+class MarkdownFormat(DocumentFormat):
+    """CommonMark with the tables and strikethrough of GitHub. Titles and texts of images are segments of their own.
+
+    Left as they are: front matter, code, definitions of references. HTML blocks are read as pages are.
+    """
+
+    name = "markdown"
+    endings = (".md", ".markdown")
+
+    @classmethod
+    def tag_name(cls, raw: str) -> str | None:
+        """Emphasis by its element, as which it is written where marks would not be read as such."""
+        return EMPHASIS.get(raw) or (
+            raw.strip("</>") if raw.strip("</>") in EMPHASIS.values() else super().tag_name(raw)
+        )
+
+    def parse(self, data: bytes, options: FormatOptions) -> list[Segment]:
+        text, self.encoding, self.mark = decoded(data, "utf-8")
+        self.page, self.references = TextPositions(text, LINE_END), {}
+        front_matter = FRONT_MATTER.match(text)
+        head = front_matter.end() if front_matter else 0
+        blank = "\n" * len(re.findall(LINE_END, text[:head]))
+        tokens = marked_parser().parse(blank + text[head:], self.references)
+        for block in _contents(self.page, tokens):
+            self._add_slot(block, inline_parts(block.text, block.tokens), f"line {self.page.line(block.places[0])}")
+        for token in tokens:
+            if token.type == "html_block" and token.level == 0:
+                self._add_html(*token.map)
+        return self.page.segments()
+
+    def write(self, translations: Sequence[list[Piece] | None]) -> bytes:
+        return self.mark + self.page.written(translations).encode(self.encoding)
+
+    def _add_html(self, first: int, last: int) -> None:
+        starts = [*self.page.line_starts, len(self.page.text)]
+        start, end = starts[first], starts[last]
+        events = page_events(self.page.text[start:end])
+        for event in events:
+            event.start, event.end = event.start + start, event.end + start
+        add_slots(self.page, events)
+
+    def _add_slot(self, block: Content, parts: list[Part], location: str, is_value: bool = False) -> None:
+        begin = None if is_value else BLOCK_START.match(block.text)
+        parts = _trimmed(parts, begin.end() if begin else 0)
+        for part in parts:
+            for first, last, what, inner in part.values:
+                self._add_value(block, part, (first, last), f"{location}, {what}", inner)
+        if not any(part.kind == "text" and any(map(str.isalpha, part.text)) for part in parts):
+            return
+        first, last = parts[0].start, parts[-1].end
+        start, end, segment = block.places[first], block.places[last], Segment([], location)
+        slot = MarkdownSlot(start, end, segment, str, block=block, references=self.references)
+        pieces = slot.segment.pieces
+        for part in parts:
+            if part.kind != "text":
+                tag = self._tag(block, part)
+                slot.contents[id(tag)] = part.raw or block.text[part.start : part.end]
+                if part.raw is None:
+                    slot.places[id(tag)] = (block.places[part.start], block.places[part.end])
+                pieces.append(tag)
+            elif pieces and isinstance(pieces[-1], str):
+                pieces[-1] += part.text
+            else:
+                pieces.append(part.text)
+        (self.page.add_value if is_value else self.page.slots.append)(slot)
+
+    def _add_value(self, block: Content, part: Part, span: tuple[int, int], location: str, inner: list[Part]) -> None:
+        if location.endswith("alt"):
+            return self._add_slot(block, inner, location, is_value=True)
+        if any(map(str.isalpha, inner[0].text)):
+            start, end = (block.places[place] for place in span)
+            escape = partial(escaped_title, quote=block.text[span[0]])
+            self.page.add_value(Slot(start, end, Segment([inner[0].text], location), escape))
+        return None
+
+    def _tag(self, block: Content, part: Part) -> Tag:
+        assert part.kind != "text"
+        if part.raw is not None:
+            return Tag(part.kind, part.raw)
+        start, end = block.places[part.start], block.places[part.end]
+        return self.page.tag(part.kind, start, end, part.text, part.breaks)
+
+
+@dataclass
+class MarkdownSlot(Slot):
+    """A slot whose text is written with the fewest escapes with which it is read as what it is."""
+
+    block: Content = field(kw_only=True)
+    references: dict = field(kw_only=True)
+    contents: dict[int, str] = field(default_factory=dict)  # id of a tag -> its characters in the content
+
+    def rendered(self, pieces: Sequence[Piece], raw: Callable[[Tag], str]) -> str:
+        pieces = _with_outer_space(pieces)
+        for pattern in (LIGHT, HEAVY):
+            texts = self._texts(pieces, pattern)
+            if self._is_read(pieces, texts):
+                return self._joined(pieces, texts, raw)
+        return self._joined(pieces, texts, lambda tag: _as_html(tag, raw(tag)))
+
+    def _texts(self, pieces: Sequence[Piece], pattern: re.Pattern) -> list[str]:
+        """The texts of the pieces with escapes, and of tags what the content has of them."""
+        texts = []
+        line_start = True
+        for piece in pieces:
+            if isinstance(piece, Tag) and piece.raw is not None:
+                texts.append(self.contents.get(id(piece), piece.raw))
+                line_start = piece.breaks
+                continue
+            text = re.sub(r"\s*\n\s*", "\n", piece if isinstance(piece, str) else piece.text)
+            text = escaped(text if self.block.kind == "paragraph" else text.replace("\n", " "), pattern)
+            head, end, tail = text.partition("\n")
+            tail = escaped_line_start(end + tail) if end else ""
+            text = (escaped_line_start(head) if line_start and self.block.kind == "paragraph" else head) + tail
+            line_start = text.endswith("\n")
+            texts.append(text)
+        if self.block.kind == "heading" and texts:
+            texts[-1] = re.sub(r"(^|\s)(#+\s*)$", r"\1\\\2", texts[-1])
+        return texts
+
+    def _is_read(self, pieces: Sequence[Piece], texts: list[str]) -> bool:
+        """Whether the parser reads these texts as the pieces that they stand for."""
+        content = "".join(texts).strip()
+        (token,) = marked_parser().parseInline(content, self.references)
+        read = [
+            part.text if part.kind == "text" else (part.raw or content[part.start : part.end],)
+            for part in inline_parts(content, token.children or [])
+        ]
+        meant: list = []
+        for piece, text in zip(pieces, texts):
+            literal = isinstance(piece, Tag) and piece.raw is not None
+            meant.append((text,) if literal else piece if isinstance(piece, str) else piece.text)
+        return _normal(read) == _normal(meant)
+
+    def _joined(self, pieces: Sequence[Piece], texts: list[str], raw: Callable[[Tag], str]) -> str:
+        parts = []
+        for piece, text in zip(pieces, texts):
+            if isinstance(piece, Tag) and piece.raw is not None:
+                text = raw(piece)
+            elif self.block.kind == "cell":
+                text = text.replace("|", "\\|")
+            else:
+                text = text.replace("\n", self.block.line_end)
+            parts.append(text)
+        return "".join(parts)
+
+
+def _as_html(tag: Tag, raw: str) -> str:
+    """Emphasis as an HTML element, which may stand at any place."""
+    name = EMPHASIS.get(raw) if tag.kind != "alone" else None
+    return f"<{'/' * (tag.kind == 'close')}{name}>" if name else raw
+
+
+def _contents(page: TextPositions, tokens: list["Token"]) -> Iterator[Content]:
+    """The inline contents of a file with their places."""
+    row, cell = -1, 0  # the line of a table, and where its next cell begins
+    for before, token in zip(tokens, tokens[1:]):
+        if token.type != "inline" or not token.map:
+            continue
+        first, last = token.map
+        if before.tag in ("td", "th"):
+            if first != row:
+                row, cell = first, _row_start(page, first)
+            content, cell = _cell(page, token, cell)
+        elif before.markup.startswith("#"):
+            start = page.text.index(before.markup, page.line_starts[first]) + len(before.markup)
+            start = page.text.index(token.content, start)
+            content = Content(token.content, [*range(start, start + len(token.content) + 1)], [], "heading", " ")
+        else:
+            content = _lines(page, token, first)
+        content.tokens = token.children or []
+        if content.text:
+            yield content
+
+
+def _lines(page: TextPositions, token: "Token", first: int) -> Content:
+    """The content of a paragraph, whose lines end as those of the file do and may lack what stands before."""
+    places: list[int] = []
+    ends: list[str] = []
+    lines = token.content.split("\n")
+    for number, line in enumerate(lines, start=first):
+        start = page.line_starts[number]
+        source = re.split(LINE_END, page.text[start : [*page.line_starts, None][number + 1]])[0].rstrip()
+        text = line.lstrip(" \t")
+        if not source.endswith(text.rstrip()):
+            raise DataError(
+                f"line {number + 1}: {source!r} is read as {line!r}, which is no part of it; write it plainly"
+            )
+        begin = start + len(source) - len(text.rstrip())
+        if places:
+            ends.append(page.text[places[-1] : begin])
+        places += [begin] * (len(line) - len(text)) + [*range(begin, begin + len(text) + 1)]
+    return Content(token.content, places, [], "paragraph", ends[0].lstrip(" \t") if ends else " ")
+
+
+def _row_start(page: TextPositions, line: int) -> int:
+    """Where the first cell of a row begins."""
+    start = CONTAINERS.match(page.text, page.line_starts[line]).end()
+    return start + page.text.startswith("|", start)
+
+
+def _cell(page: TextPositions, token: "Token", start: int) -> tuple[Content, int]:
+    """The content of the cell that begins at a place, and where the next one does; a bar in it has a backslash."""
+    places: list[int] = []
+    place = start + len(page.text[start:]) - len(page.text[start:].lstrip(" \t")) if token.content else start
+    for character in token.content:
+        place += page.text.startswith("\\|", place) and character == "|"
+        places.append(place)
+        if page.text[place] != character:
+            raise DataError(f"line {page.line(place)}: expected the cell {token.content!r}; write it plainly")
+        place += 1
+    end = re.compile(r"[^|\r\n]*\|?").match(page.text, place).end()
+    return Content(token.content, [*places, place], [], "cell", " "), end
+
+
+def _trimmed(parts: list[Part], start: int) -> list[Part]:
+    """The parts from a character on, without white space at both ends."""
+    own = [part for part in parts if part.end > start]
+    if own and own[0].start < start:
+        own[0] = Part("text", start, own[0].end, own[0].text[start - own[0].start :])
+    while own and own[0].kind == "text" and not own[0].text.strip():
+        own = own[1:]
+    while own and own[-1].kind == "text" and not own[-1].text.strip():
+        own = own[:-1]
+    return own
+
+
+def _with_outer_space(pieces: Iterable[Piece]) -> list[Piece]:
+    """The pieces with white space outside of elements, as emphasis has to be, none at ends of lines."""
+
+    def ends_line(tag: Tag) -> bool:
+        return tag.breaks and not (tag.raw or "").startswith("<")
+
+    def opens(piece: Piece) -> bool:
+        return isinstance(piece, Tag) and piece.kind == "open"
+
+    moved: list[Piece] = []
+    for piece in pieces:
+        last = moved[-1] if moved else ""
+        if isinstance(last, Tag) and isinstance(piece, Tag):
+            if (last.raw or "").endswith("`") and (piece.raw or "").startswith("`"):
+                moved.append(" ")  # or they were one code
+        elif isinstance(piece, str) and isinstance(last, Tag) and ends_line(last):
+            piece = piece.lstrip()
+        elif isinstance(piece, str) and piece[:1].isspace() and last and opens(last):
+            opened = len(moved)
+            while opened and opens(moved[opened - 1]):
+                opened -= 1
+            moved.insert(opened, " ")
+            piece = piece.lstrip()
+        elif isinstance(piece, Tag) and isinstance(last, str) and last[-1:].isspace():
+            if ends_line(piece):
+                moved[-1] = last.rstrip()
+            elif piece.kind == "close":
+                moved[-1:] = [last.rstrip(), piece]
+                piece = " "
+        before = moved.pop() if moved and isinstance(moved[-1], str) and isinstance(piece, str) else ""
+        moved.append(before + piece if isinstance(before, str) and isinstance(piece, str) else piece)
+    if moved and isinstance(moved[0], str):
+        moved[0] = moved[0].lstrip()
+    if moved and isinstance(moved[-1], str):
+        moved[-1] = moved[-1].rstrip()
+    return [piece for piece in moved if piece != ""]
+
+
+def _normal(pieces: Iterable) -> list:
+    """Pieces with adjacent texts as one, and a blank for white space, with none at both ends."""
+    joined: list = []
+    for piece in pieces:
+        if isinstance(piece, str) and joined and isinstance(joined[-1], str):
+            joined[-1] += piece
+        else:
+            joined.append(piece)
+    texts = [re.sub(r"\s+", " ", piece) if isinstance(piece, str) else piece for piece in joined]
+    for number in (0, -1) if texts else ():
+        texts[number] = texts[number].strip() if isinstance(texts[number], str) else texts[number]
+    return [piece for piece in texts if piece != ""]

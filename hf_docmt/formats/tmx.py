@@ -1,0 +1,61 @@
+"""Translation memories (TMX 1.4): a `tuv` of the target language is made or replaced beside that of the source.
+
+The format: https://www.gala-global.org/tmx-14b
+"""
+
+import re
+from collections.abc import Iterator
+
+from hf_docmt.data.language_codes import primary_language
+from hf_docmt.files import DataError
+from hf_docmt.formats.bilingual_xml import BilingualXml, Edit, Unit, child
+from hf_docmt.formats.inline_strings import locale_code
+from hf_docmt.formats.xml_positions import Element
+
+
+class TmxFormat(BilingualXml):
+    """Units (`tu`) with a text in the source language."""
+
+    name = "tmx"
+    endings = (".tmx",)
+    first_bytes = re.compile(rb"\s*(<\?xml[^>]*>\s*)?(<!--.*?-->\s*)*(<!DOCTYPE[^>]*>\s*)?<tmx\s", re.DOTALL)
+
+    def units(self) -> Iterator[Unit]:
+        if self.root.local_name != "tmx":
+            raise DataError(f"expected TMX, got <{self.root.name}>; name its format")
+        languages: set[str] = set()
+        for unit in self.root.descendants("tu"):
+            variants = {_language(each): each for each in reversed(list(unit.elements("tuv")))}
+            languages |= set(variants)
+            source = _of(variants, self.options.source_lang)
+            target = _of(variants, self.options.target_lang) if self.options.target_lang else None
+            segment, translation = source and child(source, "seg"), target and child(target, "seg")
+            if source and segment:
+                done = translation is not None and bool(translation.text.strip())
+                yield Unit(source, segment, translation, [segment], has_translation=done)
+        if languages and not any(
+            primary_language(each) == primary_language(self.options.source_lang) for each in languages
+        ):
+            names = ", ".join(sorted(languages))
+            raise DataError(f"no text in {self.options.source_lang!r}; the languages are {names}: name one of them")
+
+    def unit_edits(self, unit: Unit, content: str) -> Iterator[Edit]:
+        if unit.target:
+            yield unit.target.start, unit.target.end, f"{self.tag(unit.target)}{content}</seg>"
+        elif self.options.target_lang:
+            name = "xml:lang" if "xml:lang" in unit.owner.attributes else "lang"
+            new = f'<tuv {name}="{locale_code(self.options.target_lang, "-")}"><seg>{content}</seg></tuv>'
+            yield unit.owner.end, unit.owner.end, self.space_before(unit.owner) + new
+        else:
+            raise DataError("a memory is translated into a language; name it (--tgt-lang)")
+
+
+def _language(variant: Element) -> str:
+    return variant.attributes.get("xml:lang") or variant.attributes.get("lang") or ""
+
+
+def _of(variants: dict[str, Element], language: str) -> Element | None:
+    """That of a language, spelled so or else in another way."""
+    spelled = {code.lower().replace("_", "-"): variant for code, variant in variants.items()}
+    same = (variant for code, variant in variants.items() if primary_language(code) == primary_language(language))
+    return spelled.get(language.lower().replace("_", "-")) or next(same, None)

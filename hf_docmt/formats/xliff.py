@@ -1,0 +1,101 @@
+"""XLIFF 1.x and 2.x: a `target` is made or replaced beside each `source`.
+
+The formats: https://docs.oasis-open.org/xliff/v1.2/os/xliff-core.html and
+https://docs.oasis-open.org/xliff/xliff-core/v2.1/xliff-core-v2.1.html
+"""
+
+import re
+from collections.abc import Iterator
+
+from hf_docmt.data.language_codes import primary_language
+from hf_docmt.files import DataError
+from hf_docmt.formats.bilingual_xml import BilingualXml, Edit, Unit, child, with_attributes
+from hf_docmt.formats.inline_strings import locale_code
+from hf_docmt.formats.xml_positions import Element
+
+MISSING = frozenset(("new", "needs-translation", "needs-adaptation", "needs-l10n", "initial"))  # states
+
+
+class XliffFormat(BilingualXml):
+    """Units and their segments; what is marked as not to be translated stays.
+
+    A translation is one of a machine that awaits review: state `needs-review-translation` and `mt-suggestion` in 1.2,
+    `translated` in 2.x.
+    """
+
+    name = "xliff"
+    endings = (".xlf", ".xliff", ".sdlxliff", ".mqxliff", ".mxliff")
+    first_bytes = re.compile(rb"\s*(<\?xml[^>]*>\s*)?(<!--.*?-->\s*)*(<!DOCTYPE[^>]*>\s*)?<(\w+:)?xliff\s", re.DOTALL)
+
+    def units(self) -> Iterator[Unit]:
+        version = self.root.attributes.get("version", "1.")  # where it is left out, as programs do
+        if self.root.local_name != "xliff" or version[:2] not in ("1.", "2."):
+            raise DataError(f"expected XLIFF of version 1.x or 2.x, got <{self.root.name} version={version!r}>")
+        self.is_first = version.startswith("1.")
+        files = [element for element in self.root.elements() if element.local_name == "file"]
+        self.languages = files if self.is_first else [self.root]  # where these stand
+        self.source_name, self.target_name = (
+            ("source-language", "target-language") if self.is_first else ("srcLang", "trgLang")
+        )
+        for element in self.languages:
+            self._check_languages(element.attributes)
+        for number, file in enumerate(files, 1):
+            yield from self._units(file, file.attributes.get("translate") != "no", f"file-{number}")
+
+    def _check_languages(self, attributes: dict[str, str]) -> None:
+        """DataError: it has another source language, or translations into another language are to be kept."""
+        source, target, new = (
+            attributes.get(self.source_name),
+            attributes.get(self.target_name),
+            self.options.target_lang,
+        )
+        if source and primary_language(source) != primary_language(self.options.source_lang):
+            raise DataError(f"{self.source_name} is {source!r}, expected {self.options.source_lang!r}; name the file's")
+        if self.options.only_missing and target and new and primary_language(target) != primary_language(new):
+            raise DataError(
+                f"{self.target_name} is {target!r}, expected {new!r}: the translations that it has would stay"
+            )
+
+    def _units(self, element: Element, translate: bool, part: str) -> Iterator[Unit]:
+        for each in element.elements():
+            own = each.attributes.get("translate", "yes" if translate else "no") == "yes"
+            if each.local_name == ("trans-unit" if self.is_first else "segment"):
+                source = child(each, "source")
+                if own and source:
+                    yield self._unit(each, source, part)
+            elif each.local_name in ("body", "group", "unit"):
+                yield from self._units(each, own, part)
+
+    def _unit(self, owner: Element, source: Element, part: str) -> Unit:
+        target, source = child(owner, "target"), child(owner, "seg-source") or source
+        segments = [each for each in source.descendants() if each.attributes.get("mtype") == "seg"]
+        state = (target.attributes if target and self.is_first else owner.attributes).get("state", "")
+        translated = target is not None and bool(target.text.strip()) and state not in MISSING
+        return Unit(owner, source, target, segments or [source], part, translated)
+
+    def unit_edits(self, unit: Unit, content: str) -> Iterator[Edit]:
+        source, target = unit.source, unit.target
+        name = source.name.removesuffix(source.local_name) + "target"
+        space = ' xml:space="preserve"' if source.attributes.get("xml:space") == "preserve" else ""
+        tag = self.tag(target) if target else f"<{name}{space}>"
+        if target and "xml:lang" in target.attributes and self.options.target_lang:
+            tag = with_attributes(tag, **{"xml:lang": locale_code(self.options.target_lang, "-")})
+        owner = self.data[unit.owner.start : unit.owner.inner_start].decode("utf-8")
+        if self.is_first:
+            tag = with_attributes(tag, state="needs-review-translation", state_qualifier="mt-suggestion")
+            owner = with_attributes(owner, approved="no") if unit.owner.attributes.get("approved") == "yes" else owner
+        else:
+            owner = with_attributes(owner, state="translated")
+        yield unit.owner.start, unit.owner.inner_start, owner
+        text = f"{tag}{content}</{name}>"
+        if target:
+            yield target.start, target.end, text
+        else:
+            yield source.end, source.end, self.space_before(source) + text
+
+    def language_edits(self) -> Iterator[Edit]:
+        for element in self.languages if self.options.target_lang else ():
+            tag = self.data[element.start : element.inner_start].decode("utf-8")
+            value = locale_code(self.options.target_lang, "-")
+            if primary_language(element.attributes.get(self.target_name)) != primary_language(value):
+                yield element.start, element.inner_start, with_attributes(tag, **{self.target_name: value})

@@ -1,0 +1,117 @@
+"""YAML files of strings, as of Rails: values that are text; comments, anchors and the style of each value stay."""
+
+import json
+import re
+from collections.abc import Iterator
+from functools import partial
+
+import yaml
+from yaml.emitter import Emitter
+
+from hf_docmt.data.language_codes import primary_language
+from hf_docmt.files import DataError
+from hf_docmt.formats.inline_strings import Place, StringFile, is_text, locale_code
+
+STRING = "tag:yaml.org,2002:str"
+PROPERTIES = re.compile(r"(?:[&!][^\s,\[\]{}]*\s+)*")  # anchor and tag before a value
+LOCALE = re.compile(r"[a-z]{2,3}([-_]\w+)*")
+
+
+class YamlStringsFormat(StringFile):
+    """Values that are text. Keys, addresses, identifiers, symbols, and messages with branches (plural, select) stay.
+
+    A key of a language that all else stands under becomes that of the target language.
+    """
+
+    name = "yaml"
+    endings = (".yml", ".yaml")
+    in_folders = False
+
+    def find(self) -> Iterator[Place]:
+        try:
+            documents = list(yaml.compose_all(self.text, yaml.SafeLoader))
+            for root in documents:
+                self._find_locale(root)
+                yield from self._values(root, [], {id(None)}, False)
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+            raise DataError(f"{place}broken YAML ({error.problem or error.context}); repair it") from error
+        except yaml.YAMLError as error:
+            raise DataError(f"broken YAML ({' '.join(str(error).split())}); repair it") from error
+        except RecursionError as error:
+            raise DataError("values are nested too deep; simplify them") from error
+
+    def _find_locale(self, root: yaml.Node | None) -> None:
+        target = self.options.target_lang
+        if isinstance(root, yaml.MappingNode) and len(root.value) == 1 and target:
+            key, value = root.value[0]
+            spans_all = isinstance(key, yaml.ScalarNode) and isinstance(value, yaml.MappingNode) and key.style is None
+            if spans_all and LOCALE.fullmatch(key.value) and _is_language(key.value, self.options.source_lang):
+                code = locale_code(target, "_" if "_" in key.value else "-")
+                code = f'"{code}"' if code == "no" else code  # which is false in YAML 1.1
+                self.language_edits.append((key.start_mark.index, key.end_mark.index, code))
+
+    def _values(self, node: yaml.Node | None, path: list[str], visited: set[int], flow: bool) -> Iterator[Place]:
+        """Those in a node; of what aliases name, once."""
+        if id(node) in visited:
+            return
+        visited.add(id(node))
+        if isinstance(node, yaml.MappingNode):
+            for key, value in node.value:
+                yield from self._values(value, [*path, str(key.value)], visited, flow or bool(node.flow_style))
+        elif isinstance(node, yaml.SequenceNode):
+            for number, value in enumerate(node.value):
+                yield from self._values(value, [*path, str(number)], visited, flow or bool(node.flow_style))
+        elif isinstance(node, yaml.ScalarNode) and node.tag == STRING and is_text(node.value):
+            start, end = node.start_mark.index, node.end_mark.index
+            start = PROPERTIES.match(self.text, start, end).end()
+            encode = partial(_encoded, self.text[start:end], node.style, flow)
+            yield self.place(start, end, node.value, ".".join(path), encode)
+
+
+def _is_language(key: str, language: str) -> bool:
+    return primary_language(key) == primary_language(language)
+
+
+def _encoded(raw: str, style: str | None, flow: bool, text: str) -> str:
+    """A text in the style of a value; in double quotes where that style cannot have it."""
+    if style in ("|", ">"):
+        return _block(raw, style, text)
+    emitter = Emitter(None)
+    emitter.allow_unicode = True
+    analysis = emitter.analyze_scalar(text)
+    if style is None and not analysis.multiline:
+        is_plain = analysis.allow_flow_plain if flow else analysis.allow_block_plain
+        resolver = yaml.SafeLoader("")
+        if is_plain and resolver.resolve(yaml.ScalarNode, text, (True, False)) == STRING:
+            return text
+    if style == "'" and not analysis.multiline and analysis.allow_single_quoted:
+        return "'" + text.replace("'", "''") + "'"
+    return re.sub(
+        "[\x7f-\x9f\u2028\u2029\ufeff]", lambda match: f"\\u{ord(match[0]):04x}", json.dumps(text, ensure_ascii=False)
+    )
+
+
+def _block(raw: str, style: str, text: str) -> str:
+    """A block of lines with the head, the indentation and the lines behind that it had.
+
+    In a folded block a line end is one more than what is read, unless lines are indented in it: those are kept as
+    they are in a literal one.
+    """
+    line_end = "\r\n" if "\r\n" in raw else "\n"
+    head, _, body = raw.partition("\n")
+    content = body.rstrip()
+    digit = re.search(r"\d", head.partition("#")[0])
+    lines = text.rstrip("\n").split("\n")
+    first = next(line for line in content.split("\n") if line.strip())
+    spaces = len(first) - len(first.lstrip(" "))
+    if digit:  # spaces beyond it are text; the first line of the value that is not empty has them, too
+        value = next((line for line in lines if line.strip()), "")
+        spaces -= len(value) - len(value.lstrip(" "))
+    if style == ">" and any(line[:1] in (" ", "\t") for line in lines):
+        head = head.replace(">", "|", 1)
+    elif style == ">":
+        lines = re.sub(r"\n+", lambda match: match[0] + "\n", "\n".join(lines)).split("\n")
+    indented = line_end.join(" " * spaces + line if line else "" for line in lines)
+    return head.rstrip("\r") + line_end + indented + body[len(content) :]

@@ -1,0 +1,174 @@
+"""Word documents: what is text, what stays, and that files come back as they were."""
+
+import io
+import random
+import zipfile
+
+import docx
+import pytest
+from support.markup_checks import check_identity, check_shuffled, check_swapped, parsed, translated
+
+from hf_docmt.files import DataError
+from hf_docmt.formats.docx import DocxFormat
+from hf_docmt.formats.zip_archive import ZipArchive
+
+SPACES = " ".join(f'xmlns:{prefix}="urn:{prefix}"' for prefix in "w m wp mc".split())
+STYLES = f'<w:styles {SPACES}><w:docDefaults><w:rPr><w:lang w:val="en-US"/></w:rPr></w:docDefaults></w:styles>'
+ITALIC = "<w:rPr><w:i/></w:rPr>"
+BOX = "<w:r><w:pict><w:txbxContent><w:p><w:r><w:t>In a box</w:t></w:r></w:p></w:txbxContent></w:pict></w:r>"
+
+
+def changed(format, data, change, **options):
+    def translate(pieces):
+        return [change(piece) if isinstance(piece, str) else piece for piece in pieces]
+
+    return translated(format, data, translate, **options)
+
+
+def mark(kind):
+    return f'<w:r><w:fldChar w:fldCharType="{kind}"/></w:r>'
+
+
+def field(code, result):
+    code = f"<w:r><w:instrText>{code}</w:instrText></w:r>"
+    return mark("begin") + code + mark("separate") + run(result) + mark("end")
+
+
+def run(text, looks=""):
+    return f'<w:r>{looks}<w:t xml:space="preserve">{text}</w:t></w:r>'
+
+
+def file(*paragraphs):
+    body = "".join(f"<w:p>{paragraph}</w:p>" for paragraph in paragraphs)
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("word/styles.xml", STYLES)
+        archive.writestr("word/document.xml", f"<w:document {SPACES}><w:body>{body}</w:body></w:document>")
+        archive.writestr("docProps/x.bin", bytes(range(256)))
+        archive.comment = b"note"
+    return buffer.getvalue()
+
+
+def shown(data):
+    return [segment.text for segment in parsed(DocxFormat, data)[1]]
+
+
+def member(data, name="word/document.xml"):
+    return ZipArchive(data).read(name).decode()
+
+
+@pytest.mark.parametrize(
+    ("paragraph", "expected"),
+    [
+        (run("One ", '<w:rPr><w:lang w:val="en"/></w:rPr>') + "<w:proofErr/>" + run("text"), ["One text"]),
+        (run("12 - 3"), []),
+        (f"<w:ins>{run('new')}</w:ins><w:del><w:r><w:delText>old</w:delText></w:r></w:del>", ["new"]),
+        (run("Page ") + field("PAGE", "7") + run(" of it"), ["Page 7 of it"]),
+        (field("HYPERLINK x", "a link"), ["a link"]),
+        (f"<w:sdt><w:sdtPr/><w:sdtContent>{run('Name')}</w:sdtContent></w:sdt>", ["Name"]),
+        (run("See ") + "<m:oMath><m:t>x=1</m:t></m:oMath>", ["See x=1"]),
+        (run("Look") + BOX, ["Look", "In a box"]),
+        (run("Look") + '<w:r><w:drawing><wp:docPr descr="A &quot;key&quot;"/></w:drawing></w:r>', ["Look", 'A "key"']),
+    ],
+)
+def test_what_is_translated(paragraph, expected):
+    data = file(paragraph)
+    assert shown(data) == expected
+    assert shown(changed(DocxFormat, data, str.upper)) == [
+        text.upper() if "x=1" not in text else "SEE x=1" for text in expected
+    ]
+
+
+def test_other_looks_are_tags():
+    data = file(run("A long text with ") + run("looks", ITALIC))
+    assert [getattr(piece, "raw", piece) for piece in parsed(DocxFormat, data)[1][0].pieces] == [
+        "A long text with ",
+        ITALIC,
+        "looks",
+        "",
+    ]
+    assert run("LOOKS &lt;", ITALIC) in member(changed(DocxFormat, data, lambda text: text.upper() + " <"))
+
+
+def test_box_in_a_changed_paragraph_is_changed_too():
+    assert run("LOOK") in member(changed(DocxFormat, file(run("Look") + BOX), str.upper))
+    assert "IN A BOX" in member(changed(DocxFormat, file(run("Look") + BOX), str.upper))
+
+
+def test_unchanged_file_is_the_same():
+    data = file(run("Look ", ITALIC) + run("there") + BOX, run("Two"))
+    document, segments = parsed(DocxFormat, data, target_lang="de")
+    assert document.write([None] * len(segments)) == data
+    assert document.write([list(segment.pieces) for segment in segments]) == data
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_random_documents(seed):
+    rng = random.Random(seed)
+    looks = ["", "", "<w:rPr><w:b/></w:rPr>", ITALIC, '<w:rPr><w:lang w:val="de"/></w:rPr>', "<w:rPr/>"]
+    inner = ["<w:r><w:br/></w:r>", '<w:bookmarkStart w:id="1"/>', "<w:r><w:tab/></w:r>", "<w:proofErr/>"]
+
+    def content(depth=0):
+        parts = []
+        for _ in range(rng.randint(1, 6)):
+            kind = rng.random()
+            if kind < 0.2 and depth < 2:
+                parts.append(f'<w:hyperlink w:id="{rng.randint(1, 3)}">{content(depth + 1)}</w:hyperlink>')
+            elif kind < 0.4:
+                parts.append(rng.choice(inner))
+            else:
+                parts.append(run(rng.choice(["One ", " two.", "é &amp; ", "3", ""]), rng.choice(looks)))
+        return "".join(parts)
+
+    data = file(*(content() for _ in range(rng.randint(1, 4))))
+    check_identity(DocxFormat, data)
+    check_swapped(DocxFormat, data, exact=False)
+    check_shuffled(DocxFormat, data, seed)
+
+
+def test_language_and_other_members():
+    data = file(run("Look"))
+    new = changed(DocxFormat, data, str.upper, target_lang="de")
+    assert 'w:val="de"' in member(new, "word/styles.xml")
+    old, now = ZipArchive(data), ZipArchive(new)
+    assert now.names == old.names
+    assert now.data.endswith(b"note")
+    assert now.members[2].date_time == old.members[2].date_time
+    assert now.read("docProps/x.bin") == bytes(range(256))
+
+
+def test_word_library_opens_it():
+    buffer = io.BytesIO()
+    document = docx.Document()
+    document.add_heading("A title")
+    paragraph = document.add_paragraph("Some ")
+    paragraph.add_run("bold").bold = True
+    paragraph.add_run(" text in a line")
+    document.save(buffer)
+    new = docx.Document(io.BytesIO(changed(DocxFormat, buffer.getvalue(), str.upper)))
+    assert [paragraph.text for paragraph in new.paragraphs] == ["A TITLE", "SOME BOLD TEXT IN A LINE"]
+    assert [text.text for text in new.paragraphs[1].runs if text.bold] == ["BOLD"]
+
+
+def encrypted(data):
+    position = data.index(b"PK\x01\x02", data.index(b"word/document.xml") + 40)
+    broken = bytearray(data)
+    while position >= 0:
+        broken[position + 8] |= 1
+        position = data.find(b"PK\x01\x02", position + 4)
+    return bytes(broken)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "not a zip"),
+        (file(run("Look"))[:-60], "not a zip"),
+        (file("<w:r>"), "broken XML"),
+        (encrypted(file(run("Look"))), "encrypted"),
+        (file(run("a" * 3_000_000)), "zip bomb"),
+    ],
+)
+def test_broken_files_are_refused(data, message):
+    with pytest.raises(DataError, match=message):
+        parsed(DocxFormat, data)

@@ -1,0 +1,233 @@
+"""Markdown: what of it is translated, that all else stays, and that text is read as text."""
+
+import re
+from random import Random
+
+import pytest
+from support.markup_checks import check_identity, check_shuffled, check_swapped, parsed, translated
+
+from hf_docmt.files import DataError
+from hf_docmt.formats.document_format import Tag
+from hf_docmt.formats.markdown import MarkdownFormat
+
+PAGE = """---
+title: X y
+---
+# The *old* door #
+
+We met **Jasmine**
+at the `Ramada`. [She](x.html "To the keys") had $a_b$ &amp; more\\
+It was <kbd>late</kbd>, <b>so</b> snake_case[^1] and [ref][r] and [short] <http://x.y/z>.
+
+> Quoted *text
+> here* and ![The red key](a.png "Its title") end
+
+| Name | a \\| b |
+|------|:--:|
+| Phil | `x` **bold** |
+
+- [ ] One task
+  1. Two
+     three
+
+Setext here
+===========
+
+[^1]: A footnote text
+[^n2]: Word
+
+[r]: http://a.b "t"
+[short]: <http://c>
+
+    code here
+
+```sh
+more code
+```
+
+<p align="center">
+ <img src=a alt="Logo here"> Text in <b>HTML</b>
+</p>
+"""
+
+
+def texts(text):
+    return [segment.text for segment in parsed(MarkdownFormat, text.encode())[1]]
+
+
+def written(text, *new):
+    """The text with these texts in place of each piece of text of its first segment."""
+    values = iter(new)
+    changed = translated(
+        MarkdownFormat, text.encode(), lambda pieces: [next(values, "") if isinstance(p, str) else p for p in pieces]
+    )
+    return changed.decode()
+
+
+def test_what_is_translated():
+    assert texts(PAGE) == [
+        "The old door",
+        "We met Jasmine\nat the Ramada. She had $a_b$ & moreIt was late, so snake_case and ref and short http://x.y/z.",
+        "To the keys",
+        "Quoted text\nhere and  end",
+        "The red key",
+        "Its title",
+        "Name",
+        "a | b",
+        "Phil",
+        "x bold",
+        "One task",
+        "Two\nthree",
+        "Setext here",
+        "A footnote text",
+        "Word",
+        " Text in HTML",
+        "Logo here",
+    ]
+
+
+def test_tags():
+    segments = parsed(MarkdownFormat, PAGE.encode())[1]
+    assert segments[1].location == "line 6" and segments[2].location == "line 6, title"
+    assert [piece for piece in segments[1].pieces if isinstance(piece, Tag)] == [
+        Tag("open", "**"),
+        Tag("close", "**"),
+        Tag("alone", "`Ramada`", "Ramada"),
+        Tag("open", "["),
+        Tag("close", "](x.html )"),  # the title is a segment of its own
+        Tag("alone", "$a_b$", "$a_b$"),
+        Tag("alone", "\\\n", breaks=True),
+        Tag("alone", "<kbd>late</kbd>", "late"),
+        Tag("open", "<b>"),
+        Tag("close", "</b>"),
+        Tag("alone", "[^1]"),
+        Tag("open", "["),
+        Tag("close", "][r]"),
+        Tag("open", "["),
+        Tag("close", "][short]"),  # the label, since the text is another one when it is translated
+        Tag("alone", "<http://x.y/z>", "http://x.y/z"),
+    ]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_round_trips(end):
+    data = PAGE.replace("\n", end).encode()
+    assert check_identity(MarkdownFormat, data) == check_identity(MarkdownFormat, b"\xef\xbb\xbf" + data) == 27
+    check_swapped(MarkdownFormat, data, exact=False)  # &amp; is written &, [short] as [sHORT][short]
+    plain = PAGE.replace("&amp;", "&").replace("[short] ", "").replace("\n", end).encode()
+    check_swapped(MarkdownFormat, plain)
+
+
+@pytest.mark.parametrize(
+    ("text", "new", "result"),
+    [
+        ("One", ["*a* and 2 * 3"], r"\*a\* and 2 * 3"),
+        ("One", ["snake_case _x_ and a__b"], r"snake_case \_x\_ and a__b"),
+        ("One", ["# x"], r"\# x"),
+        ("One", ["12. x"], r"12\. x"),
+        ("One", ["- x"], r"\- x"),
+        ("> One", ["+ x"], r"> \+ x"),
+        ("# One", ["C #"], r"# C \#"),
+        ("One", [r"a\b \* `c`"], r"a\b \\\* \`c\`"),
+        ("One", ["<b> &lt; a < b & c"], r"\<b> \&lt; a < b & c"),
+        ("One\n\n[x]: y", ["[x] and [y](z)"], "\\[x\\] and \\[y\\](z)\n\n[x]: y"),
+        ("One [1]", ["see [1]"], "see [1]"),
+        ("|One|\n|-|", ["a | b"], "|a \\| b|\n|-|"),
+        ("a **One** b", ["x", " y", "z"], "x **y**z"),  # white space goes out of emphasis
+        ("a **One** b", ["x", "„y“", "z"], "x<strong>„y“</strong>z"),  # emphasis that CommonMark would not read
+        ("*One* and `x`", ["y", " "], "*y* `x`"),
+        ('[One](a "T")', ["x", 'say "y"'], r'[x](a "say \"y\"")'),
+    ],
+)
+def test_text_is_read_as_text(text, new, result):
+    assert written(text, *new) == result
+    again = [piece for segment in parsed(MarkdownFormat, result.encode())[1] for piece in segment.pieces]
+    assert re.sub(r"\s", "", "".join(p for p in again if isinstance(p, str))) == re.sub(r"\s", "", "".join(new))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("- a\n\n  > b\n  > c", ["a", "b\nc"]),
+        ("> | a | b |\n> |---|---|\n> | | c |", ["a", "b", "c"]),
+        ("1. | a |\n   |---|\n   | b |", ["a", "b"]),
+        ("<b>a *b</b> c*", ["a b c"]),
+        ("<div>\n\nOne *two*\n\n</div>", ["One two"]),
+        ("![a][x] ![x]\n\n[x]: y", ["a"]),  # the text of the other one is the name of what it refers to
+        ("{{ a }} b {#c}\n\n12 :smile: `d`", ["{{ a }} b "]),
+        ("$5 or $6 for US$", ["$5 or $6 for US$"]),
+        ("<!-- a -->\n\n***\n", []),
+        ("+++\na = 1\n+++\nb", ["b"]),
+        ("---\n\na\n\n---", ["a"]),
+        ("\tcode\n\na\tb", ["a\tb"]),
+        ("", []),
+    ],
+)
+def test_blocks(text, expected):
+    assert texts(text) == expected
+    check_identity(MarkdownFormat, text.encode())
+
+
+def test_bad_input():
+    for data, message in ((b"caf\xe9", "utf-8.*save it as UTF-8"), (b"PK\3\4\0", "no text")):
+        with pytest.raises(DataError, match=message):
+            parsed(MarkdownFormat, data)
+
+
+def test_deep_quotations():
+    assert len(texts("> " * 5000 + "a\n\nb")) < 3
+
+
+def page(random: Random, depth: int = 2) -> str:
+    blocks = []
+    for _ in range(random.randint(1, 4)):
+        kind = random.choice("pphltqcif" if depth else "ph")
+        lines = "\n".join(inline(random) for _ in range(random.randint(1, 3)))
+        if kind == "h":
+            blocks.append("## " + inline(random))
+        elif kind == "l":
+            mark = random.choice(["- ", "1. ", "* "])
+            blocks.append(mark + page(random, depth - 1).replace("\n", "\n" + " " * len(mark)))
+        elif kind == "q":
+            blocks.append("> " + page(random, depth - 1).replace("\n", "\n> "))
+        elif kind == "t":
+            blocks.append(f"| {inline(random)} | a\\|b |\n|---|---|\n| {inline(random)} | | ")
+        else:
+            blocks.append(
+                {"c": "```\nx *y*\n```", "i": "<div>One <b>two</b></div>", "f": "[^1]: Note"}.get(kind, lines)
+            )
+    return "\n\n".join(blocks)
+
+
+INLINES = ["`x_y`", "<b>so</b>", "[^1]", "<http://a.b>", "&lt;", "$a_1$", "<br>", '![A key](a.png "Its title")', "\\*"]
+
+
+def inline(random: Random, depth: int = 2) -> str:
+    parts = []
+    for _ in range(random.randint(1, 4)):
+        kind = random.choice("wwwblo") if depth else "w"
+        inner = inline(random, depth - 1) if kind in "bl" else ""
+        words = ["One", "two words", "a_b", "3 * 4", "C#", "(so)", "E"]
+        parts.append(
+            {
+                "w": random.choice(words),
+                "b": f"**{inner}**" if "**" not in inner else f"_{inner}_",
+                "l": f'[{inner}](x "My title")' if "[" not in inner else inner,
+                "o": random.choice(INLINES),
+            }[kind]
+        )
+    return "Z " + " ".join(parts)
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_random_pages(seed):
+    data = page(Random(seed)).encode()
+    check_identity(MarkdownFormat, data)
+    check_swapped(MarkdownFormat, data, exact=b"&lt;" not in data and b"\\*" not in data)
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_random_pages_with_moved_tags(seed):
+    """Emphasis may become HTML, so that it is read as such."""
+    text = page(Random(seed)).replace("$a_1$", "`$a_1$`")  # that a letter may stand beside it
+    check_shuffled(MarkdownFormat, text.encode(), seed)

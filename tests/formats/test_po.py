@@ -1,0 +1,152 @@
+"""Catalogs of gettext: entries, plurals, flags, wrapping; msgfmt reads what is written."""
+
+import gettext
+import io
+import shutil
+import subprocess
+
+import pytest
+from support.markup_checks import check_identity, parsed, swapped, translated
+
+from hf_docmt.files import DataError
+from hf_docmt.formats.document_format import Tag
+from hf_docmt.formats.po import PoFormat
+
+HEADER = r"""# Translations
+msgid ""
+msgstr ""
+"Language: fr\n"
+"Content-Type: text/plain; charset=UTF-8\n"
+"Plural-Forms: nplurals=2; plural=(n > 1);\n"
+
+"""
+CATALOG = (
+    HEADER
+    + r"""#: door.c:10
+#, c-format
+msgid "Open <b>%s</b> & \"close\" it"
+msgstr ""
+
+#, fuzzy, c-format
+#| msgid "Old"
+msgid "%d key"
+msgid_plural "%d keys"
+msgstr[0] "%d alt"
+msgstr[1] "%d alt"
+
+msgctxt "menu"
+msgid "File"
+msgstr "Datei"
+
+#, fuzzy
+msgid ""
+"The door is open, and nobody knows who has opened it at this late hour of "
+"the night.\n"
+"Close it."
+msgstr "Alt"
+
+msgid "%s: %d"
+msgstr ""
+
+#~ msgid "Gone"
+#~ msgstr "Weg"
+"""
+)
+
+
+def written(catalog, translate=swapped, **options):
+    return translated(PoFormat, catalog.encode(), translate, **options).decode()
+
+
+def test_segments():
+    segments = parsed(PoFormat, CATALOG.encode())[1]
+    assert [segment.text for segment in segments[:4]] == ['Open %s & "close" it', "%d key", "%d keys", "File"]
+    assert segments[4].text.endswith("of the night.\nClose it.") and len(segments) == 5
+    assert [segment.has_translation for segment in segments] == [False, False, False, True, False]
+    assert segments[0].pieces[1] == Tag("open", "<b>") and segments[0].location == "line 10, msgid"
+
+
+def test_written():
+    new = written(CATALOG, target_lang="deu_Latn")
+    assert '"Language: de\\n"' in new
+    assert 'msgid "Open <b>%s</b> & \\"close\\" it"\nmsgstr "oPEN <b>%S</b> & \\"CLOSE\\" IT"\n' in new
+    assert '#, c-format\nmsgid "%d key"\nmsgid_plural "%d keys"\nmsgstr[0] "%D KEY"\nmsgstr[1] "%D KEYS"\n' in new
+    assert 'msgid "File"\nmsgstr "fILE"' in new and "#|" not in new and "fuzzy" not in new
+    assert 'of "\n"the night.\\n"\n"Close it."\nmsgstr ""\n"tHE DOOR' in new
+    assert 'OF "\n"THE NIGHT.\\n"\n"cLOSE IT."\n' in new
+    assert new.endswith('msgstr ""\n\n#~ msgid "Gone"\n#~ msgstr "Weg"\n')
+
+
+def test_what_is_not_translated_stays():
+    assert check_identity(PoFormat, CATALOG.encode()) == 3
+    assert check_identity(PoFormat, CATALOG.replace("\n", "\r\n").encode()) == 3
+    crlf = written(CATALOG.replace("\n", "\r\n"))
+    assert crlf.replace("\r\n", "\n") == written(CATALOG) and crlf.count("\n") == crlf.count("\r\n")
+    without_end = written(CATALOG[: CATALOG.index('\n\nmsgid "%s: ')])
+    assert without_end.endswith('"cLOSE IT."')
+
+
+@pytest.mark.parametrize(
+    ("rule", "forms"),
+    [
+        ("nplurals=1; plural=0;", ["%D KEYS"]),
+        ("nplurals=3; plural=(n==0 ? 0 : n==1 ? 1 : 2);", ["%D KEYS", "%D KEY", "%D KEYS"]),
+        ("nplurals=INTEGER; plural=EXPRESSION;", ["%D KEY", "%D KEYS"]),
+    ],
+)
+def test_plural_forms(rule, forms):
+    new = written(CATALOG.replace("nplurals=2; plural=(n > 1);", rule))
+    lines = [line for line in new.splitlines() if line.startswith("msgstr[")]
+    assert lines == [f'msgstr[{number}] "{form}"' for number, form in enumerate(forms)]
+
+
+def test_form_of_one_is_that_of_other_numbers():
+    rule = "nplurals=3; plural=(n%10==1 && n%100!=11 ? 0 : n%10>=2 && n%10<=4 ? 1 : 2);"
+    russian = HEADER.replace("nplurals=2; plural=(n > 1);", rule)
+    day = 'msgid "a day"\nmsgid_plural "%d days"\nmsgstr[0] ""\nmsgstr[1] ""\n'
+    assert 'msgstr[0] "%D DAYS"\nmsgstr[1] "%D DAYS"\nmsgstr[2] "%D DAYS"\n' in written(russian + day)
+    assert 'msgstr[0] "A DAY"\nmsgstr[1] "%D DAYS"\n' in written(HEADER + day)
+
+
+def test_charset():
+    template = CATALOG.replace("UTF-8", "CHARSET")
+    assert "charset=UTF-8" in written(template) and "charset=CHARSET" in written(template, lambda pieces: None)
+    latin = CATALOG.replace("UTF-8", "ISO-8859-1").replace("Datei", "Öffnen").encode("latin-1")
+    assert b'"fILE"' in translated(PoFormat, latin, swapped)
+    with pytest.raises(DataError, match="the charset ISO-8859-1 of the file has no 'ж'"):
+        translated(PoFormat, latin, lambda pieces: ["ж"])
+
+
+@pytest.mark.skipif(shutil.which("msgfmt") is None, reason="gettext is not installed")
+def test_msgfmt(tmp_path):
+    def carried(pieces):
+        return [
+            piece.replace("key", "Schlüssel").replace("Open", "Öffne") if isinstance(piece, str) else piece
+            for piece in pieces
+        ]
+
+    file = tmp_path / "de.po"
+    file.write_text(written(CATALOG, carried, target_lang="de"))
+    subprocess.run(["msgfmt", "-c", "-o", tmp_path / "de.mo", file], check=True)
+    catalog = gettext.GNUTranslations(io.BytesIO((tmp_path / "de.mo").read_bytes()))
+    assert catalog.gettext('Open <b>%s</b> & "close" it') == 'Öffne <b>%s</b> & "close" it'
+    assert [catalog.ngettext("%d key", "%d keys", number) for number in (1, 2)] == ["%d Schlüssel", "%d Schlüssels"]
+    assert subprocess.run(["msgcat", file], capture_output=True, check=True).stdout == file.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('msgid "a"\nmsgstr "b\n', "line 2: expected a comment or a string"),
+        ("<html>\n", "line 1: expected"),
+        ('msgid "a"\nmsgid "b"\nmsgstr ""\n', "line 2: msgid a second time"),
+        ('msgid "a"\n', "line 1: an entry without msgstr"),
+        (HEADER.replace("(n > 1)", "(n >"), "Plural-Forms of the header"),
+        (HEADER.replace("UTF-8", "martian"), "martian"),
+        (HEADER + "# \udcff", "it is not UTF-8"),
+    ],
+)
+def test_broken(text, words):
+    with pytest.raises(DataError) as error:
+        parsed(PoFormat, text.encode("utf-8", "surrogateescape"))
+    assert words in str(error.value)
