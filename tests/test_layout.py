@@ -269,16 +269,16 @@ PACKAGE_LINES = {
     "cli": 2221,
     "data": 5713,
     "evaluation": 8508,
-    "formats": 3971,
+    "formats": 4216,
     "hub": 1989,
     "modeling": 9352,
     "pretrained": 271,
     "reports": 2337,
-    "serving": 851,
+    "serving": 807,
     "studies": 823,
-    "training": 2468,
+    "training": 2475,
     "translation": 2711,
-    "top-level files": 2632,
+    "top-level files": 2635,
 }
 TEST_LINES = {
     "analysis": 2172,
@@ -286,11 +286,11 @@ TEST_LINES = {
     "cli": 2588,
     "data": 4699,
     "evaluation": 6789,
-    "formats": 1960,
+    "formats": 2110,
     "hub": 2608,
     "modeling": 8455,
     "reports": 1885,
-    "serving": 407,
+    "serving": 458,
     "space": 831,
     "studies": 664,
     "support": 3919,
@@ -299,7 +299,7 @@ TEST_LINES = {
     "translation": 1870,
     "top-level files": 2606,
 }
-MOST_LINES = {"package": 49715, "tests": 45841}
+MOST_LINES = {"package": 49926, "tests": 46042}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -1,5 +1,7 @@
 """The addresses of the server. Those of LibreTranslate answer as LibreTranslate does: https://docs.libretranslate.com"""
 
+import re
+import secrets
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import PurePath
@@ -15,10 +17,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from hf_docmt import __version__
 from hf_docmt.files import DataError
 from hf_docmt.serving.batches import Search
-from hf_docmt.serving.downloads import Downloads
 from hf_docmt.serving.metrics import MEDIA_TYPE, Metrics
 from hf_docmt.serving.requests import (
     BodyLimit,
@@ -31,8 +31,10 @@ from hf_docmt.serving.requests import (
     uploaded,
 )
 from hf_docmt.serving.served_model import ServedModel
-from hf_docmt.serving.sessions import Session
+from hf_docmt.serving.sessions import Kept, Session, session_of
 from hf_docmt.serving.texts import MarkedText, PlainText, file_endings, file_text, html_text
+
+MOST_FILES, FILE_SECONDS = 32, 1800.0  # that wait to be fetched
 
 
 class Application(Starlette):
@@ -40,7 +42,7 @@ class Application(Starlette):
 
     def __init__(self, model: ServedModel):
         self.model, self.limits = model, model.limits
-        self.downloads, self.metrics = Downloads(), Metrics()
+        self.files, self.metrics = Kept(MOST_FILES, FILE_SECONDS), Metrics()
         paths: dict[tuple[str, str], Callable[[Request], Awaitable[Response]]] = {
             ("POST", "/translate"): self.translate,
             ("POST", "/translate_file"): self.translate_file,
@@ -51,7 +53,6 @@ class Application(Starlette):
             ("GET", "/health"): self.health,
             ("GET", "/frontend/settings"): self.settings,
             ("GET", "/metrics"): self.prometheus,
-            ("GET", "/spec"): self.spec,
         }
         super().__init__(
             routes=[Route(path, self._measured(path, answer), methods=[way]) for (way, path), answer in paths.items()],
@@ -89,13 +90,14 @@ class Application(Starlette):
         check_size(parts[0].sentences, self.limits)
         (written,) = await self._translated(parts, search)
         path = PurePath(name.replace("\\", "/"))
-        key = self.downloads.add(f"{path.stem}_{search.target_lang}{path.suffix}", written)
+        named = re.sub(r"[^\w.-]", "_", f"{path.stem}_{search.target_lang}{path.suffix}")[-100:]
+        self.files.put(key := f"{secrets.token_urlsafe(16)}.{named}", written)
         return JSONResponse({"translatedFileUrl": f"{request.base_url}download_file/{quote(key)}"})
 
     async def download_file(self, request: Request) -> Response:
         """Fetch a translated file."""
         key = request.path_params["name"]
-        data = self.downloads.take(key) if request.method == "GET" else None
+        data = self.files.take(key) if request.method == "GET" else None
         if data is None:
             raise HTTPException(404, "no such file, or it was fetched, or dropped after a while")
         name = quote(key.partition(".")[2])
@@ -172,27 +174,16 @@ class Application(Starlette):
             batches_total=batches.batches,
             sentences_total=batches.sentences,
             waiting_sentences=batches.size,
-            sessions=len(self.model.sessions.sessions),
-            files=len(self.downloads.files),
+            sessions=len(self.model.sessions.items),
+            files=len(self.files.items),
         )
         return PlainTextResponse(text, media_type=MEDIA_TYPE)
-
-    async def spec(self, request: Request) -> Response:
-        """These addresses, in OpenAPI 2."""
-        paths: dict[str, Any] = {}
-        for route in self.routes:
-            summary = {
-                "summary": route.endpoint.__doc__.partition("\n")[0],
-                "responses": {"200": {"description": "OK"}},
-            }
-            paths[route.path] = {way.lower(): summary for way in route.methods if way != "HEAD"}
-        return JSONResponse({"swagger": "2.0", "info": {"title": "hf-docmt", "version": __version__}, "paths": paths})
 
     def _session(self, fields: dict[str, Any], search: Search) -> Session | None:
         name = fields.get("session")
         if name and not self.model.kept_context(search):
             raise HTTPException(400, "no context is read, so that a session changes nothing; leave it out")
-        return self.model.sessions.session(checked_text(name, "session"), search) if name else None
+        return session_of(self.model.sessions, checked_text(name, "session"), search) if name else None
 
     async def _translated(
         self, parts: list[PlainText] | list[MarkedText], search: Search, session: Session | None = None
@@ -222,7 +213,6 @@ class Application(Starlette):
             finally:
                 self.metrics.add(path, status, time.perf_counter() - start)
 
-        endpoint.__doc__ = answer.__doc__
         return endpoint
 
 
@@ -234,7 +224,7 @@ def _read(read: Callable[[], Any]) -> Any:
         raise HTTPException(400, str(error)) from error
 
 
-async def _refused(request: Request, error: HTTPException) -> Response:
+async def _refused(request: Request, error: Any) -> Response:
     return JSONResponse({"error": error.detail}, error.status_code, error.headers)
 
 

@@ -4,18 +4,8 @@ https://prometheus.io/docs/instrumenting/exposition_formats/
 """
 
 from collections import Counter, defaultdict
-from typing import Any
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-HELP = {  # name -> type, help
-    "docmt_requests_total": ("counter", "Requests that were answered, by path and status."),
-    "docmt_request_seconds_total": ("counter", "Seconds that they took, by path."),
-    "docmt_batches_total": ("counter", "Batches of requests that were translated together."),
-    "docmt_sentences_total": ("counter", "Sentences that were translated."),
-    "docmt_waiting_sentences": ("gauge", "Sentences that wait."),
-    "docmt_sessions": ("gauge", "Sessions with context."),
-    "docmt_files": ("gauge", "Translated files that wait to be fetched."),
-}
 
 
 class Metrics:
@@ -30,14 +20,14 @@ class Metrics:
         self.seconds[path] += seconds
 
     def text(self, **values: float) -> str:
-        """All counters, those of others by their names without `docmt_`."""
-        samples: dict[str, dict[str, Any]] = {f"docmt_{name}": {"": value} for name, value in values.items()}
-        samples["docmt_requests_total"] = {
+        """All of them, those of others by their names without `docmt_`; what ends in `_total` is a counter."""
+        samples: dict[str, dict[str, float]] = {name: {"": value} for name, value in values.items()}
+        samples["requests_total"] = {
             f'{{path="{path}",status="{status}"}}': count for (path, status), count in sorted(self.requests.items())
         }
-        samples["docmt_request_seconds_total"] = {f'{{path="{path}"}}': time for path, time in self.seconds.items()}
-        lines = []
-        for name, (kind, help) in HELP.items():
-            lines += [f"# HELP {name} {help}", f"# TYPE {name} {kind}"]
-            lines += [f"{name}{labels} {value}" for labels, value in samples[name].items()]
-        return "\n".join(lines) + "\n"
+        samples["request_seconds_total"] = {f'{{path="{path}"}}': seconds for path, seconds in self.seconds.items()}
+        text = ""
+        for name, lines in samples.items():
+            text += f"# TYPE docmt_{name} {'counter' if name.endswith('_total') else 'gauge'}\n"
+            text += "".join(f"docmt_{name}{labels} {value}\n" for labels, value in lines.items())
+        return text

@@ -10,9 +10,10 @@ from starlette.exceptions import HTTPException
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.evaluation.systems import DocMTSystem, System
 from hf_docmt.modeling.decoding import NonFiniteScoresError
+from hf_docmt.modeling.pipeline_docmt import OF_DOCUMENTS
 from hf_docmt.options import ServerLimits
 from hf_docmt.serving.batches import Batches, Search, Translated
-from hf_docmt.serving.sessions import Session, Sessions
+from hf_docmt.serving.sessions import Kept, Session
 
 OPTIONS = {"num_beams": (1, 16), "past_context": (0, 100), "max_new_tokens": (1, 1024)}  # least and most
 
@@ -28,7 +29,7 @@ class ServedModel:
         own = zip(("source", "target"), languages, system.languages)
         self.languages = [self._codes(side, given or code) for side, given, code in own]
         self.batches = Batches(self._translate, limits.waiting_sentences)
-        self.sessions = Sessions(limits.sessions, limits.session_minutes * 60)
+        self.sessions = Kept(limits.sessions, limits.session_minutes * 60)
 
     def _codes(self, side: str, own: str | None) -> list[str]:
         """The languages of a side, the model's own first."""
@@ -53,7 +54,8 @@ class ServedModel:
                 raise HTTPException(400, f"options: {name} must be a number from {least} to {most}")
         search = Search(_code(source, sources), _code(target, targets), strategy, tuple(sorted(options.items())))
         try:
-            self._translate([], search)  # refuses what is not the model's
+            if strategy or options:
+                self._translate([], search)  # refuses what is not the model's
         except ValueError as error:
             raise HTTPException(400, str(error)) from error
         return search
@@ -63,7 +65,7 @@ class ServedModel:
         if session is None:
             return await self._waited(lambda: self.batches.submit(sentences, search))
         async with session.lock:
-            if isinstance(self.system, DocMTSystem) and self.system.carries_state and not search.options:
+            if self._strategy(search) == "stream":
                 *result, session.memory = await self._waited(
                     lambda: self.batches.call(lambda: self._stream(sentences, search, session.memory), len(sentences))
                 )
@@ -79,9 +81,12 @@ class ServedModel:
 
         Windows that slide need no more than they read; of other strategies each translation depends on all before it.
         """
-        strategy, most = search.strategy or self.system.decoding["strategy"], self.limits.session_sentences
+        strategy, most = self._strategy(search), self.limits.session_sentences
         past = most if self.system.reads_chunks else self.system.context.past
         return 0 if strategy == "sentence" or not past else min(past, most) if strategy == "sliding" else most
+
+    def _strategy(self, search: Search) -> str | None:
+        return search.strategy or self.system.decoding["strategy"]
 
     async def computed(self, function: Callable[[], Any], size: int) -> Any:
         """The result of a call that computes with the model."""
@@ -116,7 +121,9 @@ class ServedModel:
         """Translations, repairs and the memory behind them, of a model that carries one."""
         system: Any = self._system(search)
         texts, repairs = [], []
-        stream = system.model.translate_stream(sentences, system.tokenizer, memory=memory or None, **system.codes)
+        options = {name: value for name, value in system.generate_kwargs.items() if name not in OF_DOCUMENTS}
+        options |= {"memory": memory or None, **system.codes}
+        stream = system.model.translate_stream(sentences, system.tokenizer, **options)
         for number, text in enumerate(stream):
             texts.append(text)
             repairs += [repair | {"sentence": number} for repair in stream.repairs]

@@ -1,4 +1,4 @@
-"""What was said before: context that goes from call to call."""
+"""What is kept for clients for a while: context that goes from call to call, files that wait to be fetched."""
 
 import asyncio
 import secrets
@@ -13,6 +13,25 @@ from hf_docmt.serving.batches import Search
 NEW = "new"  # opens a session
 
 
+class Kept:
+    """At most so many things by names that cannot be guessed, each for so many seconds; the oldest go first."""
+
+    def __init__(self, most: int, seconds: float):
+        self.most, self.seconds = most, seconds
+        self.items: dict[str, tuple[float, Any]] = {}  # time and thing, in the order of the times
+
+    def put(self, name: str, item: Any) -> None:
+        self.items[name] = (time.monotonic(), item)
+        while len(self.items) > self.most:
+            del self.items[next(iter(self.items))]
+
+    def take(self, name: str) -> Any:
+        """The thing, which is gone then; None where there is none."""
+        limit = time.monotonic() - self.seconds
+        self.items = {name: item for name, item in self.items.items() if item[0] >= limit}
+        return self.items.pop(name, (0, None))[1]
+
+
 @dataclass
 class Session:
     """The sentences that the next ones read, or the memory of a model that carries one; calls take turns by `lock`."""
@@ -21,31 +40,15 @@ class Session:
     id: str = field(default_factory=lambda: secrets.token_urlsafe(16))
     sentences: list[str] = field(default_factory=list)
     memory: dict[str, Any] = field(default_factory=dict)
-    used: float = 0.0
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
-class Sessions:
-    """At most `most` sessions: the one that was not used for longest goes first, and all after `seconds`."""
-
-    def __init__(self, most: int, seconds: float):
-        self.most, self.seconds = most, seconds
-        self.sessions: dict[str, Session] = {}  # in the order of their last use
-
-    def session(self, name: str, search: Search) -> Session:
-        """A new one, or that of this id. HTTPException: 404 for one that is not there, 400 for another search."""
-        now = time.monotonic()
-        for old in [session.id for session in self.sessions.values() if session.used < now - self.seconds]:
-            del self.sessions[old]
-        if name == NEW:
-            session = Session(search)
-        elif name not in self.sessions:
-            raise HTTPException(404, f"no session {name[:40]!r}, or it was dropped; open one with session={NEW!r}")
-        elif (session := self.sessions.pop(name)).search != search:
-            self.sessions[name] = session
-            raise HTTPException(400, "the session has other languages, strategy or options; keep to them, or open one")
-        session.used = now
-        self.sessions[session.id] = session
-        while len(self.sessions) > self.most:
-            del self.sessions[next(iter(self.sessions))]
-        return session
+def session_of(kept: Kept, name: str, search: Search) -> Session:
+    """A new one, or that of this id. HTTPException: 404 for one that is not there, 400 for another search."""
+    session = Session(search) if name == NEW else kept.take(name)
+    if session is None:
+        raise HTTPException(404, f"no session {name[:40]!r}, or it was dropped; open one with session={NEW!r}")
+    kept.put(session.id, session)
+    if session.search != search:
+        raise HTTPException(400, "the session has other languages, strategy or options; keep to them, or open one")
+    return session

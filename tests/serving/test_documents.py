@@ -2,9 +2,11 @@
 
 import pytest
 from support.http_server import running
+from support.language_models import multilingual
+from support.pretrained_models import saved
 from support.tiny_models import build, word_tokenizer
 
-from hf_docmt.evaluation.systems import DocMTSystem
+from hf_docmt.evaluation.systems import DocMTSystem, load_system
 
 SENTENCES = ["w7 w8 w9", "w10 w11", "", "w12 w13 w14", "w15"]
 
@@ -65,7 +67,7 @@ def test_session_is_a_document(architecture, strategy, seed):
     """Sentence by sentence as all at once, for context that is read again and for a memory that is carried."""
     model = build(architecture, seed, **({"past_context": 1} if strategy else {}))
     model.generation_config.max_new_tokens = 8
-    system = DocMTSystem(model, word_tokenizer(), strategy=strategy)
+    system = DocMTSystem(model, word_tokenizer(), strategy=strategy, num_beams=1 if strategy else 2)
     expected = system.translate([SENTENCES])[0]
     alone = [system.translate([[sentence]])[0][0] for sentence in SENTENCES]
     with running(system) as client:
@@ -83,12 +85,11 @@ def test_sessions_are_few_and_short(system):
         ids = [translated(client, sentences=SENTENCES, session="new")["session"] for _ in range(3)]
         statuses = [client.post("/v1/translations", {"text": "w7", "session": name})[0] for name in ids]
         assert statuses == [404, 200, 200]
-        kept = [session.sentences for session in client.model.sessions.sessions.values()]
+        kept = [session.sentences for _, session in client.model.sessions.items.values()]
         assert kept == [["w7"], ["w7"]]
         status, answer = client.post("/v1/translations", {"text": "w7", "strategy": "sliding", "session": ids[1]})
         assert status == 400 and "other languages, strategy or options" in answer["error"]
-        for session in client.model.sessions.sessions.values():
-            session.used -= 1
+        client.model.sessions.seconds = 0
         assert client.post("/v1/translations", {"text": "w7", "session": ids[2]})[0] == 404
 
 
@@ -96,3 +97,16 @@ def test_session_of_a_model_without_context():
     with running(DocMTSystem(build("concat", past_context=0), word_tokenizer())) as client:
         status, answer = client.post("/v1/translations", {"text": "w7", "session": "new"})
         assert status == 400 and "no context is read" in answer["error"]
+
+
+def test_system_of_another_package(tmp_path):
+    """An NLLB between its languages; strategies and options are for document models."""
+    model, tokenizer, _ = multilingual("nllb")
+    codes = {"src_lang": "eng_Latn", "tgt_lang": "deu_Latn"}
+    system = load_system(saved(tmp_path, model, tokenizer), **codes, max_new_tokens=5)
+    with running(system) as client:
+        assert client.get("/languages") == (200, [{"code": "eng_Latn", "name": "eng_Latn", "targets": ["deu_Latn"]}])
+        fields = {"q": ["Hello.", "It is late."], "source": "en", "target": "de"}
+        assert client.post("/translate", fields)[1]["translatedText"] == system.translate([fields["q"]])[0]
+        status, answer = client.post("/v1/translations", {"text": "a", "options": {"num_beams": 2}})
+        assert status == 400 and "are for document models" in answer["error"]

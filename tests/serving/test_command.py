@@ -1,0 +1,36 @@
+"""What `docmt serve` refuses before it listens, and that its settings are those of the requests."""
+
+import pytest
+from support.tiny_models import build, word_tokenizer, write_model
+
+from hf_docmt.cli.translation_settings import JobOptions, SystemOptions, translation_settings
+from hf_docmt.evaluation.systems import DocMTSystem
+from hf_docmt.options import DocumentSearch, ModelLanguages, ServerLimits
+from hf_docmt.serving.served_model import ServedModel
+from hf_docmt.serving.server import make_server, served_system
+
+
+def test_settings_of_the_command(tmp_path):
+    """All arguments of a job's translation are those of the server's."""
+    search = DocumentSearch(num_beams=2, past_context=0, max_new_tokens=5, batch_tokens=50)
+    options = JobOptions(strategy="sliding", batch_size=3, device="cpu")
+    arguments = (ModelLanguages(), search, options, SystemOptions())
+    system = served_system(translation_settings(str(write_model(tmp_path)), *arguments))
+    document = ["w7 w8", "w9"]
+    chosen = {"num_beams": 2, "past_context": 0, "max_new_tokens": 5, "batch_tokens": 50}
+    assert system.generate_kwargs == chosen and (system.strategy, system.batch_size) == ("sliding", 3)
+    expected = system.model.translate_documents([document], system.tokenizer, strategy="sliding", **chosen)
+    assert system.translate([document]) == expected
+
+
+def test_languages_that_nobody_names():
+    system = DocMTSystem(build("concat", source_lang=None), word_tokenizer(), "runs/concat")
+    with pytest.raises(ValueError, match="runs/concat names no source language.*give --source-lang"):
+        make_server(system, (None, None), ServerLimits(), "127.0.0.1", 0)
+    assert ServedModel(system, ("en", None), ServerLimits()).languages == [["en"], ["de"]]
+
+
+def test_settings_that_do_not_fit(tmp_path):
+    system = DocMTSystem(build("concat"), word_tokenizer(), strategy="stream")
+    with pytest.raises(ValueError, match="stream"):
+        make_server(system, (None, None), ServerLimits(), "127.0.0.1", 0)
