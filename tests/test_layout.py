@@ -267,15 +267,15 @@ PACKAGE_LINES = {
     "bench": 3092,
     "cli": 2166,
     "data": 5713,
-    "evaluation": 8506,
-    "formats": 3458,
+    "evaluation": 8508,
+    "formats": 3576,
     "hub": 1981,
     "modeling": 9352,
     "pretrained": 271,
     "reports": 2337,
     "studies": 823,
     "training": 2468,
-    "translation": 2709,
+    "translation": 2711,
     "top-level files": 2613,
 }
 TEST_LINES = {
@@ -283,11 +283,11 @@ TEST_LINES = {
     "bench": 1478,
     "cli": 2588,
     "data": 4699,
-    "evaluation": 6776,
-    "formats": 1558,
-    "hub": 2554,
+    "evaluation": 6789,
+    "formats": 1656,
+    "hub": 2557,
     "modeling": 8455,
-    "reports": 1877,
+    "reports": 1885,
     "space": 689,
     "studies": 664,
     "support": 3845,
@@ -296,7 +296,7 @@ TEST_LINES = {
     "translation": 1870,
     "top-level files": 2603,
 }
-MOST_LINES = {"package": 48265, "tests": 44714}
+MOST_LINES = {"package": 48387, "tests": 44836}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

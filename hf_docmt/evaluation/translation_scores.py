@@ -235,7 +235,7 @@ class Evaluation:
                 "a model or context for COMET, but no COMET: give the Python of an environment with unbabel-comet "
                 "(--comet)"
             )
-        names = [name for name, _ in self.external or ()]
+        names = [name.partition(":")[0] for name, _ in self.external or ()]
         if len(set(names)) < len(names):
             raise ValueError(f"external scores are called {max(names, key=names.count)!r} twice; name each differently")
         scored = [*self._chosen(), *self._further()]

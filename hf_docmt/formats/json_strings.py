@@ -22,7 +22,7 @@ class JsonStringsFormat(StringFile):
     api/i18n.
     """
 
-    name = "json-strings"
+    name = "json"
     endings = (".json", ".arb")
     in_folders = False
 

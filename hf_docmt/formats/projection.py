@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hf_docmt.evaluation.systems.word_alignment import Fit, position_fit, words_of
+from hf_docmt.evaluation.systems.word_alignment import UNSPACED, Fit, position_fit, words_of
 from hf_docmt.formats.segment import Piece, Tag
 
 THRESHOLD = 0.5  # a target word belongs to an element if it fits one of its words at least half as well as the best one
@@ -209,18 +209,22 @@ class _Projection:
         return point
 
     def _alone(self, node: Node, start: int, end: int) -> Iterator[Piece]:
-        """What stands alone, with the blanks around it that it has in the source, where it replaces no words."""
+        """What stands alone, with the blanks around it that it has in the source, where the target has none."""
         tag = node.opening
         if tag is None:
             return
-        inserted = start == end and (bool(tag.text) or node.is_spaced)
-        before = self.source[node.start - 1 : node.start].isspace() and not self.target[:start][-1:].isspace()
-        after = node.is_spaced or self.source[node.end : node.end + 1].isspace()
-        if inserted and before and start:
+        spaced = bool(tag.text) or node.is_spaced
+        if spaced and self.source[node.start - 1 : node.start].isspace() and _wants_blank(self.target[:start][-1:]):
             yield " "
         yield tag
-        if inserted and after and self.target[end:][:1].isalnum():
+        after = node.is_spaced or self.source[node.end : node.end + 1].isspace()
+        if spaced and after and _wants_blank(self.target[end:][:1]):
             yield " "
+
+
+def _wants_blank(character: str) -> bool:
+    """Whether a character is a letter or sign of a script with blanks between words."""
+    return bool(character) and not character.isspace() and not UNSPACED.match(character) and character not in ",.;:!?)("
 
 
 def _inside(place: Span, span: Span) -> bool:

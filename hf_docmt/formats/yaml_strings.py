@@ -23,7 +23,7 @@ class YamlStringsFormat(StringFile):
     A key of a language that all else stands under becomes that of the target language.
     """
 
-    name = "yaml-strings"
+    name = "yaml"
     endings = (".yml", ".yaml")
     in_folders = False
 

@@ -49,12 +49,14 @@ class JobInput:
     ):
         self.source_lang = source_lang
         has_markup = format in document_formats()
+        if format != "auto" and not has_markup:
+            get_reader(format, others=document_formats())
         self.files: dict[str, str | None] = dict(input_files(text, "auto" if has_markup else format))
         self.path = Path(self.files.get("source") or self.files.get("path") or STDIN)
         reader = document_reader(self.files, format)
         if reader is None:
             name = detect_format(self.files) if format == "auto" else format
-            reader = get_reader(name, others=document_formats())
+            reader = get_reader(name)
         self.reader, self.format = reader, reader.name or "folder"
         if "tgt_lang" in self.reader.arguments():
             self.files.setdefault("tgt_lang", target_lang)

@@ -58,7 +58,6 @@ def test_json_lines_by_id(write):
     assert found.value == 3 and found.details["statistics"]["rows"] == [[7, 2], [2, 1]]
 
 
-@pytest.mark.parametrize("format", ["metricx", "comet"])
 def test_what_is_better(write):
     """More, but for counts of errors; the name may say it, and so does the signature."""
     path = write("a.txt", "1\n2\n")
@@ -93,6 +92,7 @@ def test_documents_without_scores(write):
         ExternalScore("ESA", write("b.txt", "1\n2\n3\n4\n")).score(documents)
 
 
+@pytest.mark.parametrize("format", ["metricx", "comet"])
 def test_input_is_what_the_program_takes_and_its_output_is_read(write, tmp_path, outputs, reference, format):
     path, languages = tmp_path / "input.jsonl", {"source_lang": "en", "target_lang": "de"}
     evaluate_files(outputs, reference, **languages, scorer_input=(format, path), metrics=["bleu"])
@@ -164,7 +164,7 @@ def test_options_of_the_command(run, outputs, reference, tmp_path):
     assert code == 0 and json.loads(out)["results"][-1]["value"] == 1.5 and (tmp_path / "in").exists(), err
     for options, message in (
         (("--external", "ESA"), "got 'ESA', expected NAME=FILE"),
-        (("--external", f"A={scores}", "--external", f"A={scores}"), "external scores are called 'A' twice"),
+        (("--external", f"A={scores}", "--external", f"A:lower={scores}"), "external scores are called 'A' twice"),
         (("--scorer-window", "x"), "--scorer-window is 'x', expected N or N:STRIDE"),
         (("--external", f"ESA={scores}", "--baseline", outputs), "--external and --scorer-input are of one system"),
         (("--scorer-input", f"comet={reference}"), f"the output {reference} is the input"),

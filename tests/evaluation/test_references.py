@@ -290,3 +290,16 @@ def test_metrics_by_choice(reference, write):
     assert [result.metric for result in report.results] == ["chrF++", "TER"]
     details = report.results[0].details
     assert len(details["interval"]) == 2 and len(details["statistics"]["rows"][0]) == 3 * (6 + 2)
+
+
+def test_the_digest_is_of_the_sentences():
+    """Not of the order of references and documents, nor of documents without a sentence."""
+
+    def digest(*sides, sources):
+        ids = [str(number) for number in range(len(sources))]
+        return References(path="r", dataset="r", ids=ids, sides=list(sides), sources=sources).digest
+
+    first, second, sources = [["a"], ["b"]], [["c"], ["d"]], [["x"], ["y"]]
+    digests = [digest(first, second, sources=sources), digest(second, first, sources=sources)]
+    digests.append(digest(*([*side, []] for side in (first, second)), sources=[*sources, []]))
+    assert len(set(digests)) == 1 != len({*digests, digest(first, first, sources=sources)})

@@ -159,8 +159,8 @@ def test_files_are_recognized(tmp_path):
         (tmp_path / name).write_text(text)
         reader = document_reader({"path": str(tmp_path / name)})
         readers[name] = reader and reader.name
-    strings = {"a.json": "json-strings", "b.arb": "json-strings", "c.json": None}
-    assert readers == {**strings, "d.yml": "yaml-strings", "e.csv": "csv", "f.tsv": None}
+    strings = {"a.json": "json", "b.arb": "json", "c.json": None}
+    assert readers == {**strings, "d.yml": "yaml", "e.csv": "csv", "f.tsv": None}
 
 
 def test_yaml():

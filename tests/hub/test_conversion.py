@@ -3,7 +3,7 @@
 import pytest
 import torch
 from support.pretrained_models import SENTENCE_MODELS, SENTENCE_SIZES, VOCABULARY, logits, sentence_model
-from transformers import AutoModelForSeq2SeqLM, PreTrainedTokenizerFast, T5Config
+from transformers import AutoModelForSeq2SeqLM, M2M100Config, PreTrainedTokenizerFast, T5Config
 
 from hf_docmt import registry
 from hf_docmt.data.tokenizers import train_tokenizer
@@ -147,3 +147,6 @@ def test_other_models_are_rejected(tmp_path):
         convert_sentence_model(tmp_path)
     with pytest.raises(ValueError, match="model_type: got 't5'"):
         config_from_pretrained(T5Config())
+    for name in ("pad_token_id", "eos_token_id"):
+        with pytest.raises(ValueError, match=f"{name}: got None, expected a token id; add it to config.json"):
+            config_from_pretrained(M2M100Config(**{name: None}))

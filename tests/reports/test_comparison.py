@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from hf_docmt.reports.comparison import compare_reports, select_breakdown
+from hf_docmt.reports.measurement import group_signature
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import PartScore, Result
 from hf_docmt.reports.signature import Signature
@@ -611,3 +612,10 @@ def test_documents_that_could_not_be_translated_are_noted():
     assert "2 documents of b could not be translated, which lowers its scores; translate again." in found.notes
     whole = compare_reports([report("a", result(60.0)), report("b", result(40.0))])
     assert not any("could not be translated" in note for note in whole.notes)
+
+
+def test_a_signature_of_several_systems_has_the_digest_of_any():
+    """Reports of 0.1.0 have none, wherever they stand."""
+    first, second = result(signature="a:1|version:1"), result(signature="a:1|version:1|data:x")
+    for group in ({"old": first, "new": second}, {"new": second, "old": first}):
+        assert group_signature(group) == "a:1|version:1|data:x"

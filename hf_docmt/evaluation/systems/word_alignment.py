@@ -20,8 +20,10 @@ from hf_docmt.evaluation.systems.model_system import piece_spans, word_spans
 POWER = 3  # of attention, which makes the words that it means stand out from those that it glances at
 COPIED = 2.0  # times the attention to a source word that is the same as the target word
 LEAST = 0.05  # of a fit that is kept
-WORD = regex.compile(  # Chinese, Japanese and scripts that write no blanks: each character is a word
-    r"(?V1)[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]\p{M}*|"
+SCRIPTS = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"  # without blanks between words
+UNSPACED = regex.compile(rf"(?V1){SCRIPTS}")
+WORD = regex.compile(  # of such scripts each character is a word
+    rf"(?V1){SCRIPTS}\p{{M}}*|"
     r"[\p{L}\p{N}\p{M}]+(?:['’][\p{L}\p{M}]+)*|[^\s]"
 )
 Fit = list[list[float]]  # [target word, source word, fit of 0 to 1], those that are not small
