@@ -269,14 +269,14 @@ PACKAGE_LINES = {
     "cli": 2221,
     "data": 5713,
     "evaluation": 8508,
-    "formats": 4216,
-    "hub": 1989,
+    "formats": 4231,
+    "hub": 1990,
     "modeling": 9352,
     "pretrained": 271,
     "reports": 2337,
     "serving": 807,
     "studies": 823,
-    "training": 2475,
+    "training": 2483,
     "translation": 2711,
     "top-level files": 2635,
 }
@@ -286,20 +286,20 @@ TEST_LINES = {
     "cli": 2588,
     "data": 4699,
     "evaluation": 6789,
-    "formats": 2110,
-    "hub": 2608,
+    "formats": 2116,
+    "hub": 2612,
     "modeling": 8455,
     "reports": 1885,
     "serving": 458,
     "space": 831,
     "studies": 664,
     "support": 3919,
-    "training": 2494,
+    "training": 2504,
     "transformers_contract": 416,
     "translation": 1870,
     "top-level files": 2606,
 }
-MOST_LINES = {"package": 49926, "tests": 46042}
+MOST_LINES = {"package": 49950, "tests": 46062}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -1,8 +1,11 @@
 """The sentences of a segment as the model reads them, and the segment again with their translations."""
 
 import re
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from hf_docmt.evaluation.systems.word_alignment import Fit
 from hf_docmt.formats.projection import markup_tree, project
@@ -33,16 +36,18 @@ class SegmentSentences:
         """`keep` matches text that is carried, as placeholders are."""
         text, tags = _flat(kept_apart(pieces, keep))
         spans = _sentence_spans(text, tags, split)
-        homes = _homes(tags, spans)
+        by_home = defaultdict(list)
+        for tag, home in zip(tags, _homes(tags, spans)):
+            by_home[home].append(tag)
         self.sentences: list[Sentence] = []
         opened = position = 0
         for number, (start, end) in enumerate(spans):
-            gap = [tag for tag, home in zip(tags, homes) if home == 2 * number]
-            inner = [tag for tag, home in zip(tags, homes) if home == 2 * number + 1]
+            gap, inner = by_home[2 * number], by_home[2 * number + 1]
             opened += _opened(gap)
+            lengths = _collapsed_lengths(text[start:end]) if inner else []
             places = [
                 (
-                    len(_collapsed(text[start : min(place, end)] + ".")) - 1,
+                    lengths[max(0, min(place, end) - start)],
                     tag,
                     text[start:place][-1:].isspace() and text[place:end][:1].isspace(),
                 )
@@ -52,8 +57,7 @@ class SegmentSentences:
             self.sentences.append(Sentence(_collapsed(text[start:end]), places, pieces_before, opened))
             opened += _opened(inner)
             position = end
-        last = [tag for tag, home in zip(tags, homes) if home == 2 * len(spans)]
-        self.end = _gap_pieces(text, last, position, len(text))
+        self.end = _gap_pieces(text, by_home[2 * len(spans)], position, len(text))
 
     def translated(self, translations: Sequence[str], fits: Sequence[Fit | None]) -> list[Piece] | None:
         """The pieces with these translations, one a sentence; None where nothing is another text.
@@ -118,7 +122,12 @@ def _flat(pieces: Iterable[Piece]) -> tuple[str, list[tuple[int, Tag]]]:
 def _sentence_spans(text: str, tags: list[tuple[int, Tag]], split: Split) -> list[tuple[int, int]]:
     """(start, end) of the sentences without the white space around them; none ends inside what stands alone."""
     breaks = [place for place, tag in tags if tag.breaks]
-    opaque = [(place, place + len(tag.text)) for place, tag in tags if tag.text]
+    opaque = [(place, place + len(tag.text)) for place, tag in tags if tag.text]  # in order, none overlaps another
+
+    def cuts(position: int) -> bool:
+        number = bisect_left(opaque, (position, 0)) - 1
+        return number >= 0 and position < opaque[number][1]
+
     spans: list[tuple[int, int]] = []
     for begin, stop in zip([0, *breaks], [*breaks, len(text)]):
         part = text[begin:stop]
@@ -128,7 +137,7 @@ def _sentence_spans(text: str, tags: list[tuple[int, Tag]], split: Split) -> lis
             start, end = _stripped(text, begin + start, begin + end)
             if start == end:
                 continue
-            if own and any(first < start < last or first < own[-1][1] < last for first, last in opaque):
+            if own and (cuts(start) or cuts(own[-1][1])):
                 own[-1] = (own[-1][0], end)
             else:
                 own.append((start, end))
@@ -157,7 +166,8 @@ def _homes(tags: list[tuple[int, Tag]], spans: list[tuple[int, int]]) -> list[in
     An element that ends in the sentence before which it begins belongs to it, and so does one that begins in the
     sentence behind which it ends; what is around whole sentences stays in the gaps.
     """
-    homes = [_home(place, tag, spans) for place, tag in tags]
+    ends = [end for _, end in spans]
+    homes = [_home(place, tag, spans, bisect_right(ends, place)) for place, tag in tags]
     own = list(homes)
     stack: list[int] = []
     for number, (_, tag) in enumerate(tags):
@@ -178,13 +188,12 @@ def _homes(tags: list[tuple[int, Tag]], spans: list[tuple[int, int]]) -> list[in
     return own
 
 
-def _home(place: int, tag: Tag, spans: list[tuple[int, int]]) -> int:
-    for number, (start, end) in enumerate(spans):
-        if place < start or place == start and not tag.text:
-            return 2 * number
-        if place < end:
-            return 2 * number + 1
-    return 2 * len(spans)
+def _home(place: int, tag: Tag, spans: list[tuple[int, int]], number: int) -> int:
+    """Of a tag by its place; `number` is that of the first span that ends behind it."""
+    if number == len(spans):
+        return 2 * number
+    start, _ = spans[number]
+    return 2 * number if place < start or place == start and not tag.text else 2 * number + 1
 
 
 def _opened(tags: Iterable[tuple[int, Tag]]) -> int:
@@ -203,6 +212,12 @@ def _gap_pieces(text: str, tags: list[tuple[int, Tag]], position: int, end: int)
 
 def _collapsed(text: str) -> str:
     return " ".join(text.split())
+
+
+def _collapsed_lengths(text: str) -> list[int]:
+    """How long the collapsed beginnings of a stripped text are: of 0, 1, ... characters."""
+    kept = [not (letter.isspace() and before.isspace()) for before, letter in zip("." + text, text)]
+    return [0, *accumulate(kept)]
 
 
 def _joined(pieces: Iterable[Piece]) -> list[Piece]:

@@ -30,8 +30,9 @@ WRITTEN_FILES = (  # by docmt export, save_pretrained and peft, and by hand for 
 PICKLES = (".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".joblib", ".distcp")
 STATES = ("optimizer", "scheduler", "rng_state", "scaler", "training_args")
 SECRET_FILES = re.compile(  # besides all whose name, or folder's, begins with a dot
-    r".*\.env(\..*)?|_netrc|id_(rsa|dsa|ecdsa|ed25519)|.*\.(pem|key|p12|pfx|jks|keystore|kdbx|ppk|asc|gpg|tfstate)|"
-    r"(.*[_.-])?(credentials?|secrets?|passwords?|htpasswd|kubeconfig|rclone)(\.[a-z]+)?"
+    r".*\.env(\..*)?|env\.(local|dev|development|prod|production|test)|_netrc|id_(rsa|dsa|ecdsa|ed25519)(\..*)?|"
+    r".*\.(pem|key|p12|pfx|jks|keystore|kdbx|ppk|asc|gpg|tfstate)|(.*[_-])?service[_-]?account.*\.json|"
+    r"(.*[_.-])?(credentials?|secrets?|passwords?|token|auth|api[_-]?keys?|htpasswd|kubeconfig|rclone)(\.[a-z]+)?"
 )
 SECRETS = {  # what it is -> what it looks like
     "a token of the Hub": rb"\bhf_[A-Za-z0-9]{30,}|\bapi_org_[A-Za-z0-9]{30,}",

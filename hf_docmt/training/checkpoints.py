@@ -148,6 +148,11 @@ def remove_unneeded(folder: str | Path, best: int | None, following: int) -> Non
     for step in steps:
         if step not in needed:
             remove_checkpoint(checkpoint_path(folder, step))
+    remove_half_deleted(folder)
+
+
+def remove_half_deleted(folder: str | Path) -> None:
+    """Delete what a kill has left of checkpoints that were being deleted."""
     for interrupted in Path(folder).glob(f"{DELETED}checkpoint-*"):
         shutil.rmtree(interrupted)
 

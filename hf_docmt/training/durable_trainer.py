@@ -23,6 +23,7 @@ from hf_docmt.training.checkpoints import (
     last_usable_checkpoint,
     read_manifest,
     remove_checkpoint,
+    remove_half_deleted,
     remove_unneeded,
     require_weights,
     write_manifest,
@@ -65,6 +66,8 @@ class DurableTrainer(Seq2SeqTrainer):
             self._in_main_process(lambda: check_checkpoint(path, self.checkpoint_files).processes)
             self._adopt(path)
         self._checked = None
+        if self.args.should_save:
+            remove_half_deleted(self.args.output_dir)
         return super().train(resume_from_checkpoint, **kwargs)
 
     def last_checkpoint(self) -> str | None:

@@ -8,7 +8,7 @@ from hf_docmt.data.readers.running_text import sentence_splitter
 from hf_docmt.evaluation.systems.word_alignment import position_fit, words_of
 from hf_docmt.formats.document_format import Tag
 from hf_docmt.formats.projection import markup_tree, project
-from hf_docmt.formats.segment_sentences import SegmentSentences, kept_apart
+from hf_docmt.formats.segment_sentences import SegmentSentences, _collapsed, _collapsed_lengths, kept_apart
 
 WORDS = "the a b2 H2O it's café , . Anna 42 日本 x_y".split()
 
@@ -155,3 +155,9 @@ def test_an_element_without_words_of_its_own_stays_inside_its_parent():
     assert (
         written(project(root, "One two", "Eins zwei", position_fit("One two", "Eins zwei"))) == "<b>Eins zwei</b><br>"
     )
+
+
+def test_lengths_of_beginnings():
+    """Of a text whose runs of white space are one blank, in one pass."""
+    text = "a  b\u00a0\n c\td.  e"
+    assert _collapsed_lengths(text) == [len(_collapsed(text[:size] + ".")) - 1 for size in range(len(text) + 1)]

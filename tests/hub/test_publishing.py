@@ -169,6 +169,10 @@ REFUSED = {
         (".aws/credentials", "credentials", "prod.env", ".npmrc", ".ssh/config", "client_secret.json", "a.kdbx"),
         (write_text("A"), "a file of secrets"),
     ),
+    **dict.fromkeys(
+        ("env.production", "service-account.json", "id_rsa.bak", "token.txt", "hub_token", "api-key.txt", "auth.json"),
+        (write_text("A"), "a file of secrets"),
+    ),
 }
 
 

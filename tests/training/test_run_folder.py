@@ -28,6 +28,16 @@ def interrupted(corpus, tmp_path):
     return recipe
 
 
+def test_half_deleted_checkpoints(interrupted, tmp_path, monkeypatch):
+    """Also where nothing is saved any more after a kill."""
+    left = tmp_path / "run" / "checkpoints" / "deleted-checkpoint-1"
+    left.mkdir()
+    (left / "model.safetensors").write_bytes(b"x")
+    monkeypatch.setattr("hf_docmt.training.durable_trainer.remove_unneeded", lambda *_: None)
+    train(interrupted, resume=True)
+    assert not left.exists()
+
+
 def test_one_run_at_a_time(interrupted, tmp_path):
     folder = tmp_path / "run"
     ready, tell = os.pipe()
