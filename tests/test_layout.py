@@ -269,7 +269,7 @@ PACKAGE_LINES = {
     "cli": 2221,
     "data": 5713,
     "evaluation": 8508,
-    "formats": 4231,
+    "formats": 4233,
     "hub": 1990,
     "modeling": 9352,
     "pretrained": 271,
@@ -286,7 +286,7 @@ TEST_LINES = {
     "cli": 2588,
     "data": 4699,
     "evaluation": 6789,
-    "formats": 2116,
+    "formats": 2126,
     "hub": 2612,
     "modeling": 8455,
     "reports": 1885,
@@ -299,7 +299,7 @@ TEST_LINES = {
     "translation": 1870,
     "top-level files": 2606,
 }
-MOST_LINES = {"package": 49950, "tests": 46062}
+MOST_LINES = {"package": 49952, "tests": 46072}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -215,8 +215,10 @@ class DocxFormat(DocumentFormat):
 
     @classmethod
     def tag_name(cls, raw: str) -> str | None:
-        """None for the looks of runs."""
-        return None if not raw or raw.startswith("<w:rPr") else super().tag_name(raw)
+        """None for the looks of runs; a text box, whose text is translated, by its beginning."""
+        if not raw or raw.startswith("<w:rPr"):
+            return None
+        return super().tag_name(raw.partition("<w:txbxContent")[0])
 
     def parse(self, data: bytes, options: FormatOptions) -> list[Segment]:
         self.options, self.archive = options, ZipArchive(data)

@@ -9,6 +9,7 @@ import pytest
 from support.markup_checks import check_identity, check_shuffled, check_swapped, parsed, translated
 
 from hf_docmt.files import DataError
+from hf_docmt.formats.document_file import DocumentFile, FormatOptions
 from hf_docmt.formats.docx import DocxFormat
 from hf_docmt.formats.zip_archive import ZipArchive
 
@@ -93,6 +94,15 @@ def test_other_looks_are_tags():
 def test_box_in_a_changed_paragraph_is_changed_too():
     assert run("LOOK") in member(changed(DocxFormat, file(run("Look") + BOX), str.upper))
     assert "IN A BOX" in member(changed(DocxFormat, file(run("Look") + BOX), str.upper))
+
+
+def test_a_translated_box_is_no_problem():
+    """The tag that holds the box is read again with another text in it."""
+    document = DocumentFile(file(run("Look ") + BOX + run("there")), "a.docx", DocxFormat(), FormatOptions())
+    ((_, row),) = document.rows(["en"])
+    texts = [pair["en"].upper() for pair in row["translation"]]
+    data, written = document.translated({row["doc_id"]: {"translation": texts}})
+    assert written.problems == [] and "IN A BOX" in member(data) and written.segments == 2
 
 
 def test_unchanged_file_is_the_same():
