@@ -132,7 +132,7 @@ def test_all_formats_but_tables():
     from hf_docmt.formats import document_formats
 
     endings = {ending for format in document_formats().values() for ending in format.endings}
-    assert endings - set(ENDINGS) == {".csv"} and len(set(ENDINGS)) == len(ENDINGS)
+    assert endings - set(ENDINGS) == {".csv", ".xlsx", ".xlsm"} and len(set(ENDINGS)) == len(ENDINGS)
 
 
 def packed(content: bytes, name: str = "word/document.xml", method: int = ZIP_DEFLATED) -> bytes:
