@@ -26,7 +26,7 @@ MARKUP_FORMATS = {  # but tables, whose columns would have to be named
     for ending in format.endings
 }
 ENDINGS = (".txt", *FILE_FORMATS, *MARKUP_FORMATS)
-ARCHIVES = (".docx", ".docm")
+ARCHIVES = {".docx": ".xml", ".docm": ".xml", ".epub": ""}  # ending -> that of members that may be parsed
 MOST_BYTES = 10 * 2**20  # of a file
 MOST_TEXT = 2 * 2**20  # bytes of what is parsed; of an archive, unpacked, four times that
 MOST_MARKUP = 200_000  # characters that begin markup
@@ -91,9 +91,10 @@ def check_limits(upload: Upload) -> None:
     if upload.ending in ARCHIVES:
         try:
             archive = ZipArchive(upload.data)
-            sizes = [member.file_size for member in archive.members if member.filename.endswith(".xml")]
-            _check_count(upload, "bytes of text when it is unpacked", sum(sizes), 4 * MOST_TEXT)
-            texts, most = [archive.read(name) for name in archive.names if name.endswith(".xml")], 4 * MOST_TEXT
+            members = [member for member in archive.members if member.filename.endswith(ARCHIVES[upload.ending])]
+            sizes, most = [member.file_size for member in members], 4 * MOST_TEXT
+            _check_count(upload, "bytes of text when it is unpacked", sum(sizes), most)
+            texts = [archive.read(member.filename) for member in members]
         except DataError as error:
             raise DataError(f"{upload.name}: {str(error).removeprefix(f'{upload.name} ')}") from error
     _check_count(upload, "bytes of text", sum(map(len, texts)), most)
