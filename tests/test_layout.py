@@ -291,7 +291,7 @@ TEST_LINES = {
     "modeling": 8455,
     "reports": 1885,
     "serving": 458,
-    "space": 831,
+    "space": 834,
     "studies": 664,
     "support": 3919,
     "training": 2504,
@@ -299,7 +299,7 @@ TEST_LINES = {
     "translation": 1870,
     "top-level files": 2606,
 }
-MOST_LINES = {"package": 49952, "tests": 46072}
+MOST_LINES = {"package": 49952, "tests": 46075}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:
