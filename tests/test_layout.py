@@ -269,7 +269,7 @@ PACKAGE_LINES = {
     "cli": 2221,
     "data": 5713,
     "evaluation": 8508,
-    "formats": 4233,
+    "formats": 4245,
     "hub": 1990,
     "modeling": 9352,
     "pretrained": 271,
@@ -277,7 +277,7 @@ PACKAGE_LINES = {
     "serving": 807,
     "studies": 823,
     "training": 2483,
-    "translation": 2711,
+    "translation": 2698,
     "top-level files": 2635,
 }
 TEST_LINES = {
@@ -299,7 +299,7 @@ TEST_LINES = {
     "translation": 1870,
     "top-level files": 2606,
 }
-MOST_LINES = {"package": 49952, "tests": 46075}
+MOST_LINES = {"package": 49951, "tests": 46075}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

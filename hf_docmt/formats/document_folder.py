@@ -1,6 +1,6 @@
 """A folder of files with markup, each in its own format."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from hf_docmt.data.readers.reader import Reader
@@ -23,13 +23,19 @@ class DocumentFolder(Reader):
         only_missing: str | None = None,
         columns: str | None = None,
     ) -> Iterator[tuple[str, dict]]:
-        files = dict(folder_files(path))
-        if not files:
+        for file in self.files(languages, path, tgt_lang, keep=keep, only_missing=only_missing, columns=columns):
+            yield from file.rows(languages)
+
+    def files(
+        self, languages: Sequence[str], path: str | Path, tgt_lang: str | None = None, **texts: str | None
+    ) -> Iterator[DocumentFile]:
+        """The files, read one at a time; the arguments are those of `read`."""
+        formats = dict(folder_files(path))
+        if not formats:
             raise DataError(f"{display_path(path)}: no file of a format of documents: {', '.join(_endings())}")
-        texts = {"keep": keep, "only_missing": only_missing, "columns": columns}
-        options = options_of(files.values(), languages, tgt_lang, **texts)
-        for name, format in files.items():
-            yield from DocumentFile.read(Path(path) / name, name, format(), options).rows(languages)
+        options = options_of(formats.values(), languages, tgt_lang, **texts)
+        for name, format in formats.items():
+            yield DocumentFile.read(Path(path) / name, name, format(), options)
 
 
 def folder_files(path: str | Path) -> Iterator[tuple[str, type[DocumentFormat]]]:

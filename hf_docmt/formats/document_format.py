@@ -64,9 +64,15 @@ class DocumentFormat(Reader):
         only_missing: str | None = None,
         columns: str | None = None,
     ) -> Iterator[tuple[str, dict]]:
-        texts = {"keep": keep, "only_missing": only_missing, "columns": columns}
+        for file in self.files(languages, path, tgt_lang, keep=keep, only_missing=only_missing, columns=columns):
+            yield from file.rows(languages)
+
+    def files(
+        self, languages: Sequence[str], path: str | Path, tgt_lang: str | None = None, **texts: str | None
+    ) -> Iterator[DocumentFile]:
+        """The file; the arguments are those of `read`."""
         options = options_of([type(self)], languages, tgt_lang, **texts)
-        yield from DocumentFile.read(path, Path(path).name, self, options).rows(languages)
+        yield DocumentFile.read(path, Path(path).name, type(self)(), options)
 
 
 def options_of(

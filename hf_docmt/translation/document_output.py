@@ -1,14 +1,13 @@
 """Where translated documents with markup go: a file or folder that is written when all of it is translated."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from hf_docmt.files import STDOUT, atomic_folder, check_new_folder, check_writable_file, replaced_file
-from hf_docmt.formats.document_file import DocumentFile, WrittenFile
-from hf_docmt.formats.document_folder import DocumentFolder, folder_files
-from hf_docmt.formats.document_format import DocumentFormat, options_of
+from hf_docmt.formats.document_file import WrittenFile
+from hf_docmt.formats.document_folder import DocumentFolder
+from hf_docmt.formats.document_format import DocumentFormat
 from hf_docmt.translation.corpus import json_line
 from hf_docmt.translation.job_input import JobInput
 from hf_docmt.translation.job_output import FINISHED, FileOutput
@@ -63,30 +62,18 @@ class DocumentOutput(FileOutput):
 
 def write_documents(documents: JobInput, results: dict[str, dict], path: Path) -> WrittenFile:
     """Write the files of the input with the translations of these result rows, by document id."""
-    written = WrittenFile()
-    if not isinstance(documents.reader, DocumentFolder):
-        ((_, document),) = _files(documents)
+    reader, written = documents.reader, WrittenFile()
+    arguments = {name: value for name, value in documents.files.items() if value is not None}
+    if isinstance(reader, DocumentFormat):
+        (document,) = reader.files([documents.source_lang], **arguments)
         data, written = document.translated(results)
         with replaced_file(path) as file:
             file.write(data)
-        return written
-    with atomic_folder(path) as folder:
-        for name, document in _files(documents):
-            data, own = document.translated(results)
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_bytes(data)
-            written.add(own)
+    elif isinstance(reader, DocumentFolder):
+        with atomic_folder(path) as folder:
+            for document in reader.files([documents.source_lang], **arguments):
+                data, own = document.translated(results)
+                (folder / document.name).parent.mkdir(parents=True, exist_ok=True)
+                (folder / document.name).write_bytes(data)
+                written.add(own)
     return written
-
-
-def _files(documents: JobInput) -> Iterator[tuple[str, DocumentFile]]:
-    """The names of the files of a job, and the files, read one at a time."""
-    reader, folder = documents.reader, documents.path
-    if isinstance(reader, DocumentFormat):
-        formats, folder = {documents.path.name: type(reader)}, documents.path.parent
-    else:
-        formats = dict(folder_files(folder))
-    texts = {name: documents.files.get(name) for name in ("keep", "only_missing", "columns")}
-    options = options_of(formats.values(), [documents.source_lang], documents.files.get("tgt_lang"), **texts)
-    for name, format in formats.items():
-        yield name, DocumentFile.read(folder / name, name, format(), options)
