@@ -123,6 +123,16 @@ class ContextDecoderLayer(DecoderLayer):
             return after_source + self.context(hidden_states, *context, cache)
         return after_source
 
+    def step_blocks(self):
+        own, source, *others = super().step_blocks()
+        if self.integration != "parallel":
+            source = super().cross_attention_block
+        return [own, source, *([self.context_block] if self.integration == "sequential" else []), *others]
+
+    def context_block(self, hidden_states, cache, context_states=None, context_mask=None, context_absent=None):
+        """Context attention after attention to the source: states (B, T, D) -> (B, T, D)."""
+        return self.context(hidden_states, context_states, context_mask, context_absent, cache)
+
 
 class ContextDecoder(Decoder):
     """Decoder that reads context vectors beside the source."""
@@ -130,18 +140,16 @@ class ContextDecoder(Decoder):
     config_class = IntegratedContextConfig
     layer_class = ContextDecoderLayer
 
-    def forward(self, *args, context_states=None, context_mask=None, **kwargs):
-        """As the backbone's, with `context_states` (B or fewer, N, D) and `context_mask` (the same, N) bool.
+    step_inputs = "constant"
 
-        With `integration` `concatenate` they stand in front of the source, [context; source].
-        """
-        if self.config.integration == "concatenate" and context_states is not None:
-            source, mask = kwargs["encoder_hidden_states"], kwargs.get("encoder_attention_mask")
-            if mask is None:
-                mask = context_mask.new_ones(source.shape[:2])
-            kwargs["encoder_hidden_states"] = torch.cat([context_states, source], dim=1)  # (B, N + S, D)
-            kwargs["encoder_attention_mask"] = torch.cat([context_mask, mask.to(context_mask.dtype)], dim=1)
-        return super().forward(*args, context_states=context_states, context_mask=context_mask, **kwargs)
+    def source(self, states, mask, context_states=None, context_mask=None, **kwargs):
+        """With `integration` `concatenate` [context; source]: context (B or fewer, N, D), mask (the same, N) bool."""
+        if self.config.integration != "concatenate" or context_states is None:
+            return states, mask
+        if mask is None:
+            mask = context_mask.new_ones(states.shape[:2])
+        mask = torch.cat([context_mask, mask.to(context_mask.dtype)], dim=1)  # (B, N + S)
+        return torch.cat([context_states, states], dim=1), mask  # (B, N + S, D)
 
     def layer_inputs(self, input_ids, positions, context_states=None, context_mask=None, **kwargs):
         """The context vectors, their mask as attention takes it, and which rows have none."""

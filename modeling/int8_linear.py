@@ -32,6 +32,7 @@ TINY = torch.finfo(torch.float32).tiny  # the least scale of a row
 # Levels of the input of FBGEMM: without VNNI, FBGEMM adds two products in 16 bits, which 7 bits do not fill
 INPUT_LEVELS = 127 if torch.cpu._is_vnni_supported() else 63
 ENGINE_LOCK = threading.Lock()  # the engine is one of the process
+KERNEL_BLOCK = 16  # outputs that stand side by side in the weights of cpu_kernels.c
 BLOCK_ELEMENTS = 2**21  # of the output: so much is scaled while it is in the processor's cache
 
 
@@ -46,7 +47,9 @@ class Int8Linear(nn.Module):
         self.weight_scale = nn.Parameter(scale.float(), requires_grad=False)
         bias = nn.Parameter(torch.empty(out_features, dtype=dtype), requires_grad=False) if bias else None
         self.register_parameter("bias", bias)
-        self._packed: dict[tuple[int, bool], PackedLayers] = {}  # by layers side by side, this one first, and tiles
+        self._packed: dict[
+            tuple[int, bool | str], PackedLayers
+        ] = {}  # by layers side by side, this one first, and tiles
 
     @classmethod
     def like(cls, layer: nn.Linear) -> "Int8Linear":
@@ -214,6 +217,34 @@ def pack(layers: Sequence[Int8Linear], for_tiles: bool) -> PackedLayers:
         matrix = torch._make_per_channel_quantized_tensor(integers, scale, torch.zeros_like(scale).long(), 0)
         packed = torch.ops.quantized.linear_prepack(matrix, None)
     return PackedLayers(packed, None, None, parameters, versions, joint_bias(layers), len(integers))
+
+
+def kernel_weights(
+    layers: Sequence[Int8Linear], bias: torch.Tensor | None = None
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Weights of layers side by side as `cpu_kernels.c` reads them, their scales, and their biases or the one given.
+
+    (blocks, D_in / 2, 16, 2) int8, and float32 of whole blocks, (16 * blocks,).
+    """
+    key = (len(layers), "kernels")
+    packed = layers[0]._packed.get(key)
+    if packed is None or not packed.is_of(layers):
+        parameters = parameters_of(layers)
+        versions = list(map(version, parameters))
+        integers = whole_blocks(torch.cat([layer.weight.detach() for layer in layers]))  # (16 * blocks, D_in)
+        matrix = integers.view(-1, KERNEL_BLOCK, integers.shape[1] // 2, 2).transpose(1, 2).contiguous()
+        scale = whole_blocks(torch.cat([layer.weight_scale.detach() for layer in layers]))
+        own = None if layers[0].bias is None else whole_blocks(joint_bias(layers))
+        packed = PackedLayers(matrix, scale, None, parameters, versions, own, len(integers))
+        layers[0]._packed[key] = packed
+    bias = packed.bias if bias is None else whole_blocks(bias.detach().float())
+    return packed.matrix, packed.scale, torch.zeros_like(packed.scale) if bias is None else bias
+
+
+def whole_blocks(values: torch.Tensor) -> torch.Tensor:
+    """Rows (N, ...) with zeros behind them, up to a whole number of blocks."""
+    missing = -len(values) % KERNEL_BLOCK
+    return torch.cat([values, values.new_zeros(missing, *values.shape[1:])]) if missing else values
 
 
 @contextmanager

@@ -4,6 +4,8 @@ An architecture overrides a block, calls `super()` for the plain one, and finds 
 `layer_inputs` of the encoder or decoder, among the keyword arguments.
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import nn
 from transformers.activations import ACT2FN
@@ -13,6 +15,12 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from .acceleration import Linear, faster_attention, joint_linear
 from .cache import keep_source_states, source_states
 from .configuration_docmt import DocMTConfig
+
+
+def backbone(method: Callable) -> Callable:
+    """Marks a method as the backbone's own: a step of decoding knows what it does, see `decoding_step.py`."""
+    method.is_backbone = True
+    return method
 
 
 def dropout(states: torch.Tensor, p: float, training: bool) -> torch.Tensor:
@@ -48,6 +56,7 @@ class Attention(nn.Module):
             projection.init_role = "projection"
         self.out_proj.init_role = "attention_output"
 
+    @backbone
     def forward(
         self,
         hidden_states: torch.Tensor,
@@ -72,6 +81,7 @@ class Attention(nn.Module):
         rows = batch // weights.shape[0]
         return weights.unflatten(2, (rows, -1)).transpose(1, 2).flatten(0, 1)
 
+    @backbone
     def heads_output(
         self, hidden_states, key_value_states=None, cache=None, attention_mask=None, output_attentions=False
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
@@ -89,6 +99,7 @@ class Attention(nn.Module):
             attention_mask = attention_mask[:, None, None, :].bool()  # (B, 1, 1, S)
         return self.attend(query, key, value, attention_mask, implementation, output_attentions)
 
+    @backbone
     def attend(self, query, key, value, attention_mask, implementation: str | None = None, output_attentions=False):
         """Queries (B, H, T, Dh), keys and values (B, H, S, Dh) -> (B, T, H, Dh), and weights (B, H, T, S) or None."""
         implementation = implementation or self.config._attn_implementation
@@ -103,16 +114,19 @@ class Attention(nn.Module):
     def heads(self, states: torch.Tensor) -> torch.Tensor:
         return states.view(*states.shape[:2], -1, self.head_dim).transpose(1, 2)  # (B, T, D) -> (B, H, T, Dh)
 
+    @backbone
     def self_projections(self, hidden_states: torch.Tensor) -> list[torch.Tensor]:
         """Q, K, V of self-attention: (B, T, D) -> (B, H, T, Dh) each."""
         projected = joint_linear((self.q_proj, self.k_proj, self.v_proj), hidden_states)  # (B, T, D) each
         return [self.heads(states) for states in projected]
 
+    @backbone
     def source_queries(self, hidden_states: torch.Tensor, key_value_states: torch.Tensor) -> torch.Tensor:
         """Q of cross-attention, the rows of one source side by side: (B, T, D) -> (sources, H, B / sources * T, Dh)."""
         sources = key_value_states.shape[0]
         return self.heads(self.q_proj(hidden_states).view(sources, -1, hidden_states.shape[-1]))
 
+    @backbone
     def source_projections(self, key_value_states: torch.Tensor, cache, rows: int) -> list[torch.Tensor]:
         """K, V of cross-attention, with a cache computed once a source, of so many `rows` of queries.
 
@@ -157,22 +171,26 @@ class Layer(GradientCheckpointingLayer):
     def gradient_checkpointing(self, value: bool) -> None:
         self._checkpointed = value
 
+    @backbone
     def self_attention_block(self, hidden_states, attention_mask, cache=None, **layer_inputs) -> torch.Tensor:
         """x + SelfAttention(x): states (B, T, D), mask or None -> (B, T, D)."""
         states = self.normed(hidden_states, self.self_attn_layer_norm)
         output, _ = self.self_attn(states, cache=cache, attention_mask=attention_mask, **layer_inputs)
         return self.with_residual(hidden_states, output, self.self_attn_layer_norm)
 
+    @backbone
     def feed_forward_block(self, hidden_states: torch.Tensor) -> torch.Tensor:
         """x + W_2 f(W_1 x), (B, T, D)."""
         inner = self.activation_fn(self.fc1(self.normed(hidden_states, self.final_layer_norm)))  # (B, T, F)
         inner = dropout(inner, self.activation_dropout, self.training)
         return self.with_residual(hidden_states, self.fc2(inner), self.final_layer_norm)
 
+    @backbone
     def normed(self, hidden_states: torch.Tensor, norm: nn.LayerNorm) -> torch.Tensor:
         """The input of a sublayer: norm(x) with the norm before, x with the norm after."""
         return norm(hidden_states) if self.normalize_before else hidden_states
 
+    @backbone
     def with_residual(self, hidden_states: torch.Tensor, output: torch.Tensor, norm: nn.LayerNorm) -> torch.Tensor:
         """The states after a sublayer: x + f(norm(x)) with the norm before, norm(x + f(x)) with the norm after."""
         hidden_states = hidden_states + dropout(output, self.dropout, self.training)
@@ -217,6 +235,7 @@ class DecoderLayer(Layer):
         hidden_states = self.cross_attention_block(hidden_states, *source, cache, **layer_inputs)
         return self.feed_forward_block(hidden_states)
 
+    @backbone
     def cross_attention_block(
         self, hidden_states, encoder_hidden_states, encoder_attention_mask, cache=None, **layer_inputs
     ) -> torch.Tensor:
@@ -225,6 +244,13 @@ class DecoderLayer(Layer):
         source = (encoder_hidden_states, cache, encoder_attention_mask)
         output, _ = self.encoder_attn(states, *source, **layer_inputs)
         return self.with_residual(hidden_states, output, self.encoder_attn_layer_norm)
+
+    def step_blocks(self) -> list[Callable]:
+        """The blocks of `forward` in their order, for steps of decoding: see `decoding_step.py`.
+
+        Those of the layer itself, of `super()`, and further methods of states (R, 1, D), the cache and layer inputs.
+        """
+        return [self.self_attention_block, self.cross_attention_block, self.feed_forward_block]
 
 
 def eager_attention(

@@ -11,6 +11,8 @@ from torch import nn
 
 from .chunked_loss import OutputProjection, gives_loss
 from .cpu_inference import prepacked_weights
+from .decoding_kernels import KernelStep, kernels_fit
+from .decoding_step import DecodingStep, has_step
 from .fast_search import BeamLayer, best_continuations, best_token
 from .quantization import Quantization
 from .tested_versions import TORCH, TRANSFORMERS
@@ -19,7 +21,7 @@ from .training import smoothing_target, target_count, weighted_cross_entropy
 TESTED = {"torch": TORCH, "transformers": TRANSFORMERS}
 PLAIN_CODE = Path(__file__).with_name("plain_acceleration.py")  # a Hub folder has none
 ACCELERATION = ("chunked_loss", "cpu_inference", "draft_verification", "int8_linear", "model_support", "quantization")
-ACCELERATION += ("fast_search", "training")
+ACCELERATION += ("cpu_kernels", "decoding_kernels", "decoding_step", "fast_search", "training")
 
 
 def version_ranges() -> str:
@@ -66,6 +68,12 @@ class HeadSupport:
     """To be placed before a model with a head: the loss, weights of other configurations, other vocabularies."""
 
     best_token, best_continuations = staticmethod(best_token), staticmethod(best_continuations)
+
+    def decoding_step(self, state):
+        """The flat list of a step behind a prompt, see `decoding_step.py`; None where `forward` has to be called."""
+        if not has_step(state):
+            return None
+        return KernelStep(state) if kernels_fit(state) else DecodingStep(state)
 
     def prepacked_weights(self):
         """Scope in which the weights do not change, for faster inference on a CPU: see `cpu_inference`."""

@@ -99,9 +99,19 @@ class PersistentEncodingLayer:
         self.adds_encoding = config.persistent and layer_idx > 0
 
     def self_attention_block(self, hidden_states, *args, segment_encoding: torch.Tensor | None = None, **kwargs):
-        if self.adds_encoding and segment_encoding is not None:
-            hidden_states = hidden_states + segment_encoding.to(hidden_states.dtype)  # (B, T, D)
+        hidden_states = self.add_encoding(hidden_states, segment_encoding=segment_encoding)
         return super().self_attention_block(hidden_states, *args, **kwargs)
+
+    def add_encoding(self, hidden_states, cache=None, segment_encoding: torch.Tensor | None = None):
+        """States (B, T, D) with the encoding of their sentences, (B, T, D)."""
+        if not self.adds_encoding or segment_encoding is None:
+            return hidden_states
+        return hidden_states + segment_encoding.to(hidden_states.dtype)
+
+    def step_blocks(self):
+        """Of a decoder layer."""
+        blocks = [super().self_attention_block, *super().step_blocks()[1:]]
+        return [self.add_encoding, *blocks] if self.adds_encoding else blocks
 
 
 class ConcatEncoderLayer(PersistentEncodingLayer, EncoderLayer):
@@ -172,6 +182,10 @@ class ConcatEncoder(SegmentStack, Encoder):
 class ConcatDecoder(SegmentStack, Decoder):
     config_class = ConcatConfig
     layer_class = ConcatDecoderLayer
+
+    @property
+    def step_inputs(self) -> str:
+        return "none" if self.config.segment_encoding == "none" else "new"
 
     def layer_inputs(self, input_ids, positions, sentence_index=None, sentence_numbers=None, **kwargs):
         """`segment_encoding` (B, T, D) from the sentences of all new tokens, (B, T) each."""

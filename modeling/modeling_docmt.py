@@ -28,7 +28,7 @@ from .cache import CACHE_NAME, DecodingCache, cache_by_either_name, cached_lengt
 from .configuration_docmt import DocMTConfig
 from .generation_docmt import DocumentTranslation
 from .generation_seams import GenerationSeams
-from .layers import Attention, DecoderLayer, EncoderLayer, dropout
+from .layers import Attention, DecoderLayer, EncoderLayer, backbone, dropout
 from .pipeline_docmt import DocumentTranslationPipeline
 from .segments import is_right_padded, sinusoid, token_positions
 
@@ -100,6 +100,7 @@ class Stack(DocMTPreTrainedModel):
 
     # Seams
 
+    @backbone
     def layer_inputs(
         self, input_ids: torch.Tensor, positions: torch.Tensor, attention_mask: torch.Tensor | None = None, **kwargs
     ) -> dict[str, torch.Tensor]:
@@ -109,6 +110,7 @@ class Stack(DocMTPreTrainedModel):
         """
         return {}
 
+    @backbone
     def embed(self, input_ids: torch.Tensor, positions: torch.Tensor, **layer_inputs) -> torch.Tensor:
         """Ids (B, T), or their embeddings (B, T, D), and positions (B or 1, T) -> states (B, T, D)."""
         return self.embed_with(input_ids, self.position_encoding(positions))
@@ -119,6 +121,7 @@ class Stack(DocMTPreTrainedModel):
 
     # What the seams are made of
 
+    @backbone
     def embed_with(self, input_ids: torch.Tensor, encoding: torch.Tensor) -> torch.Tensor:
         """Scaled embeddings of ids (B, T), or these (B, T, D), plus encodings (B or 1, T, D or 1) -> (B, T, D)."""
         tokens = input_ids if input_ids.is_floating_point() else self.embed_tokens(input_ids)
@@ -128,6 +131,7 @@ class Stack(DocMTPreTrainedModel):
             hidden_states = self.layernorm_embedding(hidden_states)
         return dropout(hidden_states, self.config.dropout, self.training)
 
+    @backbone
     def positions(
         self, input_ids: torch.Tensor, attention_mask: torch.Tensor | None = None, past_length: int = 0
     ) -> torch.Tensor:
@@ -144,6 +148,7 @@ class Stack(DocMTPreTrainedModel):
                 )
         return positions
 
+    @backbone
     def position_encoding(self, positions: torch.Tensor) -> torch.Tensor:
         """Positions (B or 1, T) from 0 -> their encodings, (B or 1, T, D)."""
         positions = positions + self.config.position_offset
@@ -156,6 +161,7 @@ class Stack(DocMTPreTrainedModel):
         return torch.empty(batch, length, 0, dtype=self.dtype, device=device)
 
     @capture_outputs
+    @backbone
     def run_layers(
         self, hidden_states: torch.Tensor, *arguments, layer_inputs: dict, cache=None, **kwargs
     ) -> StackOutput:
@@ -256,6 +262,7 @@ class Decoder(Stack):
     @cache_by_either_name
     @can_return_tuple
     @merge_with_config_defaults
+    @backbone
     def forward(
         self,
         input_ids: torch.Tensor | None = None,
@@ -274,6 +281,9 @@ class Decoder(Stack):
         if input_ids is None or encoder_hidden_states is None:
             missing = "input_ids (B, T)" if input_ids is None else "encoder_hidden_states (B, S, D)"
             raise ValueError(f"the decoder reads {missing}, got none: give them.")
+        encoder_hidden_states, encoder_attention_mask = self.source(
+            encoder_hidden_states, encoder_attention_mask, **kwargs
+        )
         arguments = {"attention_mask": attention_mask, "encoder_hidden_states": encoder_hidden_states, "cache": cache}
         past_length = cached_length(cache)
         attention_mask = self.padding_to_mask(attention_mask, past_length)
@@ -292,8 +302,23 @@ class Decoder(Stack):
         """An empty cache of our search."""
         return DecodingCache(self.beam_layer_class)
 
+    @property
+    def step_inputs(self) -> str:
+        """What layers get in steps of decoding: "none", "constant" inputs, or "new" ones, as embeddings may be."""
+        return "none" if getattr(type(self).layer_inputs, "is_backbone", False) else "new"
+
     # Seams, besides `layer_inputs` and `embed`
 
+    def source(
+        self, states: torch.Tensor, mask: torch.Tensor | None, **kwargs
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """The states (B or fewer, S, D) that attention to the source reads, and their mask (the same, S), 1 = is seen.
+
+        From those of the encoder; `kwargs` are the other arguments of `forward`.
+        """
+        return states, mask
+
+    @backbone
     def attention_mask(
         self, hidden_states: torch.Tensor, attention_mask: torch.Tensor | None = None, cache=None
     ) -> torch.Tensor | None:
@@ -307,6 +332,7 @@ class Decoder(Stack):
             **{CACHE_NAME: cache.self_attention_cache if cache is not None else None},
         )
 
+    @backbone
     def source_mask(
         self, source: torch.Tensor, source_mask: torch.Tensor | None, shape: tuple[int, ...]
     ) -> torch.Tensor | None:
@@ -504,6 +530,7 @@ class DocMTForConditionalGeneration(
         states = {name: value for name, value in outputs.items() if name != "last_hidden_state"}
         return self.output_class(loss=loss, logits=logits, **states)
 
+    @backbone
     def logits_of(self, hidden_states: torch.Tensor) -> torch.Tensor:
         """Logits (..., V) of states (..., D)."""
         bias = self.final_logits_bias[0]

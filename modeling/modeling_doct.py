@@ -66,9 +66,19 @@ class GatedContextBlock:
         self.context.state_gate.weight[:, -1] = OPEN_GATE
 
     def self_attention_block(self, hidden_states, attention_mask, cache=None, **layer_inputs):
-        context = [layer_inputs.pop(f"context_{name}", None) for name in ("states", "mask", "present")]
+        context = {
+            f"context_{name}": layer_inputs.pop(f"context_{name}", None) for name in ("states", "mask", "present")
+        }
         hidden_states = super().self_attention_block(hidden_states, attention_mask, cache, **layer_inputs)
-        return self.context(hidden_states, *context, cache)
+        return self.context_block(hidden_states, cache, **context)
+
+    def context_block(self, hidden_states, cache=None, context_states=None, context_mask=None, context_present=None):
+        """Context attention behind self-attention: states (B, T, D) -> (B, T, D)."""
+        return self.context(hidden_states, context_states, context_mask, context_present, cache)
+
+    def step_blocks(self):
+        """Of a decoder layer."""
+        return [super().self_attention_block, self.context_block, *super().step_blocks()[1:]]
 
 
 class DocTEncoderLayer(GatedContextBlock, EncoderLayer):
@@ -152,6 +162,7 @@ class DocTEncoder(ContextLayers, Encoder):
 class DocTDecoder(Decoder):
     config_class = DocTConfig
     layer_class = DocTDecoderLayer
+    step_inputs = "constant"
 
     def layer_inputs(self, input_ids, positions, context_states=None, context_mask=None, **kwargs):
         words = input_ids.shape[0] // context_mask.shape[0] * input_ids.shape[1]

@@ -46,6 +46,14 @@ class MemoryDecoderLayer(MemoryLayer, DecoderLayer):
         hidden_states = self.cross_attention_block(hidden_states, *source, cache, **layer_inputs)
         return self.with_memory(self.feed_forward_block(hidden_states), state, **layer_inputs)
 
+    def step_blocks(self):
+        own, *others = super().step_blocks()
+        return [own, self.memory_block, *others] if self.memory_name else [own, *others]
+
+    def memory_block(self, hidden_states, cache, **layer_inputs):
+        """States (B, T, D) that have read the memory."""
+        return self.read_memory(hidden_states, cache, **layer_inputs)[0]
+
 
 @dataclass
 class MemoryEncoderOutput(BaseModelOutput):
@@ -100,6 +108,7 @@ class MemoryEncoder(MemoryStack, Encoder):
 class MemoryDecoder(MemoryStack, Decoder):
     config_class = MemoryConfig
     layer_class = MemoryDecoderLayer
+    step_inputs = "constant"
 
     def layer_inputs(
         self,

@@ -47,6 +47,9 @@ class HeadSupport:
         """`topk` of log-probabilities (B * beams, V) plus scores of beams (B, beams): values, indices (B, count)."""
         return (log_probs.reshape(*scores.shape, -1) + scores[..., None]).flatten(1).topk(count)
 
+    def decoding_step(self, state) -> None:
+        """No flat list of a step: `forward` is called."""
+
     def prepacked_weights(self):
         """Scope in which the weights do not change."""
         return nullcontext()

@@ -161,11 +161,14 @@ class DecoderState:
     def __init__(self, model, encoder_outputs, cache: DecodingCache | None, mask: torch.Tensor | None = None, **inputs):
         self.model, self.encoder_outputs, self.inputs = model, encoder_outputs, inputs
         self.cache, self.mask, self.is_prompt = cache, mask, True
+        self.step = None  # the flat list of a step behind the prompt; None = not built yet, or there is none
 
     def read(self, ids: torch.Tensor) -> torch.Tensor:
         """Logits (R, V) in float32 of what comes behind target ids (R, T)."""
         if self.mask is not None:
             self.mask = nn.functional.pad(self.mask, (0, ids.shape[1] - self.mask.shape[1]), value=1)
+        if self.step is not None:
+            return self.step.logits(ids, self.mask).to(ids.device, torch.float32)
         arguments = self.model.prepare_inputs_for_generation(
             ids,
             ids.shape[1] - cached_length(self.cache),
@@ -178,6 +181,7 @@ class DecoderState:
         logits = self.model(**arguments, logits_to_keep=1, return_dict=True).logits[:, -1]
         if self.is_prompt and self.cache is not None:
             self.cache.prompt_was_read()
+            self.step = self.model.decoding_step(self)
         self.is_prompt = False
         return logits.to(ids.device, torch.float32)
 
@@ -190,7 +194,9 @@ class DecoderState:
 
     def reorder(self, rows: torch.Tensor) -> None:
         """Targets go on from these rows (R,), each from one of the same source, so that their masks are the same."""
-        if self.cache is not None:
+        if self.step is not None:
+            self.step.reorder(rows)
+        elif self.cache is not None:
             self.cache.reorder_cache(rows)
 
 

@@ -1,0 +1,257 @@
+/* The primitives of a decoding step (decoding_kernels.py) for x86-64 with AVX2: float32 states, int8 weights.
+ *
+ * A step is a list of `Operation`s over R rows, run by one call of `docmt_run`. A library with a plain C interface: no
+ * headers of torch or Python. Products sum up the same integers as int8_linear.py. One thread.
+ */
+#include <stdint.h>
+
+#define ABI 1
+enum { PRODUCT, NORM, SELF_ATTENTION, SOURCE_ATTENTION };
+
+typedef struct {
+    int64_t kind, sizes[8];
+    void *tensors[8];
+    float number; /* epsilon of a norm, scaling of attention */
+} Operation;
+
+typedef struct {
+    int64_t rows;             /* R */
+    int64_t length;           /* tokens that self-attention reads, the new one included */
+    const int32_t *ancestors; /* (T, R): in which row the state of a token lies that a row has read */
+    const int32_t *first;     /* (R,): the first token that is seen, behind padding on the left */
+    int16_t *integers;        /* scratch, (R, D_in) */
+    float *numbers;           /* scratch, max(R, tokens + 8) */
+    int64_t *places;          /* scratch, (tokens,) */
+} Step;
+
+int64_t docmt_abi(void) { return ABI; }
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+#include <math.h>
+#include <string.h>
+#define AVX2 __attribute__((target("avx2,fma")))
+#define INLINE AVX2 static inline __attribute__((always_inline))
+#define BLOCK 16 /* outputs side by side: weights are [D_out / 16][D_in / 2][16][2] */
+#define TILE 6   /* rows that share a load of weights */
+
+int64_t docmt_supported(void) {
+    __builtin_cpu_init();
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+
+INLINE float sum(__m256 v) {
+    __m128 s = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    s = _mm_add_ps(s, _mm_movehl_ps(s, s));
+    return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
+}
+
+INLINE float largest(__m256 v) {
+    __m128 s = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    s = _mm_max_ps(s, _mm_movehl_ps(s, s));
+    return _mm_cvtss_f32(_mm_max_ss(s, _mm_movehdup_ps(s)));
+}
+
+/* x / max |x| * 127, rounded, of a row of D values, as 16-bit integers; returns max |x| / 127 */
+AVX2 static float quantize(const float *x, int64_t size, int16_t *integers) {
+    const __m256 sign = _mm256_set1_ps(-0.0f);
+    __m256 most = _mm256_setzero_ps();
+    for (int64_t i = 0; i < size; i += 8) most = _mm256_max_ps(most, _mm256_andnot_ps(sign, _mm256_loadu_ps(x + i)));
+    float magnitude = largest(most), least = 1.17549435e-38f;
+    __m256 divisor = _mm256_set1_ps(magnitude < least ? least : magnitude), levels = _mm256_set1_ps(127.0f);
+    for (int64_t i = 0; i < size; i += 8) {
+        __m256i v = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_div_ps(_mm256_loadu_ps(x + i), divisor), levels));
+        __m128i packed = _mm_packs_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+        _mm_storeu_si128((__m128i *)(integers + i), packed);
+    }
+    return magnitude / 127.0f;
+}
+
+/* `rows` (1 to 6, known when compiled) rows of integers times one block of weights */
+INLINE void tile(const int rows, const int8_t *weights, const int16_t *x, int64_t size, const float *scales,
+                 const float *row_scales, const float *bias, int64_t kept, float *y, int64_t stride, int relu, int adds) {
+    __m256i sums[TILE][2];
+    for (int r = 0; r < rows; r++) sums[r][0] = sums[r][1] = _mm256_setzero_si256();
+    for (int64_t k = 0; k < size; k += 2) {
+        __m256i w0 = _mm256_cvtepi8_epi16(_mm_load_si128((const __m128i *)(weights + k * BLOCK)));
+        __m256i w1 = _mm256_cvtepi8_epi16(_mm_load_si128((const __m128i *)(weights + k * BLOCK + 16)));
+        for (int r = 0; r < rows; r++) {
+            int32_t pair;
+            memcpy(&pair, x + r * size + k, 4);
+            __m256i v = _mm256_set1_epi32(pair);
+            sums[r][0] = _mm256_add_epi32(sums[r][0], _mm256_madd_epi16(v, w0));
+            sums[r][1] = _mm256_add_epi32(sums[r][1], _mm256_madd_epi16(v, w1));
+        }
+    }
+    for (int r = 0; r < rows; r++)
+        for (int half = 0; half < 2; half++) {
+            int64_t left = kept - 8 * half;
+            if (left <= 0) continue;
+            float *out = y + r * stride + 8 * half, values[8];
+            __m256 v = _mm256_mul_ps(_mm256_cvtepi32_ps(sums[r][half]), _mm256_set1_ps(row_scales[r]));
+            v = _mm256_mul_ps(v, _mm256_loadu_ps(scales + 8 * half));
+            v = _mm256_add_ps(v, _mm256_loadu_ps(bias + 8 * half));
+            if (relu) v = _mm256_max_ps(v, _mm256_setzero_ps());
+            if (left >= 8) {
+                _mm256_storeu_ps(out, adds ? _mm256_add_ps(_mm256_loadu_ps(out), v) : v);
+                continue;
+            }
+            _mm256_storeu_ps(values, v);
+            for (int64_t i = 0; i < left; i++) out[i] = adds ? out[i] + values[i] : values[i];
+        }
+}
+
+/* y = x W^T + b (R, D_out), or y += x W^T + b; scales and bias are padded to whole blocks */
+AVX2 static void product(const Operation *o, const Step *step) {
+    const int64_t size = o->sizes[0], outputs = o->sizes[1], relu = o->sizes[2], adds = o->sizes[3], rows = step->rows;
+    const float *x = o->tensors[0], *scales = o->tensors[3], *bias = o->tensors[4];
+    float *y = o->tensors[1];
+    const int8_t *weights = o->tensors[2];
+    for (int64_t r = 0; r < rows; r++) step->numbers[r] = quantize(x + r * size, size, step->integers + r * size);
+    for (int64_t first = 0; first < outputs; first += BLOCK) {
+        int64_t r = 0, kept = outputs - first < BLOCK ? outputs - first : BLOCK;
+#define ROWS(count)                                                                                                 \
+    tile(count, weights + first * size, step->integers + r * size, size, scales + first, step->numbers + r,        \
+         bias + first, kept, y + r * outputs + first, outputs, relu, adds)
+        for (; r + TILE <= rows; r += TILE) ROWS(6);
+        switch (rows - r) {
+            case 5: ROWS(5); break;
+            case 4: ROWS(4); break;
+            case 3: ROWS(3); break;
+            case 2: ROWS(2); break;
+            case 1: ROWS(1); break;
+        }
+    }
+}
+
+/* (x - mean) / sqrt(variance + epsilon) * weight + bias of rows of D values, which may stay where they are */
+AVX2 static void norm(const Operation *o, const Step *step) {
+    const int64_t size = o->sizes[0];
+    const float *weight = o->tensors[2], *bias = o->tensors[3];
+    for (int64_t r = 0; r < step->rows; r++) {
+        const float *x = (const float *)o->tensors[0] + r * size;
+        float *y = (float *)o->tensors[1] + r * size;
+        __m256 total = _mm256_setzero_ps(), squares = _mm256_setzero_ps();
+        for (int64_t i = 0; i < size; i += 8) total = _mm256_add_ps(total, _mm256_loadu_ps(x + i));
+        __m256 mean = _mm256_set1_ps(sum(total) / size);
+        for (int64_t i = 0; i < size; i += 8) {
+            __m256 v = _mm256_sub_ps(_mm256_loadu_ps(x + i), mean);
+            squares = _mm256_fmadd_ps(v, v, squares);
+        }
+        __m256 factor = _mm256_set1_ps(1.0f / sqrtf(sum(squares) / size + o->number));
+        for (int64_t i = 0; i < size; i += 8) {
+            __m256 v = _mm256_mul_ps(_mm256_sub_ps(_mm256_loadu_ps(x + i), mean), factor);
+            _mm256_storeu_ps(y + i, _mm256_fmadd_ps(v, _mm256_loadu_ps(weight + i), _mm256_loadu_ps(bias + i)));
+        }
+    }
+}
+
+/* e^x for x <= 0: 2^n times a polynomial of the rest (Cephes) */
+INLINE __m256 exponential(__m256 x) {
+    x = _mm256_max_ps(x, _mm256_set1_ps(-87.0f));
+    __m256 n = _mm256_round_ps(_mm256_mul_ps(x, _mm256_set1_ps(1.44269504f)), _MM_FROUND_TO_NEAREST_INT);
+    __m256 r = _mm256_fnmadd_ps(n, _mm256_set1_ps(0.693359375f), x);
+    r = _mm256_fnmadd_ps(n, _mm256_set1_ps(-2.12194440e-4f), r);
+    __m256 p = _mm256_set1_ps(1.9875691500e-4f);
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.3981999507e-3f));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(8.3334519073e-3f));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(4.1665795894e-2f));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.6666665459e-1f));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(5.0000001201e-1f));
+    p = _mm256_fmadd_ps(p, _mm256_mul_ps(r, r), _mm256_add_ps(r, _mm256_set1_ps(1.0f)));
+    __m256i power = _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127)), 23);
+    return _mm256_mul_ps(p, _mm256_castsi256_ps(power));
+}
+
+/* softmax of `count` scores, in place, with room for a whole vector behind them */
+INLINE void softmax(float *scores, int64_t count) {
+    float most = scores[0];
+    for (int64_t i = 1; i < count; i++) most = scores[i] > most ? scores[i] : most;
+    int64_t padded = (count + 7) / 8 * 8;
+    for (int64_t i = count; i < padded; i++) scores[i] = -INFINITY;
+    __m256 total = _mm256_setzero_ps(), peak = _mm256_set1_ps(most);
+    for (int64_t i = 0; i < padded; i += 8) {
+        __m256 v = _mm256_loadu_ps(scores + i);
+        v = _mm256_and_ps(exponential(_mm256_sub_ps(v, peak)), _mm256_cmp_ps(v, _mm256_set1_ps(-INFINITY), _CMP_NEQ_UQ));
+        _mm256_storeu_ps(scores + i, v);
+        total = _mm256_add_ps(total, v);
+    }
+    __m256 factor = _mm256_set1_ps(1.0f / sum(total));
+    for (int64_t i = 0; i < padded; i += 8)
+        _mm256_storeu_ps(scores + i, _mm256_mul_ps(_mm256_loadu_ps(scores + i), factor));
+}
+
+INLINE float dot(const float *x, const float *y, int64_t size) {
+    __m256 total = _mm256_setzero_ps();
+    for (int64_t i = 0; i < size; i += 8) total = _mm256_fmadd_ps(_mm256_loadu_ps(x + i), _mm256_loadu_ps(y + i), total);
+    return sum(total);
+}
+
+/* out = sum of weights times states, `width` values of them (8 or 32, known when compiled) */
+INLINE void read_states(const int width, const float *states, const int64_t *places, const float *weights,
+                        int64_t count, float *out) {
+    __m256 sums[4];
+    for (int i = 0; i < width / 8; i++) sums[i] = _mm256_setzero_ps();
+    for (int64_t t = 0; t < count; t++)
+        for (int i = 0; i < width / 8; i++)
+            sums[i] = _mm256_fmadd_ps(_mm256_set1_ps(weights[t]), _mm256_loadu_ps(states + places[t] + 8 * i), sums[i]);
+    for (int i = 0; i < width / 8; i++) _mm256_storeu_ps(out + 8 * i, sums[i]);
+}
+
+/* softmax(q k / sqrt(d)) v of one head, over the states at `places` */
+INLINE void attend(const float *query, const float *keys, const float *values, const int64_t *places, int64_t count,
+                   int64_t dim, float scaling, float *scores, float *out) {
+    for (int64_t t = 0; t < count; t++) scores[t] = dot(query, keys + places[t], dim) * scaling;
+    softmax(scores, count);
+    int64_t i = 0;
+    for (; i + 32 <= dim; i += 32) read_states(32, values + i, places, scores, count, out + i);
+    for (; i < dim; i += 8) read_states(8, values + i, places, scores, count, out + i);
+}
+
+/* One new token a row reads all that its row has written: projections (R, 3 H Dh), states (T, R, 2 H Dh) */
+AVX2 static void self_attention(const Operation *o, const Step *step) {
+    const int64_t heads = o->sizes[0], dim = o->sizes[1], size = heads * dim, rows = step->rows, last = step->length - 1;
+    const float *projections = o->tensors[0];
+    float *states = o->tensors[1], *output = o->tensors[2];
+    for (int64_t r = 0; r < rows; r++)
+        memcpy(states + (last * rows + r) * 2 * size, projections + (3 * r + 1) * size, 2 * size * sizeof(float));
+    for (int64_t r = 0; r < rows; r++) {
+        const int64_t first = step->first[r];
+        for (int64_t t = first; t <= last; t++)
+            step->places[t - first] = (t * rows + step->ancestors[t * rows + r]) * 2 * size;
+        for (int64_t h = 0; h < heads; h++)
+            attend(projections + 3 * r * size + h * dim, states + h * dim, states + size + h * dim, step->places,
+                   last + 1 - first, dim, o->number, step->numbers, output + r * size + h * dim);
+    }
+}
+
+/* Queries (R, H Dh) of the rows of one source, side by side, read its keys and values; `seen` (S, L) are the places */
+AVX2 static void source_attention(const Operation *o, const Step *step) {
+    const int64_t heads = o->sizes[0], dim = o->sizes[1], size = heads * dim, shared = o->sizes[2], length = o->sizes[3];
+    const int64_t by_source = o->sizes[4], by_head = o->sizes[5], by_place = o->sizes[6];
+    const float *queries = o->tensors[0], *keys = o->tensors[1], *values = o->tensors[2];
+    const int32_t *seen = o->tensors[4], *counts = o->tensors[5];
+    float *output = o->tensors[3];
+    for (int64_t r = 0; r < step->rows; r++) {
+        const int64_t source = r / shared, count = counts[source];
+        for (int64_t i = 0; i < count; i++)
+            step->places[i] = source * by_source + seen[source * length + i] * by_place;
+        for (int64_t h = 0; h < heads; h++)
+            attend(queries + r * size + h * dim, keys + h * by_head, values + h * by_head, step->places, count, dim,
+                   o->number, step->numbers, output + r * size + h * dim);
+    }
+}
+
+void docmt_run(const Operation *operations, int64_t count, const Step *step) {
+    for (const Operation *o = operations; o < operations + count; o++) switch (o->kind) {
+            case PRODUCT: product(o, step); break;
+            case NORM: norm(o, step); break;
+            case SELF_ATTENTION: self_attention(o, step); break;
+            case SOURCE_ATTENTION: source_attention(o, step); break;
+        }
+}
+
+#else
+int64_t docmt_supported(void) { return 0; }
+void docmt_run(const Operation *operations, int64_t count, const Step *step) {}
+#endif
