@@ -19,7 +19,7 @@ typedef struct {
     int64_t length;           /* tokens that self-attention reads, the new one included */
     const int32_t *ancestors; /* (T, R): in which row the state of a token lies that a row has read */
     const int32_t *first;     /* (R,): the first token that is seen, behind padding on the left */
-    int16_t *integers;        /* scratch, (R, D_in) */
+    int8_t *integers;         /* scratch, (R, D_in) */
     float *numbers;           /* scratch, max(R, tokens + 8) */
     int64_t *places;          /* scratch, (tokens,) */
 } Step;
@@ -32,8 +32,8 @@ int64_t docmt_abi(void) { return ABI; }
 #include <string.h>
 #define AVX2 __attribute__((target("avx2,fma")))
 #define INLINE AVX2 static inline __attribute__((always_inline))
-#define BLOCK 16 /* outputs side by side: weights are [D_out / 16][D_in / 2][16][2] */
-#define TILE 6   /* rows that share a load of weights */
+#define BLOCK 16 /* outputs side by side: weights are [D_out / 16][D_in / 4][16][4] */
+#define TILE 4   /* rows that share a load of weights */
 
 int64_t docmt_supported(void) {
     __builtin_cpu_init();
@@ -52,8 +52,8 @@ INLINE float largest(__m256 v) {
     return _mm_cvtss_f32(_mm_max_ss(s, _mm_movehdup_ps(s)));
 }
 
-/* x / max |x| * 127, rounded, of a row of D values, as 16-bit integers; returns max |x| / 127 */
-AVX2 static float quantize(const float *x, int64_t size, int16_t *integers) {
+/* x / max |x| * 127, rounded, of a row of D values, as integers; returns max |x| / 127 */
+AVX2 static float quantize(const float *x, int64_t size, int8_t *integers) {
     const __m256 sign = _mm256_set1_ps(-0.0f);
     __m256 most = _mm256_setzero_ps();
     for (int64_t i = 0; i < size; i += 8) most = _mm256_max_ps(most, _mm256_andnot_ps(sign, _mm256_loadu_ps(x + i)));
@@ -62,25 +62,31 @@ AVX2 static float quantize(const float *x, int64_t size, int16_t *integers) {
     for (int64_t i = 0; i < size; i += 8) {
         __m256i v = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_div_ps(_mm256_loadu_ps(x + i), divisor), levels));
         __m128i packed = _mm_packs_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
-        _mm_storeu_si128((__m128i *)(integers + i), packed);
+        _mm_storel_epi64((__m128i *)(integers + i), _mm_packs_epi16(packed, packed));
     }
     return magnitude / 127.0f;
 }
 
-/* `rows` (1 to 6, known when compiled) rows of integers times one block of weights */
-INLINE void tile(const int rows, const int8_t *weights, const int16_t *x, int64_t size, const float *scales,
+/* `rows` (1 to 4, known when compiled) rows of integers times one block of weights.
+ *
+ * x w = |x| (w sign(x)): two products of 7 bits each are less than 2^15, so that 16 bits hold their sum.
+ */
+INLINE void tile(const int rows, const int8_t *weights, const int8_t *x, int64_t size, const float *scales,
                  const float *row_scales, const float *bias, int64_t kept, float *y, int64_t stride, int relu, int adds) {
+    const __m256i ones = _mm256_set1_epi16(1);
     __m256i sums[TILE][2];
     for (int r = 0; r < rows; r++) sums[r][0] = sums[r][1] = _mm256_setzero_si256();
-    for (int64_t k = 0; k < size; k += 2) {
-        __m256i w0 = _mm256_cvtepi8_epi16(_mm_load_si128((const __m128i *)(weights + k * BLOCK)));
-        __m256i w1 = _mm256_cvtepi8_epi16(_mm_load_si128((const __m128i *)(weights + k * BLOCK + 16)));
+    for (int64_t k = 0; k < size; k += 4) {
+        __m256i w0 = _mm256_load_si256((const __m256i *)(weights + k * BLOCK));
+        __m256i w1 = _mm256_load_si256((const __m256i *)(weights + k * BLOCK + 32));
         for (int r = 0; r < rows; r++) {
-            int32_t pair;
-            memcpy(&pair, x + r * size + k, 4);
-            __m256i v = _mm256_set1_epi32(pair);
-            sums[r][0] = _mm256_add_epi32(sums[r][0], _mm256_madd_epi16(v, w0));
-            sums[r][1] = _mm256_add_epi32(sums[r][1], _mm256_madd_epi16(v, w1));
+            int32_t four;
+            memcpy(&four, x + r * size + k, 4);
+            __m256i v = _mm256_set1_epi32(four), magnitude = _mm256_abs_epi8(v);
+            __m256i p0 = _mm256_maddubs_epi16(magnitude, _mm256_sign_epi8(w0, v));
+            __m256i p1 = _mm256_maddubs_epi16(magnitude, _mm256_sign_epi8(w1, v));
+            sums[r][0] = _mm256_add_epi32(sums[r][0], _mm256_madd_epi16(p0, ones));
+            sums[r][1] = _mm256_add_epi32(sums[r][1], _mm256_madd_epi16(p1, ones));
         }
     }
     for (int r = 0; r < rows; r++)
@@ -113,10 +119,8 @@ AVX2 static void product(const Operation *o, const Step *step) {
 #define ROWS(count)                                                                                                 \
     tile(count, weights + first * size, step->integers + r * size, size, scales + first, step->numbers + r,        \
          bias + first, kept, y + r * outputs + first, outputs, relu, adds)
-        for (; r + TILE <= rows; r += TILE) ROWS(6);
+        for (; r + TILE <= rows; r += TILE) ROWS(4);
         switch (rows - r) {
-            case 5: ROWS(5); break;
-            case 4: ROWS(4); break;
             case 3: ROWS(3); break;
             case 2: ROWS(2); break;
             case 1: ROWS(1); break;

@@ -41,17 +41,20 @@ def is_left_padded(mask: torch.Tensor) -> bool:
 class KernelStep(DecodingStep):
     """As `DecodingStep`; a builder gives primitives, or what that of torch gives where there are none."""
 
+    def __init__(self, state):
+        super().__init__(state)
+        self.histories: dict[int, torch.Tensor] = {}  # of layers, (T, R, 2D): keys and values of what was written
+        self.called = list(self.cache.self_attention_cache.layers)  # of the cache, that blocks of torch write to
+
     def build(self, ids: torch.Tensor, mask: torch.Tensor | None) -> None:
         config, rows, self.length = self.model.config, len(ids), ids.shape[1] - 1
         self.states, self.normed, self.read = (torch.empty(rows, config.d_model) for _ in range(3))
         self.projections, self.inner = torch.empty(rows, 3 * config.d_model), torch.empty(rows, config.decoder_ffn_dim)
         self.scores = torch.empty(rows, config.vocab_size)
-        self.integers = torch.empty(rows, max(config.d_model, config.decoder_ffn_dim), dtype=torch.int16)
+        self.integers = torch.empty(rows, max(config.d_model, config.decoder_ffn_dim), dtype=torch.int8)
         self.first = torch.zeros(rows, dtype=torch.int32) if mask is None else mask.int().argmax(dim=1).int()
         self.places = self.numbers = torch.empty(0)
         self.ancestors = torch.arange(rows, dtype=torch.int32).repeat(self.length, 1)  # (T, R)
-        self.histories: dict[int, torch.Tensor] = {}  # of layers, (T, R, 2D): keys and values of what was written
-        self.called = list(self.cache.self_attention_cache.layers)  # of the cache, that blocks of torch write to
         self.kept: list[torch.Tensor] = []  # whose addresses operations have
         super().build(ids, mask)
         parts = [part for parts in self.operations for part in (parts if isinstance(parts, list) else [parts])]
@@ -96,6 +99,16 @@ class KernelStep(DecodingStep):
         for layer in self.called:
             layer.reorder_cache(rows)
 
+    def repeat(self, times: int) -> None:
+        if not self.operations:
+            super().repeat(times)
+            return
+        for number, states in self.histories.items():
+            self.histories[number] = states[: self.length].repeat_interleave(times, dim=1)
+        for layer in self.called:
+            layer.batch_repeat_interleave(times)
+        self.operations = []
+
     # Builders
 
     def self_attention(self, layer: nn.Module):
@@ -103,10 +116,8 @@ class KernelStep(DecodingStep):
         projections = (attention.q_proj, attention.k_proj, attention.v_proj)
         if not self.has_primitives(attention, *projections, attention.out_proj):
             return super().self_attention(layer)
-        cached = self.cache.self_attention_cache.layers[number]
-        states = [states.permute(2, 0, 1, 3).flatten(2) for states in (cached.keys, cached.values)]  # (T, R, D) each
-        self.histories[number] = torch.cat(states, dim=2)
-        self.called.remove(cached)
+        if number not in self.histories:
+            self.histories[number] = self.written_so_far(number)
         read = self.primitive(
             SELF_ATTENTION,
             (self.projections, None, self.read),
@@ -115,6 +126,14 @@ class KernelStep(DecodingStep):
             number=attention.scaling,
         )
         return self.sublayer(layer, layer.self_attn_layer_norm, projections, self.projections, [read], attention)
+
+    def written_so_far(self, number: int) -> torch.Tensor:
+        """What a layer has written, out of the cache: (T, R, 2D)."""
+        layer = self.cache.self_attention_cache.layers[number]
+        self.called.remove(layer)
+        if not layer.get_seq_length():
+            return torch.empty(0, self.rows, 2 * self.read.shape[1])
+        return torch.cat([states.permute(2, 0, 1, 3).flatten(2) for states in (layer.keys, layer.values)], dim=2)
 
     def attention_to(self, layer: nn.Module, attention: nn.Module, layer_norm: nn.LayerNorm):
         if not self.has_primitives(attention, attention.q_proj, attention.out_proj):

@@ -41,7 +41,13 @@ class DecodingStep:
     def __init__(self, state):
         self.model, self.encoder_outputs, self.cache = state.model, state.encoder_outputs, state.cache
         self.decoder, self.inputs = state.model.get_decoder(), dict(state.inputs)
-        self.source, self.source_padding = self.encoder_outputs[0], self.inputs.pop("attention_mask", None)
+        stores = self.cache.self_attention_cache
+        missing = len(self.decoder.layers) - len(stores.layers)
+        stores.layers += [stores.layer_class_to_replicate() for _ in range(missing)]  # as its first use would
+        self.encoded = self.source, self.source_padding = (
+            self.encoder_outputs[0],
+            self.inputs.pop("attention_mask", None),
+        )
         self.source_mask = self.self_mask = None  # as attention takes them
         self.layer_inputs: dict[str, torch.Tensor] = {}
         self.operations: list[Operation] = []
@@ -73,6 +79,11 @@ class DecodingStep:
         """Targets go on from these rows (R,)."""
         self.cache.reorder_cache(rows)
 
+    def repeat(self, times: int) -> None:
+        """Of every target so many rows; the list is built again."""
+        self.cache.batch_repeat_interleave(times)
+        self.operations = []
+
     def embed(self, tokens: torch.Tensor, positions: int | torch.Tensor) -> torch.Tensor:
         """Tokens (R,) at one position, or at positions (R,) -> states (R, D), as `Stack.embed`."""
         decoder = self.decoder
@@ -102,7 +113,7 @@ class DecodingStep:
         own = {name: known[name] for name in model.model.decoder_input_names if name in known}
         inputs = model.model.decoder_inputs(new, mask, self.encoder_outputs, self.cache, **own)
         if not self.operations:
-            self.source, self.source_padding = decoder.source(self.source, self.source_padding, **inputs)
+            self.source, self.source_padding = decoder.source(*self.encoded, **inputs)
         arguments = {"attention_mask": mask, "encoder_hidden_states": self.source, "cache": self.cache}
         mask = decoder.padding_to_mask(mask, past)
         positions = decoder.positions(new, mask, past)

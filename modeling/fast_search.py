@@ -71,7 +71,8 @@ class BeamLayer(DynamicLayer):
         self.origins = self.origins[: self.keys.shape[2]]
 
     def batch_repeat_interleave(self, repeats: int) -> None:
-        self.adopt(self.keys.repeat_interleave(repeats, 0), self.values.repeat_interleave(repeats, 0), room=32)
+        if self.is_initialized:
+            self.adopt(self.keys.repeat_interleave(repeats, 0), self.values.repeat_interleave(repeats, 0), room=32)
 
     def batch_select_indices(self, indices: torch.Tensor) -> None:
         self.adopt(self.keys[indices], self.values[indices])

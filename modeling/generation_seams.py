@@ -204,7 +204,8 @@ class GenerationSeams:
         names = ("attention_mask", *self.model.decoder_input_names)  # of what the decoder reads at every step
         kept = {name: arguments[name] for name in names if name in arguments}
         cache = None if config.use_cache is False else arguments.get("cache", self.new_cache())
-        state = DecoderState(self, encoder_outputs, cache, arguments.get("decoder_attention_mask"), **kept)
+        mask, is_given = arguments.get("decoder_attention_mask"), "cache" in arguments
+        state = DecoderState(self, encoder_outputs, cache, mask, keeps_cache=is_given, **kept)
         settings = search_settings(config, prompt, own["logits_processor"], own["stopping_criteria"])
         if settings.num_beams > 1:
             return beam_search(state, prompt, settings)[0]

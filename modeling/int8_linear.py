@@ -224,7 +224,7 @@ def kernel_weights(
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Weights of layers side by side as `cpu_kernels.c` reads them, their scales, and their biases or the one given.
 
-    (blocks, D_in / 2, 16, 2) int8, and float32 of whole blocks, (16 * blocks,).
+    (blocks, D_in / 4, 16, 4) int8, and float32 of whole blocks, (16 * blocks,).
     """
     key = (len(layers), "kernels")
     packed = layers[0]._packed.get(key)
@@ -232,7 +232,7 @@ def kernel_weights(
         parameters = parameters_of(layers)
         versions = list(map(version, parameters))
         integers = whole_blocks(torch.cat([layer.weight.detach() for layer in layers]))  # (16 * blocks, D_in)
-        matrix = integers.view(-1, KERNEL_BLOCK, integers.shape[1] // 2, 2).transpose(1, 2).contiguous()
+        matrix = integers.view(-1, KERNEL_BLOCK, integers.shape[1] // 4, 4).transpose(1, 2).contiguous()
         scale = whole_blocks(torch.cat([layer.weight_scale.detach() for layer in layers]))
         own = None if layers[0].bias is None else whole_blocks(joint_bias(layers))
         packed = PackedLayers(matrix, scale, None, parameters, versions, own, len(integers))

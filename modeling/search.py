@@ -40,15 +40,18 @@ class SearchSettings:
         ended = torch.zeros(len(ids), dtype=torch.bool, device=ids.device)
         for token in self.eos_token_id:
             ended |= ids[:, -1] == token
-        return ended | self.criteria(ids, None)
+        return ended | self.criteria(ids, None) if self.criteria else ended
 
 
 @torch.no_grad()
 def greedy_search(state: "DecoderState", ids: torch.Tensor, settings: SearchSettings) -> torch.Tensor:
     """Prompts (B, T) to the best token at every step: (B, at most `max_length`)."""
     unfinished = torch.ones(len(ids), dtype=torch.bool, device=ids.device)
+    are_kept = any(map(keeps_scores, settings.processors))
     while True:
-        tokens = state.model.best_token(settings.processors(ids, state.read(ids)))  # (B,)
+        logits = state.read(ids)
+        logits = settings.processors(ids, logits.clone() if are_kept else logits)
+        tokens = state.model.best_token(logits)  # (B,)
         if settings.eos_token_id:
             tokens = tokens.masked_fill(~unfinished, settings.pad_token_id)
         ids = torch.cat([ids, tokens[:, None]], dim=1)
@@ -155,18 +158,29 @@ class DecoderState:
     """Sources that were read, and the cache of their targets: one row of each source, one or more of each target.
 
     `mask` (B, T) is that of target tokens, 1 = token, None = all. `inputs` are further arguments of `forward` with a
-    row for each source, such as its mask and a memory. Without a cache all of the target is read at every step.
+    row for each source, such as its mask and a memory. Without a cache all of the target is read at every step. A cache
+    that is used after the search, `keeps_cache`, has what the prompt leaves there, and need not have more.
     """
 
-    def __init__(self, model, encoder_outputs, cache: DecodingCache | None, mask: torch.Tensor | None = None, **inputs):
+    def __init__(
+        self,
+        model,
+        encoder_outputs,
+        cache: DecodingCache | None,
+        mask: torch.Tensor | None = None,
+        keeps_cache: bool = True,
+        **inputs,
+    ):
         self.model, self.encoder_outputs, self.inputs = model, encoder_outputs, inputs
-        self.cache, self.mask, self.is_prompt = cache, mask, True
+        self.cache, self.mask, self.is_prompt, self.keeps_cache = cache, mask, True, keeps_cache
         self.step = None  # the flat list of a step behind the prompt; None = not built yet, or there is none
 
     def read(self, ids: torch.Tensor) -> torch.Tensor:
-        """Logits (R, V) in float32 of what comes behind target ids (R, T)."""
+        """Logits (R, V) in float32 of what comes behind target ids (R, T); the next ones may take their memory."""
         if self.mask is not None:
             self.mask = nn.functional.pad(self.mask, (0, ids.shape[1] - self.mask.shape[1]), value=1)
+        if self.is_prompt and ids.shape[1] == 1 and not self.keeps_cache:
+            self.step, self.is_prompt = self.model.decoding_step(self), False
         if self.step is not None:
             return self.step.logits(ids, self.mask).to(ids.device, torch.float32)
         arguments = self.model.prepare_inputs_for_generation(
@@ -187,7 +201,9 @@ class DecoderState:
 
     def repeat(self, times: int) -> None:
         """Of every target so many rows, next to each other."""
-        if self.cache is not None:
+        if self.step is not None:
+            self.step.repeat(times)
+        elif self.cache is not None:
             self.cache.batch_repeat_interleave(times)
         if self.mask is not None:
             self.mask = self.mask.repeat_interleave(times, dim=0)

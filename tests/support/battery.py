@@ -17,6 +17,7 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 
 from hf_docmt import registry
 from hf_docmt.modeling.cache import CACHE_NAME
+from hf_docmt.modeling.decoding_step import DecodingStep
 from support.layer_hooks import ParameterUse, layer_arguments
 from support.reference import weights_of
 from support.tiny_models import EOS, PAD, SEP, build, documents_of, random_text, word_tokenizer
@@ -28,6 +29,17 @@ class SeparatorThird(LogitsProcessor):
     def __call__(self, input_ids, scores):
         if input_ids.shape[1] == 3:
             scores = scores.masked_fill(torch.arange(scores.shape[1], device=scores.device) != SEP, -math.inf)
+        return scores
+
+
+class KeptScores(LogitsProcessor):
+    """Keeps the scores of every step."""
+
+    def __init__(self):
+        self.copies: list[torch.Tensor] = []
+
+    def __call__(self, input_ids, scores):
+        self.copies.append(scores.clone())
         return scores
 
 
@@ -246,6 +258,20 @@ class Battery:
             assert torch.equal(cached.sequences, uncached.sequences)
             assert CACHE_NAME in cached and CACHE_NAME not in uncached
             torch.testing.assert_close(torch.stack(cached.scores), torch.stack(uncached.scores), atol=1e-4, rtol=1e-4)
+
+    def test_list_of_a_step(self, model, batch, monkeypatch):
+        """Every architecture has a list of operations for a step of decoding, which gives the scores of `forward`."""
+        settings, kept, steps = BEAMS | {"num_return_sequences": 1}, {}, []
+        build_list = DecodingStep.build
+        monkeypatch.setattr(DecodingStep, "build", lambda *arguments: steps.append(build_list(*arguments)))
+        for name in ("list", "forward"):
+            kept[name] = KeptScores()
+            settings["logits_processor"] = [SeparatorThird(), kept[name]]
+            model.generate(**self.generation_inputs(batch), **settings)
+            count = len(steps)
+            monkeypatch.setattr(type(model), "decoding_step", lambda model, state: None)
+        assert len(steps) == count > 0
+        torch.testing.assert_close(kept["list"].copies, kept["forward"].copies, atol=1e-5, rtol=0)
 
     def test_attentions_in_rows_of_beams(self, model, batch):
         """Every beam has a row of attention to the source, that of its tokens in forced decoding."""
