@@ -5,6 +5,7 @@ They are built with the package where a C compiler is there. `DOCMT_KERNELS=0` l
 
 import ctypes
 import os
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -54,6 +55,12 @@ def kernels() -> ctypes.CDLL | None:
             library.docmt_run.restype = None
             return library
     return None
+
+
+def run(operations: Sequence[Operation], step: Step) -> None:
+    """Run operations one after the other."""
+    array = operations if isinstance(operations, ctypes.Array) else (Operation * len(operations))(*operations)
+    kernels().docmt_run(array, len(array), ctypes.byref(step))
 
 
 def are_used() -> bool:

@@ -11,7 +11,7 @@ from itertools import groupby
 import torch
 from torch import nn
 
-from .cpu_kernels import MULTIPLE, NORM, PRODUCT, SELF_ATTENTION, SOURCE_ATTENTION, Operation, Step, are_used, kernels
+from .cpu_kernels import MULTIPLE, NORM, PRODUCT, SELF_ATTENTION, SOURCE_ATTENTION, Operation, Step, are_used, run
 from .decoding_step import ATTENTION, DecodingStep, is_backbone
 from .int8_linear import is_plain_int8, kernel_weights
 
@@ -62,13 +62,13 @@ class KernelStep(DecodingStep):
         self.parts = [(Operation * len(group))(*group) if is_primitive else group for is_primitive, group in groups]
         self.attentions = [part for group in self.parts if isinstance(group, ctypes.Array) for part in group]
         self.attentions = [part for part in self.attentions if part.kind == SELF_ATTENTION]  # in the arrays
-        self.step, self.library = Step(rows=rows), kernels()
+        self.step = Step(rows=rows)
         self.make_room(self.length + ROOM)
 
     def make_room(self, tokens: int) -> None:
         """Buffers for so many tokens, with what was written."""
-        self.ancestors = with_room(self.ancestors, tokens)
-        self.ancestors[self.length :] = torch.arange(self.rows, dtype=torch.int32)
+        before, self.ancestors = len(self.ancestors), with_room(self.ancestors, tokens)
+        self.ancestors[before:] = torch.arange(self.rows, dtype=torch.int32)
         for layer, attention in zip(self.histories, self.attentions):
             self.histories[layer] = with_room(self.histories[layer], tokens)
             attention.tensors[1] = self.histories[layer].data_ptr()
@@ -85,7 +85,7 @@ class KernelStep(DecodingStep):
         self.step.length = self.length
         for group in self.parts:
             if isinstance(group, ctypes.Array):
-                self.library.docmt_run(group, len(group), ctypes.byref(self.step))
+                run(group, self.step)
             else:
                 for operation in group:
                     self.states.copy_(operation(self.states))

@@ -1,0 +1,54 @@
+/* The primitives on random shapes, in buffers of exactly the sizes that they need: for an address sanitizer. */
+#include "cpu_kernels.c"
+#include <stdio.h>
+#include <stdlib.h>
+
+static void *buffer(int64_t bytes) { return aligned_alloc(64, (bytes + 63) / 64 * 64); }
+
+static float *numbers(int64_t count) { /* of exactly this size, so that what is read behind it is seen */
+    float *values = malloc(count * sizeof(float));
+    for (int64_t i = 0; i < count; i++) values[i] = (float)(rand() % 2001 - 1000) / 500;
+    return values;
+}
+
+static int64_t between(int64_t least, int64_t most) { return least + rand() % (most - least + 1); }
+
+int main(void) {
+    if (!docmt_supported()) return puts("unsupported"), 0;
+    for (int round = 0; round < 3000; round++) {
+        int64_t rows = between(1, 9), heads = between(1, 4), dim = 8 * between(1, 9), size = heads * dim;
+        int64_t outputs = between(1, 70), blocks = (outputs + 15) / 16, length = between(1, 20), sources = rows;
+        int64_t tokens = (length > 20 ? length : 20) + 8;
+        int32_t *ancestors = malloc(length * rows * 4), *first = malloc(rows * 4);
+        int32_t *seen = malloc(sources * length * 4), *counts = malloc(sources * 4);
+        for (int64_t i = 0; i < length * rows; i++) ancestors[i] = rand() % rows;
+        for (int64_t r = 0; r < rows; r++) {
+            ancestors[(length - 1) * rows + r] = r, first[r] = rand() % length, counts[r] = between(1, length);
+            for (int64_t i = 0; i < length; i++) seen[r * length + i] = rand() % length;
+        }
+        Step step = {rows, length, ancestors, first, malloc(rows * size), numbers(rows > tokens ? rows : tokens),
+                     malloc(tokens * 8)};
+        int8_t *weights = buffer(blocks * 16 * size);
+        for (int64_t i = 0; i < blocks * 16 * size; i++) weights[i] = rand() % 255 - 127;
+        float *x = numbers(rows * size), *y = numbers(rows * outputs), *scales = numbers(blocks * 16);
+        float *bias = numbers(blocks * 16), *projections = numbers(rows * 3 * size), *read = numbers(rows * size);
+        float *history = numbers(length * rows * 2 * size), *keys = numbers(sources * heads * length * dim);
+        float *values = numbers(sources * heads * length * dim), *norms = numbers(size);
+        Operation list[] = {
+            {PRODUCT, {size, outputs, rand() % 2, rand() % 2}, {x, y, weights, scales, bias}, 0},
+            {NORM, {size}, {x, x, norms, norms}, 1e-5f},
+            {SELF_ATTENTION, {heads, dim}, {projections, history, read}, 0.3f},
+            {SOURCE_ATTENTION,
+             {heads, dim, 1, length, heads * length * dim, length * dim, dim},
+             {x, keys, values, read, seen, counts},
+             0.3f},
+        };
+        docmt_run(list, 4, &step);
+        for (int64_t i = 0; i < rows * size; i++)
+            if (!(read[i] == read[i])) return puts("not a number"), 1;
+        void *all[] = {ancestors, first, seen, counts, step.integers, step.numbers, step.places, weights, x, y, scales,
+                       bias, projections, read, history, keys, values, norms};
+        for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
+    }
+    return puts("done"), 0;
+}

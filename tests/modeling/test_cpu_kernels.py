@@ -1,0 +1,171 @@
+"""The compiled primitives of decoding against plain operations of torch, and what runs without them."""
+
+import copy
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+from support.battery import KeptScores
+from support.tiny_models import EOS, PAD, build
+
+from hf_docmt.modeling import cpu_kernels, int8_linear, quantization
+from hf_docmt.modeling.decoding_kernels import KernelStep, is_left_padded
+from hf_docmt.modeling.decoding_step import DecodingStep
+from hf_docmt.modeling.int8_linear import Int8Linear, kernel_weights, portable_product, whole_blocks
+
+ROOT = Path(__file__).parents[2]
+SIZES = {"d_model": 32, "encoder_ffn_dim": 40, "decoder_ffn_dim": 24, "decoder_attention_heads": 4}
+SOURCE = torch.tensor([[7, 9, 8, 12, EOS], [6, EOS, PAD, PAD, PAD], [14, 7, 21, EOS, PAD]])
+PROMPT = torch.tensor([[2, 9, 11], [PAD, 2, 7], [PAD, PAD, 2]])
+needs_kernels = pytest.mark.skipif(cpu_kernels.kernels() is None, reason="the kernels were not built, or need AVX2")
+
+
+@pytest.fixture
+def int8_model(monkeypatch):
+    """Makes models with int8 weights whose products are those of plain operations, with 8 bits of the input."""
+    monkeypatch.setattr(quantization, "MIN_ELEMENTS", 0)
+    monkeypatch.setattr(int8_linear, "TILES", False)
+    monkeypatch.setattr(int8_linear, "FBGEMM", False)
+    return lambda *names, **fields: build(*names, **SIZES | fields).quantize("int8")
+
+
+def scores(model, monkeypatch, step, **settings) -> list[torch.Tensor]:
+    """Scores of all steps of a search by one class of steps; RuntimeError where it was not used."""
+    built, kept, build_list = [], KeptScores(), step.build
+    monkeypatch.setenv("DOCMT_KERNELS", "1" if step is KernelStep else "0")
+    monkeypatch.setattr(step, "build", lambda *arguments: built.append(build_list(*arguments)))
+    context = dict.fromkeys(model.context_arguments)
+    model.generate(SOURCE, attention_mask=(SOURCE != PAD).long(), logits_processor=[kept], **context, **settings)
+    if not built:
+        raise RuntimeError(f"{step.__name__} was not used")
+    return kept.copies
+
+
+@needs_kernels
+@pytest.mark.parametrize("beams", [1, 3])
+@pytest.mark.parametrize("with_prompt", [False, True])
+@pytest.mark.parametrize(
+    "architecture, fields",
+    [
+        ("concat", {}),
+        ("concat", {"normalize_before": True, "layernorm_embedding": True}),
+        ("concat", {"activation_function": "gelu", "position_type": "learned", "position_offset": 2}),
+        ("concat", {"past_context": 1, "segment_encoding": "sinusoidal", "persistent": True}),
+        ("lst", {}),
+        ("memory", {}),
+        ("routing", {}),
+        ("caching", {}),
+        ("doct", {"normalize_before": True}),
+    ],
+)
+def test_scores_are_those_of_plain_operations(int8_model, monkeypatch, architecture, fields, with_prompt, beams):
+    model = int8_model(architecture, **fields)
+    settings = {"num_beams": beams, "max_new_tokens": 7, "min_new_tokens": 7}
+    if with_prompt:
+        settings |= {"decoder_input_ids": PROMPT, "decoder_attention_mask": (PROMPT != PAD).long()}
+    ours = scores(model, monkeypatch, KernelStep, **settings)
+    plain = scores(model, monkeypatch, DecodingStep, **settings)
+    assert len(ours) == len(plain) == 7
+    difference = torch.stack(ours[-7:]) - torch.stack(plain[-7:])
+    seen = torch.stack(plain).isfinite()  # the end is ruled out
+    # where rounding of float32 makes a state another integer, all that follows differs by some steps of int8
+    assert difference[seen].abs().median() < 1e-5 and difference[seen].abs().mean() < 2e-2
+
+
+@needs_kernels
+@pytest.mark.parametrize("rows", range(1, 11))
+@pytest.mark.parametrize("sizes", [(8, 1), (24, 15), (40, 16), (64, 33), (16, 100)])
+def test_product_is_the_portable_one(rows, sizes):
+    """Both sum up the same integers, and scale them in float32."""
+    layers = [Int8Linear.of(torch.nn.Linear(*sizes)) for _ in range(2)]
+    states = torch.randn(rows, sizes[0]) * torch.tensor([1.0, 50.0]).repeat(sizes[0] // 2)
+    states[0] = 0
+    output = run_product(layers, states)
+    expected = portable_product(layers, states, int8_linear.joint_bias(layers))
+    torch.testing.assert_close(output, expected, atol=1e-5, rtol=1e-6)
+
+
+def run_product(layers: list[Int8Linear], states: torch.Tensor) -> torch.Tensor:
+    weights = kernel_weights(layers)
+    output = torch.full((len(states), sum(layer.out_features for layer in layers)), float("nan"))
+    integers, numbers = torch.empty(states.numel(), dtype=torch.int8), torch.empty(len(states))
+    tensors = (states, output, *weights)
+    operation = cpu_kernels.Operation(cpu_kernels.PRODUCT)
+    operation.sizes[:2] = states.shape[1], output.shape[1]
+    for number, tensor in enumerate(tensors):
+        operation.tensors[number] = tensor.data_ptr()
+    step = cpu_kernels.Step(rows=len(states), integers=integers.data_ptr(), numbers=numbers.data_ptr())
+    cpu_kernels.run([operation], step)
+    return output
+
+
+@needs_kernels
+def test_weights_that_change_are_packed_anew(int8_model):
+    layer = Int8Linear.of(torch.nn.Linear(16, 20))
+    before = kernel_weights([layer])[0]
+    assert kernel_weights([layer])[0] is before
+    with torch.no_grad():
+        layer.weight.neg_()
+    assert torch.equal(kernel_weights([layer])[0], -before)
+
+
+@needs_kernels
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda model: model.float(),
+        lambda model: model.lm_head.register_forward_hook(lambda *arguments: None),
+    ],
+)
+def test_what_is_not_known_runs_without(change, monkeypatch, int8_model):
+    model = build(**SIZES) if "float" in change.__code__.co_names else int8_model()
+    change(model)
+    with pytest.raises(RuntimeError, match="KernelStep was not used"):
+        scores(model, monkeypatch, KernelStep, max_new_tokens=3)
+
+
+def test_without_a_library(monkeypatch, int8_model):
+    monkeypatch.setattr(cpu_kernels, "kernels", lambda: None)
+    assert not cpu_kernels.are_used()
+    scores(int8_model(), monkeypatch, DecodingStep, max_new_tokens=3)
+
+
+def test_padding_that_kernels_read():
+    assert is_left_padded(torch.tensor([[0, 1, 1], [1, 1, 1]]))
+    assert not is_left_padded(torch.tensor([[1, 0, 1], [1, 1, 1]]))
+    assert not is_left_padded(torch.tensor([[1, 1, 0]]))
+
+
+def test_whole_blocks():
+    assert whole_blocks(torch.ones(17, 2)).shape == (32, 2) and whole_blocks(torch.ones(16)).shape == (16,)
+
+
+@needs_kernels
+def test_a_long_translation_gets_more_room(int8_model, monkeypatch):
+    model = int8_model(max_position_embeddings=400)
+    settings = {"max_new_tokens": 200, "min_new_tokens": 200, "num_beams": 2}
+    ours, plain = (scores(model, monkeypatch, step, **settings) for step in (KernelStep, DecodingStep))
+    difference = torch.stack(ours) - torch.stack(plain)
+    assert difference[torch.stack(plain).isfinite()].abs().median() < 1e-4
+
+
+@needs_kernels
+def test_copies_of_a_model(int8_model):
+    model = int8_model()
+    expected = model.generate(SOURCE, max_new_tokens=5)
+    assert torch.equal(copy.deepcopy(model).generate(SOURCE, max_new_tokens=5), expected)
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc")
+def test_no_address_is_wrong(tmp_path):
+    """3,000 random shapes in buffers of exact sizes, under the sanitizers of addresses and of undefined behaviour."""
+    program, sources = tmp_path / "fuzz", ["-I", str(ROOT / "modeling"), str(Path(__file__).with_name("kernel_fuzz.c"))]
+    checks = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-O1", "-g"]
+    built = subprocess.run(["gcc", *checks, *sources, "-o", str(program), "-lm"], capture_output=True, text=True)
+    if "cannot find" in built.stderr:
+        pytest.skip("gcc has no sanitizers here")
+    assert built.returncode == 0, built.stderr
+    ran = subprocess.run([str(program)], capture_output=True, text=True)
+    assert ran.returncode == 0 and ran.stdout.strip() in ("done", "unsupported"), ran.stderr
