@@ -31,6 +31,7 @@ ALLOWED = {
     "_forward": "documented for pipelines of one's own (test_pipeline)",
     "_batch_size": "of a pipeline: documented argument, kept there (test_pipeline)",
     "_forward_params": "of a pipeline: arguments of its making, kept there (test_pipeline)",
+    "_fields_": "of ctypes: structures of the kernels (test_cpu_kernels)",
     "_get_resized_embeddings": "the second table of a model with two vocabularies (test_backbone: resized)",
     "_hf_hook": "whether accelerate offloads a layer (battery: offloaded)",
     "_init_weights": "documented for models: initial values (test_backbone)",
