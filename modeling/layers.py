@@ -13,6 +13,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from .acceleration import Linear, faster_attention, joint_linear
 from .cache import keep_source_states, source_states
 from .configuration_docmt import DocMTConfig
+from .ssru import SSRU
 
 
 def dropout(states: torch.Tensor, p: float, training: bool) -> torch.Tensor:
@@ -145,7 +146,11 @@ class Layer(GradientCheckpointingLayer):
         self.fc1 = Linear(config.d_model, ffn_dim)
         self.fc2 = Linear(ffn_dim, config.d_model)
         self.final_layer_norm = nn.LayerNorm(config.d_model)
-        self.self_attn = Attention(config, heads, layer_idx, is_causal=self.side == "decoder")
+        is_decoder = self.side == "decoder"
+        if is_decoder and config.decoder_autoregression == "ssru":
+            self.self_attn = SSRU(config, layer_idx)
+        else:
+            self.self_attn = Attention(config, heads, layer_idx, is_causal=is_decoder)
         self.self_attn_layer_norm = nn.LayerNorm(config.d_model)
 
     @property
