@@ -20,16 +20,18 @@ class DocMTConfig(PreTrainedConfig):
 
     The switches are those in which published sentence-level models differ, so that Marian, BART, mBART and M2M-100
     (NLLB) checkpoints load by name: `normalize_before` (pre-norm, with a final layer norm on both stacks),
-    `layernorm_embedding`, `scale_embedding` (times sqrt(d_model)), `position_type`, `position_offset` (index of the
-    first token's position), `share_encoder_decoder_embeddings` (one table for both sides) and `tie_word_embeddings`
-    (that of the target for the logits, too; False ties no weights at all, as transformers has it).
+    `layernorm_embedding`, `layer_norm_eps` (added to variances), `scale_embedding` (times sqrt(d_model)),
+    `position_type`, `position_offset` (index of the first token's position), `share_encoder_decoder_embeddings` (one
+    table for both sides) and `tie_word_embeddings` (that of the target for the logits, too; False ties no weights at
+    all, as transformers has it).
 
     `decoder_autoregression` is what the decoder reads earlier target tokens by: `self_attention`, or `ssru`, the
     recurrent unit of Kim et al. (2019), whose state is one vector a layer; not for mechanisms in self-attention of the
     decoder.
 
-    `position_type` is `sinusoidal` (Vaswani et al. 2017, sines in the first half, cosines in the second, as Marian
-    has it), `sinusoidal_t2t` (the tensor2tensor frequencies of fairseq and M2M-100) or `learned`.
+    `position_type` is `sinusoidal` (Vaswani et al. 2017, sines in the first half, cosines in the second, as
+    MarianMT has it), `sinusoidal_t2t` (the tensor2tensor frequencies of fairseq, M2M-100 and Marian itself) or
+    `learned`.
     `label_smoothing` is applied in training mode only. `use_bod` puts `<bod>` in front of a segment that starts a
     document; it belongs to the first sentence, without a separator. (In Herold and Ney 2023, section 3.1, it stands for
     a sentence 0, with a separator behind it, and counts as one of the sentences of context.) `init` is how weights are
@@ -89,6 +91,7 @@ class DocMTConfig(PreTrainedConfig):
     scale_embedding: bool = True
     normalize_before: bool = False
     layernorm_embedding: bool = False
+    layer_norm_eps: float = 1e-5
     share_encoder_decoder_embeddings: bool = True
     tie_word_embeddings: bool = True
     init: str = "normal"

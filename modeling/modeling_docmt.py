@@ -85,9 +85,9 @@ class Stack(DocMTPreTrainedModel):
         if config.position_type == "learned":
             self.embed_positions = nn.Embedding(config.max_position_embeddings + config.position_offset, config.d_model)
         if config.layernorm_embedding:
-            self.layernorm_embedding = nn.LayerNorm(config.d_model)
+            self.layernorm_embedding = nn.LayerNorm(config.d_model, config.layer_norm_eps)
         if config.normalize_before:
-            self.layer_norm = nn.LayerNorm(config.d_model)
+            self.layer_norm = nn.LayerNorm(config.d_model, config.layer_norm_eps)
         layers = getattr(config, f"{self.side}_layers")
         self.layers = nn.ModuleList([self.layer_class(config, number) for number in range(layers)])
         self.gradient_checkpointing = False
