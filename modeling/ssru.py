@@ -5,7 +5,7 @@ from torch import nn
 from transformers import EncoderDecoderCache
 from transformers.cache_utils import DynamicLayer
 
-from .acceleration import Linear
+from .acceleration import Linear, joint_linear
 from .configuration_docmt import DocMTConfig
 
 
@@ -29,20 +29,27 @@ class SSRU(nn.Module):
 
         `attention_mask` (B, T), 1 = token: the state passes others by. A cache has the state before the first token.
         """
-        inputs = self.input_proj(hidden_states)
-        gate = torch.sigmoid(self.forget_gate(hidden_states).float())
-        added = (1 - gate) * inputs.float()
+        inputs, gate = joint_linear((self.input_proj, self.forget_gate), hidden_states)
+        dtype, inputs, gate = inputs.dtype, inputs.float(), gate.float().sigmoid()
+        layer = None if cache is None else recurrent_layer(cache, self.layer_idx)
+        before = None if layer is None or layer.keys is None else layer.keys[:, None]  # (B, 1, D)
+        if before is not None and inputs.shape[1] == 1 and attention_mask is None:
+            states = torch.lerp(inputs, before, gate)
+        else:
+            states = self.all_states(inputs, gate, before, attention_mask)
+        if layer is not None:
+            layer.update(states[:, -1], states.shape[1])
+        return torch.relu(states).to(dtype), None
+
+    def all_states(self, inputs, gate, before, attention_mask) -> torch.Tensor:
+        """States (B, T, D) of inputs and gates (B, T, D), behind the one `before` (B, 1, D), or None."""
+        added = (1 - gate) * inputs
         if attention_mask is not None:
             is_padding = attention_mask[..., None] == 0  # (B, T, 1)
             gate, added = gate.masked_fill(is_padding, 1.0), added.masked_fill(is_padding, 0.0)
-        layer = None if cache is None else recurrent_layer(cache, self.layer_idx)
-        before = None if layer is None else layer.keys
         if before is not None:
-            added = torch.cat([added[:, :1] + gate[:, :1] * before[:, None], added[:, 1:]], dim=1)
-        states = linear_recurrence(gate, added, self.longest)
-        if layer is not None:
-            layer.update(states[:, -1], states.shape[1])
-        return torch.relu(states).to(inputs.dtype), None
+            added = torch.cat([added[:, :1] + gate[:, :1] * before, added[:, 1:]], dim=1)
+        return linear_recurrence(gate, added, self.longest)
 
 
 def linear_recurrence(gate: torch.Tensor, added: torch.Tensor, longest: int) -> torch.Tensor:

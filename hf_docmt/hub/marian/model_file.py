@@ -44,7 +44,7 @@ def read_model_file(path: str | Path) -> MarianModel:
     try:
         items = read_archive(data) if data[:2] == b"PK" else read_container(data)
         options = parse_options(items.pop(OPTIONS, None))
-    except (ValueError, struct.error, zipfile.BadZipFile, zlib.error, EOFError) as error:
+    except (ValueError, RuntimeError, struct.error, zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise ValueError(f"{path}: not a model file of Marian, or a damaged one ({error}); copy it again") from error
     weights = {}
     for name, values in items.items():
