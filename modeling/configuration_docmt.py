@@ -20,12 +20,18 @@ class DocMTConfig(PreTrainedConfig):
 
     The switches are those in which published sentence-level models differ, so that Marian, BART, mBART and M2M-100
     (NLLB) checkpoints load by name: `normalize_before` (pre-norm, with a final layer norm on both stacks),
-    `layernorm_embedding`, `scale_embedding` (times sqrt(d_model)), `position_type`, `position_offset` (index of the
-    first token's position), `share_encoder_decoder_embeddings` (one table for both sides) and `tie_word_embeddings`
-    (that of the target for the logits, too; False ties no weights at all, as transformers has it).
+    `layernorm_embedding`, `layer_norm_eps` (added to variances), `scale_embedding` (times sqrt(d_model)),
+    `position_type`, `position_offset` (index of the first token's position), `share_encoder_decoder_embeddings` (one
+    table for both sides) and `tie_word_embeddings` (that of the target for the logits, too; False ties no weights at
+    all, as transformers has it).
 
-    `position_type` is `sinusoidal` (Vaswani et al. 2017, sines in the first half, cosines in the second, as Marian
-    has it), `sinusoidal_t2t` (the tensor2tensor frequencies of fairseq and M2M-100) or `learned`.
+    `decoder_autoregression` is what the decoder reads earlier target tokens by: `self_attention`, or `ssru`, the
+    recurrent unit of Kim et al. (2019), whose state is one vector a layer; not for mechanisms in self-attention of the
+    decoder.
+
+    `position_type` is `sinusoidal` (Vaswani et al. 2017, sines in the first half, cosines in the second, as
+    MarianMT has it), `sinusoidal_t2t` (the tensor2tensor frequencies of fairseq, M2M-100 and Marian itself) or
+    `learned`.
     `label_smoothing` is applied in training mode only. `use_bod` puts `<bod>` in front of a segment that starts a
     document; it belongs to the first sentence, without a separator. (In Herold and Ney 2023, section 3.1, it stands for
     a sentence 0, with a separator behind it, and counts as one of the sentences of context.) `init` is how weights are
@@ -49,6 +55,7 @@ class DocMTConfig(PreTrainedConfig):
     # what reports say of a model, as far as its configuration has it
     reported_fields = ("d_model", "encoder_layers", "decoder_layers", "view", "context_sides")
     selects_by_word = False  # whether every word selects among the context sentences, in modules called `selection`
+    is_in_decoder_self_attention = False  # whether the mechanism is there
     groups_tokens = False  # whether a module called `shortener` assigns tokens of a context sentence to groups
     neutral_fields = {}  # values with which it can start as the backbone, where the defaults are others
     dependent_fields = {}  # {field: fields that are not taken over from a configuration with another value of it}
@@ -60,6 +67,7 @@ class DocMTConfig(PreTrainedConfig):
         "activation_function": tuple(ACT2FN),
         "init": ("normal", "fairseq", "fairseq_0.9"),
         "position_type": ("sinusoidal", "sinusoidal_t2t", "learned"),
+        "decoder_autoregression": ("self_attention", "ssru"),
     }
     least = dict.fromkeys(("vocab_size", "d_model", "max_position_embeddings", "encoder_layers", "decoder_layers"), 1)
     least |= {"encoder_ffn_dim": 1, "decoder_ffn_dim": 1, "position_offset": 0, "decoding_past_context": 0}
@@ -79,9 +87,11 @@ class DocMTConfig(PreTrainedConfig):
     max_position_embeddings: int = 1024
     position_type: str = "sinusoidal"
     position_offset: int = 0
+    decoder_autoregression: str = "self_attention"
     scale_embedding: bool = True
     normalize_before: bool = False
     layernorm_embedding: bool = False
+    layer_norm_eps: float = 1e-5
     share_encoder_decoder_embeddings: bool = True
     tie_word_embeddings: bool = True
     init: str = "normal"
@@ -136,6 +146,11 @@ class DocMTConfig(PreTrainedConfig):
             if not is_absent and not (ids and all(type(id) is int and 0 <= id < self.vocab_size for id in ids)):
                 raise ValueError(f"{name} must be an id from 0 to {self.vocab_size - 1}, got {value!r}.")
         self._check_positions()
+        if self.is_in_decoder_self_attention and self.decoder_autoregression != "self_attention":
+            raise ValueError(
+                f"decoder_autoregression={self.decoder_autoregression!r} leaves no self-attention in the decoder, of "
+                f"which the mechanism of {self.model_type!r} is a part: use 'self_attention', or another architecture."
+            )
         if self.init_std < 0:
             raise ValueError(f"init_std must be >= 0, got {self.init_std!r}.")
         for side in ("encoder", "decoder"):

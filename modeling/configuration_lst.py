@@ -11,6 +11,7 @@ class LstConfig(SegmentConfig):
     """
 
     model_type = "docmt-lst"
+    is_in_decoder_self_attention = True
 
 
 LstConfig.register_for_auto_class()

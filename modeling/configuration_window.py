@@ -23,6 +23,7 @@ class WindowConfig(SegmentConfig):
     """
 
     model_type = "docmt-window"
+    is_in_decoder_self_attention = True
     neutral_fields = {"position": "absolute"}  # positions at the input, as the backbone has them
 
     window: int = 20

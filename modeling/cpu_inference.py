@@ -275,8 +275,11 @@ def odd_numbers(count: int) -> torch.Tensor:
 
 
 def joint_bias(layers: Sequence["Linear"]) -> torch.Tensor | None:
-    """The biases (D_i,) of layers that all have one as (sum of D_i,)."""
-    return None if layers[0].bias is None else torch.cat([layer.bias.detach() for layer in layers])
+    """The biases (D_i,) of layers as (sum of D_i,), zeros where one has none; None where none has one."""
+    if all(layer.bias is None for layer in layers):
+        return None
+    zeros = (layer.weight.new_zeros(layer.out_features) for layer in layers)
+    return torch.cat([zero if layer.bias is None else layer.bias.detach() for layer, zero in zip(layers, zeros)])
 
 
 def _forget() -> None:

@@ -113,9 +113,9 @@ class KernelStep(DecodingStep):
 
     def self_attention(self, layer: nn.Module):
         attention, number = layer.self_attn, layer.layer_idx
-        projections = (attention.q_proj, attention.k_proj, attention.v_proj)
-        if not self.has_primitives(attention, *projections, attention.out_proj):
+        if not self.has_primitives(attention, "q_proj", "k_proj", "v_proj", "out_proj"):
             return super().self_attention(layer)
+        projections = (attention.q_proj, attention.k_proj, attention.v_proj)
         if number not in self.histories:
             self.histories[number] = self.written_so_far(number)
         read = self.primitive(
@@ -136,7 +136,7 @@ class KernelStep(DecodingStep):
         return torch.cat([states.permute(2, 0, 1, 3).flatten(2) for states in (layer.keys, layer.values)], dim=2)
 
     def attention_to(self, layer: nn.Module, attention: nn.Module, layer_norm: nn.LayerNorm):
-        if not self.has_primitives(attention, attention.q_proj, attention.out_proj):
+        if not self.has_primitives(attention, "q_proj", "out_proj"):
             return super().attention_to(layer, attention, layer_norm)
         key, value = (states.float() for states in attention.source_projections(self.source, self.cache, self.rows))
         if key.stride() != value.stride() or key.stride(3) != 1:
@@ -180,10 +180,10 @@ class KernelStep(DecodingStep):
 
     # Primitives
 
-    def has_primitives(self, attention: nn.Module, *projections: nn.Module) -> bool:
-        """Whether a module is the backbone's attention, of heads that fit, with plain int8 projections."""
+    def has_primitives(self, attention: nn.Module, *projections: str) -> bool:
+        """Whether a module is the backbone's attention, of heads that fit, with plain int8 projections by name."""
         is_known = is_backbone(attention, *ATTENTION) and attention.head_dim % MULTIPLE == 0
-        return is_known and all(map(is_plain_int8, projections))
+        return is_known and all(is_plain_int8(getattr(attention, name)) for name in projections)
 
     def sublayer(self, layer, layer_norm, projections, projected: torch.Tensor, read: list[Operation], attention):
         """Attention with its projections, residual and norm."""

@@ -14,6 +14,7 @@ from torch import nn
 
 from .cpu_inference import faster_attention, is_plain, prepacked_layer
 from .int8_linear import int8_product, is_plain_int8
+from .search import DecoderState
 
 Operation = Callable[[torch.Tensor], torch.Tensor]  # states (R, D) -> (R, D)
 POSITIONS = 64  # encodings that are computed at once
@@ -24,6 +25,7 @@ def has_step(state) -> bool:
     model, decoder = state.model, state.model.get_decoder()
     return (
         state.cache is not None
+        and type(state).logits is DecoderState.logits
         and is_backbone(decoder, "forward", "run_layers")
         and is_backbone(model)
         and is_backbone(model.model)

@@ -32,11 +32,13 @@ LOGITS = 2**24  # scores that are computed at once
 def draft_search(translator: Translator) -> "DraftSearch | None":
     """A search with drafts where nothing but the model's scores decides about the next token.
 
-    No beams, no sampling, and no processors or criteria, neither given nor made by settings, which might depend on the
-    step, as a penalty of repetition does.
+    No beams, no sampling, no recurrent decoder, which cannot go back, and no processors or criteria, neither given nor
+    made by settings, which might depend on the step, as a penalty of repetition does.
     """
     settings = translator.settings
     if not translator.drafts or translator.generate_kwargs or (settings.num_beams or 1) > 1:
+        return None
+    if translator.config.decoder_autoregression != "self_attention":
         return None
     is_greedy = settings.use_cache is not False and is_plain(settings)
     neutral = is_greedy and all(is_neutral(name, getattr(settings, name)) for name in PROCESSED)

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Sequence
-from functools import wraps
+from functools import partial, wraps
 from inspect import signature
 
 import torch
@@ -67,9 +67,10 @@ class GenerationSeams:
     ):
         """As in transformers: a model in training mode uses dropout. It asks for no consent on standard input.
 
-        Greedy and beam search that give out translations alone are ours (`search.py`), with the same results. Warns
-        once where a model reads context by inputs of its own and gets none. Raises `ValueError` for what transformers
-        would get wrong, and `RuntimeError` on a version of transformers with which the model does not work.
+        Greedy and beam search that give out translations alone are ours (`search.py`), with the same results; a
+        `shortlist` (`LexicalShortlist`) restricts them to words that translate those of the source. Warns once where a
+        model reads context by inputs of its own and gets none. Raises `ValueError` for what transformers would get
+        wrong, and `RuntimeError` on a version of transformers with which the model does not work.
         """
         check_untested_version(self)
         kwargs |= zip(FURTHER_ARGUMENTS, others)
@@ -81,6 +82,11 @@ class GenerationSeams:
             is_ours = is_plain(config) and has_plain_criteria(stopping_criteria)
             if is_ours and self.is_plain_call(inputs, config, arguments):
                 return self.search_translations(inputs, config, own, arguments)
+            if arguments.get("shortlist") is not None:
+                raise ValueError(
+                    "shortlist is for greedy and beam search with plain settings, and these ask for another search: "
+                    "leave it out."
+                )
             if isinstance(arguments.get("cache"), DecodingCache):
                 del arguments["cache"]  # of our search; theirs reads the prompt into one of its own
             if "cache" in arguments:
@@ -158,6 +164,7 @@ class GenerationSeams:
         names = {name for name, value in arguments.items() if value is not False}
         if isinstance(arguments.get("cache"), DecodingCache):
             names.discard("cache")
+        names.discard("shortlist")
         allowed = {"input_ids", "encoder_outputs", "decoder_input_ids", "decoder_attention_mask", *self.encoder_inputs}
         allowed |= set(self.model.decoder_input_names)
         sources = (inputs is not None) + ("input_ids" in names)
@@ -204,8 +211,11 @@ class GenerationSeams:
         names = ("attention_mask", *self.model.decoder_input_names)  # of what the decoder reads at every step
         kept = {name: arguments[name] for name in names if name in arguments}
         cache = None if config.use_cache is False else arguments.get("cache", self.new_cache())
+        make_state = partial(DecoderState, self)
+        if (shortlist := arguments.get("shortlist")) is not None:
+            make_state = partial(shortlist.decoder_state, self, arguments.get("input_ids", inputs))
         mask, is_given = arguments.get("decoder_attention_mask"), "cache" in arguments
-        state = DecoderState(self, encoder_outputs, cache, mask, keeps_cache=is_given, **kept)
+        state = make_state(encoder_outputs, cache, mask, keeps_cache=is_given, **kept)
         settings = search_settings(config, prompt, own["logits_processor"], own["stopping_criteria"])
         if settings.num_beams > 1:
             return beam_search(state, prompt, settings)[0]

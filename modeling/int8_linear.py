@@ -160,7 +160,7 @@ def is_plain_int8(module: nn.Module) -> bool:
 
 
 def joint_int8_linear(layers: Sequence[Int8Linear], hidden_states: torch.Tensor) -> list[torch.Tensor]:
-    """Several layers of one input in one product: (..., D_in) -> (..., D_i) each. All or none have a bias."""
+    """Several layers of one input in one product: (..., D_in) -> (..., D_i) each."""
     outputs = int8_product(layers, hidden_states, None, own_bias=True)  # (..., sum of D_i)
     return list(outputs.split([layer.out_features for layer in layers], dim=-1))
 
@@ -260,8 +260,13 @@ def fbgemm_engine() -> Iterator[None]:
 
 
 def joint_bias(layers: Sequence[Int8Linear]) -> torch.Tensor | None:
-    """The biases (D_out,) of layers that all have one, float32, as (sum of D_out,)."""
-    return None if layers[0].bias is None else torch.cat([layer.bias.detach().float() for layer in layers])
+    """The biases (D_out,) of layers, float32, as (sum of D_out,), zeros where one has none; None where none has one."""
+    if all(layer.bias is None for layer in layers):
+        return None
+    zeros = (torch.zeros(layer.out_features) for layer in layers)
+    return torch.cat(
+        [zero if layer.bias is None else layer.bias.detach().float() for layer, zero in zip(layers, zeros)]
+    )
 
 
 if hasattr(os, "register_at_fork"):  # no forked process has the lock of a thread that is not there

@@ -15,6 +15,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from .acceleration import Linear, faster_attention, joint_linear
 from .cache import keep_source_states, source_states
 from .configuration_docmt import DocMTConfig
+from .ssru import SSRU
 
 
 def backbone(method: Callable) -> Callable:
@@ -158,9 +159,13 @@ class Layer(GradientCheckpointingLayer):
         self.activation_fn = ACT2FN[config.activation_function]
         self.fc1 = Linear(config.d_model, ffn_dim)
         self.fc2 = Linear(ffn_dim, config.d_model)
-        self.final_layer_norm = nn.LayerNorm(config.d_model)
-        self.self_attn = Attention(config, heads, layer_idx, is_causal=self.side == "decoder")
-        self.self_attn_layer_norm = nn.LayerNorm(config.d_model)
+        self.final_layer_norm = nn.LayerNorm(config.d_model, config.layer_norm_eps)
+        is_decoder = self.side == "decoder"
+        if is_decoder and config.decoder_autoregression == "ssru":
+            self.self_attn = SSRU(config, layer_idx)
+        else:
+            self.self_attn = Attention(config, heads, layer_idx, is_causal=is_decoder)
+        self.self_attn_layer_norm = nn.LayerNorm(config.d_model, config.layer_norm_eps)
 
     @property
     def gradient_checkpointing(self) -> bool:
@@ -218,7 +223,7 @@ class DecoderLayer(Layer):
     def __init__(self, config: DocMTConfig, layer_idx: int):
         super().__init__(config, layer_idx)
         self.encoder_attn = Attention(config, config.decoder_attention_heads, layer_idx)
-        self.encoder_attn_layer_norm = nn.LayerNorm(config.d_model)
+        self.encoder_attn_layer_norm = nn.LayerNorm(config.d_model, config.layer_norm_eps)
 
     def forward(
         self,

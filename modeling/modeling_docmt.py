@@ -24,13 +24,14 @@ from transformers.utils.generic import ModelOutput, can_return_tuple, merge_with
 from transformers.utils.output_capturing import OutputRecorder, capture_outputs
 
 from .acceleration import HeadSupport, ModelSupport, OutputProjection, init_as_fairseq, takes_bias
-from .cache import CACHE_NAME, DecodingCache, cache_by_either_name, cached_length, is_static
+from .cache import CACHE_NAME, CompactCache, DecodingCache, cache_by_either_name, cached_length, is_static
 from .configuration_docmt import DocMTConfig
 from .generation_docmt import DocumentTranslation
 from .generation_seams import GenerationSeams
 from .layers import Attention, DecoderLayer, EncoderLayer, backbone, dropout
 from .pipeline_docmt import DocumentTranslationPipeline
 from .segments import is_right_padded, sinusoid, token_positions
+from .ssru import RecurrentLayer
 
 
 class DocMTPreTrainedModel(ModelSupport, PreTrainedModel):
@@ -84,9 +85,9 @@ class Stack(DocMTPreTrainedModel):
         if config.position_type == "learned":
             self.embed_positions = nn.Embedding(config.max_position_embeddings + config.position_offset, config.d_model)
         if config.layernorm_embedding:
-            self.layernorm_embedding = nn.LayerNorm(config.d_model)
+            self.layernorm_embedding = nn.LayerNorm(config.d_model, config.layer_norm_eps)
         if config.normalize_before:
-            self.layer_norm = nn.LayerNorm(config.d_model)
+            self.layer_norm = nn.LayerNorm(config.d_model, config.layer_norm_eps)
         layers = getattr(config, f"{self.side}_layers")
         self.layers = nn.ModuleList([self.layer_class(config, number) for number in range(layers)])
         self.gradient_checkpointing = False
@@ -300,6 +301,8 @@ class Decoder(Stack):
 
     def new_cache(self) -> DecodingCache:
         """An empty cache of our search."""
+        if self.config.decoder_autoregression == "ssru":
+            return CompactCache([RecurrentLayer() for _ in self.layers])
         return DecodingCache(self.beam_layer_class)
 
     @property
@@ -322,7 +325,12 @@ class Decoder(Stack):
     def attention_mask(
         self, hidden_states: torch.Tensor, attention_mask: torch.Tensor | None = None, cache=None
     ) -> torch.Tensor | None:
-        """Mask of self-attention of new states (B, T, D), from a mask (B, cached + T); None = all that came before."""
+        """Mask of self-attention of new states (B, T, D), from a mask (B, cached + T); None = all that came before.
+
+        Of a recurrent decoder the part (B, T) of the new states.
+        """
+        if self.config.decoder_autoregression == "ssru":
+            return None if attention_mask is None else attention_mask[:, -hidden_states.shape[1] :]
         if hidden_states.shape[1] == 1 and attention_mask is None and not is_static(cache):
             return None  # one new token sees all that came before it
         return create_causal_mask(

@@ -192,12 +192,16 @@ class DecoderState:
             use_cache=self.cache is not None,
             **self.inputs,
         )
-        logits = self.model(**arguments, logits_to_keep=1, return_dict=True).logits[:, -1]
+        logits = self.logits(**arguments)
         if self.is_prompt and self.cache is not None:
             self.cache.prompt_was_read()
             self.step = self.model.decoding_step(self)
         self.is_prompt = False
         return logits.to(ids.device, torch.float32)
+
+    def logits(self, **arguments) -> torch.Tensor:
+        """Logits (R, V) of what comes behind the last token; to be overridden."""
+        return self.model(**arguments, logits_to_keep=1, return_dict=True).logits[:, -1]
 
     def repeat(self, times: int) -> None:
         """Of every target so many rows, next to each other."""

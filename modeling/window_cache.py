@@ -3,7 +3,7 @@
 import torch
 from transformers.cache_utils import DynamicLayer
 
-from .cache import DecodingCache
+from .cache import CompactCache
 
 
 class WindowLayer(DynamicLayer):
@@ -64,33 +64,20 @@ class WindowLayer(DynamicLayer):
         self.length = 0
 
 
-class WindowCache(DecodingCache):
+class WindowCache(CompactCache):
     """Cache that keeps what a window of self-attention can still see, and a copy of that at the end of the prompt."""
 
     layer_class = WindowLayer
 
-    can_have_holes = False
-
     def __init__(self, window: int, layers: int) -> None:
-        super().__init__()
-        self.self_attention_cache.layers = [self.layer_class(window) for _ in range(layers)]
-        self.prompt: list[tuple] = []
-
-    def prompt_was_read(self) -> None:
-        """Remember the present state as the end of the prompt."""
-        self.prompt = [(layer.keys, layer.values, layer.length) for layer in self.self_attention_cache.layers]
+        super().__init__([self.layer_class(window) for _ in range(layers)])
 
     def keep(self, sources: int, length: int) -> None:
         """Go back to the end of the prompt, of `length` tokens, with the first beam of every source."""
-        layers = self.self_attention_cache.layers
-        if all(layer.record_past for layer in layers):
+        if all(layer.record_past for layer in self.self_attention_cache.layers):
             self.crop(length - self.get_seq_length())
             self.prompt_was_read()
-        if not self.prompt or self.prompt[0][2] != length:
-            raise ValueError(f"cannot go back to {length} tokens: the prompt was not read with this cache.")
-        for layer, (keys, values, _) in zip(layers, self.prompt):
-            rows = torch.arange(0, keys.shape[0], keys.shape[0] // sources, device=keys.device)
-            layer.keys, layer.values, layer.length = keys[rows], values[rows], length
+        super().keep(sources, length)
 
 
 def behind(states: tuple[torch.Tensor, ...], new: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:

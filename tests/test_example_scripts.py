@@ -9,6 +9,7 @@ import torch
 import yaml
 from support import recipe_files
 from support.processes import run_python
+from support.tiny_models import write_model
 from support.tiny_run import SIZES, write_corpus_files
 from transformers import MarianConfig, MarianMTModel
 
@@ -304,3 +305,13 @@ def test_script(path, tmp_path):
     model, tokenizer = registry.load_model(tmp_path / "model")
     assert model.config.past_context == 3 and model.config.use_cache
     assert len(model.translate_documents([["Hello."]], tokenizer, num_beams=1, max_new_tokens=3)[0]) == 1
+
+
+def test_pages_of_a_real_model(tmp_path):
+    """The script of `make real`, with a tiny model: every page comes out, its markup in place."""
+    model = write_model(tmp_path / "model")
+    pages = sorted(path.name for path in (ROOT / "pages").glob("*.md"))
+    done = run_python(ROOT / "real_model.py", model, ROOT / "pages", tmp_path / "pages")
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in (tmp_path / "pages").iterdir()) == pages == ["alice.md", "holmes.md"]
+    assert all((tmp_path / "pages" / name).read_text("utf-8").startswith("# ") for name in pages)

@@ -121,6 +121,8 @@ def rationale_agreement(
     """
     check_choices(attention=(attention, tuple(ATTENTIONS)), step=(step, STEPS))
     check_attention(system)
+    if attention == "decoder" and getattr(system.model.config, "decoder_autoregression", None) == "ssru":
+        raise ValueError(f"{system.name}: a recurrent decoder (ssru) has no self-attention; choose attention cross")
     ids, values, unused, heads = [], [], Counter(), ()
     for example, weights, queries, keys, length in forced_attention(system, examples, attention, step, batch_size):
         heads = tuple(f"layer={layer + 1} head={head + 1}" for layer, head in np.ndindex(weights.shape[:2]))

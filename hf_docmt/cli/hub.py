@@ -119,13 +119,18 @@ def _print_left(folder: str, include: Sequence[str]) -> None:
 def convert(
     *,
     call: typer.Context,
-    source: str = argument("Marian, BART, mBART or M2M-100 (NLLB): folder or Hub name; or a .pt file of fairseq."),
+    source: str = argument(
+        "Marian, BART, mBART, M2M-100 (NLLB): folder or Hub name; a .npz or .bin file of Marian; a .pt file of fairseq."
+    ),
     folder: str = argument("New folder to write: code, weights, tokenizer and card."),
     fields: list[str] | None = argument(
         "Fields of the configuration, such as past_context=2.", default=None, metavar="[KEY=VALUE]..."
     ),
     architecture: str = option("concat", "Architecture of the document model."),
     interpolate_positions: bool = option(False, "Stretch learned positions to max_position_embeddings=NUMBER."),
+    vocab: list[str] | None = option(
+        None, "Marian's files: SentencePiece model (.spm); twice for two: source, target."
+    ),
     data: str | None = option(None, "fairseq: folder with dict.SOURCE.txt and dict.TARGET.txt."),
     subwords: list[str] | None = option(
         None, "fairseq: SentencePiece model (.model) or BPE codes; twice for two: source, target."
@@ -134,13 +139,22 @@ def convert(
 ) -> None:
     """Make a document model of a pretrained sentence-level one, with the same logits for single sentences.
 
-    Or, with --data and --subwords, convert a published checkpoint of Maka et al. (2024) or Lupo et al. (2023).
+    With --vocab the source is a file that Marian wrote. With --data and --subwords it is a published checkpoint of Maka
+    et al. (2024) or Lupo et al. (2023).
     """
     from hf_docmt.hub.conversion import convert_sentence_model
     from hf_docmt.hub.fairseq.conversion import convert_fairseq_checkpoint
+    from hf_docmt.hub.marian.conversion import convert_marian_file
 
     hide_progress_bars()
-    if data or subwords or source.endswith(".pt"):
+    codes = {name: code for name, code in vars(languages).items() if code is not None}
+    if vocab or source.endswith((".npz", ".bin")):
+        if not vocab:
+            raise ValueError(f"{source}: a file of Marian needs --vocab, the SentencePiece model that goes with it")
+        refuse(call, ("interpolate_positions", "data", "subwords"), "is not for files of Marian")
+        form = {"architecture": architecture} | _config_fields(fields or ())
+        convert_marian_file(source, folder, vocab=vocab, **form, **codes)
+    elif data or subwords or source.endswith(".pt"):
         if not (data and subwords):
             raise ValueError(f"{source}: a checkpoint of fairseq needs --data and --subwords; give both")
         refuse(call, ("architecture", "interpolate_positions"), "is not for checkpoints of fairseq")
@@ -149,7 +163,6 @@ def convert(
         convert_fairseq_checkpoint(source, folder, data=data, subwords=subwords, **vars(languages))
     else:
         form = {"architecture": architecture, "interpolate_positions": interpolate_positions}
-        codes = {name: code for name, code in vars(languages).items() if code is not None}
         convert_sentence_model(source, folder, needs_languages=True, **form, **_config_fields(fields or ()), **codes)
     print(folder)
 

@@ -39,6 +39,11 @@ def export_parts(model: PreTrainedModel, form: str, folder: Path) -> None:
     where the model cannot be exported or the files give something else.
     """
     check_not_quantized(model)
+    if model.config.decoder_autoregression != "self_attention":
+        raise ValueError(
+            f"decoder_autoregression: got {model.config.decoder_autoregression!r}, but the files have room for keys of "
+            "self-attention alone; export the model with its code"
+        )
     if model.dtype is not torch.float32:
         raise ValueError(f"dtype: got {model.dtype}, expected torch.float32; load the model with dtype='float32'")
     training = model.training

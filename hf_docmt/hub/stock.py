@@ -41,6 +41,10 @@ def stock_class(config: PreTrainedConfig) -> type[PreTrainedModel]:
         problem = f"model_type is {config.model_type!r}, expected 'docmt-concat'"
     elif config.segment_encoding != "none":
         problem = f"segment_encoding is {config.segment_encoding!r}, expected 'none'"
+    elif config.decoder_autoregression != "self_attention":
+        problem = f"decoder_autoregression is {config.decoder_autoregression!r}, expected 'self_attention'"
+    elif config.layer_norm_eps != 1e-5:
+        problem = f"layer_norm_eps is {config.layer_norm_eps}, expected 1e-05"
     elif stock is None:
         expected = "; ".join(f"{stock.__name__}: {_fields(layout)}" for stock, layout in layouts.items())
         problem = f"got {_fields(own)}, expected {expected}"

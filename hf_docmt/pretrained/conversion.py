@@ -2,6 +2,7 @@
 
 import copy
 import os
+from inspect import get_annotations
 
 import torch
 from transformers import (
@@ -17,6 +18,7 @@ from hf_docmt.data.tokenizers import BOD, adapt_tokenizer
 from hf_docmt.files import HUB_NAME, check_hub_name
 from hf_docmt.messages import closest_hint
 from hf_docmt.model_files import check_model_files, reading_model
+from hf_docmt.modeling.configuration_docmt import DocMTConfig
 from hf_docmt.modeling.sequence_format import LANGUAGES, checked_language, uses_language
 from hf_docmt.pretrained.weights import copy_weights
 from hf_docmt.remote_code import load_tokenizer
@@ -34,6 +36,7 @@ SIZES = ("vocab_size", "d_model", "activation_function", "scale_embedding", "tie
 TOKENS = ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id")
 SETTINGS = ("max_position_embeddings", "dropout", "attention_dropout", "activation_dropout", "init_std")
 FIXED = (*SIZES, *FAMILIES["marian"], "position_offset", "share_encoder_decoder_embeddings")  # by the weights
+FIXED += ("layer_norm_eps", "decoder_autoregression")
 
 
 def from_sentence_model(
@@ -87,7 +90,7 @@ def from_sentence_model(
         tokenizer, rows = adapt_tokenizer(tokenizer)
         fields |= {"sep_token_id": tokenizer.sep_token_id, "bod_token_id": tokenizer.convert_tokens_to_ids(BOD)}
         fields |= {"unk_token_id": tokenizer.unk_token_id, "vocab_size": max(rows, fields["vocab_size"])}
-        fields |= sequence_format_fields(original.config.model_type, tokenizer)
+        fields |= sequence_format_fields(original.config.model_type or "marian", tokenizer)
     _check_overrides(overrides, fields, target.config_class, interpolate_positions)
 
     model = target.model_class(target.config_class(**fields | overrides)).eval()
@@ -106,8 +109,11 @@ def from_sentence_model(
 def config_from_pretrained(config: PreTrainedConfig) -> dict:
     """The `DocMTConfig` fields of a sentence-level model: sizes, switches and special tokens.
 
-    Two vocabularies (Marian) have tables of the larger one's size. Raises ValueError for another model type.
+    Two vocabularies (Marian) have tables of the larger one's size. The backbone itself, as files of Marian are read,
+    has all of its fields. Raises ValueError for another model type.
     """
+    if type(config) is DocMTConfig:
+        return {name: getattr(config, name) for name in get_annotations(DocMTConfig)}
     if config.model_type not in FAMILIES:
         raise ValueError(f"model_type: got {config.model_type!r}, expected one of {', '.join(FAMILIES)}")
     for name in ("pad_token_id", "eos_token_id"):

@@ -11,7 +11,7 @@ from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 from hf_docmt import registry
 from hf_docmt.evaluation.systems import DocMTSystem, System, load_system
 from hf_docmt.formats.document_file import FITS, MARKUP, sentence_fits
-from hf_docmt.generation_settings import make_repeatable
+from hf_docmt.generation_settings import make_repeatable, with_shortlist
 from hf_docmt.messages import closest_hint, first_line, install_command
 from hf_docmt.modeling.generation_docmt import DocumentTranslation
 from hf_docmt.translation.corpus import search_settings, system_rows, translation_rows
@@ -33,9 +33,10 @@ class TranslationSettings:
     the model's, or else `source`).
     `strategy` (None: the model's own), `batch_size` and `search` are arguments of `model.translate_documents`, `search`
     those that are not named here: num_beams, length_penalty, past_context, repairs, alignment, max_new_tokens,
-    batch_tokens, and the language codes source_lang and target_lang. `dtype` is one of `DTYPES` or int8 (None: that of
-    the saved weights), `revision` a branch, tag or commit of a model on the Hub. `engine` computes: `transformers`,
-    `ctranslate2` for a folder of its own format, or `system` for a model of another package, a system of
+    batch_tokens, shortlist (the path of a file), and the language codes source_lang and target_lang. `dtype` is one of
+    `DTYPES` or int8 (None: that of the saved weights), `revision` a branch, tag or commit of a model on the Hub.
+    `engine` computes: `transformers`, `ctranslate2` for a folder of its own format, or `system` for a model of another
+    package, a system of
     `hf_docmt.evaluation.systems`; then `search` are options of its class and arguments of its `generate`.
     """
 
@@ -100,6 +101,8 @@ class GroupTranslator:
         if self.system is None:
             self.model, self.tokenizer = load_engine(settings)
             make_repeatable(self.model.generation_config)
+            search = with_shortlist(settings.search)
+            self.search = {"strategy": settings.strategy, "batch_size": settings.batch_size, **search}
             own = self.model.config.source_lang
         else:
             self.tokenizer, own = self.system.tokenizer, self.system.languages[0]
@@ -146,7 +149,7 @@ class GroupTranslator:
 
     def _translate(self, group: Group, **smaller: Any) -> list[dict]:
         doc_ids = [row["doc_id"] for row in group.rows]
-        sources, settings = group.sources(self.source_lang), self.settings
+        sources = group.sources(self.source_lang)
         if self.system is not None:
             size = self.system.batch_size
             self.system.batch_size = smaller.get("batch_size", size)
@@ -154,8 +157,7 @@ class GroupTranslator:
                 return self._with_fits(group, system_rows(self.system, doc_ids, sources))
             finally:
                 self.system.batch_size = size
-        options: dict[str, Any] = {"strategy": settings.strategy, "batch_size": settings.batch_size, **settings.search}
-        options |= smaller
+        options = self.search | smaller
         return self._with_fits(group, translation_rows(self.model, self.tokenizer, doc_ids, sources, **options))
 
     def _with_fits(self, group: Group, results: list[dict]) -> list[dict]:

@@ -311,6 +311,10 @@ def test_bad_arguments(tokenizer, scat):
     model.set_attn_implementation("sdpa")
     with pytest.raises(ValueError, match="attn_implementation is 'sdpa', which gives no weights; load .*'eager'"):
         rationale_agreement(system, scat.examples)
+    recurrent = DocMTSystem(concat(tokenizer, decoder_autoregression="ssru"), tokenizer)
+    with pytest.raises(ValueError, match=r"a recurrent decoder \(ssru\) has no self-attention; choose attention cross"):
+        rationale_agreement(recurrent, scat.examples)
+    assert rationale_agreement(recurrent, scat.examples, attention="encoder").values.size
     with pytest.raises(ValueError, match="encoder-decoder systems only"):
         rationale_agreement(SimpleNamespace(name="a language model"), scat.examples)
     with pytest.raises(ValueError, match="reads context sentences separately"):

@@ -4,6 +4,7 @@ import json
 import shutil
 
 import pytest
+from support.marian_files import OPTIONS, parameters, spm_file, write_npz
 from support.pretrained_models import sentence_model
 
 from hf_docmt import registry
@@ -49,12 +50,25 @@ def test_both_languages_are_asked_for(run, nllb, tmp_path, given):
         (("--data", "d", "--subwords", "s", "--architecture", "lst"), "--architecture is not for checkpoints of fair"),
         (("past_context=2", "--data", "d", "--subwords", "s"), "fields are not for checkpoints of fairseq"),
         (("--interpolate-positions",), "interpolate_positions stretches learned positions"),
+        (("--vocab", "v.spm", "--data", "d"), "--data is not for files of Marian; leave it out"),
     ],
 )
 def test_bad_arguments(run, nllb, tmp_path, arguments, message):
     code, _, err = run("convert", nllb, tmp_path / "new", *arguments)
     assert code == 1 and message in err and err.count("\n") == 1
     assert not (tmp_path / "new").exists()
+
+
+def test_file_of_marian(run, tmp_path):
+    """With one or two vocabularies; a file without one is refused."""
+    model = write_npz(tmp_path / "model.npz", OPTIONS, parameters(OPTIONS, (60, 60)))
+    vocab = spm_file(tmp_path)
+    code, out, err = run("convert", model, tmp_path / "new", "--vocab", vocab, "past_context=1", "--target-lang", "pt")
+    assert code == 0 and out == f"{tmp_path / 'new'}\n", err
+    config = registry.load_model(tmp_path / "new")[0].config
+    assert (config.past_context, config.decoder_autoregression, config.target_lang) == (1, "ssru", "pt")
+    code, _, err = run("convert", model, tmp_path / "other")
+    assert code == 1 and "model.npz: a file of Marian needs --vocab, the SentencePiece model" in err
 
 
 @pytest.mark.parametrize("family", ["marian", "bart", "m2m_100"])

@@ -10,6 +10,7 @@ from support.reader_checks import jsonl
 
 from hf_docmt import registry
 from hf_docmt.evaluation.systems import load_system
+from hf_docmt.modeling.shortlist import LexicalShortlist
 from hf_docmt.registry import load_model
 from hf_docmt.translation.group_translation import DTYPES, check_device, checked_dtype
 
@@ -35,6 +36,24 @@ def test_batches_of_tokens_change_nothing(run, model, texts):
     command = ("translate", model, texts, "--strategy", "sliding", "--device", "cpu")
     outputs = [run(*command, *more)[1] for more in ((), ("--batch-tokens", 1), ("--batch-tokens", 999))]
     assert outputs[0] and len(set(outputs)) == 1
+
+
+def test_shortlist(run, model, texts, tmp_path):
+    """A list of all words changes nothing and stands in the rows; an empty one leaves the words of the source."""
+    size, command = load_model(model)[0].config.vocab_size, ("translate", model, texts, "--max-new-tokens", 4)
+    plain = [json.loads(line) for line in run(*command)[1].splitlines()]
+    for first, path in ((size, tmp_path / "all.bin"), (0, tmp_path / "none.bin")):
+        empty = torch.empty(0, dtype=torch.long)
+        LexicalShortlist(torch.zeros(size + 1, dtype=torch.long), empty, first).write(path)
+        code, out, err = run(*command, "--shortlist", path)
+        assert code == 0, err
+        rows = [json.loads(line) for line in out.splitlines()]
+        assert {row["search"].pop("shortlist") for row in rows} == {str(path)}
+        assert (rows == plain) == (first == size)
+    code, _, err = run(*command, "--shortlist", texts)
+    assert code == 1 and "texts.jsonl: not a binary shortlist of Marian" in err and err.count("\n") == 1
+    code, _, err = run(*command, "--shortlist", tmp_path / "all.bin", "--engine", "ctranslate2")
+    assert code == 1 and "--shortlist is not for --engine ctranslate2; leave it out" in err
 
 
 @pytest.mark.parametrize("dtype", ["fp32", "bf16"])

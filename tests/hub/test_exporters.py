@@ -75,6 +75,8 @@ def test_other_weights_are_refused(tmp_path):
         export_model(build().to(torch.bfloat16), word_tokenizer(), tmp_path / "bf16", form="onnx")
     with pytest.raises(ValueError, match="the weights are int8"):
         export_model(build().quantize("int8"), word_tokenizer(), tmp_path / "int8", form="onnx")
+    with pytest.raises(ValueError, match="decoder_autoregression: got 'ssru', but the files have room for keys of"):
+        export_model(build(decoder_autoregression="ssru"), word_tokenizer(), tmp_path / "ssru", form="openvino")
     assert not list(tmp_path.iterdir())
 
 

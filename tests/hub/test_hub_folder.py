@@ -11,7 +11,7 @@ from hf_docmt import registry
 from hf_docmt.data.tokenizers import train_tokenizer
 
 MODELS = {
-    "concat": {"sentence": {}, "int8": {}},
+    "concat": {"sentence": {}, "int8": {}, "ssru": {"past_context": 1, "decoder_autoregression": "ssru"}},
     "caching": {
         "grouping": {"past_context": 2, "shortening": "grouping", "future_context": 1, "use_bod": True},
     },

@@ -96,6 +96,8 @@ def test_long_chunks_have_positions(tmp_path):
         ("lst", {}, "model_type is 'docmt-lst', expected 'docmt-concat'"),
         ("concat", {"segment_encoding": "sinusoidal"}, "segment_encoding is 'sinusoidal', expected 'none'"),
         ("concat", {"layernorm_embedding": True}, "layernorm_embedding=True, expected MarianMTModel: position_type="),
+        ("concat", {"decoder_autoregression": "ssru"}, "decoder_autoregression is 'ssru', expected 'self_attention'"),
+        ("concat", {"layer_norm_eps": 1e-6}, "layer_norm_eps is 1e-06, expected 1e-05"),
         ("concat", {"position_offset": 1}, "position_offset is 1, MarianMTModel has 0"),
         ("concat", LEARNED | {"position_offset": 0}, "position_offset is 0, BartForConditionalGeneration has 2"),
         (

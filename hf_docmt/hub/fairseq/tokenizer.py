@@ -1,7 +1,5 @@
 """Dictionaries of fairseq with SentencePiece models or BPE codes, as a tokenizer with the same ids."""
 
-import json
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,6 +7,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from hf_docmt.files import location_of, read_lines
+from hf_docmt.hub.sentencepiece_tokenizer import sentencepiece_tokenizer
 
 SPECIAL_SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>")  # ids 0 to 3 of every dictionary
 WORD_END = "</w>"
@@ -69,33 +68,13 @@ def make_tokenizer(
 
 def _sentencepiece_tokenizer(dictionaries, subwords, special, languages):
     """Marian's tokenizer has one or two vocabularies over SentencePiece models."""
-    from transformers import MarianTokenizer
-
     size, separator = max(map(len, dictionaries)), special["sep_token"]
     further = [] if all(separator in dictionary for dictionary in dictionaries) else [separator]
     vocabularies = [
         {symbol: number for number, symbol in enumerate(dictionary)} | dict.fromkeys(further, size)
         for dictionary in dictionaries
     ]
-    separate = dictionaries[0] != dictionaries[1]
-    with tempfile.TemporaryDirectory() as folder:
-        files = [Path(folder) / name for name in ("vocab.json", "target_vocab.json")]
-        for file, vocabulary in zip(files, vocabularies):
-            file.write_text(json.dumps(vocabulary), encoding="utf-8")
-        tokenizer = MarianTokenizer(
-            source_spm=str(subwords[0]),
-            target_spm=str(subwords[-1]),
-            vocab=str(files[0]),
-            target_vocab_file=str(files[1]) if separate else None,
-            separate_vocabs=separate,
-            source_lang=languages[0],
-            target_lang=languages[1],
-            split_special_tokens=False,
-            clean_up_tokenization_spaces=False,
-            model_max_length=int(1e9),
-            **special,
-        )
-    return tokenizer, further
+    return sentencepiece_tokenizer(vocabularies, subwords, special, languages), further
 
 
 def _bpe_tokenizer(dictionary: list[str], codes: str | Path, special: dict[str, str]):

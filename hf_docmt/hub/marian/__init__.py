@@ -1,0 +1,1 @@
+"""Files that Marian itself writes, as models of this package."""

@@ -1,0 +1,120 @@
+"""A model file of Marian with its SentencePiece vocabularies as a model and a tokenizer of this package."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from sentencepiece import SentencePieceProcessor
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from hf_docmt.files import check_file, check_new_folder
+from hf_docmt.hub.export import export_model
+from hf_docmt.hub.marian.model_file import read_model_file
+from hf_docmt.hub.marian.transformer import MarianTransformer
+from hf_docmt.hub.sentencepiece_tokenizer import sentencepiece_tokenizer
+from hf_docmt.modeling.configuration_docmt import DocMTConfig
+from hf_docmt.modeling.modeling_docmt import DocMTForConditionalGeneration
+from hf_docmt.pretrained.conversion import from_sentence_model
+
+NEVER = -1000.0  # bias in the logits of what is never written
+PAD = "<pad>"
+
+
+def convert_marian_file(
+    model_file: str | Path,
+    output: str | Path | None = None,
+    *,
+    vocab: Sequence[str | Path],
+    architecture: str = "concat",
+    **fields,
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """A `.npz` or `.bin` file of Marian as `(model, tokenizer)`, in float32; written to `output` if it is given.
+
+    `vocab` is one SentencePiece model (`.spm`) for both languages, or those of source and target. The rest is as in
+    `convert_sentence_model`. Marian's decoder starts with a vector of zeros: here with `<pad>`, whose embedding is
+    zero, and which is never written. Raises ValueError for what cannot be converted, with the reason.
+
+    >>> model, tokenizer = convert_marian_file("model.npz", vocab=["vocab.spm"])
+    >>> model.translate_documents([["Hello.", "How are you?"]], tokenizer)
+    [['Olá.', 'Como você está?']]
+    """
+    if output is not None:
+        check_new_folder(output)
+    reader = MarianTransformer(read_model_file(model_file))
+    rows = [len(table) for table in reader.tables.values()]
+    tokenizer = make_tokenizer(vocab, rows, (fields.get("source_lang"), fields.get("target_lang")))
+    original = backbone_of(reader, max(rows), tokenizer)
+    model, tokenizer = from_sentence_model(original, tokenizer=tokenizer, architecture=architecture, **fields)
+    if output is not None:
+        export_model(model, tokenizer, output, untrained=True)
+    return model, tokenizer
+
+
+def make_tokenizer(
+    vocab: Sequence[str | Path], rows: Sequence[int], languages: tuple[str | None, str | None]
+) -> PreTrainedTokenizerBase:
+    """The tokenizer of SentencePiece models for tables of so many rows, and `<pad>` with the id behind both."""
+    if not 1 <= len(vocab) <= 2:
+        raise ValueError(f"vocab: got {len(vocab)} files, expected one for both languages, or two: source, target")
+    models = [read_vocabulary(path) for path in vocab]
+    for path, model, count in zip((vocab[0], vocab[-1]), (models[0], models[-1]), rows):
+        if len(model) > count:
+            raise ValueError(
+                f"{path}: {len(model)} pieces, but the model has embeddings of {count}; give the vocabulary that the "
+                "model was trained with"
+            )
+    ends = {(model.eos_id(), model.unk_id()) for model in models}
+    if len(ends) > 1:
+        raise ValueError(f"{vocab[1]}: its </s> and <unk> have other ids than those of {vocab[0]}, expected the same")
+    vocabularies = []
+    for model, count in zip((models[0], models[-1]), rows):
+        vocabulary = {model.id_to_piece(index): index for index in range(len(model))}
+        vocabulary |= {f"<unused{index}>": index for index in range(len(model), count)} | {PAD: max(rows)}
+        vocabularies.append(vocabulary)
+    special = {"eos_token": models[0].id_to_piece(models[0].eos_id()), "pad_token": PAD}
+    special["unk_token"] = models[0].id_to_piece(models[0].unk_id())
+    return sentencepiece_tokenizer(vocabularies, vocab, special, languages)
+
+
+def read_vocabulary(path: str | Path) -> SentencePieceProcessor:
+    """A SentencePiece model with end and unknown tokens; ValueError for another file."""
+    path = check_file(path)
+    try:
+        model = SentencePieceProcessor(model_file=str(path))
+    except (RuntimeError, OSError) as error:
+        raise ValueError(
+            f"{path}: cannot be read as a SentencePiece model, expected a .spm file; models with other vocabularies "
+            "(vocab.yml) are converted by transformers' own convert_marian_to_pytorch.py"
+        ) from error
+    pieces = {model.id_to_piece(index) for index in range(len(model))}
+    if model.eos_id() < 0 or model.unk_id() < 0 or len(pieces) < len(model) or PAD in pieces:
+        raise ValueError(f"{path}: expected a SentencePiece model with </s> and <unk>, without <pad>, as Marian's are")
+    return model
+
+
+def backbone_of(
+    reader: MarianTransformer, pad: int, tokenizer: PreTrainedTokenizerBase
+) -> DocMTForConditionalGeneration:
+    """The plain Transformer with the weights of the file, and the row of `<pad>` behind those of both tables."""
+    size, bias = pad + 1, reader.output_bias()
+    tokens = {"pad": pad, "decoder_start": pad, "eos": tokenizer.eos_token_id, "unk": tokenizer.unk_token_id}
+    tokens |= dict.fromkeys(("bos", "sep", "bod"))
+    weights = reader.named_weights(size)
+    config = DocMTConfig(
+        vocab_size=size, **reader.fields(), **{f"{name}_token_id": token for name, token in tokens.items()}
+    )
+    with torch.device("meta"):
+        model = DocMTForConditionalGeneration(config)
+    weights["final_logits_bias"] = torch.full((1, size), NEVER)
+    weights["final_logits_bias"][0, : len(bias)] = bias
+    expected = model.state_dict()
+    missing = sorted(expected.keys() - weights.keys())
+    wrong = [name for name, values in weights.items() if name in expected and values.shape != expected[name].shape]
+    if missing or wrong:
+        first = (missing or wrong)[0]
+        raise ValueError(
+            f"{reader.model.path}: {first} should be {tuple(expected[first].shape)}, found "
+            f"{'none' if missing else tuple(weights[first].shape)}; options and parameters do not fit"
+        )
+    model.load_state_dict(weights, strict=False, assign=True)
+    return model.eval()

@@ -1,0 +1,146 @@
+"""Lexical shortlists: of the output projection the search computes the words that source words are translated by.
+
+Such lists (Le, Allauzen and Yvon 2012; Junczys-Dowmunt et al. 2018) are Marian's `lex.*.bin`, or made from aligned
+texts. A translation is that of the whole vocabulary wherever the list has its words; scores of beams are normalised
+over the list. This file does not go to the Hub: folders translate without it.
+"""
+
+import struct
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from .cpu_inference import is_plain
+from .int8_linear import Int8Linear, is_plain_int8
+from .search import DecoderState
+
+MAGIC = 0xF11A48D5013417F5  # of Marian's binary shortlists
+HEADER = struct.Struct("<6Q")  # magic, checksum, first words, best words, number of offsets, number of words
+SPECIAL = ("eos", "unk", "sep", "bod")
+ALIGNED = Iterable[tuple[Sequence[int], Sequence[int], Iterable[tuple[int, int]]]]
+
+
+class LexicalShortlist:
+    """Target words of every source word, ids of a joint vocabulary or of two.
+
+    `offsets` (source words + 1,) and `words` (N,) int64: those of source word s are words[offsets[s]:offsets[s + 1]].
+    The `first` ids of the target, special tokens and the source words themselves are always in the list.
+    """
+
+    def __init__(self, offsets: torch.Tensor, words: torch.Tensor, first: int, name: str = "shortlist"):
+        self.offsets, self.words, self.first, self.name = offsets, words, first, name
+
+    def __str__(self) -> str:
+        return self.name
+
+    @classmethod
+    def read(cls, path: str | Path) -> "LexicalShortlist":
+        """A binary shortlist of Marian. ValueError for another file, and a damaged one; its checksum is not checked."""
+        try:
+            data = Path(path).read_bytes()
+        except OSError as error:
+            raise ValueError(f"{path}: cannot be read ({error.strerror}); give a shortlist of Marian") from error
+        magic, _, first, _, offsets, words = HEADER.unpack_from(data) if len(data) >= HEADER.size else [0] * 6
+        if magic != MAGIC or HEADER.size + 8 * offsets + 4 * words != len(data) or offsets < 1:
+            raise ValueError(f"{path}: not a binary shortlist of Marian (lex.*.bin), or a damaged one; copy it again")
+        end = HEADER.size + 8 * offsets
+        starts, ids = integers(data[HEADER.size : end], torch.int64), integers(data[end:], torch.int32)
+        in_order = starts[0] == 0 and starts[-1] == words and bool((starts[1:] >= starts[:-1]).all())
+        if not in_order or first > 2**31 or (ids < 0).any():
+            raise ValueError(f"{path}: its lists do not stand one behind the other; copy the file again")
+        return cls(starts, ids, first, str(path))
+
+    @classmethod
+    def from_alignments(
+        cls, aligned: ALIGNED, vocab_size: int, first: int = 50, best: int = 50, name: str = "shortlist"
+    ) -> "LexicalShortlist":
+        """The `best` target words by p(t | s) of every source word s, from aligned sentences.
+
+        These are (source ids, target ids, pairs (s, t) of positions from 0), as of fast_align or eflomal run on tokens.
+        The ids from 0 to `first` are always in the list. ValueError for positions that a sentence does not have.
+        """
+        counts: dict[int, Counter] = defaultdict(Counter)
+        for number, (source, target, links) in enumerate(aligned):
+            for s, t in links:
+                if not (0 <= s < len(source) and 0 <= t < len(target)):
+                    raise ValueError(
+                        f"aligned sentence {number}: the link {s}-{t} is outside of {len(source)} source and "
+                        f"{len(target)} target tokens; align the tokens of the model"
+                    )
+                counts[source[s]][target[t]] += 1
+        lists = [sorted(word for word, _ in counts[s].most_common(best)) for s in range(vocab_size)]
+        offsets = torch.tensor([0, *(len(words) for words in lists)]).cumsum(0)
+        return cls(offsets, torch.tensor([word for words in lists for word in words], dtype=torch.long), first, name)
+
+    def write(self, path: str | Path) -> None:
+        """As a binary shortlist of Marian, without its checksum (0): Marian reads it with the check off."""
+        header = HEADER.pack(MAGIC, 0, self.first, 0, len(self.offsets), len(self.words))
+        offsets, words = struct.pack(f"<{len(self.offsets)}q", *self.offsets.tolist()), self.words.tolist()
+        Path(path).write_bytes(header + offsets + struct.pack(f"<{len(words)}I", *words))
+
+    def members(self, input_ids: torch.Tensor, config) -> torch.Tensor:
+        """Which target words the list of each source (B, S) has, (B, V) bool. ValueError: of another vocabulary."""
+        size = config.vocab_size
+        if len(self.words) and int(self.words.max()) >= size:
+            raise ValueError(
+                f"{self.name}: it has words up to id {int(self.words.max())}, the model {size} tokens; give the "
+                "shortlist of this model's vocabulary"
+            )
+        members = torch.zeros(len(input_ids), size, dtype=torch.bool)
+        members[:, : self.first] = True
+        special = [getattr(config, f"{name}_token_id") for name in SPECIAL]
+        special += list((config.language_ids or {}).values())
+        for token in special:
+            if token is not None:
+                members[:, token] = True
+        for row, ids in zip(members, input_ids.cpu()):
+            ids = ids.unique()
+            row[ids] = True  # names and numbers are copied
+            for word in ids[ids < len(self.offsets) - 1].tolist():
+                row[self.words[self.offsets[word] : self.offsets[word + 1]]] = True
+        members[:, config.pad_token_id] = False
+        return members
+
+    def decoder_state(self, model, input_ids: torch.Tensor | None, *arguments, **inputs) -> "ShortlistState":
+        """The state of a search for sources (B, S). ValueError without ids."""
+        if input_ids is None:
+            raise ValueError(f"{self.name}: a shortlist is made from input_ids, got encoder_outputs alone: give both.")
+        return ShortlistState(self.members(input_ids, model.config), model, *arguments, **inputs)
+
+
+def integers(data: bytes, dtype: torch.dtype) -> torch.Tensor:
+    """Numbers of a file, little endian as this processor's, as int64."""
+    return torch.frombuffer(bytearray(data), dtype=dtype).long() if data else torch.empty(0, dtype=torch.long)
+
+
+class ShortlistState(DecoderState):
+    """Decoding with the rows of the output projection that the lists of all sources in the batch have together."""
+
+    def __init__(self, members: torch.Tensor, model, *arguments, **inputs):
+        super().__init__(model, *arguments, **inputs)
+        self.tokens = members.any(dim=0).nonzero()[:, 0].to(model.device)  # (N,)
+        self.is_absent = ~members[:, self.tokens.cpu()].to(model.device)  # (B, N)
+        self.bias = model.final_logits_bias[0, self.tokens]
+        self.projection = rows_of(model.lm_head, self.tokens)
+
+    def logits(self, **arguments) -> torch.Tensor:
+        """Logits (R, V) of the last token, -inf outside of a source's list."""
+        states = self.model.model(**arguments, return_dict=True).last_hidden_state[:, -1]  # (R, D)
+        found = self.projection(states, self.bias).float()  # (R, N)
+        is_absent = self.is_absent.repeat_interleave(len(found) // len(self.is_absent), dim=0)
+        all_tokens = found.new_full((len(found), self.model.config.vocab_size), float("-inf"))
+        return all_tokens.index_copy_(1, self.tokens, found.masked_fill_(is_absent, float("-inf")))
+
+
+def rows_of(layer: nn.Module, rows: torch.Tensor) -> nn.Module:
+    """A linear layer with some rows (N,) of another's weights. ValueError for one with an adapter or hooks."""
+    if not (is_plain(layer) or is_plain_int8(layer)):
+        raise ValueError("a shortlist takes rows of a plain output projection: merge the adapter that is around it.")
+    with torch.device("meta"):
+        short = type(layer)(layer.in_features, len(rows), bias=False)
+    for name in ("weight", "weight_scale") if isinstance(layer, Int8Linear) else ("weight",):
+        setattr(short, name, nn.Parameter(getattr(layer, name).detach()[rows], requires_grad=False))
+    return short

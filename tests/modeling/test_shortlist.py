@@ -1,0 +1,150 @@
+"""Lexical shortlists: all words as without, a list as a mask on the scores, files of Marian, lists from alignments."""
+
+import random
+import struct
+
+import pytest
+import torch
+from support.fuzzed_files import damaged
+from support.tiny_models import BOD, EOS, PAD, SEP, UNK, build, random_text, word_tokenizer
+from transformers import LogitsProcessor
+
+from hf_docmt.modeling.shortlist import LexicalShortlist
+
+V = 30
+SOURCES = torch.tensor([[7, 9, 8, EOS], [6, 11, EOS, PAD], [12, EOS, PAD, PAD]])
+INPUTS = {"input_ids": SOURCES, "attention_mask": (SOURCES != PAD).long(), "max_new_tokens": 9}
+LISTS = {7: [20, 21], 9: [22], 8: [], 6: [23, 24, 25], 11: [26], 12: [27, 13, 14]}
+
+
+def shortlist(lists=LISTS, first=0):
+    words = [sorted(lists.get(word, [])) for word in range(V)]
+    offsets = torch.tensor([0, *map(len, words)]).cumsum(0)
+    return LexicalShortlist(offsets, torch.tensor([word for row in words for word in row]), first)
+
+
+class OnlyWords(LogitsProcessor):
+    """Scores of other words than a source's own and those of its list are -inf."""
+
+    def __call__(self, input_ids, scores):
+        for row, source in zip(scores, SOURCES):
+            allowed = {EOS, UNK, SEP, BOD, *source.tolist()} - {PAD}
+            for word in source.tolist():
+                allowed |= set(LISTS.get(word, []))
+            row[[word for word in range(V) if word not in allowed]] = float("-inf")
+        return scores
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+@pytest.mark.parametrize("fields", [{}, {"decoder_autoregression": "ssru"}], ids=["attention", "ssru"])
+def test_all_words(beams, fields):
+    model = build(**fields)
+    expected = model.generate(**INPUTS, num_beams=beams)
+    assert torch.equal(model.generate(**INPUTS, num_beams=beams, shortlist=shortlist(first=V)), expected)
+
+
+def test_words_of_the_list():
+    """Greedy search is that with a mask on the scores, in every row, alone and in the batch."""
+    model = build()
+    found = model.generate(**INPUTS, shortlist=shortlist())
+    assert torch.equal(found, model.generate(**INPUTS, logits_processor=[OnlyWords()]))
+    assert not torch.equal(found, model.generate(**INPUTS))
+    for row in range(3):
+        alone = {name: value[row : row + 1] if torch.is_tensor(value) else value for name, value in INPUTS.items()}
+        generated = model.generate(**alone, shortlist=shortlist())[0]
+        assert found[row, : len(generated)].tolist() == generated.tolist()
+
+
+def test_beams_stay_in_the_list():
+    model = build()
+    found = model.generate(**INPUTS, num_beams=3, num_return_sequences=3, shortlist=shortlist())
+    for row, ids in enumerate(found.tolist()):
+        allowed = {2, PAD, EOS, UNK, SEP, BOD, *SOURCES[row // 3].tolist()}
+        for word in SOURCES[row // 3].tolist():
+            allowed |= set(LISTS.get(word, []))
+        assert set(ids) <= allowed
+
+
+def test_list_with_the_best_words():
+    """From alignments of what the model writes; the translations are those of the whole vocabulary."""
+    model, tokenizer = build(past_context=1), word_tokenizer()
+    documents = [random_text([3, 2, 4], seed=1), random_text([2, 5], seed=2)]
+    for strategy in ("sentence", "sliding", "sequential"):
+        expected = model.translate_documents(documents, tokenizer, strategy, max_new_tokens=6, num_beams=1)
+        written = {tokenizer.convert_tokens_to_ids(word) for text in expected for line in text for word in line.split()}
+        written |= set(range(6, V)) if strategy == "sliding" else set()
+        aligned = [([word] * len(written), sorted(written), [(n, n) for n in range(len(written))]) for word in range(V)]
+        made = LexicalShortlist.from_alignments(aligned, V, first=0)
+        found = model.translate_documents(documents, tokenizer, strategy, max_new_tokens=6, shortlist=made)
+        if strategy != "sequential":  # whose forced prefixes are other words
+            assert found == expected
+
+
+def test_best_words_of_alignments():
+    aligned = [([7, 8], [20, 21, 22], [(0, 0), (0, 1), (1, 2)]), ([7], [20], [(0, 0)]), ([8], [9], [])]
+    made = LexicalShortlist.from_alignments(aligned, V, first=2, best=1)
+    assert made.words.tolist() == [20, 22] and made.offsets[[7, 8, 9, V]].tolist() == [0, 1, 2, 2]
+    with pytest.raises(ValueError, match="aligned sentence 1: the link 0-3 is outside of 1 source and 1 target tokens"):
+        LexicalShortlist.from_alignments([aligned[0], ([7], [20], [(0, 3)])], V)
+
+
+def test_int8():
+    model = build(d_model=64, vocab_size=2000)
+    model.quantize("int8")
+    assert type(model.lm_head).__name__ == "Int8Linear"
+    for beams in (1, 2):
+        expected = model.generate(**INPUTS, num_beams=beams)
+        everything = shortlist(first=2000)
+        assert torch.equal(model.generate(**INPUTS, num_beams=beams, shortlist=everything), expected)
+
+
+def test_file_of_marian(tmp_path):
+    """The header, offsets of 8 bytes and words of 4 that Marian's `shortlist.cpp` reads; written and read again."""
+    words = [[4, 9], [], [7]]
+    content = struct.pack("<6Q", 0xF11A48D5013417F5, 1, 5, 2, 4, 3) + struct.pack("<4Q3I", 0, 2, 2, 3, 4, 9, 7)
+    (tmp_path / "lex.bin").write_bytes(content)
+    read = LexicalShortlist.read(tmp_path / "lex.bin")
+    assert read.first == 5 and [read.words[a:b].tolist() for a, b in zip(read.offsets, read.offsets[1:])] == words
+    read.write(tmp_path / "again.bin")
+    again = LexicalShortlist.read(tmp_path / "again.bin")
+    assert torch.equal(again.words, read.words) and torch.equal(again.offsets, read.offsets) and again.first == 5
+    draw = random.Random(0)
+    for _ in range(300):
+        (tmp_path / "lex.bin").write_bytes(damaged(content, draw))
+        try:
+            LexicalShortlist.read(tmp_path / "lex.bin")
+        except ValueError as error:
+            assert "lex.bin: " in str(error)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "not a binary shortlist of Marian"),
+        (struct.pack("<6Q", 0xF11A48D5013417F5, 1, 5, 2, 2**60, 2**60), "or a damaged one; copy it again"),
+        (struct.pack("<6Q2Q1I", 0xF11A48D5013417F5, 1, 5, 2, 2, 1, 1, 0, 9), "do not stand one behind the other"),
+        (struct.pack("<6Q2Q1I", 0xF11A48D5013417F5, 1, 5, 2, 2, 1, 0, 1, 2**31), "do not stand one behind the other"),
+    ],
+)
+def test_bad_files(tmp_path, content, message):
+    (tmp_path / "lex.bin").write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        LexicalShortlist.read(tmp_path / "lex.bin")
+
+
+def test_refusals(tmp_path):
+    model = build()
+    with pytest.raises(ValueError, match="missing.bin: cannot be read"):
+        LexicalShortlist.read(tmp_path / "missing.bin")
+    with pytest.raises(
+        ValueError, match="has words up to id 99, the model 30 tokens; give the shortlist of this model's"
+    ):
+        model.generate(**INPUTS, shortlist=shortlist({7: [99]}))
+    with pytest.raises(ValueError, match="shortlist is for greedy and beam search"):
+        model.generate(**INPUTS, shortlist=shortlist(), do_sample=True)
+    outputs = model.get_encoder()(SOURCES, attention_mask=INPUTS["attention_mask"])
+    with pytest.raises(ValueError, match="a shortlist is made from input_ids, got encoder_outputs alone: give both"):
+        model.generate(encoder_outputs=outputs, attention_mask=INPUTS["attention_mask"], shortlist=shortlist())
+    model.lm_head.register_forward_hook(lambda *_: None)
+    with pytest.raises(ValueError, match="rows of a plain output projection: merge the adapter"):
+        model.generate(**INPUTS, shortlist=shortlist())
