@@ -197,6 +197,9 @@ class DecodingRecipe(Section):
     early_stopping: bool | None = option(
         None, "End at as many finished translations as beams, as fairseq does; null = the origin's way, or later."
     )
+    max_new_tokens: int | None = option(
+        None, "Most tokens of a translated segment, as max_len_b of fairseq; null = twice its source's and 32.", least=1
+    )
 
     def __post_init__(self):
         super().__post_init__()

@@ -115,8 +115,7 @@ def selected_states(model, name: str, states: torch.Tensor, contexts: list) -> t
         total, mixed = sum(score.exp() for score in scores), torch.zeros_like(x)
         for index, when, context in contexts:
             if position < len(context):
-                mixed = mixed + scores[index].exp() / total * (
-                    weights[f"{name}.{when}_proj.weight"] @ context[position]
-                )
+                projected = weights[f"{name}.{when}_proj.weight"] @ context[position]
+                mixed = mixed + scores[index].exp() / total * projected
         sequence.append(mixed)
     return attention(weights, f"{name}.attn", states, torch.stack(sequence), config.encoder_attention_heads)
