@@ -70,7 +70,8 @@ class SelectedStates(SelectedAttention):
 
     Position by position, after padding with zeros: the word at a position decides over the context words at the same
     one, and where the sentence has no word the gate is that of a zero. Positions at which no context sentence has a
-    word are not attended to.
+    word are not attended to. Trained as `SelectedAttention` on the built-in corpus, it learned the noun of the next
+    sentence as well, and chose between the two nouns of the previous one by chance, where that knows the right one.
     """
 
     @staticmethod
