@@ -1,6 +1,7 @@
 """What a model or a recipe is: architecture, parameters, context reach, sizes, tokenizer, languages."""
 
 import dataclasses
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,10 @@ SIZES = ("vocab_size", "d_model") + tuple(
 )
 
 
-def describe(target: str | Path) -> dict[str, Any]:
+def describe(target: str | Path, overrides: Iterable[str] = ()) -> dict[str, Any]:
     """Facts about a model folder, a model on the Hub or a recipe (a file, or the name of a packaged one).
+
+    `overrides` of a recipe are `section.key=value`, as in training.
 
     Returns a dict of values that JSON can hold: name, kind (`model`, `recipe`), architecture, context_reach, strategy,
     source_lang, target_lang, parameters (how many in each part, see `count_parameters`), sizes, mechanism (the fields
@@ -37,12 +40,14 @@ def describe(target: str | Path) -> dict[str, Any]:
     >>> describe("lupo2023_ende_s4to4")["context_reach"]
     '3 past and 0 future sentences, source and target'
     """
-    recipe_file = find_recipe(target)
+    recipe_file, overrides = find_recipe(target), list(overrides)
     if recipe_file.suffix in SUFFIXES or recipe_file.is_file():
-        recipe = load_recipe(recipe_file)
+        recipe = load_recipe(recipe_file, overrides)
         kind, (config, tokenizer) = "recipe", _recipe_facts(recipe)
         config.strategy = recipe.decoding.strategy  # as training sets it
     else:
+        if overrides:
+            raise ValueError(f"{overrides[0]}: a model is what it is, only recipes are changed; leave it out")
         kind, (config, tokenizer) = "model", _model_facts(target)
     architecture = registry.for_config(config)
     with torch.device("meta"):

@@ -89,7 +89,8 @@ class Architecture:
 
         `view` replaces the configuration's own: `sentence`, `window` or `chunk`.
         """
-        from hf_docmt.data.examples import ContextExamples, Examples
+        from hf_docmt.data.context_examples import ContextExamples
+        from hf_docmt.data.examples import Examples
 
         view = view or self.view(config)
         options = {

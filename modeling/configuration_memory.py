@@ -8,17 +8,26 @@ class MemoryConfig(SegmentConfig):
 
     `memory_size` is d_M, the vectors of one memory (section 3.1). `memory_layers` are the layers that have one, from 0,
     or from the end with negative numbers; None = the last one (section 3.4). `memory_sides` is `both`, `source`
-    (encoder only) or `target` (decoder only). The context is the memory: `past_context` and `future_context` stay 0
-    and `view` is `window`, the sentence.
+    (encoder only) or `target` (decoder only). `memory_residual` is what stands around output attention: `add`, the
+    sentence state, as around every other sublayer, or `none`, equation 5 as it stands (see `MemoryUnit`).
+
+    The context is the memory: `past_context` and `future_context` stay 0 and `view` is `window`, the sentence.
     """
 
     model_type = "docmt-memory"
-    reported_fields = (*SegmentConfig.reported_fields, "memory_size", "memory_layers", "memory_sides")
+    reported_fields = (
+        *SegmentConfig.reported_fields,
+        "memory_size",
+        "memory_layers",
+        "memory_sides",
+        "memory_residual",
+    )
 
     memory_size: int = 16
     memory_layers: list[int] | None = None
     memory_sides: str = "both"
-    choices, least = {"memory_sides": tuple(SIDES)}, {"memory_size": 1}
+    memory_residual: str = "add"
+    choices, least = {"memory_sides": tuple(SIDES), "memory_residual": ("add", "none")}, {"memory_size": 1}
 
     def validate(self):
         super().validate()

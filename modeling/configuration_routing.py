@@ -8,13 +8,20 @@ class RoutingConfig(ContextConfig):
 
     Context layers stand beside the encoder's, as many. `past_context` 1 and `future_context` 1 is the paper's offline
     model, `future_context` 0 the online one; more sentences on either side are its future work.
+
+    `selection_weighs` says what the gate of a word weighs: `attention`, what attention gives that word from each
+    sentence, or `states`, the states of the sentences at the word's own position, as equation 12 stands. Both are the
+    same parameters; see `SelectedAttention` and `SelectedStates`.
     """
 
     model_type = "docmt-routing"
+    reported_fields = (*ContextConfig.reported_fields, "selection_weighs")
     selects_by_word = True
 
     past_context: int = 1
     future_context: int = 1
+    selection_weighs: str = "attention"
+    choices = ContextConfig.choices | {"selection_weighs": ("attention", "states")}
 
     def validate(self):
         super().validate()

@@ -14,16 +14,13 @@ class SelectedAttention(nn.Module):
 
     Equation 12 adds up the states of two sentences, c = g * c_{-1} W_{-1} + (1 - g) * c_{+1} W_{+1}, whose words are
     not as many, and not as many as those of x that the gate is computed from. Read here: the gate belongs to the word
-    of the current sentence that asks, so it weighs what attention gives that word from each sentence. The other
-    reading, position by position after padding, lets the word at a position decide over context words at the same one;
-    trained alike on the built-in corpus, it learned the noun of the next sentence as well, and chose between the two
-    nouns of the previous one by chance, where this reading knows the right one.
-    With `selects` false it is plain attention to one sequence.
+    of the current sentence that asks, so it weighs what attention gives that word from each sentence. `SelectedStates`
+    is the equation as it stands. With `selects` false it is plain attention to one sequence.
     """
 
     def __init__(self, config, num_heads: int, layer_idx: int | None = None, selects: bool = True):
         super().__init__()
-        attention = AttentionToSentences if selects else Attention
+        attention = self.attention_class() if selects else Attention
         self.attn = attention(config, num_heads, layer_idx, source_name="context")
         self.past = config.past_context
         if selects:
@@ -32,6 +29,10 @@ class SelectedAttention(nn.Module):
                 self.past_proj = Linear(config.d_model, config.d_model, bias=False)  # W_{-1}
             if config.future_context:
                 self.future_proj = Linear(config.d_model, config.d_model, bias=False)  # W_{+1}
+
+    @staticmethod
+    def attention_class() -> type[Attention]:
+        return AttentionToSentences
 
     def forward(
         self,
@@ -62,6 +63,38 @@ class SelectedAttention(nn.Module):
         if context_states.shape[1] > self.past:
             projected.append(self.future_proj(context_states[:, self.past :]))
         return torch.cat(projected, dim=1)
+
+
+class SelectedStates(SelectedAttention):
+    """Attention to one sequence, c = g(x) * c_{-1} W_{-1} + (1 - g(x)) * c_{+1} W_{+1} (equations 10, 12 and 13).
+
+    Position by position, after padding with zeros: the word at a position decides over the context words at the same
+    one, and where the sentence has no word the gate is that of a zero. Positions at which no context sentence has a
+    word are not attended to. Trained as `SelectedAttention` on the built-in corpus, it learned the noun of the next
+    sentence as well, and chose between the two nouns of the previous one by chance, where that knows the right one.
+    """
+
+    @staticmethod
+    def attention_class() -> type[Attention]:
+        return Attention
+
+    def forward(
+        self,
+        states: torch.Tensor,  # (B, T, D)
+        context_states: torch.Tensor,  # (B, C, L, D)
+        context_mask: torch.Tensor | None,  # of B sequences of L, as attention takes it
+        context_present: torch.Tensor,  # (B, 1) bool: any context
+        context_tokens: torch.Tensor,  # (B, C, L) bool
+        words: torch.Tensor | None = None,  # (B, T) bool; None = all
+    ) -> torch.Tensor:
+        """What the words read, (B, T, D)."""
+        known = states if words is None else states * words[..., None]
+        length = context_states.shape[2]
+        known = nn.functional.pad(known, (0, 0, 0, length))[:, :length]  # (B, L, D)
+        shares = self.selection(known).transpose(1, 2) * context_tokens  # (B, C, L)
+        sequence = (self.keys(context_states) * shares[..., None].to(context_states.dtype)).sum(dim=1)  # c (B, L, D)
+        attended, _ = self.attn(states, sequence, attention_mask=context_mask)
+        return attended.masked_fill(~context_present[:, :, None], 0)
 
 
 class AttentionToSentences(Attention):

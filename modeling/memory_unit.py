@@ -14,9 +14,10 @@ from .segments import sinusoid
 class MemoryUnit(nn.Module):
     """Output and update attention of one layer's memory M (Feng et al. 2022, sections 3.2 and 3.3).
 
-    The paper writes h~ = MHA(h, M, M) (equation 5) and leaves open what stands around it. Here it is added to the
-    sentence state, h~ = h + MHA(h, M, M): 16 vectors cannot replace the state of every word, and with the output
-    projection at zero the layer is that of the sentence-level model. The update (equations 2 to 4) is as written,
+    The paper writes h~ = MHA(h, M, M) (equation 5) and leaves open what stands around it. By default it is added to
+    the sentence state, h~ = h + dropout(MHA(h, M, M)): 16 vectors cannot replace the state of every word, and with the
+    output projection at zero the layer is that of the sentence-level model. `memory_residual="none"` is the equation as
+    it stands, without dropout, and cannot start neutral. The update (equations 2 to 4) is as written,
     M + PE is query and residual, and its norms come after the sum in any backbone, which keeps a memory that is
     rewritten thousands of times at the same scale. Where layers normalise their input (`normalize_before`), both
     attentions see the normalised state.
@@ -25,6 +26,7 @@ class MemoryUnit(nn.Module):
     def __init__(self, config: DocMTConfig, num_heads: int, ffn_dim: int, layer_idx: int | None = None):
         super().__init__()
         self.dropout, self.activation_dropout = config.dropout, config.activation_dropout
+        self.residual = config.memory_residual
         self.activation_fn = ACT2FN[config.activation_function]
         self.output_attn = Attention(config, num_heads, layer_idx, source_name="memory")
         if config.normalize_before:
@@ -36,6 +38,12 @@ class MemoryUnit(nn.Module):
         self.final_layer_norm = nn.LayerNorm(config.d_model)
 
     def start_neutral(self) -> None:
+        if self.residual == "none":
+            raise ValueError(
+                "memory_residual='none' puts what is read from the memory in place of the sentence state, so that the "
+                "model cannot begin with the translations of the sentence-level one: use 'add', or leave "
+                "training.neutral_start out."
+            )
         nn.init.zeros_(self.output_attn.out_proj.weight)
         nn.init.zeros_(self.output_attn.out_proj.bias)
 
@@ -43,6 +51,8 @@ class MemoryUnit(nn.Module):
         """Output attention: h (B, T, D), M (B or fewer, M, D) -> h~ (B, T, D), and the state that an update is from."""
         normed = self.state_layer_norm(hidden_states) if hasattr(self, "state_layer_norm") else hidden_states
         read = self.output_attn(normed, memory, cache)[0]
+        if self.residual == "none":
+            return read, normed
         return hidden_states + nn.functional.dropout(read, self.dropout, self.training), normed
 
     def update(self, memory: torch.Tensor, states: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:

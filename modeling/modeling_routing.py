@@ -8,7 +8,7 @@ from .configuration_routing import RoutingConfig
 from .context_attention import ContextForConditionalGeneration, fill_with_zeros, move_affine
 from .context_cache import ContextLayersTranslator
 from .context_inputs import CONTEXT_INPUTS, ContextLayers, by_offset, given_context
-from .context_selection import SelectedAttention, adapt_selection, selectable
+from .context_selection import SelectedAttention, SelectedStates, adapt_selection, selectable
 from .layers import EncoderLayer
 from .modeling_docmt import DocMTModel, Encoder
 
@@ -20,7 +20,8 @@ class RoutingEncoderLayer(EncoderLayer):
 
     def __init__(self, config: RoutingConfig, layer_idx: int):
         super().__init__(config, layer_idx)
-        self.context_attn = SelectedAttention(config, config.encoder_attention_heads)
+        selected = SelectedStates if config.selection_weighs == "states" else SelectedAttention
+        self.context_attn = selected(config, config.encoder_attention_heads)
         self.context_attn_layer_norm = nn.LayerNorm(config.d_model)
 
     def start_neutral(self) -> None:
@@ -34,14 +35,19 @@ class RoutingEncoderLayer(EncoderLayer):
         attention_mask,
         cache=None,
         context_mask: torch.Tensor | None = None,
-        context_present: torch.Tensor | None = None,  # (B, C) bool
+        context_present: torch.Tensor | None = None,  # (B, C) bool, or (B, 1)
+        context_tokens: torch.Tensor | None = None,  # of `SelectedStates`
+        context_words: torch.Tensor | None = None,
         **layer_inputs,
     ):
         """Self-attention and z = LayerNorm(x + h_AS) (equation 11), with the norm before where the others have it."""
         hidden_states = super().self_attention_block(hidden_states, attention_mask, cache, **layer_inputs)
         states = self.normed(hidden_states, self.context_attn_layer_norm)
         context_states = layer_inputs[f"context_states_{self.layer_idx}"]  # (B, C, L, D)
-        output = self.context_attn(states, context_states, context_mask, context_present)
+        inputs = (context_states, context_mask, context_present)
+        if context_tokens is not None:
+            inputs += (context_tokens, context_words)
+        output = self.context_attn(states, *inputs)
         return self.with_residual(hidden_states, output, self.context_attn_layer_norm)
 
 
@@ -82,7 +88,11 @@ class RoutingEncoder(ContextLayers, Encoder):
             context = self.context_outputs(*by_offset(self.config, input_ids, *given_context(kwargs)))
         outputs, mask = context
         states = {f"context_states_{layer}": output for layer, output in enumerate(outputs)}
-        return states | selectable(self.config, outputs[0], mask, words=input_ids.shape[1])
+        if self.config.selection_weighs == "attention":
+            return states | selectable(self.config, outputs[0], mask, words=input_ids.shape[1])
+        words = None if attention_mask is None else attention_mask.bool()
+        inputs = selectable(self.config, outputs[0][:, :1], mask.any(dim=1, keepdim=True), words=input_ids.shape[1])
+        return states | inputs | {"context_tokens": mask, "context_words": words}
 
     def embed(self, input_ids, positions, segments: torch.Tensor | None = None, **layer_inputs):
         """With segment embeddings: those of the current sentence, or `segments` (B, 1)."""

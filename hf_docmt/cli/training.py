@@ -48,10 +48,11 @@ def train(
 def info(
     *,
     target: str = argument("Model folder, Hub name, recipe file or name of a packaged recipe."),
+    overrides: list[str] | None = argument("Of a recipe: key=value, such as model.past_context=1.", default=None),
     as_json: bool = AS_JSON,
 ) -> None:
     """Show architecture, parameters and context reach of a model or a recipe."""
     from hf_docmt.info import describe, render
 
-    facts = describe(target)
+    facts = describe(target, overrides or ())
     print(json.dumps(facts, indent=1) if as_json else render(facts))

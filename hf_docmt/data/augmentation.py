@@ -84,6 +84,10 @@ class AugmentedExamples(TorchDataset):
         return self.examples.side_lengths
 
     @property
+    def side_lengths_with_context(self) -> np.ndarray:
+        return self.examples.side_lengths_with_context
+
+    @property
     def lengths(self) -> np.ndarray:
         return self.examples.lengths
 

@@ -1,5 +1,6 @@
-"""Batches of at most so many tokens, for one or many processes."""
+"""Batches of at most so many tokens and about equal numbers of target tokens, for one or many processes."""
 
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -10,7 +11,13 @@ class TokenBudgetBatchSampler:
 
     `lengths` (examples, 2): source and target tokens of each example, context included; a batch of B rows then costs
     B * (longest source + longest target). Other numbers of columns likewise; with (examples,) it costs B * longest. An
-    example longer than `max_tokens` is a batch of its own. The batches depend on (seed, epoch) only; each of
+    example longer than `max_tokens` is a batch of its own.
+
+    `target_tokens` makes updates of equal weight: a batch ends as near to that many target tokens (the second column,
+    without padding) as `max_tokens` lets it. A third column is the context, of a length of its own: batches are then
+    cut from bands of similar context, in each by length. They pad less than batches cut from the longest column on.
+
+    The batches depend on (seed, epoch) only; each of
     `world_size` processes gets its own, all the same number, of similar length at the same step and with near-equal
     tokens in the epoch. For equal numbers a few batches are cut in two; where all have one example, the shortest are
     given twice. Without `shuffle` the longest come first. ValueError: fewer examples than processes, or numbers out of
@@ -25,6 +32,7 @@ class TokenBudgetBatchSampler:
         lengths: Sequence[int] | np.ndarray,
         max_tokens: int,
         *,
+        target_tokens: int | None = None,
         seed: int = 0,
         shuffle: bool = True,
         rank: int = 0,
@@ -40,11 +48,14 @@ class TokenBudgetBatchSampler:
         if int(lengths.max()) * lengths.shape[1] >= 2**31:
             raise ValueError(f"lengths go up to {lengths.max()} tokens, which no batch can hold; check them")
         self.lengths = lengths.astype(np.int32)  # (N, sides)
-        if max_tokens < 1:
-            raise ValueError(f"max_tokens={max_tokens} must be 1 or more")
+        for name, value in (("max_tokens", max_tokens), ("target_tokens", target_tokens)):
+            if value is not None and value < 1:
+                raise ValueError(f"{name}={value} must be 1 or more")
+        if target_tokens is not None and lengths.shape[1] < 2:
+            raise ValueError("target_tokens needs lengths of source and target, got one column; leave it out")
         if not 0 <= rank < world_size:
             raise ValueError(f"rank={rank} must be from 0 to world_size - 1 = {world_size - 1}")
-        self.max_tokens, self.seed, self.shuffle = max_tokens, seed, shuffle
+        self.max_tokens, self.target_tokens, self.seed, self.shuffle = max_tokens, target_tokens, seed, shuffle
         self.rank, self.world_size = rank, world_size
         self.epoch = 0
         self._rank = self._ranks()
@@ -61,26 +72,34 @@ class TokenBudgetBatchSampler:
         self.epoch = epoch
 
     def _ranks(self) -> np.ndarray:
-        """Ranks (N,) of the examples, longest first: by the longer side, all tokens, source tokens.
+        """Ranks (N,) of the examples in the order in which batches are cut.
 
         Sorted by rank, every order of the examples has the same lengths in the same positions.
         """
-        longest, total, first = self.lengths.max(axis=1), self.lengths.sum(axis=1), self.lengths[:, 0]
-        key = (longest.max() - longest) * (total.max() + 1) + total.max() - total
-        _, rank = np.unique(key, return_inverse=True)
-        rank *= int(first.max()) + 1
-        rank += first.max() - first
+        lengths = self.lengths.astype(np.int64)
+        has_bands = self.target_tokens is not None and lengths.shape[1] > 2
+        keys = _banded(lengths, self.target_tokens) if has_bands else _longest_first(lengths)
+        rank, size = np.zeros(len(lengths), dtype=np.int64), 1
+        for key in (*keys, *lengths.T[1:]):
+            key_size = int(key.max()) + 1
+            if size * key_size >= 2**62:
+                values, rank = np.unique(rank, return_inverse=True)
+                size = len(values)
+            rank, size = rank * key_size + key, size * key_size
         ranks, rank = np.unique(rank, return_inverse=True)
         return rank.astype(np.uint16 if len(ranks) <= 2**16 else np.int32)  # numpy sorts the former in linear time
 
-    def _batch_bounds(self, descending: np.ndarray) -> list[int]:
-        """Borders of the batches in `descending` (N, sides), the lengths of all examples, longest first."""
+    def _batch_bounds(self, ordered: np.ndarray) -> list[int]:
+        """Borders of the batches in `ordered` (N, sides), the lengths of all examples in order."""
         bounds = [0]
-        while (start := bounds[-1]) < len(descending):
-            most = max(1, self.max_tokens // int(descending[start].sum()))  # the first row alone allows no more
-            longest = np.maximum.accumulate(descending[start : start + most])  # (rows, sides)
-            cost = longest.sum(axis=1) * np.arange(1, len(longest) + 1)
-            bounds.append(start + max(1, int(np.searchsorted(cost, self.max_tokens, side="right"))))
+        while (start := bounds[-1]) < len(ordered):
+            most = max(1, self.max_tokens // int(ordered[start].sum()))  # the first row alone allows no more
+            rows = ordered[start : start + most]
+            cost = np.maximum.accumulate(rows).sum(axis=1) * np.arange(1, len(rows) + 1)
+            count = int(np.searchsorted(cost, self.max_tokens, side="right"))
+            if self.target_tokens is not None:
+                count = min(count, _nearest(np.cumsum(rows[:, 1]), self.target_tokens))
+            bounds.append(start + max(1, count))
         while (len(bounds) - 1) % self.world_size:
             sizes = np.diff(bounds)
             largest = int(sizes.argmax())
@@ -116,3 +135,28 @@ class TokenBudgetBatchSampler:
             totals[ranks] += tokens[largest_first]
             share.append(step[largest_first[int(np.flatnonzero(ranks == self.rank)[0])]])
         return share
+
+
+def _longest_first(lengths: np.ndarray) -> list[np.ndarray]:
+    """Keys (N,) of an order of `lengths` (N, sides): the longer side, all tokens, source tokens."""
+    return [key.max() - key for key in (lengths.max(axis=1), lengths.sum(axis=1), lengths[:, 0])]
+
+
+def _banded(lengths: np.ndarray, target_tokens: int) -> list[np.ndarray]:
+    """Keys (N,) of an order of `lengths` (N, 3): band of context, longer side, up and down in turn, all tokens, source.
+
+    With as many bands as a band has batches, neither the context nor the sentence pads much.
+    """
+    bands = math.isqrt(int(lengths[:, 1].sum()) // target_tokens) + 1
+    band = np.searchsorted(np.quantile(lengths[:, 2], np.arange(1, bands) / bands), lengths[:, 2], side="right")
+    longest = lengths[:, :2].max(axis=1)
+    snake = np.where(band % 2, longest.max() - longest, longest)
+    return [band, snake, lengths.sum(axis=1), lengths[:, 0]]
+
+
+def _nearest(totals: np.ndarray, wanted: int) -> int:
+    """How many rows have a total as near to `wanted` as can be; `totals` (rows,) rise."""
+    below = int(np.searchsorted(totals, wanted))
+    if below == 0 or below == len(totals):
+        return max(1, below)
+    return below + int(totals[below] - wanted < wanted - totals[below - 1])

@@ -8,6 +8,8 @@ from pathlib import Path
 import torch
 from transformers import Seq2SeqTrainingArguments
 
+from hf_docmt.data.batch_budget import BUDGETS
+from hf_docmt.data.examples import check_choices
 from hf_docmt.messages import install_command
 from hf_docmt.training.recipe import Recipe
 from hf_docmt.training.recipe_sections import StreamRecipe
@@ -16,8 +18,8 @@ _logger = logging.getLogger(__name__)
 BF16 = torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()  # by the processor itself
 
 OF_THE_RECIPE = (  # arguments with the name and the value that they have in a recipe
-    "max_tokens", "learning_rate", "new_learning_rate", "warmup_steps", "adam_epsilon", "weight_decay", "bf16",
-    "eval_steps", "average", "stop_on", "report_to",
+    "max_tokens", "budget", "learning_rate", "new_learning_rate", "warmup_steps", "adam_epsilon", "weight_decay",
+    "bf16", "eval_steps", "average", "stop_on", "report_to",
 )  # fmt: skip
 
 
@@ -29,7 +31,8 @@ class DocMTTrainingArguments(Seq2SeqTrainingArguments):
     the model's config, whose loss applies it, and not `label_smoothing_factor`.
     """
 
-    max_tokens: int = 8000  # source and target tokens of one batch, padding included
+    max_tokens: int = 8000  # size of a batch in tokens
+    budget: str = "padded"  # what they are, see `hf_docmt.data.batch_budget`
     new_learning_rate: float | None = None  # of the trainer's `new_parameters`
     stop_on: str = "discounted"  # undiscounted = the loss of validation leaves label_weights out
     average: int = 4  # checkpoints kept after the best one, to be averaged with it
@@ -48,6 +51,7 @@ class DocMTTrainingArguments(Seq2SeqTrainingArguments):
             raise ValueError(
                 f"memory_gradient must be >= 2, the current sentence and one before, got {self.memory_gradient}"
             )
+        check_choices(budget=(self.budget, BUDGETS))
         if self.stop_on not in ("discounted", "undiscounted"):
             raise ValueError(f"stop_on must be discounted or undiscounted, got {self.stop_on!r}")
         if self.bf16 and self.device.type == "cpu" and not BF16:

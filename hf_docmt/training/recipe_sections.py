@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
+from hf_docmt.data.batch_budget import Budget
 from hf_docmt.options import option, out_of_bounds
 from hf_docmt.training.recipe_schema import RecipeError
 
@@ -113,10 +114,13 @@ class StreamRecipe(Section):
 
 @dataclass
 class TrainingRecipe(Section):
-    """Optimisation. One update = `max_tokens` x `accumulation` x processes, source and target tokens with padding."""
+    """Optimisation. One update has `accumulation` x processes batches, each of the size that `max_tokens` gives it."""
 
     key = "training"
-    max_tokens: int = option(8000, "Source and target tokens of a batch, padding included.", least=1)
+    max_tokens: int = option(8000, "Size of a batch in tokens, counted as budget says.", least=1)
+    budget: Budget = option(
+        "padded", "All tokens with padding; or the longer side, with or without separate context, as fairseq counts."
+    )
     accumulation: int = option(1, "Batches of an update in each process.", least=1)
     max_steps: int | None = option(None, "Updates; null = by epochs.", least=1)
     epochs: float | None = option(None, "Passes over the data; null = by max_steps.", above=0)
@@ -192,6 +196,9 @@ class DecodingRecipe(Section):
     length_penalty: float = option(1.0, "Exponent of the length in beam scores.")
     early_stopping: bool | None = option(
         None, "End at as many finished translations as beams, as fairseq does; null = the origin's way, or later."
+    )
+    max_new_tokens: int | None = option(
+        None, "Most tokens of a translated segment, as max_len_b of fairseq; null = twice its source's and 32.", least=1
     )
 
     def __post_init__(self):

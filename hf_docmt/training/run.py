@@ -282,6 +282,7 @@ def _set_decoding(model: PreTrainedModel, decoding: DecodingRecipe) -> None:
         raise ValueError(f"decoding.{key}: {error}") from error
     search = model.generation_config  # of init_from, if there is one
     search.num_beams = decoding.num_beams
+    search.max_new_tokens = decoding.max_new_tokens or search.max_new_tokens
     if decoding.num_beams > 1:
         search.length_penalty = decoding.length_penalty
         if decoding.early_stopping is not None:

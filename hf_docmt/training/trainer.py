@@ -18,6 +18,7 @@ from tqdm.auto import tqdm
 from transformers import PrinterCallback, ProgressCallback
 from transformers.trainer_utils import EvalLoopOutput
 
+from hf_docmt.data.batch_budget import batch_budget
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
 from hf_docmt.files import HUB_NAME
 from hf_docmt.model_card import ModelCardText
@@ -89,8 +90,10 @@ class DocMTTrainer(DurableTrainer):
         return self._loader(self.train_dataset, RegroupedBatches(sampler, rank, processes, self.train_dataset))
 
     def _train_sampler(self, processes: int) -> TokenBudgetBatchSampler:
-        lengths, budget = self.train_dataset.side_lengths, self.args.max_tokens
-        return TokenBudgetBatchSampler(lengths, budget, seed=self.args.seed, world_size=processes)
+        examples, arguments = self.train_dataset, self.args
+        max_tokens, target_tokens = batch_budget(examples, arguments.max_tokens, arguments.budget)
+        options = {"target_tokens": target_tokens, "seed": arguments.seed, "world_size": processes}
+        return TokenBudgetBatchSampler(examples.side_lengths, max_tokens, **options)
 
     def steps_per_epoch(self, processes: int) -> int | None:
         return len(self._train_sampler(processes))

@@ -188,3 +188,15 @@ def test_recipes_that_cannot_be_used(tmp_path, recipe):
     file = write_corpus_files(tmp_path) / "train.jsonl"
     with pytest.raises(ValueError, match="train.jsonl"):
         describe(file)
+
+
+def test_overrides_of_a_recipe(run):
+    code, out, _ = run("info", "lupo2023_ende_s4to4", "model.past_context=1", "--json")
+    assert code == 0 and json.loads(out)["context_reach"] == "1 past and 0 future sentences, source and target"
+    code, _, err = run("info", "lupo2023_ende_s4to4", "model.past=1")
+    assert code == 1 and "model.past: unknown key" in err
+
+
+def test_overrides_of_a_model(run, model):
+    code, _, err = run("info", model, "model.past_context=1")
+    assert code == 1 and "model.past_context=1: a model is what it is, only recipes are changed" in err

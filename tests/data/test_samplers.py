@@ -86,6 +86,58 @@ def test_batches_by_definition(sides, longest):
         assert list(sampler) == expected
 
 
+def banded(lengths, target_tokens):
+    """The examples in order: bands of context that have as many batches as there are bands, each by length in turn."""
+    bands = int((lengths[:, 1].sum() // target_tokens) ** 0.5) + 1
+    borders = np.quantile(lengths[:, 2], [number / bands for number in range(1, bands)])
+
+    def key(number):
+        source, target, context = lengths[number].tolist()
+        band = sum(context >= border for border in borders)
+        return band, max(source, target) * (-1 if band % 2 else 1), source + target + context, source, target
+
+    return lambda numbers: sorted(numbers, key=key)
+
+
+@pytest.mark.parametrize("sides", [2, 3])
+def test_batches_of_even_target_tokens_by_definition(sides):
+    lengths = lengths_of(500, sides, seed=4)
+    random = np.random.default_rng([6, 2])
+    shuffled = random.permutation(500).tolist()
+    if sides == 2:
+        order = sorted(shuffled, key=lambda n: (-lengths[n].max(), -lengths[n].sum(), -lengths[n, 0]))
+    else:
+        order = banded(lengths, 200)(shuffled)
+    batches, rest = [], order
+    while rest:
+        fitting = [n for n in range(1, len(rest) + 1) if n == 1 or cost(lengths, rest[:n]) <= 900]
+        count = min(fitting, key=lambda n: (abs(lengths[rest[:n], 1].sum() - 200), n))
+        batches.append(rest[:count])
+        rest = rest[count:]
+    expected = [batches[number] for number in random.permutation(len(batches))]
+    sampler = TokenBudgetBatchSampler(lengths, 900, target_tokens=200, seed=6)
+    sampler.set_epoch(2)
+    assert list(sampler) == expected
+
+
+def test_even_target_tokens_pad_less_than_the_longest_column():
+    random = np.random.default_rng(2)
+    source, context = random.lognormal(2.6, 0.7, (2, 20_000)).astype(int) + 1
+    lengths = np.stack(
+        [source, np.maximum(1, source * random.normal(1, 0.15, 20_000)).astype(int), 2 * context], axis=1
+    )
+    longest_first = list(TokenBudgetBatchSampler(lengths, 4000))
+    tokens = int(lengths[:, 1].sum() / len(longest_first))
+    even = list(TokenBudgetBatchSampler(lengths, 6000, target_tokens=tokens))
+    spread = {}
+    for name, batches in (("longest", longest_first), ("even", even)):
+        targets = np.array([lengths[batch, 1].sum() for batch in batches])
+        spread[name] = targets.std() / targets.mean(), sum(cost(lengths, batch) for batch in batches)
+        assert everything(batches) == list(range(20_000))
+    assert max(cost(lengths, batch) for batch in even) <= 6000
+    assert spread["even"][0] < 0.5 * spread["longest"][0] and spread["even"][1] < 0.95 * spread["longest"][1]
+
+
 @pytest.mark.parametrize("world_size", [2, 3, 4, 7])
 @pytest.mark.parametrize("count", [29, 200, 2003])
 def test_equal_shares(world_size, count):
@@ -133,6 +185,8 @@ def test_in_a_prepared_accelerate_loader():
         ({"lengths": [5], "world_size": 2}, "at least one example a process"),
         ({"lengths": [2**31, 4]}, "lengths go up to 2147483648 tokens"),
         ({"max_tokens": 0}, "max_tokens=0"),
+        ({"lengths": [[3, 4]], "target_tokens": 0}, "target_tokens=0"),
+        ({"target_tokens": 4}, "one column"),
         ({"rank": 2, "world_size": 2}, "rank=2"),
         ({"rank": 0, "world_size": 0}, "rank=0"),
     ],

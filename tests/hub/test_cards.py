@@ -161,8 +161,15 @@ def test_architecture_without_a_text_is_rejected():
         ({"architecture": "lst"}, ["long-short term attention", "no context, where both are the same"]),
         ({"architecture": "lst", "past_context": 3}, ["3 sentences before it", "in source and target"]),
         ({"architecture": "lst", "view": "chunk", "chunk_tokens": 777}, ["at most 777 target tokens"]),
-        ({"architecture": "routing"}, ["from the sentence before and the sentence after the current one. ## Use"]),
-        ({"architecture": "routing", "past_context": 0}, ["what is taken from the sentence after the current one. ##"]),
+        ({"architecture": "routing"}, ["from the sentence before and the sentence after the current one. The gate"]),
+        (
+            {"architecture": "routing", "past_context": 0},
+            ["what is taken from the sentence after the current one. The"],
+        ),
+        ({"architecture": "routing"}, ["weighs what attention gives a word", "(`selection_weighs`). ## Use"]),
+        ({"architecture": "routing", "selection_weighs": "states"}, ["as the equation of the paper stands. ## Use"]),
+        ({"architecture": "memory"}, ["added to its states", "no residual (`memory_residual`)"]),
+        ({"architecture": "memory", "memory_residual": "none"}, ["stands in place of its states, as the equation"]),
         (
             {"architecture": "routing", "past_context": 3, "future_context": 0},
             ["from the 3 sentences before the current"],

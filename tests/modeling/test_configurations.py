@@ -93,6 +93,7 @@ WRONG = {
     "routing": [
         ({"past_context": 0, "future_context": 0}, "got past_context=0 and future_context=0, set one"),
         ({"context_sides": "both"}, "context_sides must be one of source, got 'both'"),
+        ({"selection_weighs": "words"}, "selection_weighs must be one of attention, states, got 'words'"),
     ],
     "doct": [
         ({"past_context": 0}, "got past_context=0 and future_context=0, set one"),
@@ -113,6 +114,7 @@ WRONG = {
     "memory": [
         ({"memory_size": 0}, "memory_size must be a whole number >= 1, got 0"),
         ({"memory_sides": "left"}, "memory_sides must be one of both, source, target, got 'left'"),
+        ({"memory_residual": "gate"}, "memory_residual must be one of add, none, got 'gate'"),
         ({"memory_layers": []}, "at least one; got []"),
         ({"memory_layers": [6]}, "different layers of the encoder, from 0 to 1 or from -2 to -1"),
         ({"memory_layers": [1, -1]}, "different layers of the encoder"),

@@ -32,9 +32,11 @@ class TestMemory(Battery):
         "norm_before": {"memory_size": 3, "normalize_before": True, "layernorm_embedding": True},
         "learned_positions": {"memory_size": 3, "position_type": "learned", "position_offset": 2},
         "bod": {"memory_size": 3, "use_bod": True},
+        "no_residual": {"memory_size": 3, "memory_residual": "none"},
+        "no_residual_norm_before": {"memory_size": 2, "memory_residual": "none", "normalize_before": True},
     }
     corners = ("both-last", "source-all", "target-first", "norm_before")
-    neutral_cases = tuple(cases)
+    neutral_cases = tuple(name for name in cases if not name.startswith("no_residual"))
     strategies = ("sentence", "sequential", "stream")
 
     def reach(self, config):
@@ -122,7 +124,8 @@ def reading(model, memory: dict[str, list[torch.Tensor]], after: dict | None = N
             new = norm(weights, f"{name}.update_attn_layer_norm", new)
             new = new + feed_forward(weights, name, new, config.activation_function)
             after.setdefault(side, []).append(norm(weights, f"{name}.final_layer_norm", new))
-        return states + attention(weights, f"{name}.output_attn", inputs, mine, heads)
+        read = attention(weights, f"{name}.output_attn", inputs, mine, heads)
+        return read if config.memory_residual == "none" else states + read
 
     return after_self_attention
 

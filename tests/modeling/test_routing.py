@@ -13,6 +13,7 @@ from support.context_reference import (
     layer_outputs,
     positions,
     selected,
+    selected_states,
     sentences_of,
 )
 from support.reference import attention, norm, reference_logits, reference_stack, weights_of
@@ -52,8 +53,11 @@ class TestRouting(ClosedContext):
         "several": {"past_context": 2, "future_context": 1},
         "norm_before": {"normalize_before": True, "layernorm_embedding": True},
         "learned_positions": {"position_type": "learned", "position_offset": 2},
+        "states": {"selection_weighs": "states"},
+        "states_online": {"selection_weighs": "states", "future_context": 0},
+        "states_several": {"selection_weighs": "states", "past_context": 2, "normalize_before": True},
     }
-    corners = ("offline", "online", "norm_before")
+    corners = ("offline", "online", "norm_before", "states", "states_several")
     neutral_cases = ("norm_before",)
 
     def closed(self, model):
@@ -81,7 +85,9 @@ class TestRouting(ClosedContext):
                 return states
             name = f"model.encoder.layers.{number}"
             inputs = norm(weights, f"{name}.context_attn_layer_norm", states) if config.normalize_before else states
-            read = selected(model, f"{name}.context_attn", inputs, [(p, s, o[number]) for p, s, o in contexts])
+            of_layer = [(place, side, outputs[number]) for place, side, outputs in contexts]
+            choose = selected if config.selection_weighs == "attention" else selected_states
+            read = choose(model, f"{name}.context_attn", inputs, of_layer)
             if config.normalize_before:
                 return states + read
             return norm(weights, f"{name}.context_attn_layer_norm", states + read)

@@ -100,3 +100,22 @@ def selected(model, name: str, states: torch.Tensor, contexts: list, side: str =
         total = sum(score.exp() for score in scores)
         rows.append(sum((scores[index].exp() / total * read[index][word] for index in read), start=torch.zeros_like(x)))
     return torch.stack(rows)
+
+
+def selected_states(model, name: str, states: torch.Tensor, contexts: list) -> torch.Tensor:
+    """Fei et al. (2022), equations 10 and 12 to 15, position by position; zeros stand where a sentence has no word."""
+    config, weights = model.config, weights_of(model)
+    if not contexts:
+        return torch.zeros_like(states)
+    sequence = []
+    for position in range(max(len(context) for _, _, context in contexts)):
+        x = states[position] if position < len(states) else torch.zeros_like(states[0])
+        hidden = F.relu(weights[f"{name}.selection.fc1.weight"] @ x + weights[f"{name}.selection.fc1.bias"])
+        scores = [*(weights[f"{name}.selection.fc2.weight"] @ hidden), torch.tensor(0.0)]
+        total, mixed = sum(score.exp() for score in scores), torch.zeros_like(x)
+        for index, when, context in contexts:
+            if position < len(context):
+                projected = weights[f"{name}.{when}_proj.weight"] @ context[position]
+                mixed = mixed + scores[index].exp() / total * projected
+        sequence.append(mixed)
+    return attention(weights, f"{name}.attn", states, torch.stack(sequence), config.encoder_attention_heads)

@@ -19,8 +19,8 @@ RECIPE = "examples/recipes/demo_concat4.yaml"
 def accuracies(folder, suite, context=None) -> dict[str, float]:
     """In percent, by distance."""
     system = DocMTSystem(*registry.load_model(folder), past_context=context)
-    (result,) = (result for result in contrast(system, [suite]) if result["metric"] == "accuracy")
-    return {name: part["value"] for name, part in result["breakdown"].items() if name.startswith("distance")}
+    (result,) = (result for result in contrast(system, [suite]) if result.metric == "accuracy")
+    return {name: part.value for name, part in result.breakdown.items() if name.startswith("distance")}
 
 
 def addresses(seed: str, sentences: int = 8) -> dict:

@@ -70,6 +70,14 @@ def test_neutral_start(corpus, sentence_model, tmp_path, architecture):
         assert torch.allclose(logits, expected, atol=1e-4) == neutral
 
 
+def test_a_memory_without_residual_does_not_start_neutral(corpus, sentence_model, tmp_path):
+    memory = of_architecture(corpus, tmp_path / "run", sentence_model[0], "memory", "model.memory_residual=none")
+    origin, tokenizer = recipe_origin(memory)
+    config = model_config(memory, tokenizer, origin.config)
+    with pytest.raises(ValueError, match="memory_residual='none' puts what is read .* use 'add'"):
+        build_model(config, origin, neutral=True)
+
+
 def test_neutral_start_undoes_no_mechanism(corpus, sentence_model, tmp_path):
     doct = of_architecture(corpus, tmp_path / "doct", sentence_model[0], "doct")
     origin, tokenizer = recipe_origin(doct)
@@ -160,6 +168,17 @@ def test_search_of_the_origin(corpus, tmp_path, marian, beams):
     search = GenerationConfig.from_pretrained(folder)
     values = (search.num_beams, search.length_penalty, search.early_stopping)
     assert values == ((2, 0.8, True) if beams == 2 else (1, None, None))
+
+
+def test_longest_translation(corpus, tmp_path, marian):
+    """It is that of the recipe, in all strategies, unless a call says another."""
+    options = ("training.new_learning_rate=0.1", "decoding.num_beams=1", "decoding.max_new_tokens=2")
+    model, tokenizer = registry.load_model(train(second_stage(corpus, tmp_path / "run", marian, *options)))
+    model.generation_config.suppress_tokens = [3]  # no translation ends by itself
+    for settings, longest in (({}, 2), ({"max_new_tokens": 5}, 5)):
+        (translated,) = model.translate_documents([["w7 w8 w9"] * 2], tokenizer, "sentence", **settings)
+        lengths = {len(tokenizer(text, add_special_tokens=False).input_ids) for text in translated}
+        assert lengths <= {longest - 1, longest}
 
 
 def test_search_that_cannot_be_saved(corpus, tmp_path, marian):
