@@ -1,6 +1,7 @@
 """A file with markup as documents of sentences, and the file again with their translations."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -26,6 +27,7 @@ class ParsedFormat(Protocol):
 
     name: ClassVar[str]
     placeholders: ClassVar[re.Pattern | None]
+    left: Counter[str]
 
     def parse(self, data: bytes, options: "FormatOptions") -> list[Segment]: ...
 
@@ -78,6 +80,7 @@ class WrittenFile:
     unchanged: int = 0  # segments whose translation is the text that they had
     by_position: int = 0  # sentences whose markup was placed by relative position
     problems: list[str] = field(default_factory=list)
+    left: Counter[str] = field(default_factory=Counter)  # texts left alone, by kinds
 
     def add(self, other: "WrittenFile") -> None:
         for name, value in vars(other).items():
@@ -86,10 +89,10 @@ class WrittenFile:
     def text(self) -> str:
         """The line of the report, after a line for each problem."""
         placed = f", {self.by_position} with markup placed by position" if self.by_position else ""
-        left = f", {self.unchanged} the same as before" if self.unchanged else ""
-        return "\n".join(
-            [*self.problems, f"{counted(self.segments, 'segment')}{left}, {counted(self.tags, 'tag')} kept{placed}"]
-        )
+        same = f", {self.unchanged} the same as before" if self.unchanged else ""
+        left = "".join(f", {counted(count, kind)} left alone" for kind, count in sorted(self.left.items()) if count)
+        segments, tags = counted(self.segments, "segment"), counted(self.tags, "tag")
+        return "\n".join([*self.problems, f"{segments}{same}, {tags} kept{placed}{left}"])
 
 
 class DocumentFile:
@@ -100,6 +103,7 @@ class DocumentFile:
 
     def __init__(self, data: bytes, name: str, format: ParsedFormat, options: FormatOptions, location: str = ""):
         self.name, self.format, self.options, self.location = name, format, options, location or name
+        self.size = len(data)
         try:
             segments = format.parse(data, options)
         except DataError as error:
@@ -136,7 +140,7 @@ class DocumentFile:
     def translated(self, results: Mapping[str, dict]) -> tuple[bytes, WrittenFile]:
         """The file with the translations of result rows by document id; documents without one stay as they are."""
         pieces: list[list | None] = [None] * len(self.segments)
-        written = WrittenFile(sum(map(bool, self.segments)))
+        written = WrittenFile(sum(map(bool, self.segments)), left=Counter(self.format.left))
         for part, numbers in self._parts():
             result = results.get(self._id(part), {"translation": [], "error": "not translated"})
             translations, fits = iter(result["translation"]), iter(_fits(result))
@@ -191,6 +195,11 @@ def _fits(result: dict) -> list:
     """The fits of each sentence of a result row; None where there are none."""
     fits = result.get(FITS, {})
     return [fits.get(str(number)) for number in range(len(result["translation"]))]
+
+
+def with_fits(system: System | None, row: dict, result: dict) -> dict:
+    """A result row with the word fits of the sentences of its row that have markup; none for other rows."""
+    return result | {FITS: sentence_fits(system, row[MARKUP]["tagged"], result)} if MARKUP in row else result
 
 
 def sentence_fits(system: System | None, tagged: Sequence[int], result: dict) -> dict[str, Fit]:

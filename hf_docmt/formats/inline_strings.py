@@ -104,8 +104,8 @@ def has_words(pieces: Iterable[Piece]) -> bool:
 
 
 def is_text(text: str) -> bool:
-    """Whether a string is for people, and no ICU message with branches, which would have to be taken apart."""
-    return not NO_TEXT.fullmatch(text.strip()) and not BRANCHES.search(text) and has_words(string_pieces(text))
+    """Whether a string is for people."""
+    return not NO_TEXT.fullmatch(text.strip()) and has_words(string_pieces(text))
 
 
 def locale_code(code: str, separator: str) -> str:
@@ -151,6 +151,12 @@ class StringFile(DocumentFormat):
     @abstractmethod
     def find(self) -> Iterator[Place]:
         """The strings of `self.text` that are translated, in their order."""
+
+    def is_translated(self, text: str) -> bool:
+        """Whether a string is text. ICU messages with branches are counted: they would have to be taken apart."""
+        is_message = BRANCHES.search(text) is not None
+        self.left["ICU message"] += is_message
+        return not is_message and is_text(text)
 
     def place(self, start: int, end: int, text: str, name: str, encode: Callable[[str], str]) -> Place:
         return Place(start, end, Segment(string_pieces(text), f"line {self.lines.line(start)}, {name}"), encode)

@@ -43,7 +43,7 @@ class OfficeMember(ABC):
         self.slots: list[Slot] = []
         self.tags: list[Tag] = []  # kept, so that no other one has the id of one of them
         self.looks: dict[int, str] = {}  # of tags around runs of other looks
-        self.places: dict[int, tuple[int, int]] = {}  # bytes of tags that stand alone, which may have slots inside
+        self.places: dict[int, tuple[str, int, int, str]] = {}  # of tags alone: text, bytes, which may have slots, text
         try:
             self.find(parse_xml(data))
         except DataError as error:
@@ -92,11 +92,22 @@ class OfficeMember(ABC):
         self.tags.append(tag)
         return tag
 
-    def alone(self, element: Element, text: str = "", breaks: bool = False) -> Tag:
-        """An element as a tag that stands alone; its `raw` is the start tag if there are slots inside."""
-        end = element.inner_start if any(element.descendants(*self.texts)) else element.end
-        tag = Tag("alone", self.data[element.start : end].decode(), text, breaks)
-        self.places[id(tag)] = (element.start, element.end)
+    def alone(
+        self,
+        element: Element,
+        text: str = "",
+        breaks: bool = False,
+        last: Element | None = None,
+        around: tuple[str, str] = ("", ""),
+    ) -> Tag:
+        """An element, or all up to the `last`, as a tag that stands alone, with texts around it.
+
+        Its `raw` is the start tag if there are slots inside.
+        """
+        end = (last or element).end
+        raw_end = element.inner_start if any(element.descendants(*self.texts)) else end
+        tag = Tag("alone", around[0] + self.data[element.start : raw_end].decode() + around[1], text, breaks)
+        self.places[id(tag)] = (around[0], element.start, end, around[1])
         self.tags.append(tag)
         return tag
 
@@ -140,7 +151,8 @@ class OfficeMember(ABC):
                 elif text:
                     runs.append((text, looks[-1]))
             elif id(piece) in self.places:
-                runs.append(self._edited(*self.places[id(piece)]).decode())
+                before, start, end, after = self.places[id(piece)]
+                runs.append(before + self._edited(start, end).decode() + after)
             else:
                 runs.append(piece.raw or "")
         return runs

@@ -10,7 +10,7 @@ from yaml.emitter import Emitter
 
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.files import DataError
-from hf_docmt.formats.inline_strings import Place, StringFile, is_text, locale_code
+from hf_docmt.formats.inline_strings import Place, StringFile, locale_code
 
 STRING = "tag:yaml.org,2002:str"
 PROPERTIES = re.compile(r"(?:[&!][^\s,\[\]{}]*\s+)*")  # anchor and tag before a value
@@ -63,7 +63,7 @@ class YamlStringsFormat(StringFile):
         elif isinstance(node, yaml.SequenceNode):
             for number, value in enumerate(node.value):
                 yield from self._values(value, [*path, str(number)], visited, flow or bool(node.flow_style))
-        elif isinstance(node, yaml.ScalarNode) and node.tag == STRING and is_text(node.value):
+        elif isinstance(node, yaml.ScalarNode) and node.tag == STRING and self.is_translated(node.value):
             start, end = node.start_mark.index, node.end_mark.index
             start = PROPERTIES.match(self.text, start, end).end()
             encode = partial(_encoded, self.text[start:end], node.style, flow)
