@@ -22,18 +22,23 @@ MARKUP = "markup"  # column of the rows: the file, and the numbers of the senten
 FITS = "word_fits"  # of a result row: those of the sentences with markup, by number
 
 
+Remark = tuple[str, str]  # what is counted, and what was done with it: ("ICU message", "left alone")
+
+
 class ParsedFormat(Protocol):
     """A format, see `hf_docmt.formats.document_format.DocumentFormat`."""
 
     name: ClassVar[str]
     placeholders: ClassVar[re.Pattern | None]
-    left: Counter[str]
+    remarks: Counter[Remark]
 
     def parse(self, data: bytes, options: "FormatOptions") -> list[Segment]: ...
 
     def write(self, translations: Sequence[list[Piece] | None]) -> bytes: ...
 
     def tag_name(self, raw: str) -> str | None: ...
+
+    def is_found(self, pieces: Sequence[Piece]) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -80,7 +85,7 @@ class WrittenFile:
     unchanged: int = 0  # segments whose translation is the text that they had
     by_position: int = 0  # sentences whose markup was placed by relative position
     problems: list[str] = field(default_factory=list)
-    left: Counter[str] = field(default_factory=Counter)  # texts left alone, by kinds
+    remarks: Counter[Remark] = field(default_factory=Counter)
 
     def add(self, other: "WrittenFile") -> None:
         for name, value in vars(other).items():
@@ -90,9 +95,10 @@ class WrittenFile:
         """The line of the report, after a line for each problem."""
         placed = f", {self.by_position} with markup placed by position" if self.by_position else ""
         same = f", {self.unchanged} the same as before" if self.unchanged else ""
-        left = "".join(f", {counted(count, kind)} left alone" for kind, count in sorted(self.left.items()) if count)
+        told = ((counted(count, noun), what) for (noun, what), count in sorted(self.remarks.items()) if count)
+        remarks = "".join(f", {count} {what}" for count, what in told)
         segments, tags = counted(self.segments, "segment"), counted(self.tags, "tag")
-        return "\n".join([*self.problems, f"{segments}{same}, {tags} kept{placed}{left}"])
+        return "\n".join([*self.problems, f"{segments}{same}, {tags} kept{placed}{remarks}"])
 
 
 class DocumentFile:
@@ -140,7 +146,7 @@ class DocumentFile:
     def translated(self, results: Mapping[str, dict]) -> tuple[bytes, WrittenFile]:
         """The file with the translations of result rows by document id; documents without one stay as they are."""
         pieces: list[list | None] = [None] * len(self.segments)
-        written = WrittenFile(sum(map(bool, self.segments)), left=Counter(self.format.left))
+        written = WrittenFile(sum(map(bool, self.segments)))
         for part, numbers in self._parts():
             result = results.get(self._id(part), {"translation": [], "error": "not translated"})
             translations, fits = iter(result["translation"]), iter(_fits(result))
@@ -154,7 +160,7 @@ class DocumentFile:
         written.unchanged = sum(bool(segment) and new is None for segment, new in zip(self.segments, pieces))
         written.tags = sum(isinstance(piece, Tag) for new in pieces for piece in new or ())
         data = self.format.write(pieces)
-        written.problems = self._problems(data)
+        written.problems, written.remarks = self._problems(data, pieces), Counter(self.format.remarks)
         return data, written
 
     def _parts(self) -> Iterator[tuple[str, list[int]]]:
@@ -168,27 +174,35 @@ class DocumentFile:
     def _id(self, part: str) -> str:
         return f"{self.name}#{part}" if part else self.name
 
-    def _problems(self, data: bytes) -> list[str]:
-        """What is wrong with the written file: it has to be readable, with the segments and markup that it had."""
+    def _problems(self, data: bytes, pieces: Sequence[list[Piece] | None]) -> list[str]:
+        """What is wrong with the written file: it has to be readable, with the segments and markup that it had.
+
+        Segments may have other places, as pictures of a paragraph have when it is translated.
+        """
         try:
             segments = type(self.format)().parse(data, self.options)
         except DataError as error:
             return [f"{self.name}: what was written cannot be read again ({error}); please report this"]
-        if len(segments) != len(self.segments):
+        expected = [
+            old for old, new in zip(self.segments, pieces) if new is None or old is None or self.format.is_found(new)
+        ]
+        if len(segments) != len(expected):
             return [
-                f"{self.name}: {len(self.segments)} segments were read, and what was written has {len(segments)}; "
+                f"{self.name}: {len(expected)} segments were written, and {len(segments)} are read in the new file; "
                 "compare the two files"
             ]
+        compared = [(old, self._tag_names(old), self._tag_names(new)) for old, new in zip(expected, segments) if old]
+        if Counter(before for _, before, _ in compared) == Counter(after for _, _, after in compared):
+            return []
         return [
             f"{self.name}, {old.location}: the markup is not what it was; look at it"
-            for old, new in zip(self.segments, segments)
-            if old and _tag_names(old, self.format) != _tag_names(new, self.format)
+            for old, before, after in compared
+            if before != after
         ]
 
-
-def _tag_names(segment: Segment, format: ParsedFormat) -> list[str]:
-    tags = [piece.raw for piece in segment.pieces if isinstance(piece, Tag) and piece.raw is not None]
-    return sorted(filter(None, map(format.tag_name, tags)))
+    def _tag_names(self, segment: Segment) -> tuple[str, ...]:
+        tags = [piece.raw for piece in segment.pieces if isinstance(piece, Tag) and piece.raw is not None]
+        return tuple(sorted(filter(None, map(self.format.tag_name, tags))))
 
 
 def _fits(result: dict) -> list:

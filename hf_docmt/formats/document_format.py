@@ -10,8 +10,8 @@ from typing import ClassVar
 
 from hf_docmt.data.readers.reader import Reader
 from hf_docmt.files import DataError
-from hf_docmt.formats.document_file import DocumentFile, FormatOptions
-from hf_docmt.formats.segment import Piece, Segment, Tag
+from hf_docmt.formats.document_file import DocumentFile, FormatOptions, Remark
+from hf_docmt.formats.segment import Piece, Segment, Tag, has_letters
 
 __all__ = ["DocumentFormat", "FormatOptions", "Piece", "Segment", "Tag"]
 
@@ -72,7 +72,7 @@ class DocumentFormat(DocumentReader):
 
     def __init__(self) -> None:
         super().__init__()
-        self.left: Counter[str] = Counter()  # texts that `parse` left alone though they are for people, by kinds
+        self.remarks: Counter[Remark] = Counter()  # what users are told of a file
 
     def __init_subclass__(cls, **options):  # beside the readers of parallel documents, not among them
         if "name" in cls.__dict__:
@@ -89,6 +89,10 @@ class DocumentFormat(DocumentReader):
         All tags of a segment are there again, each once and well nested. Where the format has a place for it, the
         language is set to `options.target_lang`, if any segment was translated.
         """
+
+    def is_found(self, pieces: Sequence[Piece]) -> bool:
+        """Whether `parse` finds a segment that has become these pieces."""
+        return has_letters(pieces)
 
     @classmethod
     def tag_name(cls, raw: str) -> str | None:

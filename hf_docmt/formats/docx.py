@@ -17,6 +17,7 @@ CONTAINERS = frozenset("w:hyperlink w:ins w:moveTo w:smartTag w:customXml w:bdo 
 DROPPED = frozenset("w:proofErr w:lastRenderedPageBreak w:pPr w:rPr".split())
 SHOWN = frozenset("m:oMath m:oMathPara w:ruby".split())
 TYPED_FIELDS = frozenset(("HYPERLINK", "FORMTEXT"))  # whose results were written by somebody
+FIELD_PARAGRAPH = ("field paragraph", "left alone")
 CHARACTERS = {"w:noBreakHyphen": "-", "w:tab": "\t", "w:ptab": "\t"}
 OF_SOURCE = re.compile(r"<w:(lang|noProof)\b[^>]*/>")
 DEFAULT_LANGUAGE = re.compile(
@@ -41,9 +42,9 @@ class WordMember(OfficeMember):
             if element.name == "wp:docPr":
                 self.add_value(element, "descr")
             else:
-                start = next((child.end for child in element.elements("w:pPr")), element.inner_start)
-                items = self._items(list(element.elements()))
-                self.add(start, element.inner_end, items, f"paragraph {number}")
+                inner = [each for each in element.elements() if each.name != "w:pPr" and not self._is_generated(each)]
+                if inner:
+                    self.add(inner[0].start, inner[-1].end, self._items(inner), f"paragraph {number}")
 
     def _is_generated(self, element: Element) -> bool:
         return any(start <= element.start and element.end <= end for start, end in self.generated)
@@ -62,7 +63,7 @@ class WordMember(OfficeMember):
                 continue
             if self._is_generated(element):
                 yield self.alone(element)
-            elif element.name == "w:r" and any(element.descendants("w:fldChar")):
+            elif _marks(element):
                 last = _field_end(elements, position - 1)
                 yield from self._field(elements[position - 1 : last + 1])
                 position = last + 1
@@ -100,7 +101,7 @@ class WordMember(OfficeMember):
 
     def _field(self, runs: list[Element]) -> Iterator[Tag | Run]:
         """A field of several runs: a link around its result, or all of it as a tag."""
-        kinds = [[mark.attributes.get("w:fldCharType") for mark in run.descendants("w:fldChar")] for run in runs]
+        kinds = list(map(_marks, runs))
         code = "".join(text.text for run in runs for text in run.descendants("w:instrText"))
         middle = kinds.index(["separate"]) if ["separate"] in kinds else len(runs) - 1
         if code.split()[:1] == ["HYPERLINK"] and middle < len(runs) - 1 and kinds[-1] == ["end"]:
@@ -118,32 +119,43 @@ class WordMember(OfficeMember):
 def _generated(root: Element) -> Iterator[tuple[int, int]]:
     """Bytes of the fields that go over several paragraphs and are made by Word, as tables of contents are."""
     paragraphs: list[Element] = []
-    fields: list[tuple[Element, Element | None, list[str]]] = []  # mark, its paragraph, texts of its code
-    for element in root.descendants("w:p", "w:fldChar", "w:instrText"):
+    fields: list[tuple[Element, Element | None, list[str]]] = []  # first run, its paragraph, texts of the code
+    for element in root.descendants("w:p", "w:r", "w:instrText"):
         while paragraphs and paragraphs[-1].end <= element.start:
             paragraphs.pop()
-        kind = element.attributes.get("w:fldCharType")
         if element.name == "w:p":
             paragraphs.append(element)
         elif element.name == "w:instrText" and fields:
             fields[-1][2].append(element.text)
-        elif kind == "begin":
-            fields.append((element, paragraphs[-1] if paragraphs else None, []))
-        elif kind == "end" and fields:
-            begin, paragraph, code = fields.pop()
-            if paragraph and paragraph.end < element.start and TYPED_FIELDS.isdisjoint("".join(code).split()[:1]):
-                yield begin.start, element.end
+        for mark in _marks(element):
+            if mark == "begin":
+                fields.append((element, paragraphs[-1] if paragraphs else None, []))
+            elif mark == "end" and fields:
+                begin, paragraph, code = fields.pop()
+                if paragraph and paragraph.end < element.start and TYPED_FIELDS.isdisjoint("".join(code).split()[:1]):
+                    yield begin.start, element.end
+
+
+def _marks(element: Element) -> list[str]:
+    """The kinds of the marks of fields in a run: begin, separate, end."""
+    marks = element.elements("w:fldChar") if element.name == "w:r" else ()
+    return [mark.attributes.get("w:fldCharType", "") for mark in marks]
 
 
 def _field_end(elements: list[Element], first: int) -> int:
-    """The element with the end of the field that begins in the first; the first itself: it is not among these."""
-    depth = 0
+    """The element with the end of the field that begins in the first; of one that ends elsewhere, with its code's end.
+
+    The first itself: no field begins there.
+    """
+    depth, code_end = 0, first
     for number in range(first, len(elements)):
-        for mark in elements[number].descendants("w:fldChar"):
-            depth += {"begin": 1, "end": -1}.get(mark.attributes.get("w:fldCharType", ""), 0)
+        for mark in _marks(elements[number]):
+            depth += {"begin": 1, "end": -1}.get(mark, 0)
+            if mark == "separate" and depth == 1 and code_end == first:
+                code_end = number
         if depth <= 0:
             return number if depth == 0 else first
-    return first
+    return code_end
 
 
 def _is_link(field: Element) -> bool:
@@ -173,7 +185,7 @@ class DocxFormat(DocumentFormat):
             WordMember(name, self.archive.read(name), "" if name == MAIN else name[len("word/") : -len(".xml")])
             for name in names
         ]
-        self.left["field paragraph"] = sum(member.left for member in self.members)
+        self.remarks[FIELD_PARAGRAPH] = sum(member.left for member in self.members)
         return [slot.segment for member in self.members for slot in member.slots]
 
     def write(self, translations: Sequence[list[Piece] | None]) -> bytes:

@@ -54,7 +54,7 @@ class OdfMember(OfficeMember):
                 yield child.text, ""
             elif child.name == "text:span" and child.attributes.get("text:style-name", "") in self.plain_styles:
                 yield from self._items(child)
-            elif child.name in CONTAINERS and child.children:
+            elif child.name in CONTAINERS and child.inner_start < child.end:
                 yield Tag("open", self.data[child.start : child.inner_start].decode())
                 yield from self._items(child)
                 yield Tag("close", self.data[child.inner_end : child.end].decode())

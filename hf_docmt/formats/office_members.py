@@ -13,6 +13,7 @@ from xml.sax.saxutils import quoteattr
 
 from hf_docmt.files import DataError
 from hf_docmt.formats.document_format import Piece, Segment, Tag
+from hf_docmt.formats.segment import has_letters
 from hf_docmt.formats.xml_positions import Element, parse_xml
 from hf_docmt.formats.zip_archive import ZipArchive
 
@@ -81,7 +82,7 @@ class OfficeMember(ABC):
         self._add(Slot(start, end, Segment([text], f"{self.name}, {attribute}", self.part), is_value=True))
 
     def _add(self, slot: Slot) -> Slot | None:
-        if not any(letter.isalpha() for piece in slot.segment.pieces if isinstance(piece, str) for letter in piece):
+        if not has_letters(slot.segment.pieces):
             return None
         self.slots.append(slot)
         return slot

@@ -86,7 +86,7 @@ def test_what_is_written_is_looked_at(run, model, page, tmp_path, monkeypatch):
     assert code == 1 and "page.html, line 1: the markup is not what it was; look at it" in err
     monkeypatch.setattr(HtmlFormat, "write", lambda self, _: PAGE.replace("<h2>", "<pre>").encode())
     code, _, err = run("translate", model, page, "-o", tmp_path / "out.html")
-    assert code == 1 and "2 segments were read, and what was written has 1; compare the two files" in err
+    assert code == 1 and "2 segments were written, and 1 are read in the new file; compare the two files" in err
 
 
 @pytest.mark.parametrize("is_folder", [False, True])
@@ -150,7 +150,7 @@ def test_what_was_left_alone_is_told():
         _, written = document.translated({"a": {"translation": ["Die Lampe"]}})
         assert written.text() == "1 segment, 0 tags kept, 2 ICU messages left alone"
         written.add(written)
-        assert written.left == {"ICU message": 4}
+        assert written.remarks == {("ICU message", "left alone"): 4}
 
 
 @pytest.mark.parametrize(

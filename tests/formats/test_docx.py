@@ -102,11 +102,30 @@ def test_fields_over_paragraphs(code, expected):
     assert shown(data) == expected
     reader = DocxFormat()
     reader.parse(data, FormatOptions())
-    assert reader.left == {"field paragraph": 3 if len(expected) == 3 else 0}
+    assert reader.remarks == {("field paragraph", "left alone"): 3 if len(expected) == 3 else 0}
     new = changed(DocxFormat, data, str.upper)
     assert shown(new) == [text.upper() for text in expected]
     assert len(expected) == 4 or member(new).count("Chapter") == 1
     check_identity(DocxFormat, data)
+
+
+def test_pictures_may_change_places():
+    """A paragraph with two text boxes, which the translation has in another order."""
+    box = "<w:r><w:pict><w:txbxContent><w:p>{}</w:p></w:txbxContent></w:pict></w:r>"
+    boxes = [box.format(run("In ") + run("one", ITALIC)), box.format(run("Two") + "<w:r><w:tab/></w:r>")]
+    document = DocumentFile(
+        file(run("Look ") + boxes[0] + run(" here ") + boxes[1]), "a", DocxFormat(), FormatOptions()
+    )
+    pieces = list(document.segments[0].pieces)
+    places = [number for number, piece in enumerate(pieces) if not isinstance(piece, str)]
+    pieces[places[0]], pieces[places[1]] = pieces[places[1]], pieces[places[0]]
+    moved = [pieces, None, None]
+    assert document._problems(document.format.write(moved), moved) == []
+
+
+def test_a_run_with_a_box_is_no_field():
+    box = f"<w:r><w:pict><w:txbxContent><w:p>{field('PAGE', '7')}{run('In a box')}</w:p></w:txbxContent></w:pict></w:r>"
+    assert shown(file(run("Look ") + box)) == ["Look ", "7In a box"]
 
 
 def test_a_field_without_an_end_hides_nothing():
