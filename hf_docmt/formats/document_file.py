@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import ClassVar, Protocol
 
 from hf_docmt.data.documents import make_row
+from hf_docmt.data.language_codes import is_right_to_left
 from hf_docmt.data.readers.running_text import sentence_splitter
 from hf_docmt.evaluation.systems import System
 from hf_docmt.evaluation.systems.forced_decoding import ForcedDecoding
@@ -55,6 +56,11 @@ class FormatOptions:
     keep: re.Pattern | None = None
     only_missing: bool = False
     columns: tuple[str, ...] | None = None
+
+    @property
+    def is_right_to_left(self) -> bool:
+        """Whether the target language is written so."""
+        return is_right_to_left(self.target_lang)
 
     @classmethod
     def of(

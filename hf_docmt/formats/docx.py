@@ -7,6 +7,7 @@ from hf_docmt.data.language_codes import primary_language
 from hf_docmt.files import DataError
 from hf_docmt.formats.document_format import DocumentFormat, FormatOptions, Piece, Segment, Tag
 from hf_docmt.formats.office_members import OfficeMember, Run, written_members
+from hf_docmt.formats.word_direction import bidi_layout, bidi_paragraph, rtl_run
 from hf_docmt.formats.xml_positions import Element, escape_text
 from hf_docmt.formats.zip_archive import ZipArchive
 
@@ -17,12 +18,11 @@ CONTAINERS = frozenset("w:hyperlink w:ins w:moveTo w:smartTag w:customXml w:bdo 
 DROPPED = frozenset("w:proofErr w:lastRenderedPageBreak w:pPr w:rPr".split())
 SHOWN = frozenset("m:oMath m:oMathPara w:ruby".split())
 TYPED_FIELDS = frozenset(("HYPERLINK", "FORMTEXT"))  # whose results were written by somebody
+EAST_ASIAN = ("ja", "ko", "zh")  # languages that have an attribute of their own
 FIELD_PARAGRAPH = ("field paragraph", "left alone")
 CHARACTERS = {"w:noBreakHyphen": "-", "w:tab": "\t", "w:ptab": "\t"}
 OF_SOURCE = re.compile(r"<w:(lang|noProof)\b[^>]*/>")
-DEFAULT_LANGUAGE = re.compile(
-    rb"(<w:docDefaults>.*?<w:lang\b[^>]*?\bw:val=\")([^\"]*)(?=\".*?</w:docDefaults>)", re.DOTALL
-)
+DEFAULT_LANGUAGE = re.compile(r"<w:docDefaults>.*?<w:lang\b([^>]*)/>.*?</w:docDefaults>", re.DOTALL)
 
 
 class WordMember(OfficeMember):
@@ -44,7 +44,9 @@ class WordMember(OfficeMember):
             else:
                 inner = [each for each in element.elements() if each.name != "w:pPr" and not self._is_generated(each)]
                 if inner:
-                    self.add(inner[0].start, inner[-1].end, self._items(inner), f"paragraph {number}")
+                    start = next((child.start for child in element.elements("w:pPr")), inner[0].start)
+                    head = self.data[start : inner[0].start].decode()
+                    self.add(start, inner[-1].end, self._items(inner), f"paragraph {number}", head)
 
     def _is_generated(self, element: Element) -> bool:
         return any(start <= element.start and element.end <= end for start, end in self.generated)
@@ -112,7 +114,11 @@ class WordMember(OfficeMember):
             shown = "".join(text.text for run in runs[middle:] for text in run.descendants("w:t"))
             yield self.alone(runs[0], shown, last=runs[-1])
 
+    def head(self, head: str) -> str:
+        return bidi_paragraph(head) if self.is_right_to_left else head
+
     def run(self, text: str, looks: str) -> str:
+        looks = rtl_run(looks) if self.is_right_to_left else looks
         return f'<w:r>{looks}<w:t xml:space="preserve">{escape_text(text)}</w:t></w:r>'
 
 
@@ -189,10 +195,21 @@ class DocxFormat(DocumentFormat):
         return [slot.segment for member in self.members for slot in member.slots]
 
     def write(self, translations: Sequence[list[Piece] | None]) -> bytes:
+        for member in self.members:
+            member.is_right_to_left = self.options.is_right_to_left
         contents = written_members(self.members, translations)
+        if self.options.is_right_to_left:
+            contents = {name: bidi_layout(data.decode()).encode() for name, data in contents.items()}
         if contents and self.options.target_lang and STYLES in self.archive.names:
-            language = primary_language(self.options.target_lang).encode()
-            styles = self.archive.read(STYLES)
-            new = DEFAULT_LANGUAGE.sub(lambda match: match[1] + language, styles, count=1)
-            contents |= {STYLES: new} if new != styles else {}
+            contents[STYLES] = self._styles(primary_language(self.options.target_lang))
         return self.archive.changed(contents) if contents else self.archive.data
+
+    def _styles(self, language: str) -> bytes:
+        """The styles with another default language, for its kind of script."""
+        styles = self.archive.read(STYLES).decode()
+        kinds = {"w:val", "w:bidi" if self.options.is_right_to_left else "w:eastAsia" if language in EAST_ASIAN else ""}
+        if match := DEFAULT_LANGUAGE.search(styles):
+            names = "|".join(filter(None, kinds))
+            new = re.sub(rf'({names})="[^"]*"', lambda value: f'{value[1]}="{language}"', match[1])
+            styles = styles[: match.start(1)] + new + styles[match.end(1) :]
+        return styles.encode()

@@ -82,14 +82,19 @@ class HtmlFormat(DocumentFormat):
         return self.mark + text.encode(self.encoding, errors="xmlcharrefreplace")
 
     def _language_edits(self) -> Iterator[Edit]:
-        """The `lang` and `xml:lang` of the page, or a new `lang`."""
+        """The `lang` and `xml:lang` of the page, or a new `lang`; `dir` where the writing direction is another one."""
         language = language_tag(self.options.target_lang)
+        direction = "rtl" if self.options.is_right_to_left else "ltr"
         matches = list(ATTRIBUTE.finditer(self.page.text, self.root.start, self.root.end))
         places = [match.span(2) for match in matches if match[1].lower() in ("lang", "xml:lang")]
         for start, end in places:
             yield start, end, f'"{language}"', []
+        start = self.root.start + len("<html")
+        directions = [match.span(2) for match in matches if match[1].lower() == "dir"]
+        yield from ((*span, f'"{direction}"', []) for span in directions)
+        if direction == "rtl" and not directions:
+            yield start, start, ' dir="rtl"', []
         if not places:
-            start = self.root.start + len("<html")
             name = "xml:lang" if self.page.text.lstrip().startswith("<?xml") else "lang"
             yield start, start, f' {name}="{language}"', []
 

@@ -22,12 +22,16 @@ Run = tuple[str, str]  # text, and the markup of its looks
 
 @dataclass
 class Slot:
-    """A segment and the bytes `start` to `end` it stands at. `looks` are those that most of its text has."""
+    """A segment and the bytes `start` to `end` it stands at. `looks` are those that most of its text has.
+
+    `head` is the markup before its runs, as the properties of a paragraph.
+    """
 
     start: int
     end: int
     segment: Segment
     looks: str = ""
+    head: str = ""
     is_value: bool = False  # of an attribute, with its quotes
 
 
@@ -38,6 +42,7 @@ class OfficeMember(ABC):
     """
 
     texts: ClassVar[tuple[str, ...]]
+    is_right_to_left = False  # what is written, where the format says so at paragraphs
 
     def __init__(self, name: str, data: bytes, part: str = ""):
         self.name, self.data, self.part = name, data, part
@@ -58,7 +63,7 @@ class OfficeMember(ABC):
     def run(self, text: str, looks: str) -> str:
         """The markup of a text in these looks."""
 
-    def add(self, start: int, end: int, items: Iterable[Tag | Run], place: str) -> Slot | None:
+    def add(self, start: int, end: int, items: Iterable[Tag | Run], place: str, head: str = "") -> Slot | None:
         """A slot of runs and tags, if any word is in it. Runs of other looks than most characters have get tags."""
         items = list(items)
         counts: Counter[str] = Counter()
@@ -73,7 +78,7 @@ class OfficeMember(ABC):
                 continue
             text = "".join(item[0] for item in group if not isinstance(item, Tag))
             pieces += [text] if looks == base else [self._looks("open", looks), text, self._looks("close", looks)]
-        return self._add(Slot(start, end, Segment(pieces, f"{self.name}, {place}", self.part), base))
+        return self._add(Slot(start, end, Segment(pieces, f"{self.name}, {place}", self.part), base, head))
 
     def add_value(self, element: Element, attribute: str) -> None:
         """A slot of the value of an attribute, if it has any word."""
@@ -136,7 +141,12 @@ class OfficeMember(ABC):
     def rendered(self, slot: Slot, pieces: Sequence[Piece]) -> str:
         if slot.is_value:
             return quoteattr("".join(piece if isinstance(piece, str) else piece.text for piece in pieces))
-        return "".join(run if isinstance(run, str) else self.run(*run) for run in self.runs(slot, pieces))
+        runs = (run if isinstance(run, str) else self.run(*run) for run in self.runs(slot, pieces))
+        return "".join([self.head(slot.head), *runs])
+
+    def head(self, head: str) -> str:
+        """The markup before the runs of a translated slot."""
+        return head
 
     def runs(self, slot: Slot, pieces: Sequence[Piece]) -> list[Run | str]:
         """Pieces as runs, those of the same looks that meet as one, and markup."""

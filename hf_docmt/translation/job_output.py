@@ -18,6 +18,7 @@ from hf_docmt.store import Records, differences, lock_file, open_private, sync, 
 from hf_docmt.translation.corpus import Render
 from hf_docmt.translation.job_input import Group
 from hf_docmt.translation.progress import JobSummary
+from hf_docmt.translation.subtitle_output import reading_speed
 
 BESIDE = (".partial", ".journal")  # endings of what lies beside the output of a job
 MARK, VERSION = "docmt_translation_job", 2  # the first key of a journal, and its value
@@ -94,7 +95,7 @@ class StreamOutput(JobOutput):
     def write(self, group: Group, rows: list[dict]) -> None:
         self._file.writelines(map(self.render, group.rows, rows))
         self._file.flush()
-        self.summary.add(JobSummary.of(rows))
+        self.summary.add(_summary(group, rows))
 
     def way_on(self) -> str:
         return f"{counted(self.summary.documents, 'document')} written, and nothing else is kept"
@@ -270,7 +271,7 @@ class FileOutput(JobOutput):
 
     def write(self, group: Group, rows: list[dict]) -> None:
         """Append the text of the next group; it is on the disk when this returns. `.gz`: each is packed for itself."""
-        data, summary = "".join(map(self.render, group.rows, rows)).encode(), JobSummary.of(rows)
+        data, summary = "".join(map(self.render, group.rows, rows)).encode(), _summary(group, rows)
         data = gzip.compress(data, mtime=0) if self.path.suffix == ".gz" and data else data
         record = {"group": self.groups, "bytes": len(data), "text_crc32": zlib.crc32(data)}
         record["source_crc32"] = _source_crc32(group)
@@ -306,6 +307,13 @@ class FileOutput(JobOutput):
         kept = f"{documents} ({counted(self.summary.sentences, 'sentence')}) {verb} kept in {self.partial}"
         again = "" if self.is_resumable else ", the same documents from the pipe,"
         return f"{kept}: go on with the same command{again} and --resume"
+
+
+def _summary(group: Group, rows: list[dict]) -> JobSummary:
+    """The counts over the rows of a group, and the lines about its subtitles."""
+    summary = JobSummary.of(rows)
+    summary.written = list(filter(None, map(reading_speed, group.rows, rows)))
+    return summary
 
 
 def _is_last(record: dict) -> bool:

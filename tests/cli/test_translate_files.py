@@ -153,6 +153,15 @@ def test_what_was_left_alone_is_told():
         assert written.remarks == {("ICU message", "left alone"): 4}
 
 
+def test_cues_that_are_too_fast_are_told(run, model, tmp_path):
+    """Cues of a moment, which a job that goes on tells as well; they are no error."""
+    path = tmp_path / "a.srt"
+    path.write_text("1\n00:00:01,000 --> 00:00:01,001\nThe lamp is old.\n")
+    code, _, err = run("translate", model, path, "-o", tmp_path / "b.srt", "--max-speed", "17")
+    assert code == 0 and "a: 1 of 1 cue with more than 17 characters a second; the fastest" in err, err
+    assert "a second" not in run("translate", model, path, "-o", tmp_path / "c.srt")[2]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
