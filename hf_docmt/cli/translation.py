@@ -119,7 +119,7 @@ def _local_job(
     check_repairs(documents.reader, settings.search.get("repairs"))
     make_engine = partial(job_engine, processes=options.processes or 1)
     if documents.reader.output_format == "document":
-        check_document_output(output, documents)
+        check_document_output(output, documents, options.resume)
         open_documents = partial(DocumentOutput, output, documents=documents, resume=options.resume)
         return TranslationJob(settings, documents, make_engine, open_documents)
     check_output(output, options.resume, documents.paths)

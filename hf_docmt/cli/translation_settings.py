@@ -55,6 +55,9 @@ class MarkupOptions:
         None, "Columns of a table that are translated, by name or number: title,3.", panel=MARKUP
     )
     max_line: str | None = option(None, "Of subtitles, the characters of a line; default: 42.", panel=MARKUP)
+    max_speed: str | None = option(
+        None, "Of subtitles, the characters a second above which a cue is told, such as 17.", panel=MARKUP
+    )
 
     def arguments(self) -> dict[str, str | None]:
         """As arguments of the reader."""

@@ -16,15 +16,13 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from hf_docmt.data.document_ids import DocumentIds
 from hf_docmt.files import DataError, write_lines
 from hf_docmt.messages import counted
 from hf_docmt.modeling.document_state import check_unicode
 
-if TYPE_CHECKING:  # scores of plain lines need none of `datasets`, which takes longer to import than they take
+if TYPE_CHECKING:  # scores of plain lines need none of these, which take longer to import than they take
+    import pyarrow as pa
     from datasets import Dataset
 
 ROWS_PER_TABLE = 1000
@@ -50,6 +48,7 @@ def collect_documents(
     located_rows: Iterable[tuple[str, dict]], source_lang: str, target_lang: str | None, allow_empty: bool = False
 ) -> Dataset:
     """As `make_documents`, from pairs of (location for messages, such as "a.jsonl, line 3"; row)."""
+    import pyarrow as pa
     from datasets import Dataset, DatasetInfo, Features, List, Translation, Value
 
     languages = checked_languages(source_lang, target_lang)
@@ -179,6 +178,8 @@ def write_documents(documents: Iterable[dict], path: str | os.PathLike) -> None:
 
 
 def _column(name: str, values: list, rows: int) -> pa.Array:
+    import pyarrow as pa
+
     try:
         return pa.array(values + [None] * (rows - len(values)))
     except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
@@ -216,6 +217,8 @@ def _checked_sentences(location: str, name: str, row: dict, languages: list[str]
 
 def _check_values(table: pa.Table, allow_empty: bool) -> None:
     """DataError for missing or repeated ids, documents without sentences, null sentences."""
+    import pyarrow.compute as pc
+
     ids = table.column("doc_id")
     if ids.null_count or pc.any(pc.equal(ids, "")).as_py():
         raise DataError("a document id is missing; give every document a 'doc_id' string")

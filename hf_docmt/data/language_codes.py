@@ -14,6 +14,11 @@ GROUPS = frozenset(  # of languages, in ISO 639-5 and names of models
     "aav afa alv art bat ber bnt cau ccs cel cpf cpp csu dra euq fiu gem gmq gmw grk iir inc ine ira itc kar kmh mkh "
     "mul nah nic nub paa phi poz pqe qwe roa sal sem sit sla smi taw trk tut urj wak xgn zhx zle zls zlw".split()
 )
+RIGHT_TO_LEFT = frozenset(
+    "ar arc ckb dv fa fas pes prs glk he lrc mzn ps pus pbt sd snd syr ug uig ur urd yi yid".split()
+)
+RIGHT_TO_LEFT |= frozenset("aeb acm acq aii ajp apc ars ary arz azb bal bgn khw skr".split())
+RIGHT_TO_LEFT_SCRIPTS = frozenset("adlm arab aran hebr mand nkoo rohg samr syrc thaa".split())
 UNSPACED = ("bo", "dz", "ja", "km", "lo", "my", "th", "zh")  # languages written without blanks between words
 
 
@@ -25,6 +30,17 @@ def primary_language(code: str | None) -> str:
     """
     language = (code or "").lower().replace("-", "_").split("_")[0]
     return _TWO_LETTERS.get(language, language)
+
+
+def is_right_to_left(code: str | None) -> bool:
+    """Whether a language is written from right to left, by the script of its code, or that which it commonly has.
+
+    >>> [is_right_to_left(code) for code in ("he", "arb_Arab", "pan_Arab", "arb_Latn", "fa-IR", "de", None)]
+    [True, True, True, False, True, False, False]
+    """
+    parts = (code or "").lower().replace("-", "_").split("_")
+    script = next((part for part in parts[1:] if len(part) == 4), None)
+    return script in RIGHT_TO_LEFT_SCRIPTS if script else bool({parts[0], primary_language(code)} & RIGHT_TO_LEFT)
 
 
 def other_spellings(languages: Iterable[str], asked: list[str]) -> dict[str, str]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from hf_docmt.files import DataError
 from hf_docmt.formats.document_format import DocumentFormat, FormatOptions, Piece, Segment
+from hf_docmt.formats.segment import has_letters
 from hf_docmt.formats.text_positions import Slot, TextPositions, decoded
 
 # http://www.tcax.org/docs/ass-specs.htm, "Style override codes"; `\{` is of libass (ass_parse.c)
@@ -44,7 +45,7 @@ class AssFormat(DocumentFormat):
             pieces.append(tag)
             position = last
         pieces += [unescaped(self.script.text[position:end])] if end > position else []
-        if any(character.isalpha() for piece in pieces if isinstance(piece, str) for character in piece):
+        if has_letters(pieces):
             self.script.slots.append(slot)
 
 

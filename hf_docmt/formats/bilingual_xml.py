@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from hf_docmt.formats.document_format import DocumentFormat, FormatOptions, Piece, Segment, Tag
-from hf_docmt.formats.inline_strings import PLACEHOLDERS, has_words, string_pieces, well_nested
+from hf_docmt.formats.inline_strings import ICU_MESSAGE, PLACEHOLDERS, has_words, is_message, string_pieces, well_nested
 from hf_docmt.formats.text_positions import decoded
 from hf_docmt.formats.xml_positions import Element, Text, escape_text, parse_xml, replaced
 
@@ -52,7 +52,9 @@ class BilingualXml(DocumentFormat):
             pieces = [inline_pieces(self.data, element) for element in unit.texts]
             location = f"line {bisect_left(line_ends, unit.owner.start) + 1}"
             segments = [Segment(each, location, unit.part, unit.has_translation) for each in pieces]
-            if any(map(has_words, pieces)):
+            if any(is_message(segment.text) for segment in segments):
+                self.remarks[ICU_MESSAGE] += 1
+            elif any(map(has_words, pieces)):
                 self.slots.append((unit, segments))
         return [segment for _, segments in self.slots for segment in segments]
 
@@ -67,6 +69,10 @@ class BilingualXml(DocumentFormat):
     def language_edits(self) -> Iterator[Edit]:
         """What makes the target language that of the file."""
         yield from ()
+
+    def is_found(self, pieces: Sequence[Piece]) -> bool:
+        """Always, since the source stays."""
+        return True
 
     def write(self, translations: Sequence[list[Piece] | None]) -> bytes:
         edits: list[Edit] = []

@@ -45,11 +45,14 @@ class CsvFormat(StringFile):
             raise DataError(f"which columns are translated is not said; name them (columns): {choices}")
         for row in rows:
             for column in sorted(set(columns)):
-                if column < len(row) and has_words(string_pieces(row[column].text)):
+                if column < len(row) and self.is_translated(row[column].text):
                     field = row[column]
                     quoted = self.text.startswith('"', field.start)
                     name = names[column] or f"column {column + 1}"
                     yield self.place(field.start, field.end, field.text, name, partial(self._encoded, quoted))
+
+    def is_meant(self, text: str) -> bool:
+        return has_words(string_pieces(text))
 
     def _encoded(self, quoted: bool, text: str) -> str:
         needs_quotes = re.search(rf'["\r\n{re.escape(self.delimiter)}]', text)

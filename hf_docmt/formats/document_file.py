@@ -1,6 +1,7 @@
 """A file with markup as documents of sentences, and the file again with their translations."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import ClassVar, Protocol
 
 from hf_docmt.data.documents import make_row
+from hf_docmt.data.language_codes import is_right_to_left
 from hf_docmt.data.readers.running_text import sentence_splitter
 from hf_docmt.evaluation.systems import System
 from hf_docmt.evaluation.systems.forced_decoding import ForcedDecoding
@@ -21,17 +23,23 @@ MARKUP = "markup"  # column of the rows: the file, and the numbers of the senten
 FITS = "word_fits"  # of a result row: those of the sentences with markup, by number
 
 
+Remark = tuple[str, str]  # what is counted, and what was done with it: ("ICU message", "left alone")
+
+
 class ParsedFormat(Protocol):
     """A format, see `hf_docmt.formats.document_format.DocumentFormat`."""
 
     name: ClassVar[str]
     placeholders: ClassVar[re.Pattern | None]
+    remarks: Counter[Remark]
 
     def parse(self, data: bytes, options: "FormatOptions") -> list[Segment]: ...
 
     def write(self, translations: Sequence[list[Piece] | None]) -> bytes: ...
 
     def tag_name(self, raw: str) -> str | None: ...
+
+    def is_found(self, pieces: Sequence[Piece]) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -48,6 +56,11 @@ class FormatOptions:
     keep: re.Pattern | None = None
     only_missing: bool = False
     columns: tuple[str, ...] | None = None
+
+    @property
+    def is_right_to_left(self) -> bool:
+        """Whether the target language is written so."""
+        return is_right_to_left(self.target_lang)
 
     @classmethod
     def of(
@@ -78,6 +91,7 @@ class WrittenFile:
     unchanged: int = 0  # segments whose translation is the text that they had
     by_position: int = 0  # sentences whose markup was placed by relative position
     problems: list[str] = field(default_factory=list)
+    remarks: Counter[Remark] = field(default_factory=Counter)
 
     def add(self, other: "WrittenFile") -> None:
         for name, value in vars(other).items():
@@ -86,10 +100,11 @@ class WrittenFile:
     def text(self) -> str:
         """The line of the report, after a line for each problem."""
         placed = f", {self.by_position} with markup placed by position" if self.by_position else ""
-        left = f", {self.unchanged} the same as before" if self.unchanged else ""
-        return "\n".join(
-            [*self.problems, f"{counted(self.segments, 'segment')}{left}, {counted(self.tags, 'tag')} kept{placed}"]
-        )
+        same = f", {self.unchanged} the same as before" if self.unchanged else ""
+        told = ((counted(count, noun), what) for (noun, what), count in sorted(self.remarks.items()) if count)
+        remarks = "".join(f", {count} {what}" for count, what in told)
+        segments, tags = counted(self.segments, "segment"), counted(self.tags, "tag")
+        return "\n".join([*self.problems, f"{segments}{same}, {tags} kept{placed}{remarks}"])
 
 
 class DocumentFile:
@@ -100,6 +115,7 @@ class DocumentFile:
 
     def __init__(self, data: bytes, name: str, format: ParsedFormat, options: FormatOptions, location: str = ""):
         self.name, self.format, self.options, self.location = name, format, options, location or name
+        self.size = len(data)
         try:
             segments = format.parse(data, options)
         except DataError as error:
@@ -150,7 +166,7 @@ class DocumentFile:
         written.unchanged = sum(bool(segment) and new is None for segment, new in zip(self.segments, pieces))
         written.tags = sum(isinstance(piece, Tag) for new in pieces for piece in new or ())
         data = self.format.write(pieces)
-        written.problems = self._problems(data)
+        written.problems, written.remarks = self._problems(data, pieces), Counter(self.format.remarks)
         return data, written
 
     def _parts(self) -> Iterator[tuple[str, list[int]]]:
@@ -164,33 +180,46 @@ class DocumentFile:
     def _id(self, part: str) -> str:
         return f"{self.name}#{part}" if part else self.name
 
-    def _problems(self, data: bytes) -> list[str]:
-        """What is wrong with the written file: it has to be readable, with the segments and markup that it had."""
+    def _problems(self, data: bytes, pieces: Sequence[list[Piece] | None]) -> list[str]:
+        """What is wrong with the written file: it has to be readable, with the segments and markup that it had.
+
+        Segments may have other places, as pictures of a paragraph have when it is translated.
+        """
         try:
             segments = type(self.format)().parse(data, self.options)
         except DataError as error:
             return [f"{self.name}: what was written cannot be read again ({error}); please report this"]
-        if len(segments) != len(self.segments):
+        expected = [
+            old for old, new in zip(self.segments, pieces) if new is None or old is None or self.format.is_found(new)
+        ]
+        if len(segments) != len(expected):
             return [
-                f"{self.name}: {len(self.segments)} segments were read, and what was written has {len(segments)}; "
+                f"{self.name}: {len(expected)} segments were written, and {len(segments)} are read in the new file; "
                 "compare the two files"
             ]
+        compared = [(old, self._tag_names(old), self._tag_names(new)) for old, new in zip(expected, segments) if old]
+        if Counter(before for _, before, _ in compared) == Counter(after for _, _, after in compared):
+            return []
         return [
             f"{self.name}, {old.location}: the markup is not what it was; look at it"
-            for old, new in zip(self.segments, segments)
-            if old and _tag_names(old, self.format) != _tag_names(new, self.format)
+            for old, before, after in compared
+            if before != after
         ]
 
-
-def _tag_names(segment: Segment, format: ParsedFormat) -> list[str]:
-    tags = [piece.raw for piece in segment.pieces if isinstance(piece, Tag) and piece.raw is not None]
-    return sorted(filter(None, map(format.tag_name, tags)))
+    def _tag_names(self, segment: Segment) -> tuple[str, ...]:
+        tags = [piece.raw for piece in segment.pieces if isinstance(piece, Tag) and piece.raw is not None]
+        return tuple(sorted(filter(None, map(self.format.tag_name, tags))))
 
 
 def _fits(result: dict) -> list:
     """The fits of each sentence of a result row; None where there are none."""
     fits = result.get(FITS, {})
     return [fits.get(str(number)) for number in range(len(result["translation"]))]
+
+
+def with_fits(system: System | None, row: dict, result: dict) -> dict:
+    """A result row with the word fits of the sentences of its row that have markup; none for other rows."""
+    return result | {FITS: sentence_fits(system, row[MARKUP]["tagged"], result)} if MARKUP in row else result
 
 
 def sentence_fits(system: System | None, tagged: Sequence[int], result: dict) -> dict[str, Fit]:

@@ -3,39 +3,23 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from hf_docmt.data.readers.reader import Reader
 from hf_docmt.files import DataError, display_path
 from hf_docmt.formats.document_file import DocumentFile
-from hf_docmt.formats.document_format import FORMATS, DocumentFormat, options_of
+from hf_docmt.formats.document_format import FORMATS, DocumentFormat, DocumentReader, options_of
 
 
-class DocumentFolder(Reader):
+class DocumentFolder(DocumentReader):
     """The files with markup of a folder and of those in it; files of other formats are left out."""
-
-    output_format = "document"
-
-    def read(
-        self,
-        languages: list[str],
-        path: str | Path,
-        tgt_lang: str | None = None,
-        keep: str | None = None,
-        only_missing: str | None = None,
-        columns: str | None = None,
-    ) -> Iterator[tuple[str, dict]]:
-        for file in self.files(languages, path, tgt_lang, keep=keep, only_missing=only_missing, columns=columns):
-            yield from file.rows(languages)
 
     def files(
         self, languages: Sequence[str], path: str | Path, tgt_lang: str | None = None, **texts: str | None
     ) -> Iterator[DocumentFile]:
-        """The files, read one at a time; the arguments are those of `read`."""
         formats = dict(folder_files(path))
         if not formats:
             raise DataError(f"{display_path(path)}: no file of a format of documents: {', '.join(_endings())}")
         options = options_of(formats.values(), languages, tgt_lang, **texts)
         for name, format in formats.items():
-            yield DocumentFile.read(Path(path) / name, name, format(), options)
+            yield self.file(Path(path) / name, name, format, options)
 
 
 def folder_files(path: str | Path) -> Iterator[tuple[str, type[DocumentFormat]]]:

@@ -10,9 +10,11 @@ from hf_docmt.data.language_codes import primary_language
 from hf_docmt.files import DataError
 from hf_docmt.formats.document_format import DocumentFormat, FormatOptions, Piece, Segment
 from hf_docmt.formats.html import HtmlFormat
+from hf_docmt.formats.office_members import attribute_place
 from hf_docmt.formats.xml_positions import Element, Text, escape_text, parse_xml, replaced
 from hf_docmt.formats.zip_archive import ZipArchive
 
+PROGRESSION = "page-progression-direction"  # of the pages of a book
 CONTAINER = "META-INF/container.xml"
 XHTML, NCX = "application/xhtml+xml", "application/x-dtbncx+xml"
 DOCTYPE = re.compile(rb"<!DOCTYPE[^>\[]*>")  # of a table of contents, whose entities are not read
@@ -70,6 +72,7 @@ class EpubFormat(DocumentFormat):
                 self.chapters.append(reader(name, self.archive.read(name), options))
             except DataError as error:
                 raise DataError(f"{name}: {error}") from error
+        self.spine = next((e for e in root.descendants() if e.local_name == "spine"), None)
         self.language = next((e for e in root.descendants() if e.local_name == "language"), None)
         return [segment for chapter in self.chapters for segment in chapter.segments]
 
@@ -81,8 +84,12 @@ class EpubFormat(DocumentFormat):
             if any(new is not None and new != old.pieces for new, old in zip(own, chapter.segments)):
                 changed[chapter.name] = chapter.written(own)
         if changed and self.options.target_lang and self.language is not None:
-            edit = (self.language.inner_start, self.language.inner_end, primary_language(self.options.target_lang))
-            changed[self.package] = replaced(self.archive.read(self.package), [edit])
+            edits = [(self.language.inner_start, self.language.inner_end, primary_language(self.options.target_lang))]
+            package = self.archive.read(self.package)
+            if self.options.is_right_to_left and self.spine is not None:
+                start, end = attribute_place(package, self.spine, PROGRESSION)
+                edits.append((start, end, '"rtl"' if start < end else f' {PROGRESSION}="rtl"'))
+            changed[self.package] = replaced(package, edits)
         return self.archive.changed(changed) if changed else self.archive.data
 
     def _xml(self, name: str) -> Element:

@@ -1,12 +1,13 @@
 """Files with markup translated in Python, by any system."""
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hf_docmt.evaluation.systems import System
 from hf_docmt.files import DataError, check_writable_file, replaced_file
 from hf_docmt.formats import document_formats, document_reader
-from hf_docmt.formats.document_file import FITS, MARKUP, DocumentFile, WrittenFile, sentence_fits
-from hf_docmt.formats.document_format import DocumentFormat, options_of
+from hf_docmt.formats.document_file import DocumentFile, WrittenFile, with_fits
+from hf_docmt.formats.document_format import DocumentFormat
 
 
 def translate_file(
@@ -38,19 +39,25 @@ def translate_file(
         raise DataError(f"{path}: no document with markup by its name and first bytes; give format=, one of {names}")
     own = [given or known for given, known in zip((source_lang, target_lang), system.document_languages)]
     texts = {"keep": keep, "only_missing": "yes" if only_missing else None, "columns": columns}
-    options = options_of([type(reader)], [own[0] or "en"], own[1], **texts)
-    data, written = translated_file(system, DocumentFile.read(path, Path(path).name, reader, options))
+    (document,) = reader.files([own[0] or "en"], path, own[1], **texts)
+    data, written = translated_file(
+        document, lambda sentences: system.translate_with_repairs([sentences])[0][0], system
+    )
     with replaced_file(output) as file:
         file.write(data)
     return written
 
 
-def translated_file(system: System, document: DocumentFile) -> tuple[bytes, WrittenFile]:
-    """The bytes of a translated file, and what became of it."""
+def translated_file(
+    document: DocumentFile, translate: Callable[[list[str]], Sequence[str]], aligner: System | None
+) -> tuple[bytes, WrittenFile]:
+    """The bytes of a file and what became of it; `translate` gives the translations of a document, one a sentence.
+
+    The places of markup come from the system `aligner`.
+    """
     results = {}
     for _, row in document.rows(["source"]):
         sentences = [pair["source"] for pair in row["translation"]]
-        (translation,), _ = system.translate_with_repairs([sentences])
-        result = {"source": sentences, "translation": translation}
-        results[row["doc_id"]] = result | {FITS: sentence_fits(system, row[MARKUP]["tagged"], result)}
+        result = {"source": sentences, "translation": list(translate(sentences))}
+        results[row["doc_id"]] = with_fits(aligner, row, result)
     return document.translated(results)

@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.files import DataError
 from hf_docmt.formats.document_format import DocumentFormat, FormatOptions, Piece, Segment, Tag
+from hf_docmt.formats.segment import has_letters
 from hf_docmt.formats.text_positions import MARKS, Edit, Slot, TextPositions, decoded
 
 # Elements and where end tags may be left out: HTML, https://html.spec.whatwg.org/multipage/, sections 4 and 13.1.2.4
@@ -81,14 +82,19 @@ class HtmlFormat(DocumentFormat):
         return self.mark + text.encode(self.encoding, errors="xmlcharrefreplace")
 
     def _language_edits(self) -> Iterator[Edit]:
-        """The `lang` and `xml:lang` of the page, or a new `lang`."""
+        """The `lang` and `xml:lang` of the page, or a new `lang`; `dir` where the writing direction is another one."""
         language = language_tag(self.options.target_lang)
+        direction = "rtl" if self.options.is_right_to_left else "ltr"
         matches = list(ATTRIBUTE.finditer(self.page.text, self.root.start, self.root.end))
         places = [match.span(2) for match in matches if match[1].lower() in ("lang", "xml:lang")]
         for start, end in places:
             yield start, end, f'"{language}"', []
+        start = self.root.start + len("<html")
+        directions = [match.span(2) for match in matches if match[1].lower() == "dir"]
+        yield from ((*span, f'"{direction}"', []) for span in directions)
+        if direction == "rtl" and not directions:
+            yield start, start, ' dir="rtl"', []
         if not places:
-            start = self.root.start + len("<html")
             name = "xml:lang" if self.page.text.lstrip().startswith("<?xml") else "lang"
             yield start, start, f' {name}="{language}"', []
 
@@ -147,7 +153,7 @@ def _add_run(page: TextPositions, run: list[tuple[Event, Tag | None]], space: st
             pieces[-1] += text
         else:
             pieces.append(text if tag is None else tag)
-    if _has_letters(pieces):
+    if has_letters(pieces):
         start, end = run[0][0].start, run[-1][0].end
         places = {id(tag): (event.start, event.end) for event, tag in run if tag is not None}
         segment = Segment(pieces, f"line {page.line(start)}")
@@ -165,10 +171,6 @@ def _trimmed(text: str, run: list[tuple[Event, Tag | None]]) -> list[tuple[Event
         head.start = head.end - len(text[head.start : head.end].lstrip(SPACE))
         tail.end = tail.start + len(text[tail.start : tail.end].rstrip(SPACE))
     return run
-
-
-def _has_letters(pieces: Sequence[Piece]) -> bool:
-    return any(character.isalpha() for piece in pieces if isinstance(piece, str) for character in piece)
 
 
 def _shown_text(page: TextPositions, events: list[Event]) -> str:
@@ -194,7 +196,7 @@ def _add_values(page: TextPositions, events: list[Event], ends: dict[int, int]) 
         for match in ATTRIBUTE.finditer(page.text, event.start + 1 + len(event.name), event.end):
             quoted = match[2][0] in "\"'"
             pieces: list[Piece] = [unescape(match[2][1:-1] if quoted else match[2])]
-            if match[1].lower() in names and _has_letters(pieces):
+            if match[1].lower() in names and has_letters(pieces):
                 segment = Segment(pieces, f"line {page.line(match.start())}, {match[1]}")
                 page.add_value(Slot(*match.span(2), segment, partial(escaped, quote=match[2][0] if quoted else '"')))
 

@@ -25,6 +25,7 @@ NO_TEXT = re.compile(  # a whole string that is an address, a path, an identifie
 )
 # https://unicode-org.github.io/icu/userguide/format_parse/messages/: branches inside braces
 BRANCHES = re.compile(r"\{\s*[\w.]+\s*,\s*(?:plural|select|selectordinal)\s*,")
+ICU_MESSAGE = ("ICU message", "left alone")
 TAG = re.compile(r"<!--.*?-->|<(/?)([A-Za-z0-9][\w:.-]*)((?:\s[^<>]*?)?)(/?)>", re.DOTALL)
 LINE_END = re.compile(r"\s*\n\s*")
 VOID = frozenset(("br", "hr", "img", "input", "wbr"))
@@ -104,8 +105,13 @@ def has_words(pieces: Iterable[Piece]) -> bool:
 
 
 def is_text(text: str) -> bool:
-    """Whether a string is for people, and no ICU message with branches, which would have to be taken apart."""
-    return not NO_TEXT.fullmatch(text.strip()) and not BRANCHES.search(text) and has_words(string_pieces(text))
+    """Whether a string is for people."""
+    return not NO_TEXT.fullmatch(text.strip()) and has_words(string_pieces(text))
+
+
+def is_message(text: str) -> bool:
+    """Whether a string is an ICU message with branches."""
+    return BRANCHES.search(text) is not None
 
 
 def locale_code(code: str, separator: str) -> str:
@@ -140,6 +146,11 @@ class StringFile(DocumentFormat):
 
     placeholders: ClassVar[re.Pattern | None] = PLACEHOLDERS
 
+    @classmethod
+    def tag_name(cls, raw: str) -> str | None:
+        """None for line ends, which are read as blanks where the next line goes on in small letters."""
+        return None if raw.isspace() else super().tag_name(raw)
+
     def parse(self, data: bytes, options: FormatOptions) -> list[Segment]:
         self.options = options
         self.text, self.encoding, self.mark = decoded(data, "utf-8")
@@ -151,6 +162,19 @@ class StringFile(DocumentFormat):
     @abstractmethod
     def find(self) -> Iterator[Place]:
         """The strings of `self.text` that are translated, in their order."""
+
+    def is_found(self, pieces: Sequence[Piece]) -> bool:
+        text = plain_string(pieces)
+        return self.is_meant(text) and not is_message(text)
+
+    def is_meant(self, text: str) -> bool:
+        """Whether a string is for people."""
+        return is_text(text)
+
+    def is_translated(self, text: str) -> bool:
+        """Whether a string is for people. ICU messages with branches are counted: they would have to be taken apart."""
+        self.remarks[ICU_MESSAGE] += is_message(text)
+        return self.is_meant(text) and not is_message(text)
 
     def place(self, start: int, end: int, text: str, name: str, encode: Callable[[str], str]) -> Place:
         return Place(start, end, Segment(string_pieces(text), f"line {self.lines.line(start)}, {name}"), encode)

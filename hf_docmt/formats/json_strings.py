@@ -8,7 +8,7 @@ from functools import partial
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.data.readers.reader import Evidence, Sample
 from hf_docmt.files import DataError
-from hf_docmt.formats.inline_strings import Place, StringFile, is_text, locale_code
+from hf_docmt.formats.inline_strings import Place, StringFile, locale_code
 
 # of a text that json has read: strings, brackets, and other values
 TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+')
@@ -55,7 +55,7 @@ class JsonStringsFormat(StringFile):
             if any(key.startswith("@") for key in path) or messages and path[1:] != ["message"]:
                 continue
             text = json.loads(raw)
-            if is_text(text):
+            if self.is_translated(text):
                 yield self.place(start, end, text, ".".join(path), partial(_encoded, ascii_only, r"\/" in raw))
 
 

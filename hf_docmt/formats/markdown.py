@@ -1,6 +1,7 @@
 """Markdown: paragraphs, headings, items and cells as segments, with emphasis, links, code and inline HTML as tags."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -10,6 +11,7 @@ from hf_docmt.files import DataError
 from hf_docmt.formats.document_format import DocumentFormat, FormatOptions, Piece, Segment, Tag
 from hf_docmt.formats.html import add_slots, page_events
 from hf_docmt.formats.markdown_inline import (
+    CARRIED,
     FOOTNOTE,
     HEAVY,
     LIGHT,
@@ -33,6 +35,7 @@ FRONT_MATTER = re.compile(
 # before the text of a block: a footnote, the box of a task, the kind of a note (GitHub), a definition (PHP Markdown)
 BLOCK_START = re.compile(FOOTNOTE.pattern + r"|\[[ xX]\]\s+|\[![A-Z]+\]\s*|:\s+")
 CONTAINERS = re.compile(r"\s*(?:>\s?|[-+*]\s+|\d{1,9}[.)]\s+)*")  # before a row of a table
+HTML_EMPHASIS = ("paragraph", "with emphasis as HTML")
 EMPHASIS = {"*": "em", "_": "em", "**": "strong", "__": "strong", "~~": "del"}
 
 
@@ -98,7 +101,7 @@ class MarkdownFormat(DocumentFormat):
             return
         first, last = parts[0].start, parts[-1].end
         start, end, segment = block.places[first], block.places[last], Segment([], location)
-        slot = MarkdownSlot(start, end, segment, str, block=block, references=self.references)
+        slot = MarkdownSlot(start, end, segment, str, block=block, references=self.references, remarks=self.remarks)
         pieces = slot.segment.pieces
         for part in parts:
             if part.kind != "text":
@@ -136,6 +139,7 @@ class MarkdownSlot(Slot):
 
     block: Content = field(kw_only=True)
     references: dict = field(kw_only=True)
+    remarks: Counter = field(kw_only=True)
     contents: dict[int, str] = field(default_factory=dict)  # id of a tag -> its characters in the content
 
     def rendered(self, pieces: Sequence[Piece], raw: Callable[[Tag], str]) -> str:
@@ -144,6 +148,7 @@ class MarkdownSlot(Slot):
             texts = self._texts(pieces, pattern)
             if self._is_read(pieces, texts):
                 return self._joined(pieces, texts, raw)
+        self.remarks[HTML_EMPHASIS] += 1
         return self._joined(pieces, texts, lambda tag: _as_html(tag, raw(tag)))
 
     def _texts(self, pieces: Sequence[Piece], pattern: re.Pattern) -> list[str]:
@@ -285,7 +290,9 @@ def _with_outer_space(pieces: Iterable[Piece]) -> list[Piece]:
     moved: list[Piece] = []
     for piece in pieces:
         last = moved[-1] if moved else ""
-        if isinstance(last, Tag) and isinstance(piece, Tag):
+        if _reads_otherwise(last, piece):
+            moved.append(" ")
+        elif isinstance(last, Tag) and isinstance(piece, Tag):
             if (last.raw or "").endswith("`") and (piece.raw or "").startswith("`"):
                 moved.append(" ")  # or they were one code
         elif isinstance(piece, str) and isinstance(last, Tag) and ends_line(last):
@@ -309,6 +316,13 @@ def _with_outer_space(pieces: Iterable[Piece]) -> list[Piece]:
     if moved and isinstance(moved[-1], str):
         moved[-1] = moved[-1].rstrip()
     return [piece for piece in moved if piece != ""]
+
+
+def _reads_otherwise(before: Piece, after: Piece) -> bool:
+    """Whether a formula or emoji would touch a letter, beside which it is none."""
+    texts = [piece if isinstance(piece, str) else piece.text for piece in (before, after)]
+    carried = [isinstance(piece, Tag) and CARRIED.fullmatch(piece.text) for piece in (before, after)]
+    return bool(carried[0] and re.match(r"\w", texts[1]) or carried[1] and re.search(r"\w$", texts[0]))
 
 
 def _normal(pieces: Iterable) -> list:

@@ -1,5 +1,6 @@
 """OpenDocument: texts, presentations and sheets (OASIS OpenDocument 1.3 part 3, sections 5, 6 and 9)."""
 
+import re
 from collections.abc import Iterator, Sequence
 
 from hf_docmt.data.language_codes import primary_language
@@ -54,7 +55,7 @@ class OdfMember(OfficeMember):
                 yield child.text, ""
             elif child.name == "text:span" and child.attributes.get("text:style-name", "") in self.plain_styles:
                 yield from self._items(child)
-            elif child.name in CONTAINERS and child.children:
+            elif child.name in CONTAINERS and child.inner_start < child.end:
                 yield Tag("open", self.data[child.start : child.inner_start].decode())
                 yield from self._items(child)
                 yield Tag("close", self.data[child.inner_end : child.end].decode())
@@ -99,6 +100,20 @@ def with_language(data: bytes, language: str) -> bytes:
     return replaced(data, edits)
 
 
+def turned(data: bytes) -> bytes:
+    """A member whose pages, tables and paragraphs are written from right to left."""
+    data = re.sub(rb'(style:writing-mode=)"lr(-tb)?"', rb'\1"rl-tb"', data)
+    root = parse_xml(data)
+    edits = []
+    for style in root.descendants("style:default-style", "style:page-layout"):
+        name = "style:page-layout-properties" if style.name == "style:page-layout" else "style:paragraph-properties"
+        for element in style.elements(name):
+            if "style:writing-mode" not in element.attributes:
+                place = element.start + 1 + len(name)
+                edits.append((place, place, ' style:writing-mode="rl-tb"'))
+    return replaced(data, edits)
+
+
 class OdtFormat(DocumentFormat):
     """Text, notes, headers and footers; titles and descriptions of drawings. Comments and deleted text stay."""
 
@@ -123,4 +138,7 @@ class OdtFormat(DocumentFormat):
         language = primary_language(self.options.target_lang)
         if contents and language and STYLES in self.archive.names:
             contents[STYLES] = with_language(contents.get(STYLES) or self.archive.read(STYLES), language)
+        if contents and self.options.is_right_to_left:
+            for name in {CONTENT, STYLES}.intersection(self.archive.names):
+                contents[name] = turned(contents.get(name) or self.archive.read(name))
         return self.archive.changed(contents) if contents else self.archive.data

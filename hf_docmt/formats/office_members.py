@@ -13,6 +13,7 @@ from xml.sax.saxutils import quoteattr
 
 from hf_docmt.files import DataError
 from hf_docmt.formats.document_format import Piece, Segment, Tag
+from hf_docmt.formats.segment import has_letters
 from hf_docmt.formats.xml_positions import Element, parse_xml
 from hf_docmt.formats.zip_archive import ZipArchive
 
@@ -21,12 +22,16 @@ Run = tuple[str, str]  # text, and the markup of its looks
 
 @dataclass
 class Slot:
-    """A segment and the bytes `start` to `end` it stands at. `looks` are those that most of its text has."""
+    """A segment and the bytes `start` to `end` it stands at. `looks` are those that most of its text has.
+
+    `head` is the markup before its runs, as the properties of a paragraph.
+    """
 
     start: int
     end: int
     segment: Segment
     looks: str = ""
+    head: str = ""
     is_value: bool = False  # of an attribute, with its quotes
 
 
@@ -37,13 +42,14 @@ class OfficeMember(ABC):
     """
 
     texts: ClassVar[tuple[str, ...]]
+    is_right_to_left = False  # what is written, where the format says so at paragraphs
 
     def __init__(self, name: str, data: bytes, part: str = ""):
         self.name, self.data, self.part = name, data, part
         self.slots: list[Slot] = []
         self.tags: list[Tag] = []  # kept, so that no other one has the id of one of them
         self.looks: dict[int, str] = {}  # of tags around runs of other looks
-        self.places: dict[int, tuple[int, int]] = {}  # bytes of tags that stand alone, which may have slots inside
+        self.places: dict[int, tuple[str, int, int, str]] = {}  # of tags alone: text, bytes, which may have slots, text
         try:
             self.find(parse_xml(data))
         except DataError as error:
@@ -57,7 +63,7 @@ class OfficeMember(ABC):
     def run(self, text: str, looks: str) -> str:
         """The markup of a text in these looks."""
 
-    def add(self, start: int, end: int, items: Iterable[Tag | Run], place: str) -> Slot | None:
+    def add(self, start: int, end: int, items: Iterable[Tag | Run], place: str, head: str = "") -> Slot | None:
         """A slot of runs and tags, if any word is in it. Runs of other looks than most characters have get tags."""
         items = list(items)
         counts: Counter[str] = Counter()
@@ -72,7 +78,7 @@ class OfficeMember(ABC):
                 continue
             text = "".join(item[0] for item in group if not isinstance(item, Tag))
             pieces += [text] if looks == base else [self._looks("open", looks), text, self._looks("close", looks)]
-        return self._add(Slot(start, end, Segment(pieces, f"{self.name}, {place}", self.part), base))
+        return self._add(Slot(start, end, Segment(pieces, f"{self.name}, {place}", self.part), base, head))
 
     def add_value(self, element: Element, attribute: str) -> None:
         """A slot of the value of an attribute, if it has any word."""
@@ -81,7 +87,7 @@ class OfficeMember(ABC):
         self._add(Slot(start, end, Segment([text], f"{self.name}, {attribute}", self.part), is_value=True))
 
     def _add(self, slot: Slot) -> Slot | None:
-        if not any(letter.isalpha() for piece in slot.segment.pieces if isinstance(piece, str) for letter in piece):
+        if not has_letters(slot.segment.pieces):
             return None
         self.slots.append(slot)
         return slot
@@ -92,11 +98,22 @@ class OfficeMember(ABC):
         self.tags.append(tag)
         return tag
 
-    def alone(self, element: Element, text: str = "", breaks: bool = False) -> Tag:
-        """An element as a tag that stands alone; its `raw` is the start tag if there are slots inside."""
-        end = element.inner_start if any(element.descendants(*self.texts)) else element.end
-        tag = Tag("alone", self.data[element.start : end].decode(), text, breaks)
-        self.places[id(tag)] = (element.start, element.end)
+    def alone(
+        self,
+        element: Element,
+        text: str = "",
+        breaks: bool = False,
+        last: Element | None = None,
+        around: tuple[str, str] = ("", ""),
+    ) -> Tag:
+        """An element, or all up to the `last`, as a tag that stands alone, with texts around it.
+
+        Its `raw` is the start tag if there are slots inside.
+        """
+        end = (last or element).end
+        raw_end = element.inner_start if any(element.descendants(*self.texts)) else end
+        tag = Tag("alone", around[0] + self.data[element.start : raw_end].decode() + around[1], text, breaks)
+        self.places[id(tag)] = (around[0], element.start, end, around[1])
         self.tags.append(tag)
         return tag
 
@@ -124,7 +141,12 @@ class OfficeMember(ABC):
     def rendered(self, slot: Slot, pieces: Sequence[Piece]) -> str:
         if slot.is_value:
             return quoteattr("".join(piece if isinstance(piece, str) else piece.text for piece in pieces))
-        return "".join(run if isinstance(run, str) else self.run(*run) for run in self.runs(slot, pieces))
+        runs = (run if isinstance(run, str) else self.run(*run) for run in self.runs(slot, pieces))
+        return "".join([self.head(slot.head), *runs])
+
+    def head(self, head: str) -> str:
+        """The markup before the runs of a translated slot."""
+        return head
 
     def runs(self, slot: Slot, pieces: Sequence[Piece]) -> list[Run | str]:
         """Pieces as runs, those of the same looks that meet as one, and markup."""
@@ -140,7 +162,8 @@ class OfficeMember(ABC):
                 elif text:
                     runs.append((text, looks[-1]))
             elif id(piece) in self.places:
-                runs.append(self._edited(*self.places[id(piece)]).decode())
+                before, start, end, after = self.places[id(piece)]
+                runs.append(before + self._edited(start, end).decode() + after)
             else:
                 runs.append(piece.raw or "")
         return runs

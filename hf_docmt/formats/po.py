@@ -12,10 +12,12 @@ from hf_docmt.data.language_codes import primary_language
 from hf_docmt.files import DataError
 from hf_docmt.formats.document_format import DocumentFormat, FormatOptions, Piece, Segment
 from hf_docmt.formats.inline_strings import (
+    ICU_MESSAGE,
     PLACEHOLDERS,
     Edit,
     edited,
     has_words,
+    is_message,
     locale_code,
     plain_string,
     string_pieces,
@@ -83,7 +85,9 @@ class PoFormat(DocumentFormat):
         for message in messages:
             keywords = [keyword for keyword in ("msgid", "msgid_plural") if keyword in message.strings]
             pieces = [string_pieces(message.text(keyword)) for keyword in keywords]
-            if message is not self.header and any(map(has_words, pieces)):
+            if any(is_message(message.text(keyword)) for keyword in keywords):
+                self.remarks[ICU_MESSAGE] += 1
+            elif message is not self.header and any(map(has_words, pieces)):
                 names = [f"line {message.line}, {keyword}" for keyword in keywords]
                 missing = [Segment(*each, "", message.has_translation) for each in zip(pieces, names)]
                 self.slots.append((message, missing))
@@ -103,6 +107,10 @@ class PoFormat(DocumentFormat):
                 self.needs_number = any(rule(number) == self.form_of_one for number in range(2, 200))
             except (ValueError, ArithmeticError) as error:
                 raise DataError(f"Plural-Forms of the header: {error}; repair its expression {match[2]!r}") from error
+
+    def is_found(self, pieces: Sequence[Piece]) -> bool:
+        """Always, since the source stays."""
+        return True
 
     def write(self, translations: Sequence[list[Piece] | None]) -> bytes:
         edits: list[Edit] = []

@@ -12,6 +12,8 @@ from hf_docmt.formats.zip_archive import ZipArchive
 
 MAIN = "ppt/presentation.xml"
 OF_SOURCE = re.compile(r"""\s(?:lang|altLang|dirty|err|noProof|smtClean)=(?:"[^"]*"|'[^']*')""")
+TURNED = re.compile(r'(<a:(?:pPr|lvl\dpPr)\b[^>]*?\salgn=)"l"')  # paragraphs at the left
+LEFT_TO_RIGHT = re.compile(r'(<a:lvl\dpPr\b[^>]*?\srtl=)"0"')
 NO_LOOKS = re.compile(r"<a:rPr\s*(?:/>|>\s*</a:rPr>)")
 
 
@@ -30,7 +32,9 @@ class SlideMember(OfficeMember):
             inner = [child for child in children if child.name not in ("a:pPr", "a:endParaRPr")]
             if inner:
                 items = (item for child in inner for item in self._items(child))
-                self.add(inner[0].start, inner[-1].end, items, f"paragraph {number}")
+                start = children[0].start
+                head = self.data[start : inner[0].start].decode()
+                self.add(start, inner[-1].end, items, f"paragraph {number}", head)
 
     def _items(self, element: Element) -> Iterator[Tag | Run]:
         if element.name == "a:r":
@@ -42,6 +46,12 @@ class SlideMember(OfficeMember):
         else:
             shown = "".join(text.text for text in element.descendants("a:t")) if element.name == "a:fld" else ""
             yield self.alone(element, shown, breaks=element.name == "a:br")
+
+    def head(self, head: str) -> str:
+        if not self.is_right_to_left:
+            return head
+        head = re.sub(r'(<a:pPr\b[^>]*?)\s+rtl="[^"]*"', r"\1", head if "<a:pPr" in head else "<a:pPr/>" + head)
+        return TURNED.sub(r'\1"r"', head.replace("<a:pPr", '<a:pPr rtl="1"', 1), count=1)
 
     def run(self, text: str, looks: str) -> str:
         if self.language:
@@ -81,5 +91,15 @@ class PptxFormat(DocumentFormat):
     def write(self, translations: Sequence[list[Piece] | None]) -> bytes:
         for member in self.members:
             member.language = primary_language(self.options.target_lang)
+            member.is_right_to_left = self.options.is_right_to_left
         contents = written_members(self.members, translations)
+        if contents and self.options.is_right_to_left:
+            masters = filter(re.compile(r"ppt/slideMasters/\w+\.xml").fullmatch, self.archive.names)
+            contents |= {name: _turned(self.archive.read(name)) for name in masters}
         return self.archive.changed(contents) if contents else self.archive.data
+
+
+def _turned(master: bytes) -> bytes:
+    """The master of slides with styles of text from right to left."""
+    head, begin, rest = master.decode().partition("<p:txStyles")
+    return (head + begin + LEFT_TO_RIGHT.sub(r'\1"1"', TURNED.sub(r'\1"r"', rest))).encode()

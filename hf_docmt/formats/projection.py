@@ -203,9 +203,10 @@ class _Projection:
                 point = min(
                     (self.target_words[row][is_end] for row in allowed), default=span[0], key=lambda x: abs(x - wanted)
                 )
-        for _, (start, end) in placed:
-            if start < point < end:
-                point = end if point - start > end - point else start
+        for other, (start, end) in placed:
+            begins, ends = other.opening is not None, other.closing is not None or other.is_alone
+            if start < point < end or start < end and (point == start and not begins or point == end and not ends):
+                point = end if not begins or ends and point - start > end - point else start
         return point
 
     def _alone(self, node: Node, start: int, end: int) -> Iterator[Piece]:

@@ -1,5 +1,6 @@
 """What a document is made of, whatever its format: segments of text with inline markup."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -40,3 +41,8 @@ class Segment:
     def text(self) -> str:
         """What the model reads of it."""
         return "".join(piece if isinstance(piece, str) else piece.text for piece in self.pieces)
+
+
+def has_letters(pieces: Iterable[Piece]) -> bool:
+    """Whether there is a word outside of the tags."""
+    return any(character.isalpha() for piece in pieces if isinstance(piece, str) for character in piece)

@@ -17,6 +17,7 @@ REFERENCE = re.compile(rb"""\br\s*=\s*["']([A-Z]+)(\d+)["']""")
 SHARED = re.compile(rb"""\bt\s*=\s*["']s["']""")
 VALUE = re.compile(rb"<(?:\w+:)?v\s*>\s*(\d+)\s*<")
 RANGE = re.compile(r"([A-Z]+)(\d+):([A-Z]+)(\d+)")
+VIEW = re.compile(rb"(<(?:\w+:)?sheetView)(?=[\s/>])")
 INLINE = re.compile(rb"<(?:\w+:)?is[\s>]")
 
 
@@ -152,7 +153,7 @@ class XlsxFormat(DocumentFormat):
         return raw if raw == "\n" else None
 
     def parse(self, data: bytes, options: FormatOptions) -> list[Segment]:
-        self.archive = ZipArchive(data)
+        self.options, self.archive = options, ZipArchive(data)
         if MAIN not in self.archive.names:
             raise DataError(f"{MAIN} is not in it: no workbook; save it as .xlsx")
         targets = related(self.archive, MAIN, "worksheet")
@@ -226,6 +227,8 @@ class XlsxFormat(DocumentFormat):
         numbers = {number: len(self.shared.elements) + place for place, number in enumerate(copies)}
         for sheet, cells in zip(self.sheets, self.meant):
             data = sheet.written(contents.get(sheet.name), numbers, cells)
+            if self.options.is_right_to_left and contents:
+                data = VIEW.sub(rb'\1 rightToLeft="1"', re.sub(rb'\srightToLeft="[^"]*"', b"", data))
             if data != sheet.data:
                 contents[sheet.name] = data
         if numbers:

@@ -10,7 +10,7 @@ from yaml.emitter import Emitter
 
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.files import DataError
-from hf_docmt.formats.inline_strings import Place, StringFile, is_text, locale_code
+from hf_docmt.formats.inline_strings import Place, StringFile, locale_code
 
 STRING = "tag:yaml.org,2002:str"
 PROPERTIES = re.compile(r"(?:[&!][^\s,\[\]{}]*\s+)*")  # anchor and tag before a value
@@ -63,10 +63,10 @@ class YamlStringsFormat(StringFile):
         elif isinstance(node, yaml.SequenceNode):
             for number, value in enumerate(node.value):
                 yield from self._values(value, [*path, str(number)], visited, flow or bool(node.flow_style))
-        elif isinstance(node, yaml.ScalarNode) and node.tag == STRING and is_text(node.value):
+        elif isinstance(node, yaml.ScalarNode) and node.tag == STRING and self.is_translated(node.value):
             start, end = node.start_mark.index, node.end_mark.index
             start = PROPERTIES.match(self.text, start, end).end()
-            encode = partial(_encoded, self.text[start:end], node.style, flow)
+            encode = partial(_encoded, self.text[start:end], node.style, flow, node.value)
             yield self.place(start, end, node.value, ".".join(path), encode)
 
 
@@ -74,9 +74,9 @@ def _is_language(key: str, language: str) -> bool:
     return primary_language(key) == primary_language(language)
 
 
-def _encoded(raw: str, style: str | None, flow: bool, text: str) -> str:
-    """A text in the style of a value; in double quotes where that style cannot have it."""
-    if style in ("|", ">"):
+def _encoded(raw: str, style: str | None, flow: bool, old: str, text: str) -> str:
+    """A text in the style of a value, which was `old`; in double quotes where that style cannot have it."""
+    if style in ("|", ">") and _edges(text) == _edges(old):
         return _block(raw, style, text)
     emitter = Emitter(None)
     emitter.allow_unicode = True
@@ -88,9 +88,14 @@ def _encoded(raw: str, style: str | None, flow: bool, text: str) -> str:
             return text
     if style == "'" and not analysis.multiline and analysis.allow_single_quoted:
         return "'" + text.replace("'", "''") + "'"
-    return re.sub(
-        "[\x7f-\x9f\u2028\u2029\ufeff]", lambda match: f"\\u{ord(match[0]):04x}", json.dumps(text, ensure_ascii=False)
-    )
+    quoted = json.dumps(text, ensure_ascii=False)
+    quoted = re.sub("[\x7f-\x9f\u2028\u2029\ufeff]", lambda match: f"\\u{ord(match[0]):04x}", quoted)
+    return quoted + raw[len(raw.rstrip()) :]  # the lines behind a block
+
+
+def _edges(text: str) -> tuple[str, str]:
+    """The white space before and behind a text, for which a block has its head and its last lines."""
+    return text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
 
 
 def _block(raw: str, style: str, text: str) -> str:
@@ -112,6 +117,6 @@ def _block(raw: str, style: str, text: str) -> str:
     if style == ">" and any(line[:1] in (" ", "\t") for line in lines):
         head = head.replace(">", "|", 1)
     elif style == ">":
-        lines = re.sub(r"\n+", lambda match: match[0] + "\n", "\n".join(lines)).split("\n")
+        lines = re.sub(r"(?<=[^\n])\n+", lambda match: match[0] + "\n", "\n".join(lines)).split("\n")
     indented = line_end.join(" " * spaces + line if line else "" for line in lines)
     return head.rstrip("\r") + line_end + indented + body[len(content) :]

@@ -41,12 +41,16 @@ def format_ranking(comparison: Comparison, style: str = "text") -> str:
 
 
 def ranking_frame(comparison: Comparison, signs: Signs, style: str, repeats: bool = False) -> pd.DataFrame:
-    """The cells of the table; what a score has in common stands in its first line, or `repeats` in all."""
+    """The cells of the table; what a score has in common stands in its first line, or `repeats` in all.
+
+    Scores without direction have no ranks, and stand only in a table that repeats them, which programs read.
+    """
     lines = []
     for row in comparison.rows:
-        if row.part or row.metric in WITHOUT_DIRECTION:
+        has_direction = row.metric not in WITHOUT_DIRECTION
+        if row.part or not has_direction and not repeats:
             continue
-        better, order = better_systems(comparison, row), ranked(row)
+        better, order = better_systems(comparison, row), ranked(row) if has_direction else list(row.figures)
         clusters = clusters_of(order, better)
         base = base_figure(comparison, row)
         for number, system in enumerate(order):
@@ -57,7 +61,8 @@ def ranking_frame(comparison: Comparison, signs: Signs, style: str, repeats: boo
             )
             line: dict[str, object] = {**first, "system": system, "n": figure.n}
             if comparison.pairs:
-                line |= {"rank": rank_of(system, order, better), "cluster": clusters[system]}
+                rank, cluster = rank_of(system, order, better), clusters[system]
+                line |= {"rank": rank, "cluster": cluster} if has_direction else {"rank": "", "cluster": ""}
             line["score"] = figure_text(figure, figure.runs, signs)
             if base is not None:
                 line["difference"] = "" if system == comparison.baseline else difference_text(figure, base, signs)

@@ -10,14 +10,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from hf_docmt import __version__
 from hf_docmt.files import open_bytes, write_lines
 from hf_docmt.reports.result import PartScore, Result
 from hf_docmt.reports.schema import FORMAT, validate_report
 from hf_docmt.reports.signature import extra_digits
-from hf_docmt.reports.tables import letter_of, write_table
+from hf_docmt.reports.tables import letter_of, write_cells
 
 _SAME = ("task", "dataset", "split", "metric", "signature", "strategy", "beams")  # what measures the same
 
@@ -139,8 +137,7 @@ def _result_table(results: Sequence[Result]) -> str:
             rows.append([*(facts if part is result else [""] * 4), label, f"{part.value:.{digits}f}", str(part.n)])
     notes = dict.fromkeys(result.details["counts"] for result in results if "counts" in result.details)
     signatures = {letter: str(signature) for signature, letter in letters.items()}
-    frame = pd.DataFrame(rows, columns=[*names, "value", "n"], dtype=object)
-    return write_table(frame, notes=list(notes), signatures=signatures)
+    return write_cells([[*names, "value", "n"]], rows, notes=list(notes), signatures=signatures)
 
 
 def merge_reports(*reports: Report) -> Report:

@@ -37,9 +37,22 @@ def write_table(
     cell continues the row above. `signatures`: {letter: how scores were measured}. LaTeX needs the package booktabs.
     ValueError: unknown style.
     """
-    check_style(style)
     header = [list(map(str, frame.columns.get_level_values(level))) for level in range(frame.columns.nlevels)]
-    rows = frame.astype(object).where(frame.notna(), ABSENT).to_numpy().tolist()
+    rows = frame.astype(object).where(frame.notna(), None).to_numpy().tolist()
+    return write_cells(header, rows, style, notes, signatures, labels)
+
+
+def write_cells(
+    header: Sequence[Sequence[str]],
+    rows: Sequence[Sequence[object]],
+    style: str = "text",
+    notes: Sequence[str] = (),
+    signatures: Mapping[str, str] | None = None,
+    labels: int = 1,
+) -> str:
+    """As `write_table`, from lines of a header and rows of cells; a cell None is missing."""
+    check_style(style)
+    rows = [[ABSENT if cell is None else cell for cell in line] for line in rows]
     escape = ESCAPES[style]
     header, rows = (
         [[cell if isinstance(cell, Markup) else escape(cell) for cell in line] for line in part]

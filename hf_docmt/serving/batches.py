@@ -1,6 +1,7 @@
 """The thread that translates: documents that wait together share batches."""
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -12,6 +13,7 @@ from starlette.exceptions import HTTPException
 from hf_docmt.translation.group_translation import DOCUMENT_ERRORS
 
 SENTENCES_AT_ONCE = 256  # of several requests; more only of one
+PAUSE, LONGEST_PAUSE = 0.01, 0.1  # seconds without a further request, and at most, for which a batch is waited with
 STOPPING = "the server is stopping; try again"
 Translated = tuple[list[str], list[dict]]  # sentences, and what the strategy repaired in them
 
@@ -44,6 +46,7 @@ class Batches:
         self.jobs: deque[Job] = deque()
         self.condition = threading.Condition()
         self.size = self.batches = self.sentences = 0  # waiting; made; translated
+        self.is_shared = False  # several jobs waited together last time
         self.is_stopping = False  # set by a signal, which must not wait for the lock
         threading.Thread(target=self._work, daemon=True).start()
 
@@ -82,6 +85,7 @@ class Batches:
         """The job that has waited longest, and those that can be done with it."""
         with self.condition:
             self.condition.wait_for(lambda: self.jobs)
+            self._gather()
             first, rest = self.jobs.popleft(), deque()
             chosen, size = [first], first.size
             for job in self.jobs:
@@ -93,6 +97,18 @@ class Batches:
             self.jobs = rest
             self.size -= size
         return chosen
+
+    def _gather(self) -> None:
+        """Wait while requests arrive: clients that had their answers together send the next ones together.
+
+        Else the first of them would be a batch of its own, and all others wait for it. One client alone does not wait.
+        """
+        end = time.monotonic() + LONGEST_PAUSE
+        arrived = 0
+        while self.is_shared and arrived < len(self.jobs) and time.monotonic() < end and not self.is_stopping:
+            arrived = len(self.jobs)
+            self.condition.wait(PAUSE)  # or until one more is there
+        self.is_shared = len(self.jobs) > 1
 
     def _run(self, jobs: list[Job]) -> None:
         """Do the jobs; where they fail together, each by itself, so that it takes no other one with it."""

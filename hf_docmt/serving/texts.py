@@ -1,13 +1,15 @@
 """Texts and files as sentences, and again as they were with translations in place."""
 
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import PurePath
 
 from hf_docmt.evaluation.systems import System
 from hf_docmt.files import DataError
 from hf_docmt.formats import document_formats
-from hf_docmt.formats.document_file import FITS, MARKUP, DocumentFile, FormatOptions, sentence_fits
+from hf_docmt.formats.document_file import DocumentFile, FormatOptions
 from hf_docmt.formats.document_format import DocumentFormat
+from hf_docmt.formats.file_translation import translated_file
 from hf_docmt.modeling.text_splitting import join_text, split_text
 
 PLAIN = ".txt"
@@ -28,17 +30,13 @@ class MarkedText:
 
     def __init__(self, data: bytes, name: str, format: DocumentFormat, options: FormatOptions):
         self.document = DocumentFile(data, name, format, options)
-        self.rows = [row for _, row in self.document.rows(["source"])]
-        self.sentences = [pair["source"] for row in self.rows for pair in row["translation"]]
+        rows = [row for _, row in self.document.rows(["source"])]
+        self.sentences = [pair["source"] for row in rows for pair in row["translation"]]
 
     def translated(self, translations: Sequence[str], system: System) -> bytes:
         """The bytes of the file; the places of markup come from the system. DataError: they cannot be read again."""
-        rest, results = iter(zip(self.sentences, translations, strict=True)), {}
-        for row in self.rows:
-            pairs = [next(rest) for _ in row["translation"]]
-            result = {"source": [source for source, _ in pairs], "translation": [target for _, target in pairs]}
-            results[row["doc_id"]] = result | {FITS: sentence_fits(system, row[MARKUP]["tagged"], result)}
-        data, written = self.document.translated(results)
+        rest = iter(translations)
+        data, written = translated_file(self.document, lambda sentences: list(islice(rest, len(sentences))), system)
         if written.problems:
             raise DataError("; ".join(written.problems))
         return data

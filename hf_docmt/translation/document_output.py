@@ -7,18 +7,24 @@ from typing import Any
 from hf_docmt.files import STDOUT, atomic_folder, check_new_folder, check_writable_file, replaced_file
 from hf_docmt.formats.document_file import WrittenFile
 from hf_docmt.formats.document_folder import DocumentFolder
-from hf_docmt.formats.document_format import DocumentFormat
 from hf_docmt.translation.corpus import json_line
 from hf_docmt.translation.job_input import JobInput
 from hf_docmt.translation.job_output import FINISHED, FileOutput
+from hf_docmt.translation.progress import JobSummary
 
 
-def check_document_output(path: str, documents: JobInput) -> None:
-    """Raise `ValueError` where the translated documents cannot be written there."""
+def check_document_output(path: str, documents: JobInput, resume: bool = False) -> None:
+    """Raise `ValueError` where the translated documents cannot be written there.
+
+    With `resume` a folder may be there: a job that was killed in its last steps has written it.
+    """
     if path == STDOUT:
         raise ValueError(f"{documents.path} is written as a file again; give -o and a name")
     if isinstance(documents.reader, DocumentFolder):
-        folder = check_new_folder(path).resolve()
+        folder = Path(path)
+        if not (resume and folder.is_dir() and folder.with_name(f"{folder.name}.journal").exists()):
+            check_new_folder(path)
+        folder = folder.resolve()
         if documents.path.resolve() in (folder, *folder.parents):
             raise ValueError(f"the output {path} lies in the folder that is read; choose another place")
         return
@@ -37,19 +43,25 @@ class DocumentOutput(FileOutput):
         super().__init__(path, identity, lambda document, result: json_line(result), resume)
 
     def finish(self) -> None:
-        """Write the documents beside their place, look at them, move them there; delete what was kept."""
+        """Write the documents beside their place, look at them, move them there; delete what was kept.
+
+        What is to be told of them stands in the journal before the last rows are deleted.
+        """
         try:
-            if self.partial.exists():
-                if self.journal.items[-1] != FINISHED:
-                    self.journal.append(FINISHED)
+            if not self._is_moved():
                 with self.partial.open(encoding="utf-8") as lines:
                     results = {row["doc_id"]: row for row in map(json.loads, lines)}
                 written = write_documents(self.documents, results, self.path)
-                self.summary.written, self.summary.problems = [written.text()], len(written.problems)
-                self.partial.unlink()
+                report = {"written": [written.text()], "problems": len(written.problems)}
+                self.journal.append(FINISHED | report)
+            self.partial.unlink(missing_ok=True)
+            self.summary.add(JobSummary(**{name: self.journal.items[-1][name] for name in ("written", "problems")}))
             self.journal.delete()
         except OSError as error:
             raise self._cannot_write(error) from error
+
+    def _is_moved(self) -> bool:
+        return self._is_finished
 
     def _check_moved(self) -> None:
         """Raise `ValueError` where the output of a finished job is not under its name."""
@@ -62,18 +74,17 @@ class DocumentOutput(FileOutput):
 
 def write_documents(documents: JobInput, results: dict[str, dict], path: Path) -> WrittenFile:
     """Write the files of the input with the translations of these result rows, by document id."""
-    reader, written = documents.reader, WrittenFile()
-    arguments = {name: value for name, value in documents.files.items() if value is not None}
-    if isinstance(reader, DocumentFormat):
-        (document,) = reader.files([documents.source_lang], **arguments)
-        data, written = document.translated(results)
-        with replaced_file(path) as file:
-            file.write(data)
-    elif isinstance(reader, DocumentFolder):
+    written = WrittenFile()
+    if isinstance(documents.reader, DocumentFolder):
         with atomic_folder(path) as folder:
-            for document in reader.files([documents.source_lang], **arguments):
+            for document in documents.document_files():
                 data, own = document.translated(results)
                 (folder / document.name).parent.mkdir(parents=True, exist_ok=True)
                 (folder / document.name).write_bytes(data)
                 written.add(own)
+        return written
+    (document,) = documents.document_files()
+    data, written = document.translated(results)
+    with replaced_file(path) as file:
+        file.write(data)
     return written

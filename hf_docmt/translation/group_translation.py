@@ -10,7 +10,7 @@ from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
 from hf_docmt import registry
 from hf_docmt.evaluation.systems import DocMTSystem, System, load_system
-from hf_docmt.formats.document_file import FITS, MARKUP, sentence_fits
+from hf_docmt.formats.document_file import with_fits
 from hf_docmt.generation_settings import make_repeatable, with_shortlist
 from hf_docmt.messages import closest_hint, first_line, install_command
 from hf_docmt.modeling.generation_docmt import DocumentTranslation
@@ -162,10 +162,7 @@ class GroupTranslator:
 
     def _with_fits(self, group: Group, results: list[dict]) -> list[dict]:
         """The results, of documents with markup with the word fits of the sentences that have some."""
-        for row, result in zip(group.rows, results):
-            if MARKUP in row:
-                result[FITS] = sentence_fits(self.aligner, row[MARKUP]["tagged"], result)
-        return results
+        return [with_fits(self.aligner, row, result) for row, result in zip(group.rows, results)]
 
 
 def is_out_of_memory(error: Exception) -> bool:

@@ -18,6 +18,8 @@ from hf_docmt.data.readers.reader import NO_FILES
 from hf_docmt.data.readers.text_layout import share_of_several
 from hf_docmt.files import STDIN, DataError, display_path, file_stem, location_of, read_lines
 from hf_docmt.formats import document_formats, document_reader
+from hf_docmt.formats.document_file import DocumentFile
+from hf_docmt.formats.document_format import DocumentReader
 from hf_docmt.store import file_digest, value_digest
 from hf_docmt.translation.progress import JobSummary
 
@@ -85,6 +87,12 @@ class JobInput:
         files = {name: value for name, value in self.files.items() if value is not None}
         located = self.reader.read([self.source_lang], **files)
         return checked_rows(located, [self.source_lang], allow_empty=True)
+
+    def document_files(self) -> Iterator[DocumentFile]:
+        """The files of an input with markup."""
+        assert isinstance(self.reader, DocumentReader)
+        files = {name: value for name, value in self.files.items() if value is not None}
+        return self.reader.files([self.source_lang], **files)
 
     def _warn_of_text(self) -> None:
         """Warn where lines that are read as sentences hold several of them."""

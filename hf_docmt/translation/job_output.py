@@ -18,10 +18,11 @@ from hf_docmt.store import Records, differences, lock_file, open_private, sync, 
 from hf_docmt.translation.corpus import Render
 from hf_docmt.translation.job_input import Group
 from hf_docmt.translation.progress import JobSummary
+from hf_docmt.translation.subtitle_output import reading_speed
 
 BESIDE = (".partial", ".journal")  # endings of what lies beside the output of a job
 MARK, VERSION = "docmt_translation_job", 2  # the first key of a journal, and its value
-FINISHED = {"finished": True}  # the record of a journal behind the last group
+FINISHED = {"finished": True}  # in the record of a journal behind the last group
 
 
 def check_output(path: str, resume: bool = False, inputs: Iterable[str] = ()) -> None:
@@ -94,7 +95,7 @@ class StreamOutput(JobOutput):
     def write(self, group: Group, rows: list[dict]) -> None:
         self._file.writelines(map(self.render, group.rows, rows))
         self._file.flush()
-        self.summary.add(JobSummary.of(rows))
+        self.summary.add(_summary(group, rows))
 
     def way_on(self) -> str:
         return f"{counted(self.summary.documents, 'document')} written, and nothing else is kept"
@@ -225,7 +226,7 @@ class FileOutput(JobOutput):
 
     def _records(self) -> list[dict]:
         """Those of the groups."""
-        return [record for record in self.journal.items[1:] if record != FINISHED]
+        return [record for record in self.journal.items[1:] if not _is_last(record)]
 
     def _drop_damaged(self) -> None:
         """Drop the groups from the first one on whose text is not in the partial file as it was written."""
@@ -241,7 +242,11 @@ class FileOutput(JobOutput):
 
     def _is_moved(self) -> bool:
         """Whether the job before was killed between its last two steps: the output is there, and the journal still."""
-        return self.journal.items[-1:] == [FINISHED] and not self.partial.exists()
+        return self._is_finished and not self.partial.exists()
+
+    @property
+    def _is_finished(self) -> bool:
+        return any(map(_is_last, self.journal.items[-1:]))
 
     def _check_moved(self) -> None:
         """Raise `ValueError` where the output of a finished job is not under its name."""
@@ -266,7 +271,7 @@ class FileOutput(JobOutput):
 
     def write(self, group: Group, rows: list[dict]) -> None:
         """Append the text of the next group; it is on the disk when this returns. `.gz`: each is packed for itself."""
-        data, summary = "".join(map(self.render, group.rows, rows)).encode(), JobSummary.of(rows)
+        data, summary = "".join(map(self.render, group.rows, rows)).encode(), _summary(group, rows)
         data = gzip.compress(data, mtime=0) if self.path.suffix == ".gz" and data else data
         record = {"group": self.groups, "bytes": len(data), "text_crc32": zlib.crc32(data)}
         record["source_crc32"] = _source_crc32(group)
@@ -282,7 +287,7 @@ class FileOutput(JobOutput):
         """Move the file to its place, with the mode of the one it replaces; delete the journal."""
         try:
             if not self._is_moved():
-                if self.journal.items[-1] != FINISHED:
+                if not self._is_finished:
                     self.journal.append(FINISHED)
                 os.chmod(self.partial, mode_of_file(self.path))
                 os.replace(self.partial, self.path)
@@ -302,6 +307,17 @@ class FileOutput(JobOutput):
         kept = f"{documents} ({counted(self.summary.sentences, 'sentence')}) {verb} kept in {self.partial}"
         again = "" if self.is_resumable else ", the same documents from the pipe,"
         return f"{kept}: go on with the same command{again} and --resume"
+
+
+def _summary(group: Group, rows: list[dict]) -> JobSummary:
+    """The counts over the rows of a group, and the lines about its subtitles."""
+    summary = JobSummary.of(rows)
+    summary.written = list(filter(None, map(reading_speed, group.rows, rows)))
+    return summary
+
+
+def _is_last(record: dict) -> bool:
+    return FINISHED.items() <= record.items()
 
 
 def changes(before: Any, now: Any) -> str:

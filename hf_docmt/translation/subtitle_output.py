@@ -6,6 +6,7 @@ from itertools import accumulate
 
 from hf_docmt.data.readers.running_text import join_sentences
 from hf_docmt.data.readers.subtitle_sentences import LABEL, STOP
+from hf_docmt.messages import counted
 from hf_docmt.modeling.text_splitting import FULL_WIDTH_ENDS
 
 LINE_LENGTH = 42  # characters of a line, as subtitles are commonly set
@@ -34,6 +35,26 @@ def subtitle_text(document: dict, result: dict) -> str:
     cues = iter(layout["cues"])
     text = NUMBER_AND_TIMES.sub(lambda match: _cue_head(next(cues), match[1]), text)
     return layout["header"] + text.removeprefix("WEBVTT")
+
+
+def reading_speed(document: dict, result: dict) -> str | None:
+    """A line about the cues that have more characters a second than the `max_speed` of the document; None: none has."""
+    layout = document.get("subtitles") or {}
+    if "max_speed" not in layout:
+        return None
+    fast = []
+    for cue, parts in zip(layout["cues"], _part_texts(layout["cues"], result["translation"])):
+        size, seconds = len(" ".join(filter(None, parts))), max(cue["end"] - cue["start"], 1) / 1000
+        if size / seconds > layout["max_speed"]:
+            fast.append((size / seconds, cue["start"] / 1000))
+    if not fast:
+        return None
+    speed, start = max(fast)
+    clock = f"{start // 3600:.0f}:{start // 60 % 60:02.0f}:{start % 60:06.3f}"
+    return (
+        f"{document['doc_id']}: {len(fast)} of {counted(len(layout['cues']), 'cue')} with more than "
+        f"{layout['max_speed']} characters a second; the fastest, {speed:.0f} a second, is at {clock}"
+    )
 
 
 def _cue_head(cue: dict, times: str) -> str:

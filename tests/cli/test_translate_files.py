@@ -1,17 +1,25 @@
 """`docmt translate` of documents with markup: files, folders, jobs that go on, what is refused and looked at."""
 
 import json
+from pathlib import Path
 
 import pytest
 from support.markup_checks import parsed, tags
 
 import hf_docmt
 from hf_docmt.files import DataError
-from hf_docmt.formats import document_file
+from hf_docmt.formats import document_file, document_format
 from hf_docmt.formats.document_file import DocumentFile, FormatOptions
 from hf_docmt.formats.html import HtmlFormat
+from hf_docmt.formats.json_strings import JsonStringsFormat
+from hf_docmt.formats.yaml_strings import YamlStringsFormat
+from hf_docmt.store import Records
 
 PAGE = '<html lang="en"><p>The <b>lamp</b> is old. It is {new}.</p><pre>The lamp</pre><h2>A key</h2></html>\n'
+
+
+class Killed(BaseException):
+    """What nothing catches."""
 
 
 @pytest.fixture
@@ -78,7 +86,80 @@ def test_what_is_written_is_looked_at(run, model, page, tmp_path, monkeypatch):
     assert code == 1 and "page.html, line 1: the markup is not what it was; look at it" in err
     monkeypatch.setattr(HtmlFormat, "write", lambda self, _: PAGE.replace("<h2>", "<pre>").encode())
     code, _, err = run("translate", model, page, "-o", tmp_path / "out.html")
-    assert code == 1 and "2 segments were read, and what was written has 1; compare the two files" in err
+    assert code == 1 and "2 segments were written, and 1 are read in the new file; compare the two files" in err
+
+
+@pytest.mark.parametrize("is_folder", [False, True])
+@pytest.mark.parametrize("step", ["unlink", "delete"])
+def test_a_job_killed_in_its_last_steps(run, model, page, tmp_path, monkeypatch, is_folder, step):
+    """Once the file is in its place, the next run translates and writes nothing, and tells the problems again."""
+    source, output = page, tmp_path / "out.html"
+    if is_folder:
+        source, output = page.parent, tmp_path.parent / f"{tmp_path.name}-out"
+    owner = {"unlink": Path, "delete": Records}[step]
+    kept = getattr(owner, step)
+
+    def killed(*arguments, **options):
+        if output.exists():
+            raise Killed
+        return kept(*arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(HtmlFormat, "write", lambda self, _: PAGE.replace("<b>", "").replace("</b>", "").encode())
+        patch.setattr(owner, step, killed)
+        with pytest.raises(Killed):
+            run("translate", model, source, "-o", output)
+    assert output.exists()
+    monkeypatch.setattr(HtmlFormat, "write", lambda *_: pytest.fail("written again"))
+    code, _, err = run("translate", model, source, "-o", output, "--resume")
+    assert code == 1 and err.count("the markup is not what it was; look at it") == 1 and "2 segments" in err, err
+    assert not [*output.parent.glob("*.partial"), *output.parent.glob("*.journal")]
+
+
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_a_file_is_parsed_twice(run, model, page, tmp_path, monkeypatch, is_folder):
+    """Once to be translated, and once when it is looked at."""
+    calls, parse = [], HtmlFormat.parse
+
+    def counted(self, data, options):
+        calls.append(data)
+        return parse(self, data, options)
+
+    monkeypatch.setattr(HtmlFormat, "parse", counted)
+    output = tmp_path.parent / f"{tmp_path.name}-out.html"
+    assert run("translate", model, page.parent if is_folder else page, "-o", output)[0] == 0
+    written = output / page.name if is_folder else output
+    assert calls == [PAGE.encode(), written.read_bytes()]
+    monkeypatch.setattr(document_format, "KEPT_BYTES", 0)
+    calls.clear()
+    reader = HtmlFormat()
+    assert [len(list(reader.read(["en"], page))) for _ in range(2)] == [1, 1] and len(calls) == 2
+
+
+def test_a_kept_file_that_changed_is_parsed_again(page):
+    reader = HtmlFormat()
+    before = [row for _, row in reader.read(["en"], page)]
+    page.write_text("<p>Another one</p>")
+    assert [row for _, row in reader.read(["en"], page)] != before
+
+
+def test_what_was_left_alone_is_told():
+    strings = '{"a": "The lamp", "b": "{n, plural, one {# lamp} other {# lamps}}", "c": "{n, select, x {y}}"}'
+    for data, format in ((strings, JsonStringsFormat()), (strings.replace('"', "'"), YamlStringsFormat())):
+        document = DocumentFile(data.encode(), "a", format, FormatOptions())
+        _, written = document.translated({"a": {"translation": ["Die Lampe"]}})
+        assert written.text() == "1 segment, 0 tags kept, 2 ICU messages left alone"
+        written.add(written)
+        assert written.remarks == {("ICU message", "left alone"): 4}
+
+
+def test_cues_that_are_too_fast_are_told(run, model, tmp_path):
+    """Cues of a moment, which a job that goes on tells as well; they are no error."""
+    path = tmp_path / "a.srt"
+    path.write_text("1\n00:00:01,000 --> 00:00:01,001\nThe lamp is old.\n")
+    code, _, err = run("translate", model, path, "-o", tmp_path / "b.srt", "--max-speed", "17")
+    assert code == 0 and "a: 1 of 1 cue with more than 17 characters a second; the fastest" in err, err
+    assert "a second" not in run("translate", model, path, "-o", tmp_path / "c.srt")[2]
 
 
 @pytest.mark.parametrize(

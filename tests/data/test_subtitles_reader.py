@@ -11,7 +11,7 @@ from support.reader_checks import fails, read
 from hf_docmt.data.documents import sentences
 from hf_docmt.data.readers import get_reader, iterate_documents
 from hf_docmt.translation.corpus import check_repairs, renderer
-from hf_docmt.translation.subtitle_output import distribute
+from hf_docmt.translation.subtitle_output import distribute, reading_speed
 
 
 def srt(*texts, gap=0, point=","):
@@ -238,6 +238,29 @@ def test_lines_of_translations_are_limited(write, length):
     assert len(first) == (2 if length is None else 3) and " ".join(second) == long
     for wrong in ("9", "x", "-1"):
         fails("max_line is", "10 at least", target_lang=None, path=write("a.srt", srt("a")), max_line=wrong)
+
+
+def test_cues_that_are_too_fast_are_told(write):
+    """Beside the plain count: 28 characters in a second, 3, and none in a cue of no time."""
+    text = "1\n00:01:02,500 --> 00:01:03,500\n<i>One</i>\n\n2\n00:01:04,000 --> 00:01:05,000\nTwo.\n\n"
+    path = write("a.srt", text + "3\n01:00:00,000 --> 01:00:00,000\n- Three.\n- Four.\n")
+    texts = ["Das sind viele Wörter, a & b: Zwei.", "Drei", "Vier."]
+    for limit, words in (
+        ("17", "2 of 3 cues with more than 17"),
+        ("40", "1 of 3 cues with more than 40"),
+        (None, None),
+    ):
+        options = {"max_speed": limit} if limit else {}
+        (document,) = iterate_documents(path=path, source_lang="en", **options)
+        line = reading_speed(document, {"translation": texts})
+        assert line is None if words is None else words in line and line.endswith("10000 a second, is at 1:00:00.000")
+    (document,) = iterate_documents(path=write("b.srt", text), source_lang="en", max_speed="28")
+    assert reading_speed(document, {"translation": ["x" * 28 + " " + "y" * 5]}) is None
+    assert reading_speed(document, {"translation": ["x" * 29 + " " + "y" * 5]}).startswith(
+        "b: 1 of 2 cues with more than 28 characters a second; the fastest, 29 a second, is at 0:01:02.500"
+    )
+    fails("max_speed is 'x', expected characters of a second, 5 at least", target_lang=None, path=path, max_speed="x")
+    fails("max_speed is '4'", target_lang=None, path=path, max_speed="4")
 
 
 def test_subtitles_have_no_target_side(write):

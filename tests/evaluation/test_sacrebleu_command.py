@@ -213,3 +213,15 @@ def test_scores_of_documents(files, write, joiner, between):
     outputs, paths = files(joined, "one")
     assert as_printed(report) == scores(*paths, "-i", outputs, "-m", "bleu", "chrf", "ter")
     assert f"joiner:{joiner}|" in str(report.results[0].signature)
+
+
+def test_what_scores_of_lines_load(files):
+    """Neither tables nor data sets nor a model, which take longer to import than the scores."""
+    out, (reference,) = files(GERMAN, "one")
+    code = (
+        "import sys; from hf_docmt.evaluation.translation_scores import evaluate_files; "
+        f"print(evaluate_files({str(out)!r}, {str(reference)!r})); "
+        "sys.exit(str(sorted({'pandas', 'pyarrow', 'datasets', 'torch', 'scipy'} & sys.modules.keys())))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "s-BLEU" in run.stdout and run.stderr.splitlines()[-1] == "[]"

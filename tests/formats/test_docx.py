@@ -80,6 +80,59 @@ def test_what_is_translated(paragraph, expected):
     ]
 
 
+def contents_of_table(code):
+    """The paragraphs of a field that goes over three of them, with one before it and one behind."""
+    begin = mark("begin") + f"<w:r><w:instrText>{code}</w:instrText></w:r>" + mark("separate")
+    entry = f'<w:hyperlink w:anchor="a">{run("Chapter")}{field("PAGEREF a", "3")}</w:hyperlink>'
+    return run("Contents"), run("See ") + begin + entry, run("Index"), run("Last") + mark("end") + run(" and on")
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        (r'TOC \o "1-3"', ["Contents", "See ", " and on"]),
+        ('INCLUDETEXT "a.docx"', ["Contents", "See ", " and on"]),
+        ('HYPERLINK "a"', ["Contents", "See Chapter3", "Index", "Last and on"]),
+        ("FORMTEXT", ["Contents", "See Chapter3", "Index", "Last and on"]),
+    ],
+)
+def test_fields_over_paragraphs(code, expected):
+    """Those that Word makes, such as tables of contents, stay; what others wrote is translated."""
+    data = file(*contents_of_table(code))
+    assert shown(data) == expected
+    reader = DocxFormat()
+    reader.parse(data, FormatOptions())
+    assert reader.remarks == {("field paragraph", "left alone"): 3 if len(expected) == 3 else 0}
+    new = changed(DocxFormat, data, str.upper)
+    assert shown(new) == [text.upper() for text in expected]
+    assert len(expected) == 4 or member(new).count("Chapter") == 1
+    check_identity(DocxFormat, data)
+
+
+def test_pictures_may_change_places():
+    """A paragraph with two text boxes, which the translation has in another order."""
+    box = "<w:r><w:pict><w:txbxContent><w:p>{}</w:p></w:txbxContent></w:pict></w:r>"
+    boxes = [box.format(run("In ") + run("one", ITALIC)), box.format(run("Two") + "<w:r><w:tab/></w:r>")]
+    document = DocumentFile(
+        file(run("Look ") + boxes[0] + run(" here ") + boxes[1]), "a", DocxFormat(), FormatOptions()
+    )
+    pieces = list(document.segments[0].pieces)
+    places = [number for number, piece in enumerate(pieces) if not isinstance(piece, str)]
+    pieces[places[0]], pieces[places[1]] = pieces[places[1]], pieces[places[0]]
+    moved = [pieces, None, None]
+    assert document._problems(document.format.write(moved), moved) == []
+
+
+def test_a_run_with_a_box_is_no_field():
+    box = f"<w:r><w:pict><w:txbxContent><w:p>{field('PAGE', '7')}{run('In a box')}</w:p></w:txbxContent></w:pict></w:r>"
+    assert shown(file(run("Look ") + box)) == ["Look ", "7In a box"]
+
+
+def test_a_field_without_an_end_hides_nothing():
+    data = file(mark("begin") + "<w:r><w:instrText>TOC</w:instrText></w:r>" + run("One"), run("Two"))
+    assert shown(data) == ["One", "Two"]
+
+
 def test_other_looks_are_tags():
     data = file(run("A long text with ") + run("looks", ITALIC))
     assert [getattr(piece, "raw", piece) for piece in parsed(DocxFormat, data)[1][0].pieces] == [

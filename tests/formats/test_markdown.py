@@ -136,6 +136,8 @@ def test_round_trips(end):
         ("a **One** b", ["x", " y", "z"], "x **y**z"),  # white space goes out of emphasis
         ("a **One** b", ["x", "„y“", "z"], "x<strong>„y“</strong>z"),  # emphasis that CommonMark would not read
         ("*One* and `x`", ["y", " "], "*y* `x`"),
+        ("$a_1$ One", ["x"], "$a_1$ x"),  # beside a letter it would be no formula
+        (":tada: One", ["x"], ":tada: x"),
         ('[One](a "T")', ["x", 'say "y"'], r'[x](a "say \"y\"")'),
     ],
 )
@@ -143,6 +145,13 @@ def test_text_is_read_as_text(text, new, result):
     assert written(text, *new) == result
     again = [piece for segment in parsed(MarkdownFormat, result.encode())[1] for piece in segment.pieces]
     assert re.sub(r"\s", "", "".join(p for p in again if isinstance(p, str))) == re.sub(r"\s", "", "".join(new))
+
+
+def test_emphasis_as_html_is_told():
+    reader, segments = parsed(MarkdownFormat, b"a **One** b\n\nc *d*")
+    first, second = (list(segment.pieces) for segment in segments)
+    assert reader.write([["x", first[1], "\u201ey\u201c", first[3], "z"], ["e ", *second[1:]]]).endswith(b"\n\ne *d*")
+    assert reader.remarks == {("paragraph", "with emphasis as HTML"): 1}
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,16 @@ def translated(text: str, *translations: str, **pairs: str) -> str:
     return written(sentences.translated(translations, fits))
 
 
+def test_what_stands_before_an_element_that_goes_on_stays_before_it():
+    """The words of the element come first in the translation, and it ends in the next sentence."""
+    assert translated(
+        "One <img/><b>two. Three</b> four.", "zwei eins.", "Drei vier.", two="zwei", One="eins.", Three="Drei"
+    ) == ("<img/><b>zwei eins. Drei</b> vier.")
+    assert translated("<b>One. Two</b> three <img/>four.", "Eins.", "vier zwei drei.", Two="zwei", four="vier") == (
+        "<b>Eins. vier zwei</b><img/> drei."
+    )
+
+
 @pytest.mark.parametrize(
     ("source", "translations", "expected"),
     [

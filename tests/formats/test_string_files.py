@@ -10,6 +10,7 @@ from support.markup_checks import check_identity, parsed, shuffled, translated
 from hf_docmt.files import DataError
 from hf_docmt.formats import document_reader
 from hf_docmt.formats.csv_tables import CsvFormat
+from hf_docmt.formats.document_file import DocumentFile, FormatOptions
 from hf_docmt.formats.document_format import Tag
 from hf_docmt.formats.inline_strings import PLACEHOLDERS, is_text, locale_code, plain_string, string_pieces
 from hf_docmt.formats.json_strings import JsonStringsFormat
@@ -299,6 +300,27 @@ def test_columns_that_are_not_there():
         parsed(CsvFormat, CSV.encode(), columns=("4",))
     with pytest.raises(DataError, match="it is not utf-8"):
         parsed(CsvFormat, b"a\n\xff\n", columns=("a",))
+
+
+@pytest.mark.parametrize("style", ["|", ">", "|-", ">-"])
+@pytest.mark.parametrize("value", ["Two words\n\nhere", "  Indented text", "\nBehind a line end", "At the end\n\n"])
+@pytest.mark.parametrize("new", ["x", " x", "\n x", "x\n"])
+def test_blocks_of_other_edges(style, value, new):
+    """White space at the ends of a text, which the head of a block says, may be another one."""
+    dumped = yaml.safe_dump({"a": value, "b": "Next"}, default_style=style[0]).encode()
+    for pieces in ([new], [value.upper()]):
+        text = translated(
+            YamlStringsFormat, dumped, lambda old, own=pieces: own if old == string_pieces(value) else None
+        )
+        assert yaml.safe_load(text) == {"a": pieces[0], "b": "Next"}
+
+
+def test_words_that_are_read_as_none():
+    """A translation without letters, or that looks like an identifier, is no problem of the file."""
+    for new in ("12", "iPhone"):
+        document = DocumentFile(b'{"a": "Two words", "b": "A key"}', "a", JsonStringsFormat(), FormatOptions())
+        data, written = document.translated({"a": {"translation": [new, "x"]}})
+        assert json.loads(data) == {"a": new, "b": "x"} and written.problems == []
 
 
 def test_folded_lines_that_are_indented():

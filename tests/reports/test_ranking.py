@@ -68,6 +68,13 @@ def test_scores_of_others_say_which_way_is_better():
         "length ratio  " not in text
         and "Not ranked, since neither more nor less of it is better: length ratio." in text
     )
+    paired = comparison({"a": 0.9, "b": 1.1}, [{"a", "b"}], "length ratio")
+    lines = [line.split(",") for line in format_ranking(paired, "csv").splitlines()]
+    assert lines[0][1:7] == ["metric", "system", "n", "rank", "cluster", "score"]
+    assert [line[1:7] for line in lines[1:]] == [
+        ["length ratio (a)", "a", "10", "", "", "0.90 "],
+        ["length ratio (a)", "b", "10", "", "", "1.10 "],
+    ]
 
 
 def test_of_edit_rates_the_lowest_is_the_best():

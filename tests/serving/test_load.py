@@ -14,6 +14,7 @@ from support.http_server import Client, running
 from support.tiny_models import WORDS, word_tokenizer, write_model
 
 from hf_docmt.evaluation.systems import DocMTSystem
+from hf_docmt.serving import batches
 
 GOOD = {"q": "w7 w8", "source": "en", "target": "de"}
 
@@ -60,6 +61,32 @@ def test_two_hundred_clients(client, system):
     assert status == 200 and b'docmt_requests_total{path="/translate",status="200"} ' in text
     lines = [line.rpartition(" ")[::2] for line in text.decode().splitlines() if not line.startswith("#")]
     assert dict(lines)["docmt_waiting_sentences"] == "0" and all(float(value) >= 0 for _, value in lines)
+
+
+def test_clients_that_had_their_answers_together_share_the_next_batch(monkeypatch):
+    """Eight of them, each of which asks again when it has its answer; one alone does not wait for others."""
+    monkeypatch.setattr(batches, "PAUSE", 0.5)
+    monkeypatch.setattr(batches, "LONGEST_PAUSE", 20.0)
+    sizes, search = [], batches.Search("en", "de")
+
+    def translate(documents, search):
+        sizes.append(len(documents))
+        return [(document, []) for document in documents]
+
+    queue = batches.Batches(translate, 100)
+
+    def ask(times):
+        for _ in range(times):
+            assert queue.submit(["w7"], search).result(30) == (["w7"], [])
+
+    start = time.monotonic()
+    ask(5)
+    assert sizes == [1] * 5 and time.monotonic() - start < 0.5
+    sizes.clear()
+    queue.is_shared = True
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(ask, [4] * 8))
+    assert sizes == [8] * 4
 
 
 def test_a_full_queue(gate):

@@ -81,7 +81,7 @@ def test_session_is_a_document(architecture, strategy, seed):
 
 
 def test_sessions_are_few_and_short(system):
-    with running(system, sessions=2, session_sentences=1, session_minutes=0.01) as client:
+    with running(system, sessions=2, session_sentences=1, session_minutes=1) as client:
         ids = [translated(client, sentences=SENTENCES, session="new")["session"] for _ in range(3)]
         statuses = [client.post("/v1/translations", {"text": "w7", "session": name})[0] for name in ids]
         assert statuses == [404, 200, 200]

@@ -4,9 +4,6 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from hf_docmt.data.readers.reader import Evidence, Reader, Sample, numbered_id
 from hf_docmt.data.readers.row_layouts import DOCHPLT_KEYS, KEYS, RowReader
 from hf_docmt.files import STDIN, DataError, check_file, check_hub_name, file_stem, location_of, parse_json, read_lines
@@ -100,6 +97,8 @@ def _contract_rows(
     path: str | Path, rows: Iterable[dict], languages: list[str], name: str, problem: str
 ) -> Iterator[tuple[str, dict]]:
     """Rows of the contract. `name` begins ids, `problem` errors. Columns without a value are left out, as in JSON."""
+    import pyarrow as pa
+
     reader, number = RowReader(languages), 0
     try:
         for number, row in enumerate(rows, 1):
@@ -113,6 +112,8 @@ def _contract_rows(
 
 
 def _parquet_rows(path: str | Path) -> Iterator[dict]:
+    import pyarrow.parquet as pq
+
     with pq.ParquetFile(path) as file:
         for batch in file.iter_batches(batch_size=PARQUET_ROWS_AT_ONCE):
             yield from batch.to_pylist()
@@ -138,6 +139,7 @@ def _folder_rows(path: str | Path, split: str | None, config: str | None) -> Ite
         raise DataError(
             f"{path} is a folder, and only data sets on the Hub have a config, got {config!r}; leave it out"
         )
+    import pyarrow as pa
     from datasets import Dataset, load_from_disk
 
     try:

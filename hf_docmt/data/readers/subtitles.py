@@ -14,7 +14,7 @@ from hf_docmt.files import DataError, display_path, location_of, read_lines
 from hf_docmt.messages import install_command
 
 ARROW = "-->"
-SHORTEST = 10  # characters that a line may be limited to
+SHORTEST, SLOWEST = 10, 5  # characters that a line and a second may be limited to
 LONGEST = 100 * 3600 * 1000  # milliseconds that the formats can write
 WEBVTT = re.compile(r"WEBVTT(\s|$)")
 COUNTER = "1"  # in front of the times of a cue that has none: pysubs2 takes digits there for one
@@ -30,7 +30,7 @@ class SubtitlesReader(Reader):
     descriptions are no part of sentences and are put back around the translation; other tags are left out. The column
     `subtitles` has what is needed for that: times, and which sentences stand in which cue. Of WebVTT, what stands in
     front of the first cue, the names and the settings of cues are kept, comments between cues are not. `max_line` are
-    the characters of a line of the translation (42).
+    the characters of a line of the translation (42), `max_speed` those of a second, above which cues are told.
     """
 
     name = "subtitles"
@@ -38,9 +38,13 @@ class SubtitlesReader(Reader):
     endings = (".srt", ".vtt")
     first_bytes = re.compile(rb"WEBVTT(\s|$)|\s*(\d+\s*\n)?\s*\d+:\d\d:\d\d[,.]\d+ *--> *\d+:\d\d:\d\d[,.]\d+")
 
-    def read(self, languages: list[str], path: str | Path, max_line: str | None = None) -> Iterator[tuple[str, dict]]:
-        if max_line is not None and not (max_line.isdecimal() and int(max_line) >= SHORTEST):
-            raise DataError(f"max_line is {max_line!r}, expected characters of a line, {SHORTEST} at least")
+    def read(
+        self, languages: list[str], path: str | Path, max_line: str | None = None, max_speed: str | None = None
+    ) -> Iterator[tuple[str, dict]]:
+        limits = {"max_line": max_line, "max_speed": max_speed}
+        for (name, value), (unit, least) in zip(limits.items(), (("line", SHORTEST), ("second", SLOWEST))):
+            if value is not None and not (value.isdecimal() and int(value) >= least):
+                raise DataError(f"{name} is {value!r}, expected characters of a {unit}, {least} at least")
         ((doc_id, path),) = source_files(languages, path, self.name)
         try:
             import pysubs2
@@ -65,7 +69,7 @@ class SubtitlesReader(Reader):
             cue["parts"] = [turn.layout() | {"pieces": piece} for turn, piece in zip(cue["parts"], cue_pieces)]
         header = _header(lines, timings[0]) if is_vtt else ""
         column: dict = {"format": "vtt" if is_vtt else "srt", "header": header, "cues": cues}
-        column |= {"max_line": int(max_line)} if max_line else {}
+        column |= {name: int(value) for name, value in limits.items() if value is not None}
         location = display_path(path)
         yield location, make_row(location, doc_id, sentences, None, languages, subtitles=column)
 

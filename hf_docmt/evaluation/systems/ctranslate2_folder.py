@@ -47,19 +47,10 @@ class CTranslate2System(Seq2SeqSystem):
         return "model_type" not in config and {"decoder_start_token", "eos_token", "unk_token"} <= config.keys()
 
     @classmethod
-    def load(
-        cls,
-        name: str,
-        *,
-        dtype: torch.dtype | None,
-        device: str,
-        attn_implementation: str | None = None,
-        revision: str | None = None,
-        **options,
-    ) -> "CTranslate2System":
+    def load(cls, name: str, *, dtype: torch.dtype | None, device: str, **options) -> "CTranslate2System":
         """`dtype` is what it computes in; None: as its weights were saved."""
-        for argument, value in (("attn_implementation", attn_implementation), ("revision", revision)):
-            if value is not None:
+        for argument in ("attn_implementation", "revision"):
+            if (value := options.pop(argument, None)) is not None:
                 raise ValueError(f"{name}: {argument} is for models of transformers, got {value!r}; leave it out")
         tokenizer = load_tokenizer(name)
         return cls(Weights(Path(name), tokenizer, dtype, device), tokenizer, str(name), **options)
