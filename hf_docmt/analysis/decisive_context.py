@@ -7,7 +7,6 @@ from math import exp, log
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt.analysis.current_sentence import CurrentSentenceRun, Retranslation, check_sentence
-from hf_docmt.reports.side_by_side import Piece, changed_words
 
 HALF = log(2)
 REACH = 16  # context sentences that are left out in turn, the nearest ones
@@ -71,10 +70,6 @@ class DecisiveContext:
         """The sentence without which the translation is least probable, at most half as much; None without such."""
         usable = [one for one in self.left_out if one.is_usable and one.loss >= HALF]
         return max(usable, key=lambda one: one.loss, default=None)
-
-    def pieces(self, other: str) -> list[Piece]:
-        """The translation in pieces, compared with another one, see `changed_words`."""
-        return changed_words(other, self.translation)
 
     @property
     def verdict(self) -> str:

@@ -160,7 +160,6 @@ def test_what_decided():
     """The sentence that costs most of those that change the translation, where its window came out whole."""
     assert FOUND.decisive == LEFT_OUT[1] and FOUND.changing == (LEFT_OUT[1], LEFT_OUT[0])
     assert FOUND.strongest == LEFT_OUT[2] and FOUND.verdict == "Sentence 2 decided."
-    assert FOUND.pieces("Es ist da.") == [("new", "Sie"), ("same", " "), ("same", "ist da.")]
     weak = DecisiveContext(5, "It is there.", "Sie ist da.", "Es ist da.", "sliding", LEFT_OUT[2:3])
     assert "Sentence 3 matters most: without it this translation is 2 % as probable" in weak.verdict
     none = DecisiveContext(5, "It is there.", "Sie ist da.", "Es ist da.", "sliding", ())
