@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from support.tiny_models import build, random_text, word_tokenizer
 
-pytestmark = pytest.mark.slow
 WIDTHS = {"desk": (1440, 900), "tablet": (768, 1024), "phone": (375, 812)}
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync"]
@@ -62,10 +61,19 @@ def browser():
         found.close()
 
 
-@pytest.fixture(params=WIDTHS)
+@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.slow) for name in WIDTHS])
 def tab(request, browser, address):
     """An open page; nothing is asked for elsewhere, and no script fails."""
-    width, height = WIDTHS[request.param]
+    yield from open_tab(browser, address, *WIDTHS[request.param])
+
+
+@pytest.fixture
+def desk_tab(browser, address):
+    """The same on a desk, for the fast tests."""
+    yield from open_tab(browser, address, *WIDTHS["desk"])
+
+
+def open_tab(browser, address, width: int, height: int):
     context = browser.new_context(viewport={"width": width, "height": height}, accept_downloads=True)
     context.grant_permissions(["clipboard-read", "clipboard-write"], origin=address)
     context.set_default_timeout(30_000)
@@ -150,9 +158,20 @@ def test_rows_are_text(tab):
     """Source and translation can be selected, which opens nothing."""
     translate(tab, "w6 w7\nw8 w9")
     text = tab.locator("#sentence-0-2 .source")
-    text.dblclick()
+    text.dblclick(position={"x": 8, "y": 10})
     assert tab.evaluate("getSelection().toString().trim()") in ("w8", "w9")
     assert not tab.locator(".explanation").count()
+
+
+def test_page_in_a_browser(desk_tab):
+    """In the fast tests, too: a document, why a sentence reads so, the download."""
+    translate(desk_tab, "w6 w7\nw8 w9")
+    ask_why(desk_tab, 2)
+    side, row, *_ = desk_tab.evaluate(BOXES, 2)
+    assert side["left"] >= row["right"] and side["bottom"] <= desk_tab.viewport_size["height"]
+    with desk_tab.expect_download() as found:
+        desk_tab.click("#download a")
+    assert len(Path(found.value.path()).read_text().split("\n")) == 2
 
 
 def test_keys(tab):
@@ -250,7 +269,10 @@ def test_reload_and_stop_in_the_middle(tab):
     with tab.expect_download() as found:
         tab.click("#download a")
     lines = Path(found.value.path()).read_text().split("\n")
-    assert len(lines) == 600 and lines[count:] == text.split("\n")[count:]
+    waiting = tab.evaluate("[...document.querySelectorAll('.pair')].map(row => !!row.querySelector('.waiting'))")
+    assert len(lines) == len(waiting) == 600
+    kept = [line for line, is_waiting in zip(lines, waiting) if is_waiting]
+    assert kept == [line for line, is_waiting in zip(text.split("\n"), waiting) if is_waiting]
     ask_why(tab, 2)
     translate(tab, "w6 w7")
     tab.wait_for_function("document.querySelectorAll('.pair').length === 1")
