@@ -93,9 +93,9 @@ def subplot_rows(comparison, axis: str, datasets: Sequence[str] = (), metric: st
     wanted = [row for row in comparison.rows if row.axis == axis and metric in (None, row.metric)]
     broken_down = dict.fromkeys(row.dataset for row in wanted)
     if not wanted:
+        way = f"docmt evaluate --by {axis}" if axis in AXES else "docmt contrast, whose accuracies are by distance"
         raise ValueError(
-            f"nothing to draw: no {metric or 'score'} is broken down by {axis} in this comparison; make it with "
-            f"breakdown={axis!r} from reports that have it"
+            f"nothing to draw: no {metric or 'score'} is broken down by {axis} in these reports; make them with {way}"
         )
     for name in datasets:
         if name not in broken_down:
