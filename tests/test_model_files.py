@@ -124,7 +124,7 @@ def online(monkeypatch):
 
 
 def test_a_name_that_nobody_answers_for(online, monkeypatch, tmp_path):
-    """Within two seconds, where no address is found and where nobody answers; a folder, and offline, nobody is asked."""
+    """Within two seconds, where no address is found and where nobody answers; of a folder, and offline, not asked."""
     from huggingface_hub import constants
 
     asked = []

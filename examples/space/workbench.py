@@ -24,8 +24,9 @@ Langs = tuple[str, str]  # of source and target
 EXAMPLE = """\
 Good evening, Mr Weber, the camera was expensive.
 Now it is switched off.
-Mrs Koch bought a lamp and a table.
 Can you help me?
+I see the computer.
+It is switched off again.
 """  # in English; what "it" and "you" are, other sentences tell
 STRATEGY_NAMES = {  # of each strategy its name on the page, and what it does
     "sentence": ("Every sentence alone", "Without context."),

@@ -60,11 +60,15 @@ class CurrentSentenceRun:
         self.first = next((number for number, text in enumerate(source) if has_text(text)), 0)
         self.written: dict[int, list[int]] = {}  # part of the sentence -> its first translation
         self.found: list[Retranslation] = []
+        self.shared = 0  # sentences from the first one that all documents of a call have
+        self.memories: dict[int, dict[str, torch.Tensor]] = {}  # index of a part that they share -> the state after it
 
     def translate(self, documents: Sequence[Sequence[str]], strategy: str) -> list[Retranslation]:
         """The sentence of each document; blank sentences are not read. See `translate_documents` for errors."""
         self.found = [Retranslation() for _ in documents]
         self.strategy = strategy
+        pairs = enumerate(zip(*documents, strict=True))
+        self.shared = next((number for number, texts in pairs if len(set(texts)) > 1 or number == self.index), 0)
         left_out = NOT_FOR_SENTENCES if strategy == "sentence" else ()
         search = {name: value for name, value in self.search.items() if name not in left_out}
         search = {"batch_size": max(1, len(documents))} | search
@@ -182,6 +186,16 @@ def current_sentence_class(translator_class: type, run: CurrentSentenceRun) -> t
             if is_opened is None:
                 is_opened = document.parts[first].sentence == run.first
             return super().segment_job(document, first, end, padding, is_opened)
+
+        def step(self, rows, memory, starts):
+            """Sentences that all documents have are read once."""
+            index = rows[0].index
+            if max(row.part.sentence for row in rows) >= run.shared:
+                return super().step(rows, memory, starts)
+            if index not in run.memories:
+                first = {name: state[:1] for name, state in memory.items()}
+                run.memories[index] = super().step(rows[:1], first, starts[:1])
+            return {name: state.repeat(len(rows), 1, 1) for name, state in run.memories[index].items()}
 
         def generate(self, inputs, jobs, stop_at_sep=False, **settings):
             if not any(run.is_current(job.current) for job in jobs):

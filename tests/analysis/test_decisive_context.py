@@ -128,6 +128,7 @@ def test_blank_sentences_and_many():
     found, made = found_in(model, "stream", 22, source)
     assert found.translation == made[21] and found.is_cut
     assert [one.number for one in found.left_out] == list(range(22 - module.REACH, 22))
+    assert found.left_out[-1].translation == translated(model, [*source[:20], "", source[21]], "stream")[21]
     found, _ = found_in(model, "stream", 5, source)
     assert [one.number for one in found.left_out] == [1, 3, 4] and not found.is_cut
 
