@@ -1,7 +1,7 @@
 // Progress is told in quarters. A button that goes while it has the focus hands it to the one that begins.
 const bar = document.getElementById('state');
 new ResizeObserver(() => {
-  document.querySelector('.gradio-container').style.setProperty('--bar', `${bar.offsetHeight}px`);
+  document.documentElement.style.setProperty('--bar', `${bar.offsetHeight}px`);
 }).observe(bar);
 
 watch('value', () => {

@@ -77,7 +77,7 @@ class DecisiveContext:
         if self.alone_because:
             return f"No context was read: {self.alone_because}."
         if self.decisive:
-            same = "" if self.is_changed else " Alone, without all of them, it reads the same, by chance."
+            same = "" if self.is_changed else " Alone, without all of them, it reads the same, too."
             return f"Sentence {self.decisive.number} decided.{same}"
         if not self.is_changed:
             return "Context changed nothing: alone, the sentence reads the same."
