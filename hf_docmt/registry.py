@@ -260,9 +260,10 @@ def read_config(path: str | Path, revision: str | None = None) -> dict:
 
     from hf_docmt.adapters import adapted_model
     from hf_docmt.files import check_hub_name
-    from hf_docmt.model_files import CONFIG, check_model_files, reading_model
+    from hf_docmt.model_files import CONFIG, check_model_files, check_within_reach, reading_model
 
     check_hub_name(path, "model")
+    check_within_reach(path, revision)
     if revision is not None and Path(path).exists():
         raise ValueError(
             f"{path} is a folder, and only models on the Hub have revisions, got {revision!r}; leave it out"

@@ -2,12 +2,15 @@
 
 import json
 import re
+import socket
 import time
 
 import pytest
 from support.errors import refused
 from tokenizers import Regex, Tokenizer, models, normalizers
 
+from hf_docmt import model_files, registry
+from hf_docmt.evaluation.systems import kind_of
 from hf_docmt.model_files import check_model_files, check_normalizers, check_patterns, reading_model
 
 
@@ -108,3 +111,47 @@ def test_errors_of_libraries_are_one_line():
     with pytest.raises(KeyboardInterrupt):
         with reading_model("m"):
             raise KeyboardInterrupt
+
+
+@pytest.fixture
+def online(monkeypatch):
+    """As without HF_HUB_OFFLINE, which tests have."""
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    for name in model_files.PROXIES:
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_a_name_that_nobody_answers_for(online, monkeypatch, tmp_path):
+    """Within two seconds, where no address is found and where nobody answers; of a folder, and offline, not asked."""
+    from huggingface_hub import constants
+
+    asked = []
+
+    def connect(address, seconds):
+        asked.append(address)
+        raise OSError("no network")
+
+    monkeypatch.setattr(model_files.socket, "create_connection", connect)
+    for load in (registry.load_model, kind_of):
+        with pytest.raises(ValueError, match="owner/mispelled: no such folder, no such model in the cache, and hug"):
+            load("owner/mispelled")
+    assert asked == [("huggingface.co", 443)] * 2
+    monkeypatch.setattr(model_files.socket, "create_connection", lambda *_: time.sleep(30))
+    begin = time.monotonic()
+    with pytest.raises(ValueError, match="cannot be reached"):
+        kind_of("owner/mispelled")
+    assert time.monotonic() - begin < 2
+    model_files.check_within_reach(tmp_path)
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy")
+    model_files.check_within_reach("owner/mispelled")
+    monkeypatch.delenv("HTTPS_PROXY")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    model_files.check_within_reach("owner/mispelled")
+
+
+def test_a_name_that_somebody_answers_for(online, monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        assert model_files.is_reachable("127.0.0.1", server.getsockname()[1])
+    assert not model_files.is_reachable("127.0.0.1", 1, seconds=0.5)

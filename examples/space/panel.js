@@ -1,19 +1,40 @@
 // The panel closes by its button or by Escape; the sentence that it is about has the focus again.
+const side = document.getElementById('side');
+const chosenRow = () => document.querySelector('#rows .pair[aria-current]');
+
 function close() {
   props.value = '';
-  document.querySelector('#rows .pair[aria-current]')?.focus();
+  side.classList.remove('open', 'busy');
+  chosenRow()?.querySelector('.why')?.focus();
 }
 
 element.addEventListener('click', (event) => {
-  if (event.target.closest('.close')) close();
+  const button = event.target.closest('button');
+  if (!button) return;
+  if (button.classList.contains('close')) return close();
+  const place = { document: Number(button.dataset.document), sentence: Number(button.dataset.sentence) };
+  if (button.classList.contains('go')) {
+    document.getElementById(`sentence-${place.document}-${place.sentence}`)?.scrollIntoView({ block: 'center' });
+  } else if (button.classList.contains('researchers')) {
+    button.setAttribute('aria-busy', 'true');
+    window.docmt.say('Details come when it is your turn');
+    trigger('click', place);
+  }
 });
 
 document.addEventListener('keydown', (event) => {
-  if (event.key === 'Escape' && element.querySelector('.explanation')) close();
+  if (event.key === 'Escape' && side.classList.contains('open')) close();
 });
 
 watch('value', () => {
-  if (!element.querySelector('.explanation')) return;
-  element.closest('#panel').scrollTo(0, 0);
-  document.querySelector('#rows .pair[aria-current]')?.scrollIntoView({ block: 'nearest' });
+  side.classList.remove('busy');
+  const isOpen = !!element.querySelector('.explanation');
+  side.classList.toggle('open', isOpen);
+  if (!isOpen) return;
+  side.scrollTo(0, 0);
+  window.docmt.sayFrom(element);
+  requestAnimationFrame(() => {
+    side.scrollIntoView({ block: 'nearest' });
+    chosenRow()?.scrollIntoView({ block: 'nearest' });
+  });
 });

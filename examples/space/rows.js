@@ -1,25 +1,29 @@
-// Sentences are buttons of which one is in the tab order; arrows, Home and End move among them.
-const rows = () => [...element.querySelectorAll('.pair')];
+// Sentences are text with a small button each, of which one is in the tab order; arrows, Home and End move among them.
+const buttons = () => [...element.querySelectorAll('.why')].filter((button) => button.offsetParent);
 let chosen = null;
 
-function select(row) {
-  rows().forEach((other) => {
-    other.tabIndex = other === row ? 0 : -1;
-    other.removeAttribute('aria-current');
+function mark() {
+  element.querySelectorAll('.pair').forEach((row) => {
+    row.toggleAttribute('aria-current', row.id === chosen);
   });
-  row.setAttribute('aria-current', 'true');
+  const all = buttons();
+  const current = all.find((button) => button.closest('.pair').id === chosen) ?? all[0];
+  all.forEach((button) => { button.tabIndex = button === current ? 0 : -1; });
 }
 
 element.addEventListener('click', (event) => {
-  const row = event.target.closest('.pair');
-  if (!row || row.getAttribute('aria-disabled')) return;
-  chosen = [row.dataset.document, row.dataset.sentence];
-  select(row);
+  const button = event.target.closest('.why');
+  if (!button) return;
+  const row = button.closest('.pair');
+  chosen = row.id;
+  mark();
+  document.getElementById('side').classList.add('open', 'busy');
+  window.docmt.say(`Looking at sentence ${row.dataset.sentence}`);
   trigger('click', { document: Number(row.dataset.document), sentence: Number(row.dataset.sentence) });
 });
 
 element.addEventListener('keydown', (event) => {
-  const all = rows();
+  const all = buttons();
   const here = all.indexOf(document.activeElement);
   if (here < 0) return;
   const steps = { ArrowDown: here + 1, ArrowUp: here - 1, Home: 0, End: all.length - 1 };
@@ -29,8 +33,7 @@ element.addEventListener('keydown', (event) => {
   all[here].tabIndex = -1;
   next.tabIndex = 0;
   next.focus();
+  next.closest('.pair').scrollIntoView({ block: 'nearest' });
 });
 
-watch('value', () => {
-  chosen = null;
-});
+watch('value', mark);

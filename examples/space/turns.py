@@ -49,6 +49,15 @@ class Turns:
             self.lock.wait_for(lambda: self._comes(turn), seconds)
             return turn.began is not None
 
+    def before(self, turn: Turn) -> int:
+        """How many turns come before this one, the current one among them."""
+        with self.lock:
+            order = sorted(self.waiting, key=self._last)  # equal ones in the order in which they were asked for
+            return (order.index(turn) if turn in order else 0) + (self.current not in (None, turn))
+
+    def _last(self, turn: Turn) -> float:
+        return self.last.get(turn.address, 0.0)
+
     def is_over(self, turn: Turn) -> bool:
         """Whether its time is up."""
         return turn.began is not None and time.monotonic() - turn.began >= self.longest
@@ -67,11 +76,11 @@ class Turns:
         if turn.began is None and turn not in self.waiting:
             self.waiting.append(turn)
         if turn.began is None and self.current is None:
-            first = min(self.waiting, key=lambda other: self.last.get(other.address, 0.0))
+            first = min(self.waiting, key=self._last)
             if first is turn:
                 self.waiting.remove(turn)
                 self.current, turn.began = turn, time.monotonic()
-                self.last = {other.address: self.last.get(other.address, 0.0) for other in self.waiting}
+                self.last = {other.address: self._last(other) for other in self.waiting}
                 self.last[turn.address] = turn.began
                 self.lock.notify_all()
         return turn.began is not None

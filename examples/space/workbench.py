@@ -4,49 +4,49 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+import langcodes
+
 import hf_docmt
 from hf_docmt import registry
 from hf_docmt.analysis.context_use import context_use
+from hf_docmt.analysis.decisive_context import DecisiveContext, decisive_context
 from hf_docmt.analysis.model_runs import chosen_languages
 from hf_docmt.analysis.read_sentences import ContextUse
+from hf_docmt.data.language_codes import primary_language
 from hf_docmt.evaluation.systems import DocMTSystem
 from hf_docmt.evaluation.systems.word_alignment import Fit
 from hf_docmt.formats.document_file import MARKUP, sentence_fits
 from hf_docmt.modeling.decoding import STRATEGIES
-from hf_docmt.reports.side_by_side import changed_words
 from hf_docmt.translation.live_translation import Progress, live_translation
 
 BATCH_SIZE = 8
 Langs = tuple[str, str]  # of source and target
-ABOUT = {
-    "sentence": "Every sentence alone, without context.",
-    "sliding": "Every sentence in a window of its neighbours.",
-    "sequential": "One by one, with the translations before.",
-    "chunk_sequential": "One by one inside parts of the document.",
-    "full": "Parts of the document at once.",
-    "stream": "One by one, with a memory of all before.",
+EXAMPLE = """\
+Good evening, Mr Weber, the camera was expensive.
+Now it is switched off.
+Can you help me?
+I see the computer.
+It is switched off again.
+"""  # in English; what "it" and "you" are, other sentences tell
+STRATEGY_NAMES = {  # of each strategy its name on the page, and what it does
+    "sentence": ("Every sentence alone", "Without context."),
+    "sliding": ("In windows of neighbours", "Every sentence with the sentences around it."),
+    "sequential": ("One by one", "Every sentence with the translations before it."),
+    "chunk_sequential": (
+        "One by one in parts",
+        "The same inside parts of the text.",
+    ),
+    "full": ("Whole parts at once", "All sentences of a part of the text together."),
+    "stream": ("One by one with a memory", "Every sentence with a memory of all before it."),
 }
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """One sentence (number from 1): its translation in the document and alone, in pieces, and the context it used.
+    """What decided about one sentence, and what was repaired in it (see `DocumentState`)."""
 
-    `pieces` are those of `changed_words`, the sentence alone being what is compared with. `use` is None where the
-    strategy reads no context. `repairs` are the messages of what was repaired.
-    """
-
-    number: int
-    source: str
-    translation: str
-    alone: str
-    pieces: list[tuple[str, str]]
-    use: ContextUse | None
-    repairs: tuple[str, ...]
-
-    @property
-    def is_same(self) -> bool:
-        return self.translation == self.alone
+    context: DecisiveContext
+    repairs: tuple[dict, ...]
 
 
 class Workbench:
@@ -71,6 +71,14 @@ class Workbench:
     def reach(self) -> str:
         return self.model.config.context_reach()
 
+    def language_name(self, code: str) -> str:
+        """The language of a code in English, with the code."""
+        try:
+            name = langcodes.Language.get(code).display_name()
+        except langcodes.LanguageTagError:
+            return code
+        return f"{name.split(' (Unknown')[0]}, {code}"
+
     @property
     def language_choices(self) -> tuple[list[str], list[str]]:
         """Codes that may be chosen for source and target; where the model has none, its language alone."""
@@ -80,11 +88,25 @@ class Workbench:
         sides = zip(("source_lang", "target_lang"), self.langs, strict=True)
         return tuple(codes if name in used else [own] for name, own in sides)
 
+    @property
+    def example(self) -> str | None:
+        """A document to begin with, in the model's own source language."""
+        return EXAMPLE if primary_language(self.langs[0]) == "en" else None
+
     @cached_property
-    def strategies(self) -> dict[str, str]:
-        """Strategies of this model, its own first, with a line about each."""
-        own = self.model.default_strategy()
-        return {name: ABOUT[name] for name in (own, *STRATEGIES) if self._has(name)}
+    def strategies(self) -> tuple[str, ...]:
+        """Strategies of this model, its own first, without those that do the same as another one."""
+        own, others = self.model.default_strategy(), self._different_strategies()
+        return (own, *(name for name in STRATEGIES if name in others and name != own and self._has(name)))
+
+    def _different_strategies(self) -> tuple[str, ...]:
+        """Of all strategies those that would translate differently, besides the model's own."""
+        config, architecture = self.model.config, registry.for_config(self.model.config)
+        if architecture.carries_state or architecture.separate_context or config.context_sides == "source":
+            return ("sentence",)
+        if config.view == "chunk":
+            return ("sentence", "sequential", "chunk_sequential", "full")
+        return STRATEGIES if config.past_context or config.future_context else ("sentence",)
 
     def _has(self, strategy: str) -> bool:
         try:
@@ -104,12 +126,15 @@ class Workbench:
         return live_translation(self.model, self.tokenizer, documents, **options)
 
     def word_fits(
-        self, rows: list[dict], sources: list[list[str]], translations: list[list[str]], langs: Langs
+        self, rows: list[dict], sources: list[list[str]], translations: list[list[str | None]], langs: Langs
     ) -> list[dict[str, Fit]]:
-        """For each document, the fits of its sentences with inline markup."""
+        """For each document, the fits of its sentences with inline markup that are translated."""
         system = DocMTSystem(self.model, self.tokenizer, self.name, **self._languages(langs))
         results = [{"source": source, "translation": own} for source, own in zip(sources, translations, strict=True)]
-        tagged = [(row.get(MARKUP) or {"tagged": []})["tagged"] for row in rows]
+        tagged = [
+            [number for number in (row.get(MARKUP) or {"tagged": []})["tagged"] if own[number] is not None]
+            for row, own in zip(rows, translations, strict=True)
+        ]
         return [sentence_fits(system, numbers, result) for numbers, result in zip(tagged, results)]
 
     def explain(
@@ -121,19 +146,18 @@ class Workbench:
         langs: Langs,
         number: int,
     ) -> Explanation:
-        """Sentence `number` (from 1) of a document that was translated by this strategy.
+        """What decided about sentence `number` (from 1) of a document that was translated by this strategy.
 
         ValueError: a number outside the document, a blank sentence.
         """
-        use = None
-        if strategy != "sentence":
-            with chosen_languages(self.model, *langs):
-                use = context_use(self.model, source, translation, self.tokenizer, number)
-        text, made = source[number - 1], translation[number - 1]
-        options = {"strategy": "sentence", "num_beams": 1, "do_sample": False} | self._languages(langs)
-        ((alone,),) = self.model.translate_documents([[text]], self.tokenizer, **options)
-        own = tuple(f"{one['kind']}: {one['detail']}" for one in repairs if one["sentence"] == number - 1)
-        return Explanation(number, text, made, alone, changed_words(alone, made), use, own)
+        search = {"num_beams": 1, "do_sample": False} | self._languages(langs)
+        found = decisive_context(self.model, source, translation, self.tokenizer, number, strategy, **search)
+        return Explanation(found, tuple(one for one in repairs if one["sentence"] == number - 1))
+
+    def context_use(self, source: list[str], translation: list[str], langs: Langs, number: int) -> ContextUse:
+        """What the sentence read, see `context_use`; no other thread may use the model meanwhile."""
+        with chosen_languages(self.model, *langs):
+            return context_use(self.model, source, translation, self.tokenizer, number)
 
     def _languages(self, langs: Langs) -> dict[str, str]:
         return dict(zip(("source_lang", "target_lang"), langs, strict=True))

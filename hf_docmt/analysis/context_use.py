@@ -9,6 +9,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from hf_docmt import registry
 from hf_docmt.analysis.attention_share import sentences_of_tokens
 from hf_docmt.analysis.context_attention import context_attention_use
+from hf_docmt.analysis.current_sentence import check_sentence
 from hf_docmt.analysis.gradient_attribution import embedding_gradients, mean_losses
 from hf_docmt.analysis.memory_maps import (
     INPUTS,
@@ -55,14 +56,7 @@ def context_use(
     are left out. ValueError: lists of different lengths, a number outside the document, a blank sentence, a model that
     does not say its languages.
     """
-    if len(source) != len(translation):
-        raise ValueError(
-            f"{len(source)} source sentences but {len(translation)} translations: give a translation of each sentence"
-        )
-    if not 1 <= sentence <= len(source):
-        raise ValueError(f"sentence {sentence} of {len(source)}: expected a number from 1 to {len(source)}")
-    if not has_text(source[sentence - 1]):
-        raise ValueError(f"sentence {sentence} is blank, and blank sentences are not translated: choose another one")
+    check_sentence(source, translation, sentence)
     there = [number for number, text in enumerate(source) if has_text(text)]
     sides = [tuple(side[number] for number in there) for side in (source, translation)]
     passage, architecture = Passage(*sides, there.index(sentence - 1)), registry.for_config(model.config)

@@ -16,6 +16,7 @@ from hf_docmt.reports.signature import Signature
 
 NOT_OF_THE_MODEL = ("labels", "label_weights", "is_counted")  # what a batch has beside the inputs of forward
 UNREADABLE = "\ufffd"  # what a tokenizer makes of a part of a character
+BLANK = "␣"
 CONTINUED = "…"  # text of a token that continues a character
 
 
@@ -59,13 +60,16 @@ def sentence_ids(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> li
 
 
 def token_texts(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int]) -> list[str]:
-    """The text of each token. Where several tokens make one character, the first has it, the others CONTINUED."""
+    """The text of each token, BLANK for one of blanks alone.
+
+    Where several tokens make one character, the first has it, the others CONTINUED.
+    """
     texts, start = [], 0
     for end in range(1, len(ids) + 1):
         text = tokenizer.decode(ids[start:end])
         if UNREADABLE in text and end < len(ids) and ids[end] not in tokenizer.all_special_ids:
             continue
-        texts += [text.strip() or tokenizer.convert_ids_to_tokens(ids[start]), *[CONTINUED] * (end - start - 1)]
+        texts += [text.strip() or BLANK, *[CONTINUED] * (end - start - 1)]
         start = end
     return texts
 

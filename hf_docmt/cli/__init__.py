@@ -12,6 +12,7 @@ from hf_docmt import __version__
 from hf_docmt.cli.analyze_files import by_index, connectives, losses
 from hf_docmt.cli.analyze_memory import attribution, information_gain, memory_maps
 from hf_docmt.cli.analyze_model import attention_share, gates, groups, rationales, segment_losses
+from hf_docmt.cli.analyze_sentence import why
 from hf_docmt.cli.bench import bench_app
 from hf_docmt.cli.comparison import compare
 from hf_docmt.cli.data import corpus, data_app, segment
@@ -33,7 +34,7 @@ PANELS = {  # panel of the help -> its commands, in the order a user meets them
     "Publication": (convert, export, push),
 }
 ANALYSES = {  # the same of `docmt analyze`
-    "Attention and context of one model": (rationales, attention_share, groups, gates, segment_losses),
+    "Attention and context of one model": (why, rationales, attention_share, groups, gates, segment_losses),
     "Models with a recurrent memory": (information_gain, attribution, memory_maps),
     "Files of training runs and translations": (losses, by_index, connectives),
 }

@@ -40,6 +40,7 @@ class Tables:
         "clusters).",
     )
     picture_of: str = option("distance", "distance (accuracies), index or length (scores).")
+    highlight: Sequence[str] = option((), "Systems of the picture in colour, the others are grey; commas.", read=names)
 
 
 @dataclass(kw_only=True)
@@ -111,7 +112,7 @@ def _table(reports: list[str], format: str, tables: Tables, **options) -> str:
     options["may_differ"], options["all_pairs"] = tuple(options["may_differ"] or ()), tables.rank == "pairs"
     comparison = compare_reports(reports, breakdown="all" if tables.picture else tables.breakdown, **options)
     if tables.picture:
-        draw_breakdown(comparison, tables.picture, axis=tables.picture_of)
+        draw_breakdown(comparison, tables.picture, axis=tables.picture_of, highlight=tables.highlight)
     if tables.rank != "none" and tables.breakdown != "none" and format != "json":
         raise ValueError("--rank is of whole scores, and --breakdown of their parts; give one of the two, or json")
     if tables.rank != "none" and format != "json":

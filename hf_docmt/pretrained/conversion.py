@@ -17,7 +17,7 @@ from hf_docmt.data.special_tokens import sequence_format_fields
 from hf_docmt.data.tokenizers import BOD, adapt_tokenizer
 from hf_docmt.files import HUB_NAME, check_hub_name
 from hf_docmt.messages import closest_hint
-from hf_docmt.model_files import check_model_files, reading_model
+from hf_docmt.model_files import check_model_files, check_within_reach, reading_model
 from hf_docmt.modeling.configuration_docmt import DocMTConfig
 from hf_docmt.modeling.sequence_format import LANGUAGES, checked_language, uses_language
 from hf_docmt.pretrained.weights import copy_weights
@@ -141,6 +141,7 @@ def is_sentence_model(source: str | os.PathLike) -> bool:
 
 def _load_model(source: str | os.PathLike) -> PreTrainedModel:
     check_hub_name(source, "model")
+    check_within_reach(source)
     check_model_files(source)
     with reading_model(source):
         model_type = PreTrainedConfig.get_config_dict(source)[0].get("model_type")

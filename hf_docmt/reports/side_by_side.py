@@ -112,6 +112,12 @@ def changed_words(base: str, other: str) -> list[Piece]:
     return list(chain.from_iterable(map(_without_outer_space, pieces)))
 
 
+def marked(base: str, other: str) -> str:
+    """`other` for a terminal: what is new against `base` in `{+ +}`, what is gone from it in `[- -]`."""
+    marks = {"same": "{}", "new": "{{+{}+}}", "gone": " [-{}-] "}
+    return " ".join(visible("".join(marks[change].format(text) for change, text in changed_words(base, other))).split())
+
+
 def side_by_side_text(shown: SideBySide, summary: Sequence[str] = ()) -> str:
     """For a terminal: source, reference, a line for each system with its score or the difference from the baseline's.
 
@@ -128,7 +134,8 @@ def side_by_side_text(shown: SideBySide, summary: Sequence[str] = ()) -> str:
         lines += [f"  {'reference':{width}}          {visible(text)}" for text in sentence.references]
         for system in shown.systems:
             score = score_text(shown, sentence, system)
-            lines.append(f"  {names[system]:{width}}  {score:>6}  {_marked(shown, sentence, system)}".rstrip())
+            text = marked(sentence.translations[shown.baseline], sentence.translations[system])
+            lines.append(f"  {names[system]:{width}}  {score:>6}  {text}".rstrip())
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
 
@@ -151,12 +158,6 @@ def visible(text: str, bidirectional: bool = True) -> str:
 def _visible_sign(sign: str, bidirectional: bool) -> str:
     hidden = unicodedata.category(sign) in ("Cc", "Cs") or (bidirectional and sign in _BIDIRECTIONAL)
     return f"\\u{ord(sign):04x}" if hidden else sign
-
-
-def _marked(shown: SideBySide, sentence: ComparedSentence, system: str) -> str:
-    marks = {"same": "{}", "new": "{{+{}+}}", "gone": " [-{}-] "}
-    pieces = changed_words(sentence.translations[shown.baseline], sentence.translations[system])
-    return " ".join(visible("".join(marks[change].format(text) for change, text in pieces)).split())
 
 
 def _words(text: str) -> list[str]:

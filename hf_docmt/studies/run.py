@@ -128,7 +128,8 @@ def render(plan: StudyPlan) -> list[Path]:
         chosen, runs = figure.systems or plan.study.systems, reports[figure.evaluation]
         runs = {system: runs[system] for system in chosen if system in runs}
         try:
-            files += [draw_figure(figure, runs, plan.results / "figures" / f"{name}.png")] if runs else []
+            path = plan.results / "figures" / f"{name}.png"
+            files += [draw_figure(figure, runs, path, list(plan.study.systems))] if runs else []
         except ValueError as error:
             problems.append(f"figures.{name}: {error}")
     if problems:

@@ -118,8 +118,13 @@ class RunTable:
         return cells
 
 
-def draw_figure(section: FigureSection, runs: Mapping[str, Sequence[Report]], path: Path) -> Path:
-    """Draw scores along a breakdown, a line for each system over its runs. ValueError: nothing is broken down so."""
+def draw_figure(
+    section: FigureSection, runs: Mapping[str, Sequence[Report]], path: Path, order: Sequence[str] = ()
+) -> Path:
+    """Draw scores along a breakdown, a line for each system over its runs. ValueError: nothing is broken down so.
+
+    `order`: the systems of the study, which keep colour, marker and place in all of its figures.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     reports = [
         replace(report, results=[result for result in report.results if condition_of(result) == section.context])
@@ -129,7 +134,8 @@ def draw_figure(section: FigureSection, runs: Mapping[str, Sequence[Report]], pa
     several = max(map(len, runs.values())) > 1
     names = [report.name if several else system for system in runs for report in runs[system]]
     comparison = compare_reports(reports, names=names, breakdown="all", runs=SEED if several else None)
-    return draw_breakdown(comparison, path, axis=section.axis, datasets=section.datasets, metric=section.metric)
+    scores = {"axis": section.axis, "datasets": section.datasets, "metric": section.metric}
+    return draw_breakdown(comparison, path, order=order, **scores)
 
 
 def tests_of(scores: Mapping[str, Mapping[int, Result]], baseline: str) -> GroupTests:

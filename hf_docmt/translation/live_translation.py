@@ -2,14 +2,15 @@
 
 import copy
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_docmt.modeling.document_state import translated_sentences
+from hf_docmt.modeling.document_state import split_at, translated_sentences
 
 INTERVAL = 0.5  # seconds between two looks
+BATCHES = 4  # so many at a time are shown
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ def live_translation(
     """Translate documents in a thread and say every `interval` seconds how far it is; the last `Progress` is complete.
 
     `search` are further arguments of `translate_documents`. A generator that is closed ends the translation after its
-    current batch. With `sliding` and `full` no sentence is there before the last window is done, but windows count.
+    current batch. Sentences come in the order of the document, those of `sliding` and `full` a few batches at a time.
     Raises what `translate_documents` raises.
     """
     watch = Watch()
@@ -70,11 +71,11 @@ def live_translation(
 
 
 class Watch:
-    """What a translation has done so far: the states of its documents, and rows that were decoded."""
+    """What a translation has done so far: the states of its documents."""
 
     def __init__(self):
         self.states: list = []
-        self.rows, self.is_stopped = 0, False
+        self.is_stopped = False
 
     def check(self) -> None:
         if self.is_stopped:
@@ -86,7 +87,7 @@ class Watch:
             return Progress(0, total, [[None] * len(document) for document in documents])
         translations = [written_so_far(state, tokenizer) for state in self.states]
         written = sum(text is not None for texts in translations for text in texts)
-        return Progress(min(max(written, self.rows), total), total, translations)
+        return Progress(written, total, translations)
 
 
 def watched_class(translator_class: type, watch: Watch) -> type:
@@ -97,16 +98,45 @@ def watched_class(translator_class: type, watch: Watch) -> type:
             watch.states = list(documents)
             return super().translate(documents, *arguments, **options)
 
+        def slide(self, sentences):
+            for portion in portions(sentences, BATCHES * self.batch_size):
+                super().slide(portion)
+
+        def decode(self, jobs, stop_at_sep=False, drafts=None):
+            if stop_at_sep or drafts:
+                return super().decode(jobs, stop_at_sep, drafts)
+            outputs = []
+            for portion in portions(jobs, BATCHES * self.batch_size):
+                done = super().decode(portion)
+                for job, output in zip(portion, done):
+                    show_segment(job, output, self.sep)
+                outputs += done
+            return outputs
+
         def batches(self, rows, length):
             for batch in super().batches(rows, length):
                 watch.check()
                 yield batch
-                watch.rows += len(batch)
 
         def before_pass(self):
             watch.check()
 
     return Watched
+
+
+def portions(rows: Sequence, size: int) -> Iterator[Sequence]:
+    """Rows in their order, so many at a time."""
+    for start in range(0, len(rows), size):
+        yield rows[start : start + size]
+
+
+def show_segment(job, output, sep: int) -> None:
+    """Give the sentences of a segment that came out whole their targets before all others are done."""
+    targets = split_at(output.ids, sep)
+    if job.past == job.future == 0 and 1 < job.sentences == len(targets):
+        document, first = job.current
+        for part, target in zip(document.parts[first:], targets):
+            part.target = target
 
 
 def written_so_far(state, tokenizer: PreTrainedTokenizerBase) -> list[str | None]:

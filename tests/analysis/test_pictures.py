@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from hf_docmt.analysis.pictures.comparison import SUBPLOT, draw_breakdown
-from hf_docmt.analysis.pictures.figures import COLOURS, DPI, SINGLE, check_picture_path
+from hf_docmt.analysis.pictures.figures import COLOURS, DISTINCT, DPI, GREY, SINGLE, check_picture_path, look_of
 from hf_docmt.messages import install_command
 from hf_docmt.reports.comparison import compare_reports
 from hf_docmt.reports.report import Report
@@ -17,6 +17,7 @@ from hf_docmt.reports.result import PartScore, Result
 from hf_docmt.reports.signature import Signature
 
 matplotlib = pytest.importorskip("matplotlib")
+getp = matplotlib.artist.getp
 SYSTEMS = ["sentence", "concat with a long name", "memory", "window"]
 DISTANCES = {"distance=>3": 40.0, "distance=0": 90.0, "distance=3": 60.0, "distance=1": 80.0, "distance=10": 20.0}
 BUCKETS = ("1", "2", "3", "4-5", "6-10", "11-20", "21-50", ">50")
@@ -82,7 +83,7 @@ def test_what_is_drawn(drawn, tmp_path):
     assert axes.get_ylim()[0] < 0 and axes.get_ylim()[1] > 100
     (legend,) = drawn[0].legends
     assert [text.get_text() for text in legend.get_texts()] == SYSTEMS[:2]
-    assert drawn[0].get_supxlabel() == "logprob:sum | ties:wrong\nbars: 95 % intervals"
+    assert drawn[0].get_supxlabel() == "logprob:sum | ties:wrong\nruns of each system: 1\nbars: 95 % intervals"
 
 
 def test_what_may_not_be_compared_is_in_panels_of_its_own(drawn, tmp_path):
@@ -118,7 +119,53 @@ def test_deviations_over_runs_are_bars(drawn, tmp_path):
     draw_breakdown(compare_reports(reports, breakdown="distance", runs="-."), tmp_path / "a.png")
     _, y, low, high = series(drawn[0].axes[0])["a"]
     assert (y, low, high) == ([50.0], [50 - 200**0.5], [50 + 200**0.5])
-    assert drawn[0].get_supxlabel().endswith("bars: standard deviations over runs")
+    assert drawn[0].get_supxlabel().endswith("runs of each system: 2\nbars: standard deviations over runs")
+
+
+def test_deviations_end_where_percentages_do(drawn, tmp_path):
+    """Of 100 and 60, whose deviation is more than what is left to 100."""
+    reports = [report(f"a-{n}", result(parts={"distance=0": value})) for n, value in enumerate((100.0, 80.0, 100.0))]
+    draw_breakdown(compare_reports(reports, breakdown="distance", runs="-."), tmp_path / "a.png")
+    _, (y,), (low,), (high,) = series(drawn[0].axes[0])["a"]
+    assert high == 100.0 and y - low == pytest.approx((400 / 3) ** 0.5)
+
+
+def test_a_system_looks_the_same_in_all_pictures(drawn, tmp_path):
+    """Colour, marker and place by the order of a study, whichever of its systems are drawn."""
+    order = [f"s{n}" for n in range(20)]
+    for chosen in (order[:3], [order[15], order[1]], order[13:20]):
+        draw_breakdown(distances(chosen), tmp_path / "a.png", order=order)
+    looks = [
+        {
+            bars.get_label(): tuple(
+                getattr(bars.lines[0], f"get_{name}")() for name in ("color", "marker", "linestyle")
+            )
+            for bars in figure.axes[0].containers
+        }
+        for figure in drawn
+    ]
+    assert [list(shown) for shown in looks] == [order[:3], [order[1], order[15]], order[13:20]]
+    assert looks[0]["s1"] == looks[1]["s1"] and looks[1]["s15"] == looks[2]["s15"]
+    assert len({look_of(number)["marker"] + str(look_of(number)) for number in range(DISTINCT)}) == DISTINCT
+
+
+def test_chosen_systems_in_colour(drawn, nothing_covers_anything, tmp_path):
+    names = [f"system {n}" for n in range(20)]
+    draw_breakdown(distances(names), tmp_path / "a.png", highlight=names[5:8])
+    (axes,) = drawn[0].axes
+    assert list(series(axes)) == names[5:8]
+    assert [line.get_color() for line in axes.lines].count(GREY) == 17
+    assert [text.get_text() for text in drawn[0].legends[0].get_texts()] == [*names[5:8], "others"]
+    nothing_covers_anything(drawn[0])
+    with pytest.raises(ValueError, match="unknown system to highlight 'system 77'"):
+        draw_breakdown(distances(names), tmp_path / "a.png", highlight=["system 77"])
+
+
+def test_missing_fonts_are_named_once(tmp_path, caplog, recwarn):
+    draw_breakdown(distances(["a \U00013000\U00013001", "b \U00013000"]), tmp_path / "a.png")
+    (record,) = caplog.records
+    assert "a.png: no installed font has \U00013000 \U00013001; install Noto Sans" in record.getMessage()
+    assert not [one for one in recwarn if "Glyph" in str(one.message)]
 
 
 def test_missing_values_and_intervals(drawn, tmp_path):
@@ -203,9 +250,9 @@ def test_wrong_names_are_refused(tmp_path, options, message):
 
 
 def test_nothing_to_draw_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="no accuracy is broken down by distance in this comparison; make it with bre"):
+    with pytest.raises(ValueError, match="no accuracy is broken down by distance in .*; make them with docmt contrast"):
         draw_breakdown(indices(SYSTEMS), tmp_path / "a.png")
-    with pytest.raises(ValueError, match="no TER is broken down by index"):
+    with pytest.raises(ValueError, match="no TER is broken down by index .* docmt evaluate --by index"):
         draw_breakdown(indices(SYSTEMS), tmp_path / "a.png", axis="index", metric="TER")
     with pytest.raises(ValueError, match="unknown axis 'domain': expected distance, index or length"):
         draw_breakdown(indices(SYSTEMS), tmp_path / "a.png", axis="domain")

@@ -31,27 +31,50 @@ def bench(monkeypatch, request):
 def test_sentence_of_every_architecture(bench):
     import page
 
-    own = next(iter(bench.strategies))
+    own = bench.strategies[0]
     assert own == bench.model.default_strategy()
     *_, last = bench.translate([SOURCE], own, bench.langs)
     assert last.translations == bench.model.translate_documents([SOURCE], bench.tokenizer, num_beams=1)
     it = bench.explain(SOURCE, last.translations[0], last.repairs[0], own, bench.langs, 2)
-    ((alone,),) = bench.model.translate_documents([SOURCE[1:2]], bench.tokenizer, "sentence", num_beams=1)
-    assert (it.alone, it.is_same) == (alone, alone == it.translation)
-    shown = page.context(it, bench.langs)
-    context = it.use.context
-    assert context and shown.count('class="bar"') == len(it.use.sentences) + len(it.use.slots)
-    assert all(f"{one.share:.0f} %" in shown for one in it.use.sentences)
-    assert ("Word by word" in shown) == (bench.architecture != "memory")
-    assert ("gate lets in" in shown) == (bench.architecture == "doct")
+    made, alone = bench.model.translate_documents([SOURCE, SOURCE], bench.tokenizer, own, num_beams=1), it.context.alone
+    assert alone == bench.model.translate_documents([SOURCE], bench.tokenizer, "sentence", num_beams=1)[0][1]
+    assert own == "full" or it.context.translation == made[0][1]
+    shown = page.explanation(it, bench.langs, 3)
+    assert it.context.verdict in shown.replace("&#39;", "'")
+    assert ('data-document="3"' in shown) == bool(it.context.left_out)
+    use = bench.context_use(SOURCE, last.translations[0], bench.langs, 2)
+    seen = page.research(use, 2, bench.langs)
+    assert use.context and seen.count('class="bar"') == len(use.sentences) + len(use.slots)
+    assert all(f"{one.share:.0f} %" in seen for one in use.sentences)
+    assert ("Word by word" in seen) == (bench.architecture != "memory")
+    assert ("gate lets in" in seen) == (bench.architecture == "doct")
 
 
-def test_strategies_are_the_models(bench):
-    assert list(bench.strategies) == ["sliding", "sentence", "sequential", "full"]
-    it = bench.explain(SOURCE, SOURCE, [], "sentence", bench.langs, 2)
+STRATEGIES = [
+    ("concat", {"past_context": 1}, ("sliding", "sentence", "sequential", "full")),
+    ("concat", {"past_context": 1, "context_sides": "source"}, ("sliding", "sentence")),
+    ("concat", {}, ("sentence",)),
+    ("window", {"view": "chunk"}, ("full", "sentence", "sequential", "chunk_sequential")),
+    ("doct", {"past_context": 1}, ("sliding", "sentence")),
+    ("memory", {}, ("stream", "sentence")),
+]
+
+
+@pytest.mark.parametrize(("bench", "expected"), [(case[:2], case[2]) for case in STRATEGIES], indirect=["bench"])
+def test_strategies_are_the_models(bench, expected):
+    """Only those that it has, and that differ."""
+    import workbench
+
+    assert bench.strategies == expected and set(expected) <= set(workbench.STRATEGY_NAMES)
+
+
+def test_translated_alone(bench):
+    """No context is shown, and why."""
     import page
 
-    assert it.use is None and "reads no context" in page.context(it, bench.langs)
+    it = bench.explain(SOURCE, SOURCE, [], "sentence", bench.langs, 2)
+    shown = page.explanation(it, bench.langs)
+    assert "every sentence alone" in shown and "For researchers" not in shown and "Without" not in shown
     with pytest.raises(ValueError, match="sentence 9 of 3"):
         bench.explain(SOURCE, SOURCE, [], "sliding", bench.langs, 9)
 
@@ -71,35 +94,81 @@ def test_model_without_languages(bench, monkeypatch):
         workbench.Workbench("models/tiny")
 
 
-def test_difference_is_marked(bench):
+LEFT_OUT = [("The lamp <1>.", "Es ist da.", 3.0), ("B", "Sie ist da.", 0.1)]
+
+
+def explained(left_out=LEFT_OUT, repairs=(), **fields):
     import page
     from workbench import Explanation
 
-    from hf_docmt.reports.side_by_side import changed_words
+    from hf_docmt.analysis.decisive_context import DecisiveContext, LeftOutSentence
 
-    pieces = changed_words("Es ist da.", "Sie ist da.")
-    it = Explanation(2, "It is there.", "Sie ist da.", "Es ist da.", pieces, None, ("split: 300 tokens",))
-    shown = page.context(it, ("en", "de"))
-    assert "<ins>Sie</ins> ist da." in shown and "Es ist da." in shown and "Repaired: split: 300 tokens" in shown
+    sentences = tuple(LeftOutSentence(number, *one) for number, one in enumerate(left_out, 1))
+    facts = {"number": 3, "source": "It is there.", "translation": "Sie ist da.", "alone": "Es ist da."}
+    found = DecisiveContext(**facts | {"strategy": "sliding", "left_out": sentences} | fields)
+    return " ".join(page.explanation(Explanation(found, tuple(repairs)), ("en", "de")).split())
+
+
+def test_what_decided_in_words():
+    shown = explained()
+    assert "Sentence 1 decided." in shown and "Without sentence 1 it reads" in shown
+    assert "<ins>Sie</ins> ist da." in shown and "<del>Es</del> ist da." in shown and "The lamp &lt;1&gt;." in shown
+    assert "Without sentence 2 it reads the same." in shown
+    weak = explained([("A", "Sie ist da.", 3.0), ("B", "Sie ist da.", 0.0)])
+    assert "No single sentence decided. Sentence 1 matters most" in weak and "is 5 % as probable" in weak
+    none = explained([("A", "Sie ist da.", 0.0)])
+    assert "leaving out any one of them changes nothing" in none
+    same = explained([("A", "Sie ist da.", 0.0)], alone="Sie ist da.")
+    assert "Context changed nothing" in same and "The same." in same
+    assert "farther away were not left out" in explained(is_cut=True)
+
+
+REPAIRED = [
+    ("length", "sliding", "Cut off.", "Make the sentence shorter"),
+    ("split", "stream", "In parts.", "shorter sentences"),
+    ("positions", "full", "Fewer sentences read.", "sentences around it"),
+    ("separators", "sliding", "Translated alone.", "“One by one”"),
+    ("separators", "full", "One by one.", "with its context"),
+    ("separators", "stream", "Joined.", "several sentences"),
+]
+
+
+@pytest.mark.parametrize(("kind", "strategy", "name", "remedy"), REPAIRED)
+def test_what_was_repaired(kind, strategy, name, remedy):
+    """Its name in the row; meaning and a remedy of this page in the panel."""
+    import page
+
+    repair = {"sentence": 2, "kind": kind, "detail": "x"}
+    shown = explained(repairs=[repair, repair], strategy=strategy)
+    assert shown.count(f"<b>{name}</b>") == 1 and remedy in shown
+    rows = page.side_by_side(["a"], [["b", "c", "d"]], [["b", "c", "d"]], [[repair, repair]], ("en", "de"), strategy)
+    assert rows.count(f">{name[:-1].lower()}</small>") == 1
 
 
 def test_rows_are_escaped():
     import page
 
     shown = page.side_by_side(
-        ["<i>a</i>"] * 2, [["<script>1</script>", ""], ["b"]], [["<b>", ""], [None]], [[], []], ("en", "de")
+        ["<i>a</i>"] * 2,
+        [["<script>1</script>", ""], ["b"]],
+        [["<b>", ""], [None]],
+        [[], []],
+        ("en", "de"),
+        "sliding",
+        [["<u>", ""], [None]],
     )
-    assert "<script>" not in shown and "<b>" not in shown and "<i>a</i>" not in shown
+    assert "<script>" not in shown and "<b>" not in shown.replace("<b>Alone:", "") and "<i>a</i>" not in shown
+    assert "<u>" not in shown and "&lt;<ins>b</ins>&gt;" in shown and "&lt;u&gt;" in shown
     assert "&lt;script&gt;1&lt;/script&gt;" in shown and shown.count("<h2>") == 2
-    places = re.findall(r'data-document="(\d)" data-sentence="(\d)" tabindex="(-?\d)"(.*?)>', shown)
-    assert [place[:3] for place in places] == [("0", "1", "0"), ("0", "2", "-1"), ("1", "1", "-1")]
-    assert ["disabled" in place[3] for place in places] == [False, True, True]
+    places = re.findall(r'id="sentence-(\d)-(\d)" data-document="(\d)" data-sentence="(\d)"', shown)
+    assert places == [("0", "1", "0", "1"), ("0", "2", "0", "2"), ("1", "1", "1", "1")]
+    assert shown.count('class="why"') == 1 and shown.count('tabindex="0"') == 1
 
 
 def test_language_codes_of_families():
     import page
 
-    shown = page.side_by_side(["a"], [["One."]], [["Eins."]], [[]], ("eng_Latn", "deu_Latn"))
+    shown = page.side_by_side(["a"], [["One."]], [["Eins."]], [[]], ("eng_Latn", "deu_Latn"), "sliding")
     assert '<span lang="en" dir="auto" class="source">One.' in shown and '<span lang="de"' in shown
 
 
@@ -112,10 +181,26 @@ def test_status():
         return " ".join(re.sub("<[^>]*>", "", page.status(*arguments)).split())
 
     some, all_ = Progress(5, 20, [[None] * 20]), Progress(20, 20, [["a"] * 20], [[]])
-    assert text(some, "full", 10.0) == "5 of 20 sentences, strategy full, about 30 s left."
-    assert (
-        text(all_, "full", 240.0)
-        == "20 of 20 sentences, strategy full, in 4 min. Choose a sentence to see its context."
-    )
-    assert text(all_, "full") == "20 of 20 sentences, strategy full. Choose a sentence to see its context."
+    assert text(some, "full", 10.0) == "5 of 20 sentences, about 30 s left"
+    assert text(all_, "full", 240.0) == "20 sentences translated in 4 min: whole parts at once."
+    assert text(all_, "full") == "20 sentences translated: whole parts at once."
+    assert text(some, "full", 3.0, True) == "Stopped at 5 of 20. The download has the source text of the others."
     assert 'max="20"' in page.status(some, "full") and "<progress" not in page.status(all_, "full")
+    assert "<progress" not in page.status(some, "full", 3.0, True)
+    assert 'data-spoken="25 percent translated"' in page.status(some, "full")
+    assert 'data-spoken="20 sentences translated"' in page.status(all_, "full")
+
+
+def test_comparison():
+    import page
+
+    assert "3 of 20 differ" in page.comparison(3, 20) and "Only these" in page.comparison(3, 20)
+    assert "0 of 20 differ" in page.comparison(0, 20) and "button" not in page.comparison(0, 20)
+    assert "Translating sentence by sentence" in page.comparison(None, 20, True) and page.comparison(None, 20) == ""
+    assert page.differing([["a", "b", None, "d"]], [["a", "c", "x", None]]) == 1
+
+
+def test_place_in_the_queue():
+    import page
+
+    assert "1 before you: you are next" in page.waiting(1) and "2 before you." in page.waiting(2)

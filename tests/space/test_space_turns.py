@@ -15,6 +15,7 @@ def test_one_at_a_time_and_a_share_each():
         turns.ask("a")
     assert turns.wait(first, 0) and not turns.wait(second, 0)
     other = turns.ask("b")
+    assert (turns.before(first), turns.before(other), turns.before(second)) == (0, 1, 2)
     turns.end(first)
     assert not turns.wait(second, 0) and turns.wait(other, 0) and not turns.wait(second, 0)
     turns.end(other)

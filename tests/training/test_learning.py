@@ -1,10 +1,12 @@
 """It learns: architectures trained small on built-in documents solve what their context reaches (slow)."""
 
+import json
 import random
 
 import pytest
 
 from hf_docmt import registry
+from hf_docmt.analysis.decisive_context import decisive_context
 from hf_docmt.data.documents import write_documents
 from hf_docmt.data.synthetic.corpus import write_corpus
 from hf_docmt.data.synthetic.scene import Scene
@@ -67,6 +69,34 @@ def test_learns_the_pronouns_in_reach(tmp_path, corpus, architecture):
     learned = accuracies(trained(corpus, tmp_path / "model", architecture), corpus / "pronoun.json")
     assert min(learned[f"distance={distance}"] for distance in (1, 2, 3)) >= 95, learned
     assert learned["distance=>3"] == pytest.approx(100 / 3, abs=1)
+
+
+def named_and_deciding(folder, documents, most: int = 40) -> tuple[int, int]:
+    """Of up to so many sentences that context changed, and that change without the one that decides: those named."""
+    model, tokenizer = registry.load_model(folder)
+    strategy, named, deciding = model.default_strategy(), 0, 0
+    for row in map(json.loads, documents.read_text().splitlines()):
+        source = [pair["en"] for pair in row["translation"]]
+        (made,), (alone,) = (
+            model.translate_documents([source], tokenizer, name, num_beams=1) for name in (strategy, "sentence")
+        )
+        for number, phenomenon in enumerate(row["phenomena"], 1):
+            digits = (phenomenon or "").rpartition("-")[2]
+            distance = int(digits) if digits.isdigit() else 0
+            if not distance or made[number - 1] == alone[number - 1] or deciding == most:
+                continue
+            found = decisive_context(model, source, made, tokenizer, number, strategy, num_beams=1)
+            if number - distance in [one.number for one in found.changing]:
+                deciding += 1
+                named += found.decisive.number == number - distance
+    return named, deciding
+
+
+@pytest.mark.slow
+def test_what_decided_is_named(tmp_path, corpus):
+    """At least nine of ten times, at distances 1 to 3; always the one before would be right about half the time."""
+    named, deciding = named_and_deciding(trained(corpus, tmp_path / "model", "caching"), corpus / "test.jsonl")
+    assert deciding == 40 and named >= 36
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from hf_docmt.analysis.token_maps import NOTHING, GateMap, GroupMaps
 
 NO_GRID = {"axes.grid": False}
 NO_FRAME = {"axes.spines.left": False, "axes.spines.bottom": False}
-COLOUR_MAP = "viridis"
+COLOUR_MAP = "viridis_r"  # darker is more
 NUMBERED = 10  # rows and columns up to which cells show their numbers, and ticks of an axis
 SUBPLOT = (3.3, 2.9)  # inches
 CELL = 0.16  # inches per token and per group
@@ -93,7 +93,7 @@ def draw_group_maps(groups: GroupMaps, path: str | Path, *, title: str = "") -> 
             axes.remove()
         for index, (axes, group_map) in enumerate(zip(grid.flat, maps)):
             weights = np.ma.masked_equal(group_map.weights, 0)
-            shown = axes.imshow(weights, vmin=0, vmax=largest, cmap=f"{COLOUR_MAP}_r", aspect="auto")
+            shown = axes.imshow(weights, vmin=0, vmax=largest, cmap=COLOUR_MAP, aspect="auto")
             shown.set_cmap(shown.cmap.with_extremes(bad=ZERO))
             axes.set_ylim(lines[index // PER_ROW] - 0.5, -0.5)  # cells of one size in all subplots of a row
             axes.xaxis.tick_top()
@@ -210,7 +210,7 @@ def _draw_matrix(axes, matrix: np.ndarray, xlabel: str, ylabel: str):
         set_ticks(range(0, size, step), [str(index + 1) for index in range(0, size, step)])
     if max(matrix.shape) <= NUMBERED:
         for (row, column), value in np.ndenumerate(matrix):
-            colour = "black" if value > 60 else "white"
+            colour = "white" if value > 40 else "black"
             axes.text(column, row, f"{value:.0f}", ha="center", va="center", color=colour, fontsize=7)
     return shown
 

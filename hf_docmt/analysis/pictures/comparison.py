@@ -6,23 +6,33 @@ from math import ceil
 from pathlib import Path
 from textwrap import wrap
 
-from hf_docmt.analysis.pictures.figures import COLOURS, MARKERS, SINGLE, picture
+from hf_docmt.analysis.pictures.figures import COLOURS, DISTINCT, GREY, SINGLE, look_of, picture
+from hf_docmt.messages import check_known
 
 AXES = {"index": "index of the sentence in its document", "length": "sentences in the document"}
 SUBPLOT = (3.1, 2.2)  # inches, one of several
 
 
 def draw_breakdown(
-    comparison, path: str | Path, *, axis: str = "distance", datasets: Sequence[str] = (), metric: str | None = None
+    comparison,
+    path: str | Path,
+    *,
+    axis: str = "distance",
+    datasets: Sequence[str] = (),
+    metric: str | None = None,
+    highlight: Sequence[str] = (),
+    order: Sequence[str] = (),
 ) -> Path:
     """Scores along a breakdown, a line for each system, bars for 95 % intervals, a subplot for each score.
 
     `comparison` is made by compare_reports with breakdown=`axis` or "all"; results that may not be compared are in
     different subplots. `axis`: `distance`, or another breakdown by distance, for accuracies in percent, of which those
     of guessing, where the reports say them, are a dashed line; else one of AXES, for scores (of `metric` alone).
-    `datasets`: only these. The file's ending says PNG or SVG. A subplot has SUBPLOT inches, a single one SINGLE; legend
-    and signatures add to the height. ValueError: nothing to draw, another axis or ending, no such folder, more systems
-    than twice the COLOURS, matplotlib missing.
+    `datasets`: only these. `highlight`: systems in colour, all others are grey; none = all in colour. `order`: systems
+    of several pictures, in which each keeps its colour, marker and place. The file's ending says PNG or
+    SVG. A subplot has SUBPLOT inches, a single one SINGLE; legend and signatures add to the height. ValueError: nothing
+    to draw, another axis or ending, no such folder, an unknown system, more than can be distinguished, matplotlib
+    missing.
     """
     is_accuracy = "distance" in axis
     if not is_accuracy and axis not in AXES:
@@ -31,14 +41,7 @@ def draw_breakdown(
     metrics = {rows[0].metric for rows in subplots}
     xlabel, ylabel = AXES.get(axis, "distance in sentences"), metrics.pop() if len(metrics) == 1 else "score"
     chances = {row.group: row.chance for row in comparison.rows if is_accuracy and not row.part}
-    systems = comparison.systems
-    if len(systems) > 2 * len(COLOURS):
-        raise ValueError(
-            f"{len(systems)} systems in one picture, at most {2 * len(COLOURS)} can be distinguished; compare fewer of "
-            "them"
-        )
-    looks = [{"color": colour, "marker": marker} for colour, marker in zip(COLOURS, MARKERS)]
-    looks += [look | {"linestyle": ":", "markerfacecolor": "white"} for look in looks]
+    looks = looks_of(comparison.systems, highlight, order)
     columns = {1: 1, 2: 2, 4: 2}.get(len(subplots), 3)
     rows_of_subplots = ceil(len(subplots) / columns)
     width, height = SINGLE if len(subplots) == 1 else (SUBPLOT[0] * columns, SUBPLOT[1] * rows_of_subplots)
@@ -48,7 +51,7 @@ def draw_breakdown(
         for axes in grid[len(subplots) :]:
             axes.remove()
         for number, (axes, rows, title) in enumerate(zip(grid, subplots, subplot_titles(subplots))):
-            _draw_points(axes, rows, dict(zip(systems, looks)))
+            _draw_points(axes, rows, looks, is_accuracy)
             if is_accuracy:
                 axes.set(ylim=(-4, 104), yticks=range(0, 101, 25))
             if (chance := chances.get(rows[0].group)) is not None:
@@ -62,6 +65,26 @@ def draw_breakdown(
     return Path(path)
 
 
+def looks_of(systems: Sequence[str], highlight: Sequence[str] = (), order: Sequence[str] = ()) -> dict[str, dict]:
+    """Colour, marker and line of each system, in the order in which they are drawn: grey ones first.
+
+    ValueError: an unknown system to highlight, more systems in colour than can be distinguished.
+    """
+    for name in highlight:
+        check_known(name, systems, "system to highlight", "the systems are")
+    places = {name: place for place, name in enumerate(dict.fromkeys([*order, *systems]))}
+    most, coloured = 2 * len(COLOURS), [name for name in places if name in (highlight or systems)]
+    if len(coloured) > most:
+        raise ValueError(
+            f"{len(coloured)} systems in one picture, at most {most} can be distinguished; compare fewer of them, or "
+            "choose some to highlight"
+        )
+    grey = {"color": GREY, "linewidth": 0.8, "zorder": 1}
+    return {name: grey for name in places if name in systems and name not in coloured} | {
+        name: look_of(places[name] % DISTINCT if order else number) for number, name in enumerate(coloured)
+    }
+
+
 def subplot_rows(comparison, axis: str, datasets: Sequence[str] = (), metric: str | None = None) -> list[list]:
     """Rows of each score that is broken down by `axis`, in order; results that may not be compared are separate.
 
@@ -70,9 +93,9 @@ def subplot_rows(comparison, axis: str, datasets: Sequence[str] = (), metric: st
     wanted = [row for row in comparison.rows if row.axis == axis and metric in (None, row.metric)]
     broken_down = dict.fromkeys(row.dataset for row in wanted)
     if not wanted:
+        way = f"docmt evaluate --by {axis}" if axis in AXES else "docmt contrast, whose accuracies are by distance"
         raise ValueError(
-            f"nothing to draw: no {metric or 'score'} is broken down by {axis} in this comparison; make it with "
-            f"breakdown={axis!r} from reports that have it"
+            f"nothing to draw: no {metric or 'score'} is broken down by {axis} in these reports; make them with {way}"
         )
     for name in datasets:
         if name not in broken_down:
@@ -106,6 +129,9 @@ def footnotes(comparison, subplots: Sequence[Sequence]) -> list[str]:
     figures = [figure for rows in subplots for row in rows for figure in row.figures.values()]
     bars = ["95 % intervals"] if any(figure.interval for figure in figures) else []
     bars += ["standard deviations over runs"] if any(figure.deviation is not None for figure in figures) else []
+    runs = sorted({figure.runs for figure in figures})
+    count = f"{runs[0]} to {runs[-1]}" if len(runs) > 1 else str(runs[0])
+    lines.append(f"runs of each system: {count}")
     return [*lines, *([f"bars: {', '.join(bars)}"] if bars else [])]
 
 
@@ -115,8 +141,11 @@ def _order(label: str) -> tuple:
     return (number is None, int(number[0]) if number else 0, not label[:1].isdigit(), label)
 
 
-def _draw_points(axes, rows: list, styles: dict[str, dict]) -> None:
-    """Values of the systems at each label of the axis, shifted a little so that their bars do not overlap."""
+def _draw_points(axes, rows: list, styles: dict[str, dict], is_percentage: bool) -> None:
+    """Values of the systems at each label of the axis, shifted a little so that their bars do not overlap.
+
+    Bars of percentages end at 0 and 100.
+    """
     distance = min(0.03 * len(rows), 0.7 / len(styles))
     for number, (system, look) in enumerate(styles.items()):
         shift = distance * (number - (len(styles) - 1) / 2)
@@ -124,8 +153,11 @@ def _draw_points(axes, rows: list, styles: dict[str, dict]) -> None:
         if pairs:
             x, figures = zip(*pairs)
             values = [figure.value for figure in figures]
-            bars = [[_error(figure, end) for figure in figures] for end in (0, 1)]
-            axes.errorbar(x, values, yerr=bars, label=system, elinewidth=1, capsize=2, **look)
+            bars = [[_error(figure, end, is_percentage) for figure in figures] for end in (0, 1)]
+            if look["color"] == GREY:
+                axes.plot(x, values, label="others", **look)
+            else:
+                axes.errorbar(x, values, yerr=bars, label=system, elinewidth=1, capsize=2, **look)
     columns = axes.get_subplotspec().get_gridspec().ncols
     room = (axes.figure.get_figwidth() / columns - 0.5) / len(rows)  # inches for each label
     size = max(5.0, min(9.0, 9.0 * room / (0.085 * max(len(row.axis_value) for row in rows))))  # they do not overlap
@@ -133,10 +165,11 @@ def _draw_points(axes, rows: list, styles: dict[str, dict]) -> None:
     axes.set_xlim(-0.5, len(rows) - 0.5)
 
 
-def _error(figure, end: int) -> float:
+def _error(figure, end: int, is_percentage: bool) -> float:
     """Length of the error bar below (end 0) or above (end 1) the value: of the deviation over runs, of the interval."""
     if figure.deviation is not None:
-        return figure.deviation
+        room = (100 - figure.value if end else figure.value) if is_percentage else figure.deviation
+        return max(0.0, min(figure.deviation, room))
     return 0.0 if figure.interval is None else max(0.0, (figure.interval[end] - figure.value) * (1 if end else -1))
 
 
@@ -145,7 +178,9 @@ def _draw_legend(figure) -> int:
     entries = {}
     for axes in figure.axes:
         entries |= {label: handle for handle, label in zip(*axes.get_legend_handles_labels())}
-    names = sorted(entries, key=lambda name: name == "chance")
+    names = sorted(
+        entries, key=lambda name: ("others", "chance").index(name) + 1 if name in ("others", "chance") else 0
+    )
     for lines in range(1, len(names) + 1):  # filled column by column
         columns = [names[first : first + lines] for first in range(0, len(names), lines)]
         if sum(0.08 * max(map(len, column)) + 0.7 for column in columns) < figure.get_figwidth():  # inches

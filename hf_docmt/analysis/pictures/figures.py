@@ -1,6 +1,9 @@
 """Style, fonts and files of all pictures."""
 
-from collections.abc import Iterator
+import logging
+import re
+import warnings
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,6 +14,8 @@ from hf_docmt.messages import install_command
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito (2008)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 ENDINGS = (".png", ".svg")
+LINES = ("-", ":", "--", "-.")  # of every further round of colours
+GREY = "#BBBBBB"  # of systems that were not chosen
 DPI = 200  # dots per inch of PNG
 SINGLE = (5.2, 2.7)  # inches, the only panel
 
@@ -30,7 +35,12 @@ STYLE = {
     "svg.hashsalt": "hf-docmt",  # the same picture gives the same file
 }
 CJK = ("Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans SC", "WenQuanYi Zen Hei", "PingFang SC", "Microsoft YaHei")
+DISTINCT = len(COLOURS) * len(LINES)  # looks
+MISSING = re.compile(r"Glyph (\d+) .*missing from")  # a warning of matplotlib
+NAMED = 8  # characters that a warning names
 METADATA = {".png": {"Software": "hf-docmt"}, ".svg": {"Date": None, "Creator": "hf-docmt"}}
+
+_logger = logging.getLogger(__name__)
 
 
 def check_matplotlib() -> None:
@@ -56,8 +66,8 @@ def picture(path: str | Path, size: tuple[float, float], *, title: str = "", sty
     """A figure of `size` inches that is drawn within the context, and then written to a file.
 
     The ending says PNG or SVG. There is neither date nor version in it, so that the same picture
-    gives the same file. Characters that DejaVu Sans lacks come from the installed fonts of `CJK`; signs in the title
-    are no formula. ValueError: see `check_picture_path`.
+    gives the same file. Characters that DejaVu Sans lacks come from the installed fonts of `CJK`; one warning names
+    those that no font has. Signs in the title are no formula. ValueError: see `check_picture_path`.
     """
     path = check_picture_path(path)
     from matplotlib import rc_context
@@ -71,4 +81,31 @@ def picture(path: str | Path, size: tuple[float, float], *, title: str = "", sty
         yield figure
         if title:
             figure.suptitle(title, fontsize=9, parse_math=False)
-        figure.savefig(path, metadata=METADATA[path.suffix.lower()])
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            figure.savefig(path, metadata=METADATA[path.suffix.lower()])
+        report_missing(path, [str(warning.message) for warning in caught])
+
+
+def report_missing(path: Path, messages: Sequence[str]) -> None:
+    """One warning for all characters that no installed font has, as matplotlib's messages name them."""
+    codes = {int(found[1]) for found in (MISSING.match(message) for message in messages) if found}
+    if codes:
+        shown = " ".join(map(chr, sorted(codes)[:NAMED])) + (" ..." if len(codes) > NAMED else "")
+        _logger.warning(
+            "%s: no installed font has %s; install Noto Sans, for Chinese and Japanese Noto Sans CJK (on Debian "
+            "fonts-noto-core and fonts-noto-cjk)",
+            path,
+            shown,
+        )
+    for message in messages:
+        if not MISSING.match(message):
+            warnings.warn(message, stacklevel=3)
+
+
+def look_of(number: int) -> dict:
+    """Colour, marker and line of the system of this number, from 0; the first `DISTINCT` are all different."""
+    rounds, colour = divmod(number, len(COLOURS))
+    look = {"color": COLOURS[colour], "marker": MARKERS[(colour + 3 * (rounds // 2)) % len(MARKERS)]}
+    look |= {"linestyle": LINES[rounds % len(LINES)]} if rounds else {}
+    return look | ({"markerfacecolor": "white"} if rounds % 2 else {})

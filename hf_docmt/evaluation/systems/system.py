@@ -16,7 +16,7 @@ from hf_docmt.evaluation.suites import SuiteItem
 from hf_docmt.evaluation.suites.items import context_name
 from hf_docmt.files import check_hub_name
 from hf_docmt.messages import check_known, closest_hint, first_line
-from hf_docmt.model_files import CONFIG, check_model_files
+from hf_docmt.model_files import CONFIG, check_model_files, check_within_reach
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16, "int8": torch.int8}
 DTYPES |= {"auto": None}  # that of the saved weights
@@ -70,6 +70,7 @@ def kind_of(name: str | Path, revision: str | None = None) -> str:
     if Path(name).exists() and not (Path(name) / "config.json").is_file():
         raise ValueError(f"{name} holds no model: config.json is missing; give a model folder or a name on the Hub")
     check_hub_name(name, "model")
+    check_within_reach(name, revision)
     check_model_files(name, revision, names=(CONFIG,))
     try:
         config = PreTrainedConfig.get_config_dict(name, **({} if revision is None else {"revision": revision}))[0]

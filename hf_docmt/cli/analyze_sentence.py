@@ -1,0 +1,83 @@
+"""`docmt analyze why`: which context decided the translation of one sentence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hf_docmt.cli.loading import load_model
+from hf_docmt.cli.options import command
+from hf_docmt.options import AS_JSON, BEAMS, MODEL, REQUIRED, STRATEGY, ModelLanguages, argument, option
+
+if TYPE_CHECKING:
+    from hf_docmt.analysis.decisive_context import DecisiveContext
+
+
+@command
+def why(
+    *,
+    model: str = MODEL,
+    documents: str = argument("Documents: text, JSON lines, TSV, subtitles; references are not needed."),
+    sentence: int = option(REQUIRED, "Number of the sentence in its document, from 1."),
+    document: str | None = option(None, "Id of the document; default: the first one."),
+    strategy: str | None = STRATEGY,
+    beams: int | None = BEAMS,
+    languages: ModelLanguages,
+    as_json: bool = AS_JSON,
+) -> None:
+    """What decided the translation of a sentence: how it reads without each context sentence, and alone.
+
+    The document is translated first. New words against the other translation stand in {+ +}.
+    """
+    import json
+
+    from hf_docmt.analysis.decisive_context import decisive_context
+    from hf_docmt.analysis.model_runs import set_languages
+    from hf_docmt.generation_settings import make_repeatable
+
+    loaded, tokenizer = load_model(model)
+    set_languages(loaded, *languages)
+    make_repeatable(loaded.generation_config, model)
+    doc_id, source = source_document(documents, loaded.config.source_lang, document)
+    search = {} if beams is None else {"num_beams": beams}
+    (translation,) = loaded.translate_documents([source], tokenizer, strategy, **search)
+    found = decisive_context(loaded, source, translation, tokenizer, sentence, strategy, **search)
+    if as_json:
+        print(json.dumps({"document": doc_id} | found.to_dict(), ensure_ascii=False))
+    else:
+        print("\n".join(lines_of(found, doc_id)))
+
+
+def source_document(path: str, lang: str | None, doc_id: str | None) -> tuple[str, list[str]]:
+    """Id and sentences of a document. ValueError: no language, no document, or none of this id."""
+    from hf_docmt.data.documents import sentences
+    from hf_docmt.data.readers import read_documents
+    from hf_docmt.messages import closest_hint
+
+    if not lang:
+        raise ValueError("the language of the documents is needed: give --source-lang")
+    rows = read_documents(path=path, source_lang=lang)
+    names = list(rows["doc_id"])
+    if not names:
+        raise ValueError(f"{path} has no document; give one")
+    if doc_id is not None and doc_id not in names:
+        raise ValueError(f"{path} has no document {doc_id!r}{closest_hint(doc_id, names)}")
+    row = rows[0 if doc_id is None else names.index(doc_id)]
+    return row["doc_id"], sentences(row, lang)
+
+
+def lines_of(found: DecisiveContext, doc_id: str) -> list[str]:
+    """The findings in words."""
+    from hf_docmt.reports.side_by_side import marked, visible
+
+    rows = [("source", visible(found.source)), ("translation", visible(found.translation))]
+    others = [("alone", found.alone), *((f"without {one.number}", one.translation) for one in found.left_out)]
+    for name, text in others:
+        rows.append((name, "the same" if text == found.translation else marked(found.translation, text)))
+    width = max(len(name) for name, _ in rows)
+    decisive = found.decisive or (found.strongest if found.is_changed else None)
+    return [
+        f"{visible(doc_id)}, sentence {found.number}, strategy {found.strategy}",
+        *(f"  {name:{width}}  {text}" for name, text in rows),
+        found.verdict,
+        *([f"  {decisive.number}  {visible(decisive.source)}"] if decisive else []),
+    ]
