@@ -70,8 +70,9 @@ class SelectedStates(SelectedAttention):
 
     Position by position, after padding with zeros: the word at a position decides over the context words at the same
     one, and where the sentence has no word the gate is that of a zero. Positions at which no context sentence has a
-    word are not attended to. Trained as `SelectedAttention` on the built-in corpus, it learned the noun of the next
-    sentence as well, and chose between the two nouns of the previous one by chance, where that knows the right one.
+    word are not attended to. After 800 updates on the built-in corpus, three seeds, it has learned the noun of the next
+    sentence as well as `SelectedAttention`, and the pronouns for the previous one less well: 27, 37 and 31 % right,
+    where that has 52, 37 and 42 %.
     """
 
     @staticmethod
