@@ -269,9 +269,9 @@ PACKAGE_LINES = {
     "cli": 2325,
     "data": 5888,
     "evaluation": 8506,
-    "formats": 4462,
+    "formats": 4467,
     "hub": 2535,
-    "modeling": 10485,
+    "modeling": 10486,
     "pretrained": 278,
     "reports": 2353,
     "serving": 821,
@@ -286,7 +286,7 @@ TEST_LINES = {
     "cli": 2714,
     "data": 4896,
     "evaluation": 6801,
-    "formats": 2416,
+    "formats": 2417,
     "hub": 2895,
     "modeling": 8922,
     "reports": 1892,
@@ -299,7 +299,7 @@ TEST_LINES = {
     "translation": 1870,
     "top-level files": 2664,
 }
-MOST_LINES = {"package": 52793, "tests": 48503}
+MOST_LINES = {"package": 52799, "tests": 48504}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -140,10 +140,15 @@ class _Projection:
         return (span[0], span[0] if node.closing else span[1]) if node.opening is None else (span[1], span[1])
 
     def _copy(self, node: Node, run: range | None, free: list[int], span: Span) -> Span | None:
-        """Where the text of a piece that stands alone was copied, nearest to the words that fit it."""
+        """Where the text of a piece that stands alone was copied, nearest to the words that fit it.
+
+        With other capitals where it is not there letter by letter.
+        """
         text, allowed = self.source[node.start : node.end], {self.target_words[word] for word in free}
-        near = self.target_words[run.start][0] if run else span[0]
-        starts = (start for start in range(span[0], span[1]) if self.target.startswith(text, start))
+        near, target = self.target_words[run.start][0] if run else span[0], self.target
+        if text and text not in target and len(target.lower()) == len(target):
+            text, target = text.lower(), target.lower()
+        starts = (start for start in range(span[0], span[1]) if target.startswith(text, start))
         copies = [
             (start, start + len(text))
             for start in starts

@@ -72,6 +72,7 @@ def test_what_stands_before_an_element_that_goes_on_stays_before_it():
         ("We met<img/> Anna.", ["Anna kamen wir."], "Anna kamen<img/> wir."),
         ("We met <img/> <b>Anna</b>.", ["Wir Anna kamen."], "Wir <img/> <b>Anna</b> kamen."),
         ("Run <code:make> now.", ["Jetzt make starten."], "Jetzt <code:make> starten."),
+        ("Run <code:Make> now.", ["JETZT MAKE STARTEN."], "JETZT <code:Make> STARTEN."),
         ("Run <code:make> now.", ["Jetzt starten."], "Jetzt starten <code:make>."),
         ("Line one<br/>line two", ["Zeile eins", "Zeile zwei"], "Zeile eins<br/>Zeile zwei"),
         ("<p></p>Press <b>Save</b>", ["Auf Save klicken"], "<p></p>Auf <b>Save</b> klicken"),
