@@ -13,8 +13,10 @@ from torch import nn
 
 from .cpu_kernels import MULTIPLE, NORM, PRODUCT, SELF_ATTENTION, SOURCE_ATTENTION, Operation, Step, are_used, run
 from .decoding_step import ATTENTION, DecodingStep, is_backbone
-from .int8_linear import is_plain_int8, kernel_weights
+from .int8_linear import INPUT_LEVELS, LEVELS, is_plain_int8, kernel_weights
 
+# VNNI, which the kernels do not use, is left to FBGEMM in large batches; both round alike there, and not without it
+MOST_SOURCES = 8 if INPUT_LEVELS == LEVELS else 10**9
 ROOM = 64  # tokens that there is room for at first, besides the prompt
 
 
@@ -23,6 +25,7 @@ def kernels_fit(state) -> bool:
     model, mask = state.model, state.mask
     return (
         are_used()
+        and len(state.encoder_outputs[0]) <= MOST_SOURCES
         and is_plain_int8(model.lm_head)
         and is_backbone(model, "logits_of")
         and is_backbone(model.get_decoder(), "source_mask")
