@@ -265,13 +265,13 @@ def test_the_command_starts_light():
 
 PACKAGE_LINES = {
     "analysis": 3242,
-    "bench": 3092,
+    "bench": 3101,
     "cli": 2325,
     "data": 5888,
     "evaluation": 8506,
     "formats": 4467,
     "hub": 2535,
-    "modeling": 10486,
+    "modeling": 10489,
     "pretrained": 278,
     "reports": 2353,
     "serving": 821,
@@ -282,7 +282,7 @@ PACKAGE_LINES = {
 }
 TEST_LINES = {
     "analysis": 2423,
-    "bench": 1478,
+    "bench": 1490,
     "cli": 2714,
     "data": 4896,
     "evaluation": 6801,
@@ -299,7 +299,7 @@ TEST_LINES = {
     "translation": 1870,
     "top-level files": 2664,
 }
-MOST_LINES = {"package": 52799, "tests": 48504}
+MOST_LINES = {"package": 52811, "tests": 48516}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -106,6 +106,7 @@ CHECKS: dict[str, list[tuple[Callable[[Any], object], str]]] = {
     ],
     "precision": [(PRECISIONS.__contains__, " or ".join(PRECISIONS))],
     "precisions": [(len, "at least one"), (INT8_TOO.issuperset, "some of fp32, bf16, int8")],
+    "size": [(("base", "small").__contains__, "base or small")],
     "sizes": [
         (lambda sizes: sizes is None or sizes.keys() == TRANSFORMER_BASE.keys(), f"{', '.join(TRANSFORMER_BASE)}")
     ],
@@ -119,7 +120,7 @@ CHECKS: dict[str, list[tuple[Callable[[Any], object], str]]] = {
     "updates": [(lambda value: _is_positive(value) and value > 1, "at least 2, as speed is measured after the first")],
     "vocab_size": [
         (
-            lambda size: size > SPECIAL_TOKENS,
+            lambda size: size is None or size > SPECIAL_TOKENS,
             f"at least {SPECIAL_TOKENS + 1} ({SPECIAL_TOKENS} special tokens)",
         )
     ],

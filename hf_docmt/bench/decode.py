@@ -3,7 +3,7 @@
 import copy
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,14 @@ from transformers import GenerationConfig, PreTrainedModel
 
 from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row
 from hf_docmt.bench.measurement import elapsed_seconds, median_seconds
-from hf_docmt.bench.models import COMMON, NEVER, SPECIAL_TOKENS, TRANSFORMER_BASE, build_pair
+from hf_docmt.bench.models import COMMON, NEVER, SMALL, SPECIAL_TOKENS, TRANSFORMER_BASE, build_pair
 from hf_docmt.bench.options import DecodeOptions
 from hf_docmt.bench.results import SIDES, BenchResult, Check, Row
+from hf_docmt.modeling.cpu_kernels import are_used
 
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "int8": torch.float32}  # beside int8 weights: fp32
 COMPUTE_TYPES = {"fp32": "float32", "int8": "int8"}  # our name of a precision: CTranslate2's
+NAMED_SIZES = {"base": (TRANSFORMER_BASE, 32000), "small": (SMALL, 8000)}  # with the size of the vocabulary
 MODES = {"greedy": 1, "beam 4": 4}  # name: number of beams
 MIN_RATIOS = {  # targets
     "fp32": {"greedy": 1.8, "beam 4": 2.0},
@@ -38,7 +40,8 @@ class DecodeBenchmark(DecodeOptions, Benchmark):
     that are the same on both sides: all of them in fp32, while elsewhere rounding decides between near-equal ones, and
     what follows differs. `equal_choices` is the share of places in Marian's translation at which both sides rank the
     same token first. `different_tokens` counts the distinct tokens of ours.
-    Where CTranslate2 is installed, `ctranslate2` has its sentences a second, measured in the same rounds.
+    Where CTranslate2 is installed, `ctranslate2` has its sentences a second, measured in the same rounds. `kernels` of
+    the setting: whether int8 runs on the compiled primitives.
     """
 
     report_options = ({"repeats": 3},)
@@ -46,13 +49,15 @@ class DecodeBenchmark(DecodeOptions, Benchmark):
     batch_sizes: Sequence[int] = (1, 16, 64)
     precisions: Sequence[str] = tuple(PRECISIONS)
     tokens: int = 25
-    sizes: Mapping[str, int] = field(default_factory=lambda: TRANSFORMER_BASE)
-    vocab_size: int = 32000
+    sizes: Mapping[str, int] | None = None  # in place of those of `size`
+    vocab_size: int | None = None
     seed: int = 1
 
     def run(self, on_row: OnRow = ignore_row) -> BenchResult:
-        models = dict(zip(SIDES, build_pair(self.sizes, self.vocab_size, self.seed)))
-        sources = random_sources(max(self.batch_sizes), self.tokens, self.vocab_size, self.seed).to(self.device)
+        sizes, vocab_size = NAMED_SIZES[self.size]
+        sizes, vocab_size = self.sizes or sizes, self.vocab_size or vocab_size
+        models = dict(zip(SIDES, build_pair(sizes, vocab_size, self.seed)))
+        sources = random_sources(max(self.batch_sizes), self.tokens, vocab_size, self.seed).to(self.device)
         rows = []
         for model in models.values():
             diversify_translations(model.eval())
@@ -68,7 +73,7 @@ class DecodeBenchmark(DecodeOptions, Benchmark):
                     peer = further.get(precision)
                     rows.append(self.decoding_row(case, sides, peer, sources[:size], beams))
                     on_row(rows[-1])
-        setting = {"source_tokens": self.tokens, "target_tokens": self.tokens}
+        setting = {"source_tokens": self.tokens, "target_tokens": self.tokens, "kernels": are_used()}
         return self.result(rows, target_checks(rows), **setting, ctranslate2=ctranslate2_version() or "not installed")
 
     def decoding_row(

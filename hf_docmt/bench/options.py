@@ -93,6 +93,9 @@ class DataOptions:
 class DecodeOptions:
     """Of decoding."""
 
+    size: str = option(
+        "base", "Models: base (Transformer-base, 32,000 tokens) or small (d = 256, 3 + 3 layers, 8,000)."
+    )
     repeats: int = option(5, CASE_REPEATS)
     device: str = DEVICE
 

@@ -79,7 +79,7 @@ add_command(
 )
 add_command(
     "decode",
-    "Sentences per second of generate(), against MarianMT with the same weights (Transformer-base).\n\n"
+    "Sentences per second of generate(), against MarianMT with the same weights.\n\n"
     "With --engine ctranslate2: document windows by CTranslate2, ours and transformers' class.",
     {"transformers": ("decode", of.DecodeOptions), "ctranslate2": ("window-decoding", of.WindowDecodingOptions)},
     chooser="engine",

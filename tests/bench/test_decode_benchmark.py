@@ -118,3 +118,15 @@ def test_ctranslate2_has_the_same_weights():
     sources = decode.random_sources(3, 6, 60, seed=1)
     ours = models[0].generate(sources, attention_mask=torch.ones_like(sources), max_new_tokens=6, do_sample=False)
     assert torch.equal(peer.generate(sources, 1), ours)
+
+
+def test_named_sizes(monkeypatch):
+    """`small` builds the small model; an unknown name is refused."""
+    built = []
+    monkeypatch.setattr(decode, "build_pair", lambda *arguments: built.append(arguments) or build_pair(TINY, 60, 1))
+    monkeypatch.setattr(decode, "random_sources", lambda *arguments: torch.tensor([[7, 8, 3]]))
+    options = {"batch_sizes": (1,), "precisions": ("fp32",), "tokens": 3}
+    found = DecodeBenchmark(size="small", repeats=1, **options).run().to_json()
+    assert built == [(decode.SMALL, 8000, 1)] and found["setting"]["size"] == "small"
+    with pytest.raises(ValueError, match="size: expected base or small, got 'large'"):
+        DecodeBenchmark(size="large")
