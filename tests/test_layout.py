@@ -270,7 +270,7 @@ PACKAGE_LINES = {
     "data": 5888,
     "evaluation": 8506,
     "formats": 4467,
-    "hub": 2535,
+    "hub": 2537,
     "modeling": 10489,
     "pretrained": 278,
     "reports": 2353,
@@ -297,9 +297,9 @@ TEST_LINES = {
     "training": 2553,
     "transformers_contract": 416,
     "translation": 1870,
-    "top-level files": 2664,
+    "top-level files": 2667,
 }
-MOST_LINES = {"package": 52811, "tests": 48516}
+MOST_LINES = {"package": 52813, "tests": 48519}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

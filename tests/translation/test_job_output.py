@@ -25,12 +25,12 @@ WHOLE = "".join(TEXTS).encode()
 
 
 def open_file(path, identity=None, resume=False):
-    return FileOutput(path, identity or IDENTITY, lambda text, row: text, resume)
+    return FileOutput(path, identity or IDENTITY, lambda document, row: document["text"], resume)
 
 
 def add(file, text):
     """A group of two documents of three sentences each."""
-    file.write(Group(0, [text, ""]), [ROW, ROW])
+    file.write(Group(0, [{"text": text}, {"text": ""}]), [ROW, ROW])
 
 
 def write(path, resume=False, groups=3, identity=IDENTITY):
@@ -156,7 +156,7 @@ def test_a_job_from_a_pipe_starts_again_without_help(tmp_path, capsys):
     path, identity = tmp_path / "out.txt", IDENTITY | {"input": None}
 
     def go_on(texts, resume=True):
-        groups = [Group(number, [text, ""]) for number, text in enumerate(texts)]
+        groups = [Group(number, [{"text": text}, {"text": ""}]) for number, text in enumerate(texts)]
         with open_file(path, identity, resume) as file:
             for group in file.missing(groups):
                 file.write(group, [ROW, ROW])

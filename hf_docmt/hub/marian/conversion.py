@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
-from sentencepiece import SentencePieceProcessor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt.files import check_file, check_new_folder
@@ -76,8 +76,10 @@ def make_tokenizer(
     return sentencepiece_tokenizer(vocabularies, vocab, special, languages)
 
 
-def read_vocabulary(path: str | Path) -> SentencePieceProcessor:
+def read_vocabulary(path: str | Path) -> Any:
     """A SentencePiece model with end and unknown tokens; ValueError for another file."""
+    from sentencepiece import SentencePieceProcessor
+
     path = check_file(path)
     try:
         model = SentencePieceProcessor(model_file=str(path))
