@@ -34,6 +34,7 @@ def has_step(state) -> bool:
         and not torch.is_autocast_enabled(decoder.device.type)
         and not torch.compiler.is_compiling()
         and all(map(has_known_blocks, decoder.layers))
+        and has_plain_norms(decoder)
     )
 
 
@@ -54,7 +55,7 @@ class DecodingStep:
         self.layer_inputs: dict[str, torch.Tensor] = {}
         self.operations: list[Operation] = []
         self.has_calls = False  # whether there are blocks that are called
-        self.embeds = is_backbone(self.decoder, *EMBEDDING) and is_backbone(self.decoder.embed_tokens)
+        self.embeds = is_backbone(self.decoder, *EMBEDDING) and is_unchanged(self.decoder.embed_tokens, nn.Embedding)
         self.embeds = self.embeds and self.decoder.step_inputs != "new"
         self.encodings = torch.empty(0)  # (positions, D) from the first one on
 
@@ -272,15 +273,26 @@ EMBEDDING = "embed_with positions position_encoding".split()
 def is_backbone(module: nn.Module, *names: str) -> bool:
     """Whether these methods of a module are the backbone's own, and a call of it does no more, as with hooks."""
     is_own = all(getattr(getattr(type(module), name), "is_backbone", False) for name in names)
+    return is_own and is_unchanged(module, type(module))
+
+
+def is_unchanged(module: nn.Module, kind: type[nn.Module]) -> bool:
+    """Whether a module is of this class, with no wrapper around it, and a call of it does no more, as with hooks."""
     is_changed = module._forward_hooks or module._forward_pre_hooks or "forward" in vars(module)
-    return is_own and not is_changed
+    return type(module) is kind and not is_changed
+
+
+def has_plain_norms(module: nn.Module) -> bool:
+    """Whether the norms of a decoder or a layer are those that it was built with."""
+    norms = [child for name, child in module.named_children() if name.endswith(("layer_norm", "layernorm_embedding"))]
+    return all(is_unchanged(child, nn.LayerNorm) for child in norms)
 
 
 def has_known_blocks(layer: nn.Module) -> bool:
     """Whether `step_blocks` says what `forward` of a layer does: no later class has another `forward`."""
     classes = type(layer).__mro__
     owner = next((index for index, owner in enumerate(classes) if "step_blocks" in vars(owner)), None)
-    if owner is None or not is_backbone(layer, "normed", "with_residual"):
+    if owner is None or not is_backbone(layer, "normed", "with_residual") or not has_plain_norms(layer):
         return False
     declared = next(vars(owner)["forward"] for owner in classes[owner:] if "forward" in vars(owner))
     return unwrap(type(layer).forward) is unwrap(declared)  # transformers wraps that of every class

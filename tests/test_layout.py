@@ -271,7 +271,7 @@ PACKAGE_LINES = {
     "evaluation": 8506,
     "formats": 4467,
     "hub": 2537,
-    "modeling": 10489,
+    "modeling": 10501,
     "pretrained": 278,
     "reports": 2353,
     "serving": 821,
@@ -288,7 +288,7 @@ TEST_LINES = {
     "evaluation": 6801,
     "formats": 2417,
     "hub": 2895,
-    "modeling": 8922,
+    "modeling": 8949,
     "reports": 1892,
     "serving": 606,
     "space": 1107,
@@ -299,7 +299,7 @@ TEST_LINES = {
     "translation": 1870,
     "top-level files": 2667,
 }
-MOST_LINES = {"package": 52813, "tests": 48519}
+MOST_LINES = {"package": 52825, "tests": 48546}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -111,12 +111,39 @@ def test_weights_that_change_are_packed_anew(int8_model):
     assert torch.equal(kernel_weights([layer])[0], -before)
 
 
+class Wrapper(torch.nn.Module):
+    """What an adapter puts around a module."""
+
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, states):
+        return 2 * self.inner(states)
+
+
+def test_embeddings_in_a_wrapper_are_called(monkeypatch):
+    """An adapter that trains tokens stands around the table."""
+    model = build(**SIZES)
+    plain = scores(model, monkeypatch, DecodingStep, max_new_tokens=3)
+    table = model.get_decoder().embed_tokens
+    model.get_decoder().embed_tokens = Wrapper(table)
+    changed = scores(model, monkeypatch, DecodingStep, max_new_tokens=3)
+    with torch.no_grad():
+        model.get_decoder().embed_tokens = torch.nn.Embedding.from_pretrained(2 * table.weight)
+    expected = scores(model, monkeypatch, DecodingStep, max_new_tokens=3)
+    torch.testing.assert_close(changed, expected)
+    assert not torch.allclose(plain[0], changed[0])
+
+
 @needs_kernels
 @pytest.mark.parametrize(
     "change",
     [
         lambda model: model.float(),
         lambda model: model.lm_head.register_forward_hook(lambda *arguments: None),
+        lambda model: model.get_decoder().layers[1].final_layer_norm.register_forward_hook(lambda *arguments: None),
+        lambda model: setattr(model.get_decoder().layers[0], "self_attn_layer_norm", Wrapper(torch.nn.LayerNorm(32))),
     ],
 )
 def test_what_is_not_known_runs_without(change, monkeypatch, int8_model):
