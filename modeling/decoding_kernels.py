@@ -138,9 +138,10 @@ class KernelStep(DecodingStep):
             return torch.empty(0, self.rows, 2 * self.read.shape[1])
         return torch.cat([states.permute(2, 0, 1, 3).flatten(2) for states in (layer.keys, layer.values)], dim=2)
 
-    def attention_to(self, layer: nn.Module, attention: nn.Module, layer_norm: nn.LayerNorm):
+    def source_attention(self, layer: nn.Module):
+        attention, layer_norm = layer.encoder_attn, layer.encoder_attn_layer_norm
         if not self.has_primitives(attention, "q_proj", "out_proj"):
-            return super().attention_to(layer, attention, layer_norm)
+            return super().source_attention(layer)
         key, value = (states.float() for states in attention.source_projections(self.source, self.cache, self.rows))
         if key.stride() != value.stride() or key.stride(3) != 1:
             key, value = key.contiguous(), value.contiguous()  # (S, H, L, Dh)

@@ -47,10 +47,8 @@ class DecodingStep:
         stores = self.cache.self_attention_cache
         missing = len(self.decoder.layers) - len(stores.layers)
         stores.layers += [stores.layer_class_to_replicate() for _ in range(missing)]  # as its first use would
-        self.encoded = self.source, self.source_padding = (
-            self.encoder_outputs[0],
-            self.inputs.pop("attention_mask", None),
-        )
+        self.source, self.source_padding = self.encoder_outputs[0], self.inputs.pop("attention_mask", None)
+        self.encoded = self.source, self.source_padding
         self.source_mask = self.self_mask = None  # as attention takes them
         self.layer_inputs: dict[str, torch.Tensor] = {}
         self.operations: list[Operation] = []
@@ -63,9 +61,9 @@ class DecodingStep:
         """Of all target ids (R, T) so far, of which the last one is new, and their mask -> (R, V)."""
         past = ids.shape[1] - 1
         if not self.operations:
-            self.inputs_of(ids, mask, past)
+            hidden_states = self.inputs_of(ids, mask, past)[:, 0]
             self.build(ids, mask)
-        if not self.embeds or mask is not None and self.has_calls:
+        elif not self.embeds or mask is not None and self.has_calls:
             hidden_states = self.inputs_of(ids, mask, past)[:, 0]
         else:
             self.self_mask = None if mask is None else mask.bool()[:, None, None, :]  # (R, 1, 1, T)
@@ -179,10 +177,7 @@ class DecodingStep:
         return attend
 
     def source_attention(self, layer: nn.Module) -> Operation | None:
-        return self.attention_to(layer, layer.encoder_attn, layer.encoder_attn_layer_norm)
-
-    def attention_to(self, layer: nn.Module, attention: nn.Module, layer_norm: nn.LayerNorm) -> Operation | None:
-        """Attention to the source, with residual and norm."""
+        attention, layer_norm = layer.encoder_attn, layer.encoder_attn_layer_norm
         if not is_backbone(attention, *ATTENTION):
             return None
         queries, output = self.product((attention.q_proj,)), self.product((attention.out_proj,))

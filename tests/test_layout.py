@@ -271,7 +271,7 @@ PACKAGE_LINES = {
     "evaluation": 8506,
     "formats": 4467,
     "hub": 2537,
-    "modeling": 10501,
+    "modeling": 10497,
     "pretrained": 278,
     "reports": 2353,
     "serving": 821,
@@ -299,7 +299,7 @@ TEST_LINES = {
     "translation": 1870,
     "top-level files": 2667,
 }
-MOST_LINES = {"package": 52825, "tests": 48546}
+MOST_LINES = {"package": 52821, "tests": 48546}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:
