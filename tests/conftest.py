@@ -31,6 +31,11 @@ def pytest_addoption(parser):
     parser.addoption("--cases", type=int, help="of each architecture only so many configurations")
 
 
+def pytest_make_parametrize_id(val, argname):
+    """Bytes are named by their argument: an archive holds the time it was made, and all workers need the same names."""
+    return argname if isinstance(val, bytes) else None
+
+
 def pytest_collection_modifyitems(config, items):
     """On another device than the CPU only what is asked for it, which is skipped where there is none."""
     device = config.getoption("device")
