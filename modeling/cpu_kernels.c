@@ -1,12 +1,14 @@
-/* The primitives of a decoding step (decoding_kernels.py) for x86-64 with AVX2: float32 states, int8 weights.
+/* The primitives of a decoding step (decoding_kernels.py) for x86-64: float32 states, int8 weights.
  *
  * A step is a list of `Operation`s over R rows, run by one call of `docmt_run`. A library with a plain C interface: no
- * headers of torch or Python. Products sum up the same integers as int8_linear.py. One thread.
+ * headers of torch or Python. Products sum up the same integers as int8_linear.py, whatever instructions the processor
+ * has for them. One thread.
  */
 #include <stdint.h>
 
-#define ABI 1
+#define ABI 2
 enum { PRODUCT, NORM, SELF_ATTENTION, SOURCE_ATTENTION };
+enum { NONE, AVX2, VNNI, AMX }; /* instructions for products: 256 bits, 512 bits, tiles */
 
 typedef struct {
     int64_t kind, sizes[8];
@@ -19,7 +21,7 @@ typedef struct {
     int64_t length;           /* tokens that self-attention reads, the new one included */
     const int32_t *ancestors; /* (T, R): in which row the state of a token lies that a row has read */
     const int32_t *first;     /* (R,): the first token that is seen, behind padding on the left */
-    int8_t *integers;         /* scratch, (R, D_in) */
+    int8_t *integers;         /* scratch, (R up to a multiple of 16, D_in) */
     float *numbers;           /* scratch, max(R, tokens + 8) */
     int64_t *places;          /* scratch, (tokens,) */
 } Step;
@@ -30,33 +32,65 @@ int64_t docmt_abi(void) { return ABI; }
 #include <immintrin.h>
 #include <math.h>
 #include <string.h>
-#define AVX2 __attribute__((target("avx2,fma")))
-#define INLINE AVX2 static inline __attribute__((always_inline))
-#define BLOCK 16 /* outputs side by side: weights are [D_out / 16][D_in / 4][16][4] */
-#define TILE 4   /* rows that share a load of weights */
+#ifdef __linux__
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+#define FOR(instructions) __attribute__((target(instructions)))
+#define FOR_AVX2 FOR("avx2,fma")
+#define WIDE "avx2,fma,avx512f,avx512bw,avx512vl,avx512vnni"
+#define INLINE static inline __attribute__((always_inline))
+#define BLOCK 16      /* outputs side by side: weights are [D_out / 16][D_in / 4][16][4] */
+#define TILE 4        /* rows that share a load of weights */
+#define TILE_ROWS 16  /* of a tile of AMX */
+#define TILE_BYTES 64 /* of a row of it */
+#define LEAST_ROWS 5  /* from so many on tiles are faster */
 
-int64_t docmt_supported(void) {
-    __builtin_cpu_init();
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+static int64_t level = NONE;
+
+/* Tiles are the one thing that a process has to ask the kernel for. */
+static int has_tiles(void) {
+#if defined(__linux__) && defined(SYS_arch_prctl)
+    uint32_t a = 7, b, c = 0, d;
+    __asm__("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
+    return (d >> 24 & 3) == 3 && syscall(SYS_arch_prctl, 0x1023, 18) == 0; /* ARCH_REQ_XCOMP_PERM, XTILEDATA */
+#else
+    return 0;
+#endif
 }
 
-INLINE float sum(__m256 v) {
+/* Take the best instructions for products that the processor has, at most these; which ones they are */
+int64_t docmt_level(int64_t most) {
+    __builtin_cpu_init();
+    level = NONE;
+    if (most < AVX2 || !__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return level;
+    level = AVX2;
+    if (most < VNNI || !__builtin_cpu_supports("avx512bw") || !__builtin_cpu_supports("avx512vl") ||
+        !__builtin_cpu_supports("avx512vnni"))
+        return level;
+    return level = most >= AMX && has_tiles() ? AMX : VNNI;
+}
+
+INLINE FOR_AVX2 float sum(__m256 v) {
     __m128 s = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
     s = _mm_add_ps(s, _mm_movehl_ps(s, s));
     return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
 }
 
-INLINE float largest(__m256 v) {
-    __m128 s = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
-    s = _mm_max_ps(s, _mm_movehl_ps(s, s));
-    return _mm_cvtss_f32(_mm_max_ss(s, _mm_movehdup_ps(s)));
+/* the largest of values that are not negative, by their bits, so that one that is no number is the largest */
+INLINE FOR_AVX2 float largest(__m256i v) {
+    __m128i s = _mm_max_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+    s = _mm_max_epi32(s, _mm_shuffle_epi32(s, 0x4e));
+    s = _mm_max_epi32(s, _mm_shuffle_epi32(s, 0xb1));
+    return _mm_cvtss_f32(_mm_castsi128_ps(s));
 }
 
 /* x / max |x| * 127, rounded, of a row of D values, as integers; returns max |x| / 127 */
-AVX2 static float quantize(const float *x, int64_t size, int8_t *integers) {
-    const __m256 sign = _mm256_set1_ps(-0.0f);
-    __m256 most = _mm256_setzero_ps();
-    for (int64_t i = 0; i < size; i += 8) most = _mm256_max_ps(most, _mm256_andnot_ps(sign, _mm256_loadu_ps(x + i)));
+FOR_AVX2 static float quantize(const float *x, int64_t size, int8_t *integers) {
+    const __m256i unsign = _mm256_set1_epi32(0x7fffffff);
+    __m256i most = _mm256_setzero_si256();
+    for (int64_t i = 0; i < size; i += 8)
+        most = _mm256_max_epi32(most, _mm256_and_si256(unsign, _mm256_loadu_si256((const __m256i *)(x + i))));
     float magnitude = largest(most), least = 1.17549435e-38f;
     __m256 divisor = _mm256_set1_ps(magnitude < least ? least : magnitude), levels = _mm256_set1_ps(127.0f);
     for (int64_t i = 0; i < size; i += 8) {
@@ -71,7 +105,7 @@ AVX2 static float quantize(const float *x, int64_t size, int8_t *integers) {
  *
  * x w = |x| (w sign(x)): two products of 7 bits each are less than 2^15, so that 16 bits hold their sum.
  */
-INLINE void tile(const int rows, const int8_t *weights, const int8_t *x, int64_t size, const float *scales,
+INLINE FOR_AVX2 void tile(const int rows, const int8_t *weights, const int8_t *x, int64_t size, const float *scales,
                  const float *row_scales, const float *bias, int64_t kept, float *y, int64_t stride, int relu, int adds) {
     const __m256i ones = _mm256_set1_epi16(1);
     __m256i sums[TILE][2];
@@ -107,18 +141,121 @@ INLINE void tile(const int rows, const int8_t *weights, const int8_t *x, int64_t
         }
 }
 
-/* y = x W^T + b (R, D_out), or y += x W^T + b; scales and bias are padded to whole blocks */
-AVX2 static void product(const Operation *o, const Step *step) {
-    const int64_t size = o->sizes[0], outputs = o->sizes[1], relu = o->sizes[2], adds = o->sizes[3], rows = step->rows;
-    const float *x = o->tensors[0], *scales = o->tensors[3], *bias = o->tensors[4];
-    float *y = o->tensors[1];
-    const int8_t *weights = o->tensors[2];
-    for (int64_t r = 0; r < rows; r++) step->numbers[r] = quantize(x + r * size, size, step->integers + r * size);
-    for (int64_t first = 0; first < outputs; first += BLOCK) {
-        int64_t r = 0, kept = outputs - first < BLOCK ? outputs - first : BLOCK;
-#define ROWS(count)                                                                                                 \
-    tile(count, weights + first * size, step->integers + r * size, size, scales + first, step->numbers + r,        \
-         bias + first, kept, y + r * outputs + first, outputs, relu, adds)
+/* Sums of one row and block become outputs, of which `kept` are there: scaled, with bias, ReLU, and what is there. */
+INLINE FOR(WIDE) void finish(__m512i sums, const float *scales, float row_scale, const float *bias, int64_t kept,
+                             float *y, int relu, int adds) {
+    const __mmask16 there = kept < BLOCK ? (1 << kept) - 1 : 0xffff;
+    __m512 v = _mm512_mul_ps(_mm512_cvtepi32_ps(sums), _mm512_set1_ps(row_scale));
+    v = _mm512_add_ps(_mm512_mul_ps(v, _mm512_loadu_ps(scales)), _mm512_loadu_ps(bias));
+    if (relu) v = _mm512_max_ps(v, _mm512_setzero_ps());
+    if (adds) v = _mm512_add_ps(_mm512_maskz_loadu_ps(there, y), v);
+    _mm512_mask_storeu_ps(y, there, v);
+}
+
+typedef struct {
+    const int8_t *weights, *x;
+    const float *scales, *row_scales, *bias;
+    float *y;
+    int64_t size, outputs;
+    int relu, adds;
+} Product;
+
+/* -128 times the sum of a row of integers */
+INLINE FOR(WIDE) int32_t offset(const int8_t *x, int64_t size) {
+    __m512i sums = _mm512_setzero_si512();
+    for (int64_t i = 0; i < size; i += 64) {
+        __mmask64 there = size - i < 64 ? (1ull << (size - i)) - 1 : ~0ull;
+        sums = _mm512_dpbusd_epi32(sums, _mm512_set1_epi8(-128), _mm512_maskz_loadu_epi8(there, x + i));
+    }
+    return -_mm512_reduce_add_epi32(sums);
+}
+
+/* `rows` times `blocks` (known when compiled) by products of an unsigned and a signed integer: (w + 128) x - 128 x */
+INLINE FOR(WIDE) void wide_tile(const int rows, const int blocks, const Product *p, int64_t row, int64_t output) {
+    const __m512i sign = _mm512_set1_epi8(-128);
+    const int8_t *weights = p->weights + output * p->size, *x = p->x + row * p->size;
+    __m512i sums[TILE][4];
+    for (int r = 0; r < rows; r++)
+        for (int b = 0; b < blocks; b++) sums[r][b] = _mm512_setzero_si512();
+    for (int64_t k = 0; k < p->size; k += 4) {
+        __m512i w[4];
+        for (int b = 0; b < blocks; b++)
+            w[b] = _mm512_xor_si512(_mm512_loadu_si512(weights + (b * p->size + k) * BLOCK), sign);
+        for (int r = 0; r < rows; r++) {
+            int32_t four;
+            memcpy(&four, x + r * p->size + k, 4);
+            for (int b = 0; b < blocks; b++)
+                sums[r][b] = _mm512_dpbusd_epi32(sums[r][b], w[b], _mm512_set1_epi32(four));
+        }
+    }
+    for (int r = 0; r < rows; r++) {
+        __m512i least = _mm512_set1_epi32(offset(x + r * p->size, p->size));
+        for (int b = 0; b < blocks; b++) {
+            int64_t first = output + b * BLOCK;
+            finish(_mm512_add_epi32(sums[r][b], least), p->scales + first, p->row_scales[row + r], p->bias + first,
+                   p->outputs - first, p->y + (row + r) * p->outputs + first, p->relu, p->adds);
+        }
+    }
+}
+
+FOR(WIDE) static void wide_product(const Product *p, int64_t rows) {
+    int64_t output = 0;
+#define WIDE_ROWS(blocks)                                                        \
+    do {                                                                         \
+        int64_t r = 0;                                                           \
+        for (; r + TILE <= rows; r += TILE) wide_tile(4, blocks, p, r, output);  \
+        switch (rows - r) {                                                      \
+            case 3: wide_tile(3, blocks, p, r, output); break;                   \
+            case 2: wide_tile(2, blocks, p, r, output); break;                   \
+            case 1: wide_tile(1, blocks, p, r, output); break;                   \
+        }                                                                        \
+    } while (0)
+    for (; output + 3 * BLOCK < p->outputs; output += 4 * BLOCK) WIDE_ROWS(4);
+    for (; output < p->outputs; output += BLOCK) WIDE_ROWS(1);
+}
+
+/* 16 rows times two blocks at once; rows behind the last one are whatever is there, and are not kept */
+FOR(WIDE ",amx-tile,amx-int8") static void tiled_product(const Product *p, int64_t rows) {
+    struct {
+        uint8_t palette, start, reserved[14];
+        uint16_t bytes[16];
+        uint8_t rows[16];
+    } tiles = {1};
+    for (int i = 0; i < 5; i++) tiles.bytes[i] = TILE_BYTES, tiles.rows[i] = TILE_ROWS;
+    _tile_loadconfig(&tiles);
+    for (int64_t output = 0; output < p->outputs; output += 2 * BLOCK)
+        for (int64_t row = 0; row < rows; row += TILE_ROWS) {
+            const int8_t *weights = p->weights + output * p->size, *x = p->x + row * p->size;
+            const int pair = output + BLOCK < p->outputs;
+            int32_t sums[2][TILE_ROWS][BLOCK];
+            _tile_zero(0);
+            _tile_zero(1);
+            for (int64_t k = 0; k < p->size; k += TILE_BYTES) {
+                _tile_loadd(2, x + k, p->size);
+                _tile_loadd(3, weights + k * BLOCK, TILE_BYTES);
+                _tile_dpbssd(0, 2, 3);
+                if (!pair) continue;
+                _tile_loadd(4, weights + (p->size + k) * BLOCK, TILE_BYTES);
+                _tile_dpbssd(1, 2, 4);
+            }
+            _tile_stored(0, sums[0], TILE_BYTES);
+            _tile_stored(1, sums[1], TILE_BYTES);
+            for (int64_t r = 0; r < TILE_ROWS && row + r < rows; r++)
+                for (int b = 0; b <= pair; b++) {
+                    int64_t first = output + b * BLOCK;
+                    finish(_mm512_loadu_si512(sums[b][r]), p->scales + first, p->row_scales[row + r], p->bias + first,
+                           p->outputs - first, p->y + (row + r) * p->outputs + first, p->relu, p->adds);
+                }
+        }
+    _tile_release();
+}
+
+FOR_AVX2 static void narrow_product(const Product *p, int64_t rows) {
+    for (int64_t first = 0; first < p->outputs; first += BLOCK) {
+        int64_t r = 0, kept = p->outputs - first < BLOCK ? p->outputs - first : BLOCK;
+#define ROWS(count)                                                                                             \
+    tile(count, p->weights + first * p->size, p->x + r * p->size, p->size, p->scales + first, p->row_scales + r, \
+         p->bias + first, kept, p->y + r * p->outputs + first, p->outputs, p->relu, p->adds)
         for (; r + TILE <= rows; r += TILE) ROWS(4);
         switch (rows - r) {
             case 3: ROWS(3); break;
@@ -128,8 +265,20 @@ AVX2 static void product(const Operation *o, const Step *step) {
     }
 }
 
+/* y = x W^T + b (R, D_out), or y += x W^T + b; scales and bias are padded to whole blocks */
+FOR_AVX2 static void product(const Operation *o, const Step *step) {
+    const int64_t size = o->sizes[0], rows = step->rows;
+    const float *x = o->tensors[0];
+    const Product p = {o->tensors[2], step->integers, o->tensors[3], step->numbers, o->tensors[4],
+                       o->tensors[1], size, o->sizes[1], o->sizes[2], o->sizes[3]};
+    for (int64_t r = 0; r < rows; r++) step->numbers[r] = quantize(x + r * size, size, step->integers + r * size);
+    if (level == AMX && rows >= LEAST_ROWS && size % TILE_BYTES == 0) tiled_product(&p, rows);
+    else if (level >= VNNI) wide_product(&p, rows);
+    else narrow_product(&p, rows);
+}
+
 /* (x - mean) / sqrt(variance + epsilon) * weight + bias of rows of D values, which may stay where they are */
-AVX2 static void norm(const Operation *o, const Step *step) {
+FOR_AVX2 static void norm(const Operation *o, const Step *step) {
     const int64_t size = o->sizes[0];
     const float *weight = o->tensors[2], *bias = o->tensors[3];
     for (int64_t r = 0; r < step->rows; r++) {
@@ -151,7 +300,7 @@ AVX2 static void norm(const Operation *o, const Step *step) {
 }
 
 /* e^x for x <= 0: 2^n times a polynomial of the rest (Cephes) */
-INLINE __m256 exponential(__m256 x) {
+INLINE FOR_AVX2 __m256 exponential(__m256 x) {
     x = _mm256_max_ps(x, _mm256_set1_ps(-87.0f));
     __m256 n = _mm256_round_ps(_mm256_mul_ps(x, _mm256_set1_ps(1.44269504f)), _MM_FROUND_TO_NEAREST_INT);
     __m256 r = _mm256_fnmadd_ps(n, _mm256_set1_ps(0.693359375f), x);
@@ -168,7 +317,7 @@ INLINE __m256 exponential(__m256 x) {
 }
 
 /* softmax of `count` scores, in place, with room for a whole vector behind them */
-INLINE void softmax(float *scores, int64_t count) {
+INLINE FOR_AVX2 void softmax(float *scores, int64_t count) {
     float most = scores[0];
     for (int64_t i = 1; i < count; i++) most = scores[i] > most ? scores[i] : most;
     int64_t padded = (count + 7) / 8 * 8;
@@ -185,14 +334,14 @@ INLINE void softmax(float *scores, int64_t count) {
         _mm256_storeu_ps(scores + i, _mm256_mul_ps(_mm256_loadu_ps(scores + i), factor));
 }
 
-INLINE float dot(const float *x, const float *y, int64_t size) {
+INLINE FOR_AVX2 float dot(const float *x, const float *y, int64_t size) {
     __m256 total = _mm256_setzero_ps();
     for (int64_t i = 0; i < size; i += 8) total = _mm256_fmadd_ps(_mm256_loadu_ps(x + i), _mm256_loadu_ps(y + i), total);
     return sum(total);
 }
 
 /* out = sum of weights times states, `width` values of them (8 or 32, known when compiled) */
-INLINE void read_states(const int width, const float *states, const int64_t *places, const float *weights,
+INLINE FOR_AVX2 void read_states(const int width, const float *states, const int64_t *places, const float *weights,
                         int64_t count, float *out) {
     __m256 sums[4];
     for (int i = 0; i < width / 8; i++) sums[i] = _mm256_setzero_ps();
@@ -203,7 +352,7 @@ INLINE void read_states(const int width, const float *states, const int64_t *pla
 }
 
 /* softmax(q k / sqrt(d)) v of one head, over the states at `places` */
-INLINE void attend(const float *query, const float *keys, const float *values, const int64_t *places, int64_t count,
+INLINE FOR_AVX2 void attend(const float *query, const float *keys, const float *values, const int64_t *places, int64_t count,
                    int64_t dim, float scaling, float *scores, float *out) {
     for (int64_t t = 0; t < count; t++) scores[t] = dot(query, keys + places[t], dim) * scaling;
     softmax(scores, count);
@@ -213,7 +362,7 @@ INLINE void attend(const float *query, const float *keys, const float *values, c
 }
 
 /* One new token a row reads all that its row has written: projections (R, 3 H Dh), states (T, R, 2 H Dh) */
-AVX2 static void self_attention(const Operation *o, const Step *step) {
+FOR_AVX2 static void self_attention(const Operation *o, const Step *step) {
     const int64_t heads = o->sizes[0], dim = o->sizes[1], size = heads * dim, rows = step->rows, last = step->length - 1;
     const float *projections = o->tensors[0];
     float *states = o->tensors[1], *output = o->tensors[2];
@@ -230,7 +379,7 @@ AVX2 static void self_attention(const Operation *o, const Step *step) {
 }
 
 /* Queries (R, H Dh) of the rows of one source, side by side, read its keys and values; `seen` (S, L) are the places */
-AVX2 static void source_attention(const Operation *o, const Step *step) {
+FOR_AVX2 static void source_attention(const Operation *o, const Step *step) {
     const int64_t heads = o->sizes[0], dim = o->sizes[1], size = heads * dim, shared = o->sizes[2], length = o->sizes[3];
     const int64_t by_source = o->sizes[4], by_head = o->sizes[5], by_place = o->sizes[6];
     const float *queries = o->tensors[0], *keys = o->tensors[1], *values = o->tensors[2];
@@ -256,6 +405,6 @@ void docmt_run(const Operation *operations, int64_t count, const Step *step) {
 }
 
 #else
-int64_t docmt_supported(void) { return 0; }
+int64_t docmt_level(int64_t most) { return NONE; }
 void docmt_run(const Operation *operations, int64_t count, const Step *step) {}
 #endif

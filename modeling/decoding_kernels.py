@@ -11,12 +11,21 @@ from itertools import groupby
 import torch
 from torch import nn
 
-from .cpu_kernels import MULTIPLE, NORM, PRODUCT, SELF_ATTENTION, SOURCE_ATTENTION, Operation, Step, are_used, run
+from .cpu_kernels import (
+    BLOCK,
+    MULTIPLE,
+    NORM,
+    PRODUCT,
+    SELF_ATTENTION,
+    SOURCE_ATTENTION,
+    Operation,
+    Step,
+    are_used,
+    run,
+)
 from .decoding_step import ATTENTION, DecodingStep, is_backbone
-from .int8_linear import INPUT_LEVELS, LEVELS, is_plain_int8, kernel_weights
+from .int8_linear import is_plain_int8, kernel_weights
 
-# VNNI, which the kernels do not use, is left to FBGEMM in large batches; both round alike there, and not without it
-MOST_SOURCES = 8 if INPUT_LEVELS == LEVELS else 10**9
 ROOM = 64  # tokens that there is room for at first, besides the prompt
 
 
@@ -25,7 +34,6 @@ def kernels_fit(state) -> bool:
     model, mask = state.model, state.mask
     return (
         are_used()
-        and len(state.encoder_outputs[0]) <= MOST_SOURCES
         and is_plain_int8(model.lm_head)
         and is_backbone(model, "logits_of")
         and is_backbone(model.get_decoder(), "source_mask")
@@ -54,7 +62,7 @@ class KernelStep(DecodingStep):
         self.states, self.normed, self.read = (torch.empty(rows, config.d_model) for _ in range(3))
         self.projections, self.inner = torch.empty(rows, 3 * config.d_model), torch.empty(rows, config.decoder_ffn_dim)
         self.scores = torch.empty(rows, config.vocab_size)
-        self.integers = torch.empty(rows, max(config.d_model, config.decoder_ffn_dim), dtype=torch.int8)
+        self.integers = torch.empty(rows + -rows % BLOCK, max(config.d_model, config.decoder_ffn_dim), dtype=torch.int8)
         self.first = torch.zeros(rows, dtype=torch.int32) if mask is None else mask.int().argmax(dim=1).int()
         self.places = self.numbers = torch.empty(0)
         self.ancestors = torch.arange(rows, dtype=torch.int32).repeat(self.length, 1)  # (T, R)

@@ -6,9 +6,10 @@ s_w is the largest magnitude in a row of the weights over 127, one number an out
 input, found anew for every input ("dynamic"). A row of the output depends on its row of the input alone, not on the
 batch. The product is FBGEMM's (`quantized::linear_with_input_q_dq_qweight_dq_output_fp32`), which rounds its input
 inside: one call, and so the fastest in torch for few rows. For many, on processors with tiles of int8 (AMX), it is
-oneDNN's (`onednn::qlinear_pointwise`), there two to five times as fast; a layer that gets few and many rows is packed
-for both. Without them, and under `torch.compile`, `torch._int_mm` and plain operations give the same numbers. They all
-sum up the same integers, and differ as float32 rounds.
+oneDNN's (`onednn::qlinear_pointwise`), there two to five times as fast. Faster than both are the package's own
+(`cpu_kernels.c`), where they were built and a processor has 512 bits for them. A layer that gets few and many rows may
+be packed twice. Without all of them, and under `torch.compile`, `torch._int_mm` and plain operations give the same
+numbers. They all sum up the same integers, and differ as float32 rounds.
 """
 
 import os
@@ -22,8 +23,10 @@ from operator import is_
 import torch
 from torch import nn
 
+from .cpu_kernels import BLOCK, kernel_product, most_rows
+
 LEVELS = 127  # of the weights, on either side of zero
-ENGINE = "fbgemm"
+ENGINE, TILED, KERNELS = "fbgemm", "onednn", "cpu_kernels"  # what computes products; torch's name of the first
 FBGEMM = ENGINE in torch.backends.quantized.supported_engines and hasattr(torch, "_make_per_channel_quantized_tensor")
 TILES = torch.cpu._is_amx_tile_supported() and hasattr(torch.ops.onednn, "qlinear_pointwise")
 TILE_ROWS = 16  # from so many on
@@ -32,7 +35,6 @@ TINY = torch.finfo(torch.float32).tiny  # the least scale of a row
 # Levels of the input of FBGEMM: without VNNI, FBGEMM adds two products in 16 bits, which 7 bits do not fill
 INPUT_LEVELS = 127 if torch.cpu._is_vnni_supported() else 63
 ENGINE_LOCK = threading.Lock()  # the engine is one of the process
-KERNEL_BLOCK = 16  # outputs that stand side by side in the weights of cpu_kernels.c
 BLOCK_ELEMENTS = 2**21  # of the output: so much is scaled while it is in the processor's cache
 
 
@@ -47,9 +49,7 @@ class Int8Linear(nn.Module):
         self.weight_scale = nn.Parameter(scale.float(), requires_grad=False)
         bias = nn.Parameter(torch.empty(out_features, dtype=dtype), requires_grad=False) if bias else None
         self.register_parameter("bias", bias)
-        self._packed: dict[
-            tuple[int, bool | str], PackedLayers
-        ] = {}  # by layers side by side, this one first, and tiles
+        self._packed: dict[tuple[int, str], PackedLayers] = {}  # by layers side by side, this one first, and engine
 
     @classmethod
     def like(cls, layer: nn.Linear) -> "Int8Linear":
@@ -94,15 +94,16 @@ class Int8Linear(nn.Module):
 
 @dataclass
 class PackedLayers:
-    """Weights of layers side by side in oneDNN's or FBGEMM's own layout, and what they were made of."""
+    """Weights of layers side by side in an engine's own layout, and what they were made of."""
 
+    engine: str
     matrix: torch.Tensor | torch.ScriptObject
-    scale: torch.Tensor | None  # (sum of D_out,) of the weights, for oneDNN; FBGEMM has it in the matrix
-    zeros: torch.Tensor | None  # (sum of D_out,) of the weights, int32, as `scale`
+    scale: torch.Tensor | None  # (sum of D_out,) of the weights; FBGEMM has it in the matrix
+    zeros: torch.Tensor | None  # (sum of D_out,) of the weights, int32, for oneDNN
     parameters: list[torch.Tensor | None]
     versions: list[int | None]
     bias: torch.Tensor | None  # (sum of D_out,)
-    out_features: int
+    out_features: int  # sum of D_out; `scale` and `bias` of kernels have whole blocks
 
     def is_of(self, layers: Sequence[Int8Linear]) -> bool:
         """Whether the weights, scales and biases of these layers are the ones that were packed."""
@@ -111,8 +112,11 @@ class PackedLayers:
 
     def product(self, states: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
         """(..., D_in) float32 -> (..., D_out), in blocks of rows if that is large and FBGEMM computes it."""
+        if self.engine == KERNELS:
+            bias = torch.zeros_like(self.scale) if bias is None else whole_blocks(bias.float())
+            return kernel_product(states, self.matrix, self.scale, bias, self.out_features)
         rows = states.shape[:-1].numel()
-        if self.scale is not None or rows * self.out_features <= BLOCK_ELEMENTS:
+        if self.engine == TILED or rows * self.out_features <= BLOCK_ELEMENTS:
             return self.scaled_product(states, bias)
         outputs = states.new_empty(rows, self.out_features)
         count = max(1, BLOCK_ELEMENTS // self.out_features)
@@ -128,7 +132,7 @@ class PackedLayers:
         A row of zeros gives 0 / 0, which FBGEMM rounds to some integer; that times 0, the magnitude, is 0.
         """
         largest = states.abs().amax(dim=-1, keepdim=True)  # (..., 1)
-        if self.scale is None:
+        if self.engine == ENGINE:
             product = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32
             outputs = product(states / largest, 1 / INPUT_LEVELS, INPUT_LEVELS + 1, self.matrix)
         else:
@@ -175,15 +179,33 @@ def int8_product(
         )
     if hidden_states.dim() == 1:
         return int8_product(layers, hidden_states[None], bias, own_bias)[0]
-    if torch.compiler.is_compiling() or not (TILES or FBGEMM):
+    engine = engine_for(hidden_states)
+    if engine is None:
         return portable_product(layers, hidden_states, joint_bias(layers) if own_bias else bias)
-    use_tiles = TILES and (hidden_states.shape[:-1].numel() >= TILE_ROWS or not FBGEMM)
-    packed = layers[0]._packed.get((len(layers), use_tiles))
-    if packed is None or not packed.is_of(layers):
-        packed = layers[0]._packed[len(layers), use_tiles] = pack(layers, use_tiles)
+    packed = packed_layers(layers, engine)
     dtype = hidden_states.dtype
     outputs = packed.product(hidden_states.float(), packed.bias if own_bias else bias)
     return outputs if dtype is torch.float32 else outputs.to(dtype)
+
+
+def engine_for(hidden_states: torch.Tensor) -> str | None:
+    """What computes the product of states (..., D_in); None for plain operations."""
+    if torch.compiler.is_compiling():
+        return None
+    rows, size = hidden_states.shape[:-1].numel(), hidden_states.shape[-1]
+    if rows <= most_rows(size) and not torch.jit.is_tracing():
+        return KERNELS
+    if TILES and (rows >= TILE_ROWS or not FBGEMM):
+        return TILED
+    return ENGINE if FBGEMM else None
+
+
+def packed_layers(layers: Sequence[Int8Linear], engine: str) -> PackedLayers:
+    """Layers side by side as an engine reads them, packed anew where they have changed."""
+    packed = layers[0]._packed.get((len(layers), engine))
+    if packed is None or not packed.is_of(layers):
+        packed = layers[0]._packed[len(layers), engine] = pack(layers, engine)
+    return packed
 
 
 def portable_product(
@@ -201,22 +223,26 @@ def portable_product(
     return outputs.to(hidden_states.dtype).view(*hidden_states.shape[:-1], len(weight))
 
 
-def pack(layers: Sequence[Int8Linear], for_tiles: bool) -> PackedLayers:
-    """The weights of layers side by side in the layout of oneDNN for tiles, or of FBGEMM."""
+def pack(layers: Sequence[Int8Linear], engine: str) -> PackedLayers:
+    """The weights of layers side by side in the layout of an engine."""
     parameters = parameters_of(layers)
-    versions = list(map(version, parameters))
     integers = torch.cat([layer.weight.detach() for layer in layers])  # (sum of D_out, D_in)
-    scale = torch.cat([layer.weight_scale.detach() for layer in layers])
-    if for_tiles:
-        packed = torch.ops.onednn.qlinear_prepack(integers, None)
+    scale, bias, zeros = torch.cat([layer.weight_scale.detach() for layer in layers]), joint_bias(layers), None
+    outputs = len(integers)
+    if engine == KERNELS:
+        blocks = whole_blocks(integers).view(-1, BLOCK, integers.shape[1] // 4, 4)
+        matrix = blocks.transpose(1, 2).contiguous()  # (blocks, D_in / 4, 16, 4)
+        scale, bias = whole_blocks(scale), None if bias is None else whole_blocks(bias.float())
+    elif engine == TILED:
+        matrix = torch.ops.onednn.qlinear_prepack(integers, None)
         zeros = torch.zeros_like(scale, dtype=torch.int32)
-        return PackedLayers(packed, scale, zeros, parameters, versions, joint_bias(layers), len(integers))
-    scale = scale.double()
-    with warnings.catch_warnings(), fbgemm_engine():
-        warnings.simplefilter("ignore")  # tensors of type qint8 are to go: then FBGEMM is False, see above
-        matrix = torch._make_per_channel_quantized_tensor(integers, scale, torch.zeros_like(scale).long(), 0)
-        packed = torch.ops.quantized.linear_prepack(matrix, None)
-    return PackedLayers(packed, None, None, parameters, versions, joint_bias(layers), len(integers))
+    else:
+        scale = scale.double()
+        with warnings.catch_warnings(), fbgemm_engine():
+            warnings.simplefilter("ignore")  # tensors of type qint8 are to go: then FBGEMM is False, see above
+            matrix = torch._make_per_channel_quantized_tensor(integers, scale, torch.zeros_like(scale).long(), 0)
+            matrix, scale = torch.ops.quantized.linear_prepack(matrix, None), None
+    return PackedLayers(engine, matrix, scale, zeros, parameters, list(map(version, parameters)), bias, outputs)
 
 
 def kernel_weights(
@@ -226,24 +252,14 @@ def kernel_weights(
 
     (blocks, D_in / 4, 16, 4) int8, and float32 of whole blocks, (16 * blocks,).
     """
-    key = (len(layers), "kernels")
-    packed = layers[0]._packed.get(key)
-    if packed is None or not packed.is_of(layers):
-        parameters = parameters_of(layers)
-        versions = list(map(version, parameters))
-        integers = whole_blocks(torch.cat([layer.weight.detach() for layer in layers]))  # (16 * blocks, D_in)
-        matrix = integers.view(-1, KERNEL_BLOCK, integers.shape[1] // 4, 4).transpose(1, 2).contiguous()
-        scale = whole_blocks(torch.cat([layer.weight_scale.detach() for layer in layers]))
-        own = None if layers[0].bias is None else whole_blocks(joint_bias(layers))
-        packed = PackedLayers(matrix, scale, None, parameters, versions, own, len(integers))
-        layers[0]._packed[key] = packed
+    packed = packed_layers(layers, KERNELS)
     bias = packed.bias if bias is None else whole_blocks(bias.detach().float())
     return packed.matrix, packed.scale, torch.zeros_like(packed.scale) if bias is None else bias
 
 
 def whole_blocks(values: torch.Tensor) -> torch.Tensor:
     """Rows (N, ...) with zeros behind them, up to a whole number of blocks."""
-    missing = -len(values) % KERNEL_BLOCK
+    missing = -len(values) % BLOCK
     return torch.cat([values, values.new_zeros(missing, *values.shape[1:])]) if missing else values
 
 

@@ -14,9 +14,10 @@ static float *numbers(int64_t count) { /* of exactly this size, so that what is 
 static int64_t between(int64_t least, int64_t most) { return least + rand() % (most - least + 1); }
 
 int main(void) {
-    if (!docmt_supported()) return puts("unsupported"), 0;
+    if (docmt_level(AMX) == NONE) return puts("unsupported"), 0;
     for (int round = 0; round < 3000; round++) {
-        int64_t rows = between(1, 9), heads = between(1, 4), dim = 8 * between(1, 9), size = heads * dim;
+        docmt_level(AVX2 + rand() % 3);
+        int64_t rows = between(1, 20), heads = between(1, 4), dim = 8 * between(1, 9), size = heads * dim;
         int64_t outputs = between(1, 70), blocks = (outputs + 15) / 16, length = between(1, 20), sources = rows;
         int64_t tokens = (length > 20 ? length : 20) + 8;
         int32_t *ancestors = malloc(length * rows * 4), *first = malloc(rows * 4);
@@ -26,7 +27,7 @@ int main(void) {
             ancestors[(length - 1) * rows + r] = r, first[r] = rand() % length, counts[r] = between(1, length);
             for (int64_t i = 0; i < length; i++) seen[r * length + i] = rand() % length;
         }
-        Step step = {rows, length, ancestors, first, malloc(rows * size), numbers(rows > tokens ? rows : tokens),
+        Step step = {rows, length, ancestors, first, malloc((rows + 15) / 16 * 16 * size), numbers(rows > tokens ? rows : tokens),
                      malloc(tokens * 8)};
         int8_t *weights = buffer(blocks * 16 * size);
         for (int64_t i = 0; i < blocks * 16 * size; i++) weights[i] = rand() % 255 - 127;

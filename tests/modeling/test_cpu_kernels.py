@@ -75,30 +75,30 @@ def test_scores_are_those_of_plain_operations(int8_model, monkeypatch, architect
 
 
 @needs_kernels
-@pytest.mark.parametrize("rows", range(1, 11))
-@pytest.mark.parametrize("sizes", [(8, 1), (24, 15), (40, 16), (64, 33), (16, 100)])
-def test_product_is_the_portable_one(rows, sizes):
-    """Both sum up the same integers, and scale them in float32."""
+@pytest.mark.parametrize("level", [cpu_kernels.AVX2, cpu_kernels.VNNI, cpu_kernels.AMX])
+@pytest.mark.parametrize("rows", [*range(1, 10), 16, 35])
+@pytest.mark.parametrize("sizes", [(8, 1), (24, 15), (40, 16), (64, 33), (16, 100), (192, 40)])
+def test_product_is_the_portable_one(rows, sizes, level, instructions):
+    """All sum up the same integers, and scale them in float32."""
+    instructions(level)
     layers = [Int8Linear.of(torch.nn.Linear(*sizes)) for _ in range(2)]
     states = torch.randn(rows, sizes[0]) * torch.tensor([1.0, 50.0]).repeat(sizes[0] // 2)
     states[0] = 0
-    output = run_product(layers, states)
+    output = cpu_kernels.kernel_product(states, *kernel_weights(layers), 2 * sizes[1])
     expected = portable_product(layers, states, int8_linear.joint_bias(layers))
     torch.testing.assert_close(output, expected, atol=1e-5, rtol=1e-6)
 
 
-def run_product(layers: list[Int8Linear], states: torch.Tensor) -> torch.Tensor:
-    weights = kernel_weights(layers)
-    output = torch.full((len(states), sum(layer.out_features for layer in layers)), float("nan"))
-    integers, numbers = torch.empty(states.numel(), dtype=torch.int8), torch.empty(len(states))
-    tensors = (states, output, *weights)
-    operation = cpu_kernels.Operation(cpu_kernels.PRODUCT)
-    operation.sizes[:2] = states.shape[1], output.shape[1]
-    for number, tensor in enumerate(tensors):
-        operation.tensors[number] = tensor.data_ptr()
-    step = cpu_kernels.Step(rows=len(states), integers=integers.data_ptr(), numbers=numbers.data_ptr())
-    cpu_kernels.run([operation], step)
-    return output
+@pytest.fixture
+def instructions():
+    """Lets products have instructions up to a level; skips where the processor has fewer."""
+
+    def take(level: int) -> None:
+        if cpu_kernels.kernels().docmt_level(level) != level:
+            pytest.skip("this processor has no such instructions")
+
+    yield take
+    cpu_kernels.kernels().docmt_level(cpu_kernels.AMX)
 
 
 @needs_kernels

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from hf_docmt.modeling import int8_linear
+from hf_docmt.modeling import cpu_kernels, int8_linear
 from hf_docmt.modeling.cpu_inference import Linear, joint_linear
 from hf_docmt.modeling.int8_linear import Int8Linear
 
@@ -30,9 +30,12 @@ def reference(layer: nn.Linear, states: torch.Tensor, levels: int) -> torch.Tens
     return outputs if layer.bias is None else outputs + layer.bias.detach()
 
 
-@pytest.fixture(params=["onednn", pytest.param("fbgemm", marks=needs_fbgemm), "portable"])
+@pytest.fixture(params=["kernels", "onednn", pytest.param("fbgemm", marks=needs_fbgemm), "portable"])
 def levels(request, monkeypatch) -> int:
     """Levels of the input, with each of the products."""
+    monkeypatch.setenv("DOCMT_KERNELS", "1" if request.param == "kernels" else "0")
+    if request.param == "kernels" and not cpu_kernels.most_rows(8):
+        pytest.skip("the kernels were not built, or this processor has no VNNI")
     if request.param == "onednn" and not (HAS_VNNI and hasattr(torch.ops.onednn, "qlinear_pointwise")):
         pytest.skip("torch was built without oneDNN, or oneDNN saturates on this processor, which has no VNNI")
     monkeypatch.setattr(int8_linear, "TILES", request.param == "onednn")
@@ -69,6 +72,7 @@ def test_rows_do_not_depend_on_each_other(levels):
 
 
 def test_large_outputs_in_blocks(monkeypatch):
+    monkeypatch.setenv("DOCMT_KERNELS", "0")
     layer, states = Int8Linear.of(Linear(8, 16)), torch.randn(2, 7, 8)
     with torch.no_grad():
         whole = layer(states)
@@ -81,12 +85,13 @@ def test_many_rows_in_tiles(monkeypatch):
     """Few and many rows give the same but for rounding, whichever packed weights they use, also after a change."""
     if not (HAS_VNNI and hasattr(torch.ops.onednn, "qlinear_pointwise")):
         pytest.skip("torch was built without oneDNN, or FBGEMM rounds to fewer levels on this processor")
+    monkeypatch.setenv("DOCMT_KERNELS", "0")
     layer, states = Int8Linear.of(Linear(32, 8)), torch.randn(int8_linear.TILE_ROWS, 32)
     monkeypatch.setattr(int8_linear, "TILES", True)
     with torch.no_grad():
         for _ in range(2):
             many, few = layer(states), layer(states[:-1])
-            assert set(layer._packed) == {(1, True), (1, False)}
+            assert set(layer._packed) == {(1, "onednn"), (1, "fbgemm")}
             torch.testing.assert_close(many[:-1], few, atol=1e-5, rtol=1e-5)
             layer.weight_scale.mul_(2)
         assert not torch.equal(layer(states), many)
@@ -104,12 +109,12 @@ def test_several_layers_at_once(levels):
 
 
 def test_values_that_are_not_finite_stay_so(levels):
-    layer, states = Int8Linear.of(Linear(8, 4)), torch.randn(3, 8)
+    layer, states = Int8Linear.of(Linear(40, 4)), torch.randn(3, 40)
     states[0, 2], states[1, 3] = torch.nan, torch.inf
     with torch.no_grad():
         found = layer(states)
     assert not found[:2].isfinite().any() and found[2].isfinite().all()
-    assert layer(torch.empty(0, 8)).shape == (0, 4)
+    assert layer(torch.empty(0, 40)).shape == (0, 4)
 
 
 def test_new_weights_are_used():
