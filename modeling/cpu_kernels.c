@@ -6,8 +6,8 @@
  */
 #include <stdint.h>
 
-#define ABI 2
-enum { PRODUCT, NORM, SELF_ATTENTION, SOURCE_ATTENTION };
+#define ABI 4
+enum { PRODUCT, NORM, SELF_ATTENTION, SOURCE_ATTENTION, EMBEDDING };
 enum { NONE, AVX2, VNNI, AMX }; /* instructions for products: 256 bits, 512 bits, tiles */
 
 typedef struct {
@@ -21,6 +21,8 @@ typedef struct {
     int64_t length;           /* tokens that self-attention reads, the new one included */
     const int32_t *ancestors; /* (T, R): in which row the state of a token lies that a row has read */
     const int32_t *first;     /* (R,): the first token that is seen, behind padding on the left */
+    const int64_t *tokens;    /* (R,): the new ones, for embeddings */
+    const float *encoding;    /* (D,): of their position */
     int8_t *integers;         /* scratch, (R up to a multiple of 16, D_in) */
     float *numbers;           /* scratch, max(R, tokens + 8) */
     int64_t *places;          /* scratch, (tokens,) */
@@ -395,16 +397,66 @@ FOR_AVX2 static void source_attention(const Operation *o, const Step *step) {
     }
 }
 
+/* scale * table[token] + encoding, (R, D) */
+FOR_AVX2 static void embedding(const Operation *o, const Step *step) {
+    const int64_t size = o->sizes[0];
+    const float *table = o->tensors[0];
+    float *y = o->tensors[1];
+    for (int64_t r = 0; r < step->rows; r++)
+        for (int64_t i = 0; i < size; i += 8) {
+            __m256 v = _mm256_mul_ps(_mm256_loadu_ps(table + step->tokens[r] * size + i), _mm256_set1_ps(o->number));
+            _mm256_storeu_ps(y + r * size + i, _mm256_add_ps(v, _mm256_loadu_ps(step->encoding + i)));
+        }
+}
+
+/* Whether x stands before y in a list of the best: numbers come behind what is none, as in torch */
+INLINE int is_better(float x, float y) { return x > y || (x != x && y == y); }
+
+/* The `count` best of B groups of scores (B, rows, V), best first, the first one of equal ones; a row may have a number
+ * that is added to its scores: values, indices into rows times V, (B, count) each. Returns whether some are equal. */
+FOR_AVX2 int64_t docmt_best(const float *scores, const float *added, int64_t groups, int64_t rows, int64_t size,
+                            int64_t count, float *values, int64_t *indices) {
+    int64_t ties = 0;
+    for (int64_t group = 0; group < groups; group++, values += count, indices += count) {
+        int64_t kept = 0;
+        for (int64_t r = 0; r < rows; r++, scores += size) {
+            const float plus = added ? added[group * rows + r] : 0.0f;
+            for (int64_t i = 0; i < size; i++) {
+                if (kept == count) {
+                    const __m256 worst = _mm256_set1_ps(values[count - 1]), sum = _mm256_set1_ps(plus);
+                    for (; i + 8 <= size; i += 8) {
+                        __m256 v = _mm256_add_ps(_mm256_loadu_ps(scores + i), sum);
+                        if (_mm256_movemask_ps(_mm256_cmp_ps(v, worst, _CMP_NLE_UQ))) break;
+                    }
+                    if (i == size || !is_better(scores[i] + plus, values[count - 1])) continue;
+                } else kept++;
+                const float value = scores[i] + plus;
+                int64_t place = kept - 1;
+                for (; place && is_better(value, values[place - 1]); place--)
+                    values[place] = values[place - 1], indices[place] = indices[place - 1];
+                values[place] = value, indices[place] = r * size + i;
+            }
+        }
+        for (int64_t i = 1; i < count; i++) ties |= !(values[i - 1] > values[i]);
+    }
+    return ties;
+}
+
 void docmt_run(const Operation *operations, int64_t count, const Step *step) {
     for (const Operation *o = operations; o < operations + count; o++) switch (o->kind) {
             case PRODUCT: product(o, step); break;
             case NORM: norm(o, step); break;
             case SELF_ATTENTION: self_attention(o, step); break;
             case SOURCE_ATTENTION: source_attention(o, step); break;
+            case EMBEDDING: embedding(o, step); break;
         }
 }
 
 #else
 int64_t docmt_level(int64_t most) { return NONE; }
 void docmt_run(const Operation *operations, int64_t count, const Step *step) {}
+int64_t docmt_best(const float *scores, const float *added, int64_t groups, int64_t rows, int64_t size, int64_t count,
+                   float *values, int64_t *indices) {
+    return 0;
+}
 #endif

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import torch
 
-ABI = 2  # of the structures below
-PRODUCT, NORM, SELF_ATTENTION, SOURCE_ATTENTION = range(4)
+ABI = 4  # of the structures below
+PRODUCT, NORM, SELF_ATTENTION, SOURCE_ATTENTION, EMBEDDING = range(5)
 NONE, AVX2, VNNI, AMX = range(4)  # instructions for products
 BLOCK = 16  # outputs of a product that stand side by side; rows of a tile
 MULTIPLE = 8  # of which sizes of states and heads have to be
@@ -38,6 +38,8 @@ class Step(ctypes.Structure):
         ("length", ctypes.c_int64),
         ("ancestors", ctypes.c_void_p),
         ("first", ctypes.c_void_p),
+        ("tokens", ctypes.c_void_p),
+        ("encoding", ctypes.c_void_p),
         ("integers", ctypes.c_void_p),
         ("numbers", ctypes.c_void_p),
         ("places", ctypes.c_void_p),
@@ -57,7 +59,8 @@ def kernels() -> ctypes.CDLL | None:
             continue
         if library.level != NONE:
             library.docmt_run.argtypes = (ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)
-            library.docmt_run.restype = None
+            library.docmt_best.argtypes = (*[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 4, *[ctypes.c_void_p] * 2)
+            library.docmt_run.restype, library.docmt_best.restype = None, ctypes.c_int64
             return library
     return None
 
@@ -82,6 +85,27 @@ def kernel_product(
     step = Step(rows=count, integers=integers.data_ptr(), numbers=numbers.data_ptr())
     kernels().docmt_run(ctypes.byref(operation), 1, ctypes.byref(step))
     return output.view(*states.shape[:-1], outputs)
+
+
+def best_of(
+    scores: torch.Tensor, count: int, added: torch.Tensor | None = None
+) -> tuple[torch.Tensor, torch.Tensor, bool] | None:
+    """The best of scores (R, V), best first, the first of equal ones: values, indices (R, count), whether some tie.
+
+    With numbers that are added to rows, (B, R / B), over the rows of a group: (B, count), indices into R / B times V.
+    None for scores that are no float32 of a CPU or fewer than `count`, and without the kernels.
+    """
+    tensors = (scores,) if added is None else (scores, added)
+    if not are_used() or not all(one.is_cpu and one.dtype is torch.float32 and one.is_contiguous() for one in tensors):
+        return None
+    groups, rows = (len(scores), 1) if added is None else added.shape
+    if rows * scores.shape[1] < count:
+        return None
+    values, indices = scores.new_empty(groups, count), scores.new_empty(groups, count, dtype=torch.long)
+    addresses = (scores.data_ptr(), None if added is None else added.data_ptr())
+    sizes = (groups, rows, scores.shape[1], count)
+    are_tied = kernels().docmt_best(*addresses, *sizes, values.data_ptr(), indices.data_ptr())
+    return values, indices, bool(are_tied)
 
 
 def most_rows(size: int) -> int:

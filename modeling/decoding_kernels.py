@@ -13,6 +13,7 @@ from torch import nn
 
 from .cpu_kernels import (
     BLOCK,
+    EMBEDDING,
     MULTIPLE,
     NORM,
     PRODUCT,
@@ -73,7 +74,14 @@ class KernelStep(DecodingStep):
         self.parts = [(Operation * len(group))(*group) if is_primitive else group for is_primitive, group in groups]
         self.attentions = [part for group in self.parts if isinstance(group, ctypes.Array) for part in group]
         self.attentions = [part for part in self.attentions if part.kind == SELF_ATTENTION]  # in the arrays
-        self.step = Step(rows=rows)
+        self.tokens, table = torch.empty(rows, dtype=torch.long), self.decoder.embed_tokens
+        self.step = Step(rows=rows, tokens=self.tokens.data_ptr())
+        self.embedding: list[Operation] = []  # what gives the states of new tokens at one position
+        if self.embeds and table.weight.dtype is torch.float32 and table.weight.is_contiguous():
+            tensors = (table.weight.detach(), self.states)
+            self.embedding = [self.primitive(EMBEDDING, tensors, config.d_model, number=self.decoder.embed_scale)]
+            if config.layernorm_embedding:
+                self.embedding.append(self.norm(self.decoder.layernorm_embedding, self.states))
         self.make_room(self.length + ROOM)
 
     def make_room(self, tokens: int) -> None:
@@ -88,8 +96,17 @@ class KernelStep(DecodingStep):
         for name in ("ancestors", "first", "integers", "numbers", "places"):
             setattr(self.step, name, getattr(self, name).data_ptr())
 
+    def logits(self, ids: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
+        if not self.operations or not self.embedding or mask is not None:
+            return super().logits(ids, mask)
+        self.tokens.copy_(ids[:, -1])
+        self.step.encoding = self.encoding(ids.shape[1] - 1, torch.float32).data_ptr()
+        run(self.embedding, self.step)
+        return self.run(self.states)
+
     def run(self, hidden_states: torch.Tensor) -> torch.Tensor:
-        self.states.copy_(hidden_states)
+        if hidden_states is not self.states:
+            self.states.copy_(hidden_states)
         self.length += 1
         if self.length > len(self.ancestors):
             self.make_room(2 * self.length)

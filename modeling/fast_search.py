@@ -6,6 +6,8 @@ Scores of beams are added to the best tokens alone, where transformers goes thro
 import torch
 from transformers.cache_utils import DynamicLayer
 
+from .cpu_kernels import best_of
+
 BLOCK = 128  # neighbouring tokens, of which only the best is looked at first
 
 
@@ -80,6 +82,9 @@ class BeamLayer(DynamicLayer):
 
 def best_token(scores: torch.Tensor) -> torch.Tensor:
     """`argmax` of scores (R, V), (R,): the first of the largest, or of those that are no numbers."""
+    best = best_of(scores, 1)
+    if best is not None:
+        return best[1][:, 0]
     size = scores.shape[1]
     if size < 2 * BLOCK:
         return scores.argmax(dim=1)
@@ -95,22 +100,30 @@ def best_continuations(log_probs: torch.Tensor, scores: torch.Tensor, count: int
 
     Returns values and indices into (beams * V), (B, count) each. Where values are equal, their order is that of torch.
     """
-    batch, beams = scores.shape
-    vocab_size = log_probs.shape[1]
-    log_probs = log_probs.reshape(batch, beams, vocab_size)
-    if vocab_size // BLOCK <= count:
-        return (log_probs + scores[..., None]).flatten(1).topk(count)
-    values, tokens = best_tokens(log_probs.flatten(0, 1), count + 1)  # (B * beams, count + 1)
-    values = values.view(batch, beams, -1) + scores[..., None]
-    tokens = tokens.view(batch, beams, -1) + torch.arange(beams, device=scores.device)[:, None] * vocab_size
-    values, order = values.flatten(1).topk(count + 1)
-    indices = tokens.flatten(1).gather(1, order)
+    best = best_of(log_probs, count + 1, scores)
+    values, indices, are_tied = best or (*best_by_blocks(log_probs, scores, count + 1), True)
+    if not are_tied:
+        return values[:, :-1], indices[:, :-1]
     tied = ~(values[:, :-1] > values[:, 1:]).all(dim=1)  # or no numbers
     values, indices = values[:, :-1], indices[:, :-1]
     if tied.any():
         values, indices = values.clone(), indices.clone()
-        values[tied], indices[tied] = (log_probs[tied] + scores[tied][..., None]).flatten(1).topk(count)
+        every = log_probs.view(*scores.shape, -1)[tied] + scores[tied][..., None]  # (tied, beams, V)
+        values[tied], indices[tied] = every.flatten(1).topk(count)
     return values, indices
+
+
+def best_by_blocks(log_probs: torch.Tensor, scores: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """As `best_continuations`, but for the order of equal ones."""
+    batch, beams = scores.shape
+    vocab_size = log_probs.shape[1]
+    if vocab_size // BLOCK < count:
+        return (log_probs.view(batch, beams, vocab_size) + scores[..., None]).flatten(1).topk(count)
+    values, tokens = best_tokens(log_probs, count)  # (B * beams, count)
+    values = values.view(batch, beams, -1) + scores[..., None]
+    tokens = tokens.view(batch, beams, -1) + torch.arange(beams, device=scores.device)[:, None] * vocab_size
+    values, order = values.flatten(1).topk(count)
+    return values, tokens.flatten(1).gather(1, order)
 
 
 def best_tokens(scores: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:

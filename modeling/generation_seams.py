@@ -251,8 +251,10 @@ def full_config(model, config: GenerationConfig | None, arguments: dict) -> tupl
 
 def merged_config(model, config: GenerationConfig | None, arguments: dict) -> tuple[GenerationConfig, dict]:
     """Arguments before those of `config`, before the model's own, as a new configuration; and other arguments."""
-    merged = copy.deepcopy(model.generation_config if config is None else config)
-    merged.update(**model.generation_config.to_dict(), defaults_only=True, allow_custom_entries=True)
+    merged = copy.copy(model.generation_config if config is None else config)
+    for name, value in vars(model.generation_config).items():
+        if getattr(merged, name, None) is None:
+            setattr(merged, name, value)
     return merged, merged.update(**arguments)
 
 

@@ -37,27 +37,37 @@ class SearchSettings:
         """Which rows of target ids (R, T) end with their last token, (R,) bool."""
         if ids.shape[1] >= self.max_length:
             return torch.ones(len(ids), dtype=torch.bool, device=ids.device)
-        ended = torch.zeros(len(ids), dtype=torch.bool, device=ids.device)
-        for token in self.eos_token_id:
-            ended |= ids[:, -1] == token
+        ended = self.are_ends(ids[:, -1])
         return ended | self.criteria(ids, None) if self.criteria else ended
+
+    def are_ends(self, tokens: torch.Tensor) -> torch.Tensor:
+        """Which of these tokens translations end at, bool."""
+        if not self.eos_token_id:
+            return torch.zeros_like(tokens, dtype=torch.bool)
+        first, *others = self.eos_token_id
+        ended = tokens == first
+        for token in others:
+            ended |= tokens == token
+        return ended
 
 
 @torch.no_grad()
 def greedy_search(state: "DecoderState", ids: torch.Tensor, settings: SearchSettings) -> torch.Tensor:
     """Prompts (B, T) to the best token at every step: (B, at most `max_length`)."""
-    unfinished = torch.ones(len(ids), dtype=torch.bool, device=ids.device)
-    are_kept = any(map(keeps_scores, settings.processors))
+    finished = torch.zeros(len(ids), dtype=torch.bool, device=ids.device)
+    is_any, are_kept = False, any(map(keeps_scores, settings.processors))
     while True:
         logits = state.read(ids)
         logits = settings.processors(ids, logits.clone() if are_kept else logits)
         tokens = state.model.best_token(logits)  # (B,)
-        if settings.eos_token_id:
-            tokens = tokens.masked_fill(~unfinished, settings.pad_token_id)
+        if is_any and settings.eos_token_id:
+            tokens = tokens.masked_fill(finished, settings.pad_token_id)
         ids = torch.cat([ids, tokens[:, None]], dim=1)
-        unfinished &= ~settings.has_ended(ids)
-        if not unfinished.any():
-            return ids
+        ended = settings.has_ended(ids)
+        if ended.any():
+            is_any, finished = True, finished | ended
+            if finished.all():
+                return ids
 
 
 @torch.no_grad()
@@ -68,36 +78,48 @@ def beam_search(
     beams, (batch, length), device = settings.num_beams, prompt.shape, prompt.device
     count = max(2, 1 + len(settings.eos_token_id)) * beams  # candidates, of which `beams` go on whichever end
     padding = (settings.pad_token_id or settings.eos_token_id[0]) if settings.eos_token_id else -1
-    running = torch.full((batch, beams, settings.max_length), padding, dtype=torch.long, device=device)
-    running[:, :, :length] = prompt[:, None]
+    running = torch.full((batch * beams, settings.max_length), padding, dtype=torch.long, device=device)
+    running[:, :length] = prompt.repeat_interleave(beams, dim=0)
     scores = torch.zeros(batch, beams, device=device)
     scores[:, 1:] = NEVER  # the beams of a prompt are equal, so only the first one is continued
-    finished = FinishedTranslations(running, length, settings)
-    first_rows = torch.arange(0, batch * beams, beams, device=device)[:, None]  # (B, 1)
+    finished = FinishedTranslations(running.view(batch, beams, -1), length, settings)
+    first_rows, first_candidates = (torch.arange(batch, device=device)[:, None] * size for size in (beams, count))
 
     logits = state.read(prompt).repeat_interleave(beams, dim=0)  # (B * beams, V)
     state.repeat(beams)
     log_probs, are_kept = None, any(map(keeps_scores, settings.processors))
     while True:
-        ids = running[:, :, :length].flatten(0, 1)  # (B * beams, T)
         log_probs = torch.log_softmax(logits, dim=-1, out=None if are_kept else log_probs)  # memory of the last step
         del logits
-        processed = settings.processors(ids, log_probs)
+        processed = settings.processors(running[:, :length], log_probs)
         values, indices = state.model.best_continuations(processed, scores, count)  # (B, K)
-        sources, tokens = indices // processed.shape[1], indices % processed.shape[1]
-        continued = rows_at(running, sources)  # (B, K, L)
-        continued[:, :, length] = tokens
+        tokens = indices % processed.shape[1]
+        rows = indices // processed.shape[1] + first_rows  # (B, K)
         length += 1
-        ended = settings.has_ended(continued[:, :, :length].flatten(0, 1)).view(batch, count)
+        if settings.criteria or length >= settings.max_length or settings.are_ends(tokens).any():
+            continued = with_tokens(running, rows, tokens, length)  # (B * K, L)
+            ended = settings.has_ended(continued[:, :length]).view(batch, count)
+            open_values = values + NEVER * ended.float()
+            order = open_values.topk(beams).indices  # (B, beams)
+            chosen = (order + first_candidates).flatten()  # (B * beams,)
+            running, rows, scores = continued[chosen], rows.flatten()[chosen], open_values.gather(1, order)
+            finished.add(continued.view(batch, count, -1), values, ended, length)
+            if not finished.may_improve(scores, length) or ended.all():
+                return finished.best()
+        else:  # the best ones go on as they are
+            rows, scores = rows[:, :beams], values[:, :beams].contiguous()
+            running, rows = with_tokens(running, rows, tokens[:, :beams], length), rows.flatten()
+            if not finished.may_improve(scores, length):
+                return finished.best()
+        state.reorder(rows)
+        logits = state.read(running[:, :length])
 
-        open_values = values + NEVER * ended.float()
-        order = open_values.topk(beams).indices  # (B, beams)
-        running, scores, rows = (rows_at(values, order) for values in (continued, open_values, sources + first_rows))
-        finished.add(continued, values, ended, length)
-        if not finished.may_improve(scores, length) or ended.all():
-            return finished.best()
-        state.reorder(rows.flatten())
-        logits = state.read(running[:, :, :length].flatten(0, 1))
+
+def with_tokens(ids: torch.Tensor, rows: torch.Tensor, tokens: torch.Tensor, length: int) -> torch.Tensor:
+    """Rows (B, K) of ids (R, L) with tokens (B, K) behind them, as the last of `length`: (B * K, L)."""
+    continued = ids.index_select(0, rows.flatten())
+    continued[:, length - 1] = tokens.flatten()
+    return continued
 
 
 class FinishedTranslations:
@@ -108,12 +130,14 @@ class FinishedTranslations:
         self.scores = torch.full(running.shape[:2], NEVER, device=running.device)
         self.lengths = torch.zeros(running.shape[:2], dtype=torch.long, device=running.device)  # of new tokens
         self.has_ended = torch.zeros_like(self.scores, dtype=torch.bool)
+        self.is_any = False  # whether a translation has ended
         self.improves = self.has_ended.new_ones(len(running), 1)  # whether a running translation may become the best
 
     def add(self, ids: torch.Tensor, values: torch.Tensor, ended: torch.Tensor, length: int) -> None:
         """Add what ended of the first `beams` candidates (B, K, L), with sums of log-probabilities (B, K)."""
         beams, new = self.settings.num_beams, length - self.prompt
         counts = ended & (torch.arange(values.shape[1], device=values.device) < beams)
+        self.is_any = True
         is_full = self.has_ended.all(dim=1, keepdim=True) & (self.settings.early_stopping is True)
         scores = values / new**self.settings.length_penalty
         for excluded in (is_full, ~self.improves, ~counts):
@@ -128,12 +152,14 @@ class FinishedTranslations:
     def may_improve(self, running: torch.Tensor, length: int) -> bool:
         """Whether a source may get a better translation than it has, by the sums (B, beams) of its running beams."""
         settings = self.settings
+        if not self.is_any:
+            return True
         longest = settings.early_stopping == "never" and settings.length_penalty > 0
         new = (settings.max_length if longest else length) - self.prompt  # the length at which scores would be best
         worst = torch.where(self.has_ended, self.scores.amin(dim=1, keepdim=True), NEVER)
         self.improves = self.improves & (running[:, :1] / new**settings.length_penalty > worst).any(dim=1, keepdim=True)
         is_done = settings.early_stopping is True and self.has_ended.all()
-        return bool(self.improves.any() & ~torch.as_tensor(is_done))
+        return not is_done and bool(self.improves.any())
 
     def best(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Ids (B * returned, longest) and scores."""

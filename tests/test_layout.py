@@ -271,7 +271,7 @@ PACKAGE_LINES = {
     "evaluation": 8506,
     "formats": 4467,
     "hub": 2537,
-    "modeling": 10550,
+    "modeling": 10632,
     "pretrained": 278,
     "reports": 2353,
     "serving": 821,
@@ -288,7 +288,7 @@ TEST_LINES = {
     "evaluation": 6801,
     "formats": 2417,
     "hub": 2895,
-    "modeling": 8954,
+    "modeling": 8969,
     "reports": 1892,
     "serving": 606,
     "space": 1107,
@@ -299,7 +299,7 @@ TEST_LINES = {
     "translation": 1870,
     "top-level files": 2672,
 }
-MOST_LINES = {"package": 52874, "tests": 48556}
+MOST_LINES = {"package": 52956, "tests": 48571}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -27,15 +27,19 @@ int main(void) {
             ancestors[(length - 1) * rows + r] = r, first[r] = rand() % length, counts[r] = between(1, length);
             for (int64_t i = 0; i < length; i++) seen[r * length + i] = rand() % length;
         }
-        Step step = {rows, length, ancestors, first, malloc((rows + 15) / 16 * 16 * size), numbers(rows > tokens ? rows : tokens),
+        int64_t *ids = malloc(rows * 8), *indices = malloc(outputs * 8);
+        float *table = numbers(outputs * size), *encoding = numbers(size), *best = numbers(outputs);
+        for (int64_t r = 0; r < rows; r++) ids[r] = rand() % outputs;
+        Step step = {rows, length, ancestors, first, ids, encoding, malloc((rows + 15) / 16 * 16 * size), numbers(rows > tokens ? rows : tokens),
                      malloc(tokens * 8)};
         int8_t *weights = buffer(blocks * 16 * size);
         for (int64_t i = 0; i < blocks * 16 * size; i++) weights[i] = rand() % 255 - 127;
         float *x = numbers(rows * size), *y = numbers(rows * outputs), *scales = numbers(blocks * 16);
         float *bias = numbers(blocks * 16), *projections = numbers(rows * 3 * size), *read = numbers(rows * size);
         float *history = numbers(length * rows * 2 * size), *keys = numbers(sources * heads * length * dim);
-        float *values = numbers(sources * heads * length * dim), *norms = numbers(size);
+        float *values = numbers(sources * heads * length * dim), *norms = numbers(size > rows ? size : rows);
         Operation list[] = {
+            {EMBEDDING, {size}, {table, x}, 2.0f},
             {PRODUCT, {size, outputs, rand() % 2, rand() % 2}, {x, y, weights, scales, bias}, 0},
             {NORM, {size}, {x, x, norms, norms}, 1e-5f},
             {SELF_ATTENTION, {heads, dim}, {projections, history, read}, 0.3f},
@@ -44,10 +48,11 @@ int main(void) {
              {x, keys, values, read, seen, counts},
              0.3f},
         };
-        docmt_run(list, 4, &step);
+        docmt_run(list, 5, &step);
+        docmt_best(y, norms, 1, rows, outputs, between(1, outputs), best, indices);
         for (int64_t i = 0; i < rows * size; i++)
             if (!(read[i] == read[i])) return puts("not a number"), 1;
-        void *all[] = {ancestors, first, seen, counts, step.integers, step.numbers, step.places, weights, x, y, scales,
+        void *all[] = {ids, indices, table, encoding, best, ancestors, first, seen, counts, step.integers, step.numbers, step.places, weights, x, y, scales,
                        bias, projections, read, history, keys, values, norms};
         for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
     }

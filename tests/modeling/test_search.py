@@ -16,9 +16,11 @@ from transformers import (
 
 from hf_docmt.modeling import generation_seams, plain_acceleration, search
 from hf_docmt.modeling.cache import DecodingCache
+from hf_docmt.modeling.cpu_kernels import kernels as library
 from hf_docmt.modeling.fast_search import best_continuations, best_token, best_tokens
 from hf_docmt.modeling.search import DecoderState, SearchSettings
 
+needs_kernels = pytest.mark.skipif(library() is None, reason="the kernels were not built, or need AVX2")
 VOCABULARY = 2100  # not a multiple of the size of a block
 SOURCE = torch.randint(SEP, VOCABULARY, (5, 7), generator=torch.Generator().manual_seed(2))
 MASK = torch.ones_like(SOURCE)
@@ -259,9 +261,15 @@ def test_what_transformers_refuses(model, wrong):
 # The selection
 
 
+@pytest.fixture(params=["0", pytest.param("1", marks=needs_kernels)])
+def kernels(request, monkeypatch):
+    """With and without the compiled primitives."""
+    monkeypatch.setenv("DOCMT_KERNELS", request.param)
+
+
 @pytest.mark.parametrize("count", [2, 8])
 @pytest.mark.parametrize("special", ["none", "ties", "few", "nan", "infinite"])
-def test_best_continuations(count, special):
+def test_best_continuations(kernels, count, special):
     """Values and indices of torch.topk over all, equal values and what is no number included."""
     log_probs = torch.randn(6, VOCABULARY).log_softmax(-1)
     if special == "ties":
@@ -281,7 +289,7 @@ def test_best_continuations(count, special):
         assert torch.equal(indices, expected.indices)
 
 
-def test_values_that_the_sum_makes_equal():
+def test_values_that_the_sum_makes_equal(kernels):
     """Different log-probabilities, equal with the score of their beam."""
     log_probs = -torch.rand(4, VOCABULARY) / 1e3
     scores = torch.tensor([[-1000.0, -1000.0], [0.0, -1e9]])
@@ -299,7 +307,7 @@ def test_best_tokens(size):
 
 
 @pytest.mark.parametrize("size", [100, 256, 300, 383])
-def test_best_token(size):
+def test_best_token(kernels, size):
     """The first of equal ones and of what is no number, wherever it stands."""
     scores = torch.randint(0, 50, (200, size)).float()
     scores[:5] = -torch.inf
