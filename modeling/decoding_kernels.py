@@ -27,14 +27,16 @@ from .cpu_kernels import (
 from .decoding_step import ATTENTION, DecodingStep, is_backbone
 from .int8_linear import is_plain_int8, kernel_weights
 
+MOST_SOURCES = 128  # over the number of threads, where there are more than two: the kernels have one
 ROOM = 64  # tokens that there is room for at first, besides the prompt
 
 
 def kernels_fit(state) -> bool:
     """Whether a step behind the prompt that a `DecoderState` has read runs on kernels."""
-    model, mask = state.model, state.mask
+    model, mask, threads = state.model, state.mask, torch.get_num_threads()
     return (
         are_used()
+        and (threads <= 2 or len(state.encoder_outputs[0]) <= MOST_SOURCES // threads)
         and is_plain_int8(model.lm_head)
         and is_backbone(model, "logits_of")
         and is_backbone(model.get_decoder(), "source_mask")

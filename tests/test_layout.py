@@ -271,7 +271,7 @@ PACKAGE_LINES = {
     "evaluation": 8506,
     "formats": 4467,
     "hub": 2537,
-    "modeling": 10632,
+    "modeling": 10634,
     "pretrained": 278,
     "reports": 2353,
     "serving": 821,
@@ -299,7 +299,7 @@ TEST_LINES = {
     "translation": 1870,
     "top-level files": 2672,
 }
-MOST_LINES = {"package": 52956, "tests": 48571}
+MOST_LINES = {"package": 52958, "tests": 48571}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:
