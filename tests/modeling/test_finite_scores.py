@@ -14,6 +14,7 @@ PAST = {"past_context": 2}
 CASES = {
     "concat": ("concat", PAST | {"segment_encoding": "learned"}),
     "chunk": ("concat", {"view": "chunk", "chunk_tokens": 20}),
+    "gtransformer": ("gtransformer", PAST),
     "lst": ("lst", PAST),
     "window": ("window", PAST | {"window": 3}),
     "multiencoder": ("multiencoder", PAST),

@@ -63,7 +63,7 @@ def trained(corpus, folder, architecture: str, *overrides: str):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("architecture", ["lst", "window", "caching"])
+@pytest.mark.parametrize("architecture", ["gtransformer", "lst", "window", "caching"])
 def test_learns_the_pronouns_in_reach(tmp_path, corpus, architecture):
     """Antecedents one to three sentences back with a context of three, and chance beyond."""
     learned = accuracies(trained(corpus, tmp_path / "model", architecture), corpus / "pronoun.json")
