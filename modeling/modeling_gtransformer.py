@@ -205,7 +205,7 @@ class GTransformerForConditionalGeneration(SentenceGeneration, GenerationMixin):
     it begins the next one, of which the first word is written from it, as `<s>` does in the paper, where each sentence
     is `<s> ... </s>`. Departures: special tokens around the segment belong to its first or last sentence (in the
     released code language codes are no group and see all); a target sentence behind the last of the source sees all of
-    it.
+    it (in the released code nothing, and states are nan).
     """
 
     config_class = GTransformerConfig
