@@ -53,7 +53,7 @@ class GroupAttention(SentenceAttention):
         """As in `Attention`, whose mask is that of global attention; its are the weights where there is one."""
         shape, settings = hidden_states.shape, (attention_mask, output_attentions)
         if key_value_states is None:
-            own, whole = self.read_target(hidden_states, cache, *settings, layer_inputs)
+            own, whole = self.read_self(hidden_states, cache, *settings, layer_inputs)
         else:
             own, whole = self.read_source(hidden_states, key_value_states, cache, *settings, layer_inputs)
         read, weights = own
@@ -65,8 +65,8 @@ class GroupAttention(SentenceAttention):
             output = output * gate + whole * (1 - gate)
         return output, self.by_row(weights, shape[0])
 
-    def read_target(self, hidden_states, cache, attention_mask, output_attentions, layer_inputs) -> tuple:
-        """What the heads of H_L and H_G (None = there is none) read of the own side, with weights."""
+    def read_self(self, hidden_states, cache, attention_mask, output_attentions, layer_inputs) -> tuple:
+        """What the heads of H_L and H_G (None = there is none) read in self-attention, with weights."""
         new = self.self_projections(hidden_states)  # (B, H, T, Dh) each
         if self.global_attn is None:
             query, key, value = new
@@ -86,7 +86,7 @@ class GroupAttention(SentenceAttention):
     def read_source(
         self, hidden_states, key_value_states, cache, attention_mask, output_attentions, layer_inputs
     ) -> tuple:
-        """The same of the source."""
+        """The same in attention to the source."""
         inputs, group_mask = (hidden_states, key_value_states, cache), layer_inputs.get("source_group_mask")
         own = self.heads_output(*inputs, attention_mask if group_mask is None else group_mask, output_attentions)
         if self.global_attn is None:
