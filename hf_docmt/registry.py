@@ -137,6 +137,7 @@ ARCHITECTURES: dict[str, Architecture] = {
         Architecture("caching", separate_context=True),
         Architecture("concat"),
         Architecture("doct", class_prefix="DocT", separate_context=True),
+        Architecture("gtransformer", class_prefix="GTransformer"),
         Architecture("lst"),
         Architecture("memory", carries_state=True),
         Architecture("multiencoder", class_prefix="MultiEncoder", separate_context=True),

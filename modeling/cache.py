@@ -12,7 +12,7 @@ from transformers.modeling_outputs import Seq2SeqLMOutput
 
 # What this version of transformers calls the cache in arguments and outputs: `past_key_values`, or `cache` from 5.24 on
 CACHE_NAME = next(name for name in ("cache", "past_key_values") if name in {f.name for f in fields(Seq2SeqLMOutput)})
-SOURCES = ("source", "context", "memory")  # what decoders attend to; a new kind comes at the end
+SOURCES = ("source", "context", "memory", "global")  # what decoders attend to; a new kind comes at the end
 
 
 class DecodingCache(EncoderDecoderCache):

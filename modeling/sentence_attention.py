@@ -17,21 +17,22 @@ FEW_TOKENS = 8  # by which the lengths in a group may differ, where a quarter of
 def gathered_sentences(index: torch.Tensor, tokens: torch.Tensor | None = None) -> dict[str, torch.Tensor]:
     """Where the tokens of every sentence stand when these are gathered, for `sentence_attention`.
 
-    `index` (B, T), the `sentence_index` of all tokens; `tokens` (B, T), 1 = token, None = all. Returns
+    `index` (B, T), the sentence of all tokens, from 0 to T; `tokens` (B, T), 1 = token, None = all. Returns
     `slot_tokens` (R,), the token in every slot, counted over the batch; `token_slots` (B * T,), the slot of every one;
     `empty_slots` (E,), those that are filled up; `hidden_tokens` (H,), those that are none; `group_sizes` (G, 2), on
     the CPU, the number of rows of each group and their length. An empty dict where no row has a second sentence.
     """
     batch, length = index.shape
     device = index.device
-    runs = (index + length * torch.arange(batch, device=device)[:, None]).flatten()  # (B * T,), a number a sentence
+    most = length + 1  # sentences of a row
+    runs = (index + most * torch.arange(batch, device=device)[:, None]).flatten()  # (B * T,), a number a sentence
     hidden = torch.empty(0, dtype=torch.long, device=device)
     shown = torch.arange(batch * length, device=device)
     if tokens is not None:
         flat = tokens.flatten().bool()
         shown, hidden = flat.nonzero()[:, 0], (~flat).nonzero()[:, 0]
     numbers, sentence, lengths = runs[shown].unique_consecutive(return_inverse=True, return_counts=True)
-    if not (numbers[1:] // length == numbers[:-1] // length).any():
+    if not (numbers[1:] // most == numbers[:-1] // most).any():
         return {}
     order = lengths.argsort(descending=True, stable=True)
     sizes = group_sizes(lengths[order].tolist())

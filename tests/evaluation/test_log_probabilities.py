@@ -175,7 +175,8 @@ ALIGNMENTS = [{}, {"alignment": "linear", "length_ratio": 0.8}, {"alignment": "o
 
 
 @pytest.mark.parametrize(
-    ("architecture", "fields"), [("lst", {}), *(("window", {"window": 4, **fields}) for fields in ALIGNMENTS)]
+    ("architecture", "fields"),
+    [("gtransformer", {}), ("lst", {}), *(("window", {"window": 4, **fields}) for fields in ALIGNMENTS)],
 )
 @torch.no_grad()
 def test_chunk_models_with_left_and_right_context(architecture, fields):

@@ -158,6 +158,8 @@ def test_architecture_without_a_text_is_rejected():
             ["learned segment embeddings", "before every block", "last 4 dimensions"],
         ),
         ({"past_context": 3, "segment_encoding": "shift"}, ["segment-shifted positions"]),
+        ({"architecture": "gtransformer"}, ["the top 2 layers", "no context, where sentences are translated alone"]),
+        ({"architecture": "gtransformer", "past_context": 3}, ["3 sentences before it", "in source and target"]),
         ({"architecture": "lst"}, ["long-short term attention", "no context, where both are the same"]),
         ({"architecture": "lst", "past_context": 3}, ["3 sentences before it", "in source and target"]),
         ({"architecture": "lst", "view": "chunk", "chunk_tokens": 777}, ["at most 777 target tokens"]),

@@ -11,6 +11,7 @@ torch.set_num_threads(1)
 CASES = {  # settings, and whether documents are neutral, too
     "concat": ({"segment_encoding": "learned", "past_context": 1}, False),
     "window": ({}, False),
+    "gtransformer": ({}, False),
     "lst": ({}, False),
     "caching": ({}, True),
     "caching, parallel": ({"integration": "parallel", "context_gate": True}, True),
@@ -45,7 +46,8 @@ def test_logits_and_beams_are_those_of_the_source(family, case):
         found = logits(model, pad, **context_inputs(model, 3))[..., :VOCABULARY]
         torch.testing.assert_close(found, expected, atol=bound, rtol=0)
     source = torch.randint(4, 30, (3, 8), generator=torch.Generator().manual_seed(4))
-    banned = [[VOCABULARY], [VOCABULARY + 1]] if case in ("concat", "window", "lst") else None  # <sep>, <bod>
+    has_separators = case in ("concat", "gtransformer", "lst", "window")
+    banned = [[VOCABULARY], [VOCABULARY + 1]] if has_separators else None  # <sep>, <bod>
     search = {"num_beams": 3, "max_new_tokens": 10, "no_repeat_ngram_size": 1}
     found = model.generate(input_ids=source, **search, bad_words_ids=banned)
     assert torch.equal(found, original.generate(input_ids=source, **search))

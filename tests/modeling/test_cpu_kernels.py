@@ -53,6 +53,7 @@ def scores(model, monkeypatch, step, **settings) -> list[torch.Tensor]:
         ("concat", {"normalize_before": True, "layernorm_embedding": True}),
         ("concat", {"activation_function": "gelu", "position_type": "learned", "position_offset": 2}),
         ("concat", {"past_context": 1, "segment_encoding": "sinusoidal", "persistent": True}),
+        ("gtransformer", {}),
         ("lst", {}),
         ("memory", {}),
         ("routing", {}),

@@ -23,6 +23,7 @@ MODELS = {
     "future alone": ("concat", {"future_context": 2}),
     "chunk": ("concat", CHUNK | {"segment_encoding": "sinusoidal", "decoding_past_context": 2}),
     "few positions": ("concat", PAST | {"position_type": "learned", "max_position_embeddings": 20}),
+    "gtransformer": ("gtransformer", PAST | {"global_layers": 1}),
     "lst": ("lst", PAST | {"use_bod": True}),
     "window": ("window", PAST | {"window": 2}),
     "window, relative": ("window", PAST | {"window": 3, "position": "relative", "alignment": "one_to_one"}),
@@ -89,7 +90,7 @@ def test_sequential_keeps_to_batch_tokens(monkeypatch):
     assert found == search(False, strategy="sequential")
 
 
-@pytest.mark.parametrize("name", ["shift, bod", "few positions", "lst", "window, linear"])
+@pytest.mark.parametrize("name", ["shift, bod", "few positions", "gtransformer", "lst", "window, linear"])
 def test_sequential(name, monkeypatch):
     """Its own greedy search, without drafts, writes what `generate` does, also where rows come in between."""
     search = Search(writing_model(name), monkeypatch)

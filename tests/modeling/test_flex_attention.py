@@ -1,4 +1,4 @@
-"""FlexAttention of lst and window attention is sdpa, by torch's reference of it; compiled: test_compiled_training."""
+"""FlexAttention of masked attention is sdpa, by torch's reference of it; compiled: test_compiled_training."""
 
 import pytest
 import torch
@@ -14,6 +14,7 @@ CASES = {
     "window narrow": ("window", {"past_context": 3, "window": 4}),
     "window wide": ("window", {"past_context": 3, "window": 140, "alignment": "sentence"}),
     "window absolute": ("window", {"past_context": 3, "window": 10, "position": "absolute"}),
+    "gtransformer": ("gtransformer", {"past_context": 3, "global_layers": 1}),
     "lst": ("lst", {"past_context": 3}),
 }
 TEXTS = [random_text([2, 3, 1]), random_text([4, 1])]
@@ -58,7 +59,7 @@ def test_scores(formula, case):
     torch.testing.assert_close(*found, atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("case", ["lst", "window narrow"])
+@pytest.mark.parametrize("case", ["gtransformer", "lst", "window narrow"])
 def test_gradients(formula_of_gradients, case):
     model, results = model_of(case), []
     for implementation in ("sdpa", "flex_attention"):
@@ -74,7 +75,7 @@ def model_of(case: str):
 
 
 @pytest.mark.parametrize("beams", [1, 2])
-@pytest.mark.parametrize("case", ["lst", "window narrow"])
+@pytest.mark.parametrize("case", ["gtransformer", "lst", "window narrow"])
 def test_translations(formula, case, beams):
     model, found = model_of(case), []
     for implementation in ("sdpa", "flex_attention"):

@@ -131,6 +131,7 @@ def test_sentence_of_more_tokens_than_positions(strategy):
 ARCHITECTURES = {
     "concat": ({"past_context": 3}, ("sentence", "sliding", "sequential", "full")),
     "concat_bod": ({"view": "chunk", "chunk_tokens": 60, "use_bod": True}, ("sequential", "chunk_sequential", "full")),
+    "gtransformer": ({"past_context": 3}, ("sliding", "sequential", "full")),
     "lst": ({"past_context": 2, "future_context": 1}, ("sliding", "sequential", "full")),
     "window": ({"past_context": 3, "position": "absolute"}, ("sliding", "sequential", "full")),
     "multiencoder": ({"past_context": 3, "future_context": 1}, ("sliding", "sequential")),

@@ -11,8 +11,8 @@ from support.tiny_models import EOS, PAD, SEP, build, plain_model
 from torch.nn import functional as F
 
 from hf_docmt.modeling.cache import CACHE_NAME
-from hf_docmt.modeling.modeling_lst import LstStack
 from hf_docmt.modeling.segments import sentence_index
+from hf_docmt.modeling.sentence_stack import SentenceStack
 
 WINDOW = {"past_context": 2}
 SENTENCES = {  # one row of three sentences in the source, two and a half in the target
@@ -154,7 +154,7 @@ def test_ways_to_the_own_sentence(cached, monkeypatch):
     seen[0], seen[1, 5] = 1, 0
     found = []
     for masked in (True, False):
-        monkeypatch.setattr(LstStack, "is_masked", masked)
+        monkeypatch.setattr(SentenceStack, "is_masked", masked)
         parts, cache = [], model.get_decoder().new_cache()
         borders = [0, cached, *range(cached + 1, 8 + 1), 12] if cached else [0, 12]
         for start, end in zip(borders, borders[1:]):

@@ -49,7 +49,7 @@ def test_shown_call(warnings):
     assert warnings.text.count("got no context") == 1
 
 
-@pytest.mark.parametrize("architecture", ["concat", "lst", "window"])
+@pytest.mark.parametrize("architecture", ["concat", "gtransformer", "lst", "window"])
 def test_no_warning(architecture, warnings):
     build(architecture).generate(**SENTENCE, max_new_tokens=3)
     model = build("caching", past_context=0)

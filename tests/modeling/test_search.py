@@ -103,7 +103,7 @@ def test_as_transformers(model, settings, prompt, searches):
 @pytest.mark.parametrize("seed", range(20))
 def test_scores_of_the_best(seed):
     """Ids and scores of n-best lists on random models, of one and of several architectures' caches."""
-    architecture = ("concat", "lst", "window", "memory")[seed % 4]
+    architecture = ("concat", "lst", "window", "memory", "gtransformer")[seed % 5]
     model = build(architecture, seed=seed, **({"past_context": 1} if architecture != "memory" else {}))
     draw = torch.Generator().manual_seed(seed)
     beams = int(torch.randint(2, 7, (1,), generator=draw))

@@ -13,6 +13,7 @@ CHUNK_12 = {"view": "chunk", "chunk_tokens": 12}
 MODELS = {
     "concat": ("concat", CHUNK_12 | {"segment_encoding": "sinusoidal", "persistent": True}),
     "concat shift, bod": ("concat", CHUNK_12 | {"segment_encoding": "shift", "segment_shift": 3, "use_bod": True}),
+    "gtransformer": ("gtransformer", CHUNK_12),
     "lst": ("lst", CHUNK_12 | {"chunk_tokens": 8, "use_bod": True}),
     "window": ("window", CHUNK_12 | {"window": 3}),
     "window linear": ("window", CHUNK_12 | {"window": 2, "alignment": "linear", "length_ratio": 0.8, "use_bod": True}),
@@ -77,7 +78,7 @@ def test_sequential_is_the_formula(name, beams, k):
     assert len({sentence for document in found for sentence in document}) > 2
 
 
-@pytest.mark.parametrize("name", ["concat", "lst", "window"])
+@pytest.mark.parametrize("name", ["concat", "gtransformer", "lst", "window"])
 def test_future_sentences_change_nothing(name):
     """But by `chunk_sequential`, whose chunk holds them, in some sentence."""
     architecture, fields = MODELS[name]

@@ -81,7 +81,7 @@ def test_other_architectures(architecture):
     }
 
 
-@pytest.mark.parametrize("architecture", ["lst", "window"])
+@pytest.mark.parametrize("architecture", ["gtransformer", "lst", "window"])
 def test_mechanism_in_the_decoder(architecture):
     with pytest.raises(ValueError, match=f"leaves no self-attention.*'docmt-{architecture}' is a part: use 'self_att"):
         registry.get(architecture).config_class(**RECURRENT)

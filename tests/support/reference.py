@@ -30,7 +30,8 @@ def position_vector(model, position: int, side: str) -> torch.Tensor:
 def reference_row(model, source: list[int], target: list[int], source_added=None, target_added=None, **steps):
     """Logits (T, V) of one row. `added[i]` (length, D) is added to the input of layer i (None = nothing).
 
-    `self_attention(weights, name, states, heads, causal, ids)` replaces the plain one, and
+    `self_attention(weights, name, states, heads, causal, ids)` replaces the plain one, `cross_attention(weights, name,
+    states, memory, heads, ids)` the one to the source, and
     `after_self_attention(side, number, states)` is what follows it in a layer.
     """
     memory = reference_stack(model, "encoder", source, source_added, **steps)
@@ -49,6 +50,7 @@ def reference_stack(
     added=None,
     memory=None,
     self_attention=None,
+    cross_attention=None,
     after_self_attention=None,
     after_cross_attention=None,
     layers=None,
@@ -80,7 +82,8 @@ def reference_stack(
             if step == "final":
                 outputs = feed_forward(weights, name, inputs, config.activation_function)
             elif step == "encoder_attn":
-                outputs = attention(weights, f"{name}.encoder_attn", inputs, memory, heads)
+                read = cross_attention or plain_cross_attention
+                outputs = read(weights, f"{name}.encoder_attn", inputs, memory, heads, ids)
             else:
                 outputs = self_attention(weights, f"{name}.self_attn", inputs, heads, memory is not None, ids)
             states = states + outputs
@@ -114,6 +117,10 @@ def feed_forward(weights, name: str, states: torch.Tensor, activation: str) -> t
 
 def plain_self_attention(weights, name: str, states, heads: int, causal: bool, ids: list[int]) -> torch.Tensor:
     return attention(weights, name, states, states, heads, causal)
+
+
+def plain_cross_attention(weights, name: str, states, memory, heads: int, ids: list[int]) -> torch.Tensor:
+    return attention(weights, name, states, memory, heads)
 
 
 def attention(weights, name: str, states, memory, heads: int, causal: bool = False) -> torch.Tensor:

@@ -23,6 +23,7 @@ CASES = {
         "tie_word_embeddings": False,
     },
     "doct": {"selection": "routing"},
+    "gtransformer": {"past_context": 2, "global_layers": 1},
     "lst": {"past_context": 2},
     "memory": {"memory_sides": "both"},
     "multiencoder": {},

@@ -26,6 +26,7 @@ FIELDS = {  # what each architecture is told besides the sizes
     "caching": CONTEXT,
     "concat": CONTEXT,
     "doct": CONTEXT,
+    "gtransformer": CONTEXT,
     "lst": CONTEXT,
     "memory": {"memory_size": SLOTS},
     "multiencoder": CONTEXT,
