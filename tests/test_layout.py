@@ -271,35 +271,35 @@ PACKAGE_LINES = {
     "evaluation": 8506,
     "formats": 4467,
     "hub": 2537,
-    "modeling": 10634,
+    "modeling": 10943,
     "pretrained": 278,
     "reports": 2353,
     "serving": 821,
     "studies": 830,
     "training": 2498,
     "translation": 2784,
-    "top-level files": 2694,
+    "top-level files": 2695,
 }
 TEST_LINES = {
     "analysis": 2423,
     "bench": 1490,
     "cli": 2714,
     "data": 4896,
-    "evaluation": 6801,
+    "evaluation": 6802,
     "formats": 2417,
-    "hub": 2895,
-    "modeling": 8969,
+    "hub": 2901,
+    "modeling": 9193,
     "reports": 1892,
     "serving": 606,
     "space": 1107,
     "studies": 664,
-    "support": 4186,
-    "training": 2553,
-    "transformers_contract": 416,
+    "support": 4193,
+    "training": 2555,
+    "transformers_contract": 417,
     "translation": 1870,
     "top-level files": 2672,
 }
-MOST_LINES = {"package": 52958, "tests": 48571}
+MOST_LINES = {"package": 53268, "tests": 48812}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:
