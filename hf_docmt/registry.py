@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
@@ -81,27 +81,37 @@ class Architecture:
         return view
 
     def examples(
-        self, documents, tokenizer: PreTrainedTokenizerBase, config: PreTrainedConfig, view: str | None = None
+        self,
+        documents,
+        tokenizer: PreTrainedTokenizerBase,
+        config: PreTrainedConfig,
+        view: str | None = None,
+        resolutions: Sequence[int | str] | None = None,
     ):
         """Documents as training examples, an `hf_docmt.data.examples.Examples`.
 
         `documents` is a `datasets.Dataset`, or `StoredDocuments` in a cache, which take hardly any memory.
 
-        `view` replaces the configuration's own: `sentence`, `window` or `chunk`.
+        `view` replaces the configuration's own: `sentence`, `window` or `chunk`. With `resolutions`, which models of
+        segments take, they are segments of these numbers of sentences and `document` (`MultiResolutionExamples`).
         """
         from hf_docmt.data.context_examples import ContextExamples
         from hf_docmt.data.examples import Examples
+        from hf_docmt.data.multi_resolution import MultiResolutionExamples
 
         view = view or self.view(config)
         options = {
             "source_lang": config.source_lang,
             "target_lang": config.target_lang,
-            "view": view,
-            "past_context": config.past_context if view == "window" else 0,
-            "future_context": config.future_context if view == "window" else 0,
             "context_sides": config.context_sides,
             "use_bod": config.use_bod,
         }
+        if resolutions is not None:
+            options |= {"max_target_tokens": config.chunk_tokens, "resolutions": resolutions}
+            return MultiResolutionExamples(documents, tokenizer, **options)
+        options |= {"view": view}
+        if view == "window":
+            options |= {"past_context": config.past_context, "future_context": config.future_context}
         if self.separate_context:
             return ContextExamples(documents, tokenizer, **options)
         return Examples(documents, tokenizer, max_target_tokens=config.chunk_tokens, **options)

@@ -147,8 +147,8 @@ def training_batch(
     documents = as_documents(config, passage)
     examples = architecture.examples(documents, tokenizer, config)
     number = passage.position
-    if examples.borders is not None:
-        number = int(np.searchsorted(examples.borders, number, side="right")) - 1
+    if examples.segments is not None:
+        number = int(np.searchsorted(examples.segments[:, 0], number, side="right")) - 1
     batch = architecture.collator(config, tokenizer)([examples[number]])
     return examples[number], on_device(model, batch)
 

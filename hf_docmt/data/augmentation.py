@@ -19,7 +19,9 @@ class AugmentedExamples(TorchDataset):
 
     `dynamic_context`: the number of past sentences is uniform in 0 to `past_context`, or what there is if that is less,
     and that of future ones in 0 to `future_context`. Past sentences beyond it are cut off, future ones become empty, as
-    they are after the document's end. Departure from the released code: source and target have the same number.
+    they are after the document's end. Departure from the released code: source and target have the same number. Of a
+    chunk or document of K sentences it is the first n or the last n, each as likely, n uniform in 1 to K: so every
+    sentence is seen equally often.
 
     What is random depends on `seed`, the epoch and the number of the example only: not on the order in which examples
     are asked for, nor by which worker or process. Call `set_epoch` before each epoch. Lengths are those without
@@ -42,7 +44,7 @@ class AugmentedExamples(TorchDataset):
     ):
         if not 0 <= coword_dropout < 1:
             raise ValueError(f"coword_dropout={coword_dropout} must be in [0, 1)")
-        if dynamic_context and not (examples.past_context or examples.future_context):
+        if dynamic_context and examples.segments is None and not (examples.past_context or examples.future_context):
             raise ValueError(
                 "dynamic_context=True varies the number of context sentences, but the examples have past_context=0 and "
                 "future_context=0; give the window context, or leave dynamic_context out"
@@ -65,7 +67,7 @@ class AugmentedExamples(TorchDataset):
         row = self.examples[item]
         random = np.random.default_rng([self.seed, self.epoch, 1 + item])  # 0 at the end would be [seed, epoch]
         if self.dynamic_context:
-            row = self._cut_context(row, random)
+            row = self._cut_segment(row, random) if row["current"] is None else self._cut_context(row, random)
         if self.coword_dropout:
             row = row | {"source": self._drop_words(row["source"], row["current"], random)}
         return row
@@ -105,6 +107,13 @@ class AugmentedExamples(TorchDataset):
         cut, stop = row["current"] - current, row["current"] + 1 + future
         sides = {side: row[side][cut:stop] + [[] for _ in row[side][stop:]] for side in ("source", "target")}
         return row | sides | {"current": current, "document_start": row["document_start"] and not cut}
+
+    def _cut_segment(self, row: dict, random: np.random.Generator) -> dict:
+        count = len(row["source"])
+        length, is_end = random.integers([1, 0], [count + 1, 2]).tolist()
+        cut = (count - length) * is_end
+        sides = {side: row[side][cut : cut + length] for side in ("source", "target")}
+        return row | sides | {"index": row["index"] + cut, "document_start": row["document_start"] and not cut}
 
     def _drop_words(self, sentences: list[list[int]], current: int | None, random: np.random.Generator) -> list:
         changed = list(sentences)

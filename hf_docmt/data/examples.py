@@ -91,10 +91,10 @@ class Examples(TorchDataset):
         self.view, self.past_context, self.future_context = view, past_context, future_context
         self.max_target_tokens, self.context_sides, self.use_bod = max_target_tokens, context_sides, use_bod
         self.special_ids = _special_ids(tokenizer)
-        self.borders = self._borders()
+        self.segments = self._segments()  # (examples, 2), sentences of the corpus from and to; None: see `spans`
 
     def __len__(self) -> int:
-        return int(self.corpus.document_starts[-1]) if self.borders is None else len(self.borders) - 1
+        return int(self.corpus.document_starts[-1]) if self.segments is None else len(self.segments)
 
     def __getitem__(self, item: int) -> Example:
         if not 0 <= item < len(self):
@@ -146,7 +146,7 @@ class Examples(TorchDataset):
     def document(self) -> np.ndarray:
         """(examples,) int32, the number of the document of each example."""
         starts = self.corpus.document_starts
-        counts = np.diff(starts if self.borders is None else np.searchsorted(self.borders, starts))
+        counts = np.diff(starts if self.segments is None else np.searchsorted(self.segments[:, 0], starts))
         return np.repeat(np.arange(len(self.corpus), dtype=np.int32), counts)
 
     @property
@@ -167,8 +167,8 @@ class Examples(TorchDataset):
         `start`, -1 where all sentences are current.
         """
         starts = self.corpus.document_starts
-        if self.borders is not None:
-            start, stop = self.borders[begin:end], self.borders[begin + 1 : end + 1]
+        if self.segments is not None:
+            start, stop = self.segments[begin:end].T
             return np.searchsorted(starts, start, side="right") - 1, start, stop, np.full(len(start), -1)
         sentence = np.arange(begin, end)  # each of the corpus in turn
         document = np.searchsorted(starts, sentence, side="right") - 1
@@ -187,7 +187,7 @@ class Examples(TorchDataset):
         first, last = self.corpus.document_starts[document], self.corpus.document_starts[document + 1]
         there = np.minimum(stop, last)
         source, target = (side.starts[there] - side.starts[start] + stop - start for side in self.corpus.sides)
-        alone = self.context_sides == "source" and self.borders is None
+        alone = self.context_sides == "source" and self.segments is None
         if alone:
             borders = self.corpus.sides[1].starts
             target = borders[start + current + 1] - borders[start + current] + 1
@@ -196,28 +196,45 @@ class Examples(TorchDataset):
             target = target + (start + current * alone == first)
         return np.stack([source, target], axis=1)
 
-    def _borders(self) -> np.ndarray | None:
-        """Borders of chunks or documents in sentences of the corpus, int64; None where each sentence is an example."""
-        starts = self.corpus.document_starts
+    def _segments(self) -> np.ndarray | None:
+        """Chunks or documents, (examples, 2) int64: first sentence of the corpus, and the one after the last.
+
+        None where each sentence is an example.
+        """
         if self.view in ("sentence", "window"):
             return None
-        if self.view == "document":
-            return np.asarray(starts)
-        tokens = self.corpus.sides[1].starts
-        lengths = tokens[starts[1:]] - tokens[starts[:-1]] + np.diff(starts)  # of the documents, separators included
-        cuts = [self._chunk_cuts(document) for document in np.flatnonzero(lengths > self.max_target_tokens).tolist()]
-        return np.union1d(starts, np.concatenate(cuts)) if cuts else np.asarray(starts)
+        starts = np.asarray(self.corpus.document_starts)
+        documents = np.stack([starts[:-1], starts[1:]], axis=1)
+        return documents if self.view == "document" else self._cut_to_fit(documents)
 
-    def _chunk_cuts(self, document: int) -> np.ndarray:
-        first, end = self.corpus.document_starts[document : document + 2]
-        lengths = np.diff(self.corpus.sides[1].starts[first : end + 1]) + 1
+    def _cut_to_fit(self, segments: np.ndarray) -> np.ndarray:
+        """Segments (N, 2), those with more than `max_target_tokens` as chunks of about equal length."""
+        start, stop = segments.T
+        tokens = self.corpus.sides[1].starts
+        is_long = tokens[stop] - tokens[start] + stop - start > self.max_target_tokens  # separators included
+        chunks = [self._chunks(*segment) for segment in segments[is_long].tolist()]
+        return in_document_order(np.concatenate([segments[~is_long], *chunks])) if chunks else segments
+
+    def _chunks(self, start: int, stop: int) -> np.ndarray:
+        """The chunks (N, 2) of a segment of a document."""
+        lengths = np.diff(self.corpus.sides[1].starts[start : stop + 1]) + 1
         if lengths.max() > self.max_target_tokens:
+            sentence = start + int(lengths.argmax())
+            document = int(np.searchsorted(self.corpus.document_starts, start, side="right")) - 1
             raise DataError(
-                f"document {self.corpus.doc_id(document)!r}: sentence {int(lengths.argmax()) + 1} has {lengths.max()} "
+                f"document {self.corpus.doc_id(document)!r}: sentence "
+                f"{sentence - self.corpus.document_starts[document] + 1} has {lengths.max()} "
                 f"target tokens with its separator, more than max_target_tokens={self.max_target_tokens} "
                 "(model.chunk_tokens in a recipe); split the sentence or raise the limit"
             )
-        return first + np.array(chunk_cuts(lengths.tolist(), self.max_target_tokens))
+        cuts = start + np.array(chunk_cuts(lengths.tolist(), self.max_target_tokens))
+        return np.stack([cuts[:-1], cuts[1:]], axis=1)
+
+
+def in_document_order(segments: np.ndarray) -> np.ndarray:
+    """Segments (N, 2) by their first sentence, then by their last, each once."""
+    segments = segments[np.lexsort(segments.T[::-1])]
+    return segments[np.diff(segments, axis=0, prepend=-1).any(axis=1)]
 
 
 def _special_ids(tokenizer: PreTrainedTokenizerBase) -> dict[str, int | None]:

@@ -11,6 +11,7 @@ import yaml
 from transformers import PreTrainedConfig
 
 from hf_docmt import registry
+from hf_docmt.data.multi_resolution import DOCUMENT
 from hf_docmt.files import write_text
 from hf_docmt.training.recipe_files import find_recipe, overridden, read_recipe, source_of
 from hf_docmt.training.recipe_schema import RecipeError, build, check_keys, convert
@@ -139,15 +140,50 @@ def _check_training(training: TrainingRecipe, name: str) -> None:
         raise RecipeError("training.stream", f"{text} carries no state from sentence to sentence; leave it out")
     if training.context_discount != 1 and (architecture.separate_context or architecture.carries_state):
         raise RecipeError("training.context_discount", _no_context_written(training, text))
-    for key, default in (("coword_dropout", 0.0), ("dynamic_context", False)):
+    for key, default in (("coword_dropout", 0.0), ("dynamic_context", False), ("resolutions", "null")):
         if getattr(training, key) and architecture.carries_state:
             problem = f"{text} reads documents in order with a state, expected {default}, got {getattr(training, key)}"
             raise RecipeError(f"training.{key}", f"{problem}; leave it out")
+    if training.resolutions and architecture.separate_context:
+        raise RecipeError(
+            "training.resolutions", f"{text} reads one sentence with its context, no segments; leave it out"
+        )
 
 
-def check_context_discount(training: TrainingRecipe, config: PreTrainedConfig) -> None:
+def check_examples(training: TrainingRecipe, config: PreTrainedConfig) -> None:
+    """Raise `RecipeError` for settings that do not fit the examples which a model of this configuration reads."""
+    _check_context_discount(training, config)
+    view = registry.for_config(config).view(config)
+    if training.dynamic_context and view == "sentence":
+        raise RecipeError(
+            "training.dynamic_context",
+            f"expected a window or chunk with context to draw from, got the view {view!r}; set model.past_context or "
+            "model.future_context, or model.view to chunk",
+        )
+    if training.resolutions:
+        _check_resolutions(training.resolutions, view, config)
+
+
+def _check_resolutions(resolutions: list[int | str], view: str, config: PreTrainedConfig) -> None:
+    key = "training.resolutions"
+    if view == "sentence":
+        problem = "the model reads single sentences, expected a model of windows or chunks"
+        raise RecipeError(key, f"{problem}; set model.view to chunk, or model.past_context")
+    if config.context_sides == "source":
+        problem = "a segment is translated whole, but model.context_sides is 'source'"
+        raise RecipeError(key, f"{problem}; leave one of them out")
+    longer = [one for one in resolutions if view == "window" and (one == DOCUMENT or one > config.window_size)]
+    if longer:
+        problem = f"the model reads windows of {config.window_size} sentences, got {longer[0]!r}"
+        raise RecipeError(key, f"{problem}; leave it out, or set model.view to chunk")
+
+
+def _check_context_discount(training: TrainingRecipe, config: PreTrainedConfig) -> None:
     """Raise `RecipeError` for a discount of context that the model of this configuration does not write."""
     view = registry.for_config(config).view(config)
+    if training.context_discount != 1 and training.resolutions:
+        problem = "with training.resolutions every sentence of a segment is learned, expected 1, got"
+        raise RecipeError("training.context_discount", f"{problem} {training.context_discount}; leave one of them out")
     if training.context_discount != 1 and (view != "window" or config.context_sides == "source"):
         model = f"a model of view {view!r} and context_sides {config.context_sides!r}"
         raise RecipeError("training.context_discount", _no_context_written(training, model))
@@ -166,10 +202,4 @@ def _check_model(recipe: Recipe) -> None:
         config = architecture.config_class(**recipe.model)
     except ValueError as error:
         raise RecipeError("model", str(error)) from error
-    check_context_discount(recipe.training, config)
-    if recipe.training.dynamic_context and architecture.view(config) != "window":
-        raise RecipeError(
-            "training.dynamic_context",
-            f"expected a window with context to draw from, got the view {architecture.view(config)!r}; set model.view "
-            "to window and model.past_context or model.future_context",
-        )
+    check_examples(recipe.training, config)

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from hf_docmt.data.batch_budget import Budget
+from hf_docmt.data.multi_resolution import check_resolutions
 from hf_docmt.options import option, out_of_bounds
 from hf_docmt.training.recipe_schema import RecipeError
 
@@ -144,7 +145,11 @@ class TrainingRecipe(Section):
         0.0, "Probability that a token of the current source sentence is masked.", least=0, below=1
     )
     dynamic_context: bool = option(
-        False, "Draw the number of context sentences anew for every example, up to the model's."
+        False, "Draw the number of sentences of context, or of a chunk, anew for every example, up to the model's."
+    )
+    resolutions: list[int | str] | None = option(
+        None,
+        "Segments of so many sentences side by side, such as [1, 2, 4, document]; null = as the model's view says.",
     )
     eval_steps: int | None = option(None, "Updates between validations and checkpoints; null = every epoch.", least=1)
     patience: int | None = option(None, "Validations without a better loss before training stops.", least=1)
@@ -169,6 +174,11 @@ class TrainingRecipe(Section):
             )
         if not all(0 <= beta < 1 for beta in self.adam_betas):
             raise RecipeError("training.adam_betas", f"expected two numbers in [0, 1), got {list(self.adam_betas)}")
+        if self.resolutions is not None:
+            try:
+                check_resolutions(self.resolutions)
+            except ValueError as error:
+                raise RecipeError("training.resolutions", f"{error}; for example [1, 2, 4, 8, document]") from error
         if self.freeze and self.new_learning_rate is not None:
             raise RecipeError(
                 "training.new_learning_rate",

@@ -42,7 +42,7 @@ from hf_docmt.training.initialization import (
     untrained_parameters,
 )
 from hf_docmt.training.low_rank_adaptation import add_adapter, is_adapted, save_adapter, save_base
-from hf_docmt.training.recipe import Recipe, check_context_discount
+from hf_docmt.training.recipe import Recipe, check_examples
 from hf_docmt.training.recipe_sections import DecodingRecipe, TokenizerRecipe
 from hf_docmt.training.run_folder import RECIPE, run_folder, write_facts
 from hf_docmt.training.stream_trainer import StreamTrainer
@@ -151,8 +151,12 @@ def make_trainer(
     """
     config = model_config(recipe, tokenizer, origin and origin.config)
     architecture = registry.for_config(config)
-    examples = {part: architecture.examples(rows, tokenizer, config) for part, rows in documents.items()}
-    check_context_discount(recipe.training, config)
+    check_examples(recipe.training, config)
+    resolutions = {"train": recipe.training.resolutions}  # a loss of validation is always that of the model's view
+    examples = {
+        part: architecture.examples(rows, tokenizer, config, resolutions=resolutions.get(part))
+        for part, rows in documents.items()
+    }
     _fill_in_lengths(config, examples["train"])
     collate = architecture.collator(config, tokenizer, context_discount=recipe.training.context_discount)
     for part, rows in examples.items():

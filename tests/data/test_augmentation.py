@@ -107,6 +107,26 @@ def test_less_context_than_chosen():
     assert sizes[0] / 200 == pytest.approx(1 / 4, abs=0.1) and sizes[0] + sizes[1] == 200
 
 
+@pytest.mark.parametrize("settings", [{"view": "document"}, {"view": "chunk", "max_target_tokens": 16}])
+def test_dynamic_context_of_chunks(settings):
+    """The first or the last sentences, every number of them and every sentence equally often."""
+    examples = examples_of(**settings)
+    changing, counts, seen, epochs = augmented(examples, dynamic_context=True), Counter(), Counter(), 400
+    for epoch in range(epochs):
+        for row, changed in zip(examples, rows_of(changing, epoch), strict=True):
+            count, start = len(changed["source"]), changed["index"] - row["index"]
+            assert start == 0 or start + count == len(row["source"])
+            sides = {side: row[side][start : start + count] for side in ("source", "target")}
+            opens = row["document_start"] and start == 0
+            assert changed == row | sides | {"index": row["index"] + start, "document_start": opens}
+        counts[count] += 1
+        seen.update(range(start, start + count))
+    size = len(row["source"])  # of the last one
+    assert len(counts) == size > 2
+    assert all(counts[number] / epochs == pytest.approx(1 / size, abs=0.08) for number in counts)
+    assert all(seen[sentence] / epochs == pytest.approx((size + 1) / (2 * size), abs=0.08) for sentence in seen)
+
+
 def test_lengths_are_upper_bounds():
     examples = examples_of(past_context=2, future_context=1)
     changing = augmented(examples, **BOTH)
@@ -157,7 +177,6 @@ def test_workers():
         ({"past_context": 1}, {"coword_dropout": 1.0}, r"coword_dropout=1.0 must be in \[0, 1\)"),
         ({"past_context": 1}, {"coword_dropout": -0.1}, r"coword_dropout=-0.1 must be in \[0, 1\)"),
         ({"view": "sentence"}, {"dynamic_context": True}, "past_context=0 and future_context=0; give the window"),
-        ({"view": "chunk"}, {"dynamic_context": True}, "past_context=0 and future_context=0; give the window"),
     ],
 )
 def test_bad_values(view, aids, message):

@@ -4,6 +4,7 @@ import json
 import random
 
 import pytest
+from sacrebleu import corpus_bleu
 
 from hf_docmt import registry
 from hf_docmt.analysis.decisive_context import decisive_context
@@ -98,6 +99,22 @@ def test_what_decided_is_named(tmp_path, corpus):
     """At least nine of ten times, at distances 1 to 3; always the one before would be right about half the time."""
     named, deciding = named_and_deciding(trained(corpus, tmp_path / "model", "caching"), corpus / "test.jsonl")
     assert deciding == 40 and named >= 36
+
+
+@pytest.mark.slow
+def test_all_resolutions_are_translated(tmp_path, corpus):
+    """Lone sentences, on which a model of whole documents fails, and whole documents, after the same updates."""
+    documents = list(map(json.loads, (corpus / "test.jsonl").read_text().splitlines()))[:20]
+    sources = [[pair["en"] for pair in row["translation"]] for row in documents]
+    references = [pair["de"] for row in documents for pair in row["translation"]]
+    chunks, scores = ["model.view=chunk", "model.past_context=0", "training.max_steps=300"], {}
+    for name, override in (("all", "training.resolutions=[1, 2, 4, document]"), ("chunk", "training.resolutions=null")):
+        model, tokenizer = registry.load_model(trained(corpus, tmp_path / name, "concat", *chunks, override))
+        for strategy in ("sentence", "full"):
+            translated = model.translate_documents(sources, tokenizer, strategy, num_beams=1)
+            scores[name, strategy] = corpus_bleu([line for lines in translated for line in lines], [references]).score
+    assert scores["chunk", "sentence"] < 25 and scores["all", "sentence"] > 75, scores
+    assert scores["all", "full"] > max(40, scores["chunk", "full"]), scores
 
 
 @pytest.mark.slow
