@@ -267,7 +267,7 @@ PACKAGE_LINES = {
     "analysis": 3242,
     "bench": 3101,
     "cli": 2325,
-    "data": 5888,
+    "data": 5985,
     "evaluation": 8506,
     "formats": 4467,
     "hub": 2537,
@@ -276,15 +276,15 @@ PACKAGE_LINES = {
     "reports": 2353,
     "serving": 821,
     "studies": 830,
-    "training": 2498,
+    "training": 2542,
     "translation": 2784,
-    "top-level files": 2695,
+    "top-level files": 2705,
 }
 TEST_LINES = {
     "analysis": 2423,
     "bench": 1490,
     "cli": 2714,
-    "data": 4896,
+    "data": 5018,
     "evaluation": 6802,
     "formats": 2417,
     "hub": 2901,
@@ -294,12 +294,12 @@ TEST_LINES = {
     "space": 1107,
     "studies": 664,
     "support": 4193,
-    "training": 2555,
+    "training": 2595,
     "transformers_contract": 417,
     "translation": 1870,
     "top-level files": 2672,
 }
-MOST_LINES = {"package": 53268, "tests": 48812}
+MOST_LINES = {"package": 53419, "tests": 48974}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:
