@@ -65,6 +65,7 @@ def test_all_recipes_are_there():
     names |= {f"feng2022_{task}_{system}" for task in FENG for system in ("sentence", "memory")}
     names |= {f"maka2024_iwslt17_{pair}_{system}" for pair in ("ende", "enfr") for system in MAKA}
     names |= {f"fei2022_{data}_{system}" for data in FEI_DATA for system in FEI}
+    names |= {"bao2021_ted_gtransformer"}
     names |= {f"{data}_{system}" for data in ("demo", "ende_docs") for system in ("sentence", "concat4")}
     assert {path.stem for path in recipe_files.ALL} == names
 
@@ -77,8 +78,9 @@ def test_recipe(path):
     for part in (recipe.data.train, recipe.data.validation, recipe.data.test):
         assert {"format", *get_reader(part["format"]).arguments()} >= part.keys()
     assert recipe.output_dir.split("/")[1] in (path.stem, path.stem.removeprefix("demo_"))
-    fairseq = {"lupo2023": "fairseq_0.9", "herold2023": "fairseq", "maka2024": "fairseq", "fei2022": "fairseq"}
-    assert config.init == fairseq.get(path.stem.split("_")[0], "normal")
+    initial = {"lupo2023": "fairseq_0.9", "bao2021": "fairseq_0.9"}
+    initial |= dict.fromkeys(["herold2023", "maka2024", "fei2022"], "fairseq")
+    assert config.init == initial.get(path.stem.split("_")[0], "normal")
     assert recipe.training.stop_on == ("undiscounted" if re.match("lupo2023_ende.*_cd", path.stem) else "discounted")
     if path.stem.startswith("lupo2023"):
         assert (config.d_model, config.encoder_layers, config.dropout) == (512, 6, 0.3)

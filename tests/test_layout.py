@@ -297,9 +297,9 @@ TEST_LINES = {
     "training": 2595,
     "transformers_contract": 417,
     "translation": 1870,
-    "top-level files": 2672,
+    "top-level files": 2674,
 }
-MOST_LINES = {"package": 53419, "tests": 48974}
+MOST_LINES = {"package": 53419, "tests": 48976}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:
