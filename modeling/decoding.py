@@ -67,10 +67,12 @@ class Translator:
         config = generate_kwargs.pop("generation_config", None)
         if self.format.target_before:  # it is in the prefix, or `generate` sets it
             generate_kwargs["forced_bos_token_id"] = None
+        self.rerank: Callable[[list[list[int]]], int] | None = generate_kwargs.pop("rerank", None)
         self.settings, self.generate_kwargs = merged_config(model, config, generate_kwargs)
         recorded = dict.fromkeys(("output_attentions", "output_hidden_states", "output_scores", "output_logits"), False)
         self.settings.update(return_dict_in_generate=False, num_return_sequences=1, **recorded)
         check_settings(self.settings)
+        check_rerank(self.rerank, self.settings.num_beams)
         self.sep, self.pad = getattr(self.config, "sep_token_id", None), self.config.pad_token_id
         self.ends = end_tokens(self.settings) or end_tokens(self.config)
         self.eos = self.ends[0]
@@ -285,6 +287,8 @@ class Translator:
         limits = self.token_limits([job.length for job in jobs], before)
         # one token more than any row gets: an end that settings force at the last one would hide what is cut off
         config.update(eos_token_id=ends, max_new_tokens=len(forced) + max(limits) + 1, max_length=None, **settings)
+        candidates = 1 if self.rerank is None else self.settings.num_beams
+        config.num_return_sequences = candidates
         others = dict(self.generate_kwargs)
         criteria = StoppingCriteriaList([*(others.pop("stopping_criteria", None) or []), RowLimits(limits, before)])
         finite = FiniteScores(model_name(self.model), before, [job.current for job in jobs])
@@ -293,12 +297,19 @@ class Translator:
         sequences = self.model.generate(
             **inputs, **others, generation_config=config, stopping_criteria=criteria, logits_processor=processors
         )
+        if len(sequences) != candidates * len(jobs):
+            raise ValueError(f"rerank chooses among {candidates} translations, and this model gives one: leave it out.")
         outputs = []
-        for ids, limit in zip(sequences[:, before:].tolist(), limits):
-            ids = ids[:limit]  # behind it is padding, for which beam search may take the end token
+        for row, ids in enumerate(sequences[:, before:].tolist()):
+            ids = ids[: limits[row // candidates]]  # behind it is padding, which beam search may fill with an end token
             end = next((index for index, token in enumerate(ids) if token in ends), None)
             outputs.append(Output(ids[:end], end is not None))
-        return outputs
+        return outputs if self.rerank is None else self.reranked(outputs, candidates)
+
+    def reranked(self, outputs: list[Output], candidates: int) -> list[Output]:
+        """Of every job the candidate that `rerank` chooses, which gets their ids, most probable first."""
+        by_job = [outputs[first : first + candidates] for first in range(0, len(outputs), candidates)]
+        return [those[self.rerank([output.ids for output in those])] for those in by_job]
 
     def before_pass(self) -> None:
         """Called before every search, or pass of one with drafts; to be overridden, to stop by an error."""
@@ -334,6 +345,12 @@ class Translator:
     def marks(self) -> int:
         """Tokens that may stand before the first sentence of a target, behind the start token."""
         return len(self.format.target_before) + 1
+
+
+def check_rerank(rerank: Callable | None, beams: int | None) -> None:
+    """ValueError for a choice of candidates where there is one alone."""
+    if rerank is not None and (beams or 1) < 2:
+        raise ValueError(f"rerank chooses among the beams of a search, got num_beams={beams or 1}: give at least 2.")
 
 
 def is_of_chunks(config) -> bool:

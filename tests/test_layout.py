@@ -266,26 +266,26 @@ def test_the_command_starts_light():
 PACKAGE_LINES = {
     "analysis": 3242,
     "bench": 3101,
-    "cli": 2325,
+    "cli": 2326,
     "data": 5985,
-    "evaluation": 8506,
+    "evaluation": 8567,
     "formats": 4467,
     "hub": 2537,
-    "modeling": 10943,
+    "modeling": 10962,
     "pretrained": 278,
     "reports": 2353,
     "serving": 821,
     "studies": 830,
     "training": 2542,
-    "translation": 2784,
-    "top-level files": 2705,
+    "translation": 2786,
+    "top-level files": 2708,
 }
 TEST_LINES = {
     "analysis": 2423,
     "bench": 1490,
-    "cli": 2714,
+    "cli": 2729,
     "data": 5018,
-    "evaluation": 6802,
+    "evaluation": 6890,
     "formats": 2417,
     "hub": 2901,
     "modeling": 9193,
@@ -299,7 +299,7 @@ TEST_LINES = {
     "translation": 1870,
     "top-level files": 2674,
 }
-MOST_LINES = {"package": 53419, "tests": 48976}
+MOST_LINES = {"package": 53505, "tests": 49079}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -110,8 +110,9 @@ def translation_settings(
             raise ValueError(
                 f"{'--option' if name == 'option_pairs' else flag(name)} is for models of other packages; leave it out"
             )
-    if search.shortlist is not None and library != "transformers":
-        raise ValueError(f"--shortlist is not for --engine {options.engine}; leave it out")
+    for name in ("shortlist", "mbr"):
+        if getattr(search, name) is not None and library != "transformers":
+            raise ValueError(f"{flag(name)} is not for --engine {options.engine}; leave it out")
     config = load_config(model, options.revision)
     make_repeatable(load_generation_config(model, options.revision), model)  # here for its warning
     codes = config.language_codes(*languages)
@@ -145,7 +146,7 @@ def system_settings(
     if options.strategy is not None or options.engine == "ctranslate2":
         name, value = ("strategy", options.strategy) if options.strategy else ("engine", options.engine)
         raise ValueError(f"--{name} {value} is for models of this package, got a model of kind {kind}; leave it out")
-    for name in ("alignment", "batch_tokens", "shortlist"):
+    for name in ("alignment", "batch_tokens", "shortlist", "mbr"):
         if name in chosen:
             raise ValueError(f"{flag(name)} is for models of this package, got a model of kind {kind}; leave it out")
     pairs = read_options(chosen.pop("option_pairs", ()), kind, NOT_FOR_JOBS)

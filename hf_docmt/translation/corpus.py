@@ -92,6 +92,7 @@ def search_settings(model: PreTrainedModel, strategy: str, arguments: dict) -> d
     beams = arguments.get("num_beams") or next((c.num_beams for c in configs if c and c.num_beams), 1)
     settings = {"past_context": None, "engine": getattr(model, "engine", None)}  # engine: None of transformers' models
     settings |= {name: arguments.get(name) for name in SETTINGS}
+    settings["mbr"] = getattr(arguments.get("rerank"), "metric", None)
     settings["shortlist"] = str(arguments["shortlist"]) if arguments.get("shortlist") else None
     if settings["past_context"] is None and strategy in ("sliding", "sequential"):
         settings["past_context"] = getattr(model.config, "decoding_past_context", None)

@@ -10,6 +10,7 @@ from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
 from hf_docmt import registry
 from hf_docmt.evaluation.systems import DocMTSystem, System, load_system
+from hf_docmt.evaluation.systems.minimum_bayes_risk import with_rerank
 from hf_docmt.formats.document_file import with_fits
 from hf_docmt.generation_settings import make_repeatable, with_shortlist
 from hf_docmt.messages import closest_hint, first_line, install_command
@@ -33,11 +34,11 @@ class TranslationSettings:
     the model's, or else `source`).
     `strategy` (None: the model's own), `batch_size` and `search` are arguments of `model.translate_documents`, `search`
     those that are not named here: num_beams, length_penalty, past_context, repairs, alignment, max_new_tokens,
-    batch_tokens, shortlist (the path of a file), and the language codes source_lang and target_lang. `dtype` is one of
-    `DTYPES` or int8 (None: that of the saved weights), `revision` a branch, tag or commit of a model on the Hub.
-    `engine` computes: `transformers`, `ctranslate2` for a folder of its own format, or `system` for a model of another
-    package, a system of
-    `hf_docmt.evaluation.systems`; then `search` are options of its class and arguments of its `generate`.
+    batch_tokens, shortlist (the path of a file), mbr (a metric), and the language codes source_lang and target_lang.
+    `dtype` is one of `DTYPES` or int8 (None: that of the saved weights), `revision` a branch, tag or commit of a model
+    on the Hub. `engine` computes: `transformers`, `ctranslate2` for a folder of its own format, or `system` for a model
+    of another package, a system of `hf_docmt.evaluation.systems`; then `search` are options of its class and
+    arguments of its `generate`.
     """
 
     model: str
@@ -101,7 +102,7 @@ class GroupTranslator:
         if self.system is None:
             self.model, self.tokenizer = load_engine(settings)
             make_repeatable(self.model.generation_config)
-            search = with_shortlist(settings.search)
+            search = with_rerank(with_shortlist(settings.search), self.tokenizer)
             self.search = {"strategy": settings.strategy, "batch_size": settings.batch_size, **search}
             own = self.model.config.source_lang
         else:

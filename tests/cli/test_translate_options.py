@@ -56,6 +56,21 @@ def test_shortlist(run, model, texts, tmp_path):
     assert code == 1 and "--shortlist is not for --engine ctranslate2; leave it out" in err
 
 
+def test_minimum_bayes_risk(run, model, texts):
+    """The metric stands in the rows; what has no beams to choose from is refused."""
+    command = ("translate", model, texts, "--max-new-tokens", 4)
+    code, out, err = run(*command, "--beams", 3, "--mbr", "chrf")
+    assert code == 0, err
+    assert {json.loads(line)["search"]["mbr"] for line in out.splitlines()} == {"chrf"}
+    for more, message in (
+        (("--mbr", "chrf"), "got num_beams=1: give at least 2"),
+        (("--beams", 3, "--mbr", "comet"), "'comet', expected chrf or bleu"),
+        (("--beams", 3, "--mbr", "chrf", "--engine", "ctranslate2"), "--mbr is not for --engine ctranslate2"),
+    ):
+        code, _, err = run(*command, *more)
+        assert code == 1 and message in err and err.count("\n") == 1
+
+
 @pytest.mark.parametrize("dtype", ["fp32", "bf16"])
 def test_dtype(run, model, texts, dtype, monkeypatch):
     found = []

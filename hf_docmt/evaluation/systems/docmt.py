@@ -9,6 +9,7 @@ from hf_docmt import registry
 from hf_docmt.evaluation.suites import SuiteItem
 from hf_docmt.evaluation.suites.items import ALL_CONTEXT
 from hf_docmt.evaluation.systems.forced_decoding import ForcedDecoding, stream_log_probabilities
+from hf_docmt.evaluation.systems.minimum_bayes_risk import with_rerank
 from hf_docmt.generation_settings import with_shortlist
 from hf_docmt.messages import counted
 
@@ -20,8 +21,8 @@ class DocMTSystem(ForcedDecoding):
     sentences, is scored with as many before and after (`future_context`) as are given, none by default; one that
     carries a state with all that there are before. `source_lang` and `target_lang` are language codes of a model that
     has some, by default those of its configuration; for others they are the languages of the data. `strategy`,
-    `batch_size` and further arguments go to `translate_documents`; `shortlist` may be a path. ValueError: more context
-    than a window model takes, a language code that is missing or unknown.
+    `batch_size` and further arguments go to `translate_documents`; `shortlist` may be a path, `mbr` is a metric.
+    ValueError: more context than a window model takes, a language code that is missing or unknown.
     """
 
     kind = "docmt"
@@ -68,7 +69,7 @@ class DocMTSystem(ForcedDecoding):
             future_context=future_context,
             batch_tokens=batch_tokens,
             missing_future="left out" if chunks else "empty",
-            generate_kwargs=with_shortlist(generate_kwargs),
+            generate_kwargs=with_rerank(with_shortlist(generate_kwargs), tokenizer),
         )
         self.window_collate = architecture.collator(config, tokenizer, 1.0, codes)
         self.reads_chunks = chunks

@@ -1,0 +1,88 @@
+"""Minimum Bayes risk: the choice against all pairs, what it is given by every strategy, the command."""
+
+import random
+
+import pytest
+import sacrebleu
+from support.tiny_models import build, random_text, word_tokenizer
+
+from hf_docmt.evaluation.systems.minimum_bayes_risk import MinimumBayesRisk, best_by_risk, utility_of
+
+DOCUMENTS = [random_text([3, 2, 4], seed=1), random_text([2, 5], seed=2)]
+CHUNK = {"view": "chunk", "chunk_tokens": 12}
+
+
+def sentence_score(metric: str, hypothesis: str, reference: str) -> float:
+    if metric == "chrf":
+        return sacrebleu.sentence_chrf(hypothesis, [reference]).score
+    return sacrebleu.sentence_bleu(hypothesis, [reference]).score
+
+
+@pytest.mark.parametrize("metric", ["chrf", "bleu"])
+def test_the_greatest_sum_over_all_pairs(metric):
+    words = random.Random(1)
+    for _ in range(30):
+        texts = [" ".join(words.choices("the a cat dog sees runs".split(), k=words.randint(1, 6))) for _ in range(6)]
+        texts += words.choices(texts, k=3)
+        sums = [sum(sentence_score(metric, text, other) for other in texts) for text in texts]
+        chosen = best_by_risk(texts, utility_of(metric))
+        assert sums[chosen] == pytest.approx(max(sums)) and chosen == texts.index(texts[chosen])
+
+
+def test_equal_texts_count_each():
+    """Alone, the last one is as near to the others as they are to it; said twice, it is the nearest."""
+    utility = lambda one, other: float(one == other)  # noqa: E731
+    assert best_by_risk(["a", "b", "c", "c"], utility) == 2
+    assert best_by_risk(["a", "b", "c"], utility) == 0
+
+
+@pytest.mark.parametrize(
+    ("architecture", "fields", "strategy"),
+    [
+        ("concat", {"past_context": 2}, "sentence"),
+        ("concat", {"past_context": 2}, "sliding"),
+        ("concat", {"past_context": 2}, "sequential"),
+        ("concat", CHUNK, "full"),
+        ("concat", CHUNK, "chunk_sequential"),
+        ("caching", {"past_context": 1}, None),
+        ("memory", {}, "stream"),
+    ],
+)
+def test_every_strategy_gives_all_beams(architecture, fields, strategy):
+    """The first ones are the translation without; other ones give another."""
+    model, given = build(architecture, **fields), []
+    for parameter in model.parameters():
+        parameter.data.mul_(3)  # so that translations differ from each other
+    translate = lambda **more: model.translate_documents(  # noqa: E731
+        DOCUMENTS, word_tokenizer(), strategy, num_beams=3, max_new_tokens=6, **more
+    )
+    plain = translate()
+    assert translate(rerank=lambda candidates: given.append(candidates) or 0) == plain
+    assert {len(candidates) for candidates in given} == {3}
+    last = translate(rerank=lambda candidates: 2)
+    assert last != plain and list(map(len, last)) == list(map(len, plain))
+
+
+def test_candidates_are_those_of_generate():
+    model, tokenizer, given = build(), word_tokenizer(), []
+    model.translate_documents(
+        [DOCUMENTS[0][:1]], tokenizer, num_beams=4, max_new_tokens=5, rerank=lambda beams: given.extend(beams) or 0
+    )
+    inputs = tokenizer(DOCUMENTS[0][:1], return_tensors="pt")
+    expected = model.generate(**inputs, num_beams=4, num_return_sequences=4, max_new_tokens=6)[:, 1:6].tolist()
+    ends = [ids.index(model.config.eos_token_id) if model.config.eos_token_id in ids else 5 for ids in expected]
+    assert given == [ids[:end] for ids, end in zip(expected, ends)]
+
+
+def test_refusals():
+    model, tokenizer = build(), word_tokenizer()
+    with pytest.raises(ValueError, match="among the beams of a search, got num_beams=1: give at least 2"):
+        model.translate_documents(DOCUMENTS, tokenizer, rerank=MinimumBayesRisk(tokenizer))
+    with pytest.raises(ValueError, match="'comet', expected chrf or bleu"):
+        MinimumBayesRisk(tokenizer, "comet")
+
+
+def test_metric_of_ones_own():
+    model, tokenizer = build(), word_tokenizer()
+    rerank = MinimumBayesRisk(tokenizer, lambda one, other: -abs(len(one) - len(other)))
+    assert model.translate_documents(DOCUMENTS, tokenizer, num_beams=3, rerank=rerank, max_new_tokens=4)
