@@ -50,9 +50,13 @@ int64_t docmt_abi(void) { return ABI; }
 
 static int64_t level = NONE;
 
+#if defined(__clang__) ? __clang_major__ >= 12 : __GNUC__ >= 11
+#define KNOWS_AMX /* the compiler does */
+#endif
+
 /* Tiles are the one thing that a process has to ask the kernel for. */
 static int has_tiles(void) {
-#if defined(__linux__) && defined(SYS_arch_prctl)
+#if defined(KNOWS_AMX) && defined(__linux__) && defined(SYS_arch_prctl)
     uint32_t a = 7, b, c = 0, d;
     __asm__("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
     return (d >> 24 & 3) == 3 && syscall(SYS_arch_prctl, 0x1023, 18) == 0; /* ARCH_REQ_XCOMP_PERM, XTILEDATA */
@@ -216,6 +220,7 @@ FOR(WIDE) static void wide_product(const Product *p, int64_t rows) {
     for (; output < p->outputs; output += BLOCK) WIDE_ROWS(1);
 }
 
+#ifdef KNOWS_AMX
 /* 16 rows times two blocks at once; rows behind the last one are whatever is there, and are not kept */
 FOR(WIDE ",amx-tile,amx-int8") static void tiled_product(const Product *p, int64_t rows) {
     struct {
@@ -251,6 +256,9 @@ FOR(WIDE ",amx-tile,amx-int8") static void tiled_product(const Product *p, int64
         }
     _tile_release();
 }
+#else
+#define tiled_product wide_product
+#endif
 
 FOR_AVX2 static void narrow_product(const Product *p, int64_t rows) {
     for (int64_t first = 0; first < p->outputs; first += BLOCK) {
