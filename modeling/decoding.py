@@ -307,9 +307,16 @@ class Translator:
         return outputs if self.rerank is None else self.reranked(outputs, candidates)
 
     def reranked(self, outputs: list[Output], candidates: int) -> list[Output]:
-        """Of every job the candidate that `rerank` chooses, which gets their ids, most probable first."""
-        by_job = [outputs[first : first + candidates] for first in range(0, len(outputs), candidates)]
-        return [those[self.rerank([output.ids for output in those])] for those in by_job]
+        """Of every job the candidate that `rerank` chooses, which gets their ids, most probable first.
+
+        It gets those with as many separators as the most probable one, or more would be translated again.
+        """
+        chosen = []
+        for first in range(0, len(outputs), candidates):
+            count = outputs[first].ids.count(self.sep)
+            alike = [output for output in outputs[first : first + candidates] if output.ids.count(self.sep) == count]
+            chosen.append(alike[self.rerank([output.ids for output in alike])])
+        return chosen
 
     def before_pass(self) -> None:
         """Called before every search, or pass of one with drafts; to be overridden, to stop by an error."""

@@ -271,7 +271,7 @@ PACKAGE_LINES = {
     "evaluation": 8567,
     "formats": 4467,
     "hub": 2537,
-    "modeling": 10962,
+    "modeling": 10969,
     "pretrained": 278,
     "reports": 2353,
     "serving": 821,
@@ -285,7 +285,7 @@ TEST_LINES = {
     "bench": 1490,
     "cli": 2729,
     "data": 5018,
-    "evaluation": 6890,
+    "evaluation": 6892,
     "formats": 2417,
     "hub": 2901,
     "modeling": 9193,
@@ -299,7 +299,7 @@ TEST_LINES = {
     "translation": 1870,
     "top-level files": 2674,
 }
-MOST_LINES = {"package": 53505, "tests": 49079}
+MOST_LINES = {"package": 53512, "tests": 49081}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:
