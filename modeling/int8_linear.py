@@ -110,11 +110,14 @@ class PackedLayers:
         parameters = parameters_of(layers)
         return all(map(is_, parameters, self.parameters)) and list(map(version, parameters)) == self.versions
 
+    def whole_bias(self, bias: torch.Tensor | None) -> torch.Tensor:
+        """A bias (D_out,), or none, as the kernels read it: float32 of whole blocks."""
+        return torch.zeros_like(self.scale) if bias is None else whole_blocks(bias.detach().float())
+
     def product(self, states: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
         """(..., D_in) float32 -> (..., D_out), in blocks of rows if that is large and FBGEMM computes it."""
         if self.engine == KERNELS:
-            bias = torch.zeros_like(self.scale) if bias is None else whole_blocks(bias.float())
-            return kernel_product(states, self.matrix, self.scale, bias, self.out_features)
+            return kernel_product(states, self.matrix, self.scale, self.whole_bias(bias), self.out_features)
         rows = states.shape[:-1].numel()
         if self.engine == TILED or rows * self.out_features <= BLOCK_ELEMENTS:
             return self.scaled_product(states, bias)
@@ -253,8 +256,7 @@ def kernel_weights(
     (blocks, D_in / 4, 16, 4) int8, and float32 of whole blocks, (16 * blocks,).
     """
     packed = packed_layers(layers, KERNELS)
-    bias = packed.bias if bias is None else whole_blocks(bias.detach().float())
-    return packed.matrix, packed.scale, torch.zeros_like(packed.scale) if bias is None else bias
+    return packed.matrix, packed.scale, packed.whole_bias(packed.bias if bias is None else bias)
 
 
 def whole_blocks(values: torch.Tensor) -> torch.Tensor:

@@ -271,7 +271,7 @@ PACKAGE_LINES = {
     "evaluation": 8567,
     "formats": 4467,
     "hub": 2537,
-    "modeling": 10969,
+    "modeling": 10971,
     "pretrained": 278,
     "reports": 2353,
     "serving": 821,
@@ -288,18 +288,18 @@ TEST_LINES = {
     "evaluation": 6892,
     "formats": 2417,
     "hub": 2901,
-    "modeling": 9193,
+    "modeling": 9185,
     "reports": 1892,
     "serving": 606,
     "space": 1107,
     "studies": 664,
-    "support": 4193,
+    "support": 4197,
     "training": 2595,
     "transformers_contract": 417,
     "translation": 1870,
     "top-level files": 2674,
 }
-MOST_LINES = {"package": 53512, "tests": 49081}
+MOST_LINES = {"package": 53514, "tests": 49077}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

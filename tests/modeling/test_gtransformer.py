@@ -6,7 +6,7 @@ import pytest
 import torch
 from support.battery import ONE_SENTENCE, Battery, logits, segment_reach, tokens_of
 from support.reference import linear, reference_row
-from support.tiny_models import EOS, SEP, build, plain_model
+from support.tiny_models import EOS, SENTENCES, SEP, build, plain_model
 from torch.nn import functional as F
 
 from hf_docmt.modeling.modeling_gtransformer import GroupAttention
@@ -14,10 +14,6 @@ from hf_docmt.modeling.sentence_stack import SentenceStack
 from hf_docmt.modeling.training import start_neutral
 
 WINDOW = {"past_context": 2, "global_layers": 1}
-SENTENCES = {  # one row of three sentences in the source, two and a half in the target
-    "input_ids": torch.tensor([[7, SEP, 8, 9, SEP, 10, 11, EOS]]),
-    "decoder_input_ids": torch.tensor([[2, 9, 11, SEP, 12, 14, SEP, 13]]),
-}
 
 
 class TestGTransformer(Battery):

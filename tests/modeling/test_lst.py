@@ -7,7 +7,7 @@ import pytest
 import torch
 from support.battery import BEAMS, ONE_SENTENCE, Battery, logits, segment_reach, tokens_of
 from support.reference import linear, reference_row
-from support.tiny_models import EOS, PAD, SEP, build, plain_model
+from support.tiny_models import EOS, PAD, SENTENCES, SEP, build, plain_model
 from torch.nn import functional as F
 
 from hf_docmt.modeling.cache import CACHE_NAME
@@ -15,10 +15,6 @@ from hf_docmt.modeling.segments import sentence_index
 from hf_docmt.modeling.sentence_stack import SentenceStack
 
 WINDOW = {"past_context": 2}
-SENTENCES = {  # one row of three sentences in the source, two and a half in the target
-    "input_ids": torch.tensor([[7, SEP, 8, 9, SEP, 10, 11, EOS]]),
-    "decoder_input_ids": torch.tensor([[2, 9, 11, SEP, 12, 14, SEP, 13]]),
-}
 SETTINGS = {name: value for name, value in BEAMS.items() if name != "logits_processor"}
 
 

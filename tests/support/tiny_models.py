@@ -14,6 +14,10 @@ from hf_docmt.modeling.modeling_docmt import DocMTForConditionalGeneration
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>", "<sep>", "<bod>")
 PAD, UNK, BOS, EOS, SEP, BOD = range(6)
 WORDS = tuple(f"w{number}" for number in range(6, 30))  # word w7 has id 7
+SENTENCES = {  # one row of three sentences in the source, two and a half in the target
+    "input_ids": torch.tensor([[7, SEP, 8, 9, SEP, 10, 11, EOS]]),
+    "decoder_input_ids": torch.tensor([[2, 9, 11, SEP, 12, 14, SEP, 13]]),
+}
 SIZES = {
     "vocab_size": len(SPECIAL) + len(WORDS),
     "d_model": 16,
