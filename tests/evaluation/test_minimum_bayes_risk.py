@@ -1,12 +1,14 @@
 """Minimum Bayes risk: the choice against all pairs, what it is given by every strategy, the command."""
 
 import random
+from types import SimpleNamespace
 
 import pytest
 import sacrebleu
-from support.tiny_models import build, random_text, word_tokenizer
+from support.tiny_models import SEP, build, random_text, word_tokenizer
 
 from hf_docmt.evaluation.systems.minimum_bayes_risk import MinimumBayesRisk, best_by_risk, utility_of
+from hf_docmt.modeling.decoding import Output, Translator
 
 DOCUMENTS = [random_text([3, 2, 4], seed=1), random_text([2, 5], seed=2)]
 CHUNK = {"view": "chunk", "chunk_tokens": 12}
@@ -63,6 +65,24 @@ def test_every_strategy_gives_all_beams(architecture, fields, strategy):
         assert len({ids.count(model.config.sep_token_id) for ids in candidates}) == 1
     last = translate(rerank=lambda candidates: len(candidates) - 1)
     assert last != plain and list(map(len, last)) == list(map(len, plain))
+
+
+def test_rows_keep_their_limits():
+    """Sentences of one batch get tokens by their own length, which a model that does not end uses up."""
+    model = build()
+    model.final_logits_bias[:, model.config.eos_token_id] = -1e9
+    documents, tokenizer = [random_text([1], seed=1), [" ".join(random_text([9], seed=2))]], word_tokenizer()
+    plain = model.translate_documents(documents, tokenizer, "sentence", num_beams=2)
+    assert len(set(len(document[0].split()) for document in plain)) == 2
+    assert model.translate_documents(documents, tokenizer, "sentence", num_beams=2, rerank=lambda beams: 0) == plain
+
+
+def test_separators_are_those_of_the_most_probable():
+    """Others would have the segment translated again."""
+    given, outputs = [], [Output([7, SEP, 8], True), Output([7, 8], True), Output([9, SEP, 9], True)]
+    translator = SimpleNamespace(sep=SEP, rerank=lambda candidates: given.extend(candidates) or 1)
+    assert Translator.reranked(translator, outputs, 3) == [outputs[2]]
+    assert given == [[7, SEP, 8], [9, SEP, 9]]
 
 
 def test_candidates_are_those_of_generate():
