@@ -285,7 +285,7 @@ TEST_LINES = {
     "bench": 1490,
     "cli": 2729,
     "data": 5018,
-    "evaluation": 6912,
+    "evaluation": 6915,
     "formats": 2417,
     "hub": 2901,
     "modeling": 9185,
@@ -299,7 +299,7 @@ TEST_LINES = {
     "translation": 1870,
     "top-level files": 2674,
 }
-MOST_LINES = {"package": 53514, "tests": 49097}
+MOST_LINES = {"package": 53514, "tests": 49100}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -72,9 +72,12 @@ def test_rows_keep_their_limits():
     model = build()
     model.final_logits_bias[:, model.config.eos_token_id] = -1e9
     documents, tokenizer = [random_text([1], seed=1), [" ".join(random_text([9], seed=2))]], word_tokenizer()
-    plain = model.translate_documents(documents, tokenizer, "sentence", num_beams=2)
+    plain, lengths = model.translate_documents(documents, tokenizer, "sentence", num_beams=2), []
     assert len(set(len(document[0].split()) for document in plain)) == 2
-    assert model.translate_documents(documents, tokenizer, "sentence", num_beams=2, rerank=lambda beams: 0) == plain
+    rerank = lambda beams: lengths.append([len(ids) for ids in beams]) or 0  # noqa: E731
+    assert model.translate_documents(documents, tokenizer, "sentence", num_beams=2, rerank=rerank) == plain
+    assert all(len(set(of_one)) == 1 for of_one in lengths) and max(map(len, lengths)) == 2
+    assert lengths[0][0] > lengths[1][0]
 
 
 def test_separators_are_those_of_the_most_probable():
