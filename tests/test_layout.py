@@ -267,7 +267,7 @@ PACKAGE_LINES = {
     "analysis": 3242,
     "bench": 3101,
     "cli": 2326,
-    "data": 5985,
+    "data": 5997,
     "evaluation": 8567,
     "formats": 4467,
     "hub": 2537,
@@ -277,13 +277,13 @@ PACKAGE_LINES = {
     "serving": 821,
     "studies": 830,
     "training": 2542,
-    "translation": 2786,
+    "translation": 2789,
     "top-level files": 2708,
 }
 TEST_LINES = {
     "analysis": 2423,
     "bench": 1490,
-    "cli": 2729,
+    "cli": 2738,
     "data": 5018,
     "evaluation": 6915,
     "formats": 2417,
@@ -299,7 +299,7 @@ TEST_LINES = {
     "translation": 1870,
     "top-level files": 2674,
 }
-MOST_LINES = {"package": 53514, "tests": 49100}
+MOST_LINES = {"package": 53529, "tests": 49109}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -7,9 +7,9 @@ document in parts of about equal length, `document` the whole document.
 import json
 from collections.abc import Callable
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-from datasets import Dataset
 from torch.utils.data import Dataset as TorchDataset
 from transformers import PreTrainedTokenizerBase
 
@@ -19,6 +19,9 @@ from hf_docmt.data.tokenized_documents import TokenizedDocuments, tokenize_table
 from hf_docmt.files import DataError
 from hf_docmt.modeling.segments import chunk_cuts
 from hf_docmt.store import text_digest
+
+if TYPE_CHECKING:  # takes longer to import than one sentence to translate
+    from datasets import Dataset
 
 VIEWS = ("sentence", "window", "chunk", "document")
 CONTEXT_SIDES = ("both", "source")
@@ -70,7 +73,7 @@ class Examples(TorchDataset):
 
     def __init__(
         self,
-        documents: Dataset | StoredDocuments,
+        documents: "Dataset | StoredDocuments",
         tokenizer: PreTrainedTokenizerBase,
         *,
         source_lang: str,
@@ -251,14 +254,14 @@ def check_choices(**choices: tuple[str, tuple[str, ...]]) -> None:
             raise ValueError(f"{name}={value!r} is unknown; choose one of {', '.join(allowed)}")
 
 
-def _tokenized(documents: Dataset | StoredDocuments, tokenizer, languages, drop_blank) -> TokenizedDocuments:
+def _tokenized(documents: "Dataset | StoredDocuments", tokenizer, languages, drop_blank) -> TokenizedDocuments:
     if isinstance(documents, StoredDocuments):
         return documents.tokenized(tokenizer, languages, drop_blank)
     table = documents.select_columns(["doc_id", "translation"]).with_format("arrow")[:]
     return tokenize_table(table, tokenizer, languages, drop_blank)
 
 
-def _check_languages(documents: Dataset | StoredDocuments, source_lang: str, target_lang: str) -> None:
+def _check_languages(documents: "Dataset | StoredDocuments", source_lang: str, target_lang: str) -> None:
     stored = isinstance(documents, StoredDocuments)  # was checked when it was read
     have = documents.languages if stored else [lang for lang in check_documents(documents) if lang]
     for name, lang in (("source_lang", source_lang), ("target_lang", target_lang)):

@@ -11,13 +11,12 @@ from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from threading import Thread
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import tokenizers
 import transformers
-from datasets import Dataset, Features, List, Translation, Value, concatenate_datasets
-from datasets.arrow_writer import ArrowWriter
 from tqdm.auto import tqdm
 from transformers import PreTrainedTokenizerBase
 
@@ -28,6 +27,9 @@ from hf_docmt.data.readers.reader import NO_FILES
 from hf_docmt.data.tokenized_documents import TokenizedDocuments, tokenize_table, write_tokenized
 from hf_docmt.files import STDIN
 from hf_docmt.store import Cache, files_digest
+
+if TYPE_CHECKING:  # takes longer to import than one sentence to translate
+    from datasets import Dataset
 
 LAYOUT = 1  # of the files of an entry; another one makes them anew
 SENTENCES_PER_SHARD = 100_000
@@ -59,8 +61,10 @@ class StoredDocuments:
         """Columns `doc_id` and `translation` of some documents at a time, in order; a file is closed after its turn."""
         return map(_read_table, self.files)
 
-    def dataset(self) -> Dataset:
+    def dataset(self) -> "Dataset":
         """All documents as a memory-mapped `datasets.Dataset`."""
+        from datasets import Dataset, concatenate_datasets
+
         return concatenate_datasets([Dataset.from_file(str(file)) for file in self.files])
 
     def sample_texts(self, pairs: int) -> Iterator[str]:
@@ -157,6 +161,9 @@ def tokenizer_digest(tokenizer: PreTrainedTokenizerBase) -> str:
 
 def _write_rows(rows: Iterator[dict], languages: list[str], folder: Path) -> str:
     """Write Arrow files and facts; returns the digest of the content."""
+    from datasets import Features, List, Translation, Value
+    from datasets.arrow_writer import ArrowWriter
+
     features = Features({"doc_id": Value("string"), "translation": List(Translation(languages))})
     documents = sentences = in_shard = 0
     writer = None
@@ -217,4 +224,6 @@ def _tokenize_file(file: Path, settings: tuple) -> TokenizedDocuments:
 
 
 def _read_table(file: Path) -> pa.Table:
+    from datasets import Dataset
+
     return Dataset.from_file(str(file)).data.table  # memory-mapped as long as it is in use

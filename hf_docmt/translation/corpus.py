@@ -4,8 +4,8 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from datasets import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt.data.documents import check_documents, sentences
@@ -20,6 +20,9 @@ from hf_docmt.files import STDOUT, write_parts
 from hf_docmt.generation_settings import reported_settings
 from hf_docmt.translation.subtitle_output import subtitle_text
 
+if TYPE_CHECKING:  # takes longer to import than one sentence to translate
+    from datasets import Dataset
+
 SETTINGS = ("past_context", "repairs", "alignment", "source_lang", "target_lang")  # beside strategy and beams
 Render = Callable[[dict, dict], str]
 
@@ -27,7 +30,7 @@ Render = Callable[[dict, dict], str]
 def translate_corpus(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
-    documents: Dataset,
+    documents: "Dataset",
     *,
     strategy: str | None = None,
     batch_size: int = 16,

@@ -46,6 +46,15 @@ def test_large_pages_unless_the_environment_says_otherwise(run, monkeypatch):
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "False\n"
 
 
+def test_what_translation_loads():
+    """Neither data sets nor tables, which take longer to import than one sentence to translate."""
+    program = (
+        "import sys, hf_docmt.cli, hf_docmt.translation.job, hf_docmt.translation.processes, hf_docmt.data.collators; "
+        "print({'datasets', 'pandas'} & sys.modules.keys())"
+    )
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "set()\n"
+
+
 def test_completion_offers_commands(monkeypatch):
     asked = {"_DOCMT_COMPLETE": "complete_bash", "COMP_WORDS": "docmt ev", "COMP_CWORD": "1"}
     for name, value in asked.items():
