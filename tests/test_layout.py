@@ -265,7 +265,7 @@ def test_the_command_starts_light():
 
 PACKAGE_LINES = {
     "analysis": 3242,
-    "bench": 3101,
+    "bench": 3095,
     "cli": 2326,
     "data": 5997,
     "evaluation": 8567,
@@ -276,7 +276,7 @@ PACKAGE_LINES = {
     "reports": 2353,
     "serving": 821,
     "studies": 830,
-    "training": 2542,
+    "training": 2569,
     "translation": 2789,
     "top-level files": 2708,
 }
@@ -294,12 +294,12 @@ TEST_LINES = {
     "space": 1107,
     "studies": 664,
     "support": 4197,
-    "training": 2595,
+    "training": 2618,
     "transformers_contract": 417,
     "translation": 1870,
     "top-level files": 2674,
 }
-MOST_LINES = {"package": 53529, "tests": 49109}
+MOST_LINES = {"package": 53550, "tests": 49132}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -158,7 +158,9 @@ class TrainingRecipe(Section):
     )
     average: int = option(4, "Checkpoints after the best one that are averaged with it.", least=0)
     stream: StreamRecipe | None = option(None, "Of architectures that carry a state; null = the defaults.")
-    bf16: bool = option(False, "Compute in bfloat16 where it is exact enough.")
+    bf16: Literal["auto"] | bool = option(
+        False, "Compute in bfloat16 where it is exact enough; auto = where this device is faster so."
+    )
     gradient_checkpointing: bool = option(False, "Less memory, more time: states inside layers are computed twice.")
     workers: int = option(0, "Processes that load data.", least=0)
     log_steps: int = option(100, "Updates between losses that are logged.", least=1)

@@ -1,13 +1,15 @@
 """Recipes: strict keys and types, hints, overrides, and what is written can be read."""
 
 import warnings
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
+import torch
 import yaml
 from support.tiny_run import recipe_mapping
 
-from hf_docmt.training.arguments import training_arguments
+from hf_docmt.training.arguments import bf16_speed, training_arguments
 from hf_docmt.training.recipe import load_recipe, parse_recipe
 from hf_docmt.training.recipe_schema import RecipeError
 
@@ -56,6 +58,7 @@ def test_overrides(mapping):
         ("training.max_steps=0", "training.max_steps: expected at least 1, got 0"),
         ("training.max_steps=true", r"training.max_steps: expected a whole number, got True \(bool\)"),
         ("training.bf16=1", "training.bf16: expected true or false, got 1"),
+        ("training.bf16=fast", "training.bf16: expected true or false, got 'fast'"),
         ("training.gradient_checkpointing=all", "training.gradient_checkpointing: expected true or false, got 'all'"),
         ("training.learning_rate=fast", "training.learning_rate: expected a number, got 'fast'"),
         ("training.learning_rate=-1", "training.learning_rate: expected more than 0, got -1"),
@@ -166,6 +169,26 @@ def test_broken_files(tmp_path, text, message):
     (tmp_path / "broken.yaml").write_bytes(text)
     with pytest.raises(RecipeError, match=message):
         load_recipe(tmp_path / "broken.yaml")
+
+
+@pytest.mark.parametrize(("speed", "faster"), [(0.4, False), (2.0, True)])
+def test_bf16_where_it_is_faster(mapping, monkeypatch, speed, faster):
+    monkeypatch.setattr("hf_docmt.training.arguments.bf16_speed", lambda device: speed)
+    assert training_arguments(parse_recipe(mapping, ["training.bf16=auto"])).bf16 is faster
+    assert training_arguments(parse_recipe(mapping, ["training.bf16=true"])).bf16 is True
+
+
+def test_speed_of_bf16_is_the_least_of_alternating_rounds(monkeypatch):
+    seconds = [(3.0, 2.0), (1.5, 0.5), (3.0, 0.6), (1.8, 2.0)]  # in fp32, in bf16
+    clock = accumulate(step for both in seconds for time in both for step in (1.0, time))
+    bf16_speed.cache_clear()
+    threads = torch.get_num_threads()
+    with monkeypatch.context() as patch:
+        patch.setattr("time.thread_time", lambda: next(clock))
+        assert bf16_speed(torch.device("cpu")) == pytest.approx(3.0)
+    assert torch.get_num_threads() == threads
+    bf16_speed.cache_clear()
+    assert bf16_speed(torch.device("cpu")) > 0
 
 
 def test_training_arguments(mapping):

@@ -257,12 +257,12 @@ def test_several_validation_sets_and_no_metric_of_one(data, tmp_path):
         make_trainer((data[0], None, data[2]), tmp_path, eval_strategy="no", load_best_model_at_end=False).evaluate()
 
 
-@pytest.mark.parametrize("has_bf16", [True, False])
+@pytest.mark.parametrize("speed", [0.4, 2.0])
 @pytest.mark.parametrize("bf16", [True, False])
-def test_a_processor_without_bf16_is_named(data, tmp_path, monkeypatch, caplog, has_bf16, bf16):
-    monkeypatch.setattr("hf_docmt.training.arguments.BF16", has_bf16)
+def test_a_processor_that_is_slower_in_bf16_is_named(data, tmp_path, monkeypatch, caplog, speed, bf16):
+    monkeypatch.setattr("hf_docmt.training.arguments.bf16_speed", lambda device: speed)
     make_trainer(data, tmp_path, bf16=bf16, use_cpu=True)
-    assert ("no instructions for it" in caplog.text) is (bf16 and not has_bf16)
+    assert ("take 2.5 times as long with it as in fp32" in caplog.text) is (bf16 and speed < 1)
 
 
 def test_output_and_bf16(data, tmp_path, capfd):
