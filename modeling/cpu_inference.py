@@ -145,8 +145,11 @@ def prepacked_weights(model: nn.Module) -> Iterator[None]:
     them.
     """
     outer = _scope.get()
+    if model in outer:
+        yield
+        return
     layers = {module: {} for module in model.modules() if is_kept(module) and module not in outer}
-    inner = {**outer, **layers} if layers else outer
+    inner = {**outer, model: {}, **layers} if layers else outer
     token = _scope.set(inner)
     try:
         yield
@@ -170,8 +173,8 @@ class PrepackedLayer:
         return torch.ops.mkldnn._linear_pointwise(hidden_states, self.matrix, bias, "none", [], "")
 
 
-# Of every Linear in the scope of this thread: number of layers side by side, beginning with it -> their prepacked
-# weights, None after the first product
+# Of every model in the scope of this thread, and of every Linear: number of layers side by side, beginning with it ->
+# their prepacked weights, None after the first product
 _scope: ContextVar[Mapping[nn.Module, dict[int, PrepackedLayer | None]]] = ContextVar(
     "prepacked_weights", default=MappingProxyType({})
 )

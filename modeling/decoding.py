@@ -279,7 +279,7 @@ class Translator:
         self.before_pass()
         ends = self.ends_of(stop_at_sep)
         prompt = inputs["decoder_input_ids"].shape[1] if "decoder_input_ids" in inputs else 1
-        config = copy.deepcopy(self.settings)
+        config = copy.copy(self.settings)  # whose values are replaced, not changed
         forced = [] if "decoder_input_ids" in inputs else self.format.target_before
         if forced:
             config.forced_bos_token_id = forced[0]
@@ -423,8 +423,7 @@ class FiniteScores(LogitsProcessor):
 
     def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> torch.FloatTensor:
         best = scores.amax(dim=-1)  # (rows * beams,); nan where any score is
-        finite = torch.isfinite(best)
-        if not finite.all():
+        if not math.isfinite(best.sum()) and not (finite := torch.isfinite(best)).all():
             beams = len(best) // len(self.sentences)
             sentence = self.sentences[int(finite.logical_not().nonzero()[0]) // beams]
             step = input_ids.shape[1] - self.prompt + 1
@@ -436,9 +435,11 @@ class RowLimits(StoppingCriteria):
     """Ends each row, and all its beams, after its own number of new tokens, so that no other row changes it."""
 
     def __init__(self, limits: list[int], prompt: int):
-        self.ends = torch.tensor(limits) + prompt
+        self.ends, self.first = torch.tensor(limits) + prompt, min(limits) + prompt
 
     def __call__(self, input_ids: torch.Tensor, scores, **kwargs) -> torch.Tensor:
+        if input_ids.shape[1] < self.first:
+            return torch.zeros(len(input_ids), dtype=torch.bool, device=input_ids.device)
         ends = self.ends.to(input_ids.device).repeat_interleave(input_ids.shape[0] // len(self.ends))
         return input_ids.shape[1] >= ends
 

@@ -33,6 +33,12 @@ class SearchSettings:
     processors: LogitsProcessorList = field(default_factory=LogitsProcessorList)
     criteria: StoppingCriteriaList = field(default_factory=StoppingCriteriaList)
 
+    def processed(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        """Scores (R, V) of what comes behind target ids (R, T), as the processors want them."""
+        for processor in self.processors:  # a call of the list would look up the signature of each, too
+            scores = processor(ids, scores)
+        return scores
+
     def has_ended(self, ids: torch.Tensor) -> torch.Tensor:
         """Which rows of target ids (R, T) end with their last token, (R,) bool."""
         if ids.shape[1] >= self.max_length:
@@ -58,7 +64,7 @@ def greedy_search(state: "DecoderState", ids: torch.Tensor, settings: SearchSett
     is_any, are_kept = False, any(map(keeps_scores, settings.processors))
     while True:
         logits = state.read(ids)
-        logits = settings.processors(ids, logits.clone() if are_kept else logits)
+        logits = settings.processed(ids, logits.clone() if are_kept else logits)
         tokens = state.model.best_token(logits)  # (B,)
         if is_any and settings.eos_token_id:
             tokens = tokens.masked_fill(finished, settings.pad_token_id)
@@ -91,7 +97,7 @@ def beam_search(
     while True:
         log_probs = torch.log_softmax(logits, dim=-1, out=None if are_kept else log_probs)  # memory of the last step
         del logits
-        processed = settings.processors(running[:, :length], log_probs)
+        processed = settings.processed(running[:, :length], log_probs)
         values, indices = state.model.best_continuations(processed, scores, count)  # (B, K)
         tokens = indices % processed.shape[1]
         rows = indices // processed.shape[1] + first_rows  # (B, K)

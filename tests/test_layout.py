@@ -271,7 +271,7 @@ PACKAGE_LINES = {
     "evaluation": 8567,
     "formats": 4467,
     "hub": 2537,
-    "modeling": 10971,
+    "modeling": 10981,
     "pretrained": 278,
     "reports": 2353,
     "serving": 821,
@@ -288,7 +288,7 @@ TEST_LINES = {
     "evaluation": 6915,
     "formats": 2417,
     "hub": 2901,
-    "modeling": 9185,
+    "modeling": 9191,
     "reports": 1892,
     "serving": 606,
     "space": 1107,
@@ -299,7 +299,7 @@ TEST_LINES = {
     "translation": 1870,
     "top-level files": 2674,
 }
-MOST_LINES = {"package": 53550, "tests": 49132}
+MOST_LINES = {"package": 53560, "tests": 49138}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -8,7 +8,7 @@ import torch
 from support.tiny_models import EOS, build, word_tokenizer
 from transformers import GenerationConfig
 
-from hf_docmt.modeling.decoding import NonFiniteScoresError
+from hf_docmt.modeling.decoding import FiniteScores, NonFiniteScoresError
 
 PAST = {"past_context": 2}
 CASES = {
@@ -107,3 +107,9 @@ def test_infinite_bias():
     model.final_logits_bias[0, 9] = float("inf")
     with pytest.raises(NonFiniteScoresError):
         translate(model)
+
+
+def test_finite_scores_of_any_size():
+    """Also where their sum is not."""
+    scores = torch.full((3, 5), torch.finfo(torch.float32).max)
+    assert FiniteScores("model", 1, [])(torch.zeros(3, 1), scores) is scores
