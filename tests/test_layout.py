@@ -273,7 +273,7 @@ PACKAGE_LINES = {
     "hub": 2537,
     "modeling": 10981,
     "pretrained": 278,
-    "reports": 2353,
+    "reports": 2364,
     "serving": 821,
     "studies": 830,
     "training": 2569,
@@ -299,7 +299,7 @@ TEST_LINES = {
     "translation": 1870,
     "top-level files": 2674,
 }
-MOST_LINES = {"package": 53560, "tests": 49138}
+MOST_LINES = {"package": 53571, "tests": 49138}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -1,6 +1,7 @@
 """Scores of random samples of documents, and the intervals that they give."""
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -44,13 +45,22 @@ def bootstrap_interval(
 
 def bootstrap_scores(rows: np.ndarray, score: Score, samples: int, seed: int) -> np.ndarray:
     """Scores of samples of as many documents, drawn with replacement, (samples,)."""
-    rng, scores = np.random.default_rng(seed), []
-    for size in _blocks(samples, len(rows)):
-        drawn = rng.choice(len(rows), size=(size, len(rows)), replace=True)
-        cells = drawn + len(rows) * np.arange(size)[:, None]
-        times = np.bincount(cells.ravel(), minlength=cells.size).reshape(cells.shape)  # how often each was drawn
-        scores.append(score(times @ rows))
-    return np.concatenate(scores)
+    draws = _kept_draws if samples * len(rows) <= _CELLS else _draws  # those of systems on the same data are the same
+    return np.concatenate([score(times @ rows) for times in draws(samples, len(rows), seed)])
+
+
+def _draws(samples: int, documents: int, seed: int) -> Iterator[np.ndarray]:
+    """How often each document was drawn, (some samples, documents) at a time."""
+    rng = np.random.default_rng(seed)
+    for size in _blocks(samples, documents):
+        drawn = rng.choice(documents, size=(size, documents), replace=True)
+        cells = drawn + documents * np.arange(size)[:, None]
+        yield np.bincount(cells.ravel(), minlength=cells.size).reshape(cells.shape)
+
+
+@lru_cache(maxsize=1)
+def _kept_draws(samples: int, documents: int, seed: int) -> list[np.ndarray]:
+    return [times.astype(np.int32) for times in _draws(samples, documents, seed)]
 
 
 def exchange_differences(base: np.ndarray, other: np.ndarray, score: Score, samples: int, seed: int) -> np.ndarray:

@@ -93,7 +93,8 @@ def _check_values(value: object, location: str) -> None:
             _check_values(part, f"{location}.{key}")
     elif isinstance(value, list | tuple):
         for number, part in enumerate(value):
-            _check_values(part, f"{location}[{number}]")
+            if type(part) not in (int, float) or not math.isfinite(part):  # of statistics there are many
+                _check_values(part, f"{location}[{number}]")
     elif isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"{location}: {value} is not a score; a report holds finite numbers only")
     elif not isinstance(value, str | int | float | type(None)):
