@@ -267,7 +267,7 @@ PACKAGE_LINES = {
     "analysis": 3242,
     "bench": 3095,
     "cli": 2326,
-    "data": 5997,
+    "data": 6034,
     "evaluation": 8567,
     "formats": 4467,
     "hub": 2537,
@@ -276,7 +276,7 @@ PACKAGE_LINES = {
     "reports": 2364,
     "serving": 821,
     "studies": 830,
-    "training": 2569,
+    "training": 2578,
     "translation": 2789,
     "top-level files": 2708,
 }
@@ -284,7 +284,7 @@ TEST_LINES = {
     "analysis": 2423,
     "bench": 1490,
     "cli": 2738,
-    "data": 5018,
+    "data": 5063,
     "evaluation": 6915,
     "formats": 2417,
     "hub": 2901,
@@ -294,12 +294,12 @@ TEST_LINES = {
     "space": 1107,
     "studies": 664,
     "support": 4197,
-    "training": 2618,
+    "training": 2622,
     "transformers_contract": 417,
     "translation": 1870,
     "top-level files": 2674,
 }
-MOST_LINES = {"package": 53571, "tests": 49138}
+MOST_LINES = {"package": 53617, "tests": 49187}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -11,7 +11,7 @@ from hf_docmt.store import text_digest
 
 
 class AugmentedExamples(TorchDataset):
-    """`Examples` of training data with one or both augmentations of Fernandes et al. (2021), random in every epoch.
+    """`Examples` of training data with augmentations, random in every epoch; the first two of Fernandes et al. (2021).
 
     `coword_dropout` (section 4): each token of the current source sentence becomes the tokenizer's mask token, or
     `<unk>` where it has none, with this probability; context and special tokens stay. Where all sentences are current
@@ -23,11 +23,16 @@ class AugmentedExamples(TorchDataset):
     chunk or document of K sentences it is the first n or the last n, each as likely, n uniform in 1 to K: so every
     sentence is seen equally often.
 
+    `target_noise`: each token of the target sentences before the current one is read as a token of the corpus with this
+    probability, and learned as it is (unigram noise, Xie et al. 2017, section 3.2): so that a model does not rely on
+    earlier translations to be right, as they are not when it translates. Of a chunk or document it is all but the last
+    sentence. What is read is the example's `read_target`, which collators know.
+
     What is random depends on `seed`, the epoch and the number of the example only: not on the order in which examples
     are asked for, nor by which worker or process. Call `set_epoch` before each epoch. Lengths are those without
     augmentation, which augmented examples never exceed.
 
-    ValueError: a probability outside [0, 1), a tokenizer that has neither token, no context to vary.
+    ValueError: a probability outside [0, 1), a tokenizer that has neither token, no context to vary, no target context.
 
         examples = AugmentedExamples(examples, tokenizer, coword_dropout=0.1, dynamic_context=True, seed=1)
         examples.set_epoch(3)
@@ -40,10 +45,17 @@ class AugmentedExamples(TorchDataset):
         *,
         coword_dropout: float = 0.0,
         dynamic_context: bool = False,
+        target_noise: float = 0.0,
         seed: int = 0,
     ):
-        if not 0 <= coword_dropout < 1:
-            raise ValueError(f"coword_dropout={coword_dropout} must be in [0, 1)")
+        for name, probability in (("coword_dropout", coword_dropout), ("target_noise", target_noise)):
+            if not 0 <= probability < 1:
+                raise ValueError(f"{name}={probability} must be in [0, 1)")
+        if target_noise and not reads_translations(examples):
+            raise ValueError(
+                f"target_noise={target_noise} changes earlier target sentences, which these examples do not have; give "
+                "them past context of the target, or leave target_noise out"
+            )
         if dynamic_context and examples.segments is None and not (examples.past_context or examples.future_context):
             raise ValueError(
                 "dynamic_context=True varies the number of context sentences, but the examples have past_context=0 and "
@@ -58,6 +70,7 @@ class AugmentedExamples(TorchDataset):
             )
         self.examples = examples
         self.coword_dropout, self.dynamic_context, self.seed = coword_dropout, dynamic_context, seed
+        self.target_noise = target_noise
         self.epoch = 0
 
     def __len__(self) -> int:
@@ -70,6 +83,8 @@ class AugmentedExamples(TorchDataset):
             row = self._cut_segment(row, random) if row["current"] is None else self._cut_context(row, random)
         if self.coword_dropout:
             row = row | {"source": self._drop_words(row["source"], row["current"], random)}
+        if self.target_noise:
+            row = row | {"read_target": self._replace_words(row["target"], row["current"], random)}
         return row
 
     def set_epoch(self, epoch: int) -> None:
@@ -79,6 +94,7 @@ class AugmentedExamples(TorchDataset):
     def fingerprint(self) -> str:
         """Digest of the examples and of how they change."""
         options = [self.coword_dropout, self.mask, self.dynamic_context, self.seed]
+        options += [self.target_noise] if self.target_noise else []  # those without are known without it
         return text_digest(json.dumps([self.examples.fingerprint, options]))
 
     @property
@@ -121,3 +137,18 @@ class AugmentedExamples(TorchDataset):
             drop = random.random(len(sentences[number])) < self.coword_dropout
             changed[number] = [self.mask if dropped else token for token, dropped in zip(sentences[number], drop)]
         return changed
+
+    def _replace_words(self, sentences: list[list[int]], current: int | None, random: np.random.Generator) -> list:
+        """Sentences with random words in those before the current one, drawn from one place of the corpus."""
+        before = sentences[: -1 if current is None else current]
+        words, count = self.examples.corpus.sides[1].ids, sum(map(len, before))
+        first = int(random.integers(len(words) - count + 1))
+        drawn = iter(zip(random.random(count) < self.target_noise, words[first : first + count].tolist()))
+        changed = [[word if replaced else token for token, (replaced, word) in zip(some, drawn)] for some in before]
+        return changed + sentences[len(before) :]
+
+
+def reads_translations(examples: Examples) -> bool:
+    """Whether examples have target sentences before the one that is learned, or several that are."""
+    is_window = examples.segments is None
+    return examples.context_sides != "source" and (not is_window or examples.past_context > 0)

@@ -72,15 +72,16 @@ class SegmentCollator:
         _check_examples(examples)
         sources = [self._segment(row["source"], row["document_start"], self.around_source) for row in examples]
         targets = [self._target(row) for row in examples]
-        batch = self._batch(sources, targets)
+        batch = self._batch(sources, targets, [self._target(as_read(row)) for row in examples])
         if self.context_discount != 1 and self.context_sides == "both":
             if any(row["current"] is not None and len(row["target"]) > 1 for row in examples):
                 weights = [self._weights(row, len(target)) for row, target in zip(examples, targets)]
                 batch["label_weights"] = pad_rows(weights, 0.0)
         return batch
 
-    def _batch(self, sources: list[list[int]], targets: list[list[int]]) -> dict[str, torch.Tensor]:
-        starts = [[self.decoder_start, *target[:-1]] for target in targets]
+    def _batch(self, sources: list[list[int]], targets: list[list[int]], read: list[list[int]]) -> dict:
+        """`targets` are learned, behind what is `read` of them."""
+        starts = [[self.decoder_start, *target[:-1]] for target in read]
         prompt = len(self.around_target[0])
         return {
             "input_ids": pad_rows(sources, self.pad),
@@ -141,11 +142,11 @@ class ContextCollator(SegmentCollator):
         context = [row + [(0, None)] * (count - len(row)) for row in context]
         ids = [
             self._sentence(row, side, offset, around[side]) if side else []
-            for row, inputs in zip(examples, context)
+            for row, inputs in zip(map(as_read, examples), context)
             for offset, side in inputs
         ]
         shape = (len(examples), count, -1)  # (B, C, L)
-        return self._batch(sources, targets) | {
+        return self._batch(sources, targets, targets) | {
             "context_input_ids": pad_rows(ids if any(ids) else [[self.pad]] * len(ids), self.pad).view(shape),
             "context_attention_mask": pad_rows([[1] * len(row) if row else [0] for row in ids], 0).view(shape),
             "context_offsets": pad_rows([[offset for offset, _ in row] for row in context], 0).view(shape[:2]),
@@ -164,6 +165,11 @@ class ContextCollator(SegmentCollator):
     def _sentence(self, row: dict, side: str, offset: int, around: tuple[list[int], list[int]]) -> list[int]:
         index = row["current"] + offset
         return self._segment([row[side][index]], row["document_start"] and index == 0, around)
+
+
+def as_read(row: dict) -> dict:
+    """An example whose target sentences are as the model reads them, see `AugmentedExamples`."""
+    return row | {"target": row["read_target"]} if "read_target" in row else row
 
 
 def pad_rows(rows: Sequence[list], value: float, *, side: str = "right") -> torch.Tensor:

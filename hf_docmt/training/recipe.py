@@ -140,7 +140,8 @@ def _check_training(training: TrainingRecipe, name: str) -> None:
         raise RecipeError("training.stream", f"{text} carries no state from sentence to sentence; leave it out")
     if training.context_discount != 1 and (architecture.separate_context or architecture.carries_state):
         raise RecipeError("training.context_discount", _no_context_written(training, text))
-    for key, default in (("coword_dropout", 0.0), ("dynamic_context", False), ("resolutions", "null")):
+    ordered = {"coword_dropout": 0.0, "target_noise": 0.0, "dynamic_context": False, "resolutions": "null"}
+    for key, default in ordered.items():
         if getattr(training, key) and architecture.carries_state:
             problem = f"{text} reads documents in order with a state, expected {default}, got {getattr(training, key)}"
             raise RecipeError(f"training.{key}", f"{problem}; leave it out")
@@ -162,6 +163,10 @@ def check_examples(training: TrainingRecipe, config: PreTrainedConfig) -> None:
         )
     if training.resolutions:
         _check_resolutions(training.resolutions, view, config)
+    sides = getattr(config, "context_sides", "source")
+    if training.target_noise and (sides == "source" or view != "chunk" and not config.past_context):
+        problem = f"the model reads no earlier translations (context of {sides}, past_context={config.past_context})"
+        raise RecipeError("training.target_noise", f"{problem}; leave it out")
 
 
 def _check_resolutions(resolutions: list[int | str], view: str, config: PreTrainedConfig) -> None:

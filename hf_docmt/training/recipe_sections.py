@@ -147,6 +147,9 @@ class TrainingRecipe(Section):
     dynamic_context: bool = option(
         False, "Draw the number of sentences of context, or of a chunk, anew for every example, up to the model's."
     )
+    target_noise: float = option(
+        0.0, "Probability that a token of an earlier target sentence is read as another one.", least=0, below=1
+    )
     resolutions: list[int | str] | None = option(
         None,
         "Segments of so many sentences side by side, such as [1, 2, 4, document]; null = as the model's view says.",

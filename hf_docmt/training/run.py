@@ -48,6 +48,7 @@ from hf_docmt.training.run_folder import RECIPE, run_folder, write_facts
 from hf_docmt.training.stream_trainer import StreamTrainer
 from hf_docmt.training.trainer import DocMTTrainer
 
+AUGMENTATION = ("coword_dropout", "dynamic_context", "target_noise")
 BEAM_SEARCH = ("length_penalty", "early_stopping")  # settings that transformers saves beside several beams alone
 CACHE = ".docmt_cache"  # folder beside that of the run, for documents, tokenizers and tokens
 
@@ -180,9 +181,9 @@ def make_trainer(
     if recipe.training.freeze:
         train_only(model, new_parameters)
     patience, train = recipe.training.patience, examples["train"]
-    if recipe.training.coword_dropout or recipe.training.dynamic_context:
-        options = {name: getattr(recipe.training, name) for name in ("coword_dropout", "dynamic_context")}
-        train = AugmentedExamples(train, tokenizer, **options, seed=recipe.seed)
+    augmentation = {name: getattr(recipe.training, name) for name in AUGMENTATION}
+    if any(augmentation.values()):
+        train = AugmentedExamples(train, tokenizer, **augmentation, seed=recipe.seed)
     return (StreamTrainer if architecture.carries_state else DocMTTrainer)(
         model=model,
         args=arguments,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
 import torch
-from scipy.stats import t as student
+from scipy.special import stdtrit  # of Student's t
 
 from hf_docmt.messages import counted
 from hf_docmt.translation.group_translation import GroupTranslator, TranslationSettings
@@ -158,7 +158,7 @@ def total_seconds(times: list[tuple[int, float]], characters: int) -> tuple[floa
     deviation = math.sqrt(sum((seconds - rate * n) ** 2 for n, seconds in times) / freedom)
     unseen = 1 - min(translated / max(characters, 1), 1)
     error = characters / translated * count * deviation * math.sqrt(unseen / count)
-    half = math.hypot(student.ppf(0.975, freedom) * error, MACHINE * total)
+    half = math.hypot(stdtrit(freedom, 0.975) * error, MACHINE * total)
     return total, max(total - half, 0.0), total + half
 
 

@@ -10,7 +10,7 @@ from support.tiny_trainer import Stop, losses, make_trainer, make_training_data,
 from torch.utils.data import DataLoader
 
 from hf_docmt.data.augmentation import AugmentedExamples
-from hf_docmt.data.collators import SegmentCollator
+from hf_docmt.data.collators import ContextCollator, SegmentCollator
 from hf_docmt.data.examples import Examples
 from hf_docmt.training.checkpoints import read_weights
 from hf_docmt.training.recipe import parse_recipe
@@ -19,6 +19,7 @@ from hf_docmt.training.run import train
 torch.set_num_threads(1)
 LENGTHS = [[4, 3, 9, 2, 5, 7], [6], [1, 8, 4]]
 TEXTS = [(random_text(sizes, seed=1), random_text(sizes[::-1], seed=2)) for sizes in LENGTHS]
+ALL = {"coword_dropout": 0.3, "dynamic_context": True, "target_noise": 0.2}
 BOTH = {"coword_dropout": 0.3, "dynamic_context": True}
 VIEWS = [
     {"past_context": 3},
@@ -68,6 +69,47 @@ def test_special_tokens_stay():
     assert changed.sum() > 30 and (after["input_ids"][changed] == UNK).all()
     assert not torch.isin(before["input_ids"][changed], torch.tensor([0, 2, EOS, SEP, 5])).any()
     assert all(torch.equal(before[name], after[name]) for name in before if name != "input_ids")
+
+
+@pytest.mark.parametrize("settings", [view for view in VIEWS if view.get("view") != "sentence"])
+def test_target_noise(settings):
+    """Earlier target sentences are read with words of the corpus in the right proportion, and all are learned as is."""
+    examples, replaced, tokens = examples_of(**settings), Counter(), 0
+    changing = augmented(examples, target_noise=0.2)
+    for epoch in range(60):
+        for row, changed in zip(examples, rows_of(changing, epoch), strict=True):
+            assert row == {name: value for name, value in changed.items() if name != "read_target"}
+            last = len(row["target"]) - 1 if row["current"] is None else row["current"]
+            assert changed["read_target"][last:] == row["target"][last:]
+            for before, after in zip(row["target"][:last], changed["read_target"][:last], strict=True):
+                pairs = list(zip(before, after, strict=True))
+                replaced.update(new for old, new in pairs if old != new)
+                tokens += len(pairs)
+    words = Counter(token for row in examples_of(view="sentence") for token in row["target"][0])
+    others = 1 - sum((count / words.total()) ** 2 for count in words.values())  # a word is drawn in its own place, too
+    assert replaced.keys() <= words.keys() and len(replaced) > len(words) / 2
+    assert tokens > 1000 and replaced.total() / tokens == pytest.approx(0.2 * others, abs=0.03)
+
+
+def test_noise_is_read_and_not_learned():
+    """In a segment, and in target context of its own."""
+    examples = examples_of(past_context=2)
+    rows = rows_of(augmented(examples, target_noise=0.5))
+    segments = SegmentCollator(word_tokenizer(), decoder_start_token_id=2, use_bod=True)
+    before, after = segments(list(examples)), segments(rows)
+    changed = before["decoder_input_ids"] != after["decoder_input_ids"]
+    assert changed.sum() > 10
+    assert not torch.isin(before["decoder_input_ids"][changed], torch.tensor([0, 2, EOS, SEP, 5])).any()
+    assert all(torch.equal(before[name], after[name]) for name in before if name != "decoder_input_ids")
+    for row, ids in zip(rows, after["decoder_input_ids"].tolist()):
+        opening = [5] if row["document_start"] else []
+        target = [token for sentence in row["read_target"] for token in [*sentence, SEP]][:-1]
+        assert ids[: len(opening) + len(target) + 1] == [2, *opening, *target]
+    context = ContextCollator(word_tokenizer(), decoder_start_token_id=2, context_sides="both")
+    before, after = context(list(examples)), context(rows)
+    changed = before["context_input_ids"] != after["context_input_ids"]
+    assert changed.sum() > 10 and not changed[~before["context_is_target"]].any()
+    assert all(torch.equal(before[name], after[name]) for name in before if name != "context_input_ids")
 
 
 def test_mask_token_comes_before_unk():
@@ -156,9 +198,9 @@ def test_samples_follow_seed_epoch_and_number_only():
 
 def test_fingerprint_tells_augmentations_apart():
     examples = examples_of(past_context=2, future_context=1)
-    aids = [BOTH, {"coword_dropout": 0.3}, {"coword_dropout": 0.2}, {"dynamic_context": True}]
+    aids = [BOTH, {"coword_dropout": 0.3}, {"coword_dropout": 0.2}, {"dynamic_context": True}, {"target_noise": 0.1}]
     changing = [augmented(examples, **BOTH, seed=8), *(augmented(examples, **some) for some in aids)]
-    assert len({examples.fingerprint, *(augmentation.fingerprint for augmentation in changing)}) == 6
+    assert len({examples.fingerprint, *(augmentation.fingerprint for augmentation in changing)}) == 7
     changing[0].set_epoch(4)
     assert changing[0].fingerprint == augmented(examples, **BOTH, seed=8).fingerprint
 
@@ -177,6 +219,9 @@ def test_workers():
         ({"past_context": 1}, {"coword_dropout": 1.0}, r"coword_dropout=1.0 must be in \[0, 1\)"),
         ({"past_context": 1}, {"coword_dropout": -0.1}, r"coword_dropout=-0.1 must be in \[0, 1\)"),
         ({"view": "sentence"}, {"dynamic_context": True}, "past_context=0 and future_context=0; give the window"),
+        ({"past_context": 1}, {"target_noise": 1.0}, r"target_noise=1.0 must be in \[0, 1\)"),
+        ({"future_context": 1}, {"target_noise": 0.1}, "earlier target sentences, which these examples do not have"),
+        ({"past_context": 1, "context_sides": "source"}, {"target_noise": 0.1}, "give them past context of the target"),
     ],
 )
 def test_bad_values(view, aids, message):
@@ -243,7 +288,7 @@ def test_run(tmp_path):
             parse_recipe(recipe_mapping(corpus, tmp_path / name, window, max_steps=3, learning_rate=1e-12, **aids))
         )
 
-    plain, off, first, again = run("plain"), run("off", coword_dropout=0.0), run("one", **BOTH), run("again", **BOTH)
+    plain, off, first, again = run("plain"), run("off", coword_dropout=0.0), run("one", **ALL), run("again", **ALL)
     assert facts(off)["losses"] == facts(plain)["losses"]
     assert facts(first)["losses"] == facts(again)["losses"] != facts(plain)["losses"]
     (_, before), (_, after) = facts(plain)["validation_losses"][0], facts(first)["validation_losses"][0]

@@ -101,6 +101,7 @@ def test_overrides(mapping):
         ("training.stop_on=loss", r"training.stop_on: got 'loss' \(str\)"),
         ("training.coword_dropout=1", r"training.coword_dropout: expected in \[0, 1\), got 1"),
         ("training.coword_dropout=-0.1", r"training.coword_dropout: expected in \[0, 1\), got -0.1"),
+        ("training.target_noise=1", r"training.target_noise: expected in \[0, 1\), got 1"),
         ("training.coword_dropout=null", r"training.coword_dropout: expected a number, got nothing"),
         ("training.dynamic_context=1", "training.dynamic_context: expected true or false, got 1"),
         (
@@ -239,6 +240,9 @@ def test_training_arguments(mapping):
         (("architecture=caching", "training.context_discount=0.5"), "'caching' does not write, expected 1, got 0.5"),
         (("architecture=memory", "training.context_discount=0.5"), "'memory' does not write, expected 1, got 0.5"),
         (("architecture=memory", "training.coword_dropout=0.1"), "reads documents in order .* expected 0.0, got 0.1"),
+        (("architecture=memory", "training.target_noise=0.1"), "reads documents in order .* expected 0.0, got 0.1"),
+        (("architecture=routing", "training.target_noise=0.1"), "reads no earlier translations .context of source"),
+        (("model.past_context=0", "training.target_noise=0.1"), "reads no earlier translations .* past_context=0"),
         (("architecture=memory", "training.dynamic_context=true"), "reads .* expected False, got True; leave it out"),
     ],
 )
