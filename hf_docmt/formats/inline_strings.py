@@ -28,6 +28,7 @@ BRANCHES = re.compile(r"\{\s*[\w.]+\s*,\s*(?:plural|select|selectordinal)\s*,")
 ICU_MESSAGE = ("ICU message", "left alone")
 TAG = re.compile(r"<!--.*?-->|<(/?)([A-Za-z0-9][\w:.-]*)((?:\s[^<>]*?)?)(/?)>", re.DOTALL)
 LINE_END = re.compile(r"\s*\n\s*")
+HALF_CHARACTER = re.compile("[\ud800-\udfff]")  # which escapes can write, and no text has
 VOID = frozenset(("br", "hr", "img", "input", "wbr"))
 Edit = tuple[int, int, str]
 Kind = Literal["open", "close", "alone"]
@@ -174,7 +175,7 @@ class StringFile(DocumentFormat):
     def is_translated(self, text: str) -> bool:
         """Whether a string is for people. ICU messages with branches are counted: they would have to be taken apart."""
         self.remarks[ICU_MESSAGE] += is_message(text)
-        return self.is_meant(text) and not is_message(text)
+        return self.is_meant(text) and not is_message(text) and not HALF_CHARACTER.search(text)
 
     def place(self, start: int, end: int, text: str, name: str, encode: Callable[[str], str]) -> Place:
         return Place(start, end, Segment(string_pieces(text), f"line {self.lines.line(start)}, {name}"), encode)

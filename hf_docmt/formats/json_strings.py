@@ -85,5 +85,5 @@ def _strings(text: str) -> Iterator[tuple[list[str], int, int]]:
 
 
 def _encoded(ascii_only: bool, escapes_slashes: bool, text: str) -> str:
-    written = json.dumps(text, ensure_ascii=ascii_only or re.search("[\ud800-\udfff]", text) is not None)
+    written = json.dumps(text, ensure_ascii=ascii_only)
     return written.replace("/", r"\/") if escapes_slashes else written

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from hf_docmt.files import DataError
 from hf_docmt.formats.document_format import DocumentFormat, FormatOptions, Piece, Segment, Tag
-from hf_docmt.formats.html import add_slots, page_events
+from hf_docmt.formats.html import CLOSED_BY, add_slots, page_events
 from hf_docmt.formats.markdown_inline import (
     CARRIED,
+    ELEMENT,
     FOOTNOTE,
     HEAVY,
     LIGHT,
@@ -121,7 +122,7 @@ class MarkdownFormat(DocumentFormat):
             return self._add_slot(block, inner, location, is_value=True)
         if any(map(str.isalpha, inner[0].text)):
             start, end = (block.places[place] for place in span)
-            escape = partial(escaped_title, quote=block.text[span[0]])
+            escape = partial(escaped_title, quote=block.text[span[0]], in_cell=block.kind == "cell")
             self.page.add_value(Slot(start, end, Segment([inner[0].text], location), escape))
         return None
 
@@ -143,7 +144,7 @@ class MarkdownSlot(Slot):
     contents: dict[int, str] = field(default_factory=dict)  # id of a tag -> its characters in the content
 
     def rendered(self, pieces: Sequence[Piece], raw: Callable[[Tag], str]) -> str:
-        pieces = _with_outer_space(pieces)
+        pieces = _with_outer_space(_behind_text(pieces) if self.block.kind == "paragraph" else pieces)
         for pattern in (LIGHT, HEAVY):
             texts = self._texts(pieces, pattern)
             if self._is_read(pieces, texts):
@@ -278,6 +279,28 @@ def _trimmed(parts: list[Part], start: int) -> list[Part]:
     return own
 
 
+def _behind_text(pieces: Sequence[Piece]) -> list[Piece]:
+    """The pieces with a comment, or the like, behind what follows it where it would begin a block of HTML."""
+    moved = [piece for piece in pieces if piece != ""]
+    for number, piece in enumerate(list(moved)):
+        before, depth = moved[number - 1] if number else "\n", 0
+        at_start = before.breaks if isinstance(before, Tag) else before.rstrip(" ").endswith("\n")
+        if at_start and isinstance(piece, Tag) and moved[number] is piece and _begins_block(piece):
+            for end, following in enumerate(moved[number + 1 :], number + 1):
+                depth += {"open": 1, "close": -1}.get(following.kind, 0) if isinstance(following, Tag) else 0
+                if depth == 0 and not (isinstance(following, Tag) and _begins_block(following)):
+                    moved[number : end + 1] = [*moved[number + 1 : end + 1], piece]
+                    break
+    return moved
+
+
+def _begins_block(tag: Tag) -> bool:
+    """Whether it is a piece of HTML that would not go on a paragraph at the start of a line."""
+    element = ELEMENT.match(tag.raw or "")
+    name = element[2].lower() if element else ""
+    return tag.kind == "alone" and (name in CLOSED_BY["p"] or (tag.raw or "").startswith(("<!", "<?")))
+
+
 def _with_outer_space(pieces: Iterable[Piece]) -> list[Piece]:
     """The pieces with white space outside of elements, as emphasis has to be, none at ends of lines."""
 
@@ -319,10 +342,11 @@ def _with_outer_space(pieces: Iterable[Piece]) -> list[Piece]:
 
 
 def _reads_otherwise(before: Piece, after: Piece) -> bool:
-    """Whether a formula or emoji would touch a letter, beside which it is none."""
+    """Whether a formula or emoji would touch a letter, beside which it is none, or a footnote would be a link."""
     texts = [piece if isinstance(piece, str) else piece.text for piece in (before, after)]
     carried = [isinstance(piece, Tag) and CARRIED.fullmatch(piece.text) for piece in (before, after)]
-    return bool(carried[0] and re.match(r"\w", texts[1]) or carried[1] and re.search(r"\w$", texts[0]))
+    is_link = isinstance(before, Tag) and (before.raw or "").startswith("[^") and re.match(r"[(\[:]", texts[1])
+    return bool(is_link or carried[0] and re.match(r"\w", texts[1]) or carried[1] and re.search(r"\w$", texts[0]))
 
 
 def _normal(pieces: Iterable) -> list:

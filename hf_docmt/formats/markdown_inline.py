@@ -226,10 +226,10 @@ def escaped_line_start(text: str) -> str:
     return LINE_START.sub(lambda match: f"{match[0]}\\", text)
 
 
-def escaped_title(text: str, quote: str) -> str:
-    """The title of a link in its quotation marks or brackets."""
+def escaped_title(text: str, quote: str, in_cell: bool = False) -> str:
+    """The title of a link in its quotation marks or brackets; in a cell, a bar has a backslash."""
     first, last = quote, ")" if quote == "(" else quote
     text = re.sub(r"\s+", " ", re.sub(r"\\(?=[!-/:-@\[-`{-~]|$)|&(?=#?\w+;)", r"\\\g<0>", text))
-    for mark in {first, last}:
+    for mark in {first, last, *("|" if in_cell else "")}:
         text = text.replace(mark, "\\" + mark)
     return first + text + last

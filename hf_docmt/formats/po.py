@@ -164,7 +164,7 @@ class PoFormat(DocumentFormat):
         if self.header is None:
             return
         start, end = self.header.start, self.header.end
-        language = re.compile(r"Language:[ ]*([\w@-]*)[ ]*(?=\\n)").search(self.text, start, end)
+        language = re.compile(r"(?<=\\n|\s\")Language:[ ]*([\w@-]*)[ ]*(?=\\n)").search(self.text, start, end)
         target = self.options.target_lang
         if language and target and primary_language(language[1]) != primary_language(target):
             yield *language.span(), f"Language: {locale_code(target, '_')}"

@@ -165,10 +165,11 @@ class _Projection:
         columns = self._columns(node)
         best: tuple[range | None, float] = (None, 0.0)
         total, start = 0.0, 0
+        fits = self.fit[:, columns].max(axis=1).tolist() if columns else [0.0] * len(self.fit)
         for number, word in enumerate(free):
             if total <= 0 or word != free[number - 1] + 1:
                 total, start = 0.0, word
-            total += (self.fit[word, columns].max() if columns else 0.0) - THRESHOLD + 1e-6
+            total += fits[word] - THRESHOLD + 1e-6
             if total > best[1]:
                 best = range(start, word + 1), total
         return best

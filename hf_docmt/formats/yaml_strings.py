@@ -63,11 +63,18 @@ class YamlStringsFormat(StringFile):
         elif isinstance(node, yaml.SequenceNode):
             for number, value in enumerate(node.value):
                 yield from self._values(value, [*path, str(number)], visited, flow or bool(node.flow_style))
-        elif isinstance(node, yaml.ScalarNode) and node.tag == STRING and self.is_translated(node.value):
+        elif (
+            isinstance(node, yaml.ScalarNode) and node.tag == STRING and self.is_translated(text := _joined(node.value))
+        ):
             start, end = node.start_mark.index, node.end_mark.index
             start = PROPERTIES.match(self.text, start, end).end()
-            encode = partial(_encoded, self.text[start:end], node.style, flow, node.value)
-            yield self.place(start, end, node.value, ".".join(path), encode)
+            encode = partial(_encoded, self.text[start:end], node.style, flow, text)
+            yield self.place(start, end, text, ".".join(path), encode)
+
+
+def _joined(text: str) -> str:
+    """A text in which two escapes are one character, as in JSON, with that character."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
 
 
 def _is_language(key: str, language: str) -> bool:
@@ -90,7 +97,7 @@ def _encoded(raw: str, style: str | None, flow: bool, old: str, text: str) -> st
         return "'" + text.replace("'", "''") + "'"
     quoted = json.dumps(text, ensure_ascii=False)
     quoted = re.sub("[\x7f-\x9f\u2028\u2029\ufeff]", lambda match: f"\\u{ord(match[0]):04x}", quoted)
-    return quoted + raw[len(raw.rstrip()) :]  # the lines behind a block
+    return quoted + raw[len(raw.rstrip(" \t\r\n")) :]  # the lines behind a block
 
 
 def _edges(text: str) -> tuple[str, str]:
@@ -108,7 +115,7 @@ def _block(raw: str, style: str, text: str) -> str:
     head, _, body = raw.partition("\n")
     content = body.rstrip()
     digit = re.search(r"\d", head.partition("#")[0])
-    lines = text.rstrip("\n").split("\n")
+    lines = text.rstrip().split("\n")
     first = next(line for line in content.split("\n") if line.strip())
     spaces = len(first) - len(first.lstrip(" "))
     if digit:  # spaces beyond it are text; the first line of the value that is not empty has them, too

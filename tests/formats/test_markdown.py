@@ -139,12 +139,23 @@ def test_round_trips(end):
         ("$a_1$ One", ["x"], "$a_1$ x"),  # beside a letter it would be no formula
         (":tada: One", ["x"], ":tada: x"),
         ('[One](a "T")', ["x", 'say "y"'], r'[x](a "say \"y\"")'),
+        ("One[^1] b", ["x", "(y)"], "x[^1] (y)"),  # or it were a link
+        ("One<!-- c --> b", ["", " y z"], "y z<!-- c -->"),  # at the start of a line it would be a block
+        ("One<!-- c --> *b* d", ["", "", "y", " z"], "*y*<!-- c --> z"),
     ],
 )
 def test_text_is_read_as_text(text, new, result):
     assert written(text, *new) == result
     again = [piece for segment in parsed(MarkdownFormat, result.encode())[1] for piece in segment.pieces]
     assert re.sub(r"\s", "", "".join(p for p in again if isinstance(p, str))) == re.sub(r"\s", "", "".join(new))
+
+
+def test_bar_in_a_title_in_a_cell():
+    """A bar ends a cell, wherever it stands."""
+    data = b'|[One](a "Its title")|\n|-|\n'
+    new = translated(MarkdownFormat, data, lambda pieces: ["a | b"] if pieces == ["Its title"] else None)
+    assert new == b'|[One](a "a \\| b")|\n|-|\n'
+    assert texts(new.decode()) == ["One", "a | b"]
 
 
 def test_emphasis_as_html_is_told():

@@ -77,6 +77,11 @@ def test_written():
     assert new.endswith('msgstr ""\n\n#~ msgid "Gone"\n#~ msgstr "Weg"\n')
 
 
+def test_language_of_other_fields_stays():
+    new = written(CATALOG.replace('"Language', '"X-Poedit-Language: da\\n"\n"Language'), target_lang="de")
+    assert '"X-Poedit-Language: da\\n"\n"Language: de\\n"\n' in new
+
+
 def test_what_is_not_translated_stays():
     assert check_identity(PoFormat, CATALOG.encode()) == 3
     assert check_identity(PoFormat, CATALOG.replace("\n", "\r\n").encode()) == 3

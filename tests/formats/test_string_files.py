@@ -206,6 +206,21 @@ def test_yaml_texts_that_need_quotes(name, text):
     assert len(data) == 14 and data["last"] == "Open it"
 
 
+def test_characters_in_two_escapes():
+    """A pair of escapes is one character, as JSON has it; half of one is no text."""
+    text = r'{"a": "A key \ud83d\ude00", "b": "Half \ud83d"}'
+    for format, new in ((JsonStringsFormat, r'{"a": "A KEY \ud83d\ude00"'), (YamlStringsFormat, '{"a": "A KEY 😀"')):
+        assert texts(format, text) == ["A key 😀"]
+        assert written(format, text) == new + r', "b": "Half \ud83d"}'
+
+
+def test_yaml_texts_that_end_in_blanks():
+    """Blanks that are no white space of YAML belong to a text; those behind a block are not written twice."""
+    assert written(YamlStringsFormat, "a: Two words:\u00a0\nb: c\n", lambda pieces: [": x"]) == 'a: ": x"\nb: ": x"\n'
+    for text in ("a: >-\n  ab c  \n  \nb: 1\n", "a: >+\n  ab\n\n   \n", "a: |\n  ab \u00a0\n"):
+        assert yaml.safe_load(written(YamlStringsFormat, text))["a"] == yaml.safe_load(text)["a"].upper()
+
+
 def test_csv():
     assert texts(CsvFormat, CSV, columns=("English",)) == ["Open the door", 'A key, "old"', "Two\r\nlines"]
     assert texts(CsvFormat, CSV, columns=("3",)) == ["a", "b", "c", "d"]
