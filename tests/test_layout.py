@@ -269,7 +269,7 @@ PACKAGE_LINES = {
     "cli": 2326,
     "data": 6034,
     "evaluation": 8567,
-    "formats": 4500,
+    "formats": 4501,
     "hub": 2537,
     "modeling": 10981,
     "pretrained": 278,
@@ -286,7 +286,7 @@ TEST_LINES = {
     "cli": 2738,
     "data": 5063,
     "evaluation": 6915,
-    "formats": 2448,
+    "formats": 2457,
     "hub": 2901,
     "modeling": 9191,
     "reports": 1892,
@@ -299,7 +299,7 @@ TEST_LINES = {
     "translation": 1870,
     "top-level files": 2674,
 }
-MOST_LINES = {"package": 53650, "tests": 49218}
+MOST_LINES = {"package": 53651, "tests": 49227}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

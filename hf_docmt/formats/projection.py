@@ -37,8 +37,8 @@ class Node:
         return self.is_alone or self.opening is not None and self.closing is not None
 
 
-def markup_tree(length: int, tags: Iterable[tuple[int, Tag, bool]], opened: int) -> Node:
-    """The elements of a sentence of so many characters, given its tags, their places, and which are spaced, in order.
+def markup_tree(length: int, tags: Iterable[tuple[int, int, Tag, bool]], opened: int) -> Node:
+    """The elements of a sentence of so many characters, given its tags in order: from, to, tag, whether it is spaced.
 
     `opened` elements go on from earlier sentences. The root is the sentence.
     """
@@ -47,13 +47,12 @@ def markup_tree(length: int, tags: Iterable[tuple[int, Tag, bool]], opened: int)
     for _ in range(opened):
         stack[-1].children.append(Node(0, length))
         stack.append(stack[-1].children[-1])
-    for position, tag, is_spaced in tags:
+    for start, end, tag, is_spaced in tags:
         if tag.kind == "close":
             node = stack.pop()
-            node.closing, node.end = tag, position
+            node.closing, node.end = tag, start
             continue
-        node = Node(position, position + len(tag.text) if tag.kind == "alone" else length, tag)
-        node.is_spaced = is_spaced
+        node = Node(start, end if tag.kind == "alone" else length, tag, is_spaced=is_spaced)
         stack[-1].children.append(node)
         if tag.kind == "open":
             stack.append(node)

@@ -19,12 +19,13 @@ Split = Callable[[str], Iterable[str]]
 class Sentence:
     """The text that the model reads, in which a run of white space is one blank, and its tags with their places.
 
-    A tag is spaced if white space stands on both sides of it. `gap` are the pieces before the sentence, white space
-    and tags; `opened` elements that began before it go on in it.
+    A place is from where to where the text of a tag stands: nowhere, if it is one blank with what stands before it. A
+    tag is spaced if white space stands on both sides of it. `gap` are the pieces before the sentence, white space and
+    tags; `opened` elements that began before it go on in it.
     """
 
     text: str
-    tags: list[tuple[int, Tag, bool]]
+    tags: list[tuple[int, int, Tag, bool]]
     gap: list[Piece]
     opened: int
 
@@ -48,6 +49,7 @@ class SegmentSentences:
             places = [
                 (
                     lengths[max(0, min(place, end) - start)],
+                    lengths[max(0, min(place + len(tag.text), end) - start)],
                     tag,
                     text[start:place][-1:].isspace() and text[place:end][:1].isspace(),
                 )

@@ -160,12 +160,21 @@ def test_tags_are_there_once_and_nested(seed):
 
 
 def test_an_element_without_words_of_its_own_stays_inside_its_parent():
-    root = markup_tree(
-        7, [(0, Tag("open", "<b>"), False), (7, Tag("close", "</b>"), False), (7, Tag("alone", "<br>"), False)], 0
-    )
+    places = [(0, Tag("open", "<b>")), (7, Tag("close", "</b>")), (7, Tag("alone", "<br>"))]
+    root = markup_tree(7, [(place, place, tag, False) for place, tag in places], 0)
     assert (
         written(project(root, "One two", "Eins zwei", position_fit("One two", "Eins zwei"))) == "<b>Eins zwei</b><br>"
     )
+
+
+@pytest.mark.parametrize("before", ["One", "One "])
+@pytest.mark.parametrize("after", ["two", " two"])
+def test_blank_that_is_a_tag_beside_a_blank(before, after):
+    """A tag whose text is a blank, as `\\h` of subtitles, takes no word away where it is one blank with another."""
+    sentences = SegmentSentences([before, Tag("alone", "\\h", " "), after, " three"], lambda text: [text])
+    assert [sentence.text for sentence in sentences.sentences] == ["One two three"]
+    pieces = sentences.translated(["Eins two drei"], [None])
+    assert written(pieces).replace("\\h", " ").split() == ["Eins", "two", "drei"]
 
 
 def test_lengths_of_beginnings():
