@@ -286,20 +286,20 @@ TEST_LINES = {
     "cli": 2738,
     "data": 5063,
     "evaluation": 6915,
-    "formats": 2457,
+    "formats": 2475,
     "hub": 2901,
     "modeling": 9191,
     "reports": 1892,
     "serving": 606,
     "space": 1107,
     "studies": 664,
-    "support": 4197,
+    "support": 4961,
     "training": 2622,
     "transformers_contract": 417,
     "translation": 1870,
     "top-level files": 2674,
 }
-MOST_LINES = {"package": 53651, "tests": 49227}
+MOST_LINES = {"package": 53651, "tests": 50009}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -170,7 +170,7 @@ def test_an_element_without_words_of_its_own_stays_inside_its_parent():
 @pytest.mark.parametrize("before", ["One", "One "])
 @pytest.mark.parametrize("after", ["two", " two"])
 def test_blank_that_is_a_tag_beside_a_blank(before, after):
-    """A tag whose text is a blank, as `\\h` of subtitles, takes no word away where it is one blank with another."""
+    """A tag whose text is a blank, as of subtitles, takes no word away where it is one blank with another."""
     sentences = SegmentSentences([before, Tag("alone", "\\h", " "), after, " three"], lambda text: [text])
     assert [sentence.text for sentence in sentences.sentences] == ["One two three"]
     pieces = sentences.translated(["Eins two drei"], [None])
