@@ -148,6 +148,7 @@ ARCHITECTURES: dict[str, Architecture] = {
         Architecture("concat"),
         Architecture("doct", class_prefix="DocT", separate_context=True),
         Architecture("gtransformer", class_prefix="GTransformer"),
+        Architecture("han", separate_context=True),
         Architecture("lst"),
         Architecture("memory", carries_state=True),
         Architecture("multiencoder", class_prefix="MultiEncoder", separate_context=True),

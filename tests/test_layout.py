@@ -271,14 +271,14 @@ PACKAGE_LINES = {
     "evaluation": 8567,
     "formats": 4501,
     "hub": 2537,
-    "modeling": 10981,
+    "modeling": 11335,
     "pretrained": 278,
     "reports": 2364,
     "serving": 821,
     "studies": 830,
     "training": 2578,
     "translation": 2789,
-    "top-level files": 2708,
+    "top-level files": 2709,
 }
 TEST_LINES = {
     "analysis": 2423,
@@ -287,19 +287,19 @@ TEST_LINES = {
     "data": 5063,
     "evaluation": 6915,
     "formats": 2475,
-    "hub": 2901,
-    "modeling": 9191,
+    "hub": 2913,
+    "modeling": 9408,
     "reports": 1892,
     "serving": 606,
     "space": 1107,
     "studies": 664,
-    "support": 4961,
-    "training": 2622,
-    "transformers_contract": 417,
+    "support": 4964,
+    "training": 2623,
+    "transformers_contract": 418,
     "translation": 1870,
     "top-level files": 2674,
 }
-MOST_LINES = {"package": 53651, "tests": 50009}
+MOST_LINES = {"package": 54006, "tests": 50243}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -102,7 +102,7 @@ def test_padded_budgets(documents):
     assert max_tokens == 500 and target_tokens == int(2 / 3 * 500 * targets / total)
 
 
-@pytest.mark.parametrize("name", ["caching", "multiencoder", "doct", "routing"])
+@pytest.mark.parametrize("name", ["caching", "multiencoder", "doct", "han", "routing"])
 def test_separate_context_has_even_target_tokens(name):
     """On the built-in corpus, whatever the architecture."""
     config = registry.get(name).config_class(vocab_size=50, past_context=3, **LANGUAGES)

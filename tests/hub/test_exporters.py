@@ -18,6 +18,7 @@ CASES = {
     "doct": ("doct", SEGMENTS),
     "doct-routing": ("doct", {"past_context": 1, "future_context": 1, "selection": "routing"}),
     "gtransformer": ("gtransformer", SEGMENTS | {"global_layers": 1}),
+    "han": ("han", SEGMENTS | {"context_sides": "both"}),
     "lst": ("lst", SEGMENTS),
     "memory": ("memory", {"memory_size": 3}),
     "multiencoder": ("multiencoder", SEGMENTS),

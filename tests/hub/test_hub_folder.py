@@ -20,6 +20,7 @@ MODELS = {
     "doct": {"selection": {"selection": "routing", "past_context": 1, "future_context": 1}},
     "routing": {"online": {"past_context": 2, "future_context": 0, "normalize_before": True}},
     "gtransformer": {"window": {"past_context": 2}},
+    "han": {"joint": {"context_sides": "both"}},
     "lst": {"chunk": {"view": "chunk", "use_bod": True}},
     "window": {
         "linear": {"past_context": 1, "window": 2, "position": "absolute", "alignment": "linear", "length_ratio": 0.9},

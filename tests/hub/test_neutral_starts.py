@@ -18,6 +18,8 @@ CASES = {  # settings, and whether documents are neutral, too
     "caching, grouping": ({"shortening": "grouping"}, True),
     "doct": ({}, True),
     "doct, routing": ({"selection": "routing"}, True),
+    "han": ({}, True),
+    "han, joint": ({"context_sides": "both"}, True),
     "memory": ({}, True),
     "multiencoder": ({}, False),
     "multiencoder, sequential": ({"integration": "sequential"}, True),
@@ -43,6 +45,8 @@ def test_logits_and_beams_are_those_of_the_source(family, case):
         bound = 1e-4
         if case.startswith("doct"):  # LayerNorm(x/2), where the epsilon counts more; or a gate that is not wide open
             bound = 0.5 if model.config.normalize_before else 1e-3
+        elif case.startswith("han"):  # LayerNorm(h/2)
+            bound = 1e-3
         found = logits(model, pad, **context_inputs(model, 3))[..., :VOCABULARY]
         torch.testing.assert_close(found, expected, atol=bound, rtol=0)
     source = torch.randint(4, 30, (3, 8), generator=torch.Generator().manual_seed(4))
@@ -53,7 +57,7 @@ def test_logits_and_beams_are_those_of_the_source(family, case):
     assert torch.equal(found, original.generate(input_ids=source, **search))
 
 
-@pytest.mark.parametrize("case", ["concat", "lst", "caching", "caching, parallel", "doct", "memory", "routing"])
+@pytest.mark.parametrize("case", ["concat", "lst", "caching", "caching, parallel", "doct", "han", "memory", "routing"])
 def test_what_starts_as_zeros_learns(case):
     """A neutral part that gets no gradient would stay one for ever."""
     model = converted(sentence_model("mbart" if case == "doct" else "marian"), case)

@@ -371,7 +371,7 @@ def inputs_with(**changed) -> dict:
         ({"context_input_ids": torch.tensor([[9, EOS]])}, "context_input_ids must be (1, C, L), as input_ids has rows"),
     ],
 )
-@pytest.mark.parametrize("architecture", ["caching", "multiencoder", "routing", "doct"])
+@pytest.mark.parametrize("architecture", ["caching", "multiencoder", "routing", "doct", "han"])
 def test_bad_context(architecture, changed, message):
     model = build(architecture, past_context=2, future_context=0)
     with pytest.raises(ValueError, match=re.escape(message)):
@@ -492,7 +492,12 @@ def test_sparsemax_of_large_and_lost_scores():
 
 @pytest.mark.parametrize(
     ("architecture", "fields"),
-    [("caching", {"shortening": "avg", "include_current": False}), ("routing", {}), ("doct", {"selection": "routing"})],
+    [
+        ("caching", {"shortening": "avg", "include_current": False}),
+        ("routing", {}),
+        ("doct", {"selection": "routing"}),
+        ("han", {}),
+    ],
 )
 def test_all_parameters_take_part_without_context(architecture, fields):
     """In a batch of first sentences, too, or training with several processes would wait for them for ever."""

@@ -12,6 +12,7 @@ FIELDS = {
     "concat": {"past_context": 2, "segment_encoding": "learned"},
     "doct": {"selection": "routing"},
     "gtransformer": {"past_context": 2, "global_layers": 1},
+    "han": {"past_context": 2, "context_sides": "both"},
     "lst": {"past_context": 2},
     "memory": {"memory_size": 3},
     "multiencoder": {"past_context": 2},

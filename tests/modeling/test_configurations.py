@@ -67,6 +67,18 @@ WRONG = {
         ({"context_sides": "source"}, "use context_sides='both'"),
         ({"decoder_autoregression": "ssru"}, "leaves no self-attention in the decoder"),
     ],
+    "han": [
+        (
+            {"hierarchical_attention": "both"},
+            "hierarchical_attention must be one of encoder, decoder, joint, got 'both'",
+        ),
+        ({"context_sides": "target"}, "context_sides must be one of source, both, got 'target'"),
+        ({"hierarchical_attention": "joint", "context_sides": "source"}, "reads context_sides='both', got 'source'"),
+        (
+            {"hierarchical_attention": "decoder", "context_sides": "both", "future_context": 1},
+            "got hierarchical_attention='decoder' with future_context=1",
+        ),
+    ],
     "lst": [({"view": "document"}, "view must be one of window, chunk, got 'document'")],
     "caching": [
         (

@@ -62,6 +62,7 @@ CASES = [
     ("concat", {"past_context": 2, "segment_encoding": "learned"}, segments, ENDS),
     ("doct", {"past_context": 2}, sentences_with_context, CONTEXTS),
     ("gtransformer", {"past_context": 2, "global_layers": 1}, segments, ENDS),
+    ("han", {"past_context": 2}, sentences_with_context, CONTEXTS),
     ("lst", {"past_context": 2}, segments, ENDS),
     ("memory", {"memory_size": 3}, sentences_with_memory, [[1], [0]]),
     ("multiencoder", {"past_context": 2}, sentences_with_context, CONTEXTS),

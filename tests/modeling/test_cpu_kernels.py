@@ -54,6 +54,7 @@ def scores(model, monkeypatch, step, **settings) -> list[torch.Tensor]:
         ("concat", {"activation_function": "gelu", "position_type": "learned", "position_offset": 2}),
         ("concat", {"past_context": 1, "segment_encoding": "sinusoidal", "persistent": True}),
         ("gtransformer", {}),
+        ("han", {"context_sides": "both"}),
         ("lst", {}),
         ("memory", {}),
         ("routing", {}),

@@ -15,6 +15,7 @@ CASES = {
     "concat": ("concat", PAST | {"segment_encoding": "learned"}),
     "chunk": ("concat", {"view": "chunk", "chunk_tokens": 20}),
     "gtransformer": ("gtransformer", PAST),
+    "han": ("han", PAST | {"context_sides": "both"}),
     "lst": ("lst", PAST),
     "window": ("window", PAST | {"window": 3}),
     "multiencoder": ("multiencoder", PAST),

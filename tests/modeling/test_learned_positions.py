@@ -137,6 +137,7 @@ ARCHITECTURES = {
     "multiencoder": ({"past_context": 3, "future_context": 1}, ("sliding", "sequential")),
     "doct": ({"past_context": 3}, ("sliding", "sequential")),
     "caching": ({"past_context": 3, "context_sides": "both"}, ("sequential",)),
+    "han": ({"context_sides": "both"}, ("sequential",)),
     "routing": ({"past_context": 1, "future_context": 1}, ("sliding", "sequential")),
     "memory": ({}, ("stream", "sentence")),
 }
@@ -158,7 +159,7 @@ def test_every_architecture_and_strategy(name):
         found, reports = translate(model, strategy, documents, **settings)
         assert [len(translation) for translation in found] == [3, 5, 3]
         kinds = {repair["kind"] for repair in reports[1]}
-        reads_alone = strategy in ("sentence", "stream") or name in ("caching", "routing")
+        reads_alone = strategy in ("sentence", "stream") or name in ("caching", "han", "routing")
         assert "split" in kinds and ("positions" in kinds) == (not reads_alone and name != "memory")
         for document, translation, report in zip(documents, found, reports):
             assert translate(model, strategy, [document], **settings) == ([translation], [report])

@@ -15,6 +15,7 @@ FIELDS = {
     "caching": {"past_context": 2},
     "multiencoder": {"past_context": 1},
     "doct": {"past_context": 1},
+    "han": {"past_context": 1, "context_sides": "both"},
     "routing": {"past_context": 1},
     "memory": {},
 }

@@ -63,7 +63,7 @@ class TestRecurrentDecoder(Battery):
             assert re.search("cannot go back to fewer tokens|requires a cache that can be cropped", message)
 
 
-@pytest.mark.parametrize("architecture", ["caching", "doct", "memory", "multiencoder", "routing"])
+@pytest.mark.parametrize("architecture", ["caching", "doct", "han", "memory", "multiencoder", "routing"])
 def test_other_architectures(architecture):
     """With and without a cache, greedy and with beams, the same translations."""
     model = build(architecture, **RECURRENT, **({} if architecture == "memory" else {"past_context": 1}))

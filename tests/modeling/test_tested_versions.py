@@ -19,6 +19,7 @@ CASES = [
     ("caching", {"past_context": 1}),
     ("multiencoder", {"past_context": 1}),
     ("doct", {"past_context": 1}),
+    ("han", {"past_context": 1, "context_sides": "both"}),
     ("routing", {"past_context": 1}),
     ("memory", {}),
 ]

@@ -21,6 +21,7 @@ CASES = {
     "concat": ("concat", PAST, ("sentence", "sliding", "sequential", "full")),
     "concat_chunk": ("concat", CHUNK, ("full", "sequential", "chunk_sequential")),
     "gtransformer": ("gtransformer", PAST, ("sliding", "sequential")),
+    "han": ("han", PAST | {"context_sides": "both"}, ("sequential",)),
     "lst": ("lst", PAST, ("sliding", "sequential")),
     "window": ("window", CHUNK | {"window": 3}, ("full", "sequential", "chunk_sequential")),
     "multiencoder": ("multiencoder", PAST, ("sliding", "sentence")),

@@ -31,6 +31,7 @@ CASES = {  # architecture and fields; "frozen" = only these parameters are train
     "multiencoder": {"past_context": 2},
     "multiencoder, frozen": {"past_context": 2},
     "routing": {"past_context": 2},
+    "han": {"past_context": 2, "context_sides": "both"},
     "memory": {"memory_size": 3},
 }
 ALONE = "alone"

@@ -53,12 +53,13 @@ def reference_stack(
     cross_attention=None,
     after_self_attention=None,
     after_cross_attention=None,
+    after_layers=None,
     layers=None,
 ) -> torch.Tensor:
     """Encoder or decoder: ids of length T -> (T, D).
 
     `after_cross_attention(number, before, after)` follows attention to the source, with the states before and after
-    it; `layers` is the name of the list of layers.
+    it, `after_layers(states)` the last layer, before the last norm; `layers` is the name of the list of layers.
     """
     self_attention = self_attention or plain_self_attention
     if added is None:
@@ -93,6 +94,7 @@ def reference_stack(
                 states = after_self_attention(side, number, states)
             if step == "encoder_attn" and after_cross_attention is not None:
                 states = after_cross_attention(number, before, states)
+    states = states if after_layers is None else after_layers(states)
     last = layers.replace("layers", "layer_norm")
     return norm(weights, last, states) if config.normalize_before else states
 

@@ -24,6 +24,7 @@ CASES = {
     },
     "doct": {"selection": "routing"},
     "gtransformer": {"past_context": 2, "global_layers": 1},
+    "han": {"context_sides": "both"},
     "lst": {"past_context": 2},
     "memory": {"memory_sides": "both"},
     "multiencoder": {},

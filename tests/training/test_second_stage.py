@@ -55,7 +55,7 @@ def second_stage(corpus, output, origin, *overrides):
     return of_architecture(corpus, output, origin, "concat", *overrides, model=model, **training)
 
 
-@pytest.mark.parametrize("architecture", ["caching", "routing", "memory"])
+@pytest.mark.parametrize("architecture", ["caching", "han", "routing", "memory"])
 def test_neutral_start(corpus, sentence_model, tmp_path, architecture):
     """Before training, sentences with context get the logits of the sentence-level model; drawn weights change them."""
     recipe = of_architecture(corpus, tmp_path / "run", sentence_model[0], architecture)
@@ -87,7 +87,7 @@ def test_neutral_start_undoes_no_mechanism(corpus, sentence_model, tmp_path):
         build_model(config, trained, neutral=True)
 
 
-@pytest.mark.parametrize("architecture", ["doct", "routing", "memory"])
+@pytest.mark.parametrize("architecture", ["doct", "han", "routing", "memory"])
 def test_frozen_first_stage(corpus, tmp_path, sentence_model, architecture):
     """After averaging, and with weight decay, what is old is the same bit for bit, and what is new is not."""
     origin = sentence_model[0]
@@ -121,7 +121,7 @@ def test_context_of_a_first_stage(corpus, tmp_path, sentence_model):
     """A sentence-level model's own lack of context is not that of a model that encodes context sentences separately."""
     model, tokenizer = registry.load_model(sentence_model[0])
     assert (model.config.past_context, model.config.context_sides) == (0, "both")
-    for architecture, context in {"doct": (2, 0), "routing": (1, 1), "multiencoder": (1, 0)}.items():
+    for architecture, context in {"doct": (2, 0), "han": (3, 0), "routing": (1, 1), "multiencoder": (1, 0)}.items():
         recipe = of_architecture(corpus, tmp_path, sentence_model[0], architecture)
         config = model_config(recipe, tokenizer, model.config)
         assert (config.past_context, config.future_context) == context and config.d_model == model.config.d_model

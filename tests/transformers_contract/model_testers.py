@@ -27,6 +27,7 @@ FIELDS = {  # what each architecture is told besides the sizes
     "concat": CONTEXT,
     "doct": CONTEXT,
     "gtransformer": CONTEXT,
+    "han": CONTEXT | {"context_sides": "both"},
     "lst": CONTEXT,
     "memory": {"memory_size": SLOTS},
     "multiencoder": CONTEXT,
