@@ -22,7 +22,7 @@ from hf_docmt.training.run import train
 
 ROOT = Path(__file__).resolve().parents[1] / "examples"
 SCRIPTS = sorted(ROOT.glob("train_*.py"))  # test_gpu_report.py tests the other one
-PAST = {"concat2": 1, "concat4": 3}  # context sentences of recipes by the end of their names
+PAST = {"concat2": 1, "concat4": 3, "han": 3}  # context sentences of recipes by the end of their names
 SHORTENINGS = {"tokens": "none", "sentencecache": "sentence"} | {
     name: name for name in ("max", "avg", "linear", "grouping", "selecting")
 }
@@ -65,7 +65,7 @@ def test_all_recipes_are_there():
     names |= {f"feng2022_{task}_{system}" for task in FENG for system in ("sentence", "memory")}
     names |= {f"maka2024_iwslt17_{pair}_{system}" for pair in ("ende", "enfr") for system in MAKA}
     names |= {f"fei2022_{data}_{system}" for data in FEI_DATA for system in FEI}
-    names |= {"bao2021_ted_gtransformer"}
+    names |= {"bao2021_ted_gtransformer", "miculicich2018_zhen_ted_han", "miculicich2018_zhen_ted_sentence"}
     names |= {f"{data}_{system}" for data in ("demo", "ende_docs") for system in ("sentence", "concat4")}
     assert {path.stem for path in recipe_files.ALL} == names
 
@@ -79,7 +79,7 @@ def test_recipe(path):
         assert {"format", *get_reader(part["format"]).arguments()} >= part.keys()
     assert recipe.output_dir.split("/")[1] in (path.stem, path.stem.removeprefix("demo_"))
     initial = {"lupo2023": "fairseq_0.9", "bao2021": "fairseq_0.9"}
-    initial |= dict.fromkeys(["herold2023", "maka2024", "fei2022"], "fairseq")
+    initial |= dict.fromkeys(["herold2023", "maka2024", "fei2022", "miculicich2018"], "fairseq")
     assert config.init == initial.get(path.stem.split("_")[0], "normal")
     assert recipe.training.stop_on == ("undiscounted" if re.match("lupo2023_ende.*_cd", path.stem) else "discounted")
     if path.stem.startswith("lupo2023"):
