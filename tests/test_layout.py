@@ -264,7 +264,7 @@ def test_the_command_starts_light():
 
 
 PACKAGE_LINES = {
-    "analysis": 3242,
+    "analysis": 3314,
     "bench": 3095,
     "cli": 2326,
     "data": 6034,
@@ -281,7 +281,7 @@ PACKAGE_LINES = {
     "top-level files": 2709,
 }
 TEST_LINES = {
-    "analysis": 2423,
+    "analysis": 2451,
     "bench": 1490,
     "cli": 2738,
     "data": 5063,
@@ -299,7 +299,7 @@ TEST_LINES = {
     "translation": 1870,
     "top-level files": 2674,
 }
-MOST_LINES = {"package": 54006, "tests": 50243}
+MOST_LINES = {"package": 54078, "tests": 50271}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

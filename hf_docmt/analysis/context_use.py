@@ -11,6 +11,7 @@ from hf_docmt.analysis.attention_share import sentences_of_tokens
 from hf_docmt.analysis.context_attention import context_attention_use
 from hf_docmt.analysis.current_sentence import check_sentence
 from hf_docmt.analysis.gradient_attribution import embedding_gradients, mean_losses
+from hf_docmt.analysis.hierarchical_use import hierarchical_use
 from hf_docmt.analysis.memory_maps import (
     INPUTS,
     MemoryMap,
@@ -50,11 +51,11 @@ def context_use(
     """What sentence number `sentence` (from 1) of a document read while it was translated.
 
     By architecture: cross-attention to the sentences of the segment (`concat`, `lst`, `window`), attention to context
-    sentences (`multiencoder`, `caching`, with groups taken apart into words; `doct`, with its gate), shares that words
-    give to the sentences around (`routing`, `doct` with `selection="routing"`), slots and gradients (`memory`). The
-    document is read once more as in training, its translation forced, so that strategies do not matter; blank sentences
-    are left out. ValueError: lists of different lengths, a number outside the document, a blank sentence, a model that
-    does not say its languages.
+    sentences (`multiencoder`, `caching`, with groups taken apart into words; `doct`, `han`, with their gates), shares
+    that words give to the sentences around (`routing`, `doct` with `selection="routing"`), slots and gradients
+    (`memory`). The document is read once more as in training, its translation forced, so that strategies do not matter;
+    blank sentences are left out. ValueError: lists of different lengths, a number outside the document, a blank
+    sentence, a model that does not say its languages.
     """
     check_sentence(source, translation, sentence)
     there = [number for number, text in enumerate(source) if has_text(text)]
@@ -64,6 +65,8 @@ def context_use(
         return memory_use(model, tokenizer, passage)
     if not architecture.separate_context:
         return segment_use(model, tokenizer, passage)
+    if hasattr(model.config, "hierarchical_attention"):
+        return hierarchical_use(model, tokenizer, passage)
     if model.config.selects_by_word:
         return gate_use(model, tokenizer, passage)
     return context_attention_use(model, tokenizer, passage)

@@ -73,9 +73,9 @@ class MemorySlot:
 class ContextUse:
     """What the current sentence read. Shares of `sentences` and rest add up to 100.
 
-    `kind` says how it was measured: `cross-attention`, `context attention`, `groups`, `gate` or `memory`. `tokens` are
-    those of the current sentence that read, and `by_token` (tokens, sentences) their percentages. `gate`: percent that
-    gates let in of the context, None without a gate.
+    `kind` says how it was measured: `cross-attention`, `context attention`, `groups`, `gate`, `hierarchical attention`
+    or `memory`. `tokens` are those of the current sentence that read, and `by_token` (tokens, sentences) their
+    percentages. `gate`: percent that gates let in of the context, None without a gate.
     """
 
     kind: str

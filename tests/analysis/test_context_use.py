@@ -106,6 +106,34 @@ def test_context_attention_by_hand(architecture, fields):
 
 
 @torch.no_grad()
+@pytest.mark.parametrize("kind", ["encoder", "decoder", "joint"])
+def test_hierarchical_attention_by_hand(kind):
+    """One head: what a word finds in a sentence is its share of the sentence, shared out to the words there."""
+    fields = dict.fromkeys(("encoder_attention_heads", "decoder_attention_heads"), 1)
+    model = build("han", past_context=2, hierarchical_attention=kind, **fields)
+    stack, text = (model.model.encoder, SOURCE) if kind == "encoder" else (model.model.decoder, TARGET)
+    attention, seen = stack.layers[-1].context, {}
+    for name in ("word_attn.k_proj", "word_attn.q_proj", "sentence_attn.k_proj", "sentence_attn.q_proj", "gate"):
+        projection = attention.get_submodule(name)
+        projection.register_forward_hook(lambda module, inputs, output, name=name: seen.update({name: output}))
+    found = used(model, 3)
+    query, keys = seen["word_attn.q_proj"][0], seen["word_attn.k_proj"][0].unflatten(0, (2, -1))  # (T, D), (C, L, D)
+    rows = zip(seen["sentence_attn.q_proj"][:, 0], seen["sentence_attn.k_proj"])  # (D), (C, D) each
+    shares = torch.stack([(sentences @ word / 4).softmax(0) for word, sentences in rows])  # (T, C); the root of 16
+    first = kind != "encoder"  # the decoder reads the word behind the start token
+    for number, place in enumerate((-2, -1)):
+        words = keys[number, first : first + len(text[2 + place].split())]
+        expected = 100 * (shares[:, number, None] * (query @ words.T / 4).softmax(1)).mean(dim=0)
+        sentence = found.sentences[number]
+        assert (sentence.offset, sentence.is_target, sentence.text) == (place, first, text[2 + place])
+        assert sentence.share == pytest.approx(float(expected.sum()), abs=1e-3)
+        assert [share for word, share in sentence.words if word.strip()] == pytest.approx(expected.tolist(), abs=1e-3)
+    assert found.kind == "hierarchical attention" and len(found.tokens) == len(found.by_token) == len(query)
+    assert found.gate == pytest.approx(100 * float(1 - torch.sigmoid(seen["gate"]).mean()), abs=1e-3)
+    assert used(model, 1).sentences == () and used(model, 1).gate is None
+
+
+@torch.no_grad()
 def test_gate_of_doct_by_hand():
     model = build("doct", past_context=1)
     opened = []
