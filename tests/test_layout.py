@@ -287,7 +287,7 @@ TEST_LINES = {
     "data": 5063,
     "evaluation": 6915,
     "formats": 2475,
-    "hub": 2913,
+    "hub": 2916,
     "modeling": 9408,
     "reports": 1892,
     "serving": 606,
@@ -299,7 +299,7 @@ TEST_LINES = {
     "translation": 1870,
     "top-level files": 2674,
 }
-MOST_LINES = {"package": 54078, "tests": 50271}
+MOST_LINES = {"package": 54078, "tests": 50274}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:
