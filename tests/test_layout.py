@@ -277,7 +277,7 @@ PACKAGE_LINES = {
     "serving": 821,
     "studies": 830,
     "training": 2578,
-    "translation": 2789,
+    "translation": 2836,
     "top-level files": 2709,
 }
 TEST_LINES = {
@@ -296,10 +296,10 @@ TEST_LINES = {
     "support": 4964,
     "training": 2623,
     "transformers_contract": 418,
-    "translation": 1870,
+    "translation": 1898,
     "top-level files": 2674,
 }
-MOST_LINES = {"package": 54078, "tests": 50274}
+MOST_LINES = {"package": 54125, "tests": 50302}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -5,6 +5,7 @@ Both stand on any file system that fsspec knows.
 
 import hashlib
 import json
+import re
 import tempfile
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -28,6 +29,7 @@ from hf_docmt.translation.progress import JobSummary
 ENDINGS = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz", ".parquet")
 NAMED_IDS = 100  # so many ids that are repeated in another file are named
 SHARD_SENTENCES = 1 << 14  # a shard ends with the group that reaches so many
+KEPT_GROUP = re.compile(r"\.shard-(\d{6,})\.group-(\d{6,})\.[0-9a-f]{16}")  # see `kept_name`
 MANIFEST, MARK, VERSION = "manifest.json", "docmt_translation_shards", 1
 
 
@@ -103,11 +105,11 @@ class PartitionedInput:
 
 @dataclass
 class Shard:
-    """Consecutive groups that are written to one file, and the result rows of the first ones."""
+    """Consecutive groups that are written to one file, and the result rows of those that are done, by their numbers."""
 
     number: int
     groups: list[Group] = field(default_factory=list)
-    results: list[dict] = field(default_factory=list)
+    results: dict[int, list[dict]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -116,6 +118,11 @@ class Shard:
     @property
     def documents(self) -> list[dict]:
         return [row for group in self.groups for row in group.rows]
+
+    @property
+    def rows(self) -> list[dict]:
+        """The result rows in the order of the documents."""
+        return [row for number in sorted(self.results) for row in self.results[number]]
 
 
 def shards_of(groups: Iterable[Group], sentences: int) -> Iterator[Shard]:
@@ -134,7 +141,8 @@ class ShardFolder(JobOutput):
     """A folder of shards of JSON lines, rows as of `translate_corpus`.
 
     Shards hold the documents in the order of the input, each once, and appear whole. `manifest.json` beside them says
-    what they hold; it has `"complete": true` when all are there. With `resume` only missing or damaged shards are made.
+    what they hold; it has `"complete": true` when all are there. Of a shard that is not whole each group has a hidden
+    file, named by its content's digest. With `resume` only what is missing or damaged is made.
     """
 
     def __init__(self, url: str, identity: dict[str, Any], documents: PartitionedInput, resume: bool = False):
@@ -145,6 +153,7 @@ class ShardFolder(JobOutput):
         self.facts: dict[str, dict] = {}  # of the shards that are whole, by name
         self._waiting: deque[Shard] = deque()  # those whose groups are being translated
         self._checksums: dict[str, str] = {}  # by the manifest of a finished job
+        self._kept: dict[tuple[int, int], str] = {}  # files of groups, by shard and group
         manifest = self._manifest()
         if manifest is None:
             if self.fs.exists(self.path) and self.fs.ls(self.path):
@@ -162,48 +171,81 @@ class ShardFolder(JobOutput):
                 "given then, or another folder"
             )
         self._checksums = {shard["file"]: shard["sha256"] for shard in manifest.get("shards", [])}
+        names = [path.rsplit("/", 1)[-1] for path in self.fs.ls(self.path, detail=False)]
+        kept = {name: KEPT_GROUP.fullmatch(name) for name in names}
+        self._kept = {(int(match[1]), int(match[2])): name for name, match in kept.items() if match}
 
     @property
     def holds_work(self) -> bool:
-        return self.resume or bool(self.facts)
+        return self.resume or bool(self.facts) or bool(self._kept)
 
     def missing(self, groups: Iterable[Group | None]) -> Iterator[Group | None]:
         for shard in shards_of(filter(None, groups), SHARD_SENTENCES):
-            if not (self.resume and self._is_there(shard)):
+            if self.resume and self._is_there(shard):
+                continue
+            kept = {group.number: self._kept_rows(shard, group) for group in shard.groups}
+            shard.results = {number: rows for number, rows in kept.items() if rows}
+            self.summary.add(JobSummary.of(shard.rows))
+            if len(shard.results) == len(shard.groups):
+                self._write_shard(shard)
+            else:
                 self._waiting.append(shard)
-                yield from shard.groups
+                yield from (group for group in shard.groups if group.number not in shard.results)
 
     def _is_there(self, shard: Shard) -> bool:
         """Whether a shard has the result rows of its documents, and is what the manifest says; it is then noted."""
-        path, lang = f"{self.path}/{shard.name}", self.documents.source_lang
-        if not self.fs.exists(path):
+        if not self.fs.exists(f"{self.path}/{shard.name}"):
             return False
-        data = self.fs.cat_file(path)
-        try:
-            rows = [json.loads(line) for line in data.splitlines()]
-        except ValueError:
-            return False
-        expected = [(row["doc_id"], [pair[lang] for pair in row["translation"]]) for row in shard.documents]
-        if [(row.get("doc_id"), row.get("source")) for row in rows] != expected:
-            return False
-        if self._checksums.get(shard.name, sha256(data)) != sha256(data):
+        data = self.fs.cat_file(f"{self.path}/{shard.name}")
+        rows = self._rows_of(data, shard.documents)
+        if rows is None or self._checksums.get(shard.name, sha256(data)) != sha256(data):
             return False
         self._add(shard.name, data, rows)
         self.summary.add(JobSummary.of(rows))
         return True
 
+    def _kept_rows(self, shard: Shard, group: Group) -> list[dict] | None:
+        """The result rows of a group that a job before has kept; None where it has not, or they are damaged."""
+        name = self._kept.get((shard.number, group.number))
+        data = self.fs.cat_file(f"{self.path}/{name}") if name else b""
+        return self._rows_of(data, group.rows) if name == kept_name(shard, group, data) else None
+
+    def _rows_of(self, data: bytes, documents: list[dict]) -> list[dict] | None:
+        """Result rows as JSON lines; None where they are not those of the documents."""
+        try:
+            rows = [json.loads(line) for line in data.splitlines()]
+        except ValueError:
+            return None
+        lang = self.documents.source_lang
+        expected = [(row["doc_id"], [pair[lang] for pair in row["translation"]]) for row in documents]
+        return rows if [(row.get("doc_id"), row.get("source")) for row in rows] == expected else None
+
     def write(self, group: Group, rows: list[dict]) -> None:
         """Add the rows of a group to its shard, which is written with the last of them."""
         shard = self._waiting[0]
-        shard.results += rows
+        shard.results[group.number] = rows
         self.summary.add(JobSummary.of(rows))
-        if len(shard.results) == len(shard.documents):
+        if len(shard.results) == len(shard.groups):
             self._waiting.popleft()
-            data = "".join(map(json_line, shard.results)).encode()
-            self._put(shard.name, data)
-            self._add(shard.name, data, shard.results)
+            self._write_shard(shard)
+        else:
+            data = "".join(map(json_line, rows)).encode()
+            self._kept[shard.number, group.number] = kept_name(shard, group, data)
+            self._put(kept_name(shard, group, data), data)
+
+    def _write_shard(self, shard: Shard) -> None:
+        data = "".join(map(json_line, shard.rows)).encode()
+        self._put(shard.name, data)
+        self._add(shard.name, data, shard.rows)
+        self._forget(shard.number)
+
+    def _forget(self, shard: int | None = None) -> None:
+        """Remove the files of the groups of a shard, or of all."""
+        for key in [key for key in self._kept if shard in (None, key[0])]:
+            self.fs.rm_file(f"{self.path}/{self._kept.pop(key)}")
 
     def finish(self) -> None:
+        self._forget()
         shards = [self.facts[name] for name in sorted(self.facts)]
         self._write_manifest(
             complete=True,
@@ -214,7 +256,7 @@ class ShardFolder(JobOutput):
         )
 
     def way_on(self) -> str:
-        return f"--resume goes on behind {len(self.facts)} shards"
+        return f"--resume goes on behind {len(self.facts)} shards, with {len(self._kept)} groups of others"
 
     def _add(self, name: str, data: bytes, rows: list[dict]) -> None:
         """Note what the manifest says of a shard with these bytes and rows."""
@@ -246,6 +288,11 @@ class ShardFolder(JobOutput):
         temporary, path = f"{self.path}/.{name}.temporary", f"{self.path}/{name}"
         self.fs.pipe_file(temporary, data)
         self.fs.mv(temporary, path)
+
+
+def kept_name(shard: Shard, group: Group, data: bytes) -> str:
+    """The file of a group's result rows, which tells whether they are whole."""
+    return f".shard-{shard.number:06}.group-{group.number:06}.{sha256(data)[:16]}"
 
 
 def sha256(data: bytes) -> str:

@@ -124,13 +124,41 @@ def test_a_job_that_ended_anywhere_goes_on(job, url, fail_at):
     job("whole")
     with pytest.raises(OSError, match="killed"):
         job(fail_at=fail_at)
-    done = [name for name in content(f"{url}/out") if name.startswith("shard")]
     assert not json.loads(content(f"{url}/out")[MANIFEST])["complete"]
     with pytest.raises(ValueError, match="go on with it by --resume"):
         job()
     job(resume=True)
     assert content(f"{url}/out") == content(f"{url}/whole")
-    assert job.translated == IDS[[0, 2, 3, 5][len(done)] :]
+    assert job.translated == IDS[fail_at - 1 :]  # groups of one document, which are kept one by one
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[:-20], lambda data: data.replace(b'"w', b'"v'), lambda data: b""])
+def test_a_kept_group_that_is_damaged_is_made_again(job, url, damage):
+    job("whole")
+    with pytest.raises(OSError, match="killed"):
+        job(fail_at=5)
+    fs, path = fsspec.core.url_to_fs(f"{url}/out")
+    (kept,) = (name for name in fs.find(path) if ".group-" in name)
+    fs.pipe_file(kept, damage(fs.cat_file(kept)))
+    job(resume=True)
+    assert content(f"{url}/out") == content(f"{url}/whole") and job.translated == IDS[3:]
+
+
+def test_a_job_that_ended_before_its_shard(job, url):
+    """All groups of a shard are kept, and the shard is not there yet; or it is, and they are there still."""
+    job("whole")
+    whole = content(f"{url}/whole")
+    for fail_at in (2, 3):
+        with pytest.raises(OSError, match="killed"):
+            job(f"out-{fail_at}", fail_at=fail_at)
+        fs, path = fsspec.core.url_to_fs(f"{url}/out-{fail_at}")
+        rows = whole["shard-000000.jsonl"].splitlines(keepends=True)
+        for number, data in enumerate(rows):
+            name = f".shard-000000.group-{number:06}.{shards.sha256(data)[:16]}"
+            assert fail_at == 3 or (name in content(f"{url}/out-2")) is (number == 0)
+            fs.pipe_file(f"{path}/{name}", data)
+        job(f"out-{fail_at}", resume=True)
+        assert content(f"{url}/out-{fail_at}") == whole and job.translated == IDS[2:]
 
 
 def test_only_missing_and_damaged_shards_are_made_again(job, url):
