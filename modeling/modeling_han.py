@@ -26,7 +26,8 @@ from .layers import Attention, DecoderLayer, EncoderLayer, dropout
 from .modeling_docmt import Decoder, DocMTModel, Encoder
 
 
-class HierarchicalAttention(nn.Module):
+# Not `...Attention`: transformers would find that in this file, and refuse to switch attention
+class HierarchicalContext(nn.Module):
     """LayerNorm(lambda h + (1 - lambda) d), lambda = sigmoid(W [h; d] + b) (Miculicich et al. 2018, section 2).
 
     s_j = MultiHead(f_w(h), words of sentence j), d = FFN(MultiHead(f_s(h), s_1 ... s_k)). As in the released code f_w
@@ -107,7 +108,7 @@ class HierarchicalLayer:
         super().__init__(config, layer_idx)
         is_last = layer_idx == getattr(config, f"{self.side}_layers") - 1
         has_context = is_last and config.hierarchical_attention in (self.side, "joint")
-        self.context = HierarchicalAttention(config, self.side, layer_idx) if has_context else None
+        self.context = HierarchicalContext(config, self.side, layer_idx) if has_context else None
 
     def start_neutral(self) -> None:
         """d = 0 and lambda = 1/2; LayerNorm(h / 2) = LayerNorm(h)."""
@@ -286,7 +287,7 @@ class HanModel(DocMTModel):
 
 
 class HanForConditionalGeneration(ContextForConditionalGeneration, GenerationMixin):
-    """Hierarchical attention networks (Miculicich et al. 2018); see `HanConfig` and `HierarchicalAttention`.
+    """Hierarchical attention networks (Miculicich et al. 2018); see `HanConfig` and `HierarchicalContext`.
 
     Sentences that are context are read as if they stood alone; in the released code, where all sentences of a document
     are one batch, the decoder states of `joint` come from encoder states with context. A translation is context where

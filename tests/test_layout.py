@@ -271,7 +271,7 @@ PACKAGE_LINES = {
     "evaluation": 8567,
     "formats": 4501,
     "hub": 2537,
-    "modeling": 11335,
+    "modeling": 11336,
     "pretrained": 278,
     "reports": 2364,
     "serving": 821,
@@ -299,7 +299,7 @@ TEST_LINES = {
     "translation": 1898,
     "top-level files": 2674,
 }
-MOST_LINES = {"package": 54125, "tests": 50302}
+MOST_LINES = {"package": 54126, "tests": 50302}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:
