@@ -35,7 +35,7 @@ FRONT_MATTER = re.compile(
 )
 # before the text of a block: a footnote, the box of a task, the kind of a note (GitHub), a definition (PHP Markdown)
 BLOCK_START = re.compile(FOOTNOTE.pattern + r"|\[[ xX]\]\s+|\[![A-Z]+\]\s*|:\s+")
-CONTAINERS = re.compile(r"\s*(?:>\s?|[-+*]\s+|\d{1,9}[.)]\s+)*")  # before a row of a table
+FIRST_BAR = re.compile(r"[ \t]*\|?")
 HTML_EMPHASIS = ("paragraph", "with emphasis as HTML")
 EMPHASIS = {"*": "em", "_": "em", "**": "strong", "__": "strong", "~~": "del"}
 
@@ -49,6 +49,7 @@ class Content:
     tokens: list["Token"]
     kind: str  # paragraph, heading, cell
     line_end: str  # between two of its lines, with the marks of quotations
+    begins_line: bool = False  # a paragraph, or a row without a bar: its text may not look like another block
 
 
 class MarkdownFormat(DocumentFormat):
@@ -144,7 +145,7 @@ class MarkdownSlot(Slot):
     contents: dict[int, str] = field(default_factory=dict)  # id of a tag -> its characters in the content
 
     def rendered(self, pieces: Sequence[Piece], raw: Callable[[Tag], str]) -> str:
-        pieces = _with_outer_space(_behind_text(pieces) if self.block.kind == "paragraph" else pieces)
+        pieces = _with_outer_space(_behind_text(pieces) if self.block.begins_line else pieces)
         for pattern in (LIGHT, HEAVY):
             texts = self._texts(pieces, pattern)
             if self._is_read(pieces, texts):
@@ -165,7 +166,7 @@ class MarkdownSlot(Slot):
             text = escaped(text if self.block.kind == "paragraph" else text.replace("\n", " "), pattern)
             head, end, tail = text.partition("\n")
             tail = escaped_line_start(end + tail) if end else ""
-            text = (escaped_line_start(head) if line_start and self.block.kind == "paragraph" else head) + tail
+            text = (escaped_line_start(head) if line_start and self.block.begins_line else head) + tail
             line_start = text.endswith("\n")
             texts.append(text)
         if self.block.kind == "heading" and texts:
@@ -208,14 +209,23 @@ def _as_html(tag: Tag, raw: str) -> str:
 def _contents(page: TextPositions, tokens: list["Token"]) -> Iterator[Content]:
     """The inline contents of a file with their places."""
     row, cell = -1, 0  # the line of a table, and where its next cell begins
-    for before, token in zip(tokens, tokens[1:]):
+    containers: list[Token] = []  # quotations and items that the token is in
+    for number, token in enumerate(tokens):
+        before = tokens[number - 1]
+        if token.type in ("blockquote_open", "list_item_open"):
+            containers.append(token)
+        elif token.type in ("blockquote_close", "list_item_close"):
+            containers.pop()
         if token.type != "inline" or not token.map:
             continue
         first, last = token.map
         if before.tag in ("td", "th"):
-            if first != row:
-                row, cell = first, _row_start(page, first)
+            is_first = first != row
+            if is_first:
+                row, cell = first, _row_start(page, first, containers)
+            has_bar = page.text.endswith("|", 0, cell)
             content, cell = _cell(page, token, cell)
+            content.begins_line = is_first and not has_bar
         elif before.markup.startswith("#"):
             start = page.text.index(before.markup, page.line_starts[first]) + len(before.markup)
             start = page.text.index(token.content, start)
@@ -244,13 +254,17 @@ def _lines(page: TextPositions, token: "Token", first: int) -> Content:
         if places:
             ends.append(page.text[places[-1] : begin])
         places += [begin] * (len(line) - len(text)) + [*range(begin, begin + len(text) + 1)]
-    return Content(token.content, places, [], "paragraph", ends[0].lstrip(" \t") if ends else " ")
+    return Content(token.content, places, [], "paragraph", ends[0].lstrip(" \t") if ends else " ", True)
 
 
-def _row_start(page: TextPositions, line: int) -> int:
-    """Where the first cell of a row begins."""
-    start = CONTAINERS.match(page.text, page.line_starts[line]).end()
-    return start + page.text.startswith("|", start)
+def _row_start(page: TextPositions, line: int, containers: list["Token"]) -> int:
+    """Where the first cell of a row begins, behind the marks of what it is in: an item has one at its first line."""
+    start = page.line_starts[line]
+    for container in containers:
+        mark = container.info + container.markup
+        if container.type == "blockquote_open" or container.map[0] == line:
+            start = page.text.index(mark, start) + len(mark)
+    return FIRST_BAR.match(page.text, start).end()
 
 
 def _cell(page: TextPositions, token: "Token", start: int) -> tuple[Content, int]:
@@ -258,8 +272,8 @@ def _cell(page: TextPositions, token: "Token", start: int) -> tuple[Content, int
     places: list[int] = []
     place = start + len(page.text[start:]) - len(page.text[start:].lstrip(" \t")) if token.content else start
     for character in token.content:
-        place += page.text.startswith("\\|", place) and character == "|"
         places.append(place)
+        place += page.text.startswith("\\|", place) and character == "|"
         if page.text[place] != character:
             raise DataError(f"line {page.line(place)}: expected the cell {token.content!r}; write it plainly")
         place += 1

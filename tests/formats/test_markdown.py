@@ -133,6 +133,12 @@ def test_round_trips(end):
         ("One\n\n[x]: y", ["[x] and [y](z)"], "\\[x\\] and \\[y\\](z)\n\n[x]: y"),
         ("One [1]", ["see [1]"], "see [1]"),
         ("|One|\n|-|", ["a | b"], "|a \\| b|\n|-|"),
+        ("|1|\n|-|\n|\\|One|", ["x"], "|1|\n|-|\n|x|"),  # the backslash is the bar's
+        ("|1|\n|-|\n|[\\|One](a)|", ["| x"], "|1|\n|-|\n|[\\| x](a)|"),
+        ("One|1\n-|-|", ["- x"], "\\- x|1\n-|-|"),  # a row without a bar is a line of its own
+        ("|1|\n|-|\nOne|", ["12. x"], "|1|\n|-|\n12\\. x|"),
+        ("|1|\n|-|\nOne|", ["| x"], "|1|\n|-|\n\\\\| x|"),
+        ("|1|\n|-|\nOne <!-- c --> a|", ["", "x"], "|1|\n|-|\nx<!-- c -->|"),
         ("a **One** b", ["x", " y", "z"], "x **y**z"),  # white space goes out of emphasis
         ("a **One** b", ["x", "„y“", "z"], "x<strong>„y“</strong>z"),  # emphasis that CommonMark would not read
         ("*One* and `x`", ["y", " "], "*y* `x`"),
@@ -171,6 +177,8 @@ def test_emphasis_as_html_is_told():
         ("- a\n\n  > b\n  > c", ["a", "b\nc"]),
         ("> | a | b |\n> |---|---|\n> | | c |", ["a", "b", "c"]),
         ("1. | a |\n   |---|\n   | b |", ["a", "b"]),
+        ("* a | b\n--- | ---\nc | d", ["* a", "b", "c", "d"]),  # no item: a row with no bar before it
+        ("> 1. - | a | b |\n>      |---|---|\n>      c | > d", ["a", "b", "c", "> d"]),
         ("<b>a *b</b> c*", ["a b c"]),
         ("<div>\n\nOne *two*\n\n</div>", ["One two"]),
         ("![a][x] ![x]\n\n[x]: y", ["a"]),  # the text of the other one is the name of what it refers to
