@@ -33,12 +33,8 @@ class YamlStringsFormat(StringFile):
             for root in documents:
                 self._find_locale(root)
                 yield from self._values(root, [], {id(None)}, False)
-        except yaml.MarkedYAMLError as error:
-            mark = error.problem_mark or error.context_mark
-            place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-            raise DataError(f"{place}broken YAML ({error.problem or error.context}); repair it") from error
         except yaml.YAMLError as error:
-            raise DataError(f"broken YAML ({' '.join(str(error).split())}); repair it") from error
+            raise DataError(_message(error)) from error
         except RecursionError as error:
             raise DataError("values are nested too deep; simplify them") from error
 
@@ -70,6 +66,16 @@ class YamlStringsFormat(StringFile):
             start = PROPERTIES.match(self.text, start, end).end()
             encode = partial(_encoded, self.text[start:end], node.style, flow, text)
             yield self.place(start, end, text, ".".join(path), encode)
+
+
+def _message(error: yaml.YAMLError) -> str:
+    """What PyYAML could not read; it may be YAML 1.2, of which PyYAML knows nothing."""
+    place, problem = "", " ".join(str(error).split())
+    if isinstance(error, yaml.MarkedYAMLError):
+        mark = error.problem_mark or error.context_mark
+        place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        problem = ", ".join(filter(None, (error.context, error.problem)))
+    return f"{place}PyYAML, which reads YAML 1.1, cannot read it ({problem}); repair it, or write it so"
 
 
 def _joined(text: str) -> str:
