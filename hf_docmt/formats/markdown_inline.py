@@ -16,14 +16,16 @@ if TYPE_CHECKING:
     from markdown_it.rules_inline import StateInline
     from markdown_it.token import Token
 
-# What extensions write and CommonMark reads as text: footnotes and attribute lists, which a reader does not see;
-# formulas between dollars (as Pandoc finds them), templates, roles and emoji, which the model reads in their sentence
-UNSEEN = r"\[\^[^\]\s]+\]|\{[#.:][^{}\n]*\}|\{[\w:.+-]+\}(?=`)"
+# What extensions write and CommonMark reads as text: footnotes and attribute lists, which a reader does not see; roles
+# (MyST), of which a reader sees the code that they are written before; formulas between dollars (as Pandoc finds them),
+# templates and emoji, which the model reads in their sentence
+UNSEEN = r"\[\^[^\]\s]+\]|\{[#.:][^{}\n]*\}"
+ROLE = r"\{[\w:.+-]+\}(?P<ticks>`+)(?!`)(?P<code>(?s:.+?))(?<!`)(?P=ticks)(?!`)"
 SEEN = (
     r"\$\$[^$]+\$\$|(?<![\w\\])\$(?=\S)(?:\\.|[^$\n\\])*(?<=\S)\$(?!\w)"
     r"|\{\{.*?\}\}|\{%.*?%\}|(?<!\w):[a-z][\w+-]*:(?!\w)"
 )
-CARRIED = re.compile(f"(?P<unseen>{UNSEEN})|{SEEN}")
+CARRIED = re.compile(f"(?P<unseen>{UNSEEN})|{ROLE}|{SEEN}")
 FOOTNOTE = re.compile(r"\[\^[^\]\s]+\]:\s*")
 TITLE = re.compile(r"""\s("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\((?:\\.|[^()\\])*\))\s*\)$""", re.DOTALL)
 ELEMENT = re.compile(r"<(/?)([A-Za-z][\w-]*)")
@@ -78,7 +80,7 @@ def _carried(state: "StateInline", silent: bool) -> bool:
     match = CARRIED.match(state.src, state.pos, state.posMax)
     if match and not silent:
         token = state.push("carried", "", 0)
-        token.content = "" if match["unseen"] else match[0]
+        token.content = "" if match["unseen"] else (match["code"] or match[0]).replace("\n", " ")
     state.pos = match.end() if match else state.pos
     return bool(match)
 

@@ -144,6 +144,7 @@ def test_round_trips(end):
         ("*One* and `x`", ["y", " "], "*y* `x`"),
         ("$a_1$ One", ["x"], "$a_1$ x"),  # beside a letter it would be no formula
         (":tada: One", ["x"], ":tada: x"),
+        ("One{a}``b`c``, {d} `e`", ["„", "“ {d}"], r"„{a}``b`c``“ \{d}`e`"),
         ('[One](a "T")', ["x", 'say "y"'], r'[x](a "say \"y\"")'),
         ("One[^1] b", ["x", "(y)"], "x[^1] (y)"),  # or it were a link
         ("One<!-- c --> b", ["", " y z"], "y z<!-- c -->"),  # at the start of a line it would be a block
@@ -162,6 +163,11 @@ def test_bar_in_a_title_in_a_cell():
     new = translated(MarkdownFormat, data, lambda pieces: ["a | b"] if pieces == ["Its title"] else None)
     assert new == b'|[One](a "a \\| b")|\n|-|\n'
     assert texts(new.decode()) == ["One", "a | b"]
+
+
+def test_a_role_goes_with_its_code():
+    (segment,) = parsed(MarkdownFormat, b"One {doc}`a b` c")[1]
+    assert segment.pieces == ["One ", Tag("alone", "{doc}`a b`", "a b"), " c"]
 
 
 def test_emphasis_as_html_is_told():
