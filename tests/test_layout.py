@@ -269,7 +269,7 @@ PACKAGE_LINES = {
     "cli": 2326,
     "data": 6034,
     "evaluation": 8567,
-    "formats": 4523,
+    "formats": 4525,
     "hub": 2537,
     "modeling": 11336,
     "pretrained": 278,
@@ -286,7 +286,7 @@ TEST_LINES = {
     "cli": 2738,
     "data": 5063,
     "evaluation": 6915,
-    "formats": 2490,
+    "formats": 2492,
     "hub": 2916,
     "modeling": 9408,
     "reports": 1892,
@@ -299,7 +299,7 @@ TEST_LINES = {
     "translation": 1898,
     "top-level files": 2674,
 }
-MOST_LINES = {"package": 54148, "tests": 50317}
+MOST_LINES = {"package": 54150, "tests": 50319}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -137,11 +137,13 @@ def add_slots(page: TextPositions, events: list[Event]) -> None:
 
 
 def _add_runs(page: TextPositions, run: list[tuple[Event, Tag | None]], space: str) -> None:
-    """Slots for a run; a tag in it that opens or closes nothing there ends a segment."""
-    start = 0
-    for number in [*_unmatched(run), len(run)]:
-        _add_run(page, run[start:number], space)
-        start = number + 1
+    """Slots for a run; a tag in it that opens or closes nothing there ends a segment, as do the pairs around it."""
+    unmatched = _unmatched(run)
+    if not unmatched:
+        return _add_run(page, run, space)
+    for before, number in zip([-1, *unmatched], [*unmatched, len(run)]):
+        _add_runs(page, run[before + 1 : number], space)
+    return None
 
 
 def _add_run(page: TextPositions, run: list[tuple[Event, Tag | None]], space: str) -> None:

@@ -6,6 +6,7 @@ import pytest
 from support.markup_checks import check_identity, check_shuffled, check_swapped, parsed, swapped, translated
 
 from hf_docmt.files import DataError
+from hf_docmt.formats.document_file import DocumentFile, FormatOptions
 from hf_docmt.formats.document_format import Tag
 from hf_docmt.formats.html import HtmlFormat, language_tag
 
@@ -91,7 +92,7 @@ def test_texts_move_with_their_tags():
     ("text", "segments"),
     [
         ("<div>One<b>two<p>three</b></p>four</div>", ["One", "two", "three", "four"]),  # crossing blocks
-        ("<p>a <i>b <b>c</i> d</b></p>", ["a b ", "c d"]),  # crossing each other
+        ("<p>a <i>b <b>c</i> d</b></p>", ["a", "b", "c", "d"]),  # crossing each other
         ("<p>One</b> two", ["One", " two"]),
         ("a < b &amp c &unknown; &#x41;", ["a < b & c &unknown; A"]),
         ("<dl><dt translate=no>A<dd>B</dl>", ["B"]),
@@ -106,6 +107,7 @@ def test_texts_move_with_their_tags():
 def test_rough_pages(text, segments):
     assert [segment.strip() for segment in texts(text)] == [segment.strip() for segment in segments]
     check_identity(HtmlFormat, text.encode())
+    DocumentFile(text.encode(), "f", HtmlFormat(), FormatOptions())  # sentences want segments that are well nested
 
 
 def test_encodings():
