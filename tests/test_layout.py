@@ -267,7 +267,7 @@ PACKAGE_LINES = {
     "analysis": 3314,
     "bench": 3095,
     "cli": 2326,
-    "data": 6034,
+    "data": 6036,
     "evaluation": 8567,
     "formats": 4525,
     "hub": 2537,
@@ -299,7 +299,7 @@ TEST_LINES = {
     "translation": 1898,
     "top-level files": 2674,
 }
-MOST_LINES = {"package": 54150, "tests": 50319}
+MOST_LINES = {"package": 54152, "tests": 50319}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -72,7 +72,9 @@ class SegmentCollator:
         _check_examples(examples)
         sources = [self._segment(row["source"], row["document_start"], self.around_source) for row in examples]
         targets = [self._target(row) for row in examples]
-        batch = self._batch(sources, targets, [self._target(as_read(row)) for row in examples])
+        changed = any("read_target" in row for row in examples)
+        read = [self._target(as_read(row)) for row in examples] if changed else targets
+        batch = self._batch(sources, targets, read)
         if self.context_discount != 1 and self.context_sides == "both":
             if any(row["current"] is not None and len(row["target"]) > 1 for row in examples):
                 weights = [self._weights(row, len(target)) for row, target in zip(examples, targets)]

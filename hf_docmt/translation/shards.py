@@ -230,8 +230,8 @@ class ShardFolder(JobOutput):
             self._write_shard(shard)
         else:
             data = "".join(map(json_line, rows)).encode()
-            self._kept[shard.number, group.number] = kept_name(shard, group, data)
-            self._put(kept_name(shard, group, data), data)
+            self._kept[shard.number, group.number] = name = kept_name(shard, group, data)
+            self._put(name, data)
 
     def _write_shard(self, shard: Shard) -> None:
         data = "".join(map(json_line, shard.rows)).encode()
