@@ -8,7 +8,7 @@ from .cpu_inference import Linear, faster_attention, is_plain, joint_linear
 from .draft_verification import draft_search
 from .model_support import HeadSupport, ModelSupport
 from .quantization import takes_bias
-from .training import init_as_fairseq
+from .training import dropout, init_as_fairseq
 
 __all__ = [
     "HeadSupport",
@@ -16,6 +16,7 @@ __all__ = [
     "ModelSupport",
     "OutputProjection",
     "draft_search",
+    "dropout",
     "faster_attention",
     "init_as_fairseq",
     "is_plain",

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from transformers.modeling_outputs import BaseModelOutput
 
-from .acceleration import Linear, is_plain
+from .acceleration import Linear, dropout, is_plain
 from .configuration_context import IntegratedContextConfig
 from .context_inputs import CONTEXT_INPUTS
 from .extended_forward import warn_without_context, with_inputs
@@ -48,9 +48,9 @@ class ContextAttention(nn.Module):
         else:
             context = self.attn(states, context_states, cache, context_mask)[0].masked_fill(context_absent, 0)
         if self.is_parallel:
-            context = nn.functional.dropout(context, self.dropout, self.training)
+            context = dropout(context, self.dropout, self.training)
             return self.gated(context if self.normalize_before else self.layer_norm(hidden_states + context))
-        states = hidden_states + nn.functional.dropout(self.gated(context), self.dropout, self.training)
+        states = hidden_states + dropout(self.gated(context), self.dropout, self.training)
         return states if self.normalize_before else self.layer_norm(states)
 
     def gated(self, states: torch.Tensor) -> torch.Tensor:

@@ -12,7 +12,7 @@ from transformers.activations import ACT2FN
 from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from .acceleration import Linear, faster_attention, joint_linear
+from .acceleration import Linear, dropout, faster_attention, joint_linear
 from .cache import keep_source_states, source_states
 from .configuration_docmt import DocMTConfig
 from .ssru import SSRU
@@ -22,11 +22,6 @@ def backbone(method: Callable) -> Callable:
     """Marks a method as the backbone's own: a step of decoding knows what it does, see `decoding_step.py`."""
     method.is_backbone = True
     return method
-
-
-def dropout(states: torch.Tensor, p: float, training: bool) -> torch.Tensor:
-    """As `torch.nn.functional.dropout`, with a mask of bytes for the backward pass on a CPU, too."""
-    return torch.native_dropout(states, p, True)[0] if training and p else states
 
 
 class Attention(nn.Module):

@@ -5,7 +5,7 @@ from torch import nn
 from transformers.activations import ACT2FN
 from transformers.masking_utils import create_bidirectional_mask
 
-from .acceleration import Linear
+from .acceleration import Linear, dropout
 from .configuration_docmt import DocMTConfig
 from .layers import Attention
 from .segments import sinusoid
@@ -53,7 +53,7 @@ class MemoryUnit(nn.Module):
         read = self.output_attn(normed, memory, cache)[0]
         if self.residual == "none":
             return read, normed
-        return hidden_states + nn.functional.dropout(read, self.dropout, self.training), normed
+        return hidden_states + dropout(read, self.dropout, self.training), normed
 
     def update(self, memory: torch.Tensor, states: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
         """Update attention: M^t (B or fewer, M, D), h^t (B, T, D), mask as attention takes it -> M^{t+1} (B, M, D)."""
@@ -61,9 +61,9 @@ class MemoryUnit(nn.Module):
         slots = torch.arange(memory.shape[1], device=memory.device)
         memory = memory + sinusoid(slots, memory.shape[2]).to(memory.dtype)  # M^t + PE(M^t)
         gathered = self.update_attn(memory, states, attention_mask=mask)[0]
-        memory = self.update_attn_layer_norm(memory + nn.functional.dropout(gathered, self.dropout, self.training))
-        inner = nn.functional.dropout(self.activation_fn(self.fc1(memory)), self.activation_dropout, self.training)
-        inner = nn.functional.dropout(self.fc2(inner), self.dropout, self.training)
+        memory = self.update_attn_layer_norm(memory + dropout(gathered, self.dropout, self.training))
+        inner = dropout(self.activation_fn(self.fc1(memory)), self.activation_dropout, self.training)
+        inner = dropout(self.fc2(inner), self.dropout, self.training)
         return self.final_layer_norm(memory + inner)
 
 

@@ -23,12 +23,12 @@ from transformers.modeling_outputs import (
 from transformers.utils.generic import ModelOutput, can_return_tuple, merge_with_config_defaults
 from transformers.utils.output_capturing import OutputRecorder, capture_outputs
 
-from .acceleration import HeadSupport, ModelSupport, OutputProjection, init_as_fairseq, takes_bias
+from .acceleration import HeadSupport, ModelSupport, OutputProjection, dropout, init_as_fairseq, takes_bias
 from .cache import CACHE_NAME, CompactCache, DecodingCache, cache_by_either_name, cached_length, is_static
 from .configuration_docmt import DocMTConfig
 from .generation_docmt import DocumentTranslation
 from .generation_seams import GenerationSeams
-from .layers import Attention, DecoderLayer, EncoderLayer, backbone, dropout
+from .layers import Attention, DecoderLayer, EncoderLayer, backbone
 from .pipeline_docmt import DocumentTranslationPipeline
 from .segments import is_right_padded, sinusoid, token_positions
 from .ssru import RecurrentLayer

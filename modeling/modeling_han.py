@@ -8,7 +8,7 @@ from transformers import GenerationMixin
 from transformers.activations import ACT2FN
 from transformers.modeling_outputs import BaseModelOutput
 
-from .acceleration import Linear
+from .acceleration import Linear, dropout
 from .cache import source_states
 from .configuration_han import HanConfig
 from .context_attention import ContextForConditionalGeneration, fill_with_zeros, move_affine
@@ -22,7 +22,7 @@ from .context_inputs import (
     tokens_first,
 )
 from .context_strategies import ContextTranslator
-from .layers import Attention, DecoderLayer, EncoderLayer, dropout
+from .layers import Attention, DecoderLayer, EncoderLayer
 from .modeling_docmt import Decoder, DocMTModel, Encoder
 
 

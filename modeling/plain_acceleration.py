@@ -82,6 +82,11 @@ def needs_package(what: str) -> NotImplementedError:
     return NotImplementedError(f"{what} needs the package hf_docmt: load the model there.")
 
 
+def dropout(states: torch.Tensor, p: float, training: bool) -> torch.Tensor:
+    """As `torch.nn.functional.dropout`."""
+    return nn.functional.dropout(states, p, training)
+
+
 def joint_linear(layers, hidden_states: torch.Tensor) -> list[torch.Tensor]:
     """Several layers of one input: (..., D) -> (..., D_i) each."""
     return [layer(hidden_states) for layer in layers]

@@ -252,8 +252,7 @@ class DecoderState:
             self.cache.reorder_cache(rows)
 
 
-DROPOUTS = {torch.dropout, nn.functional.alpha_dropout, nn.functional.feature_alpha_dropout}
-DROPOUTS |= {getattr(nn.functional, f"dropout{dimensions}") for dimensions in ("", "1d", "2d", "3d")}
+DROPOUTS = {"dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout"}
 
 
 @contextmanager
@@ -269,14 +268,12 @@ def inference(model) -> Iterator[None]:
 
 
 class WithoutDropout(TorchFunctionMode):
-    """Within it the functions of torch that drop values, called from this thread, give all of them, in any mode."""
+    """Within it functions that drop values, called from this thread, give all of them, in any mode."""
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        if func in DROPOUTS:
+        if getattr(func, "__name__", None) in DROPOUTS:
             return args[0] if args else kwargs["input"]
-        if func is torch.native_dropout:
-            return args[0], None  # the mask is for a backward pass
         if func is nn.functional.scaled_dot_product_attention:  # (query, key, value, attn_mask, dropout_p, ...)
             args = (*args[:4], 0.0, *args[5:]) if len(args) > 4 else args
             kwargs = {**kwargs, "dropout_p": 0.0} if "dropout_p" in kwargs else kwargs

@@ -1,7 +1,9 @@
-"""What training needs: the loss, initial values, and those with which a mechanism changes nothing."""
+"""What training needs: the loss, dropout, initial values, and those with which a mechanism changes nothing."""
 
 import torch
 from torch import nn
+from torch.autograd import Function
+from torch.overrides import handle_torch_function, has_torch_function_unary
 from transformers import initialization as init
 
 from .configuration_docmt import DocMTConfig
@@ -54,6 +56,42 @@ def smoothing_target(bias: torch.Tensor) -> torch.Tensor | None:
 def target_count(labels: torch.Tensor, num_items_in_batch: torch.Tensor | int | None) -> torch.Tensor | int:
     """What the sum of losses is divided by: the target tokens of these labels (B, T), or of the whole large batch."""
     return (labels != -100).sum() if num_items_in_batch is None else num_items_in_batch
+
+
+# Dropout
+
+
+def dropout(states: torch.Tensor, p: float, training: bool) -> torch.Tensor:
+    """As `torch.nn.functional.dropout`; on a CPU four times as fast, with a mask of bytes for the backward pass."""
+    if not training or not p:
+        return states
+    if has_torch_function_unary(states):  # a mode of torch may want to know
+        return handle_torch_function(dropout, (states,), states, p, training)
+    if states.is_cpu and not torch.compiler.is_compiling():
+        return Dropout.apply(states, p)
+    return torch.native_dropout(states, p, True)[0]
+
+
+class Dropout(Function):
+    """Each value is 0 with probability `p`, to 16 bits: torch draws whole words faster than single decisions."""
+
+    @staticmethod
+    def forward(ctx, states, p):
+        words = torch.empty(-(-states.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
+        dropped = min(round(p * 2**16), 2**16 - 1)  # of 2^16 draws
+        kept = (words.view(torch.int16)[: states.numel()] >= dropped - 2**15).view(states.shape)
+        ctx.save_for_backward(kept)
+        ctx.scale = 2**16 / (2**16 - dropped)
+        return Dropout.scaled(states, kept, ctx.scale)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return Dropout.scaled(gradient, *ctx.saved_tensors, ctx.scale), None
+
+    @staticmethod
+    def scaled(states: torch.Tensor, kept: torch.Tensor, scale: float) -> torch.Tensor:
+        """The kept values times `scale`, else 0."""
+        return states * kept.to(states.dtype).mul_(scale)
 
 
 # Neutral start

@@ -271,7 +271,7 @@ PACKAGE_LINES = {
     "evaluation": 8567,
     "formats": 4525,
     "hub": 2537,
-    "modeling": 11336,
+    "modeling": 11372,
     "pretrained": 278,
     "reports": 2364,
     "serving": 821,
@@ -288,7 +288,7 @@ TEST_LINES = {
     "evaluation": 6915,
     "formats": 2492,
     "hub": 2916,
-    "modeling": 9408,
+    "modeling": 9424,
     "reports": 1892,
     "serving": 606,
     "space": 1107,
@@ -299,7 +299,7 @@ TEST_LINES = {
     "translation": 1898,
     "top-level files": 2674,
 }
-MOST_LINES = {"package": 54152, "tests": 50319}
+MOST_LINES = {"package": 54188, "tests": 50335}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

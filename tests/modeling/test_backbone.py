@@ -17,8 +17,8 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from hf_docmt.modeling.cache import CACHE_NAME
 from hf_docmt.modeling.configuration_docmt import DocMTConfig
-from hf_docmt.modeling.layers import dropout
 from hf_docmt.modeling.modeling_docmt import DocMTForConditionalGeneration
+from hf_docmt.modeling.training import dropout
 
 TOKENS = {"pad_token_id": PAD, "bos_token_id": 2, "eos_token_id": EOS, "decoder_start_token_id": 2}
 MARIAN = {name: value for name, value in SIZES.items() if "lang" not in name} | TOKENS | {"scale_embedding": True}
@@ -325,14 +325,28 @@ def test_learned_positions_of_any_width():
     assert logits(backbone(d_model=15, position_type="learned", **ODD), BATCH).isfinite().all()
 
 
-def test_dropout_is_that_of_torch_with_a_mask_of_bytes():
-    states, saved = torch.randn(3, 40, requires_grad=True), []
-    results = []
-    for drop in (dropout, torch.nn.functional.dropout):
-        torch.manual_seed(1)
-        with torch.autograd.graph.saved_tensors_hooks(lambda x: saved.append(x.dtype) or x, lambda x: x):
-            dropped = drop(states, 0.3, True)
-        results.append((dropped, torch.autograd.grad(dropped.sin().sum(), states)[0]))
-    assert all(map(torch.equal, *results)) and 0 < (results[0][0] == 0).sum() < 120
-    assert saved == [torch.bool, torch.float32]
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("p", [0.1, 0.3, 0.99])
+def test_dropout_keeps_a_share_and_the_mean(p, dtype):
+    """Values are dropped one by one, as often as asked, and the others scaled; with the same mask for the gradient."""
+    count, saved = 400_001, []
+    states = torch.linspace(1, 2, count, dtype=dtype).requires_grad_()
+    with torch.autograd.graph.saved_tensors_hooks(lambda x: saved.append(x.dtype) or x, lambda x: x):
+        dropped = dropout(states, p, True)
+    kept = dropped != 0
+    assert saved == [torch.bool]
+    scale = 1 / (1 - p)
+    torch.testing.assert_close(dropped[kept], (states * scale)[kept], rtol=0.016, atol=0)  # 2^-16 of p, and bf16
+    slack = 5 * (p * (1 - p) / count) ** 0.5
+    assert abs(float(kept.double().mean()) - (1 - p)) < slack
+    pairs = (kept[1:] & kept[:-1]).double().mean()  # neighbours are drawn apart: bits of one word
+    assert abs(float(pairs) - (1 - p) ** 2) < 2 * slack
+    (gradient,) = torch.autograd.grad(dropped.sum(), states)
+    torch.testing.assert_close(gradient, (kept * scale).to(dtype), rtol=0.016, atol=0)
+
+
+def test_dropout_follows_the_seed():
+    states = torch.randn(3, 40)
+    first, second, again = (torch.manual_seed(seed) and dropout(states, 0.3, True) for seed in (1, 2, 1))
+    assert torch.equal(first, again) and not torch.equal(first, second)
     assert dropout(states, 0.3, False) is states and dropout(states, 0.0, True) is states

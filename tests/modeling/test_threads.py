@@ -13,6 +13,7 @@ from support.tiny_models import build, random_text, word_tokenizer
 from torch import nn
 
 from hf_docmt.modeling.search import WithoutDropout, inference
+from hf_docmt.modeling.training import dropout
 
 DOCUMENTS = [random_text(lengths, seed) for seed, lengths in enumerate([[3, 1, 2], [4, 2], [2]])]
 CHUNK = {"view": "chunk", "chunk_tokens": 9}
@@ -122,6 +123,7 @@ def test_dropout_is_off_for_all_kinds_of_modules():
     with WithoutDropout():
         assert all(torch.equal(module(values), values) for module in modules)
         assert torch.equal(nn.functional.dropout(input=values, p=0.9, training=True), values)
+        assert torch.equal(dropout(values, 0.9, True), values)
         attend = nn.functional.scaled_dot_product_attention
         query = torch.randn(1, 2, 3, 4)
         assert torch.equal(attend(query, query, query, dropout_p=0.9), attend(query, query, query))
