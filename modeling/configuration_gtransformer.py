@@ -9,12 +9,16 @@ class GTransformerConfig(SegmentConfig):
     `global_layers` is how many of the top layers of encoder and decoder have global attention beside group attention;
     2 of 6 in the paper. With 0 no sentence sees another one. There segments are as many sentences as fit into 512
     tokens of either side (`view="chunk"`).
+
+    `restarts_positions`: positions begin anew with every sentence, as those of a sentence-level model that training
+    goes on from; not of the paper. Learned positions still have to reach over the whole segment.
     """
 
     model_type = "docmt-gtransformer"
     is_in_decoder_self_attention = True
 
     global_layers: int = 2
+    restarts_positions: bool = False
     least = {"global_layers": 0}
 
     def validate(self):

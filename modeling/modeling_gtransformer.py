@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import torch
+from torch import nn
 from transformers import GenerationMixin
 from transformers.masking_utils import create_bidirectional_mask
 from transformers.modeling_outputs import BaseModelOutput
@@ -12,7 +13,14 @@ from .cache import cached_length
 from .configuration_gtransformer import GTransformerConfig
 from .layers import Attention, DecoderLayer, EncoderLayer
 from .segments import sentence_index
-from .sentence_stack import SentenceAttention, SentenceDecoder, SentenceEncoder, SentenceGeneration, SentenceModel
+from .sentence_stack import (
+    SentenceAttention,
+    SentenceDecoder,
+    SentenceEncoder,
+    SentenceGeneration,
+    SentenceModel,
+    SentenceStack,
+)
 
 
 class GroupAttention(SentenceAttention):
@@ -120,6 +128,29 @@ class GTransformerDecoderLayer(DecoderLayer):
         self.encoder_attn = GroupAttention(config, heads, layer_idx, combined)
 
 
+class GroupStack(SentenceStack):
+    """The embedding with positions that begin anew with every group, where the configuration says so."""
+
+    def embed(self, input_ids, positions, group_positions: torch.Tensor | None = None, **layer_inputs):
+        return super().embed(input_ids, positions if group_positions is None else group_positions)
+
+    def group_positions(
+        self, index: torch.Tensor, new: torch.Tensor, tokens: torch.Tensor | None = None
+    ) -> dict[str, torch.Tensor]:
+        """`group_positions` of the `new` columns (T,), (B, T): how many earlier tokens are of the same sentence.
+
+        `index` (B, keys) is the sentence of all tokens so far, `tokens` their mask, of no more columns, 1 = token.
+        """
+        if not self.config.restarts_positions:
+            return {}
+        if tokens is None:
+            tokens = torch.ones_like(index[:1])
+        places = nn.functional.pad(tokens, (0, index.shape[1] - tokens.shape[1])).long().cumsum(dim=1) - 1
+        begins = nn.functional.pad(index[:, 1:] != index[:, :-1], (1, 0), value=True)
+        starts = places.clamp(min=0).masked_fill(~begins, 0).cummax(dim=1).values
+        return {"group_positions": (places - starts).clamp(min=0).index_select(1, new)}
+
+
 @dataclass
 class GTransformerEncoderOutput(BaseModelOutput):
     """Encoder states with the group tag of every token (B, S), G_K of attention to the source, from 1; 0 = no token."""
@@ -127,9 +158,16 @@ class GTransformerEncoderOutput(BaseModelOutput):
     source_groups: torch.LongTensor | None = None
 
 
-class GTransformerEncoder(SentenceEncoder):
+class GTransformerEncoder(GroupStack, SentenceEncoder):
     config_class = GTransformerConfig
     layer_class = GTransformerEncoderLayer
+
+    def layer_inputs(self, input_ids, positions, attention_mask=None, **kwargs):
+        """Besides those of self-attention `group_positions` (B, S)."""
+        index = sentence_index(input_ids, self.config.sep_token_id)
+        new = torch.arange(input_ids.shape[1], device=input_ids.device)
+        inputs = super().layer_inputs(input_ids, positions, attention_mask, **kwargs)
+        return inputs | self.group_positions(index, new, attention_mask)
 
     def build_output(self, outputs, layer_inputs, input_ids, attention_mask=None, **kwargs):
         groups = sentence_index(input_ids, self.config.sep_token_id) + 1
@@ -139,7 +177,7 @@ class GTransformerEncoder(SentenceEncoder):
         return GTransformerEncoderOutput(**plain, source_groups=groups)
 
 
-class GTransformerDecoder(SentenceDecoder):
+class GTransformerDecoder(GroupStack, SentenceDecoder):
     config_class = GTransformerConfig
     layer_class = GTransformerDecoderLayer
 
@@ -147,6 +185,7 @@ class GTransformerDecoder(SentenceDecoder):
         self,
         input_ids,
         positions,
+        attention_mask=None,
         encoder_hidden_states=None,
         cache=None,
         sentence_index: torch.Tensor | None = None,  # (B, keys)
@@ -158,10 +197,11 @@ class GTransformerDecoder(SentenceDecoder):
         One whose group the source has not, behind more separators than there are, sees the whole source. No mask
         where the source has one group.
         """
-        inputs = super().layer_inputs(input_ids, positions, cache=cache, sentence_index=sentence_index, **kwargs)
+        inputs = super().layer_inputs(input_ids, positions, attention_mask, cache, sentence_index, **kwargs)
+        new = torch.arange(input_ids.shape[1], device=input_ids.device) + cached_length(cache)
+        inputs |= self.group_positions(sentence_index, new, attention_mask)
         if not torch.compiler.is_compiling() and not bool((source_groups > 1).any()):
             return inputs
-        new = torch.arange(input_ids.shape[1], device=input_ids.device) + cached_length(cache)
         groups = sentence_index.index_select(1, new) + 1
         groups = groups.view(len(source_groups), -1, 1)  # G_Q, (sources, rows of one * T, 1)
         seen = groups == source_groups[:, None]  # (sources, rows of one * T, S)

@@ -271,12 +271,12 @@ PACKAGE_LINES = {
     "evaluation": 8567,
     "formats": 4525,
     "hub": 2537,
-    "modeling": 11372,
-    "pretrained": 278,
+    "modeling": 11416,
+    "pretrained": 313,
     "reports": 2364,
     "serving": 821,
     "studies": 830,
-    "training": 2578,
+    "training": 2582,
     "translation": 2836,
     "top-level files": 2709,
 }
@@ -287,19 +287,19 @@ TEST_LINES = {
     "data": 5063,
     "evaluation": 6915,
     "formats": 2492,
-    "hub": 2916,
-    "modeling": 9424,
+    "hub": 2929,
+    "modeling": 9433,
     "reports": 1892,
     "serving": 606,
     "space": 1107,
     "studies": 664,
     "support": 4964,
-    "training": 2623,
+    "training": 2647,
     "transformers_contract": 418,
     "translation": 1898,
     "top-level files": 2674,
 }
-MOST_LINES = {"package": 54188, "tests": 50335}
+MOST_LINES = {"package": 54271, "tests": 50381}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -131,7 +131,8 @@ class TrainingRecipe(Section):
     )
     freeze: bool = option(False, "Train only those, at learning_rate; what init_from has stays as it is.")
     neutral_start: bool = option(
-        False, "They begin so that they change nothing, as those of a converted model always do."
+        False,
+        "They begin so that they change nothing, and new separators as ends of sentences; always after conversion.",
     )
     scheduler: Literal["inverse_sqrt", "linear"] = option("inverse_sqrt", "How the learning rate falls.")
     warmup_steps: int = option(4000, "Updates in which it rises.", least=0)

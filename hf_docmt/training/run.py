@@ -23,6 +23,7 @@ from hf_docmt import registry
 from hf_docmt.data.augmentation import AugmentedExamples
 from hf_docmt.data.examples import Examples
 from hf_docmt.data.stored_documents import StoredDocuments, store_documents
+from hf_docmt.pretrained.weights import has_new_separators
 from hf_docmt.remote_code import load_tokenizer
 from hf_docmt.store import Cache
 from hf_docmt.training.arguments import DocMTTrainingArguments, training_arguments
@@ -172,6 +173,8 @@ def make_trainer(
             base = save_base(model, origin, recipe.init_from, tokenizer, Path(recipe.output_dir))
         model, new_parameters = add_adapter(model, recipe.peft, base)
     for name in recipe.training.second_stage_settings if not new_parameters else ():
+        if name == "neutral_start" and not recipe.peft and has_new_separators(config, origin.config):
+            continue
         reason = (
             "nothing is trained whole beside the adapter"
             if recipe.peft

@@ -70,6 +70,19 @@ def test_new_tokens_start_as_the_mean():
     assert converted.lm_head.weight is table
 
 
+@FAMILIES
+def test_separators_start_as_what_ends_and_begins_a_sentence(family):
+    """The end, and what the decoder reads before the first word: its start, or the code of the language."""
+    converted, _ = convert_sentence_model(sentence_model(family), past_context=1)
+    config, format = converted.config, converted.config.sequence_format()
+    first = [format.start, *format.target_before][-1]
+    for table in (converted.model.encoder.embed_tokens.weight, converted.lm_head.weight):
+        expected = (table[format.source_after[0]] + table[first]) / 2
+        torch.testing.assert_close(table[config.sep_token_id], expected)
+    bias = converted.final_logits_bias[0]
+    assert bias[config.sep_token_id] == bias[format.source_after[0]]
+
+
 def test_mechanism_is_new_and_weights_stay():
     model = sentence_model("marian")
     converted, _ = convert_sentence_model(

@@ -17,7 +17,7 @@ CASES = {
     "concat": ("concat", SEGMENTS | {"segment_encoding": "learned"}),
     "doct": ("doct", SEGMENTS),
     "doct-routing": ("doct", {"past_context": 1, "future_context": 1, "selection": "routing"}),
-    "gtransformer": ("gtransformer", SEGMENTS | {"global_layers": 1}),
+    "gtransformer": ("gtransformer", SEGMENTS | {"global_layers": 1, "restarts_positions": True}),
     "han": ("han", SEGMENTS | {"context_sides": "both"}),
     "lst": ("lst", SEGMENTS),
     "memory": ("memory", {"memory_size": 3}),

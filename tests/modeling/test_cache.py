@@ -329,7 +329,7 @@ def test_static_cache_in_the_generation_configuration(model):
     ("architecture", "fields"),
     [
         ("concat", {"segment_encoding": "learned", "persistent": True}),
-        ("gtransformer", {"global_layers": 1}),
+        ("gtransformer", {"global_layers": 1, "restarts_positions": True}),
         ("lst", {}),
         ("window", {"window": 2, "alignment": "sentence"}),
     ],

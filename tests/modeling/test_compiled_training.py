@@ -11,7 +11,7 @@ FIELDS = {
     "caching": {"past_context": 2, "shortening": "grouping", "shortening_size": 2},
     "concat": {"past_context": 2, "segment_encoding": "learned"},
     "doct": {"selection": "routing"},
-    "gtransformer": {"past_context": 2, "global_layers": 1},
+    "gtransformer": {"past_context": 2, "global_layers": 1, "restarts_positions": True},
     "han": {"past_context": 2, "context_sides": "both"},
     "lst": {"past_context": 2},
     "memory": {"memory_size": 3},

@@ -61,7 +61,7 @@ CASES = [
     ("caching", {"past_context": 2, "shortening": "grouping"} | LATENT, sentences_with_context, CONTEXTS),
     ("concat", {"past_context": 2, "segment_encoding": "learned"}, segments, ENDS),
     ("doct", {"past_context": 2}, sentences_with_context, CONTEXTS),
-    ("gtransformer", {"past_context": 2, "global_layers": 1}, segments, ENDS),
+    ("gtransformer", {"past_context": 2, "global_layers": 1, "restarts_positions": True}, segments, ENDS),
     ("han", {"past_context": 2}, sentences_with_context, CONTEXTS),
     ("lst", {"past_context": 2}, segments, ENDS),
     ("memory", {"memory_size": 3}, sentences_with_memory, [[1], [0]]),

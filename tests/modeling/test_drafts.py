@@ -23,7 +23,7 @@ MODELS = {
     "future alone": ("concat", {"future_context": 2}),
     "chunk": ("concat", CHUNK | {"segment_encoding": "sinusoidal", "decoding_past_context": 2}),
     "few positions": ("concat", PAST | {"position_type": "learned", "max_position_embeddings": 20}),
-    "gtransformer": ("gtransformer", PAST | {"global_layers": 1}),
+    "gtransformer": ("gtransformer", PAST | {"global_layers": 1, "restarts_positions": True}),
     "lst": ("lst", PAST | {"use_bod": True}),
     "window": ("window", PAST | {"window": 2}),
     "window, relative": ("window", PAST | {"window": 3, "position": "relative", "alignment": "one_to_one"}),

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 from support.battery import ONE_SENTENCE, Battery, logits, segment_reach, tokens_of
-from support.reference import linear, reference_row
+from support.reference import linear, position_vector, reference_row
 from support.tiny_models import EOS, SENTENCES, SEP, build, plain_model
 from torch.nn import functional as F
 
@@ -29,8 +29,10 @@ class TestGTransformer(Battery):
         "bod": WINDOW | {"use_bod": True, "encoder_layers": 3},
         "norm_before": WINDOW | {"normalize_before": True, "layernorm_embedding": True, "global_layers": 2},
         "learned_positions": WINDOW | {"position_type": "learned", "position_offset": 2},
+        "restart": WINDOW | {"restarts_positions": True},
+        "restart_chunk": {"view": "chunk", "chunk_tokens": 12, "restarts_positions": True, "position_type": "learned"},
     }
-    corners = ("window", "all", "chunk", "norm_before")
+    corners = ("window", "all", "chunk", "norm_before", "restart")
     neutral_cases = tuple(cases)
 
     def reach(self, config):
@@ -57,7 +59,14 @@ def reference_logits(model, source: list[int], target: list[int]) -> torch.Tenso
     def cross_attention(weights, name, states, memory, heads, ids):
         return combined_attention(weights, name, states, memory, heads, target_tags, source_tags)
 
-    return reference_row(model, source, target, self_attention=self_attention, cross_attention=cross_attention)
+    steps = {"self_attention": self_attention, "cross_attention": cross_attention}
+    if not model.config.restarts_positions:
+        return reference_row(model, source, target, **steps)
+    added = (
+        [torch.stack([position_vector(model, tags[:place].count(tag), side) for place, tag in enumerate(tags)])]
+        for side, tags in (("encoder", source_tags), ("decoder", target_tags))
+    )
+    return reference_row(model, source, target, *added, **steps)
 
 
 def combined_attention(weights, name, states, memory, heads, query_tags, key_tags, causal=False) -> torch.Tensor:

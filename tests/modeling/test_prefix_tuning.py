@@ -9,7 +9,7 @@ from hf_docmt import registry
 
 FIELDS = {
     "concat": {"past_context": 2, "segment_encoding": "learned"},
-    "gtransformer": {"past_context": 2},
+    "gtransformer": {"past_context": 2, "restarts_positions": True},
     "lst": {"past_context": 2},
     "window": {"past_context": 2, "window": 2, "alignment": "sentence"},
     "caching": {"past_context": 2},

@@ -70,6 +70,30 @@ def test_neutral_start(corpus, sentence_model, tmp_path, architecture):
         assert torch.allclose(logits, expected, atol=1e-4) == neutral
 
 
+@pytest.mark.parametrize("architecture", ["concat", "lst", "gtransformer"])
+def test_separators_that_are_new_start_neutral(corpus, sentence_model, tmp_path, architecture):
+    """Also where no parameter is new."""
+    folder = train(windows(corpus, tmp_path / "run", sentence_model[0], architecture))
+    weights, config = read_weights(folder)["model.shared.weight"], registry.load_model(folder)[0].config
+    ends = weights[config.eos_token_id], weights[config.decoder_start_token_id]
+    torch.testing.assert_close(weights[config.sep_token_id], sum(ends) / 2, atol=1e-6, rtol=0)
+
+
+def test_separators_that_are_not_new(corpus, sentence_model, tmp_path):
+    """Those of a model that has read segments, or of one that will read none, are left, and nothing else is new."""
+    segments = train(windows(corpus, tmp_path / "segments", sentence_model[0], neutral_start=False))
+    for origin, context in ((sentence_model[0], 0), (segments, 2)):
+        with pytest.raises(ValueError, match="training.neutral_start: the checkpoint of init_from has all parameters"):
+            train(windows(corpus, tmp_path / "none", origin, past_context=context))
+
+
+def windows(corpus, output, origin, architecture="concat", past_context=1, **options):
+    """The recipe of one that reads windows, and hardly learns."""
+    settings = {"freeze": False, "neutral_start": True, "learning_rate": 1e-9} | options
+    model = {"past_context": past_context} | ({"global_layers": 1} if architecture == "gtransformer" else {})
+    return of_architecture(corpus, output, origin, architecture, model=model, **settings)
+
+
 def test_a_memory_without_residual_does_not_start_neutral(corpus, sentence_model, tmp_path):
     memory = of_architecture(corpus, tmp_path / "run", sentence_model[0], "memory", "model.memory_residual=none")
     origin, tokenizer = recipe_origin(memory)
