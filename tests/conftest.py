@@ -2,6 +2,7 @@
 
 import io
 import os
+import shutil
 import sys
 
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -103,3 +104,17 @@ def run(monkeypatch, capsys):
         return code, *capsys.readouterr()
 
     return call
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Headless Chromium."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("no chromium here")
+    api = pytest.importorskip("playwright.sync_api")
+    quiet = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync"]
+    with api.sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=chromium, headless=True, args=quiet)
+        yield found
+        found.close()

@@ -266,14 +266,14 @@ def test_the_command_starts_light():
 PACKAGE_LINES = {
     "analysis": 3314,
     "bench": 3095,
-    "cli": 2326,
+    "cli": 2330,
     "data": 6036,
-    "evaluation": 8567,
+    "evaluation": 8589,
     "formats": 4525,
     "hub": 2537,
     "modeling": 11416,
     "pretrained": 313,
-    "reports": 2364,
+    "reports": 2496,
     "serving": 821,
     "studies": 830,
     "training": 2582,
@@ -285,21 +285,21 @@ TEST_LINES = {
     "bench": 1490,
     "cli": 2738,
     "data": 5063,
-    "evaluation": 6915,
+    "evaluation": 6920,
     "formats": 2492,
     "hub": 2929,
     "modeling": 9433,
-    "reports": 1892,
+    "reports": 1981,
     "serving": 606,
-    "space": 1107,
+    "space": 1093,
     "studies": 664,
     "support": 4964,
     "training": 2647,
     "transformers_contract": 418,
     "translation": 1898,
-    "top-level files": 2674,
+    "top-level files": 2689,
 }
-MOST_LINES = {"package": 54271, "tests": 50381}
+MOST_LINES = {"package": 54429, "tests": 50476}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -53,7 +53,9 @@ class SideBySide:
     )
     source_lang: str | None = option(None, "Language code of the source.", panel=SHOW)
     target_lang: str | None = option(None, "Language code of the references.", panel=SHOW)
-    context: int = option(2, "Source sentences shown before each.", least=0, panel=SHOW)
+    context: int | None = option(
+        None, "Source sentences shown before each; default: 2, and 8 more to unfold on a page.", least=0, panel=SHOW
+    )
 
 
 @dataclass(kw_only=True)
@@ -130,7 +132,9 @@ def _shown(reports: list[str], format: str, output: str, selection: Selection, *
     from hf_docmt.reports.side_by_side_page import side_by_side_page
 
     check_known(format, ("text", "html"), "format", "translations are shown as")
+    if options["context"] is None:
+        options["context"] = 2 if format == "text" else 10
     translations = side_by_side(reports, **options)
     check_writable_file(output, translations.files)
     write = side_by_side_text if format == "text" else side_by_side_page
-    return write(translations.select(**vars(selection)), translations.summary())
+    return write(translations.select(**vars(selection)), translations.overview())

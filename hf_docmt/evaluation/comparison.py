@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-import sacrebleu.metrics
+from sacrebleu.metrics import BLEU, CHRF
+from sacrebleu.metrics.base import Metric
 
 from hf_docmt.evaluation.metrics import metric_classes
 from hf_docmt.evaluation.references import References, read_references
@@ -71,14 +72,35 @@ def side_by_side(
     languages = {"source_lang": source_lang, "target_lang": target_lang}
     documents = read_references([reference], **languages, translators=translators)
     rows = {name: _rows(file, documents, **languages) for name, file in zip(systems, files)}
-    metric = sacrebleu.metrics.CHRF()
+    metric = CHRF()
     sentences = _compared_sentences(documents, rows, metric, context)
-    signature, read = f"chrF2|{metric.get_signature()}", (*files, Path(reference))
-    return SideBySide(tuple(systems), baseline, tuple(sentences), signature, target_lang, read)
+    return SideBySide(
+        tuple(systems),
+        baseline,
+        tuple(sentences),
+        signature=f"chrF2|{metric.get_signature()}",
+        target_lang=target_lang,
+        files=(*files, Path(reference)),
+        scores=_corpus_scores(sentences, systems, {"BLEU": BLEU(trg_lang=target_lang or ""), "chrF": metric}),
+        alone=frozenset(name for name in systems if search_of(rows[name]).get("strategy") == "sentence"),
+    )
+
+
+def _corpus_scores(
+    sentences: Sequence[ComparedSentence], systems: Sequence[str], metrics: dict[str, Metric]
+) -> dict[str, dict[str, float]]:
+    """By metric and system, of all sentences; {} where there are none."""
+    references = list(map(list, zip(*(sentence.references for sentence in sentences))))
+    outputs = {name: [sentence.translations[name] for sentence in sentences] for name in systems}
+    return {
+        metric: {name: scorer.corpus_score(lines, references).score for name, lines in outputs.items()}
+        for metric, scorer in metrics.items()
+        if sentences
+    }
 
 
 def _compared_sentences(
-    documents: References, rows: dict[str, list[dict]], metric: sacrebleu.metrics.CHRF, context: int
+    documents: References, rows: dict[str, list[dict]], metric: CHRF, context: int
 ) -> list[ComparedSentence]:
     compared = []
     for index, doc_id in enumerate(documents.ids):

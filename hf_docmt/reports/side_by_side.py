@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 import regex
 
@@ -46,9 +47,25 @@ class ComparedSentence:
         return self.scores[system] - self.scores[baseline]
 
 
+class Overview(NamedTuple):
+    """A system as a whole: scores (the baseline's, or differences from them), and how many of its sentences differ."""
+
+    system: str
+    scores: dict[str, str]
+    changes: str
+
+    def __str__(self) -> str:
+        scores = ", ".join(f"{metric} {score}" for metric, score in self.scores.items())
+        return f"{self.system}: {'; '.join(filter(None, (scores, self.changes)))}"
+
+
 @dataclass(frozen=True)
 class SideBySide:
-    """Systems in the order given, the sentences, the signature of their scores, the target language, the files read."""
+    """Systems in the order given, the sentences, the signature of their scores, the target language, the files read.
+
+    `scores` are those of all sentences, by metric and system; `alone` are the systems that translated every sentence by
+    itself.
+    """
 
     systems: tuple[str, ...]
     baseline: str
@@ -56,23 +73,34 @@ class SideBySide:
     signature: str
     target_lang: str | None = None
     files: tuple[Path, ...] = ()
+    scores: dict[str, dict[str, float]] = field(default_factory=dict)
+    alone: frozenset[str] = frozenset()
 
     @property
     def others(self) -> tuple[str, ...]:
         return tuple(system for system in self.systems if system != self.baseline)
 
-    def summary(self) -> list[str]:
-        """For each other system how many of the sentences differ, and how many of these score higher or lower."""
-        lines = []
+    def overview(self) -> list[Overview]:
+        """All systems, the baseline first: how many sentences differ from it, and how many of these score higher."""
+        rows = [Overview(self.baseline, {name: f"{own[self.baseline]:.1f}" for name, own in self.scores.items()}, "")]
         for system in self.others:
             differing = [sentence for sentence in self.sentences if sentence.differs(system, self.baseline)]
             deltas = [sentence.delta(system, self.baseline) for sentence in differing]
             higher, lower = sum(delta > 0 for delta in deltas), sum(delta < 0 for delta in deltas)
-            lines.append(
-                f"{system}: {len(differing)} of {len(self.sentences)} sentences differ from {self.baseline}; {higher} "
-                f"score higher, {lower} lower, {len(deltas) - higher - lower} the same"
+            changes = (
+                f"{len(differing)} of {len(self.sentences)} sentences differ from {self.baseline}; {higher} score "
+                f"higher, {lower} lower, {len(deltas) - higher - lower} the same"
             )
-        return lines
+            scores = {name: f"{own[system] - own[self.baseline]:+.1f}" for name, own in self.scores.items()}
+            rows.append(Overview(system, scores, changes))
+        return rows
+
+    def is_changed_by_context(self, sentence: ComparedSentence) -> bool:
+        """Whether a system that read context has another translation than the baseline that read none, or reversed."""
+        return any(
+            sentence.differs(system, self.baseline) and (system in self.alone) != (self.baseline in self.alone)
+            for system in self.others
+        )
 
     def select(self, sentences: str = "changed", order: str = "document") -> SideBySide:
         """`changed`, the sentences in which a system differs from the baseline, or `all` of them.
@@ -118,13 +146,14 @@ def marked(base: str, other: str) -> str:
     return " ".join(visible("".join(marks[change].format(text) for change, text in changed_words(base, other))).split())
 
 
-def side_by_side_text(shown: SideBySide, summary: Sequence[str] = ()) -> str:
+def side_by_side_text(shown: SideBySide, overview: Sequence[Overview] = ()) -> str:
     """For a terminal: source, reference, a line for each system with its score or the difference from the baseline's.
 
     New words stand in `{+ +}`, words that the baseline has and nothing stands for in `[- -]`. Control characters, also
     those that turn the direction of writing, are shown by their code points.
     """
-    blocks = ["\n".join([*summary, f"{{+new+}} and [-gone-] against {shown.baseline}; scores: {shown.signature}"])]
+    whole = [visible(str(row)) for row in overview if row.scores or row.changes]
+    blocks = ["\n".join([*whole, f"{{+new+}} and [-gone-] against {shown.baseline}; scores: {shown.signature}"])]
     names = {name: visible(name) for name in shown.systems}
     width = max(map(len, (*names.values(), "reference")))
     for sentence in shown.sentences:

@@ -87,13 +87,13 @@ def test_output(run, reports, tmp_path):
 
 def test_show(run, reports, tmp_path):
     code, out, err = run("compare", "--show", *reports[:2], *LANGUAGES)
-    assert code == 0 and "b-1: 3 of 3 sentences differ from a" in out and "{+x+}" in out, err
+    assert code == 0 and "3 of 3 sentences differ from a" in out and "{+x+}" in out, err
     translations = [path.with_suffix(".jsonl") for path in reports[:2]]
     code, _, err = run("compare", "--show", *translations, *LANGUAGES)
     assert code == 1 and "give them by --reference" in err
     given = ("--reference", tmp_path / "documents.jsonl", "--name", "one", "--name", "two", "--baseline", "two")
     code, out, _ = run("compare", "--show", *translations, *LANGUAGES, *given, "--sentences", "all", "--context", 0)
-    assert code == 0 and "one: 3 of 3 sentences differ from two" in out and "context" not in out
+    assert code == 0 and "3 of 3 sentences differ from two" in out and "context" not in out
     page = tmp_path / "page.html"
     code, out, _ = run("compare", "--show", *reports, *LANGUAGES, "--order", "change", "--format", "html", "-o", page)
     assert code == 0 and out == "" and page.read_text("utf-8").startswith("<!DOCTYPE html>")

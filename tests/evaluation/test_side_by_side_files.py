@@ -1,7 +1,7 @@
 """Translations of several systems beside each other: from files and reports, scores, context, files that do not fit."""
 
 import pytest
-from sacrebleu.metrics import CHRF
+from sacrebleu.metrics import BLEU, CHRF
 from support.errors import refused
 from support.reader_checks import jsonl
 
@@ -55,6 +55,11 @@ def test_files(files):
             assert one.scores[system] == metric.sentence_score(text, list(one.references)).score
     assert found.signature == f"chrF2|{metric.get_signature()}"
     assert found.sentences[1].delta("b", "a") > 0 > found.sentences[3].delta("b", "a")
+    references = [[text for document in REFERENCES.values() for text in document]]
+    for name, scorer in (("BLEU", BLEU()), ("chrF", metric)):
+        for system, documents in OTHERS.items():
+            lines = [text for name in SOURCES for text in documents[name]]
+            assert found.scores[name][system] == scorer.corpus_score(lines, references).score
 
 
 def test_options(files):

@@ -1,7 +1,6 @@
 """The page in headless Chromium, as wide as a desk, a tablet and a phone: layout, keys, files, reloads, stopping."""
 
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -13,8 +12,6 @@ import pytest
 from support.tiny_models import build, random_text, word_tokenizer
 
 WIDTHS = {"desk": (1440, 900), "tablet": (768, 1024), "phone": (375, 812)}
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync"]
 DONE = ".status:has-text('translated')"
 
 
@@ -48,17 +45,6 @@ def address(tmp_path_factory):
     finally:
         server.terminate()
         server.wait(30)
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if CHROMIUM is None:
-        pytest.skip("no chromium here")
-    api = pytest.importorskip("playwright.sync_api")
-    with api.sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, headless=True, args=ARGUMENTS)
-        yield found
-        found.close()
 
 
 @pytest.fixture(params=[pytest.param(name, marks=pytest.mark.slow) for name in WIDTHS])
