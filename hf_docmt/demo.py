@@ -31,6 +31,11 @@ from hf_docmt.translation.corpus import translate_corpus, write_translations
 CORPUS = "built-in discourse corpus"
 SYSTEMS = {"sentence": "demo_sentence.yaml", "concat": "demo_concat4.yaml"}
 DOCUMENTS = {"train": 4000, "validation": 100, "test": 100}
+LIMITS = (
+    "It knows the built-in corpus alone, made documents of few words. Other text comes out as nonsense.",
+    "Of a pronoun, a form of address or an elliptic sentence it knows what stands up to three sentences before it; "
+    "what stands farther away it guesses.",
+)
 EXAMPLE = ["I will show you the train.", "It departs late."]  # of the corpus: the second needs the first
 
 
@@ -60,7 +65,8 @@ def run_demo(folder: str | Path, seed: int = 1, documents: dict | None = None, o
         reports = dict(zip(SYSTEMS, processes.map(partial(report_on, folder=folder), SYSTEMS, models.values())))
     say(f"4 of 4: the document-level model as a folder for the Hub, into {folder / 'hub'}")
     model, tokenizer = registry.load_model(models["concat"])
-    hub = export_model(model, tokenizer, folder / "hub", reports["concat"], license="apache-2.0", example=EXAMPLE)
+    card = {"license": "apache-2.0", "example": EXAMPLE, "baseline": reports["sentence"], "limits": LIMITS}
+    hub = export_model(model, tokenizer, folder / "hub", reports["concat"], **card)
     rows = comparison(reports)
     seconds = round(time.monotonic() - started, 1)
     table = write_table(cells_frame([["", "chance", *SYSTEMS], *[[cell_text(cell) for cell in row] for row in rows]]))

@@ -21,6 +21,7 @@ from transformers import PreTrainedConfig, PreTrainedModel
 
 from hf_docmt.modeling.model_support import version_ranges
 from hf_docmt.modeling.sequence_format import LANGUAGES, example_codes, uses_language
+from hf_docmt.reports.signature import extra_digits
 from hf_docmt.reports.tables import code_span, escape_markdown
 
 MARK = "<!-- Written from config.json by hf-docmt. Remove this line, and your text stays as it is. -->"
@@ -33,6 +34,7 @@ DRAFTS = (  # what stands in cards that nobody wrote: this module's, those of 0.
 HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 LANGUAGE_CODE = re.compile(r"([A-Za-z]{2,3})([_-]\w+)*")
 PLACEHOLDER = "ORGANISATION/MODEL"
+DECIMALS = 2  # of scores in percent
 EXAMPLES = {  # two sentences, of which the second needs the first
     "en": ["The cat is hungry.", "It wants its dinner."],
     "de": ["Die Katze hat Hunger.", "Sie will ihr Futter."],
@@ -174,6 +176,7 @@ def _environment() -> jinja2.Environment:
         "json": lambda value: Markup(json.dumps(value, ensure_ascii=False)),
         "made": Markup,
         "paragraph": _paragraph,
+        "score": _score,
         "sentences": lambda count: {0: "no sentence", 1: "1 sentence"}.get(count, f"{count} sentences"),
     }
     environment.globals["bibtex"] = _bibtex
@@ -216,6 +219,11 @@ def _cell(value: object) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(map(_cell, value))
     return str(value)
+
+
+def _score(value: object, result) -> str:
+    """A score, or one of a part of the items, with as many decimals as its unit needs; a dash for none."""
+    return "–" if not isinstance(value, int | float) else f"{value:.{DECIMALS + extra_digits(str(result.signature))}f}"
 
 
 def _facts(section: dict) -> Iterator[tuple[str, object]]:

@@ -24,6 +24,7 @@ from typer.testing import CliRunner
 
 from hf_docmt import registry
 from hf_docmt.cli import app
+from hf_docmt.modeling import training
 from hf_docmt.modeling.tested_versions import VERSION, numbers
 from hf_docmt.training.recipe import load_recipe
 
@@ -409,10 +410,15 @@ def test_info_of_a_recipe(name, monkeypatch):
         assert found == told
 
 
-# Training
+# Training, with the masks that 0.1.0 drew
 
 
-def test_resumed_run(tmp_path, monkeypatch):
+@pytest.fixture
+def dropout_of_torch(monkeypatch):
+    monkeypatch.setattr(training.Dropout, "apply", lambda states, p: torch.native_dropout(states, p, True)[0])
+
+
+def test_resumed_run(tmp_path, monkeypatch, dropout_of_torch):
     """A run of 0.1.0 that stopped goes on as if it had not."""
     shutil.copytree(FROZEN / "training", tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
@@ -422,7 +428,7 @@ def test_resumed_run(tmp_path, monkeypatch):
     same({key: found[key] for key in told}, told)
 
 
-def test_run_from_the_start(tmp_path, monkeypatch):
+def test_run_from_the_start(tmp_path, monkeypatch, dropout_of_torch):
     shutil.copytree(FROZEN / "training", tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     assert not docmt("train", "recipe.yaml", "output_dir=new").startswith("error")

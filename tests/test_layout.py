@@ -266,11 +266,11 @@ def test_the_command_starts_light():
 PACKAGE_LINES = {
     "analysis": 3314,
     "bench": 3095,
-    "cli": 2330,
+    "cli": 2333,
     "data": 6036,
     "evaluation": 8589,
     "formats": 4525,
-    "hub": 2537,
+    "hub": 2550,
     "modeling": 11416,
     "pretrained": 313,
     "reports": 2496,
@@ -278,7 +278,7 @@ PACKAGE_LINES = {
     "studies": 830,
     "training": 2582,
     "translation": 2836,
-    "top-level files": 2709,
+    "top-level files": 2723,
 }
 TEST_LINES = {
     "analysis": 2451,
@@ -287,7 +287,7 @@ TEST_LINES = {
     "data": 5063,
     "evaluation": 6920,
     "formats": 2492,
-    "hub": 2929,
+    "hub": 2954,
     "modeling": 9433,
     "reports": 1981,
     "serving": 606,
@@ -297,9 +297,9 @@ TEST_LINES = {
     "training": 2647,
     "transformers_contract": 418,
     "translation": 1898,
-    "top-level files": 2689,
+    "top-level files": 2695,
 }
-MOST_LINES = {"package": 54429, "tests": 50476}
+MOST_LINES = {"package": 54459, "tests": 50507}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -19,6 +19,7 @@ def export(
     model: str = argument("Model folder."),
     folder: str = argument("New folder to write: code, weights, tokenizer and card."),
     report: list[str] | None = option(None, "Report for the card; repeatable."),
+    baseline: str | None = option(None, "Report of another model, whose scores stand beside them."),
     dataset: list[str] | None = option(None, "Training data on the Hub; repeatable."),
     repo_id: str | None = option(None, "Name on the Hub, for the card's example."),
     license: str | None = option(None, "Licence of the weights; default: that of the folder's card."),
@@ -37,6 +38,7 @@ def export(
     from hf_docmt.adapters import adapted_model
     from hf_docmt.hub.cards import license_of
     from hf_docmt.hub.export import collect_reports, export_model
+    from hf_docmt.reports.report import Report
 
     forms = {"--stock": stock, "--ctranslate2": ctranslate2 is not None, "--onnx": onnx, "--openvino": openvino}
     asked = [flag for flag, is_asked in forms.items() if is_asked]
@@ -50,6 +52,7 @@ def export(
         "repo_id": repo_id,
         "license": license or license_of(model) or base and license_of(base),
         "datasets": dataset or (),
+        "baseline": None if baseline is None else Report.read(baseline),
     }
     if ctranslate2 is not None:
         card["quantization"] = ctranslate2

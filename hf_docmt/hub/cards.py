@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Sequence
+from itertools import zip_longest
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from transformers import PreTrainedConfig
@@ -10,9 +11,11 @@ from transformers.utils import cached_file
 from yaml import YAMLError
 
 from hf_docmt import registry
-from hf_docmt.model_card import ModelCardText
+from hf_docmt.model_card import DECIMALS, ModelCardText
+from hf_docmt.reports.measurement import measures_the_same
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Result
+from hf_docmt.reports.signature import extra_digits
 
 UNKNOWN_LICENSE = "unknown"
 FORMS = {  # form: its library
@@ -37,6 +40,8 @@ def make_card(
     example: Sequence[str] | None = None,
     parameters: int | None = None,
     untrained: bool = False,
+    baseline: Report | None = None,
+    limits: Sequence[str] = (),
 ) -> ModelCard:
     """The card of a model: the text of its architecture, and numbers and facts of its report, nothing else.
 
@@ -45,7 +50,9 @@ def make_card(
     `datasets` are names of training data on the Hub, `needs` what the tokenizer needs installed, `example` two
     sentences of the source language for the calls; by default they are general ones. `form` is that of the files, one
     of `FORMS`, `model_class` the class of a stock model, `parameters` how many the model has, for a report that does
-    not say it, `untrained` says that it is new and has not seen documents. Header: language, license, library_name,
+    not say it, `untrained` says that it is new and has not seen documents. `baseline` is the report of another model,
+    whose scores stand beside those that were measured in the same way, `limits` are sentences on what this one cannot
+    do. Header: language, license, library_name,
     pipeline_tag, tags, base_model, widget, datasets, metrics, model-index, each result with its signature. Raises
     ValueError for what is no report, an architecture that is not registered, or another form.
     """
@@ -58,7 +65,10 @@ def make_card(
     architecture = registry.for_config(config)
     text = ModelCardText(config, repo_id, needs, example)
     name = (report and report.name) or repo_id or config.model_type
-    results = [_eval_result(result) for result in report.results] if report else []
+    own = report.results if report else []
+    theirs = baseline.results if baseline else []
+    others = [next((other for other in theirs if measures_the_same(result, other)), None) for result in own]
+    results = [_eval_result(result) for result in own]
     header = ModelCardData(
         **text.metadata() | {"library_name": FORMS[form]},
         license=license or UNKNOWN_LICENSE,
@@ -71,6 +81,9 @@ def make_card(
         form=form,
         name=name,
         facts=report.to_dict() if report else {"model": {}, "data": {}, "results": []},
+        results=list(zip_longest(own, others)),
+        baseline=baseline.name if any(others) else None,
+        limits=limits,
         architecture=architecture.name,
         parameters=parameters,
         license=license,
@@ -111,6 +124,6 @@ def _eval_result(result: Result) -> EvalResult:
         dataset_split=result.split,
         metric_type=result.metric.lower().split("-")[-1],  # s-BLEU and d-BLEU are BLEU to the Hub
         metric_name=result.metric,
-        metric_value=result.value,
+        metric_value=round(result.value, DECIMALS + extra_digits(str(result.signature))),
         metric_args={name: value for name, value in arguments.items() if value is not None},
     )

@@ -87,7 +87,7 @@ def test_results_come_back_from_the_header():
     assert data.model_name == "concat-4"
     assert len(data.eval_results) == len(FACTS["results"])
     for found, result in zip(data.eval_results, FACTS["results"]):
-        assert found.metric_value == result["value"]
+        assert found.metric_value == round(result["value"], 2)
         assert found.metric_args["signature"] == result["signature"]
         assert (found.dataset_name, found.dataset_split) == (result["dataset"], result["split"])
 
@@ -95,16 +95,41 @@ def test_results_come_back_from_the_header():
 def test_every_number_of_the_text_is_the_reports():
     card = make_card(REPORT, config=config())
     table = rows(card)
-    assert ["translation", "Small Docs", "test", "sliding", "4", "s-BLEU", "27.1235", "100"] in table
-    assert ["contrastive", "ContraPro", "test", "–", "–", "accuracy", "62.5", "8"] in table
-    assert ["", "", "", "", "", "distance 1", "75", "4"] in table
-    assert ["", "", "", "", "", r"er \| sie", "50", "4"] in table
+    assert ["Small Docs, test", "s-BLEU", "27.12", "100"] in table
+    assert ["ContraPro, test", "accuracy", "62.50", "8"] in table
+    assert ["", "distance 1", "75.00", "4"] in table
+    assert ["", r"er \| sie", "50.00", "4"] in table
+    assert "- s-BLEU on Small Docs, test; strategy sliding; beams 4: `nrefs" in str(card)
     assert ["parameters", "1234567"] in table
     assert ["train documents", "3"] in table and ["train files", "a.jsonl, b.jsonl"] in table
     assert ["learning rate", "0.0005"] in table and ["bf16", "yes"] in table
     assert not [row for row in table if row[0] == "losses"]
     for result in FACTS["results"]:
         assert f"`{result['signature']}`" in str(card)
+
+
+def test_baseline_and_limits():
+    """Scores of another model that were measured in the same way; a dash for the others, no column without any."""
+    other = copy.deepcopy(FACTS) | {"model": {"name": "alone | 1"}}
+    other["results"][0] |= {"value": 20.0, "strategy": "sentence"}
+    other["results"][1]["signature"] = "score:sum|ties:wrong"
+    limits = ["It knows <b>little</b>."]
+    card = make_card(REPORT, config=config(), baseline=Report.from_dict(other), limits=limits)
+    table = rows(card)
+    assert ["data", "metric", "this model", r"alone \| 1", "n"] in table
+    assert ["Small Docs, test", "s-BLEU", "27.12", "20.00", "100"] in table
+    assert ["ContraPro, test", "accuracy", "62.50", "–", "8"] in table and [
+        "",
+        "distance 1",
+        "75.00",
+        "–",
+        "4",
+    ] in table
+    assert "- It knows" in str(card) and "<b>" not in str(card)
+    other["results"] = other["results"][1:]
+    assert rows(make_card(REPORT, config=config(), baseline=Report.from_dict(other))) == rows(
+        make_card(REPORT, config=config())
+    )
 
 
 def test_missing_facts_are_left_out():
