@@ -9,7 +9,7 @@ from typing import ClassVar, TypeVar
 import torch
 from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
-from .document_state import CurrentSentence, DocumentState, all_sentences
+from .document_state import CurrentSentence, DocumentState, all_sentences, split_at
 from .generation_seams import end_tokens, merged_config
 from .search import inference
 from .tested_versions import check_untested_version
@@ -85,6 +85,7 @@ class Translator:
         self.past, self.future = (getattr(self.config, f"{side}_context", 0) for side in ("past", "future"))
         self.sides = getattr(self.config, "context_sides", "both")
         self.past_context: int | None = None  # k that was asked for
+        self.keeps_candidates = False
         self.repairs = "all"
 
     # Which strategies a model of a configuration has
@@ -287,7 +288,7 @@ class Translator:
         limits = self.token_limits([job.length for job in jobs], before)
         # one token more than any row gets: an end that settings force at the last one would hide what is cut off
         config.update(eos_token_id=ends, max_new_tokens=len(forced) + max(limits) + 1, max_length=None, **settings)
-        candidates = 1 if self.rerank is None else self.settings.num_beams
+        candidates = self.settings.num_beams if self.rerank or self.keeps_candidates else 1
         config.num_return_sequences = candidates
         others = dict(self.generate_kwargs)
         criteria = StoppingCriteriaList([*(others.pop("stopping_criteria", None) or []), RowLimits(limits, before)])
@@ -298,25 +299,38 @@ class Translator:
             **inputs, **others, generation_config=config, stopping_criteria=criteria, logits_processor=processors
         )
         if len(sequences) != candidates * len(jobs):
-            raise ValueError(f"rerank chooses among {candidates} translations, and this model gives one: leave it out.")
+            raise ValueError(f"{candidates} translations were asked for, and this model gives one: ask for one.")
         outputs = []
         for row, ids in enumerate(sequences[:, before:].tolist()):
             ids = ids[: limits[row // candidates]]  # behind it is padding, which beam search may fill with an end token
             end = next((index for index, token in enumerate(ids) if token in ends), None)
             outputs.append(Output(ids[:end], end is not None))
-        return outputs if self.rerank is None else self.reranked(outputs, candidates)
+        if candidates == 1:
+            return outputs
+        beams = [outputs[first : first + candidates] for first in range(0, len(outputs), candidates)]
+        return [self.chosen(job, found, stop_at_sep) for job, found in zip(jobs, beams)]
 
-    def reranked(self, outputs: list[Output], candidates: int) -> list[Output]:
-        """Of every job the candidate that `rerank` chooses, which gets their ids, most probable first.
+    def chosen(self, job: Job, outputs: list[Output], stop_at_sep: bool) -> Output:
+        """Of a job's candidates, most probable first, the one that `rerank` chooses by their ids, or the first.
 
-        It gets those with as many separators as the most probable one, or more would be translated again.
+        Candidates are those with as many separators as the most probable one, or more would be translated again.
         """
-        chosen = []
-        for first in range(0, len(outputs), candidates):
-            count = outputs[first].ids.count(self.sep)
-            alike = [output for output in outputs[first : first + candidates] if output.ids.count(self.sep) == count]
-            chosen.append(alike[self.rerank([output.ids for output in alike])])
-        return chosen
+        count = outputs[0].ids.count(self.sep)
+        alike = [output for output in outputs if output.ids.count(self.sep) == count]
+        if self.keeps_candidates:
+            self.keep_candidates(job, [output.ids for output in alike], stop_at_sep or count + 1 != job.sentences)
+        return alike[self.rerank([output.ids for output in alike]) if self.rerank else 0]
+
+    def keep_candidates(self, job: Job, written: list[list[int]], is_alone: bool) -> None:
+        """Keep what was written for the sentences of a job, for the current one alone, a window's one, or all of it."""
+        document, index = job.current
+        if is_alone:
+            document.parts[index].candidates = [[token for token in ids if token != self.sep] for ids in written]
+            return
+        sentences = list(zip(*(split_at(ids, self.sep) for ids in written)))  # by sentence
+        is_window = bool(job.past or job.future)
+        for part, found in zip(document.parts[index:], sentences[job.past :][: 1 if is_window else None]):
+            part.candidates = list(found)
 
     def before_pass(self) -> None:
         """Called before every search, or pass of one with drafts; to be overridden, to stop by an error."""

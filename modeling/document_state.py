@@ -12,13 +12,15 @@ class SentencePart:
     """What is translated as one sentence: a sentence of the document, or a part of an over-long one.
 
     `sentence` is its index in the document, `ids` are the source tokens, `target` those of the translation. `lines` are
-    the sentences written in its place where they were left as they are, any number; None = `target`.
+    the sentences written in its place where they were left as they are, any number; None = `target`. `candidates` are
+    translations that the search found, where they are kept.
     """
 
     sentence: int
     ids: list[int]
     target: list[int] = field(default_factory=list)
     lines: list[list[int]] | None = None
+    candidates: list[list[int]] = field(default_factory=list)
 
 
 @dataclass(eq=False)
@@ -104,6 +106,15 @@ def translated_sentences(document: DocumentState, tokenizer) -> list[str]:
             lines[0] = f"{before.pop()} {lines[0]}".strip()
         texts[part.sentence] = before + lines
     return [line for lines in texts for line in ([""] if lines is None else lines)]
+
+
+def candidate_sentences(document: DocumentState, tokenizer, count: int) -> list[list[str]]:
+    """Of every sentence at most so many texts that the search found, the most probable first; of parts joined."""
+    found: list[list[list[str]]] = [[] for _ in range(document.size)]
+    for part in document.parts:
+        texts = tokenizer.batch_decode((part.candidates or [part.target])[:count], skip_special_tokens=True)
+        found[part.sentence].append([text.strip() for text in texts])
+    return [list(map(" ".join, zip(*parts))) or [""] for parts in found]
 
 
 def has_text(text: str) -> bool:

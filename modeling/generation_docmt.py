@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 from numbers import Integral
 
 from .decoding import LOOKING_BACK, STRATEGIES, Translator
-from .document_state import check_unicode, read_document, translated_sentences
+from .document_state import candidate_sentences, check_unicode, read_document, translated_sentences
 
 
 class DocumentTranslation:
@@ -27,6 +27,7 @@ class DocumentTranslation:
         batch_tokens: int | None = None,
         source_lang: str | None = None,
         target_lang: str | None = None,
+        nbest: int | None = None,
         **generate_kwargs,
     ):
         """Translate documents, lists of sentences; every list that comes back is as long as the one that went in.
@@ -57,8 +58,10 @@ class DocumentTranslation:
         segment, lists of ids, most probable first, of those with as many separators as the first, and gives the index
         of the one that is taken (see `hf_docmt.evaluation.systems.minimum_bayes_risk`). `generate_kwargs` go to
         `generate`; without `max_new_tokens` a sentence may get twice its source tokens and 32 more. With
-        `return_report`, a second list holds for every document its repairs, see `DocumentState`. Several threads may
-        translate with one model, and in training mode; meanwhile no thread may change its weights.
+        `return_report`, a second list holds for every document its repairs, see `DocumentState`; with `nbest`, a last
+        one holds for every sentence that many translations among the `num_beams`, the most probable first (fewer where
+        others of its segment have other numbers of separators). Several threads may translate with one model, and in
+        training mode; meanwhile no thread may change its weights.
 
         Raises `ValueError` for a strategy that is unknown or not this model's, for settings that do not fit them, for
         languages that are missing or unknown, and for documents that are not lists of texts; `NonFiniteScoresError`,
@@ -71,7 +74,8 @@ class DocumentTranslation:
         if strategy not in STRATEGIES:
             raise ValueError(f"strategy must be one of {', '.join(STRATEGIES)}, got {strategy!r}.")
         documents = checked_documents(documents)
-        check_counts(batch_size=batch_size, max_sentence_tokens=max_sentence_tokens, batch_tokens=batch_tokens)
+        counts = {"batch_size": batch_size, "max_sentence_tokens": max_sentence_tokens}
+        check_counts(**counts, batch_tokens=batch_tokens, nbest=nbest)
         check_generation(generate_kwargs)
         self.check_strategy(strategy)
         if past_context is None and strategy in LOOKING_BACK:
@@ -79,12 +83,20 @@ class DocumentTranslation:
         self.check_search(strategy, past_context, repairs)
         translator = self.translator_class(self, batch_size, generate_kwargs, (source_lang, target_lang))
         translator.batch_tokens = batch_tokens
+        beams = translator.settings.num_beams or 1
+        if nbest is not None and nbest > beams:
+            raise ValueError(f"nbest={nbest}: a search with num_beams={beams} finds fewer, give as many beams.")
+        translator.keeps_candidates = nbest is not None
         limit = translator.sentence_limit(max_sentence_tokens)
         states = [read_document(document, tokenizer, limit, number) for number, document in enumerate(documents)]
         with self.search_alignment(alignment):
             translator.translate(states, strategy, past_context, repairs)
         translations = [translated_sentences(state, tokenizer) for state in states]
-        return (translations, [state.report() for state in states]) if return_report else translations
+        if not return_report and nbest is None:
+            return translations
+        reports = [[state.report() for state in states]] if return_report else []
+        candidates = [] if nbest is None else [[candidate_sentences(state, tokenizer, nbest) for state in states]]
+        return translations, *reports, *candidates
 
     def translate_stream(self, sentences: Iterable[str], tokenizer, **settings):
         """Translations of sentences as they come, see `StreamTranslation`; ValueError without a memory."""
@@ -138,7 +150,7 @@ def checked_documents(documents: Iterable) -> list:
 def check_counts(**counts: int | None) -> None:
     """ValueError for an argument that is no whole number of at least 1, or None."""
     for name, count in counts.items():
-        if count is None and name == "batch_tokens":
+        if count is None and name in ("batch_tokens", "nbest"):
             continue
         if not isinstance(count, Integral) or isinstance(count, bool):
             raise ValueError(f"{name} must be a whole number, got {count!r}.")

@@ -266,26 +266,26 @@ def test_the_command_starts_light():
 PACKAGE_LINES = {
     "analysis": 3314,
     "bench": 3095,
-    "cli": 2333,
+    "cli": 2338,
     "data": 6036,
     "evaluation": 8589,
     "formats": 4525,
     "hub": 2550,
-    "modeling": 11416,
+    "modeling": 11453,
     "pretrained": 313,
     "reports": 2496,
     "serving": 821,
     "studies": 830,
     "training": 2582,
-    "translation": 2836,
+    "translation": 2842,
     "top-level files": 2723,
 }
 TEST_LINES = {
     "analysis": 2451,
     "bench": 1490,
-    "cli": 2738,
+    "cli": 2760,
     "data": 5063,
-    "evaluation": 6920,
+    "evaluation": 6949,
     "formats": 2492,
     "hub": 2954,
     "modeling": 9433,
@@ -299,7 +299,7 @@ TEST_LINES = {
     "translation": 1898,
     "top-level files": 2695,
 }
-MOST_LINES = {"package": 54459, "tests": 50507}
+MOST_LINES = {"package": 54507, "tests": 50558}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -100,7 +100,7 @@ def _local_job(
     settings: TranslationSettings, input: str, output: str, options: JobOptions, markup: MarkupOptions
 ) -> TranslationJob:
     from hf_docmt.registry import load_config
-    from hf_docmt.translation.corpus import check_repairs, renderer
+    from hf_docmt.translation.corpus import check_repairs, output_format, renderer
     from hf_docmt.translation.document_output import DocumentOutput, check_document_output
     from hf_docmt.translation.group_translation import translates_without_context
     from hf_docmt.translation.job import TranslationJob
@@ -117,6 +117,8 @@ def _local_job(
         target_lang = settings.search.get("target_lang") or config.target_lang
     documents = JobInput(input, options.format, settings.source_lang, is_line_by_line, target_lang, markup.arguments())
     check_repairs(documents.reader, settings.search.get("repairs"))
+    if options.nbest is not None and output_format(documents.reader) != "jsonl":
+        raise ValueError(f"--nbest is for JSON lines, translations of {documents.reader.name} are none; leave it out")
     make_engine = partial(job_engine, processes=options.processes or 1)
     if documents.reader.output_format == "document":
         check_document_output(output, documents, options.resume)

@@ -35,6 +35,9 @@ class JobOptions:
         "from a folder or URL of parts to shards.",
     )
     address: str | None = option(None, "Of the Ray cluster; default: RAY_ADDRESS, else this machine alone.")
+    nbest: int | None = option(
+        None, "Write that many of the beams of each sentence, too, as candidates of JSON lines.", least=1
+    )
     estimate: bool = option(False, "Print how long it takes, from a sample of a minute; write nothing.")
     resume: bool = option(
         False, "Go on with the job of this output that was stopped or killed, from what is done, if anything is."
@@ -110,8 +113,8 @@ def translation_settings(
             raise ValueError(
                 f"{'--option' if name == 'option_pairs' else flag(name)} is for models of other packages; leave it out"
             )
-    for name in ("shortlist", "mbr"):
-        if getattr(search, name) is not None and library != "transformers":
+    for name, value in {"shortlist": search.shortlist, "mbr": search.mbr, "nbest": options.nbest}.items():
+        if value is not None and library != "transformers":
             raise ValueError(f"{flag(name)} is not for --engine {options.engine}; leave it out")
     config = load_config(model, options.revision)
     make_repeatable(load_generation_config(model, options.revision), model)  # here for its warning
@@ -123,7 +126,7 @@ def translation_settings(
         model,
         languages.source_lang or config.source_lang or "source",
         device,
-        search={name: value for name, value in (vars(search) | codes).items() if value is not None},
+        search={k: v for k, v in (vars(search) | codes | {"nbest": options.nbest}).items() if v is not None},
         engine=library,
         **shared,
     )
@@ -146,8 +149,8 @@ def system_settings(
     if options.strategy is not None or options.engine == "ctranslate2":
         name, value = ("strategy", options.strategy) if options.strategy else ("engine", options.engine)
         raise ValueError(f"--{name} {value} is for models of this package, got a model of kind {kind}; leave it out")
-    for name in ("alignment", "batch_tokens", "shortlist", "mbr"):
-        if name in chosen:
+    for name in ("alignment", "batch_tokens", "shortlist", "mbr", "nbest"):
+        if chosen.get(name, getattr(options, name, None)) is not None:
             raise ValueError(f"{flag(name)} is for models of this package, got a model of kind {kind}; leave it out")
     pairs = read_options(chosen.pop("option_pairs", ()), kind, NOT_FOR_JOBS)
     if kind != "causal":

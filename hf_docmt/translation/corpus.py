@@ -70,14 +70,15 @@ def translation_rows(
     **generate_kwargs,
 ) -> list[dict]:
     """The rows of `translate_corpus` for documents given as their ids and their lists of sentences."""
-    translations, repairs = model.translate_documents(
+    translations, repairs, *candidates = model.translate_documents(
         sources, tokenizer, strategy=strategy, batch_size=batch_size, return_report=True, **generate_kwargs
     )
     search = search_settings(model, strategy or model.default_strategy(), generate_kwargs)
-    return [
+    rows = [
         {"doc_id": doc_id, "source": source, "translation": translation, "repairs": repaired, "search": search}
         for doc_id, source, translation, repaired in zip(doc_ids, sources, translations, repairs)
     ]
+    return [{**row, "candidates": found} for row, found in zip(rows, *candidates)] if candidates else rows
 
 
 def system_rows(system: System, doc_ids: Sequence[str], sources: list[list[str]]) -> list[dict]:
@@ -135,7 +136,12 @@ def renderer(reader: Reader) -> Render:
     The output of a job is what it returns for each document, one after the other. A document that failed has empty
     sentences: blank lines in plain output, and the key `error` in rows of JSON.
     """
-    return RENDERERS[reader.output_format or ("lines" if reader.plain else "jsonl")]
+    return RENDERERS[output_format(reader)]
+
+
+def output_format(reader: Reader) -> str:
+    """How translations of what a reader reads are written."""
+    return reader.output_format or ("lines" if reader.plain else "jsonl")
 
 
 def check_repairs(reader: Reader, repairs: str | None) -> None:

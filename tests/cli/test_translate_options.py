@@ -71,6 +71,28 @@ def test_minimum_bayes_risk(run, model, texts):
         assert code == 1 and message in err and err.count("\n") == 1
 
 
+def test_nbest(run, model, texts, tmp_path):
+    """Rows have the candidates of every sentence; what has no rows or fewer beams is refused."""
+    code, out, err = run("translate", model, texts, "--beams", 3, "--nbest", 2, "--max-new-tokens", 4)
+    assert code == 0, err
+    for row in map(json.loads, out.splitlines()):
+        assert all(found[0] in row["text"] for found in row["candidates"]) and "nbest" not in row["search"]
+        assert max(map(len, row["candidates"])) == 2
+    lines = tmp_path / "lines.txt"
+    lines.write_text("a\nb\n")
+    for source, more, message in (
+        (texts, ("--nbest", 2), "nbest=2: a search with num_beams=1 finds fewer"),
+        (texts, ("--beams", 3, "--nbest", 2, "--engine", "ctranslate2"), "--nbest is not for --engine ctranslate2"),
+        (
+            lines,
+            ("--beams", 3, "--nbest", 2),
+            "--nbest is for JSON lines, translations of lines are none; leave it out",
+        ),
+    ):
+        code, _, err = run("translate", model, source, *more)
+        assert code == 1 and message in err and err.count("\n") == 1
+
+
 @pytest.mark.parametrize("dtype", ["fp32", "bf16"])
 def test_dtype(run, model, texts, dtype, monkeypatch):
     found = []

@@ -63,8 +63,16 @@ def test_every_strategy_gives_all_beams(architecture, fields, strategy):
     assert max(map(len, given)) == 3
     for candidates in given:
         assert len({ids.count(model.config.sep_token_id) for ids in candidates}) == 1
-    last = translate(rerank=lambda candidates: len(candidates) - 1)
+    rerank = lambda candidates: len(candidates) - 1  # noqa: E731
+    last = translate(rerank=rerank)
     assert last != plain and list(map(len, last)) == list(map(len, plain))
+    translations, repairs, candidates = translate(nbest=3, return_report=True)
+    assert translations == plain and (plain, repairs) == translate(return_report=True)
+    assert [[found[0] for found in document] for document in candidates] == plain
+    assert max(len(found) for document in candidates for found in document) == 3
+    translations, others = translate(nbest=3, rerank=rerank)
+    assert translations == last and all(text in found for pair in zip(last, others) for text, found in zip(*pair))
+    assert translate(nbest=1)[1] == [[[text] for text in document] for document in plain]
 
 
 def test_rows_keep_their_limits():
@@ -83,26 +91,47 @@ def test_rows_keep_their_limits():
 def test_separators_are_those_of_the_most_probable():
     """Others would have the segment translated again."""
     given, outputs = [], [Output([7, SEP, 8], True), Output([7, 8], True), Output([9, SEP, 9], True)]
-    translator = SimpleNamespace(sep=SEP, rerank=lambda candidates: given.extend(candidates) or 1)
-    assert Translator.reranked(translator, outputs, 3) == [outputs[2]]
+    rerank = lambda candidates: given.extend(candidates) or 1  # noqa: E731
+    translator = SimpleNamespace(sep=SEP, rerank=rerank, keeps_candidates=False)
+    assert Translator.chosen(translator, None, outputs, False) == outputs[2]
     assert given == [[7, SEP, 8], [9, SEP, 9]]
 
 
 def test_candidates_are_those_of_generate():
     model, tokenizer, given = build(), word_tokenizer(), []
-    model.translate_documents(
-        [DOCUMENTS[0][:1]], tokenizer, num_beams=4, max_new_tokens=5, rerank=lambda beams: given.extend(beams) or 0
+    (_, (found,)) = model.translate_documents(
+        [DOCUMENTS[0][:1]],
+        tokenizer,
+        num_beams=4,
+        max_new_tokens=5,
+        rerank=lambda beams: given.extend(beams) or 0,
+        nbest=3,
     )
     inputs = tokenizer(DOCUMENTS[0][:1], return_tensors="pt")
     expected = model.generate(**inputs, num_beams=4, num_return_sequences=4, max_new_tokens=6)[:, 1:6].tolist()
     ends = [ids.index(model.config.eos_token_id) if model.config.eos_token_id in ids else 5 for ids in expected]
     assert given == [ids[:end] for ids, end in zip(expected, ends)]
+    assert found == [tokenizer.batch_decode(given[:3], skip_special_tokens=True)]
+
+
+def test_candidates_of_blank_and_of_long_sentences():
+    """A blank one has itself; one in parts has its parts joined, the nth with the nth."""
+    model, tokenizer = build(), word_tokenizer()
+    long = " ".join(random_text([8], seed=3))
+    texts, ((blank, found),) = model.translate_documents(
+        [["  ", long]], tokenizer, num_beams=3, max_new_tokens=4, max_sentence_tokens=5, nbest=2
+    )
+    assert blank == [""] and len(found) == 2 and found[0] == texts[0][1]
 
 
 def test_refusals():
     model, tokenizer = build(), word_tokenizer()
     with pytest.raises(ValueError, match="among the beams of a search, got num_beams=1: give at least 2"):
         model.translate_documents(DOCUMENTS, tokenizer, rerank=MinimumBayesRisk(tokenizer))
+    with pytest.raises(ValueError, match="nbest=3: a search with num_beams=2 finds fewer, give as many beams"):
+        model.translate_documents(DOCUMENTS, tokenizer, num_beams=2, nbest=3)
+    with pytest.raises(ValueError, match="nbest must be at least 1, got 0"):
+        model.translate_documents(DOCUMENTS, tokenizer, nbest=0)
     with pytest.raises(ValueError, match="'comet', expected chrf or bleu"):
         MinimumBayesRisk(tokenizer, "comet")
 
