@@ -285,7 +285,7 @@ TEST_LINES = {
     "bench": 1490,
     "cli": 2760,
     "data": 5063,
-    "evaluation": 6949,
+    "evaluation": 6968,
     "formats": 2492,
     "hub": 2954,
     "modeling": 9433,
@@ -299,7 +299,7 @@ TEST_LINES = {
     "translation": 1898,
     "top-level files": 2695,
 }
-MOST_LINES = {"package": 54507, "tests": 50558}
+MOST_LINES = {"package": 54507, "tests": 50577}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

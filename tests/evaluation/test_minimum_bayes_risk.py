@@ -8,7 +8,8 @@ import sacrebleu
 from support.tiny_models import SEP, build, random_text, word_tokenizer
 
 from hf_docmt.evaluation.systems.minimum_bayes_risk import MinimumBayesRisk, best_by_risk, utility_of
-from hf_docmt.modeling.decoding import Output, Translator
+from hf_docmt.modeling.decoding import Job, Output, Translator
+from hf_docmt.modeling.document_state import CurrentSentence, DocumentState, SentencePart
 
 DOCUMENTS = [random_text([3, 2, 4], seed=1), random_text([2, 5], seed=2)]
 CHUNK = {"view": "chunk", "chunk_tokens": 12}
@@ -112,6 +113,24 @@ def test_candidates_are_those_of_generate():
     ends = [ids.index(model.config.eos_token_id) if model.config.eos_token_id in ids else 5 for ids in expected]
     assert given == [ids[:end] for ids, end in zip(expected, ends)]
     assert found == [tokenizer.batch_decode(given[:3], skip_special_tokens=True)]
+
+
+@pytest.mark.parametrize(
+    ("index", "job", "is_alone", "kept"),
+    [
+        (2, {"sentences": 3, "past": 2}, False, [[], [], [[9], [12]]]),
+        (1, {"sentences": 3, "past": 1, "future": 1}, False, [[], [[8], [11]], []]),
+        (0, {"sentences": 3}, False, [[[7], [10]], [[8], [11]], [[9], [12]]]),
+        (1, {"sentences": 2, "past": 1}, True, [[], [[7, 8, 9], [10, 11, 12]], []]),
+    ],
+)
+def test_whose_candidates_are_kept(index, job, is_alone, kept):
+    """Those of the current sentence of a window, of all of a segment, of one alone without separators."""
+    document = DocumentState(3, [SentencePart(number, []) for number in range(3)])
+    written = [[7, SEP, 8, SEP, 9], [10, SEP, 11, SEP, 12]]
+    job = Job([], [], length=3, current=CurrentSentence(document, index), **job)
+    Translator.keep_candidates(SimpleNamespace(sep=SEP), job, written, is_alone)
+    assert [part.candidates for part in document.parts] == kept
 
 
 def test_candidates_of_blank_and_of_long_sentences():
