@@ -6,26 +6,33 @@
  */
 #include <stdint.h>
 
-#define ABI 4
+#define ABI 5
 enum { PRODUCT, NORM, SELF_ATTENTION, SOURCE_ATTENTION, EMBEDDING };
 enum { NONE, AVX2, VNNI, AMX }; /* instructions for products: 256 bits, 512 bits, tiles */
 
 typedef struct {
-    int64_t kind, sizes[8];
-    void *tensors[8];
-    float number; /* epsilon of a norm, scaling of attention */
+    int64_t kind, input, output; /* the numbers of buffers */
+    int64_t sizes[5];
+    const void *weights[3];
+    float number; /* epsilon of a norm, scaling of attention, scale of embeddings */
 } Operation;
 
 typedef struct {
+    float *const *buffers;    /* states that operations read and write */
     int64_t rows;             /* R */
     int64_t length;           /* tokens that self-attention reads, the new one included */
+    int64_t shared;           /* rows of one source, side by side */
+    int64_t places;           /* L: states of a source */
     const int32_t *ancestors; /* (T, R): in which row the state of a token lies that a row has read */
     const int32_t *first;     /* (R,): the first token that is seen, behind padding on the left */
+    const int32_t *seen;      /* (S, L): which states of a source are seen, first; none: all are */
+    const int32_t *counts;    /* (S,): how many */
     const int64_t *tokens;    /* (R,): the new ones, for embeddings */
     const float *encoding;    /* (D,): of their position */
+    const float *bias;        /* of products that have none of their own */
     int8_t *integers;         /* scratch, (R up to a multiple of 16, D_in) */
     float *numbers;           /* scratch, max(R, tokens + 8) */
-    int64_t *places;          /* scratch, (tokens,) */
+    int64_t *offsets;         /* scratch, (tokens,) */
 } Step;
 
 int64_t docmt_abi(void) { return ABI; }
@@ -278,9 +285,9 @@ FOR_AVX2 static void narrow_product(const Product *p, int64_t rows) {
 /* y = x W^T + b (R, D_out), or y += x W^T + b; scales and bias are padded to whole blocks */
 FOR_AVX2 static void product(const Operation *o, const Step *step) {
     const int64_t size = o->sizes[0], rows = step->rows;
-    const float *x = o->tensors[0];
-    const Product p = {o->tensors[2], step->integers, o->tensors[3], step->numbers, o->tensors[4],
-                       o->tensors[1], size, o->sizes[1], o->sizes[2], o->sizes[3]};
+    const float *x = step->buffers[o->input];
+    const Product p = {o->weights[0], step->integers, o->weights[1], step->numbers,
+                       o->weights[2] ? o->weights[2] : step->bias, step->buffers[o->output], size, o->sizes[1], o->sizes[2], o->sizes[3]};
     for (int64_t r = 0; r < rows; r++) step->numbers[r] = quantize(x + r * size, size, step->integers + r * size);
     if (level == AMX && rows >= LEAST_ROWS && size % TILE_BYTES == 0) tiled_product(&p, rows);
     else if (level >= VNNI) wide_product(&p, rows);
@@ -290,10 +297,10 @@ FOR_AVX2 static void product(const Operation *o, const Step *step) {
 /* (x - mean) / sqrt(variance + epsilon) * weight + bias of rows of D values, which may stay where they are */
 FOR_AVX2 static void norm(const Operation *o, const Step *step) {
     const int64_t size = o->sizes[0];
-    const float *weight = o->tensors[2], *bias = o->tensors[3];
+    const float *weight = o->weights[0], *bias = o->weights[1];
     for (int64_t r = 0; r < step->rows; r++) {
-        const float *x = (const float *)o->tensors[0] + r * size;
-        float *y = (float *)o->tensors[1] + r * size;
+        const float *x = step->buffers[o->input] + r * size;
+        float *y = step->buffers[o->output] + r * size;
         __m256 total = _mm256_setzero_ps(), squares = _mm256_setzero_ps();
         for (int64_t i = 0; i < size; i += 8) total = _mm256_add_ps(total, _mm256_loadu_ps(x + i));
         __m256 mean = _mm256_set1_ps(sum(total) / size);
@@ -374,42 +381,43 @@ INLINE FOR_AVX2 void attend(const float *query, const float *keys, const float *
 /* One new token a row reads all that its row has written: projections (R, 3 H Dh), states (T, R, 2 H Dh) */
 FOR_AVX2 static void self_attention(const Operation *o, const Step *step) {
     const int64_t heads = o->sizes[0], dim = o->sizes[1], size = heads * dim, rows = step->rows, last = step->length - 1;
-    const float *projections = o->tensors[0];
-    float *states = o->tensors[1], *output = o->tensors[2];
+    const float *projections = step->buffers[o->input];
+    float *states = step->buffers[o->sizes[2]], *output = step->buffers[o->output];
     for (int64_t r = 0; r < rows; r++)
         memcpy(states + (last * rows + r) * 2 * size, projections + (3 * r + 1) * size, 2 * size * sizeof(float));
     for (int64_t r = 0; r < rows; r++) {
         const int64_t first = step->first[r];
         for (int64_t t = first; t <= last; t++)
-            step->places[t - first] = (t * rows + step->ancestors[t * rows + r]) * 2 * size;
+            step->offsets[t - first] = (t * rows + step->ancestors[t * rows + r]) * 2 * size;
         for (int64_t h = 0; h < heads; h++)
-            attend(projections + 3 * r * size + h * dim, states + h * dim, states + size + h * dim, step->places,
+            attend(projections + 3 * r * size + h * dim, states + h * dim, states + size + h * dim, step->offsets,
                    last + 1 - first, dim, o->number, step->numbers, output + r * size + h * dim);
     }
 }
 
-/* Queries (R, H Dh) of the rows of one source, side by side, read its keys and values; `seen` (S, L) are the places */
+/* Queries of the rows of one source, side by side, read its states: keys (H Dh) and values side by side, which begin
+ * `first` numbers into a place of a buffer (S, L, stride). Queries are (R, H Dh), or of the same places (R, stride). */
 FOR_AVX2 static void source_attention(const Operation *o, const Step *step) {
-    const int64_t heads = o->sizes[0], dim = o->sizes[1], size = heads * dim, shared = o->sizes[2], length = o->sizes[3];
-    const int64_t by_source = o->sizes[4], by_head = o->sizes[5], by_place = o->sizes[6];
-    const float *queries = o->tensors[0], *keys = o->tensors[1], *values = o->tensors[2];
-    const int32_t *seen = o->tensors[4], *counts = o->tensors[5];
-    float *output = o->tensors[3];
+    const int64_t heads = o->sizes[0], dim = o->sizes[1], size = heads * dim, stride = o->sizes[3], first = o->sizes[4];
+    const float *queries = step->buffers[o->input], *states = step->buffers[o->sizes[2]] + first;
+    const int64_t by_query = o->input == o->sizes[2] ? stride : size, places = step->places;
+    float *output = step->buffers[o->output];
     for (int64_t r = 0; r < step->rows; r++) {
-        const int64_t source = r / shared, count = counts[source];
-        for (int64_t i = 0; i < count; i++)
-            step->places[i] = source * by_source + seen[source * length + i] * by_place;
+        const int64_t source = r / step->shared, count = step->seen ? step->counts[source] : places;
+        if (r % step->shared == 0)
+            for (int64_t i = 0, place = source * places; i < count; i++)
+                step->offsets[i] = (place + (step->seen ? step->seen[place + i] : i)) * stride;
         for (int64_t h = 0; h < heads; h++)
-            attend(queries + r * size + h * dim, keys + h * by_head, values + h * by_head, step->places, count, dim,
-                   o->number, step->numbers, output + r * size + h * dim);
+            attend(queries + r * by_query + h * dim, states + h * dim, states + size + h * dim, step->offsets, count,
+                   dim, o->number, step->numbers, output + r * size + h * dim);
     }
 }
 
 /* scale * table[token] + encoding, (R, D) */
 FOR_AVX2 static void embedding(const Operation *o, const Step *step) {
     const int64_t size = o->sizes[0];
-    const float *table = o->tensors[0];
-    float *y = o->tensors[1];
+    const float *table = o->weights[0];
+    float *y = step->buffers[o->output];
     for (int64_t r = 0; r < step->rows; r++)
         for (int64_t i = 0; i < size; i += 8) {
             __m256 v = _mm256_mul_ps(_mm256_loadu_ps(table + step->tokens[r] * size + i), _mm256_set1_ps(o->number));

@@ -5,13 +5,12 @@ They are built with the package where a C compiler is there. `DOCMT_KERNELS=0` l
 
 import ctypes
 import os
-from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
 import torch
 
-ABI = 4  # of the structures below
+ABI = 5  # of the structures below
 PRODUCT, NORM, SELF_ATTENTION, SOURCE_ATTENTION, EMBEDDING = range(5)
 NONE, AVX2, VNNI, AMX = range(4)  # instructions for products
 BLOCK = 16  # outputs of a product that stand side by side; rows of a tile
@@ -20,29 +19,26 @@ ROWS = {VNNI: 64, AMX: 512}  # up to so many over the number of threads, a produ
 
 
 class Operation(ctypes.Structure):
-    """One primitive: what it reads and writes, by address."""
+    """One primitive: the numbers of the buffers that it reads and writes, and its weights by address."""
 
     _fields_ = (
         ("kind", ctypes.c_int64),
-        ("sizes", ctypes.c_int64 * 8),
-        ("tensors", ctypes.c_void_p * 8),
+        ("input", ctypes.c_int64),
+        ("output", ctypes.c_int64),
+        ("sizes", ctypes.c_int64 * 5),
+        ("weights", ctypes.c_void_p * 3),
         ("number", ctypes.c_float),
     )
 
 
 class Step(ctypes.Structure):
-    """What all operations of a step share."""
+    """What all operations of a step share: buffers and tables by address, see `cpu_kernels.c`."""
 
     _fields_ = (
-        ("rows", ctypes.c_int64),
-        ("length", ctypes.c_int64),
-        ("ancestors", ctypes.c_void_p),
-        ("first", ctypes.c_void_p),
-        ("tokens", ctypes.c_void_p),
-        ("encoding", ctypes.c_void_p),
-        ("integers", ctypes.c_void_p),
-        ("numbers", ctypes.c_void_p),
-        ("places", ctypes.c_void_p),
+        ("buffers", ctypes.c_void_p),
+        *((name, ctypes.c_int64) for name in ("rows", "length", "shared", "places")),
+        *((name, ctypes.c_void_p) for name in ("ancestors", "first", "seen", "counts", "tokens", "encoding", "bias")),
+        *((name, ctypes.c_void_p) for name in ("integers", "numbers", "offsets")),
     )
 
 
@@ -65,10 +61,9 @@ def kernels() -> ctypes.CDLL | None:
     return None
 
 
-def run(operations: Sequence[Operation], step: Step) -> None:
+def run(operations: ctypes.Array, step: Step) -> None:
     """Run operations one after the other."""
-    array = operations if isinstance(operations, ctypes.Array) else (Operation * len(operations))(*operations)
-    kernels().docmt_run(array, len(array), ctypes.byref(step))
+    kernels().docmt_run(operations, len(operations), ctypes.byref(step))
 
 
 def kernel_product(
@@ -79,10 +74,11 @@ def kernel_product(
     count, size = rows.shape
     output, numbers = rows.new_empty(count, outputs), rows.new_empty(count)
     integers = torch.empty(count + -count % BLOCK, size, dtype=torch.int8)
-    tensors = (rows, output, weights, scales, bias)
-    addresses = (ctypes.c_void_p * 8)(*(tensor.data_ptr() for tensor in tensors))
-    operation = Operation(PRODUCT, (ctypes.c_int64 * 8)(size, outputs), addresses)
-    step = Step(rows=count, integers=integers.data_ptr(), numbers=numbers.data_ptr())
+    operation = Operation(
+        PRODUCT, 0, 1, (size, outputs), tuple(tensor.data_ptr() for tensor in (weights, scales, bias))
+    )
+    buffers = (ctypes.c_void_p * 2)(rows.data_ptr(), output.data_ptr())
+    step = Step(ctypes.addressof(buffers), count, integers=integers.data_ptr(), numbers=numbers.data_ptr())
     kernels().docmt_run(ctypes.byref(operation), 1, ctypes.byref(step))
     return output.view(*states.shape[:-1], outputs)
 

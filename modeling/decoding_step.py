@@ -20,22 +20,28 @@ Operation = Callable[[torch.Tensor], torch.Tensor]  # states (R, D) -> (R, D)
 POSITIONS = 64  # encodings that are computed at once
 
 
-def has_step(state) -> bool:
-    """Whether there is a list for the step behind a prompt that a `DecoderState` has read; else `forward` is called."""
-    model, decoder = state.model, state.model.get_decoder()
+def may_step(state) -> bool:
+    """Whether a search may run a list behind the prompt that a `DecoderState` has read, in place of `forward`."""
+    model, device = state.model, state.encoder_outputs[0].device
+    is_plain = state.cache is not None and type(state).logits is DecoderState.logits
+    are_known = is_backbone(model) and is_backbone(model.model)
+    return is_plain and are_known and is_inference(model.get_decoder(), device)
+
+
+def is_inference(stack: nn.Module, device: torch.device) -> bool:
+    """Whether a stack is called for its states alone, on a device, and attends in the ways that lists have."""
     return (
-        state.cache is not None
-        and type(state).logits is DecoderState.logits
-        and is_backbone(decoder, "forward", "run_layers")
-        and is_backbone(model)
-        and is_backbone(model.model)
-        and decoder.config._attn_implementation in ("sdpa", "eager")
+        stack.config._attn_implementation in ("sdpa", "eager")
         and not torch.is_grad_enabled()
-        and not torch.is_autocast_enabled(decoder.device.type)
+        and not torch.is_autocast_enabled(device.type)
         and not torch.compiler.is_compiling()
-        and all(map(has_known_blocks, decoder.layers))
-        and has_plain_norms(decoder)
     )
+
+
+def has_list(decoder: nn.Module) -> bool:
+    """Whether it is known what the modules of a decoder do in a step."""
+    is_known = is_backbone(decoder, "forward", "run_layers") and has_plain_norms(decoder)
+    return is_known and all(map(has_known_blocks, decoder.layers))
 
 
 class DecodingStep:
@@ -53,7 +59,7 @@ class DecodingStep:
         self.layer_inputs: dict[str, torch.Tensor] = {}
         self.operations: list[Operation] = []
         self.has_calls = False  # whether there are blocks that are called
-        self.embeds = is_backbone(self.decoder, *EMBEDDING) and is_unchanged(self.decoder.embed_tokens, nn.Embedding)
+        self.embeds = is_backbone(self.decoder, *EMBEDS) and is_unchanged(self.decoder.embed_tokens, nn.Embedding)
         self.embeds = self.embeds and self.decoder.step_inputs != "new"
         self.encodings = torch.empty(0)  # (positions, D) from the first one on
 
@@ -127,14 +133,18 @@ class DecodingStep:
 
     def build(self, ids: torch.Tensor, mask: torch.Tensor | None) -> None:
         """Fill the list for the rows of target ids (R, T) and their mask."""
-        self.rows, self.sources = len(ids), len(self.source)
-        self.source_mask = self.decoder.source_mask(self.source, self.source_padding, (self.rows, 1))
-        self.example = self.source.new_empty(self.rows, 1)
+        self.prepare(len(ids))
         for layer in self.decoder.layers:
             self.operations += [self.operation(layer, block) for block in layer.step_blocks()]
         if self.decoder.config.normalize_before:
             self.operations.append(self.final_norm())
         self.operations.append(self.output())
+
+    def prepare(self, rows: int) -> None:
+        """What the operations of so many rows have together."""
+        self.rows, self.sources = rows, len(self.source)
+        self.source_mask = self.decoder.source_mask(self.source, self.source_padding, (rows, 1))
+        self.example = self.source.new_empty(rows, 1)
 
     def operation(self, layer: nn.Module, block: Callable) -> Operation:
         """A block of a layer over states (R, D)."""
@@ -262,7 +272,7 @@ BUILDERS = {
     "feed_forward_block": "feed_forward",
 }
 ATTENTION = "forward heads_output attend self_projections source_queries source_projections".split()
-EMBEDDING = "embed_with positions position_encoding".split()
+EMBEDS = "embed_with positions position_encoding".split()
 
 
 def is_backbone(module: nn.Module, *names: str) -> bool:

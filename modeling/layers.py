@@ -209,6 +209,10 @@ class EncoderLayer(Layer):
         hidden_states = self.self_attention_block(hidden_states, attention_mask, **layer_inputs)
         return self.feed_forward_block(hidden_states)
 
+    def step_blocks(self) -> list[Callable]:
+        """The blocks of `forward` in their order: see `encoder_kernels.py`."""
+        return [self.self_attention_block, self.feed_forward_block]
+
 
 class DecoderLayer(Layer):
     """Causal self-attention, attention to the source, feed-forward network (Vaswani et al. 2017, section 3.1)."""

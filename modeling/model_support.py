@@ -11,8 +11,8 @@ from torch import nn
 
 from .chunked_loss import OutputProjection, gives_loss
 from .cpu_inference import prepacked_weights
-from .decoding_kernels import KernelStep, kernels_fit
-from .decoding_step import DecodingStep, has_step
+from .decoding_kernels import decoding_step
+from .encoder_kernels import encoder_states
 from .fast_search import BeamLayer, best_continuations, best_token
 from .quantization import Quantization
 from .tested_versions import TORCH, TRANSFORMERS
@@ -21,7 +21,16 @@ from .training import smoothing_target, target_count, weighted_cross_entropy
 TESTED = {"torch": TORCH, "transformers": TRANSFORMERS}
 PLAIN_CODE = Path(__file__).with_name("plain_acceleration.py")  # a Hub folder has none
 ACCELERATION = ("chunked_loss", "cpu_inference", "draft_verification", "int8_linear", "model_support", "quantization")
-ACCELERATION += ("cpu_kernels", "decoding_kernels", "decoding_step", "fast_search", "training")
+ACCELERATION += (
+    "cpu_kernels",
+    "decoding_kernels",
+    "decoding_step",
+    "encoder_kernels",
+    "fast_search",
+    "kept_work",
+    "kernel_programs",
+)
+ACCELERATION += ("training",)
 
 
 def version_ranges() -> str:
@@ -33,6 +42,10 @@ class ModelSupport(Quantization):
     """To be placed before `PreTrainedModel`: folders with a card and plain code; int8 weights."""
 
     beam_layer_class = BeamLayer  # of the decoding cache
+
+    def fast_states(self, hidden_states: torch.Tensor, attention_mask: torch.Tensor | None) -> torch.Tensor | None:
+        """Of an encoder, embeddings to states without its layers, see `encoder_kernels.py`; None: call these."""
+        return encoder_states(self, hidden_states, attention_mask)
 
     def save_pretrained(
         self, save_directory, is_main_process: bool = True, state_dict=None, push_to_hub: bool = False, **kwargs
@@ -71,9 +84,7 @@ class HeadSupport:
 
     def decoding_step(self, state):
         """The flat list of a step behind a prompt, see `decoding_step.py`; None where `forward` has to be called."""
-        if not has_step(state):
-            return None
-        return KernelStep(state) if kernels_fit(state) else DecodingStep(state)
+        return decoding_step(state)
 
     def prepacked_weights(self):
         """Scope in which the weights do not change, for faster inference on a CPU: see `cpu_inference`."""

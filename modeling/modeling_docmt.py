@@ -190,6 +190,9 @@ class Stack(DocMTPreTrainedModel):
         return StackOutput(last_hidden_state=hidden_states, layer_outputs=layer_outputs, **{CACHE_NAME: cache})
 
 
+RECORDED = ("output_attentions", "output_hidden_states")
+
+
 def recording(kwargs: dict) -> dict:
     """Of the arguments of `forward` those for `run_layers`: what it records."""
     return {name: value for name, value in kwargs.items() if name.startswith("output_")} | {"return_dict": True}
@@ -223,8 +226,13 @@ class Encoder(Stack):
         positions = self.positions(input_ids, attention_mask if padded_left else None)
         layer_inputs = self.layer_inputs(input_ids, positions, attention_mask, **kwargs)
         hidden_states = self.embed(input_ids if inputs_embeds is None else inputs_embeds, positions, **layer_inputs)
-        mask = self.attention_mask(hidden_states, attention_mask)
-        outputs = self.run_layers(hidden_states, mask, layer_inputs=layer_inputs, **recording(kwargs))
+        recorded = [kwargs.get(name, getattr(self.config, name)) for name in RECORDED]
+        states = None if any(recorded) else self.fast_states(hidden_states, attention_mask)
+        if states is not None:
+            outputs = StackOutput(last_hidden_state=states, layer_outputs={})
+        else:
+            mask = self.attention_mask(hidden_states, attention_mask)
+            outputs = self.run_layers(hidden_states, mask, layer_inputs=layer_inputs, **recording(kwargs))
         return self.build_output(outputs, layer_inputs, input_ids, attention_mask, **kwargs)
 
     def ids_of(self, input_ids: torch.Tensor | None, inputs_embeds: torch.Tensor | None) -> torch.Tensor:
@@ -243,6 +251,7 @@ class Encoder(Stack):
 
     # Seams, besides `layer_inputs` and `embed`
 
+    @backbone
     def attention_mask(
         self, hidden_states: torch.Tensor, attention_mask: torch.Tensor | None = None
     ) -> torch.Tensor | None:
@@ -312,6 +321,7 @@ class Decoder(Stack):
 
     # Seams, besides `layer_inputs` and `embed`
 
+    @backbone
     def source(
         self, states: torch.Tensor, mask: torch.Tensor | None, **kwargs
     ) -> tuple[torch.Tensor, torch.Tensor | None]:

@@ -27,6 +27,9 @@ class ModelSupport:
 
     beam_layer_class = DynamicLayer  # of the decoding cache
 
+    def fast_states(self, hidden_states: torch.Tensor, attention_mask: torch.Tensor | None) -> None:
+        """Layers are called."""
+
     def quantize(self, precision: str):
         raise needs_package(f"quantize({precision!r})")
 

@@ -30,30 +30,34 @@ int main(void) {
         int64_t *ids = malloc(rows * 8), *indices = malloc(outputs * 8);
         float *table = numbers(outputs * size), *encoding = numbers(size), *best = numbers(outputs);
         for (int64_t r = 0; r < rows; r++) ids[r] = rand() % outputs;
-        Step step = {rows, length, ancestors, first, ids, encoding, malloc((rows + 15) / 16 * 16 * size), numbers(rows > tokens ? rows : tokens),
-                     malloc(tokens * 8)};
         int8_t *weights = buffer(blocks * 16 * size);
         for (int64_t i = 0; i < blocks * 16 * size; i++) weights[i] = rand() % 255 - 127;
         float *x = numbers(rows * size), *y = numbers(rows * outputs), *scales = numbers(blocks * 16);
         float *bias = numbers(blocks * 16), *projections = numbers(rows * 3 * size), *read = numbers(rows * size);
-        float *history = numbers(length * rows * 2 * size), *keys = numbers(sources * heads * length * dim);
-        float *values = numbers(sources * heads * length * dim), *norms = numbers(size > rows ? size : rows);
+        float *history = numbers(length * rows * 2 * size), *keys = numbers(sources * length * 2 * size);
+        float *norms = numbers(size > rows ? size : rows);
+        float *buffers[] = {x, y, projections, history, read, keys};
+        enum { X, Y, PROJECTIONS, HISTORY, READ, KEYS };
+        int is_masked = rand() % 2;
+        Step step = {buffers, rows, length, 1, length, ancestors, first, is_masked ? seen : 0, is_masked ? counts : 0, ids,
+                     encoding, bias, malloc((rows + 15) / 16 * 16 * size), numbers(rows > tokens ? rows : tokens),
+                     malloc(tokens * 8)};
         Operation list[] = {
-            {EMBEDDING, {size}, {table, x}, 2.0f},
-            {PRODUCT, {size, outputs, rand() % 2, rand() % 2}, {x, y, weights, scales, bias}, 0},
-            {NORM, {size}, {x, x, norms, norms}, 1e-5f},
-            {SELF_ATTENTION, {heads, dim}, {projections, history, read}, 0.3f},
-            {SOURCE_ATTENTION,
-             {heads, dim, 1, length, heads * length * dim, length * dim, dim},
-             {x, keys, values, read, seen, counts},
-             0.3f},
+            {EMBEDDING, X, X, {size}, {table}, 2.0f},
+            {PRODUCT, X, Y, {size, outputs, rand() % 2, rand() % 2}, {weights, scales, rand() % 2 ? bias : 0}, 0},
+            {NORM, X, X, {size}, {norms, norms}, 1e-5f},
+            {SELF_ATTENTION, PROJECTIONS, READ, {heads, dim, HISTORY}, {0}, 0.3f},
+            {SOURCE_ATTENTION, PROJECTIONS, READ, {heads, dim, KEYS, 2 * size, 0}, {0}, 0.3f},
         };
         docmt_run(list, 5, &step);
+        step.shared = rows, step.places = rows, step.seen = 0; /* of an encoder: all rows are of one source */
+        Operation among = {SOURCE_ATTENTION, PROJECTIONS, READ, {heads, dim, PROJECTIONS, 3 * size, size}, {0}, 0.3f};
+        if (rows <= length) docmt_run(&among, 1, &step);
         docmt_best(y, norms, 1, rows, outputs, between(1, outputs), best, indices);
         for (int64_t i = 0; i < rows * size; i++)
             if (!(read[i] == read[i])) return puts("not a number"), 1;
-        void *all[] = {ids, indices, table, encoding, best, ancestors, first, seen, counts, step.integers, step.numbers, step.places, weights, x, y, scales,
-                       bias, projections, read, history, keys, values, norms};
+        void *all[] = {ids, indices, table, encoding, best, ancestors, first, seen, counts, step.integers, step.numbers, step.offsets, weights, x, y, scales,
+                       bias, projections, read, history, keys, norms};
         for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
     }
     return puts("done"), 0;

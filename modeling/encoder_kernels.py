@@ -1,0 +1,58 @@
+"""The layers of an encoder with int8 weights on the compiled primitives, by one call."""
+
+import ctypes
+
+import torch
+from torch import nn
+
+from .cpu_kernels import BLOCK, MULTIPLE, Step, are_used, most_rows, run
+from .decoding_step import is_inference
+from .kept_work import kept_work
+from .kernel_programs import buffers, encoder_program
+
+MOST_PLACES = 128  # of a source, up to which attention row by row is no slower than that of torch
+
+
+def encoder_states(
+    encoder: nn.Module, hidden_states: torch.Tensor, attention_mask: torch.Tensor | None
+) -> torch.Tensor | None:
+    """Embeddings (B, S, D), mask (B, S) -> states (B, S, D); None where the layers have to be called."""
+    batch, length, size = hidden_states.shape
+    fits = hidden_states.is_cpu and hidden_states.dtype is torch.float32 and length <= MOST_PLACES
+    if (
+        not fits
+        or encoder.training
+        or not is_inference(encoder, hidden_states.device)
+        or batch * length > most_rows(size)
+    ):
+        return None
+    program = kept_work(lambda: encoder_program(encoder), are_used(), encoder)
+    if program is None:
+        return None
+    states = hidden_states.reshape(batch * length, size).clone(memory_format=torch.contiguous_format)
+    run_on_rows(program[0], states, encoder.config.encoder_ffn_dim, places=length, mask=attention_mask)
+    return states.view(batch, length, size)
+
+
+def run_on_rows(
+    operations: ctypes.Array, states: torch.Tensor, inner: int, *layers, places: int = 1, mask=None
+) -> None:
+    """Run operations over states (R, D) of sources of so many places, with their mask (S, L); `layers` as `buffers`."""
+    rows, size = states.shape
+    integers = torch.empty(rows + -rows % BLOCK, max(size, inner), dtype=torch.int8)
+    numbers, offsets = torch.empty(max(rows, places + MULTIPLE)), torch.empty(places, dtype=torch.long)
+    scratch = torch.empty(rows * (5 * size + inner))
+    addresses = buffers(states, scratch, states, *layers)
+    step = Step(ctypes.addressof(addresses), rows, shared=places, places=places)
+    step.integers, step.numbers, step.offsets = (tensor.data_ptr() for tensor in (integers, numbers, offsets))
+    seen, counts = seen_places(mask)
+    if seen is not None:
+        step.seen, step.counts = seen.data_ptr(), counts.data_ptr()
+    run(operations, step)
+
+
+def seen_places(mask: torch.Tensor | None) -> tuple[torch.Tensor | None, torch.Tensor | None]:
+    """Of a mask (S, L), which places are seen, first in (S, L) int32, and how many (S,) int32; none where all are."""
+    if mask is None or (mask := mask.bool()).all():
+        return None, None
+    return mask.sort(dim=1, descending=True, stable=True).indices.int(), mask.sum(dim=1).int()
