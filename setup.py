@@ -5,6 +5,7 @@ from setuptools import Extension, setup
 kernels = Extension(
     "hf_docmt.modeling._cpu_kernels",
     sources=["modeling/cpu_kernels.c"],
+    depends=["modeling/cpu_products.h", "modeling/cpu_search.h"],
     extra_compile_args=["-O3"],
     optional=True,  # what is missing without them is speed alone
 )

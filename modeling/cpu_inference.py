@@ -19,6 +19,7 @@ import torch
 from torch import nn
 
 from .int8_linear import is_plain_int8, joint_int8_linear
+from .search import modules_of
 
 ONEDNN = torch.backends.mkldnn.is_available()
 BF16 = ONEDNN and torch.ops.mkldnn._is_mkldnn_bf16_supported()  # the processor has instructions for it
@@ -148,7 +149,7 @@ def prepacked_weights(model: nn.Module) -> Iterator[None]:
     if model in outer:
         yield
         return
-    layers = {module: {} for module in model.modules() if is_kept(module) and module not in outer}
+    layers = {module: {} for module in modules_of(model) if is_kept(module) and module not in outer}
     inner = {**outer, model: {}, **layers} if layers else outer
     token = _scope.set(inner)
     try:

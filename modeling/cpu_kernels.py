@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-ABI = 5  # of the structures below
+ABI = 6  # of the structures below
 PRODUCT, NORM, SELF_ATTENTION, SOURCE_ATTENTION, EMBEDDING = range(5)
 NONE, AVX2, VNNI, AMX = range(4)  # instructions for products
 BLOCK = 16  # outputs of a product that stand side by side; rows of a tile
@@ -42,6 +42,24 @@ class Step(ctypes.Structure):
     )
 
 
+class Search(ctypes.Structure):
+    """What the steps of a search share in which the best tokens go on, see `cpu_kernels.c`."""
+
+    _fields_ = (
+        ("ids", ctypes.c_void_p),
+        *((name, ctypes.c_int64) for name in ("room", "length", "most")),
+        ("ends", ctypes.c_void_p),
+        *((name, ctypes.c_int64) for name in ("end_count", "pad")),
+        ("ended", ctypes.c_void_p),
+        *((name, ctypes.c_int64) for name in ("beams", "candidates")),
+        ("sums", ctypes.c_void_p),
+        ("vocabulary", ctypes.c_int64),
+        ("encodings", ctypes.c_void_p),
+        ("size", ctypes.c_int64),
+        *((name, ctypes.c_void_p) for name in ("log_probs", "values", "indices", "copies")),
+    )
+
+
 @lru_cache(maxsize=1)
 def kernels() -> ctypes.CDLL | None:
     """The library, or None where it was not built, is of another version, or needs another processor."""
@@ -55,8 +73,10 @@ def kernels() -> ctypes.CDLL | None:
             continue
         if library.level != NONE:
             library.docmt_run.argtypes = (ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)
+            library.docmt_search.argtypes = (*library.docmt_run.argtypes, ctypes.c_void_p)
             library.docmt_best.argtypes = (*[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 4, *[ctypes.c_void_p] * 2)
-            library.docmt_run.restype, library.docmt_best.restype = None, ctypes.c_int64
+            library.docmt_run.restype = library.docmt_search.restype = None
+            library.docmt_best.restype = ctypes.c_int64
             return library
     return None
 
@@ -64,6 +84,11 @@ def kernels() -> ctypes.CDLL | None:
 def run(operations: ctypes.Array, step: Step) -> None:
     """Run operations one after the other."""
     kernels().docmt_run(operations, len(operations), ctypes.byref(step))
+
+
+def search(operations: ctypes.Array, step: Step, search: Search) -> None:
+    """Run steps of a search, at least one, up to the first that is to be decided elsewhere."""
+    kernels().docmt_search(operations, len(operations), ctypes.byref(step), ctypes.byref(search))
 
 
 def kernel_product(

@@ -430,7 +430,7 @@ class NonFiniteScoresError(ValueError):
 class FiniteScores(LogitsProcessor):
     """Raises `NonFiniteScoresError`, with the `name` of the model, for scores of the rows' `sentences` like nan."""
 
-    keeps_scores = False  # see `search.keeps_scores`
+    keeps_scores, passes_finite = False, True  # see search.py
 
     def __init__(self, name: str, prompt: int, sentences: Sequence[CurrentSentence]):
         self.name, self.prompt, self.sentences = name, prompt, sentences
@@ -449,10 +449,10 @@ class RowLimits(StoppingCriteria):
     """Ends each row, and all its beams, after its own number of new tokens, so that no other row changes it."""
 
     def __init__(self, limits: list[int], prompt: int):
-        self.ends, self.first = torch.tensor(limits) + prompt, min(limits) + prompt
+        self.ends, self.earliest_end = torch.tensor(limits) + prompt, min(limits) + prompt
 
     def __call__(self, input_ids: torch.Tensor, scores, **kwargs) -> torch.Tensor:
-        if input_ids.shape[1] < self.first:
+        if input_ids.shape[1] < self.earliest_end:
             return torch.zeros(len(input_ids), dtype=torch.bool, device=input_ids.device)
         ends = self.ends.to(input_ids.device).repeat_interleave(input_ids.shape[0] // len(self.ends))
         return input_ids.shape[1] >= ends

@@ -10,12 +10,14 @@ from itertools import chain
 import torch
 
 from .cache import source_states as kept_states
-from .cpu_kernels import BLOCK, MULTIPLE, Step, are_used, most_rows, run
+from .cpu_kernels import BLOCK, MULTIPLE, Search, Step, are_used, most_rows, run, search
 from .decoding_step import DecodingStep, has_list, is_backbone, may_step
 from .encoder_kernels import run_on_rows, seen_places
+from .fast_search import best_token
 from .int8_linear import whole_blocks
 from .kept_work import kept_work
 from .kernel_programs import DecoderProgram, buffers, decoder_program
+from .search import SearchSettings
 
 MOST_SOURCES = 128  # over the number of threads, where there are more than two: the kernels have one
 ROOM = 64  # tokens that there is room for at first, besides the prompt
@@ -32,7 +34,9 @@ def decoding_step(state) -> DecodingStep | None:
         is_known = has_list(decoder)
         return is_known, decoder_program(decoder, model.lm_head) if is_known and has_kernels else None
 
-    is_known, program = kept_work(plan, has_kernels, decoder, model.lm_head)
+    config = decoder.config
+    given = (has_kernels, config.position_type, config.position_offset)
+    is_known, program = kept_work(plan, given, decoder, model.lm_head)
     if not is_known:
         return None
     return KernelStep(state, program) if program is not None and kernels_fit(state) else DecodingStep(state)
@@ -63,14 +67,18 @@ class KernelStep(DecodingStep):
         stores, writers = self.cache.self_attention_cache.layers, {layer.layer_idx for layer in program.writers}
         self.called = [store for number, store in enumerate(stores) if number not in writers]  # that torch writes to
         self.embeds = self.embeds and program.embedding is not None
-        self.is_whole = self.embeds and program.is_whole and is_backbone(self.decoder, "source")
+        self.is_whole = self.embeds and program.whole is not None and is_backbone(self.decoder, "source")
+        self.goes_on = self.is_whole and self.model.best_token is best_token
+        self.search: Search | None = None  # for the rows that there are
+        if self.decoder.config.position_type != "learned":
+            self.encodings = program.encodings
         self.history: torch.Tensor | None = None  # (layers, T, R, 2D): keys and values of what was written
         self.read: torch.Tensor | None = None  # (layers, S, L, 2D): those of the source
 
     def build(self, ids: torch.Tensor, mask: torch.Tensor | None) -> None:
         """Buffers for the rows of target ids (R, T) and their mask, and what torch runs."""
         config, rows, self.length = self.model.config, len(ids), ids.shape[1] - 1
-        if self.program.is_whole:
+        if len(self.program.parts) == 1:
             self.rows, self.sources = rows, len(self.source)
         else:
             self.prepare(rows)
@@ -85,8 +93,14 @@ class KernelStep(DecodingStep):
         self.integers = torch.empty(rows + -rows % BLOCK, max(size, inner), dtype=torch.int8)
         self.first = torch.zeros(rows, dtype=torch.int32) if mask is None else mask.int().argmax(dim=1).int()
         self.ancestors = torch.arange(rows, dtype=torch.int32).repeat(self.length, 1)  # (T, R)
+        self.search = None
         self.step.rows, self.step.shared, self.step.places = rows, rows // self.sources, self.source.shape[1]
         self.make_room(self.length + ROOM)
+
+    def encoding(self, positions: int | torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+        found = super().encoding(positions, dtype)
+        self.program.encodings = self.encodings  # of a search with others, the same or fewer
+        return found
 
     def make_room(self, tokens: int) -> None:
         """Room for so many tokens, with what was written; the addresses of all that a step reads."""
@@ -110,6 +124,37 @@ class KernelStep(DecodingStep):
         self.step.encoding = self.encoding(ids.shape[1] - 1, torch.float32).data_ptr()
         run(self.program.embedding, self.step)
         return self.run(self.states)
+
+    def go_on(self, ids: torch.Tensor, length: int, settings: SearchSettings, ended, sums) -> tuple[int, torch.Tensor]:
+        """As `DecoderState.read_on`."""
+        if not self.operations:
+            self.build(ids[:, :length], None)
+        if self.search is None:
+            self.search = self.new_search(ids, settings)
+        if length > len(self.ancestors):
+            self.make_room(2 * length)
+        self.encoding(length - 1, torch.float32)
+        found = self.search
+        found.ids, found.length, found.encodings = ids.data_ptr(), length, self.encodings.data_ptr()
+        found.most = min(settings.plain_until - 1, len(self.ancestors), len(self.encodings))
+        found.ended, found.sums = (None if tensor is None else tensor.data_ptr() for tensor in (ended, sums))
+        search(self.program.whole, self.step, found)
+        self.length = found.length
+        return self.length, self.scores
+
+    def new_search(self, ids: torch.Tensor, settings: SearchSettings) -> Search:
+        """What the steps of a search over ids (R, L) share, besides these."""
+        (rows, room), beams, config = ids.shape, settings.num_beams, self.model.config
+        candidates = settings.candidates if beams > 1 else 0
+        self.ends, self.copies = torch.tensor(settings.eos_token_id, dtype=torch.long), torch.empty_like(ids)
+        self.log_probs = torch.empty(rows if beams > 1 else 0, config.vocab_size)
+        self.values = torch.empty(rows // beams, candidates + 1)
+        self.indices = torch.empty(self.values.shape, dtype=torch.long)
+        sizes = {"beams": beams, "candidates": candidates, "vocabulary": config.vocab_size, "size": config.d_model}
+        scratch = {
+            name: getattr(self, name).data_ptr() for name in ("ends", "log_probs", "values", "indices", "copies")
+        }
+        return Search(room=room, end_count=len(self.ends), pad=settings.pad_token_id, **sizes, **scratch)
 
     def run(self, hidden_states: torch.Tensor) -> torch.Tensor:
         if hidden_states is not self.states:

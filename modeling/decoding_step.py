@@ -47,6 +47,8 @@ def has_list(decoder: nn.Module) -> bool:
 class DecodingStep:
     """Logits of what follows one new token a row, see `decoding_step`."""
 
+    goes_on = False  # whether it runs several steps at once, by `go_on`
+
     def __init__(self, state):
         self.model, self.encoder_outputs, self.cache = state.model, state.encoder_outputs, state.cache
         self.decoder, self.inputs = state.model.get_decoder(), dict(state.inputs)

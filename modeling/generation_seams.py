@@ -19,7 +19,7 @@ from transformers.integrations import is_fsdp_managed_module
 from transformers.utils import logging
 
 from .cache import CACHE_NAME, DecodingCache, cached_length
-from .search import DecoderState, SearchSettings, beam_search, greedy_search
+from .search import DecoderState, SearchSettings, beam_search, greedy_search, modules_of
 from .tested_versions import check_untested_version
 
 logger = logging.get_logger(__name__)
@@ -179,7 +179,7 @@ class GenerationSeams:
             and (1 if prompt is None else prompt.shape[1]) < config.max_length
             and (mask is None or prompt is not None and mask.shape == prompt.shape)
             and not self.is_prompted
-            and not any(module._forward_pre_hooks for module in self.modules())
+            and not any(module._forward_pre_hooks for module in modules_of(self))
             and not is_fsdp_managed_module(self)
         )
 
@@ -284,7 +284,7 @@ def is_plain(config: GenerationConfig) -> bool:
 
 def effective_settings(config: GenerationConfig, fields: set[str]) -> dict:
     """The settings besides these fields that change what is written, with their values."""
-    others = {name: value for name, value in config.to_dict().items() if name not in fields and name[0] != "_"}
+    others = {name: value for name, value in vars(config).items() if name not in fields and name[0] != "_"}
     return {name: value for name, value in others.items() if not is_neutral(name, value)}
 
 

@@ -4,10 +4,12 @@ from collections.abc import Callable
 from operator import is_
 from typing import TypeVar
 
+import torch
 from torch import nn
 
+from .search import modules_of
+
 Work = TypeVar("Work")
-TABLES = ("_parameters", "_buffers", "_modules", "_forward_hooks", "_forward_pre_hooks")
 
 
 class Kept:
@@ -22,8 +24,8 @@ class Kept:
 def kept_work(make: Callable[[], Work], given, owner: nn.Module, *others: nn.Module) -> Work:
     """What `make` gives, again only if what is `given` or a module inside of these has changed.
 
-    A change is another module, parameter, buffer, hook, class or attribute (an object that is another one), other
-    memory of a parameter, and what torch counts as a change of it.
+    A change is another module, parameter, class or attribute (an object that is another one), another number of hooks,
+    other memory of a parameter, and what torch counts as a change of it.
     """
     kept = vars(owner).setdefault("_kept_work", Kept())
     objects, numbers = fingerprint(owner, *others)
@@ -36,27 +38,18 @@ def kept_work(make: Callable[[], Work], given, owner: nn.Module, *others: nn.Mod
 
 
 def fingerprint(*roots: nn.Module) -> tuple[list, list]:
-    """All that makes up modules: objects, to be compared by identity, and numbers of their parameters."""
+    """All that makes up modules: objects, to be compared by identity, and numbers of their hooks and parameters."""
     objects: list = []
     numbers: list = []
+    tensors: list[torch.Tensor] = []
     for module in modules_of(*roots):
-        own, kind = vars(module), type(module)
-        objects += (kind, kind.forward, *own.values())
-        for name in TABLES:
-            if table := own[name]:
-                objects += table.values()
-        for parameter in own["_parameters"].values():
-            if parameter is not None:
-                numbers += (parameter.data_ptr(), 0 if parameter.is_inference() else parameter._version)
+        own, kind = module.__dict__, type(module)
+        objects += (module, kind, kind.forward)
+        objects += own.values()
+        numbers.append(len(own["_forward_hooks"]) + len(own["_forward_pre_hooks"]))
+        tensors += own["_parameters"].values()
+    objects += tensors
+    tensors = [tensor for tensor in tensors if tensor is not None]
+    numbers += [tensor.data_ptr() for tensor in tensors]
+    numbers += [0 if tensor.is_inference() else tensor._version for tensor in tensors]
     return objects, numbers
-
-
-def modules_of(*roots: nn.Module) -> list[nn.Module]:
-    """These modules and all inside of them, in any order; one that stands in two places may come twice."""
-    found, rest = [], list(roots)
-    while rest:
-        module = rest.pop()
-        if module is not None:
-            found.append(module)
-            rest += module._modules.values()
-    return found

@@ -33,20 +33,18 @@ class DecoderProgram:
     """A step of decoding: neighbouring primitives side by side, and blocks of another kind.
 
     `sources` are the products that give states of the source to the layers in `readers`, `writers` are the layers whose
-    self-attention is a primitive. An `embedding` is there where tokens at one position need no more.
+    self-attention is a primitive. An `embedding` is there where tokens at one position need no more, and the `whole`,
+    from tokens to logits, where torch runs nothing.
     """
 
     parts: list[ctypes.Array | Block]
     embedding: ctypes.Array | None
+    whole: ctypes.Array | None
     sources: ctypes.Array
     readers: list[nn.Module]
     writers: list[nn.Module]
     kept: list[torch.Tensor]
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether torch runs nothing of a step."""
-        return len(self.parts) == 1
+    encodings: torch.Tensor = field(default_factory=lambda: torch.empty(0))  # of positions, once they were computed
 
 
 def decoder_program(decoder: nn.Module, head: nn.Module) -> DecoderProgram | None:
@@ -62,15 +60,23 @@ def decoder_program(decoder: nn.Module, head: nn.Module) -> DecoderProgram | Non
     if config.normalize_before:
         parts.append(make.norm(decoder.layer_norm, STATES))
     parts.append(make.product((head,), STATES, SCORES, has_bias=False))
-    table, embedding = decoder.embed_tokens, None
+    table, embedding = decoder.embed_tokens, []
     embeds = is_backbone(decoder, *EMBEDS) and is_unchanged(table, nn.Embedding)
     if embeds and table.weight.dtype is torch.float32 and table.weight.is_contiguous():
         scale = decoder.embed_scale
-        operations = [make.operation(EMBEDDING, STATES, STATES, (config.d_model,), (table.weight.detach(),), scale)]
+        embedding = [make.operation(EMBEDDING, STATES, STATES, (config.d_model,), (table.weight.detach(),), scale)]
         if config.layernorm_embedding:
-            operations.append(make.norm(decoder.layernorm_embedding, STATES))
-        embedding = array(operations)
-    return DecoderProgram(neighbours(parts), embedding, array(make.sources), make.readers, make.writers, make.kept)
+            embedding.append(make.norm(decoder.layernorm_embedding, STATES))
+    groups, whole = neighbours(parts), neighbours([*embedding, *parts])
+    return DecoderProgram(
+        groups,
+        array(embedding) if embedding else None,
+        whole[0] if embedding and len(whole) == 1 else None,
+        array(make.sources),
+        make.readers,
+        make.writers,
+        make.kept,
+    )
 
 
 def encoder_program(encoder: nn.Module) -> tuple[ctypes.Array, list[torch.Tensor]] | None:

@@ -33,6 +33,22 @@ class SearchSettings:
     processors: LogitsProcessorList = field(default_factory=LogitsProcessorList)
     criteria: StoppingCriteriaList = field(default_factory=StoppingCriteriaList)
 
+    @property
+    def candidates(self) -> int:
+        """How many continuations of a source are looked at, of which as many as beams go on whichever end."""
+        return max(2, 1 + len(self.eos_token_id)) * self.num_beams
+
+    @property
+    def plain_until(self) -> int:
+        """The least length of target ids at which more than the best tokens decides; 0 where it may be any.
+
+        Processors that leave finite scores as they are say so by `passes_finite`, and criteria from which length on
+        they may end a row by `earliest_end`.
+        """
+        if not all(getattr(processor, "passes_finite", False) for processor in self.processors):
+            return 0
+        return min(self.max_length, *(getattr(criterion, "earliest_end", 0) for criterion in self.criteria), 2**31)
+
     def processed(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         """Scores (R, V) of what comes behind target ids (R, T), as the processors want them."""
         for processor in self.processors:  # a call of the list would look up the signature of each, too
@@ -58,22 +74,26 @@ class SearchSettings:
 
 
 @torch.no_grad()
-def greedy_search(state: "DecoderState", ids: torch.Tensor, settings: SearchSettings) -> torch.Tensor:
+def greedy_search(state: "DecoderState", prompt: torch.Tensor, settings: SearchSettings) -> torch.Tensor:
     """Prompts (B, T) to the best token at every step: (B, at most `max_length`)."""
-    finished = torch.zeros(len(ids), dtype=torch.bool, device=ids.device)
+    batch, length = prompt.shape
+    ids = prompt.new_full((batch, max(settings.max_length, length + 1)), settings.pad_token_id)
+    ids[:, :length] = prompt
+    finished = torch.zeros(batch, dtype=torch.bool, device=ids.device)
     is_any, are_kept = False, any(map(keeps_scores, settings.processors))
     while True:
-        logits = state.read(ids)
-        logits = settings.processed(ids, logits.clone() if are_kept else logits)
+        length, logits = state.read_on(ids, length, settings, finished if is_any and settings.eos_token_id else None)
+        logits = settings.processed(ids[:, :length], logits.clone() if are_kept else logits)
         tokens = state.model.best_token(logits)  # (B,)
         if is_any and settings.eos_token_id:
             tokens = tokens.masked_fill(finished, settings.pad_token_id)
-        ids = torch.cat([ids, tokens[:, None]], dim=1)
-        ended = settings.has_ended(ids)
+        ids[:, length] = tokens
+        length += 1
+        ended = settings.has_ended(ids[:, :length])
         if ended.any():
             is_any, finished = True, finished | ended
             if finished.all():
-                return ids
+                return ids[:, :length]
 
 
 @torch.no_grad()
@@ -82,7 +102,7 @@ def beam_search(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Prompts (B, T) to the best translations (B * returned, at most `max_length`), and their scores."""
     beams, (batch, length), device = settings.num_beams, prompt.shape, prompt.device
-    count = max(2, 1 + len(settings.eos_token_id)) * beams  # candidates, of which `beams` go on whichever end
+    count = settings.candidates
     padding = (settings.pad_token_id or settings.eos_token_id[0]) if settings.eos_token_id else -1
     running = torch.full((batch * beams, settings.max_length), padding, dtype=torch.long, device=device)
     running[:, :length] = prompt.repeat_interleave(beams, dim=0)
@@ -118,7 +138,10 @@ def beam_search(
             if not finished.may_improve(scores, length):
                 return finished.best()
         state.reorder(rows)
-        logits = state.read(running[:, :length])
+        if finished.is_any:
+            logits = state.read(running[:, :length])
+        else:
+            length, logits = state.read_on(running, length, settings, sums=scores)
 
 
 def with_tokens(ids: torch.Tensor, rows: torch.Tensor, tokens: torch.Tensor, length: int) -> torch.Tensor:
@@ -211,8 +234,7 @@ class DecoderState:
         """Logits (R, V) in float32 of what comes behind target ids (R, T); the next ones may take their memory."""
         if self.mask is not None:
             self.mask = nn.functional.pad(self.mask, (0, ids.shape[1] - self.mask.shape[1]), value=1)
-        if self.is_prompt and ids.shape[1] == 1 and not self.keeps_cache:
-            self.step, self.is_prompt = self.model.decoding_step(self), False
+        self.start(ids.shape[1])
         if self.step is not None:
             return self.step.logits(ids, self.mask).to(ids.device, torch.float32)
         arguments = self.model.prepare_inputs_for_generation(
@@ -230,6 +252,25 @@ class DecoderState:
             self.step = self.model.decoding_step(self)
         self.is_prompt = False
         return logits.to(ids.device, torch.float32)
+
+    def read_on(
+        self, ids: torch.Tensor, length: int, settings: SearchSettings, ended=None, sums=None
+    ) -> tuple[int, torch.Tensor]:
+        """As `read` of the first `length` ids (R, L), behind which it may write the best tokens: how many, and logits.
+
+        These are written as long as nothing else is to decide. Rows that have `ended` (R,) are padded; `sums` (B,
+        beams) are those of beams, which go on to the best ones, with the rows of ids and of the cache.
+        """
+        self.start(length)
+        may_go_on = self.step is not None and self.step.goes_on and self.mask is None
+        if not may_go_on or length >= settings.plain_until:
+            return length, self.read(ids[:, :length])
+        return self.step.go_on(ids, length, settings, ended, sums)
+
+    def start(self, length: int) -> None:
+        """Where a prompt has one token alone, the flat list reads it, too."""
+        if self.is_prompt and length == 1 and not self.keeps_cache:
+            self.step, self.is_prompt = self.model.decoding_step(self), False
 
     def logits(self, **arguments) -> torch.Tensor:
         """Logits (R, V) of what comes behind the last token; to be overridden."""
@@ -262,9 +303,20 @@ def inference(model) -> Iterator[None]:
     A model in training mode is not put into evaluation mode, which other threads would see: dropout is switched off for
     what this thread calls. Not reached is attention dropout inside the kernels of flash-attention.
     """
-    is_training = any(module.training for module in model.modules())
+    is_training = any(module.training for module in modules_of(model))
     with model.prepacked_weights(), WithoutDropout() if is_training else nullcontext():
         yield
+
+
+def modules_of(*roots: nn.Module) -> list[nn.Module]:
+    """These modules and all inside of them, in any order; one that stands in two places may come twice."""
+    found, rest = [], list(roots)
+    while rest:
+        module = rest.pop()
+        if module is not None:
+            found.append(module)
+            rest += module._modules.values()
+    return found
 
 
 class WithoutDropout(TorchFunctionMode):

@@ -1,6 +1,7 @@
 """The compiled primitives of decoding against plain operations of torch, and what runs without them."""
 
 import copy
+import pickle
 import shutil
 import subprocess
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 import torch
 from support.battery import KeptScores
 from support.tiny_models import EOS, PAD, build
+from transformers import StoppingCriteria
 
 from hf_docmt.modeling import cpu_kernels, int8_linear, quantization
 from hf_docmt.modeling.decoding_kernels import KernelStep, is_left_padded
@@ -180,11 +182,82 @@ def test_a_long_translation_gets_more_room(int8_model, monkeypatch):
     assert difference[torch.stack(plain).isfinite()].abs().median() < 1e-4
 
 
+class NoEnd(StoppingCriteria):
+    """Ends nothing, and does not say so: every step is decided in Python."""
+
+    def __call__(self, input_ids, scores, **kwargs):
+        return torch.zeros(len(input_ids), dtype=torch.bool)
+
+
+@needs_kernels
+@pytest.mark.parametrize("beams, damage", [(1, None), (3, None), (1, 9)])
+@pytest.mark.parametrize("place", [None, 2, 4, 9])
+def test_several_steps_at_once(int8_model, monkeypatch, place, damage, beams):
+    """Ends, at the token that is written at some place, and scores that are no numbers are decided alike."""
+    model = int8_model(position_type="learned", init_std=0.5)
+    settings = {"max_new_tokens": 12, "num_beams": beams, "num_return_sequences": beams}
+    settings |= {"attention_mask": (SOURCE != PAD).long()}
+    model.final_logits_bias[0, EOS] = -1e9
+    if place is not None:
+        settings["eos_token_id"] = model.generate(SOURCE, **settings)[0, place].item()
+    if damage is not None:
+        model.final_logits_bias[0, damage] = float("nan")
+    expected = model.generate(SOURCE, stopping_criteria=[NoEnd()], **settings)
+    written, go_on = [], KernelStep.go_on
+
+    def counted(step, ids, length, *others):
+        found = go_on(step, ids, length, *others)
+        written.append(found[0] - length)
+        return found
+
+    monkeypatch.setattr(KernelStep, "go_on", counted)
+    assert torch.equal(model.generate(SOURCE, **settings), expected)
+    assert place is not None or written == ([0] * 12 if damage else [11 if beams == 1 else 10])
+
+
+@needs_kernels
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda decoder: decoder.layers[0].fc1.register_forward_hook(lambda module, args, output: 2 * output),
+        lambda decoder: setattr(decoder.layers[1], "fc2", Wrapper(decoder.layers[1].fc2)),
+        lambda decoder: setattr(decoder.layers[1], "activation_fn", torch.nn.GELU()),
+        lambda decoder: decoder.layers[0].fc1.weight.neg_(),
+        lambda decoder: setattr(decoder.layer_norm.weight, "data", 3 * decoder.layer_norm.weight),
+        lambda decoder: decoder.layer_norm.weight.data.mul_(3),
+        lambda decoder: decoder.layer_norm.register_forward_hook(lambda module, args, output: 2 * output),
+        lambda decoder: setattr(decoder.layers[0].encoder_attn.k_proj, "bias", None),
+    ],
+)
+@torch.no_grad()
+def test_programs_see_changes(int8_model, monkeypatch, change):
+    """Of a model that has translated, as if it were new: in the decoder, and the same in the encoder."""
+    settings = {"attention_mask": (SOURCE != PAD).long(), "max_new_tokens": 8, "min_new_tokens": 8}
+    for side in ("decoder", "encoder"):
+        model = int8_model(normalize_before=True, init_std=0.5)
+        stack = getattr(model.model, side)
+        if side == "encoder" and "encoder_attn" in change.__code__.co_names:
+            continue
+        before, kept = KeptScores(), KeptScores()
+        model.generate(SOURCE, logits_processor=[before], **settings)
+        change(stack)
+        model.generate(SOURCE, logits_processor=[kept], **settings)
+        new = KeptScores()
+        for module in model.modules():
+            vars(module).pop("_kept_work", None)
+            if isinstance(module, Int8Linear):
+                module._packed.clear()
+        model.generate(SOURCE, logits_processor=[new], **settings)
+        torch.testing.assert_close(torch.stack(kept.copies), torch.stack(new.copies))
+        assert not torch.allclose(torch.stack(kept.copies), torch.stack(before.copies))
+
+
 @needs_kernels
 def test_copies_of_a_model(int8_model):
     model = int8_model()
     expected = model.generate(SOURCE, max_new_tokens=5)
-    assert torch.equal(copy.deepcopy(model).generate(SOURCE, max_new_tokens=5), expected)
+    for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert torch.equal(other.generate(SOURCE, max_new_tokens=5), expected)
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc")

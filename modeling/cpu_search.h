@@ -1,0 +1,116 @@
+/* The best tokens for cpu_kernels.c, and the steps of a search in which nothing is to decide but these. */
+
+/* Whether x stands before y in a list of the best: numbers come behind what is none, as in torch */
+INLINE int is_better(float x, float y) { return x > y || (x != x && y == y); }
+
+/* The `count` best of B groups of scores (B, rows, V), best first, the first one of equal ones; a row may have a number
+ * that is added to its scores: values, indices into rows times V, (B, count) each. Returns whether some are equal. */
+FOR_AVX2 int64_t docmt_best(const float *scores, const float *added, int64_t groups, int64_t rows, int64_t size,
+                            int64_t count, float *values, int64_t *indices) {
+    int64_t ties = 0;
+    for (int64_t group = 0; group < groups; group++, values += count, indices += count) {
+        int64_t kept = 0;
+        for (int64_t r = 0; r < rows; r++, scores += size) {
+            const float plus = added ? added[group * rows + r] : 0.0f;
+            for (int64_t i = 0; i < size; i++) {
+                if (kept == count) {
+                    const __m256 worst = _mm256_set1_ps(values[count - 1]), sum = _mm256_set1_ps(plus);
+                    for (; i + 8 <= size; i += 8) {
+                        __m256 v = _mm256_add_ps(_mm256_loadu_ps(scores + i), sum);
+                        if (_mm256_movemask_ps(_mm256_cmp_ps(v, worst, _CMP_NLE_UQ))) break;
+                    }
+                    if (i == size || !is_better(scores[i] + plus, values[count - 1])) continue;
+                } else kept++;
+                const float value = scores[i] + plus;
+                int64_t place = kept - 1;
+                for (; place && is_better(value, values[place - 1]); place--)
+                    values[place] = values[place - 1], indices[place] = indices[place - 1];
+                values[place] = value, indices[place] = r * size + i;
+            }
+        }
+        for (int64_t i = 1; i < count; i++) ties |= !(values[i - 1] > values[i]);
+    }
+    return ties;
+}
+
+/* log softmax of a row of V scores; returns whether its largest one is a number, and none is not */
+FOR_AVX2 static int log_softmax(const float *scores, int64_t size, float *log_probs) {
+    __m256 most = _mm256_set1_ps(-INFINITY), none = _mm256_setzero_ps(), total = none;
+    float peak = -INFINITY, rest = 0;
+    int64_t whole = size / 8 * 8;
+    for (int64_t i = 0; i < whole; i += 8) {
+        const __m256 v = _mm256_loadu_ps(scores + i);
+        most = _mm256_max_ps(most, v), none = _mm256_or_ps(none, _mm256_cmp_ps(v, v, _CMP_UNORD_Q));
+    }
+    float lanes[8];
+    _mm256_storeu_ps(lanes, most);
+    for (int i = 0; i < 8; i++) peak = lanes[i] > peak ? lanes[i] : peak;
+    for (int64_t i = whole; i < size; i++) {
+        if (scores[i] != scores[i]) return 0;
+        peak = scores[i] > peak ? scores[i] : peak;
+    }
+    if (_mm256_movemask_ps(none) || peak - peak != 0) return 0;
+    const __m256 peaks = _mm256_set1_ps(peak);
+    for (int64_t i = 0; i < whole; i += 8)
+        total = _mm256_add_ps(total, exponential(_mm256_sub_ps(_mm256_loadu_ps(scores + i), peaks)));
+    for (int64_t i = whole; i < size; i++) rest += expf(scores[i] - peak);
+    const float log_total = logf(sum(total) + rest);
+    for (int64_t i = 0; i < whole; i += 8) {
+        const __m256 v = _mm256_sub_ps(_mm256_loadu_ps(scores + i), peaks);
+        _mm256_storeu_ps(log_probs + i, _mm256_sub_ps(v, _mm256_set1_ps(log_total)));
+    }
+    for (int64_t i = whole; i < size; i++) log_probs[i] = scores[i] - peak - log_total;
+    return 1;
+}
+
+static int is_end(const Search *search, int64_t token) {
+    for (int64_t i = 0; i < search->end_count; i++)
+        if (search->ends[i] == token) return 1;
+    return 0;
+}
+
+/* Put the best token behind each row; 0: nothing was done, since one of them ends its row, or is of no number. */
+static int go_on(const float *scores, const Step *step, Search *s) {
+    docmt_best(scores, 0, step->rows, 1, s->vocabulary, 1, s->values, s->indices);
+    for (int64_t r = 0; r < step->rows; r++) {
+        if (s->values[r] - s->values[r] != 0) return 0;
+        if (s->ended && s->ended[r]) s->indices[r] = s->pad;
+        else if (is_end(s, s->indices[r])) return 0;
+    }
+    for (int64_t r = 0; r < step->rows; r++) s->ids[r * s->room + s->length] = s->indices[r];
+    return 1;
+}
+
+/* Let the best beams of each source go on; 0: nothing was done, since a candidate ends, ties, or is of no number. */
+static int go_on_with_beams(const float *scores, const Step *step, Search *s) {
+    const int64_t rows = step->rows, beams = s->beams, sources = rows / beams, kept = s->candidates + 1;
+    for (int64_t r = 0; r < rows; r++)
+        if (!log_softmax(scores + r * s->vocabulary, s->vocabulary, s->log_probs + r * s->vocabulary)) return 0;
+    if (docmt_best(s->log_probs, s->sums, sources, beams, s->vocabulary, kept, s->values, s->indices)) return 0;
+    for (int64_t i = 0; i < sources * kept; i++)
+        if (i % kept < s->candidates && is_end(s, s->indices[i] % s->vocabulary)) return 0;
+    for (int64_t r = 0; r < rows; r++) memcpy(s->copies + r * s->room, s->ids + r * s->room, s->length * sizeof(int64_t));
+    for (int64_t r = 0; r < rows; r++) {
+        const int64_t best = r / beams * kept + r % beams, from = r / beams * beams + s->indices[best] / s->vocabulary;
+        memcpy(s->ids + r * s->room, s->copies + from * s->room, s->length * sizeof(int64_t));
+        s->ids[r * s->room + s->length] = s->indices[best] % s->vocabulary;
+        s->sums[r] = s->values[best], s->indices[r] = from;
+    }
+    for (int64_t t = 0; t < step->length; t++) {
+        int32_t *row = step->ancestors + t * rows, *before = memcpy(s->copies, row, rows * sizeof(int32_t));
+        for (int64_t r = 0; r < rows; r++) row[r] = before[s->indices[r]];
+    }
+    return 1;
+}
+
+/* Steps behind the ids that are there, as long as these are no more than `most` and the best tokens go on; behind the
+ * last step its scores are there, and nothing is decided. */
+void docmt_search(const Operation *operations, int64_t count, Step *step, Search *s) {
+    const float *scores = step->buffers[operations[count - 1].output];
+    for (;; s->length++) {
+        for (int64_t r = 0; r < step->rows; r++) step->tokens[r] = s->ids[r * s->room + s->length - 1];
+        step->encoding = s->encodings + (s->length - 1) * s->size, step->length = s->length;
+        docmt_run(operations, count, step);
+        if (s->length >= s->most || !(s->beams > 1 ? go_on_with_beams : go_on)(scores, step, s)) return;
+    }
+}
