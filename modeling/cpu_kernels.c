@@ -43,13 +43,12 @@ typedef struct {
     int64_t end_count, pad; /* the latter is what rows get that have ended */
     const uint8_t *ended;   /* (R,), or none has; in greedy search */
     int64_t beams;          /* 1: greedy search */
-    int64_t candidates;     /* of a source, among which there must be no end */
     float *sums;            /* (S, beams): log-probabilities of beams */
     int64_t vocabulary;     /* V */
     const float *encodings; /* (positions, D) */
     int64_t size;           /* D */
     float *log_probs;       /* scratch, (R, V), in beam search */
-    float *values;          /* scratch, (S, candidates + 1) */
+    float *values;          /* scratch, (S, beams + 1) */
     int64_t *indices;       /* scratch, the same */
     int64_t *copies;        /* scratch, (R, room) */
 } Search;

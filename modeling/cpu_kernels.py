@@ -51,7 +51,7 @@ class Search(ctypes.Structure):
         ("ends", ctypes.c_void_p),
         *((name, ctypes.c_int64) for name in ("end_count", "pad")),
         ("ended", ctypes.c_void_p),
-        *((name, ctypes.c_int64) for name in ("beams", "candidates")),
+        ("beams", ctypes.c_int64),
         ("sums", ctypes.c_void_p),
         ("vocabulary", ctypes.c_int64),
         ("encodings", ctypes.c_void_p),
@@ -81,9 +81,10 @@ def kernels() -> ctypes.CDLL | None:
     return None
 
 
-def run(operations: ctypes.Array, step: Step) -> None:
-    """Run operations one after the other."""
-    kernels().docmt_run(operations, len(operations), ctypes.byref(step))
+def run(operations: ctypes.Array, step: Step, first: int = 0) -> None:
+    """Run operations from the first one on, one after the other."""
+    start = ctypes.byref(operations, first * ctypes.sizeof(Operation))
+    kernels().docmt_run(start, len(operations) - first, ctypes.byref(step))
 
 
 def search(operations: ctypes.Array, step: Step, search: Search) -> None:

@@ -81,14 +81,14 @@ static int go_on(const float *scores, const Step *step, Search *s) {
     return 1;
 }
 
-/* Let the best beams of each source go on; 0: nothing was done, since a candidate ends, ties, or is of no number. */
+/* Let the best beams of each source go on; 0: nothing was done, since one of them ends, ties, or is of no number. */
 static int go_on_with_beams(const float *scores, const Step *step, Search *s) {
-    const int64_t rows = step->rows, beams = s->beams, sources = rows / beams, kept = s->candidates + 1;
+    const int64_t rows = step->rows, beams = s->beams, sources = rows / beams, kept = beams + 1;
     for (int64_t r = 0; r < rows; r++)
         if (!log_softmax(scores + r * s->vocabulary, s->vocabulary, s->log_probs + r * s->vocabulary)) return 0;
     if (docmt_best(s->log_probs, s->sums, sources, beams, s->vocabulary, kept, s->values, s->indices)) return 0;
     for (int64_t i = 0; i < sources * kept; i++)
-        if (i % kept < s->candidates && is_end(s, s->indices[i] % s->vocabulary)) return 0;
+        if (i % kept < beams && is_end(s, s->indices[i] % s->vocabulary)) return 0;
     for (int64_t r = 0; r < rows; r++) memcpy(s->copies + r * s->room, s->ids + r * s->room, s->length * sizeof(int64_t));
     for (int64_t r = 0; r < rows; r++) {
         const int64_t best = r / beams * kept + r % beams, from = r / beams * beams + s->indices[best] / s->vocabulary;

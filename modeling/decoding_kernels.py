@@ -66,8 +66,8 @@ class KernelStep(DecodingStep):
         self.program, self.step = program, Step()
         stores, writers = self.cache.self_attention_cache.layers, {layer.layer_idx for layer in program.writers}
         self.called = [store for number, store in enumerate(stores) if number not in writers]  # that torch writes to
-        self.embeds = self.embeds and program.embedding is not None
-        self.is_whole = self.embeds and program.whole is not None and is_backbone(self.decoder, "source")
+        self.embeds = self.embeds and program.embedding > 0
+        self.is_whole = self.embeds and len(program.parts) == 1 and is_backbone(self.decoder, "source")
         self.goes_on = self.is_whole and self.model.best_token is best_token
         self.search: Search | None = None  # for the rows that there are
         if self.decoder.config.position_type != "learned":
@@ -78,9 +78,8 @@ class KernelStep(DecodingStep):
     def build(self, ids: torch.Tensor, mask: torch.Tensor | None) -> None:
         """Buffers for the rows of target ids (R, T) and their mask, and what torch runs."""
         config, rows, self.length = self.model.config, len(ids), ids.shape[1] - 1
-        if len(self.program.parts) == 1:
-            self.rows, self.sources = rows, len(self.source)
-        else:
+        self.rows, self.sources = rows, len(self.source)
+        if len(self.program.parts) > 1:
             self.prepare(rows)
         parts = self.program.parts
         self.operations = [part if isinstance(part, ctypes.Array) else self.operation(*part) for part in parts]
@@ -122,8 +121,7 @@ class KernelStep(DecodingStep):
             self.build(ids, mask)
         self.tokens.copy_(ids[:, -1])
         self.step.encoding = self.encoding(ids.shape[1] - 1, torch.float32).data_ptr()
-        run(self.program.embedding, self.step)
-        return self.run(self.states)
+        return self.run(None)
 
     def go_on(self, ids: torch.Tensor, length: int, settings: SearchSettings, ended, sums) -> tuple[int, torch.Tensor]:
         """As `DecoderState.read_on`."""
@@ -138,36 +136,39 @@ class KernelStep(DecodingStep):
         found.ids, found.length, found.encodings = ids.data_ptr(), length, self.encodings.data_ptr()
         found.most = min(settings.plain_until - 1, len(self.ancestors), len(self.encodings))
         found.ended, found.sums = (None if tensor is None else tensor.data_ptr() for tensor in (ended, sums))
-        search(self.program.whole, self.step, found)
+        search(self.operations[0], self.step, found)
         self.length = found.length
         return self.length, self.scores
 
     def new_search(self, ids: torch.Tensor, settings: SearchSettings) -> Search:
         """What the steps of a search over ids (R, L) share, besides these."""
         (rows, room), beams, config = ids.shape, settings.num_beams, self.model.config
-        candidates = settings.candidates if beams > 1 else 0
         self.ends, self.copies = torch.tensor(settings.eos_token_id, dtype=torch.long), torch.empty_like(ids)
         self.log_probs = torch.empty(rows if beams > 1 else 0, config.vocab_size)
-        self.values = torch.empty(rows // beams, candidates + 1)
+        self.values = torch.empty(rows // beams, beams + 1)
         self.indices = torch.empty(self.values.shape, dtype=torch.long)
-        sizes = {"beams": beams, "candidates": candidates, "vocabulary": config.vocab_size, "size": config.d_model}
+        sizes = {"beams": beams, "vocabulary": config.vocab_size, "size": config.d_model}
         scratch = {
             name: getattr(self, name).data_ptr() for name in ("ends", "log_probs", "values", "indices", "copies")
         }
         return Search(room=room, end_count=len(self.ends), pad=settings.pad_token_id, **sizes, **scratch)
 
-    def run(self, hidden_states: torch.Tensor) -> torch.Tensor:
-        if hidden_states is not self.states:
+    def run(self, hidden_states: torch.Tensor | None) -> torch.Tensor:
+        """As in `DecodingStep`; without states they are those of the step's tokens."""
+        first = 0
+        if hidden_states is not None:
             self.states.copy_(hidden_states)
+            first = self.program.embedding
         self.length += 1
         if self.length > len(self.ancestors):
             self.make_room(2 * self.length)
         self.step.length = self.length
         for operation in self.operations:
             if isinstance(operation, ctypes.Array):
-                run(operation, self.step)
+                run(operation, self.step, first)
             else:
                 self.states.copy_(operation(self.states))
+            first = 0
         return self.scores
 
     def reorder(self, rows: torch.Tensor) -> None:

@@ -6,6 +6,7 @@ States are in buffers, whose numbers stand in operations, so that one program is
 import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 
 import torch
 from torch import nn
@@ -32,14 +33,12 @@ def source_states(number: int) -> int:
 class DecoderProgram:
     """A step of decoding: neighbouring primitives side by side, and blocks of another kind.
 
-    `sources` are the products that give states of the source to the layers in `readers`, `writers` are the layers whose
-    self-attention is a primitive. An `embedding` is there where tokens at one position need no more, and the `whole`,
-    from tokens to logits, where torch runs nothing.
+    The first `embedding` operations give states of tokens at one position, where tokens need no more. `sources` give
+    states of the source to the layers in `readers`; self-attention of those in `writers` is a primitive.
     """
 
     parts: list[ctypes.Array | Block]
-    embedding: ctypes.Array | None
-    whole: ctypes.Array | None
+    embedding: int
     sources: ctypes.Array
     readers: list[nn.Module]
     writers: list[nn.Module]
@@ -49,34 +48,23 @@ class DecoderProgram:
 
 def decoder_program(decoder: nn.Module, head: nn.Module) -> DecoderProgram | None:
     """The program of a decoder that is known, and an output projection; None where these or their sizes need torch."""
-    config, make = decoder.config, ProgramMaker()
+    config, make, table = decoder.config, ProgramMaker(), decoder.embed_tokens
     fits = config.d_model % MULTIPLE == config.decoder_ffn_dim % MULTIPLE == 0
     if not fits or not is_plain_int8(head) or not is_backbone(decoder, "source_mask"):
         return None
     parts: list[Operation | Block] = []
+    embeds = is_backbone(decoder, *EMBEDS) and is_unchanged(table, nn.Embedding)
+    if embeds and table.weight.dtype is torch.float32 and table.weight.is_contiguous():
+        weights, scale = (table.weight.detach(),), decoder.embed_scale
+        parts.append(make.operation(EMBEDDING, STATES, STATES, (config.d_model,), weights, scale))
+        parts += [make.norm(decoder.layernorm_embedding, STATES)] if config.layernorm_embedding else []
+    embedding = len(parts)
     for layer in decoder.layers:
         for block in layer.step_blocks():
             parts += make.block(layer, block) or [(layer, block)]
-    if config.normalize_before:
-        parts.append(make.norm(decoder.layer_norm, STATES))
+    parts += [make.norm(decoder.layer_norm, STATES)] if config.normalize_before else []
     parts.append(make.product((head,), STATES, SCORES, has_bias=False))
-    table, embedding = decoder.embed_tokens, []
-    embeds = is_backbone(decoder, *EMBEDS) and is_unchanged(table, nn.Embedding)
-    if embeds and table.weight.dtype is torch.float32 and table.weight.is_contiguous():
-        scale = decoder.embed_scale
-        embedding = [make.operation(EMBEDDING, STATES, STATES, (config.d_model,), (table.weight.detach(),), scale)]
-        if config.layernorm_embedding:
-            embedding.append(make.norm(decoder.layernorm_embedding, STATES))
-    groups, whole = neighbours(parts), neighbours([*embedding, *parts])
-    return DecoderProgram(
-        groups,
-        array(embedding) if embedding else None,
-        whole[0] if embedding and len(whole) == 1 else None,
-        array(make.sources),
-        make.readers,
-        make.writers,
-        make.kept,
-    )
+    return DecoderProgram(neighbours(parts), embedding, array(make.sources), make.readers, make.writers, make.kept)
 
 
 def encoder_program(encoder: nn.Module) -> tuple[ctypes.Array, list[torch.Tensor]] | None:
@@ -197,15 +185,8 @@ def buffers(states: torch.Tensor, scratch: torch.Tensor, *others: torch.Tensor) 
 
 def neighbours(parts: list[Operation | Block]) -> list[ctypes.Array | Block]:
     """Primitives that stand next to each other in one array."""
-    groups: list = []
-    for part in parts:
-        if not isinstance(part, Operation):
-            groups.append(part)
-        elif groups and isinstance(groups[-1], list):
-            groups[-1].append(part)
-        else:
-            groups.append([part])
-    return [array(group) if isinstance(group, list) else group for group in groups]
+    groups = [(kind, list(group)) for kind, group in groupby(parts, key=type)]
+    return [part for kind, group in groups for part in ([array(group)] if kind is Operation else group)]
 
 
 def array(operations: Sequence[Operation]) -> ctypes.Array:

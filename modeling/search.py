@@ -34,11 +34,6 @@ class SearchSettings:
     criteria: StoppingCriteriaList = field(default_factory=StoppingCriteriaList)
 
     @property
-    def candidates(self) -> int:
-        """How many continuations of a source are looked at, of which as many as beams go on whichever end."""
-        return max(2, 1 + len(self.eos_token_id)) * self.num_beams
-
-    @property
     def plain_until(self) -> int:
         """The least length of target ids at which more than the best tokens decides; 0 where it may be any.
 
@@ -102,7 +97,7 @@ def beam_search(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Prompts (B, T) to the best translations (B * returned, at most `max_length`), and their scores."""
     beams, (batch, length), device = settings.num_beams, prompt.shape, prompt.device
-    count = settings.candidates
+    count = max(2, 1 + len(settings.eos_token_id)) * beams  # candidates, of which `beams` go on whichever end
     padding = (settings.pad_token_id or settings.eos_token_id[0]) if settings.eos_token_id else -1
     running = torch.full((batch * beams, settings.max_length), padding, dtype=torch.long, device=device)
     running[:, :length] = prompt.repeat_interleave(beams, dim=0)
@@ -122,7 +117,7 @@ def beam_search(
         tokens = indices % processed.shape[1]
         rows = indices // processed.shape[1] + first_rows  # (B, K)
         length += 1
-        if settings.criteria or length >= settings.max_length or settings.are_ends(tokens).any():
+        if settings.criteria or length >= settings.max_length or settings.are_ends(tokens[:, :beams]).any():
             continued = with_tokens(running, rows, tokens, length)  # (B * K, L)
             ended = settings.has_ended(continued[:, :length]).view(batch, count)
             open_values = values + NEVER * ended.float()
@@ -303,7 +298,7 @@ def inference(model) -> Iterator[None]:
     A model in training mode is not put into evaluation mode, which other threads would see: dropout is switched off for
     what this thread calls. Not reached is attention dropout inside the kernels of flash-attention.
     """
-    is_training = any(module.training for module in modules_of(model))
+    is_training = any(module.training for module in model.modules())
     with model.prepacked_weights(), WithoutDropout() if is_training else nullcontext():
         yield
 
