@@ -34,15 +34,18 @@ class SearchSettings:
     criteria: StoppingCriteriaList = field(default_factory=StoppingCriteriaList)
 
     @property
-    def plain_until(self) -> int:
-        """The least length of target ids at which more than the best tokens decides; 0 where it may be any.
-
-        Processors that leave finite scores as they are say so by `passes_finite`, and criteria from which length on
-        they may end a row by `earliest_end`.
-        """
-        if not all(getattr(processor, "passes_finite", False) for processor in self.processors):
-            return 0
+    def earliest_end(self) -> int:
+        """The least length of target ids at which a limit or criterion may end a row; criteria say so, else it is 0."""
         return min(self.max_length, *(getattr(criterion, "earliest_end", 0) for criterion in self.criteria), 2**31)
+
+    @property
+    def plain_until(self) -> int:
+        """The least length at which more than the best tokens decides; 0 unless processors leave finite scores alone.
+
+        These say so by `passes_finite`.
+        """
+        are_passed = all(getattr(processor, "passes_finite", False) for processor in self.processors)
+        return self.earliest_end if are_passed else 0
 
     def processed(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         """Scores (R, V) of what comes behind target ids (R, T), as the processors want them."""
@@ -117,7 +120,7 @@ def beam_search(
         tokens = indices % processed.shape[1]
         rows = indices // processed.shape[1] + first_rows  # (B, K)
         length += 1
-        if settings.criteria or length >= settings.max_length or settings.are_ends(tokens[:, :beams]).any():
+        if length >= settings.earliest_end or settings.are_ends(tokens[:, :beams]).any():
             continued = with_tokens(running, rows, tokens, length)  # (B * K, L)
             ended = settings.has_ended(continued[:, :length]).view(batch, count)
             open_values = values + NEVER * ended.float()

@@ -271,7 +271,7 @@ PACKAGE_LINES = {
     "evaluation": 8589,
     "formats": 4525,
     "hub": 2550,
-    "modeling": 11847,
+    "modeling": 11850,
     "pretrained": 313,
     "reports": 2496,
     "serving": 821,
@@ -299,7 +299,7 @@ TEST_LINES = {
     "translation": 1898,
     "top-level files": 2695,
 }
-MOST_LINES = {"package": 54901, "tests": 50650}
+MOST_LINES = {"package": 54904, "tests": 50650}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:
