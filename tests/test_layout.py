@@ -288,7 +288,7 @@ TEST_LINES = {
     "evaluation": 6968,
     "formats": 2492,
     "hub": 2954,
-    "modeling": 9506,
+    "modeling": 9525,
     "reports": 1981,
     "serving": 606,
     "space": 1093,
@@ -299,7 +299,7 @@ TEST_LINES = {
     "translation": 1898,
     "top-level files": 2695,
 }
-MOST_LINES = {"package": 54904, "tests": 50650}
+MOST_LINES = {"package": 54904, "tests": 50669}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -12,7 +12,7 @@ from support.battery import KeptScores
 from support.tiny_models import EOS, PAD, build
 from transformers import StoppingCriteria
 
-from hf_docmt.modeling import cpu_kernels, int8_linear, quantization
+from hf_docmt.modeling import cpu_kernels, encoder_kernels, int8_linear, quantization
 from hf_docmt.modeling.decoding_kernels import KernelStep, is_left_padded
 from hf_docmt.modeling.decoding_step import DecodingStep
 from hf_docmt.modeling.int8_linear import Int8Linear, kernel_weights, portable_product, whole_blocks
@@ -222,6 +222,7 @@ def test_several_steps_at_once(int8_model, monkeypatch, place, damage, beams):
         lambda decoder: decoder.layers[0].fc1.register_forward_hook(lambda module, args, output: 2 * output),
         lambda decoder: setattr(decoder.layers[1], "fc2", Wrapper(decoder.layers[1].fc2)),
         lambda decoder: setattr(decoder.layers[1], "activation_fn", torch.nn.GELU()),
+        lambda decoder: setattr(decoder.layers[0].self_attn, "scaling", 2.0),
         lambda decoder: decoder.layers[0].fc1.weight.neg_(),
         lambda decoder: setattr(decoder.layer_norm.weight, "data", 3 * decoder.layer_norm.weight),
         lambda decoder: decoder.layer_norm.weight.data.mul_(3),
@@ -250,6 +251,24 @@ def test_programs_see_changes(int8_model, monkeypatch, change):
         model.generate(SOURCE, logits_processor=[new], **settings)
         torch.testing.assert_close(torch.stack(kept.copies), torch.stack(new.copies))
         assert not torch.allclose(torch.stack(kept.copies), torch.stack(before.copies))
+
+
+@needs_kernels
+@pytest.mark.parametrize("is_recorded", [False, True])
+def test_encoders_without_their_layers(int8_model, monkeypatch, is_recorded):
+    """One call in place of the layers, unless these have hooks, or what they give out is recorded."""
+    encoder, calls, run = int8_model().get_encoder(), [], encoder_kernels.run
+    monkeypatch.setattr(encoder_kernels, "run", lambda *arguments: calls.append(run(*arguments)))
+    inputs = {"input_ids": SOURCE, "attention_mask": (SOURCE != PAD).long()}
+    with torch.no_grad():
+        hook = encoder.layers[0].register_forward_hook(lambda *arguments: None)
+        expected = encoder(**inputs).last_hidden_state
+        assert not calls
+        hook.remove()
+        output = encoder(**inputs, output_hidden_states=is_recorded)
+    assert len(calls) == (not is_recorded) and (output.hidden_states is None) == (not is_recorded)
+    seen = inputs["attention_mask"].bool()
+    torch.testing.assert_close(output.last_hidden_state[seen], expected[seen], atol=2e-2, rtol=1e-2)
 
 
 @needs_kernels
