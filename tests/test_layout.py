@@ -374,7 +374,7 @@ def test_every_data_file_is_listed():
         there = {path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts}
         inner = [other for other in folders.values() if other != folder and other.is_relative_to(folder)]
         there = {path for path in there if not any(path.is_relative_to(other) for other in inner)}
-        there = {path for path in there if path.suffix not in (".py", ".c", ".so") and path.name != "README.md"}
+        there = {path for path in there if path.suffix not in (".py", ".c", ".h", ".so") and path.name != "README.md"}
         listed = {path for one in re.split(r"[,\n]", patterns.get(name, "")) for path in glob(folder, one.strip())}
         assert there == {path for path in listed if path.name != "README.md"}, name
 
