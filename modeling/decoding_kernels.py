@@ -127,14 +127,14 @@ class KernelStep(DecodingStep):
         """As `DecoderState.read_on`."""
         if not self.operations:
             self.build(ids[:, :length], None)
-        if self.search is None:
+        if self.search is None or self.search.room != ids.shape[1]:
             self.search = self.new_search(ids, settings)
         if length > len(self.ancestors):
             self.make_room(2 * length)
         self.encoding(length - 1, torch.float32)
         found = self.search
         found.ids, found.length, found.encodings = ids.data_ptr(), length, self.encodings.data_ptr()
-        found.most = min(settings.plain_until - 1, len(self.ancestors), len(self.encodings))
+        found.most = min(settings.plain_until - 1, ids.shape[1] - 1, len(self.ancestors), len(self.encodings))
         found.ended, found.sums = (None if tensor is None else tensor.data_ptr() for tensor in (ended, sums))
         search(self.operations[0], self.step, found)
         self.length = found.length

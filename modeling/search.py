@@ -12,6 +12,7 @@ from transformers import LogitsProcessorList, StoppingCriteriaList
 from .cache import DecodingCache, cached_length
 
 NEVER = -1e9  # added to the score of what must not be chosen
+ROOM = 256  # tokens that there is room for at once
 
 
 @dataclass
@@ -75,8 +76,7 @@ class SearchSettings:
 def greedy_search(state: "DecoderState", prompt: torch.Tensor, settings: SearchSettings) -> torch.Tensor:
     """Prompts (B, T) to the best token at every step: (B, at most `max_length`)."""
     batch, length = prompt.shape
-    ids = prompt.new_full((batch, max(settings.max_length, length + 1)), settings.pad_token_id)
-    ids[:, :length] = prompt
+    ids = nn.functional.pad(prompt, (0, min(ROOM, max(settings.max_length - length, 1))))
     finished = torch.zeros(batch, dtype=torch.bool, device=ids.device)
     is_any, are_kept = False, any(map(keeps_scores, settings.processors))
     while True:
@@ -87,6 +87,8 @@ def greedy_search(state: "DecoderState", prompt: torch.Tensor, settings: SearchS
             tokens = tokens.masked_fill(finished, settings.pad_token_id)
         ids[:, length] = tokens
         length += 1
+        if length == ids.shape[1] < settings.max_length:
+            ids = nn.functional.pad(ids, (0, length))
         ended = settings.has_ended(ids[:, :length])
         if ended.any():
             is_any, finished = True, finished | ended

@@ -10,9 +10,9 @@ import pytest
 import torch
 from support.battery import KeptScores
 from support.tiny_models import EOS, PAD, build
-from transformers import StoppingCriteria
+from transformers import MaxLengthCriteria, StoppingCriteria
 
-from hf_docmt.modeling import cpu_kernels, encoder_kernels, int8_linear, quantization
+from hf_docmt.modeling import cpu_kernels, encoder_kernels, int8_linear, quantization, search
 from hf_docmt.modeling.decoding_kernels import KernelStep, is_left_padded
 from hf_docmt.modeling.decoding_step import DecodingStep
 from hf_docmt.modeling.int8_linear import Int8Linear, kernel_weights, portable_product, whole_blocks
@@ -138,6 +138,21 @@ def test_embeddings_in_a_wrapper_are_called(monkeypatch):
     expected = scores(model, monkeypatch, DecodingStep, max_new_tokens=3)
     torch.testing.assert_close(changed, expected)
     assert not torch.allclose(plain[0], changed[0])
+
+
+@pytest.mark.parametrize("room", [1, 3, 5])
+@pytest.mark.parametrize("kernels", ["0", pytest.param("1", marks=needs_kernels)])
+def test_greedy_search_takes_room_as_it_needs_it(int8_model, monkeypatch, kernels, room):
+    """Also where the limit is beyond all memory."""
+    monkeypatch.setenv("DOCMT_KERNELS", kernels)
+    model = int8_model(init_std=0.5)
+    settings = {"attention_mask": (SOURCE != PAD).long(), "eos_token_id": 9, "pad_token_id": PAD}
+    model.final_logits_bias[0, EOS] = -1e9
+    expected = model.generate(SOURCE, max_new_tokens=12, **settings)
+    monkeypatch.setattr(search, "ROOM", room)
+    assert torch.equal(model.generate(SOURCE, max_new_tokens=12, **settings), expected)
+    stop = MaxLengthCriteria(13)
+    assert torch.equal(model.generate(SOURCE, max_new_tokens=10**12, stopping_criteria=[stop], **settings), expected)
 
 
 @needs_kernels
