@@ -14,6 +14,7 @@ from transformers.utils import logging
 
 from .cache import DecodingCache
 from .decoding import Job, NonFiniteScoresError, Output, Translator, model_name, pad_rows
+from .decoding_kernels import has_cheap_steps
 from .document_state import CurrentSentence, DocumentState, split_at
 from .fast_search import BeamLayer
 from .generation_seams import PROCESSED, is_neutral, is_plain
@@ -32,13 +33,14 @@ LOGITS = 2**24  # scores that are computed at once
 def draft_search(translator: Translator) -> "DraftSearch | None":
     """A search with drafts where nothing but the model's scores decides about the next token.
 
-    No beams, no sampling, no recurrent decoder, which cannot go back, and no processors or criteria, neither given nor
-    made by settings, which might depend on the step, as a penalty of repetition does.
+    No beams, no sampling, no recurrent decoder, which cannot go back, no processors or criteria, neither given nor made
+    by settings, which might depend on the step, as a penalty of repetition does, and none of the steps that cost less
+    than a pass with a draft.
     """
     settings = translator.settings
     if not translator.drafts or translator.generate_kwargs or (settings.num_beams or 1) > 1:
         return None
-    if translator.config.decoder_autoregression != "self_attention":
+    if translator.config.decoder_autoregression != "self_attention" or has_cheap_steps(translator.model):
         return None
     is_greedy = settings.use_cache is not False and is_plain(settings)
     neutral = is_greedy and all(is_neutral(name, getattr(settings, name)) for name in PROCESSED)

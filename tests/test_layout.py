@@ -271,7 +271,7 @@ PACKAGE_LINES = {
     "evaluation": 8589,
     "formats": 4525,
     "hub": 2550,
-    "modeling": 11852,
+    "modeling": 11870,
     "pretrained": 313,
     "reports": 2496,
     "serving": 821,
@@ -288,7 +288,7 @@ TEST_LINES = {
     "evaluation": 6968,
     "formats": 2492,
     "hub": 2954,
-    "modeling": 9540,
+    "modeling": 9567,
     "reports": 1981,
     "serving": 606,
     "space": 1093,
@@ -299,7 +299,7 @@ TEST_LINES = {
     "translation": 1898,
     "top-level files": 2695,
 }
-MOST_LINES = {"package": 54906, "tests": 50684}
+MOST_LINES = {"package": 54924, "tests": 50711}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:
