@@ -286,20 +286,20 @@ TEST_LINES = {
     "cli": 2760,
     "data": 5063,
     "evaluation": 6968,
-    "formats": 2492,
+    "formats": 2370,
     "hub": 2954,
-    "modeling": 9567,
+    "modeling": 9519,
     "reports": 1981,
-    "serving": 606,
+    "serving": 565,
     "space": 1093,
     "studies": 664,
-    "support": 4964,
+    "support": 5082,
     "training": 2647,
     "transformers_contract": 418,
     "translation": 1898,
     "top-level files": 2695,
 }
-MOST_LINES = {"package": 54924, "tests": 50711}
+MOST_LINES = {"package": 54924, "tests": 50618}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -2,18 +2,18 @@
 
 import io
 import random
-import zipfile
 
 import docx
 import pytest
-from support.markup_checks import check_identity, check_shuffled, check_swapped, parsed, translated
+from support.markup_checks import check_identity, check_shuffled, check_swapped, parsed, shown, translated
+from support.office_files import member, spaces, zipped
 
 from hf_docmt.files import DataError
 from hf_docmt.formats.document_file import DocumentFile, FormatOptions
 from hf_docmt.formats.docx import DocxFormat
 from hf_docmt.formats.zip_archive import ZipArchive
 
-SPACES = " ".join(f'xmlns:{prefix}="urn:{prefix}"' for prefix in "w m wp mc".split())
+DOCUMENT, SPACES = "word/document.xml", spaces("w m wp mc")
 STYLES = f'<w:styles {SPACES}><w:docDefaults><w:rPr><w:lang w:val="en-US"/></w:rPr></w:docDefaults></w:styles>'
 ITALIC = "<w:rPr><w:i/></w:rPr>"
 BOX = "<w:r><w:pict><w:txbxContent><w:p><w:r><w:t>In a box</w:t></w:r></w:p></w:txbxContent></w:pict></w:r>"
@@ -41,21 +41,9 @@ def run(text, looks=""):
 
 def file(*paragraphs):
     body = "".join(f"<w:p>{paragraph}</w:p>" for paragraph in paragraphs)
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("word/styles.xml", STYLES)
-        archive.writestr("word/document.xml", f"<w:document {SPACES}><w:body>{body}</w:body></w:document>")
-        archive.writestr("docProps/x.bin", bytes(range(256)))
-        archive.comment = b"note"
-    return buffer.getvalue()
-
-
-def shown(data):
-    return [segment.text for segment in parsed(DocxFormat, data)[1]]
-
-
-def member(data, name="word/document.xml"):
-    return ZipArchive(data).read(name).decode()
+    members = {"word/styles.xml": STYLES, "docProps/x.bin": bytes(range(256))}
+    members[DOCUMENT] = f"<w:document {SPACES}><w:body>{body}</w:body></w:document>"
+    return zipped(members, b"note")
 
 
 @pytest.mark.parametrize(
@@ -74,8 +62,8 @@ def member(data, name="word/document.xml"):
 )
 def test_what_is_translated(paragraph, expected):
     data = file(paragraph)
-    assert shown(data) == expected
-    assert shown(changed(DocxFormat, data, str.upper)) == [
+    assert shown(DocxFormat, data) == expected
+    assert shown(DocxFormat, changed(DocxFormat, data, str.upper)) == [
         text.upper() if "x=1" not in text else "SEE x=1" for text in expected
     ]
 
@@ -99,13 +87,13 @@ def contents_of_table(code):
 def test_fields_over_paragraphs(code, expected):
     """Those that Word makes, such as tables of contents, stay; what others wrote is translated."""
     data = file(*contents_of_table(code))
-    assert shown(data) == expected
+    assert shown(DocxFormat, data) == expected
     reader = DocxFormat()
     reader.parse(data, FormatOptions())
     assert reader.remarks == {("field paragraph", "left alone"): 3 if len(expected) == 3 else 0}
     new = changed(DocxFormat, data, str.upper)
-    assert shown(new) == [text.upper() for text in expected]
-    assert len(expected) == 4 or member(new).count("Chapter") == 1
+    assert shown(DocxFormat, new) == [text.upper() for text in expected]
+    assert len(expected) == 4 or member(new, DOCUMENT).count("Chapter") == 1
     check_identity(DocxFormat, data)
 
 
@@ -125,12 +113,12 @@ def test_pictures_may_change_places():
 
 def test_a_run_with_a_box_is_no_field():
     box = f"<w:r><w:pict><w:txbxContent><w:p>{field('PAGE', '7')}{run('In a box')}</w:p></w:txbxContent></w:pict></w:r>"
-    assert shown(file(run("Look ") + box)) == ["Look ", "7In a box"]
+    assert shown(DocxFormat, file(run("Look ") + box)) == ["Look ", "7In a box"]
 
 
 def test_a_field_without_an_end_hides_nothing():
     data = file(mark("begin") + "<w:r><w:instrText>TOC</w:instrText></w:r>" + run("One"), run("Two"))
-    assert shown(data) == ["One", "Two"]
+    assert shown(DocxFormat, data) == ["One", "Two"]
 
 
 def test_other_looks_are_tags():
@@ -141,12 +129,12 @@ def test_other_looks_are_tags():
         "looks",
         "",
     ]
-    assert run("LOOKS &lt;", ITALIC) in member(changed(DocxFormat, data, lambda text: text.upper() + " <"))
+    assert run("LOOKS &lt;", ITALIC) in member(changed(DocxFormat, data, lambda text: text.upper() + " <"), DOCUMENT)
 
 
 def test_box_in_a_changed_paragraph_is_changed_too():
-    assert run("LOOK") in member(changed(DocxFormat, file(run("Look") + BOX), str.upper))
-    assert "IN A BOX" in member(changed(DocxFormat, file(run("Look") + BOX), str.upper))
+    new = member(changed(DocxFormat, file(run("Look") + BOX), str.upper), DOCUMENT)
+    assert run("LOOK") in new and "IN A BOX" in new
 
 
 def test_a_translated_box_is_no_problem():
@@ -155,7 +143,7 @@ def test_a_translated_box_is_no_problem():
     ((_, row),) = document.rows(["en"])
     texts = [pair["en"].upper() for pair in row["translation"]]
     data, written = document.translated({row["doc_id"]: {"translation": texts}})
-    assert written.problems == [] and "IN A BOX" in member(data) and written.segments == 2
+    assert written.problems == [] and "IN A BOX" in member(data, DOCUMENT) and written.segments == 2
 
 
 def test_unchanged_file_is_the_same():

@@ -4,7 +4,8 @@ import io
 import zipfile
 
 import pytest
-from support.markup_checks import check_identity, check_shuffled, check_swapped, parsed, translated
+from support.markup_checks import check_identity, check_shuffled, check_swapped, parsed, translated, upper
+from support.office_files import member, zipped
 
 from hf_docmt.files import DataError
 from hf_docmt.formats.document_file import DocumentFile, FormatOptions
@@ -37,12 +38,7 @@ def book(**members) -> bytes:
         "EPUB/toc.ncx": NCX,
         "EPUB/a.png": "\x89",
     }
-    target = io.BytesIO()
-    with zipfile.ZipFile(target, "w") as file:
-        for name, text in (contents | members).items():
-            if text is not None:
-                file.writestr(name, text, zipfile.ZIP_STORED if name == "mimetype" else zipfile.ZIP_DEFLATED)
-    return target.getvalue()
+    return zipped({name: text for name, text in (contents | members).items() if text is not None})
 
 
 def test_chapters_in_reading_order():
@@ -79,8 +75,8 @@ def test_members_that_change():
     assert b'xml:lang="de"' in after.read("EPUB/two.xhtml") and b"IT WAS &lt; <b>late</b>" in after.read(
         "EPUB/two.xhtml"
     )
-    everything = translated(EpubFormat, book(), lambda pieces: [p.upper() if isinstance(p, str) else p for p in pieces])
-    assert b"<text>THE DOOR &amp; KEY</text>" in zipfile.ZipFile(io.BytesIO(everything)).read("EPUB/toc.ncx")
+    everything = translated(EpubFormat, book(), upper)
+    assert "<text>THE DOOR &amp; KEY</text>" in member(everything, "EPUB/toc.ncx")
 
 
 @pytest.mark.parametrize(

@@ -4,19 +4,11 @@ from random import Random
 
 import pytest
 from support.generated_xml import COMMENT, DELETED, FRAME, NOTE, RUBY, odt_content, odt_file
-from support.markup_checks import check_identity, check_shuffled, check_swapped, parsed, translated
+from support.markup_checks import check_identity, check_shuffled, check_swapped, parsed, translated, upper
+from support.office_files import member
 
 from hf_docmt.files import DataError
 from hf_docmt.formats.odt import OdtFormat
-from hf_docmt.formats.zip_archive import ZipArchive
-
-
-def upper(pieces):
-    return [piece.upper() if isinstance(piece, str) else piece for piece in pieces]
-
-
-def member(data, name="content.xml"):
-    return ZipArchive(data).read(name).decode()
 
 
 def cell(attributes, text):
@@ -74,7 +66,7 @@ def test_what_is_translated(body, expected, written):
     data = odt_content(body)
     assert [segment.text for segment in parsed(OdtFormat, data)[1]] == [*expected, "At the top"]
     new = translated(OdtFormat, data, upper)
-    assert f"<office:body>{written}</office:body>" in member(new)
+    assert f"<office:body>{written}</office:body>" in member(new, "content.xml")
     assert "AT THE TOP" in member(new, "styles.xml")
 
 

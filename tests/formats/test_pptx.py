@@ -1,17 +1,15 @@
 """Presentations: what is text, in which order, and that files come back as they were."""
 
-import io
 import random
-import zipfile
 
 import pytest
-from support.markup_checks import check_identity, check_shuffled, check_swapped, parsed, translated
+from support.markup_checks import check_identity, check_shuffled, check_swapped, parsed, shown, translated, upper
+from support.office_files import SLIDES, member, relations, zipped
 
 from hf_docmt.files import DataError
 from hf_docmt.formats.pptx import PptxFormat
-from hf_docmt.formats.zip_archive import ZipArchive
 
-SPACES = " ".join(f'xmlns:{prefix}="urn:{prefix}"' for prefix in "a p r".split())
+SLIDE = "ppt/slides/slide1.xml"
 BOLD = '<a:rPr b="1"><a:latin typeface="Arial"/></a:rPr>'
 BREAK = '<a:br><a:rPr lang="en-US"/></a:br>'
 
@@ -20,39 +18,18 @@ def run(text, looks=""):
     return f"<a:r>{looks}<a:t>{text}</a:t></a:r>"
 
 
-def relations(**targets):
-    each = (f'<Relationship Id="{name}" Type="http://x/{kind}" Target="{to}"/>' for name, (kind, to) in targets.items())
-    return f"<Relationships>{''.join(each)}</Relationships>"
-
-
 def slide(*paragraphs, kind="sld"):
     body = "".join(f"<a:p>{paragraph}</a:p>" for paragraph in paragraphs)
-    return f'<p:{kind} {SPACES}><p:cNvPr id="4" name="x" descr="A &quot;key&quot;"/>{body}</p:{kind}>'
+    return f'<p:{kind} {SLIDES}><p:cNvPr id="4" name="x" descr="A &quot;key&quot;"/>{body}</p:{kind}>'
 
 
 def file(*paragraphs, **members):
     members = {"slides/slide1.xml": slide(*paragraphs)} | members
     ids = "".join(f'<p:sldId id="{256 + number}" r:id="{name}"/>' for number, name in enumerate(("s2", "s1")))
     targets = {"s1": ("slide", "slides/slide1.xml"), "s2": ("slide", "/ppt/slides/slide2.xml")}
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("ppt/presentation.xml", f"<p:presentation {SPACES}>{ids}</p:presentation>")
-        archive.writestr("ppt/_rels/presentation.xml.rels", relations(**targets))
-        for name, text in members.items():
-            archive.writestr(f"ppt/{name}", text)
-    return buffer.getvalue()
-
-
-def upper(pieces):
-    return [piece.upper() if isinstance(piece, str) else piece for piece in pieces]
-
-
-def shown(data):
-    return [segment.text for segment in parsed(PptxFormat, data)[1]]
-
-
-def member(data, name="ppt/slides/slide1.xml"):
-    return ZipArchive(data).read(name).decode()
+    first = {"presentation.xml": f"<p:presentation {SLIDES}>{ids}</p:presentation>"}
+    first["_rels/presentation.xml.rels"] = relations(**targets)
+    return zipped({f"ppt/{name}": text for name, text in (first | members).items()})
 
 
 @pytest.mark.parametrize(
@@ -72,14 +49,14 @@ def member(data, name="ppt/slides/slide1.xml"):
 )
 def test_what_is_translated(paragraph, expected, written):
     data = file(paragraph)
-    assert shown(data) == ['A "key"', *expected]
-    assert f"<a:p>{written}</a:p>" in member(translated(PptxFormat, data, upper))
+    assert shown(PptxFormat, data) == ['A "key"', *expected]
+    assert f"<a:p>{written}</a:p>" in member(translated(PptxFormat, data, upper), SLIDE)
 
 
 def test_description_and_language():
     new = translated(PptxFormat, file(run("One ", BOLD)), upper, target_lang="de-DE")
-    assert """descr='A "KEY"'""" in member(new)
-    assert '<a:rPr lang="de" b="1">' in member(new)
+    assert """descr='A "KEY"'""" in member(new, SLIDE)
+    assert '<a:rPr lang="de" b="1">' in member(new, SLIDE)
 
 
 def test_slides_are_in_their_order_and_have_their_notes():

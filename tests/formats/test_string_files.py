@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 import yaml
-from support.markup_checks import check_identity, parsed, shuffled, translated
+from support.markup_checks import check_identity, parsed, shuffled, translated, upper
 
 from hf_docmt.files import DataError
 from hf_docmt.formats import document_reader
@@ -54,10 +54,6 @@ en:
   last: Open it
 """
 CSV = 'id,English,"Note ""x"""\r\n1,Open the door,a\r\n2,"A key, ""old""",b\r\n3,12,c\r\n\r\n4,"Two\r\nlines",d'
-
-
-def upper(pieces):
-    return [piece.upper() if isinstance(piece, str) else piece for piece in pieces]
 
 
 def texts(format, data, **options):

@@ -2,13 +2,14 @@
 
 import io
 import re
-import zipfile
 from xml.etree import ElementTree
 
 import docx
 import pytest
 from docx.enum.section import WD_SECTION
+from support import office_files
 from support.markup_checks import parsed, translated
+from support.office_files import SLIDES, book, open_document, presentation, spaces, workbook
 
 from hf_docmt.data.language_codes import is_right_to_left
 from hf_docmt.formats.docx import DocxFormat
@@ -18,57 +19,6 @@ from hf_docmt.formats.odt import OdtFormat
 from hf_docmt.formats.pptx import PptxFormat
 from hf_docmt.formats.word_direction import bidi_paragraph, rtl_run
 from hf_docmt.formats.xlsx import XlsxFormat
-from hf_docmt.formats.zip_archive import ZipArchive
-
-SPACES = " ".join(f'xmlns:{prefix}="urn:{prefix}"' for prefix in "a p r office style text".split())
-RELATIONS = '<Relationships><Relationship Id="x" Type="http://x/{}" Target="{}"/></Relationships>'
-
-
-def archive(members: dict[str, str]) -> bytes:
-    with zipfile.ZipFile(buffer := io.BytesIO(), "w") as file:
-        for name, text in members.items():
-            file.writestr(name, text)
-    return buffer.getvalue()
-
-
-def presentation(paragraphs: str, master: str) -> bytes:
-    return archive(
-        {
-            "ppt/presentation.xml": f'<p:presentation {SPACES}><p:sldId r:id="x"/></p:presentation>',
-            "ppt/_rels/presentation.xml.rels": RELATIONS.format("slide", "slides/slide1.xml"),
-            "ppt/slides/slide1.xml": f"<p:sld {SPACES}>{paragraphs}</p:sld>",
-            "ppt/slideMasters/slideMaster1.xml": f"<p:sldMaster {SPACES}>{master}</p:sldMaster>",
-        }
-    )
-
-
-def open_document(styles: str) -> bytes:
-    body = f"<office:document-content {SPACES}><text:p>One</text:p></office:document-content>"
-    styles = f"<office:document-styles {SPACES}>{styles}</office:document-styles>"
-    return archive({"content.xml": body, "styles.xml": styles})
-
-
-def workbook(view: str) -> bytes:
-    cell = '<c r="A1" t="inlineStr"><is><t>One</t></is></c>'
-    return archive(
-        {
-            "xl/workbook.xml": f'<workbook {SPACES}><sheets><sheet name="One" r:id="x"/></sheets></workbook>',
-            "xl/_rels/workbook.xml.rels": RELATIONS.format("worksheet", "worksheets/sheet1.xml"),
-            "xl/worksheets/sheet1.xml": f"<worksheet><sheetViews>{view}</sheetViews>{cell}</worksheet>",
-        }
-    )
-
-
-def book() -> bytes:
-    item = '<item id="x" href="x.xhtml" media-type="application/xhtml+xml"/>'
-    spine = '<spine toc="toc"><itemref idref="x"/></spine>'
-    return archive(
-        {
-            "META-INF/container.xml": '<container><rootfile full-path="a.opf"/></container>',
-            "a.opf": f"<package><language>en</language>{item}{spine}</package>",
-            "x.xhtml": '<html lang="en"><p>One</p></html>',
-        }
-    )
 
 
 def hebrew(pieces):
@@ -82,9 +32,9 @@ def written(format, data, language="he"):
 
 
 def member(data, name):
-    content = ZipArchive(data).read(name)
+    content = office_files.member(data, name)
     ElementTree.fromstring(content)
-    return content.decode()
+    return content
 
 
 def word_document() -> bytes:
@@ -148,7 +98,8 @@ def test_slides():
     run = "<a:r><a:t>{}</a:t></a:r>"
     texts = ['<a:pPr algn="l" lvl="1" rtl="0"/>' + run.format("One"), run.format("Two"), run.format("12")]
     slides = "".join(f"<a:p>{text}</a:p>" for text in texts)
-    data = presentation(slides, '<a:lvl1pPr algn="l" rtl="0"/>' + levels)
+    master = f'<p:sldMaster {SLIDES}><a:lvl1pPr algn="l" rtl="0"/>{levels}</p:sldMaster>'
+    data = presentation(slides, **{"slideMasters/slideMaster1.xml": master})
     new = written(PptxFormat, data)
     slide = member(new, "ppt/slides/slide1.xml")
     assert '<a:p><a:pPr rtl="1" algn="r" lvl="1"/>' in slide and slide.count('<a:pPr rtl="1"') == 2
@@ -158,10 +109,13 @@ def test_slides():
 
 
 def test_open_document():
-    data = open_document(
+    styles = (
+        f"<office:document-styles {spaces('office style')}>"
         '<style:default-style style:family="paragraph"><style:paragraph-properties/></style:default-style>'
         '<style:page-layout><style:page-layout-properties style:writing-mode="lr-tb"/></style:page-layout>'
+        "</office:document-styles>"
     )
+    data = open_document("<text:p>One</text:p>", **{"styles.xml": styles})
     new = member(written(OdtFormat, data), "styles.xml")
     assert '<style:paragraph-properties style:writing-mode="rl-tb"/>' in new
     assert '<style:page-layout-properties style:writing-mode="rl-tb"/>' in new
@@ -170,7 +124,8 @@ def test_open_document():
 
 @pytest.mark.parametrize("attribute", ["", ' rightToLeft="0"'])
 def test_workbook(attribute):
-    data, name = workbook(f'<sheetView{attribute} workbookViewId="0"/>'), "xl/worksheets/sheet1.xml"
+    cell, name = '<c r="A1" t="inlineStr"><is><t>One</t></is></c>', "xl/worksheets/sheet1.xml"
+    data = workbook(f'<sheetViews><sheetView{attribute} workbookViewId="0"/></sheetViews>{cell}')
     assert '<sheetView rightToLeft="1" workbookViewId="0"/>' in member(written(XlsxFormat, data), name)
     assert f'<sheetView{attribute} workbookViewId="0"/>' in member(written(XlsxFormat, data, "de"), name)
 
@@ -185,10 +140,11 @@ def test_pages():
 
 
 def test_books():
-    new = written(EpubFormat, book())
+    data = book("<p>One</p>")
+    new = written(EpubFormat, data)
     assert '<spine page-progression-direction="rtl" toc="toc">' in member(new, "a.opf")
     assert member(new, "x.xhtml").startswith('<html dir="rtl" lang="he">')
-    assert "rtl" not in member(written(EpubFormat, book(), "de"), "a.opf")
+    assert "rtl" not in member(written(EpubFormat, data, "de"), "a.opf")
 
 
 def test_codes():

@@ -1,24 +1,17 @@
 """Workbooks: which cells are translated, where their strings stand, and that files come back as they were."""
 
-import io
 import random
-import zipfile
 
 import pytest
-from support.markup_checks import check_identity, check_shuffled, check_swapped, parsed, translated
+from support.markup_checks import check_identity, check_shuffled, check_swapped, parsed, shown, translated, upper
+from support.office_files import member, relations, workbook
 
 from hf_docmt.files import DataError
 from hf_docmt.formats.xlsx import XlsxFormat
-from hf_docmt.formats.zip_archive import ZipArchive
 
 BOLD = '<r><rPr><b/></rPr><t xml:space="preserve">{} </t></r>'
 BODY = '<t xml:space="preserve">{} </t>'
 SHARED, SHEET = "xl/sharedStrings.xml", "xl/worksheets/sheet1.xml"
-
-
-def relations(**targets):
-    each = (f'<Relationship Id="{name}" Type="http://x/{kind}" Target="{to}"/>' for name, (kind, to) in targets.items())
-    return f"<Relationships>{''.join(each)}</Relationships>"
 
 
 def file(strings, rows, **members):
@@ -30,28 +23,8 @@ def file(strings, rows, **members):
         for column, cell in enumerate(own)
     ]
     shared = "".join(f"<si>{string}</si>" for string in strings)
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("xl/workbook.xml", '<workbook><sheets><sheet name="One" r:id="s"/></sheets></workbook>')
-        targets = {"s": ("worksheet", "worksheets/sheet1.xml"), "t": ("sharedStrings", "sharedStrings.xml")}
-        archive.writestr("xl/_rels/workbook.xml.rels", relations(**targets))
-        archive.writestr(SHARED, f'<sst count="9" uniqueCount="{len(strings)}">{shared}</sst>')
-        archive.writestr(SHEET, f"<worksheet><sheetData>{''.join(cells)}</sheetData></worksheet>")
-        for name, text in members.items():
-            archive.writestr(name, text)
-    return buffer.getvalue()
-
-
-def upper(pieces):
-    return [piece.upper() if isinstance(piece, str) else piece for piece in pieces]
-
-
-def shown(data, **options):
-    return [segment.text for segment in parsed(XlsxFormat, data, **options)[1]]
-
-
-def member(data, name=SHARED):
-    return ZipArchive(data).read(name).decode()
+    members[SHARED] = f'<sst count="9" uniqueCount="{len(strings)}">{shared}</sst>'
+    return workbook(f"<sheetData>{''.join(cells)}</sheetData>", **members)
 
 
 @pytest.mark.parametrize(
@@ -66,15 +39,15 @@ def member(data, name=SHARED):
 )
 def test_what_is_translated(string, expected, written):
     data = file([string], [[0]])
-    assert shown(data) == expected
+    assert shown(XlsxFormat, data) == expected
     written = written or f"<r>{BODY.format('LOOK')}</r>{BOLD.format('HERE')}"
-    assert f"<si>{written}</si>" in member(translated(XlsxFormat, data, upper))
+    assert f"<si>{written}</si>" in member(translated(XlsxFormat, data, upper), SHARED)
 
 
 def test_strings_in_cells_and_formulas():
     cells = ['t="inlineStr"><is><t>Here</t></is>', 't="str"><f>A1</f><v>Made</v>', 's="1"', "><v>7</v>", 0]
     data = file(["<t>Shared</t>"], [cells])
-    assert shown(data) == ["Here", "Shared"]
+    assert shown(XlsxFormat, data) == ["Here", "Shared"]
     new = translated(XlsxFormat, data, upper)
     assert "<is><t>HERE</t></is>" in member(new, SHEET)
     assert "<f>A1</f><v>Made</v>" in member(new, SHEET)
@@ -93,28 +66,28 @@ STRINGS = [f"<t>{text}</t>" for text in ("Key", "Text", "Note", "one", "two", "t
     ],
 )
 def test_columns(columns, expected):
-    assert shown(file(STRINGS, ROWS), columns=columns) == expected
+    assert shown(XlsxFormat, file(STRINGS, ROWS), columns=columns) == expected
 
 
 def test_string_of_other_cells_is_copied():
     new = translated(XlsxFormat, file(STRINGS, ROWS), upper, columns=("Text",))
-    assert member(new).endswith("<t>three</t></si><si><t>TWO</t></si><si><t>ONE</t></si></sst>")
-    assert 'uniqueCount="8"' in member(new)
+    assert member(new, SHARED).endswith("<t>three</t></si><si><t>TWO</t></si><si><t>ONE</t></si></sst>")
+    assert 'uniqueCount="8"' in member(new, SHARED)
     cells = [int(number) for number in member(new, SHEET).replace("</v>", "<v>").split("<v>")[1::2]]
     assert cells == [0, 1, 2, 3, 6, 5, 4, 7, 3]
-    assert shown(new, columns=("Text",)) == ["TWO", "ONE"]
+    assert shown(XlsxFormat, new, columns=("Text",)) == ["TWO", "ONE"]
 
 
 def test_unknown_column_is_refused():
     with pytest.raises(DataError, match="no column 'Texts'.*'Key', 'Text', 'Note'"):
-        shown(file(STRINGS, ROWS), columns=("Texts",))
+        shown(XlsxFormat, file(STRINGS, ROWS), columns=("Texts",))
 
 
 def test_names_of_columns_of_tables_stay():
     table = '<table ref="A1:B3" totalsRowCount="1"/>'
     links = relations(t=("table", "../tables/table1.xml"))
     members = {"xl/worksheets/_rels/sheet1.xml.rels": links, "xl/tables/table1.xml": table}
-    assert shown(file(STRINGS, ROWS, **members)) == ["Note", "one", "two", "three"]
+    assert shown(XlsxFormat, file(STRINGS, ROWS, **members)) == ["Note", "one", "two", "three"]
 
 
 @pytest.mark.parametrize("seed", range(100))

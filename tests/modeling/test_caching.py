@@ -179,7 +179,7 @@ def translators(model, document_batches: list[list[list[str]]], strategy: str | 
 @pytest.mark.parametrize("case", TestCaching.corners)
 def test_cached_is_recomputed(case):
     model = build("caching", **TestCaching.cases[case])
-    for strategy in (None, "sequential", "sentence"):
+    for strategy in TestCaching.strategies:
         cached, anew = translators(model, [DOCUMENTS, DOCUMENTS[:1]], strategy)
         assert cached == anew
         assert cached[1] == cached[0][:1]

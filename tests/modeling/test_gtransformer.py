@@ -1,13 +1,10 @@
 """G-Transformer: the battery and what is special to it."""
 
-import math
-
 import pytest
 import torch
 from support.battery import ONE_SENTENCE, Battery, logits, segment_reach, tokens_of
-from support.reference import linear, position_vector, reference_row
+from support.reference import attention, linear, position_vector, reference_row
 from support.tiny_models import EOS, SENTENCES, SEP, build, plain_model
-from torch.nn import functional as F
 
 from hf_docmt.modeling.modeling_gtransformer import GroupAttention
 from hf_docmt.modeling.sentence_stack import SentenceStack
@@ -73,25 +70,12 @@ def combined_attention(weights, name, states, memory, heads, query_tags, key_tag
     """H_L, or H_L * g + H_G * (1 - g) with g = sigmoid([H_L; H_G] W + b): (T, D) and (S, D) -> (T, D)."""
     every = [range(i + 1) if causal else range(len(memory)) for i in range(len(states))]
     group = [[j for j in keys if key_tags[j] == query_tags[i]] or keys for i, keys in enumerate(every)]
-    own = masked_attention(weights, name, states, memory, heads, group)
+    own = attention(weights, name, states, memory, heads, seen=group)
     if f"{name}.gate.weight" not in weights:
         return own
-    whole = masked_attention(weights, f"{name}.global_attn", states, memory, heads, every)
+    whole = attention(weights, f"{name}.global_attn", states, memory, heads, seen=every)
     gate = linear(weights, f"{name}.gate", torch.cat([own, whole], dim=1)).sigmoid()
     return own * gate + whole * (1 - gate)
-
-
-def masked_attention(weights, name, states, memory, heads: int, seen: list) -> torch.Tensor:
-    """Multi-head attention of query i to the keys `seen[i]`, query by query and head by head."""
-    query, key, value = (
-        linear(weights, f"{name}.{part}_proj", x).split(states.shape[1] // heads, dim=1)
-        for part, x in (("q", states), ("k", memory), ("v", memory))
-    )
-    rows = []
-    for i, keys in enumerate(seen):
-        scores = [k[list(keys)] @ q[i] / math.sqrt(q.shape[1]) for q, k in zip(query, key)]
-        rows.append(torch.cat([F.softmax(s, dim=0) @ v[list(keys)] for s, v in zip(scores, value)]))
-    return linear(weights, f"{name}.out_proj", torch.stack(rows))
 
 
 # What is special to G-Transformer

@@ -1,14 +1,12 @@
 """Long-short term attention: the battery and what is special to it."""
 
-import math
 import re
 
 import pytest
 import torch
 from support.battery import BEAMS, ONE_SENTENCE, Battery, logits, segment_reach, tokens_of
-from support.reference import linear, reference_row
+from support.reference import attention_heads, reference_row
 from support.tiny_models import EOS, PAD, SENTENCES, SEP, build, plain_model
-from torch.nn import functional as F
 
 from hf_docmt.modeling.cache import CACHE_NAME
 from hf_docmt.modeling.segments import sentence_index
@@ -48,23 +46,13 @@ class TestLst(Battery):
 
 
 def long_short_attention(weights, name: str, states, heads: int, causal: bool, ids: list[int]) -> torch.Tensor:
-    """Herold and Ney (2023), section 3.2, query by query and head by head: (T, D) -> (T, D)."""
-    query, key, value = (
-        linear(weights, f"{name}.{part}_proj", states).split(states.shape[1] // heads, dim=1) for part in "qkv"
-    )
+    """Herold and Ney (2023), section 3.2: (T, D) -> (T, D)."""
     sentence = [ids[:position].count(SEP) for position in range(len(ids))]  # s(i)
+    whole = [[j for j in range(len(ids)) if j <= i or not causal] for i in range(len(ids))]
+    own = [[j for j in seen if sentence[j] == sentence[i]] for i, seen in enumerate(whole)]
+    context = [attention_heads(weights, name, states, states, heads, seen) for seen in (whole, own)]
     projection = torch.cat([weights[f"{name}.out_proj.weight"], weights[f"{name}.sentence_proj.weight"]], dim=1)
-    rows = []
-    for i in range(len(ids)):
-        whole = [j for j in range(len(ids)) if j <= i or not causal]
-        own = [j for j in whole if sentence[j] == sentence[i]]
-        context = []
-        for keys in (whole, own):
-            for q, k, v in zip(query, key, value):
-                scores = k[keys] @ q[i] / math.sqrt(q.shape[1])
-                context.append(F.softmax(scores, dim=0) @ v[keys])
-        rows.append(projection @ torch.cat(context) + weights[f"{name}.out_proj.bias"])
-    return torch.stack(rows)
+    return torch.cat(context, dim=1) @ projection.T + weights[f"{name}.out_proj.bias"]
 
 
 def self_attentions(model) -> list:

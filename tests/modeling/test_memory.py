@@ -268,8 +268,8 @@ def test_a_document_alone_is_the_document_among_others(case):
     model, tokenizer = build("memory", **TestMemory.cases[case]), word_tokenizer()
     documents = [random_text(lengths, seed=len(lengths)) for lengths in ([2, 1], [3, 1, 2, 5, 1, 1, 4], [1], [2, 2, 3])]
     documents += [DOCUMENT, [], ["w7", "", " ", "w8 w9"]]
-    together = [model.translate_documents(documents, tokenizer, batch_size=size, **SHORT) for size in (1, 3, 16)]
-    assert all(other == together[0] for other in together)
+    together = [model.translate_documents(documents, tokenizer, batch_size=size, **SHORT) for size in (3, 16)]
+    assert together[0] == together[1]
     for document, translation in zip(documents, together[0]):
         assert list(model.translate_stream(iter(document), tokenizer, **SHORT)) == translation
 

@@ -66,9 +66,13 @@ def naive_search(model, read, prompt, num_beams, length_penalty=1.0, early_stopp
     return written[:-1] if written[-1] in (EOS, SEP) else written
 
 
-@pytest.mark.parametrize("k", [None, 1])
-@pytest.mark.parametrize("beams", BEAMS)
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    ("name", "beams", "k"),
+    [
+        *((name, beams, None) for name in MODELS for beams in BEAMS),
+        *((name, "beams", 1) for name in ("concat shift, bod", "lst", "window of sentences")),
+    ],
+)
 def test_sequential_is_the_formula(name, beams, k):
     architecture, fields = MODELS[name]
     model = build(architecture, **fields)

@@ -23,10 +23,15 @@ CASES = [
     ("routing", {"past_context": 1}),
     ("memory", {}),
 ]
+ONE_BY_ONE, SEGMENTS, STREAM = CASES[3], CASES[0], CASES[-1]
 CALLS = {
     "generate": lambda model: model.generate(torch.tensor([[7, 8, 3]]), max_new_tokens=4),
     "translate_documents": lambda model: model.translate_documents([["w7 w8"]], word_tokenizer(), max_new_tokens=4),
 }
+
+
+CALLED = [(*case, "generate") for case in CASES]
+CALLED += [(*case, "translate_documents") for case in (ONE_BY_ONE, SEGMENTS, STREAM)]
 
 
 @pytest.fixture
@@ -41,8 +46,7 @@ def warnings(monkeypatch):
     return found
 
 
-@pytest.mark.parametrize("call", CALLS)
-@pytest.mark.parametrize(("architecture", "fields"), CASES)
+@pytest.mark.parametrize(("architecture", "fields", "call"), CALLED)
 def test_a_model_that_works(architecture, fields, call, monkeypatch, warnings):
     """The same result, and one warning for the model."""
     model = build(architecture, **fields)
@@ -62,8 +66,7 @@ def layer_of(cache):
 
 
 @pytest.mark.parametrize("kind", ["theirs", "ours"])
-@pytest.mark.parametrize("call", CALLS)
-@pytest.mark.parametrize(("architecture", "fields"), CASES)
+@pytest.mark.parametrize(("architecture", "fields", "call"), CALLED)
 def test_a_broken_cache(architecture, fields, call, kind, newer, warnings, monkeypatch):
     """A cache that forgets what it is given, transformers' or ours: no result."""
     model = build(architecture, **fields)

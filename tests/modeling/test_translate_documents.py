@@ -180,8 +180,13 @@ def test_settings_of_the_caller_stay_as_they_are():
     assert arguments == {"generation_config": config, "max_new_tokens": 5} and config.to_dict() == before
 
 
-@pytest.mark.parametrize("own", [{"num_beams": 4}, {"repetition_penalty": 3.0}, {"no_repeat_ngram_size": 1}])
-@pytest.mark.parametrize("strategy", ["sentence", "sliding", "sequential", "full"])
+@pytest.mark.parametrize(
+    ("own", "strategy"),
+    [
+        *(({"num_beams": 4}, strategy) for strategy in ("sentence", "sliding", "sequential", "full")),
+        *((own, "sliding") for own in ({"repetition_penalty": 3.0}, {"no_repeat_ngram_size": 1})),
+    ],
+)
 def test_what_a_configuration_leaves_open_is_the_models(own, strategy):
     """As in `generate`; drafts know it, too."""
     model, documents = build(past_context=2), [random_text([5, 3, 8, 4], seed=1), random_text([2, 6, 3], seed=2)]

@@ -6,7 +6,7 @@ import random
 import pytest
 import torch
 from support.battery import Battery, gradients, logits, tokens_of
-from support.reference import feed_forward, linear, norm, position_vector, weights_of
+from support.reference import attention, reference_row
 from support.slow_translation import Slow
 from support.slow_translation import settings as slow_settings
 from support.tiny_models import EOS, SEP, build, plain_model, random_text, word_tokenizer
@@ -62,7 +62,7 @@ class TestWindow(Battery):
         return {"source": set(range(past, future + 1)), "target": target}
 
     def reference(self, model, batch):
-        return [reference_row(model, *row) for row in tokens_of(batch)]
+        return [reference_logits(model, *row) for row in tokens_of(batch)]
 
     def plain_backbone(self, model):
         """In a window as long as the sequence all is seen; relative vectors are zero there, positions none."""
@@ -105,59 +105,27 @@ def alignment(config, source: list[int], target: list[int]) -> list[int]:
     return found
 
 
-def reference_row(model, source: list[int], target: list[int]) -> torch.Tensor:
-    """Logits (T, V) of one row, query by query."""
-    memory = reference_stack(model, "encoder", source)
-    states = reference_stack(model, "decoder", target, memory, alignment(model.config, source, target))
-    return states @ model.lm_head.weight.T + model.final_logits_bias[0]
+def reference_logits(model, source: list[int], target: list[int]) -> torch.Tensor:
+    """Equation 1, with relative keys where there are some: logits (T, V) of one row."""
+    w, aligned = model.config.window, alignment(model.config, source, target)
 
+    def windowed(weights, name, states, memory, heads, centres, right):
+        """(T, D) and (S, D) -> (T, D); centres count from 1."""
+        seen = [[j for j in range(len(memory)) if b - w <= j + 1 <= b + right] for b in centres]
+        table, keys = weights.get(f"{name}.relative.weight"), None
+        if table is not None:
+            keys = [torch.stack([table[w - (i - j)] for j in keys_of_i]) for i, keys_of_i in enumerate(seen)]
+        return attention(weights, name, states, memory, heads, seen=seen, added_keys=keys)
 
-def reference_stack(model, side: str, ids: list[int], memory=None, aligned=None) -> torch.Tensor:
-    config, weights = model.config, weights_of(model)
-    w, heads = config.window, getattr(config, f"{side}_attention_heads")
-    states = torch.stack([weights[f"model.{side}.embed_tokens.weight"][id] for id in ids]) * math.sqrt(config.d_model)
-    if config.position == "absolute":
-        states = states + torch.stack([position_vector(model, number, side) for number in range(len(ids))])
-    if config.layernorm_embedding:
-        states = norm(weights, f"model.{side}.layernorm_embedding", states)
-    own = list(range(1, len(ids) + 1))
-    for number in range(getattr(config, f"{side}_layers")):
-        name = f"model.{side}.layers.{number}"
-        for step in ("self_attn", "encoder_attn", "final") if memory is not None else ("self_attn", "final"):
-            inputs = norm(weights, f"{name}.{step}_layer_norm", states) if config.normalize_before else states
-            if step == "final":
-                outputs = feed_forward(weights, name, inputs, config.activation_function)
-            elif step == "encoder_attn":
-                outputs = window_reference(weights, f"{name}.encoder_attn", inputs, memory, heads, aligned, w, w)
-            else:
-                right = w if memory is None else 0
-                outputs = window_reference(weights, f"{name}.self_attn", inputs, inputs, heads, own, w, right)
-            states = states + outputs
-            if not config.normalize_before:
-                states = norm(weights, f"{name}.{step}_layer_norm", states)
-    return norm(weights, f"model.{side}.layer_norm", states) if config.normalize_before else states
+    def self_attention(weights, name, states, heads, causal, ids):
+        return windowed(weights, name, states, states, heads, range(1, len(ids) + 1), 0 if causal else w)
 
+    def cross_attention(weights, name, states, memory, heads, ids):
+        return windowed(weights, name, states, memory, heads, aligned, w)
 
-def window_reference(weights, name: str, states, memory, heads: int, aligned: list[int], left: int, right: int):
-    """Equation 1 with relative keys where there are some: (T, D) and (S, D) -> (T, D); everything counts from 1."""
-    query, key, value = (
-        linear(weights, f"{name}.{part}_proj", x).split(states.shape[1] // heads, dim=1)
-        for part, x in (("q", states), ("k", memory), ("v", memory))
-    )
-    table = weights.get(f"{name}.relative.weight")
-    rows = []
-    for i, b in enumerate(aligned, 1):
-        seen = [j for j in range(1, len(memory) + 1) if b - left <= j <= b + right]
-        parts = []
-        for head, (q, k, v) in enumerate(zip(query, key, value)):
-            keys = [k[j - 1] for j in seen]
-            if table is not None:
-                relative = table.split(k.shape[1], dim=1)[head]
-                keys = [one + relative[left - (i - j)] for one, j in zip(keys, seen)]
-            scores = torch.stack([one @ q[i - 1] for one in keys]) / math.sqrt(len(q[i - 1]))
-            parts.append(scores.softmax(0) @ torch.stack([v[j - 1] for j in seen]))
-        rows.append(torch.cat(parts))
-    return linear(weights, f"{name}.out_proj", torch.stack(rows))
+    added = None if model.config.position == "absolute" else [0]  # no positions
+    steps = {"self_attention": self_attention, "cross_attention": cross_attention}
+    return reference_row(model, source, target, added, added, **steps)
 
 
 # The blocked attention against all scores under a mask

@@ -1,10 +1,9 @@
 """XLIFF and OpenDocument with inline elements in all the places in which programs put them, from a seed."""
 
-import io
-import zipfile
 from random import Random
 
 from support.generated_strings import encoded, text, words
+from support.office_files import spaces, zipped
 
 
 def escaped(random: Random, content: str) -> str:
@@ -125,8 +124,7 @@ def _xml(random: Random, file: str) -> bytes:
 
 # OpenDocument
 
-PREFIXES = "office text draw svg table style fo officeooo presentation xlink".split()
-SPACES = " ".join(f'xmlns:{prefix}="urn:{prefix}"' for prefix in PREFIXES)
+SPACES = spaces("office text draw svg table style fo officeooo presentation xlink")
 LOOKS = (
     '<style:style style:name="T1" style:family="text"><style:text-properties officeooo:rsid="1"/></style:style>'
     '<style:style style:name="T2" style:family="text"><style:text-properties fo:font-weight="bold"/></style:style>'
@@ -155,12 +153,8 @@ ATOMS_OF_TEXT = ATOMS.replace("\n", "|").split("|")
 def odt_content(body: str, styles: str = STYLES, **members: str) -> bytes:
     """A file with this body."""
     content = f"<office:document-content {SPACES}>{LOOKS}<office:body>{body}</office:body></office:document-content>"
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("mimetype", "application/vnd.oasis.opendocument.text", zipfile.ZIP_STORED)
-        for name, data in {"content.xml": content, "styles.xml": styles, **members}.items():
-            archive.writestr(name, data)
-    return buffer.getvalue()
+    first = {"mimetype": "application/vnd.oasis.opendocument.text", "content.xml": content, "styles.xml": styles}
+    return zipped(first | members)
 
 
 def odt_body(random: Random) -> str:

@@ -17,6 +17,15 @@ def translated(format: type[DocumentFormat], data: bytes, translate, **options) 
     return instance.write([translate(segment.pieces) for segment in segments])
 
 
+def shown(format: type[DocumentFormat], data: bytes, **options) -> list[str]:
+    """The texts of the segments."""
+    return [segment.text for segment in parsed(format, data, **options)[1]]
+
+
+def upper(pieces: list[Piece]) -> list[Piece]:
+    return [piece.upper() if isinstance(piece, str) else piece for piece in pieces]
+
+
 def swapped(pieces: list[Piece]) -> list[Piece]:
     return [piece.swapcase() if isinstance(piece, str) and _is_ascii(piece) else piece for piece in pieces]
 

@@ -125,18 +125,28 @@ def plain_cross_attention(weights, name: str, states, memory, heads: int, ids: l
     return attention(weights, name, states, memory, heads)
 
 
-def attention(weights, name: str, states, memory, heads: int, causal: bool = False) -> torch.Tensor:
-    """Section 3.2, query by query and head by head: (T, D) and (S, D) -> (T, D)."""
+def attention(weights, name: str, states, memory, heads: int, causal: bool = False, **reads) -> torch.Tensor:
+    """Section 3.2: (T, D) and (S, D) -> (T, D)."""
+    if causal:
+        reads["seen"] = [range(i + 1) for i in range(len(states))]
+    return linear(weights, f"{name}.out_proj", attention_heads(weights, name, states, memory, heads, **reads))
+
+
+def attention_heads(weights, name: str, states, memory, heads: int, seen=None, added_keys=None) -> torch.Tensor:
+    """What the heads read, side by side, query by query and head by head: (T, D) and (S, D) -> (T, D).
+
+    Query i reads the keys `seen[i]`, else all of them, to which `added_keys[i]` (keys, D) are added.
+    """
     query, key, value = (
-        linear(weights, f"{name}.{part}_proj", x).split(states.shape[1] // heads, dim=1)
-        for part, x in (("q", states), ("k", memory), ("v", memory))
+        linear(weights, f"{name}.{part}_proj", x) for part, x in (("q", states), ("k", memory), ("v", memory))
     )
     rows = []
-    for position in range(len(states)):
-        seen = position + 1 if causal else len(memory)
+    for i in range(len(states)):
+        read = slice(None) if seen is None else list(seen[i])
+        keys = key[read] if added_keys is None else key[read] + added_keys[i]
         parts = []
-        for q, k, v in zip(query, key, value):
-            scores = k[:seen] @ q[position] / math.sqrt(q.shape[1])  # (S,)
-            parts.append(F.softmax(scores, dim=0) @ v[:seen])
+        for q, k, v in zip(*(x.split(len(query[i]) // heads, dim=-1) for x in (query[i], keys, value[read]))):
+            scores = k @ q / math.sqrt(len(q))  # (S,)
+            parts.append(F.softmax(scores, dim=0) @ v)
         rows.append(torch.cat(parts))
-    return linear(weights, f"{name}.out_proj", torch.stack(rows))
+    return torch.stack(rows)
