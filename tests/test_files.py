@@ -5,6 +5,7 @@ import os
 import threading
 
 import pytest
+from support.errors import refused
 
 from hf_docmt.files import (
     DataError,
@@ -100,19 +101,15 @@ def test_what_cannot_be_written_is_found_beforehand(tmp_path):
     assert check_writable_file("-").name == "-"
     assert check_writable_file(tmp_path / "file") == tmp_path / "file"
     assert check_writable_file(str(tmp_path / "new")) == tmp_path / "new"
-    with pytest.raises(ValueError, match="it is a folder; give the name of a file in it"):
-        check_writable_file(tmp_path)
+    refused("it is a folder; give the name of a file in it", check_writable_file, tmp_path)
     with pytest.raises(ValueError, match="nowhere is no folder that can be written to; make it first"):
         check_writable_file(tmp_path / "nowhere" / "a.txt")
     (tmp_path / "link").symlink_to("/dev/full")
-    with pytest.raises(ValueError, match="link: it is a device that is always full"):
-        check_writable_file(tmp_path / "link")
+    refused("link: it is a device that is always full", check_writable_file, tmp_path / "link")
     assert check_writable_folder(tmp_path) == tmp_path == check_writable_folder(str(tmp_path))
     assert check_writable_folder(tmp_path / "a" / "b") == tmp_path / "a" / "b"
     for path in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(ValueError, match="cannot be a folder: .*file is a file; choose another name"):
-            check_writable_folder(path)
+        refused("cannot be a folder: .*file is a file; choose another name", check_writable_folder, path)
     assert check_new_folder(tmp_path / "a") == tmp_path / "a"
     for path in (tmp_path, tmp_path / "file"):
-        with pytest.raises(ValueError, match="exists and is not an empty folder; choose another name or remove it"):
-            check_new_folder(path)
+        refused("exists and is not an empty folder; choose another name or remove it", check_new_folder, path)

@@ -281,25 +281,25 @@ PACKAGE_LINES = {
     "top-level files": 2723,
 }
 TEST_LINES = {
-    "analysis": 2451,
-    "bench": 1490,
-    "cli": 2760,
-    "data": 5063,
-    "evaluation": 6968,
+    "analysis": 2439,
+    "bench": 1486,
+    "cli": 2750,
+    "data": 5056,
+    "evaluation": 6946,
     "formats": 2370,
-    "hub": 2954,
-    "modeling": 9519,
-    "reports": 1981,
+    "hub": 2946,
+    "modeling": 9473,
+    "reports": 1959,
     "serving": 565,
-    "space": 1093,
-    "studies": 664,
-    "support": 5082,
-    "training": 2647,
+    "space": 1092,
+    "studies": 662,
+    "support": 5094,
+    "training": 2625,
     "transformers_contract": 418,
-    "translation": 1898,
-    "top-level files": 2695,
+    "translation": 1879,
+    "top-level files": 2688,
 }
-MOST_LINES = {"package": 54924, "tests": 50618}
+MOST_LINES = {"package": 54924, "tests": 50448}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

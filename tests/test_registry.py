@@ -5,6 +5,7 @@ from typing import Literal, Optional
 
 import numpy as np
 import pytest
+from support.errors import refused
 from support.tiny_run import recipe_mapping, write_corpus_files
 
 from hf_docmt import registry
@@ -55,8 +56,7 @@ def test_names_and_classes():
         assert architecture.config_class.model_type == architecture.model_type
         assert architecture.model_class.config_class is architecture.config_class
         assert registry.for_config(architecture.config_class()) is architecture
-    with pytest.raises(ValueError, match="unknown architecture 'cachng': expected one of .* Did you mean 'caching'?"):
-        registry.get("cachng")
+    refused("unknown architecture 'cachng': expected one of .* Did you mean 'caching'?", registry.get, "cachng")
 
 
 def test_architecture_of_another_package(tmp_path, toy):
@@ -84,8 +84,7 @@ def test_types_of_fields_of_other_packages():
     assert GatedConfig(gate_size=4, gate_bias=1, gate_kind="b", dropout=np.float64(0.1)).gate_size == 4
     for wrong, message in (({"gate_size": "4"}, "gate_size must be of type int, got '4'"),
                            ({"gate_bias": True}, "gate_bias must be of type float or null, got True")):  # fmt: skip
-        with pytest.raises(ValueError, match=message):
-            GatedConfig(**wrong)
+        refused(message, GatedConfig, **wrong)
 
 
 def test_registering_twice(toy):

@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 import torch
+from support.errors import refused
 from support.tiny_models import SEP, build, documents_of, random_text, word_tokenizer
 
 from hf_docmt import registry
@@ -96,15 +97,12 @@ def test_chosen_keys_by_their_positions():
 
 
 def test_what_gives_no_weights():
-    with pytest.raises(ValueError, match="for all 4 source tokens, .*; got none"):
-        attention_weights((None, None), 4)
-    with pytest.raises(ValueError, match="got those of 3 keys"):
-        attention_weights((None, torch.rand(1, 4, 4, 3)), 4)
+    refused("for all 4 source tokens, .*; got none", attention_weights, (None, None), 4)
+    refused("got those of 3 keys", attention_weights, (None, torch.rand(1, 4, 4, 3)), 4)
     model = build("concat", past_context=1)
     for layer in model.get_decoder().layers:
         del layer.encoder_attn
-    with pytest.raises(ValueError, match="has no cross-attention"):
-        count_shares(model, [])
+    refused("has no cross-attention", count_shares, model, [])
 
 
 def test_context_separate_from_the_source():
@@ -125,8 +123,7 @@ def test_result_and_picture(tmp_path):
         assert path.read_bytes().startswith(first)
     text = " ".join(re.findall(r"<!-- (.*?) -->", path.read_text(encoding="utf-8")))
     assert "lst, talks" in text and f"same sentence: {found.value:.1f} %" in text and "source sentence" in text
-    with pytest.raises(ValueError, match="ends in .png or .svg, got '.pdf'"):
-        draw_attention_share(found, tmp_path / "share.pdf")
+    refused("ends in .png or .svg, got '.pdf'", draw_attention_share, found, tmp_path / "share.pdf")
 
 
 # While decoding

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from support.errors import refused
 from typer.testing import CliRunner
 
 from hf_docmt.analysis.losses import read_losses
@@ -50,13 +51,11 @@ def test_table_and_picture(tmp_path):
 def test_folders_that_hold_none(tmp_path, text, message):
     if text is not None:
         (tmp_path / "training.json").write_text(text)
-    with pytest.raises(ValueError, match=message):
-        read_losses([str(tmp_path)])
+    refused(message, read_losses, [str(tmp_path)])
 
 
 def test_too_many_and_equal_names(tmp_path):
     runs = [write_run(tmp_path / str(number), [[1, 1.0]]) for number in range(8)]
     done = CliRunner().invoke(app, ["analyze", "losses", *runs, "--picture", str(tmp_path / "a.png")])
     assert done.exit_code != 0 and not (tmp_path / "a.png").exists()
-    with pytest.raises(ValueError, match="runs are named by their folders"):
-        read_losses([runs[0], runs[0]])
+    refused("runs are named by their folders", read_losses, [runs[0], runs[0]])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from support.context_reference import LATENT, layer_outputs, normalized, positions, selected
+from support.errors import refused
 from support.reference import feed_forward, norm, reference_stack, weights_of
 from support.tiny_models import BOD, EOS, build, random_text, word_tokenizer
 from torch.nn import functional as F
@@ -278,8 +279,7 @@ def test_models_as_they_were():
     ],
 )
 def test_other_models(measure, architecture, fields, message):
-    with pytest.raises(ValueError, match=message):
-        measure(build(architecture, **fields), TEXTS, word_tokenizer())
+    refused(message, measure, build(architecture, **fields), TEXTS, word_tokenizer())
 
 
 @pytest.mark.parametrize(
@@ -293,8 +293,7 @@ def test_other_models(measure, architecture, fields, message):
 )
 def test_bad_texts(texts, message):
     for measure, model in ((gate_map, build("routing")), (group_maps, model_of())):
-        with pytest.raises(ValueError, match=message):
-            measure(model, texts, word_tokenizer())
+        refused(message, measure, model, texts, word_tokenizer())
 
 
 @pytest.mark.parametrize(
@@ -306,8 +305,7 @@ def test_bad_texts(texts, message):
     ],
 )
 def test_sentences_without_context(texts, sentence, fields, message):
-    with pytest.raises(ValueError, match=message):
-        gate_map(build("routing", **fields), texts, word_tokenizer(), sentence)
+    refused(message, gate_map, build("routing", **fields), texts, word_tokenizer(), sentence)
 
 
 def test_texts_of_tokens():

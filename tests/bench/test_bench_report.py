@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from support.errors import refused
 
 from hf_docmt.bench import process, report
 from hf_docmt.bench.ceilings import CeilingsBenchmark
@@ -62,10 +63,8 @@ def test_ceilings():
         ("copy", "GB/s"),
     ]
     assert all(row["ours"] > 0 for row in found["rows"]) and found["rows"][0]["ratio"] == 1
-    with pytest.raises(ValueError, match="matrix_size: expected a whole number of at least 1, got 0"):
-        CeilingsBenchmark(matrix_size=0)
-    with pytest.raises(ValueError, match="device: expected cpu"):
-        CeilingsBenchmark(device="tpu")
+    refused("matrix_size: expected a whole number of at least 1, got 0", CeilingsBenchmark, matrix_size=0)
+    refused("device: expected cpu", CeilingsBenchmark, device="tpu")
 
 
 def test_amounts_of_the_ceilings(monkeypatch):
@@ -196,10 +195,8 @@ def test_files_that_are_no_report(tmp_path):
     path = tmp_path / "bench.json"
     for text in ('{"rows": []}', '{"format": 1, "runs": [], "started": "2026-01-02T03:04:05"}'):
         path.write_text(text)
-        with pytest.raises(ValueError, match="bench.json: expected a report of `docmt bench all`, format 1"):
-            BenchReport.read(path)
-    with pytest.raises(ValueError, match="absent.json: the file does not exist"):
-        BenchReport.read(tmp_path / "absent.json")
+        refused("bench.json: expected a report of `docmt bench all`, format 1", BenchReport.read, path)
+    refused("absent.json: the file does not exist", BenchReport.read, tmp_path / "absent.json")
 
 
 def test_the_speed_tables_are_those_of_the_report():

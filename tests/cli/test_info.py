@@ -7,6 +7,7 @@ import shutil
 import pytest
 import yaml
 from support import recipe_files
+from support.errors import refused
 from support.tiny_run import recipe_mapping, write_corpus_files
 from transformers import BertConfig
 
@@ -137,8 +138,7 @@ def test_packaged_recipe_by_name(tmp_path, monkeypatch, model):
     assert (facts["name"], facts["kind"]) == ("lupo2023_ende_s4to4", "recipe")
     assert facts == describe(recipe_files.FOLDER / "lupo2023_ende_s4to4.yaml") | {"name": "lupo2023_ende_s4to4"}
     assert facts["context_reach"] == "3 past and 0 future sentences, source and target"
-    with pytest.raises(ValueError, match="a recipe .*; did you mean the packaged recipe 'demo_concat4'?"):
-        describe("demo_concat")
+    refused("a recipe .*; did you mean the packaged recipe 'demo_concat4'?", describe, "demo_concat")
     shutil.copytree(model[0], "demo_concat4")
     assert describe("demo_concat4")["kind"] == "model", "a folder of that name is what was meant"
 
@@ -160,25 +160,20 @@ def test_languages_that_were_not_recorded(tmp_path, model):
 
 
 def test_what_is_no_model(tmp_path, model):
-    with pytest.raises(ValueError, match="holds no model: config.json is missing"):
-        describe(tmp_path)
+    refused("holds no model: config.json is missing", describe, tmp_path)
     for name in (str(tmp_path / "missing"), "missing"):
-        with pytest.raises(ValueError, match="missing cannot be read as a model of this package.*Give a model folder"):
-            describe(name)
+        refused("missing cannot be read as a model of this package.*Give a model folder", describe, name)
     BertConfig().save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match="unknown architecture 'bert': expected one of caching, concat, doct"):
-        describe(tmp_path)
+    refused("unknown architecture 'bert': expected one of caching, concat, doct", describe, tmp_path)
     (tmp_path / "config.json").write_text("{broken", encoding="utf-8")
-    with pytest.raises(ValueError, match="cannot be read as a model"):
-        describe(tmp_path)
+    refused("cannot be read as a model", describe, tmp_path)
     (tmp_path / "config.json").write_bytes((model[0] / "config.json").read_bytes())
     with pytest.raises(ValueError, match="cannot be read as a model"):  # its tokenizer is missing
         describe(tmp_path)
 
 
 def test_recipes_that_cannot_be_used(tmp_path, recipe):
-    with pytest.raises(ValueError, match="missing.yaml: no such recipe"):
-        describe(tmp_path / "missing.yaml")
+    refused("missing.yaml: no such recipe", describe, tmp_path / "missing.yaml")
     with pytest.raises(ValueError, match="unknown key; did you mean 'architecture'"):
         describe(recipe({"architectur": "concat"}))
     with pytest.raises(ValueError, match="tokenizer.path: no folder nowhere"):
@@ -186,8 +181,7 @@ def test_recipes_that_cannot_be_used(tmp_path, recipe):
     with pytest.raises(ValueError, match="init_from: nowhere has no config.json"):
         describe(recipe({"tokenizer": None, "model": {}, "init_from": "nowhere"}))
     file = write_corpus_files(tmp_path) / "train.jsonl"
-    with pytest.raises(ValueError, match="train.jsonl"):
-        describe(file)
+    refused("train.jsonl", describe, file)
 
 
 def test_overrides_of_a_recipe(run):

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 import transformers
+from support.errors import refused
 from support.language_models import multilingual
 from support.pretrained_models import saved
 
@@ -83,8 +84,7 @@ def test_commands(run, planted, documents, tmp_path, command):
 @pytest.mark.parametrize("load", [load_origin, hf_docmt.load_model, hf_docmt.load_system])
 def test_loaders(planted, load):
     folder, marker = planted
-    with pytest.raises(ValueError, match="--trust-remote-code"):
-        load(folder)
+    refused("--trust-remote-code", load, folder)
     assert not marker.exists()
 
 
@@ -110,5 +110,4 @@ def test_kernels_of_attention_are_code(tmp_path, load):
     folder = saved(tmp_path / "nllb", model, tokenizer)
     config = json.loads((folder / "config.json").read_text()) | {"attn_implementation": "someone/kernel"}
     (folder / "config.json").write_text(json.dumps(config))
-    with pytest.raises(ValueError, match="attn_implementation is 'someone/kernel', expected one of eager, sdpa"):
-        load(folder)
+    refused("attn_implementation is 'someone/kernel', expected one of eager, sdpa", load, folder)

@@ -6,6 +6,7 @@ import time
 
 import pytest
 import torch
+from support.errors import refused
 from support.reader_checks import jsonl
 
 from hf_docmt import registry
@@ -116,8 +117,7 @@ def test_int8(run, model, texts, tmp_path):
         assert run("translate", tmp_path / "int8", texts, *command, *more)[1] == expected
     assert "of linear layers docmt-int8" in run("info", tmp_path / "int8")[1]
     assert load_system(model, dtype="int8").model.is_quantized and load_system(tmp_path / "int8").model.is_quantized
-    with pytest.raises(ValueError, match="int8 is for the CPU, got device 'cuda'"):
-        checked_dtype("int8", "cuda")
+    refused("int8 is for the CPU, got device 'cuda'", checked_dtype, "int8", "cuda")
 
 
 @pytest.mark.parametrize(
@@ -140,8 +140,7 @@ def test_dtype_that_a_device_does_not_compute(monkeypatch):
 
     assert checked_dtype(None, "cpu") is None and check_device("cpu") == "cpu"
     monkeypatch.setattr(torch.nn.functional, "linear", linear)
-    with pytest.raises(ValueError, match="cpu does not compute in fp16 .*for Half.*; choose another dtype"):
-        checked_dtype("fp16", "cpu")
+    refused("cpu does not compute in fp16 .*for Half.*; choose another dtype", checked_dtype, "fp16", "cpu")
 
 
 def test_other_ranks_of_a_launcher_estimate_nothing(run, model, texts, monkeypatch):
@@ -185,12 +184,10 @@ def test_revision_of_a_model_on_the_hub(monkeypatch):
         raise FoundError
 
     monkeypatch.setattr("transformers.PreTrainedConfig.get_config_dict", load)
-    with pytest.raises(ValueError, match="FoundError"):
-        registry.load_model("owner/name", "v1")
+    refused("FoundError", registry.load_model, "owner/name", "v1")
     config = type("Config", (), {"model_type": "docmt-concat"})()
     monkeypatch.setattr(registry, "load_config", lambda *arguments: seen.append(arguments[1]) or config)
     monkeypatch.setattr(registry.get("concat").model_class, "from_pretrained", lambda *_, **options: (None, load))
     monkeypatch.setattr("hf_docmt.remote_code.AutoTokenizer.from_pretrained", load)
-    with pytest.raises(ValueError, match="FoundError"):
-        registry.load_model("owner/name", "v2")
+    refused("FoundError", registry.load_model, "owner/name", "v2")
     assert seen == ["v1", "v2", "v2"]

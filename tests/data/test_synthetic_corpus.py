@@ -8,6 +8,7 @@ import datasets
 import pytest
 from huggingface_hub import DatasetCard
 from support.discourse_reading import GENDER, NOUNS, TERMS, address_of, class_of_it, mentions_of_class, words
+from support.errors import refused
 
 from hf_docmt.data.synthetic.corpus import CHANCE, SPLITS, make_corpus, make_suites, write_corpus
 from hf_docmt.data.synthetic.scene import SAME_CLASS_GAP
@@ -69,8 +70,7 @@ def test_very_short_documents_stay_disjoint_or_are_refused():
     corpus = make_corpus(train=150, validation=50, test=50, sentences=(1, 1))
     texts = [json.dumps(row["translation"]) for rows in corpus.values() for row in rows]
     assert len(set(texts)) == 250
-    with pytest.raises(ValueError, match="fewer or longer documents"):
-        make_corpus(train=40_000, validation=0, test=0, sentences=(1, 1))
+    refused("fewer or longer documents", make_corpus, train=40_000, validation=0, test=0, sentences=(1, 1))
 
 
 def test_length_is_a_parameter():
@@ -435,10 +435,8 @@ def test_written_folder_reads_back(tmp_path):
 
 def test_a_folder_with_something_in_it_is_left_alone(tmp_path):
     (tmp_path / "kept.txt").write_text("mine")
-    with pytest.raises(ValueError, match="not an empty folder"):
-        write_corpus(tmp_path, train=1, validation=1, test=1, suite_items=1)
-    with pytest.raises(ValueError, match="not an empty folder"):
-        write_corpus(tmp_path / "kept.txt", train=1, validation=1, test=1, suite_items=1)
+    refused("not an empty folder", write_corpus, tmp_path, train=1, validation=1, test=1, suite_items=1)
+    refused("not an empty folder", write_corpus, tmp_path / "kept.txt", train=1, validation=1, test=1, suite_items=1)
     assert [path.name for path in tmp_path.iterdir()] == ["kept.txt"]
     (tmp_path / "empty").mkdir()
     assert (write_corpus(tmp_path / "empty", train=1, validation=1, test=1, suite_items=1) / "train.jsonl").exists()
@@ -465,14 +463,12 @@ def test_nothing_is_left_behind_when_writing_fails(tmp_path, monkeypatch):
     ],
 )
 def test_bad_options(options, message):
-    with pytest.raises(ValueError, match=message):
-        make_corpus(**{"train": 1} | options)
+    refused(message, make_corpus, **{"train": 1} | options)
 
 
 @pytest.mark.parametrize("items", [-1, 1.5])
 def test_bad_suite_size(items, tmp_path):
-    with pytest.raises(ValueError, match="items_per_cell: got"):
-        make_suites(0, items)
+    refused("items_per_cell: got", make_suites, 0, items)
     with pytest.raises(ValueError, match="items_per_cell: got"):
         write_corpus(tmp_path / "corpus", train=1, validation=1, test=1, suite_items=items)
     assert not list(tmp_path.iterdir())

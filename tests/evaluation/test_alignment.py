@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError
 import pytest
 import sacrebleu
 from support.corpus_scores import corpus_results
+from support.errors import refused
 
 from hf_docmt.evaluation import alignment
 from hf_docmt.evaluation.alignment import align_documents, alignment_results, cut
@@ -224,8 +225,7 @@ def test_scores_after_alignment_are_as_for_aligned_output():
     ],
 )
 def test_bad_input(texts, references, options, message):
-    with pytest.raises(ValueError, match=message):
-        align_documents(texts, references, **options)
+    refused(message, align_documents, texts, references, **options)
 
 
 def test_missing_package(monkeypatch):
@@ -234,8 +234,7 @@ def test_missing_package(monkeypatch):
 
     monkeypatch.setattr("hf_docmt.evaluation.alignment.version", version)
     message = f"mweralign (GPL-3), which is not installed: {install_command('align')}"
-    with pytest.raises(ValueError, match=re.escape(message)):
-        align_documents(["a"], [["a"]])
+    refused(re.escape(message), align_documents, ["a"], [["a"]])
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from support.errors import refused
 from support.reader_checks import jsonl
 
 from hf_docmt.evaluation.comparison import compare
@@ -74,8 +75,7 @@ def test_what_is_better(write):
     }
     (penalties,) = ExternalScore("MQM", write("b.txt", "-1\n-2\n")).score(DOCUMENTS)
     assert penalties.signature.get("better") == "higher"
-    with pytest.raises(ValueError, match="'less' is better, expected NAME:lower or NAME:higher"):
-        ExternalScore("x:less", path)
+    refused("'less' is better, expected NAME:lower or NAME:higher", ExternalScore, "x:less", path)
 
 
 def test_documents_without_scores(write):
@@ -146,12 +146,9 @@ def test_bad_files(write, text, message):
 
 
 def test_bad_options(write, outputs, reference):
-    with pytest.raises(ValueError, match="external scores are called 'TER', expected a name of their own"):
-        ExternalScore("TER", "x")
-    with pytest.raises(ValueError, match="unknown format of scorers 'bleurt': expected one of"):
-        write_scorer_input("x", DOCUMENTS, "bleurt")
-    with pytest.raises(ValueError, match="windows of 0 sentences, every 0; expected 1 or more"):
-        write_scorer_input("x", DOCUMENTS, "comet", 0)
+    refused("external scores are called 'TER', expected a name of their own", ExternalScore, "TER", "x")
+    refused("unknown format of scorers 'bleurt': expected one of", write_scorer_input, "x", DOCUMENTS, "bleurt")
+    refused("windows of 0 sentences, every 0; expected 1 or more", write_scorer_input, "x", DOCUMENTS, "comet", 0)
     with pytest.raises(DataError, match="document '1' has no source"):
         write_scorer_input("x", TranslatedDocuments([["a"]], [["b"]]), "comet")
 

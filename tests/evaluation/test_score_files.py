@@ -5,6 +5,7 @@ import math
 import random
 
 import pytest
+from support.errors import refused
 
 from hf_docmt.evaluation.contrast import read_scores, write_scores
 from hf_docmt.evaluation.contrastive_accuracy import contrastive_accuracy
@@ -226,24 +227,20 @@ def test_bad_score_files_are_named(suite, tmp_path, change, message):
     lines = file.read_text().splitlines()
     change(lines)
     file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    with pytest.raises(ValueError, match=message):
-        read_scores(file, items)
+    refused(message, read_scores, file, items)
 
 
 def test_missing_scores_name_the_item(tmp_path):
     items = read_suite(voita(tmp_path / "suite", random.Random(1)), context=0)
     write_scores(tmp_path / "scores.txt", items[:3], [[0.0] * len(item.candidates) for item in items[:3]])
-    with pytest.raises(ValueError, match=r"scores are missing from .*deixis_dev\.json, item 4 on"):
-        read_scores(tmp_path / "scores.txt", items)
+    refused(r"scores are missing from .*deixis_dev\.json, item 4 on", read_scores, tmp_path / "scores.txt", items)
 
 
 def test_bad_arguments(suite, tmp_path):
     _, _, items, scores = suite
     file = tmp_path / "scores.txt"
-    with pytest.raises(ValueError, match="better is 'best', expected lower or higher"):
-        read_scores(file, items, "best")
-    with pytest.raises(ValueError, match="59 rows of scores for 60 items"):
-        write_scores(file, items, scores[1:])
+    refused("better is 'best', expected lower or higher", read_scores, file, items, "best")
+    refused("59 rows of scores for 60 items", write_scores, file, items, scores[1:])
     with pytest.raises(ValueError, match=r"(item|line|pair) \d+: NaN in its scores \[nan.*the model's weights"):
         write_scores(file, items, [[math.nan] * len(item.candidates) for item in items])
     with pytest.raises(ValueError, match=r"(item|line|pair) \d+: 1 scores for \d candidates; one for each"):

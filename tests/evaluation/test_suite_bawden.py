@@ -4,6 +4,7 @@ import dataclasses
 import json
 
 import pytest
+from support.errors import refused
 from support.suite_files import ANAPHORA, CHOICES, DATA, bawden_files, without_location, write_lines
 
 from hf_docmt.evaluation.suites import counts_note, read_suite
@@ -103,8 +104,7 @@ def test_bad_bawden_text(tmp_path, name, line, text, message):
     files[f"anaphora.{name}"][line] = text
     folder = write_lines(tmp_path / "text", files)
     (folder / "anaphora.json").write_text(json.dumps({"1": ANAPHORA, "2": ANAPHORA}), encoding="utf-8")
-    with pytest.raises(ValueError, match=message):
-        read_suite(folder / "anaphora.current.en")
+    refused(message, read_suite, folder / "anaphora.current.en")
 
 
 @pytest.mark.parametrize(
@@ -127,8 +127,7 @@ def test_bad_bawden_text(tmp_path, name, line, text, message):
 def test_bad_bawden_blocks(tmp_path, block, message):
     path = tmp_path / "anaphora.json"
     path.write_text(json.dumps({"1": ANAPHORA, "2": block}), encoding="utf-8")
-    with pytest.raises(ValueError, match=r"anaphora\.json, " + message):
-        read_suite(path)
+    refused(r"anaphora\.json, " + message, read_suite, path)
 
 
 @real

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from support.errors import refused
 from support.suite_files import CONTRAPRO, changed, contrapro_files, write_lines
 
 from hf_docmt.evaluation.contrast import read_scores
@@ -29,8 +30,7 @@ def test_contrapro_context(write_suite, tmp_path):
     assert read_suite(path, context=0)[0].source == ("It's red.",)
     with pytest.raises(ValueError, match=r"nowhere\.jsonl is not there"):  # not ignored where no context is read
         read_suite(path, documents=tmp_path / "nowhere.jsonl", context=0)
-    with pytest.raises(ValueError, match=r"documents\.jsonl is not there; give the documents"):
-        read_suite(path)
+    refused(r"documents\.jsonl is not there; give the documents", read_suite, path)
 
 
 def test_contrapro_nulls(write_suite):
@@ -129,15 +129,13 @@ def test_bad_contrapro_text(tmp_path, name, lines, message):
     for lang in ("en", "de"):
         files[f"contrapro.{name}.{lang}"] = files[f"contrapro.{name}.{lang}"][lines]
     folder = write_lines(tmp_path / "text", files)
-    with pytest.raises(ValueError, match=message):
-        read_suite(folder / "contrapro.text.en", context=3 if name == "context" else 0)
+    refused(message, read_suite, folder / "contrapro.text.en", context=3 if name == "context" else 0)
 
 
 def test_contrapro_text_needs_context_files(tmp_path):
     files = {name: lines for name, lines in contrapro_files().items() if "text" in name.split(".")}
     folder = write_lines(tmp_path / "text", files)
-    with pytest.raises(ValueError, match=r"contrapro\.context\.en: the file does not exist"):
-        read_suite(folder / "contrapro.text.en")
+    refused(r"contrapro\.context\.en: the file does not exist", read_suite, folder / "contrapro.text.en")
     assert len(read_suite(folder / "contrapro.text.en", context=0)) == 2
 
 

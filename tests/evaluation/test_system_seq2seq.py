@@ -1,6 +1,7 @@
 """Encoder-decoder systems: scores equal to one candidate at a time, translation N in N out, bad input."""
 
 import pytest
+from support.errors import refused
 from support.pretrained_models import randomised
 from support.systems import DOCUMENTS, ITEMS, TOKENS, assert_close, item, log_probabilities, one_at_a_time, pieces, text
 from support.tiny_models import word_tokenizer
@@ -98,12 +99,10 @@ def test_seq2seq_translation(marian, tokenizer, settings):
 
 
 def test_bad_seq2seq(marian, tokenizer):
-    with pytest.raises(ValueError, match="past_context is -1"):
-        Seq2SeqSystem(marian, tokenizer, past_context=-1)
+    refused("past_context is -1", Seq2SeqSystem, marian, tokenizer, past_context=-1)
     with pytest.raises(ValueError, match="context_sides='target' is unknown"):
         Seq2SeqSystem(marian, tokenizer, past_context=1, context_sides="target")
-    with pytest.raises(ValueError, match="context needs a separator"):
-        Seq2SeqSystem(marian, tokenizer, past_context=1, separator="")
+    refused("context needs a separator", Seq2SeqSystem, marian, tokenizer, past_context=1, separator="")
     words = word_tokenizer()
     with pytest.raises(ValueError, match=r"separator is '<brk>', of which \w+ makes \['<unk>'\], with an unk"):
         Seq2SeqSystem(marian, words, past_context=1, separator="<brk>")

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from support.errors import refused
 from support.tiny_models import build, word_tokenizer
 
 from hf_docmt.hub.export import collect_reports, export_model
@@ -46,8 +47,7 @@ def test_empty_folder_is_filled_and_a_full_one_refused(model, tokenizer, tmp_pat
 
 def test_file_instead_of_the_folder_is_refused(model, tokenizer, tmp_path):
     (tmp_path / "model").write_text("mine")
-    with pytest.raises(ValueError, match="not an empty folder"):
-        export_model(model, tokenizer, tmp_path / "model")
+    refused("not an empty folder", export_model, model, tokenizer, tmp_path / "model")
     assert (tmp_path / "model").read_text() == "mine"
 
 
@@ -81,11 +81,9 @@ def test_other_contexts_than_the_true_one_are_left_out(tmp_path):
 def test_tokenizer_of_another_model_is_refused(model, tokenizer, tmp_path):
     larger = word_tokenizer()
     larger.add_tokens(["another"])
-    with pytest.raises(ValueError, match="vocab_size: the tokenizer has ids up to"):
-        export_model(model, larger, tmp_path / "model")
+    refused("vocab_size: the tokenizer has ids up to", export_model, model, larger, tmp_path / "model")
     larger.eos_token = "<s>"
-    with pytest.raises(ValueError, match="eos_token_id: the tokenizer has 2, the model 3"):
-        export_model(model, larger, tmp_path / "model")
+    refused("eos_token_id: the tokenizer has 2, the model 3", export_model, model, larger, tmp_path / "model")
 
 
 def test_a_model_with_several_end_tokens(model, tokenizer, tmp_path):

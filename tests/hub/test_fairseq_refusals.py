@@ -5,6 +5,7 @@ import re
 
 import pytest
 import torch
+from support.errors import refused
 from support.fairseq_cases import (
     CACHING,
     CODES,
@@ -40,8 +41,7 @@ def test_no_code_of_a_pickle_runs(files, tmp_path):
     content = {"args": argparse.Namespace(**settings), "model": {}, "extra_state": Planted(tmp_path / "planted")}
     torch.save(content, tmp_path / "model.pt")
     message = r"model.pt: holds \S*open, expected tensors, plain values and argparse.Namespace alone;.* with torch.save"
-    with pytest.raises(ValueError, match=message):
-        convert_fairseq_checkpoint(tmp_path / "model.pt", data=files, subwords=[files / "en.model"])
+    refused(message, convert_fairseq_checkpoint, tmp_path / "model.pt", data=files, subwords=[files / "en.model"])
     assert not (tmp_path / "planted").exists()
 
 
@@ -61,8 +61,7 @@ def test_no_code_of_a_pickle_runs(files, tmp_path):
 def test_bad_checkpoint(files, tmp_path, content, message):
     path = tmp_path / "model.pt"
     path.write_bytes(content) if isinstance(content, bytes) else torch.save(content, path)
-    with pytest.raises(ValueError, match=message):
-        convert_fairseq_checkpoint(path, data=files, subwords=[files / "en.model"])
+    refused(message, convert_fairseq_checkpoint, path, data=files, subwords=[files / "en.model"])
 
 
 @pytest.mark.parametrize(
@@ -99,8 +98,7 @@ def test_models_that_this_package_has_not(files, tmp_path, settings, message):
     is_lupo = settings["task"] == "doc2doc_translation"
     rows = rows_of(files / "joint", extra=1) if is_lupo else rows_of(files)
     weights = transformer_weights(settings, rows)
-    with pytest.raises(ValueError, match=re.escape(message)):
-        converted(files, tmp_path / "model.pt", settings, weights)
+    refused(re.escape(message), converted, files, tmp_path / "model.pt", settings, weights)
 
 
 def test_unknown_parameters_are_listed(files, tmp_path):
@@ -111,8 +109,7 @@ def test_unknown_parameters_are_listed(files, tmp_path):
         "parameters that a caching model does not have: model.decoder.layers.0.attentions_gate.0.weight; "
         "that it has not: model.encoder.layers.1.fc1.bias"
     )
-    with pytest.raises(ValueError, match=re.escape(message)):
-        converted(files, tmp_path / "model.pt", CACHING, weights)
+    refused(re.escape(message), converted, files, tmp_path / "model.pt", CACHING, weights)
 
 
 def test_parameters_of_other_sizes(files, tmp_path):

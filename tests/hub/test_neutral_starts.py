@@ -1,5 +1,7 @@
 """Every architecture starts from every sentence-level model with that model's logits and beams."""
 
+from functools import cache
+
 import pytest
 import torch
 from support.pretrained_models import VOCABULARY, context_inputs, logits, sentence_model
@@ -29,6 +31,18 @@ PAIRS = [(family, case) for case in CASES for family in ("marian", "m2m_100")]  
 PAIRS += [(family, case) for case in ("concat", "caching", "doct") for family in ("bart", "mbart")]
 
 
+SEARCH = {"num_beams": 3, "max_new_tokens": 10, "no_repeat_ngram_size": 1}
+
+
+@cache
+def original_of(family):
+    """A sentence-level model, its logits, a source and the translations of that, for tests that change none of them."""
+    original = sentence_model(family)
+    source = torch.randint(4, 30, (3, 8), generator=torch.Generator().manual_seed(4))
+    expected = logits(original, original.config.pad_token_id)
+    return original, expected, source, original.generate(input_ids=source, **SEARCH)
+
+
 def converted(original, case):
     """A document model of one of the cases."""
     torch.manual_seed(2)
@@ -37,9 +51,8 @@ def converted(original, case):
 
 @pytest.mark.parametrize(("family", "case"), PAIRS)
 def test_logits_and_beams_are_those_of_the_source(family, case):
-    original = sentence_model(family)
+    original, expected, source, translations = original_of(family)
     model, pad = converted(original, case), original.config.pad_token_id
-    expected = logits(original, pad)
     torch.testing.assert_close(logits(model, pad)[..., :VOCABULARY], expected, atol=1e-4, rtol=0)
     if CASES[case][1]:
         bound = 1e-4
@@ -49,12 +62,10 @@ def test_logits_and_beams_are_those_of_the_source(family, case):
             bound = 1e-3
         found = logits(model, pad, **context_inputs(model, 3))[..., :VOCABULARY]
         torch.testing.assert_close(found, expected, atol=bound, rtol=0)
-    source = torch.randint(4, 30, (3, 8), generator=torch.Generator().manual_seed(4))
     has_separators = case in ("concat", "gtransformer", "lst", "window")
     banned = [[VOCABULARY], [VOCABULARY + 1]] if has_separators else None  # <sep>, <bod>
-    search = {"num_beams": 3, "max_new_tokens": 10, "no_repeat_ngram_size": 1}
-    found = model.generate(input_ids=source, **search, bad_words_ids=banned)
-    assert torch.equal(found, original.generate(input_ids=source, **search))
+    found = model.generate(input_ids=source, **SEARCH, bad_words_ids=banned)
+    assert torch.equal(found, translations)
 
 
 @pytest.mark.parametrize("case", ["concat", "lst", "caching", "caching, parallel", "doct", "han", "memory", "routing"])

@@ -5,6 +5,7 @@ import copy
 import pytest
 import torch
 from support.battery import logits, moved, on_device
+from support.errors import refused
 from support.tiny_models import EOS, PAD, SEP, build, random_text, word_tokenizer
 from torch._dynamo.utils import counters
 from transformers import CompileConfig, DynamicCache, EncoderDecoderCache
@@ -280,15 +281,9 @@ def test_bf16_weights():
         assert abs(total / len(ids) - float(found.sequences_scores[row])) < 0.05
 
 
-@pytest.mark.parametrize(
-    ("settings", "problem"),
-    [
-        ({"cache_implementation": "quantized"}, "does not support the quantized cache"),
-    ],
-)
-def test_other_cache_kinds_are_refused(model, settings, problem):
-    with pytest.raises(ValueError, match=problem):
-        model.generate(**INPUTS, **SETTINGS | settings)
+def test_other_cache_kinds_are_refused(model):
+    settings = SETTINGS | {"cache_implementation": "quantized"}
+    refused("does not support the quantized cache", model.generate, **INPUTS, **settings)
 
 
 @pytest.mark.parametrize("implementation", ["eager", "sdpa"])

@@ -6,6 +6,7 @@ import pytest
 import torch
 from support.battery import Battery, gradients, logits
 from support.context_reference import CONTEXT, DOCUMENTS, LATENT, normalized, plain_size, sentences_of
+from support.errors import refused
 from support.reference import attention, feed_forward, linear, norm, reference_logits, reference_stack, weights_of
 from support.tiny_models import BOD, EOS, PAD, SEP, SIZES, build, documents_of, plain_model, random_text, word_tokenizer
 
@@ -374,8 +375,7 @@ def inputs_with(**changed) -> dict:
 @pytest.mark.parametrize("architecture", ["caching", "multiencoder", "routing", "doct", "han"])
 def test_bad_context(architecture, changed, message):
     model = build(architecture, past_context=2, future_context=0)
-    with pytest.raises(ValueError, match=re.escape(message)):
-        model(**inputs_with(**changed))
+    refused(re.escape(message), model, **inputs_with(**changed))
 
 
 def test_context_of_other_sentences(model):
@@ -469,16 +469,14 @@ def test_strategy_that_writes_all():
 
 def test_other_side_and_two_of_one_offset(model):
     target = inputs_with(context_is_target=torch.tensor([[True]]))
-    with pytest.raises(ValueError, match=re.escape("the side context_sides='source'")):
-        model(**target)
+    refused(re.escape("the side context_sides='source'"), model, **target)
     with pytest.raises(ValueError, match=re.escape("the side context_sides='target'")):
         build("caching", context_sides="target")(**inputs_with())
     both = build("caching", context_sides="both", future_context=1)
     with pytest.raises(ValueError, match="earlier translations being true and at offsets below 0"):
         both(**target | {"context_offsets": torch.tensor([[1]])})
     twice = {name: value.repeat(1, 2, *[1] * (value.dim() - 2)) for name, value in target.items() if "context" in name}
-    with pytest.raises(ValueError, match="two context sentences of one offset"):
-        both(**inputs_with(**twice))
+    refused("two context sentences of one offset", both, **inputs_with(**twice))
     twice["context_is_target"] = torch.tensor([[True, False]])
     assert logits(both, inputs_with(**twice)).isfinite().all()
 

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from support.battery import ONE_SENTENCE, Battery, logits, segment_reach, tokens_of
+from support.errors import refused
 from support.reference import position_vector, reference_row, sine_vector, weights_of
 from support.tiny_models import EOS, SEP, build, plain_model
 
@@ -197,15 +198,13 @@ def test_cache_without_sentences():
     model = build(**WINDOW, segment_encoding="sinusoidal")
     inputs = {"input_ids": torch.tensor([[7, SEP, 8, EOS]])}
     cache = model(**inputs, decoder_input_ids=torch.tensor([[2, 9]]), use_cache=True)[CACHE_NAME]
-    with pytest.raises(ValueError, match="pass decoder_sentence_index"):
-        model(**inputs, decoder_input_ids=torch.tensor([[SEP]]), cache=cache)
+    refused("pass decoder_sentence_index", model, **inputs, decoder_input_ids=torch.tensor([[SEP]]), cache=cache)
 
 
 def test_states_without_the_number_of_sentences():
     model = build(**WINDOW, segment_encoding="sinusoidal")
     states = model.get_encoder()(input_ids=torch.tensor([[7, SEP, 8, EOS]])).last_hidden_state
-    with pytest.raises(ValueError, match="sentence_count is missing"):
-        model(encoder_outputs=(states,), decoder_input_ids=torch.tensor([[2, 9]]))
+    refused("sentence_count is missing", model, encoder_outputs=(states,), decoder_input_ids=torch.tensor([[2, 9]]))
     plain = build(**WINDOW)
     plain(encoder_outputs=(states,), decoder_input_ids=torch.tensor([[2, 9]]))
 

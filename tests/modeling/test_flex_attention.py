@@ -3,7 +3,7 @@
 import pytest
 import torch
 from support.battery import gradients, logits
-from support.tiny_models import EOS, SEP, build, random_text, word_tokenizer
+from support.tiny_models import build, long_batch, random_text, word_tokenizer
 from torch.nn.attention import flex_attention
 from transformers import masking_utils
 from transformers.integrations.flex_attention import WrappedFlexAttention
@@ -38,21 +38,9 @@ def formula_of_gradients(formula, monkeypatch):
     torch.compiler.reset()
 
 
-def padded_batch() -> dict:
-    """Two rows of sentences, longer than a block of the kernel; the second one has padding."""
-    draw = torch.Generator().manual_seed(0)
-    source, target = (torch.randint(6, 30, (2, length), generator=draw) for length in (170, 150))
-    source[:, 9::40], target[:, 11::38] = SEP, SEP
-    source[:, -1] = target[:, -1] = EOS
-    masks = [torch.ones_like(ids) for ids in (source, target)]
-    masks[0][1, 120:], masks[1][1, 101:] = 0, 0
-    labels = target.masked_fill(masks[1] == 0, -100)
-    return {"input_ids": source, "attention_mask": masks[0], "decoder_attention_mask": masks[1], "labels": labels}
-
-
 @pytest.mark.parametrize("case", CASES)
 def test_scores(formula, case):
-    model, batch, found = model_of(case), padded_batch(), []
+    model, batch, found = model_of(case), long_batch(40, 38), []
     for implementation in ("sdpa", "flex_attention"):
         model.set_attn_implementation(implementation)
         found.append(logits(model, batch | {"skip_logits": False})[batch["labels"] != -100])
@@ -64,7 +52,7 @@ def test_gradients(formula_of_gradients, case):
     model, results = model_of(case), []
     for implementation in ("sdpa", "flex_attention"):
         model.set_attn_implementation(implementation)
-        results.append(gradients(model, padded_batch()))
+        results.append(gradients(model, long_batch(40, 38)))
     for one, other in zip(*results, strict=True):
         torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
 
@@ -119,4 +107,4 @@ def test_dropout_is_refused():
     model = build("window", past_context=3, window=4, attention_dropout=0.1).train()
     model.set_attn_implementation("flex_attention")
     with pytest.raises(ValueError, match="no dropout, got attention_dropout=0.1: set it to 0.0"):
-        model(**padded_batch())
+        model(**long_batch(40, 38))

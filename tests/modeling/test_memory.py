@@ -5,6 +5,7 @@ import re
 import pytest
 import torch
 from support.battery import Battery, logits, moved, tokens_of
+from support.errors import refused
 from support.reference import attention, feed_forward, norm, reference_row, sine_vector, weights_of
 from support.tiny_models import BOD, BOS, EOS, PAD, SEP, build, documents_of, plain_model, random_text, word_tokenizer
 
@@ -362,8 +363,7 @@ def test_a_stream_with_something_else_in_it():
     next(stream)
     before = stream.memory
     for message in ("a stream must give strings, got int", "a sentence of the stream holds half of a surrogate pair"):
-        with pytest.raises(ValueError, match=message):
-            next(stream)
+        refused(message, next, stream)
     assert stream.memory is before and next(stream)
 
 
@@ -402,10 +402,8 @@ def test_a_stream_from_a_memory_of_something_else():
     state = {side: torch.zeros(1, 3, 16).double() for side in sides}
     others = [state | {sides[0]: torch.zeros(shape)} for shape in ((2, 3, 16), (1, 9, 16), ())]
     for memory in (*others, {sides[0]: state[sides[0]]}, {"memory": state[sides[0]]}, [state], state[sides[0]]):
-        with pytest.raises(ValueError, match=r"'decoder_memory': \(1, 3, 16\)}; got"):
-            model.translate_stream(["w7"], tokenizer, memory=memory)
-    with pytest.raises(ValueError, match="give max_new_tokens"):
-        model.translate_stream(["w7"], tokenizer, max_length=9)
+        refused(r"'decoder_memory': \(1, 3, 16\)}; got", model.translate_stream, ["w7"], tokenizer, memory=memory)
+    refused("give max_new_tokens", model.translate_stream, ["w7"], tokenizer, max_length=9)
     assert list(model.translate_stream(["w7"], tokenizer, memory=state))
 
 
@@ -424,8 +422,7 @@ def test_a_sentence_whose_translation_fails_is_not_lost(monkeypatch):
 def test_strategies_that_carry_no_memory():
     model, tokenizer = build("memory"), word_tokenizer()
     for strategy in ("sliding", "full"):
-        with pytest.raises(ValueError, match="this model reads one at a time"):
-            model.translate_documents([["w7", "w8"]], tokenizer, strategy)
+        refused("this model reads one at a time", model.translate_documents, [["w7", "w8"]], tokenizer, strategy)
     found = [model.translate_documents([["w7", "w8"], ["w9"]], tokenizer, s, **SHORT) for s in ("stream", "sequential")]
     assert found[0] == found[1]
     with pytest.raises(ValueError, match="encoder_memory is kept by the strategies themselves"):

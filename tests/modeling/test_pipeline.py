@@ -3,6 +3,7 @@
 import pytest
 import torch
 from datasets import Dataset
+from support.errors import refused
 from support.tiny_models import build, word_tokenizer
 from transformers import pipeline
 
@@ -82,10 +83,8 @@ def test_stream(tokenizer, pipe):
     model = build("memory", memory_size=2)
     memory = pipeline("document-translation", model=model, tokenizer=tokenizer, device="cpu", batch_size=4, **SETTINGS)
     assert list(memory.stream(iter(DOCUMENTS[1]))) == memory(DOCUMENTS[1])
-    with pytest.raises(ValueError, match="'stream', got 'sentence'"):
-        memory.stream(DOCUMENTS[1], strategy="sentence")
-    with pytest.raises(ValueError, match="use translate_documents"):
-        pipe.stream(DOCUMENTS[1])
+    refused("'stream', got 'sentence'", memory.stream, DOCUMENTS[1], strategy="sentence")
+    refused("use translate_documents", pipe.stream, DOCUMENTS[1])
 
 
 @pytest.mark.parametrize(
@@ -104,20 +103,16 @@ def test_other_inputs(pipe, inputs, message):
 
 
 def test_wrong_settings(pipe):
-    with pytest.raises(ValueError, match=r"return_report: .* use model.translate_documents"):
-        pipe(TEXT, return_report=True)
-    with pytest.raises(ValueError, match="strategy must be one of"):
-        pipe(TEXT, strategy="telepathy")
+    refused(r"return_report: .* use model.translate_documents", pipe, TEXT, return_report=True)
+    refused("strategy must be one of", pipe, TEXT, strategy="telepathy")
     for size, message in ((0, "at least 1, got 0"), (-1, "at least 1, got -1"), ("4", "a whole number, got '4'")):
         for inputs in (iter([TEXT]), DOCUMENTS):  # of an iterator before it is asked for a document
-            with pytest.raises(ValueError, match=f"batch_size must be {message}"):
-                pipe(inputs, batch_size=size)
+            refused(f"batch_size must be {message}", pipe, inputs, batch_size=size)
 
 
 def test_more_sentences_than_the_text(pipe, monkeypatch):
     monkeypatch.setattr(pipe.model, "translate_documents", lambda *_, **__: [["one"]])
-    with pytest.raises(ValueError, match="1 sentences for a text of 3: leave out repairs='none'"):
-        pipe(TEXT)
+    refused("1 sentences for a text of 3: leave out repairs='none'", pipe, TEXT)
 
 
 def test_config(doct, tmp_path):

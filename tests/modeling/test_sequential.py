@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from support.errors import refused
 from support.scripted_model import CHUNK, DOCUMENT, TRANSLATION, WINDOW, Scripted, prefix, segment
 from support.slow_translation import Restless, settings
 from support.tiny_models import BOD, BOS, EOS, SEP, build, random_text, word_tokenizer
@@ -150,8 +151,7 @@ def test_past_context_of_sliding():
 )
 def test_settings_that_do_not_fit(fields, arguments, message):
     model = Scripted(**fields)
-    with pytest.raises(ValueError, match=message):
-        model.translate_documents([DOCUMENT], word_tokenizer(), **arguments)
+    refused(message, model.translate_documents, [DOCUMENT], word_tokenizer(), **arguments)
     assert not model.calls
 
 
@@ -161,14 +161,12 @@ def test_settings_of_other_models():
         ("memory", {"strategy": "chunk_sequential"}, "translates several sentences as one sequence"),
         ("caching", {"strategy": "chunk_sequential"}, "is for models of chunks"),
     ):
-        with pytest.raises(ValueError, match=message):
-            build(architecture).translate_documents([["w6"]], word_tokenizer(), **arguments)
+        refused(message, build(architecture).translate_documents, [["w6"]], word_tokenizer(), **arguments)
     for architecture in ("concat", "caching"):
         model = build(architecture, past_context=1, decoding_past_context=3)
         with pytest.raises(ValueError, match="past_context must be at most 1, the sentences that this model was"):
             model.translate_documents([["w6"] * 5], word_tokenizer(), "sliding")
-    with pytest.raises(ValueError, match="decoding_past_context must be a whole number >= 0, got -1"):
-        build(decoding_past_context=-1)
+    refused("decoding_past_context must be a whole number >= 0, got -1", build, decoding_past_context=-1)
 
 
 def test_past_context_of_separate_context():

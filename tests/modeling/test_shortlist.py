@@ -5,6 +5,7 @@ import struct
 
 import pytest
 import torch
+from support.errors import refused
 from support.fuzzed_files import damaged
 from support.tiny_models import BOD, EOS, PAD, SEP, UNK, build, random_text, word_tokenizer
 from transformers import LogitsProcessor
@@ -128,14 +129,12 @@ def test_file_of_marian(tmp_path):
 )
 def test_bad_files(tmp_path, content, message):
     (tmp_path / "lex.bin").write_bytes(content)
-    with pytest.raises(ValueError, match=message):
-        LexicalShortlist.read(tmp_path / "lex.bin")
+    refused(message, LexicalShortlist.read, tmp_path / "lex.bin")
 
 
 def test_refusals(tmp_path):
     model = build()
-    with pytest.raises(ValueError, match="missing.bin: cannot be read"):
-        LexicalShortlist.read(tmp_path / "missing.bin")
+    refused("missing.bin: cannot be read", LexicalShortlist.read, tmp_path / "missing.bin")
     with pytest.raises(
         ValueError, match="has words up to id 99, the model 30 tokens; give the shortlist of this model's"
     ):

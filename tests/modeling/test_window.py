@@ -6,10 +6,11 @@ import random
 import pytest
 import torch
 from support.battery import Battery, gradients, logits, tokens_of
+from support.errors import refused
 from support.reference import attention, reference_row
 from support.slow_translation import Slow
 from support.slow_translation import settings as slow_settings
-from support.tiny_models import EOS, SEP, build, plain_model, random_text, word_tokenizer
+from support.tiny_models import EOS, SEP, build, long_batch, plain_model, random_text, word_tokenizer
 from transformers import DynamicCache, EncoderDecoderCache, StaticCache
 
 from hf_docmt.modeling.configuration_window import WindowConfig
@@ -268,24 +269,12 @@ def test_dropout_in_half_precision(dtype, cast):
 # The model on segments longer than a block
 
 
-def long_batch(model) -> dict:
-    """Two rows of some 150 tokens on both sides, in sentences, one of them padded."""
-    draw = torch.Generator().manual_seed(0)
-    source, target = (torch.randint(6, 30, (2, length), generator=draw) for length in (170, 150))
-    source[:, 9::10], target[:, 11::12] = SEP, SEP
-    source[:, -1] = target[:, -1] = EOS
-    masks = [torch.ones_like(ids) for ids in (source, target)]
-    masks[0][1, 120:], masks[1][1, 101:] = 0, 0
-    labels = target.masked_fill(masks[1] == 0, -100)
-    return {"input_ids": source, "attention_mask": masks[0], "decoder_attention_mask": masks[1], "labels": labels}
-
-
 @pytest.mark.parametrize("case", ["one_to_one_relative", "sentence_relative", "linear_absolute"])
 @pytest.mark.parametrize("training", [False, True])
 def test_long_segments_in_blocks_are_all_scores(case, training):
     """With all scores under the mask (`eager`) and in blocks: logits, loss and gradients, in training and otherwise."""
     model = build("window", **CASES[case] | {"window": 4}).train(training)
-    batch, whole = long_batch(model), {"skip_logits": False}
+    batch, whole = long_batch(10, 12), {"skip_logits": False}
     results = []
     for implementation in ("eager", "sdpa"):
         model.set_attn_implementation(implementation)
@@ -347,8 +336,7 @@ def test_more_target_than_source_sentences():
 def test_padding_between_tokens():
     model = build("window", past_context=2, window=2)
     inputs = {"input_ids": torch.tensor([[7, 0, 8, EOS]]), "attention_mask": torch.tensor([[1, 0, 1, 1]])}
-    with pytest.raises(ValueError, match="row 0 has padding between tokens"):
-        model(**inputs, decoder_input_ids=torch.tensor([[2, 7]]))
+    refused("row 0 has padding between tokens", model, **inputs, decoder_input_ids=torch.tensor([[2, 7]]))
 
 
 # Decoding
@@ -359,7 +347,7 @@ def test_long_generation_is_forced_decoding(beams):
     """Scores of 120 tokens that were written through the cache, for three rows on two long sources."""
     model = build("window", past_context=2, window=4)
     model.final_logits_bias[:, EOS] = -1e9
-    batch = long_batch(model)
+    batch = long_batch(10, 12)
     inputs = {name: batch[name] for name in ("input_ids", "attention_mask")}
     settings = {"max_new_tokens": 120, "num_beams": beams, "no_repeat_ngram_size": 3, "do_sample": False}
     found = model.generate(**inputs, **settings, return_dict_in_generate=True, output_scores=True)
@@ -433,26 +421,21 @@ def test_cache_that_cannot_go_back():
     inputs = {"input_ids": torch.tensor([[7, SEP, 8, EOS]]), "decoder_input_ids": torch.tensor([[2]])}
     cache = model.new_cache()
     model(**inputs, cache=cache)
-    with pytest.raises(ValueError, match="pass decoder_alignment"):
-        model(**inputs | {"decoder_input_ids": torch.tensor([[7]])}, cache=cache)
-    with pytest.raises(ValueError, match="cannot take back 1 tokens"):
-        cache.self_attention_cache.crop(-1)
-    with pytest.raises(ValueError, match="cannot go back to 9 tokens"):
-        cache.keep(1, 9)
+    refused("pass decoder_alignment", model, **inputs | {"decoder_input_ids": torch.tensor([[7]])}, cache=cache)
+    refused("cannot take back 1 tokens", cache.self_attention_cache.crop, -1)
+    refused("cannot go back to 9 tokens", cache.keep, 1, 9)
 
 
 def test_states_without_borders():
     model = build("window", past_context=2, window=2)
     states = model.get_encoder()(input_ids=torch.tensor([[7, SEP, 8, EOS]])).last_hidden_state
-    with pytest.raises(ValueError, match="source_borders is missing"):
-        model(encoder_outputs=(states,), decoder_input_ids=torch.tensor([[2]]))
+    refused("source_borders is missing", model, encoder_outputs=(states,), decoder_input_ids=torch.tensor([[2]]))
 
 
 def test_ratio_that_was_not_set():
     model = build("window", alignment="linear", window=2)
     inputs = {"input_ids": torch.tensor([[7, SEP, 8, EOS]]), "decoder_input_ids": torch.tensor([[2]])}
-    with pytest.raises(ValueError, match="length_ratio is not set"):
-        model(**inputs)
+    refused("length_ratio is not set", model, **inputs)
     model.train()(**inputs)
 
 

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from support.errors import refused
 from support.tiny_models import build, random_text, word_tokenizer
 
 SOURCE = random_text([3, 2, 4], seed=1)
@@ -75,8 +76,7 @@ def test_translated_alone(bench):
     it = bench.explain(SOURCE, SOURCE, [], "sentence", bench.langs, 2)
     shown = page.explanation(it, bench.langs)
     assert "every sentence alone" in shown and "For researchers" not in shown and "Without" not in shown
-    with pytest.raises(ValueError, match="sentence 9 of 3"):
-        bench.explain(SOURCE, SOURCE, [], "sliding", bench.langs, 9)
+    refused("sentence 9 of 3", bench.explain, SOURCE, SOURCE, [], "sliding", bench.langs, 9)
 
 
 def test_header(bench):
@@ -90,8 +90,7 @@ def test_model_without_languages(bench, monkeypatch):
     import workbench
 
     bench.model.config.target_lang = None
-    with pytest.raises(ValueError, match="source_lang='en' and target_lang=None"):
-        workbench.Workbench("models/tiny")
+    refused("source_lang='en' and target_lang=None", workbench.Workbench, "models/tiny")
 
 
 LEFT_OUT = [("The lamp <1>.", "Es ist da.", 3.0), ("B", "Sie ist da.", 0.1)]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from support.errors import refused
 from typer.main import get_command
 
 from hf_docmt.cli import app
@@ -120,11 +121,9 @@ def test_unknown_budget_pattern_and_file(study_file):
         load_study(study_file(), "shrot")
     with pytest.raises(ValueError, match=r"--only concat3: no such system or run.*concat2"):
         plan_of(study_file).pending(["concat3"])
-    with pytest.raises(ValueError, match=r"nothing.yaml: no such study"):
-        load_study("nothing.yaml")
+    refused(r"nothing.yaml: no such study", load_study, "nothing.yaml")
     study_file().write_text("- sentence\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"small.yaml: study: expected a mapping of keys to values, got \['sent"):
-        load_study("small.yaml")
+    refused(r"small.yaml: study: expected a mapping of keys to values, got \['sent", load_study, "small.yaml")
 
 
 @pytest.mark.parametrize(
@@ -143,8 +142,7 @@ def test_a_model_that_was_made_in_another_way_is_refused(study_file, begun, chan
     folder = plan_of(study_file).model(Run(begun, 1))
     folder.mkdir(parents=True)
     (folder / "recipe.yaml").write_text("")
-    with pytest.raises(ValueError, match=f"{named} has another recipe than {begun}-seed1.*delete {folder}"):
-        other.write_recipes()
+    refused(f"{named} has another recipe than {begun}-seed1.*delete {folder}", other.write_recipes)
 
 
 def test_a_system_has_options_of_its_own(study_file):

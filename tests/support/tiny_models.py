@@ -125,6 +125,18 @@ def random_text(lengths: list[int], seed: int = 0) -> list[str]:
     return [" ".join(draw.choices(WORDS, k=length)) for length in lengths]
 
 
+def long_batch(source_words: int, target_words: int) -> dict:
+    """Two rows, longer than a block of attention, of sentences of about so many words; the second one has padding."""
+    draw = torch.Generator().manual_seed(0)
+    source, target = (torch.randint(6, 30, (2, length), generator=draw) for length in (170, 150))
+    source[:, 9::source_words], target[:, 11::target_words] = SEP, SEP
+    source[:, -1] = target[:, -1] = EOS
+    masks = [torch.ones_like(ids) for ids in (source, target)]
+    masks[0][1, 120:], masks[1][1, 101:] = 0, 0
+    labels = target.masked_fill(masks[1] == 0, -100)
+    return {"input_ids": source, "attention_mask": masks[0], "decoder_attention_mask": masks[1], "labels": labels}
+
+
 def documents_of(*documents: tuple[list[str], list[str]]):
     """Pairs of source and target sentences as the documents of a corpus."""
     rows = [

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from support.errors import refused
 from support.tiny_run import facts, recipe_mapping, same_course, train_in_two_processes, train_until
 
 from hf_docmt import registry
@@ -127,12 +128,10 @@ def test_refused_before_training(corpus, sentence_model, tmp_path, monkeypatch):
         start("training.new_learning_rate=0.1", model={})
     with monkeypatch.context() as patch:
         patch.setattr("hf_docmt.training.run.make_trainer", lambda *_, **__: SimpleNamespace(is_fsdp_enabled=True))
-        with pytest.raises(ValueError, match="peft: adapters are not trained with sharded parameters; launch without"):
-            start()
+        refused("peft: adapters are not trained with sharded parameters; launch without", start)
     monkeypatch.setitem(sys.modules, "peft", None)
     message = f"adapters need peft, which is not installed: {install_command('peft')}"
-    with pytest.raises(ValueError, match=re.escape(message)):
-        start()
+    refused(re.escape(message), start)
     assert not (tmp_path / "run").exists()
 
 
@@ -149,24 +148,19 @@ def test_damaged_folders(adapter, sentence_model, tmp_path, monkeypatch):
     checksums = model_checksums(str(folder))
     of_base = {f"adapted model: {name}": digest for name, digest in model_checksums(str(adapter / "base")).items()}
     assert "adapted model: model.safetensors" in of_base and of_base.items() <= checksums.items()
-    with pytest.raises(ValueError, match=f"cannot load a model from {folder}.*nowhere"):
-        load(base_model_name_or_path=str(tmp_path / "nowhere"))
+    refused(f"cannot load a model from {folder}.*nowhere", load, base_model_name_or_path=str(tmp_path / "nowhere"))
     with pytest.raises(ValueError, match="base_model_name_or_path is None, expected the folder or name of a model"):
         load(base_model_name_or_path=None)
-    with pytest.raises(ValueError, match=r"copy: 1\d weights of the adapter do not fit .*base.*lora_A"):
-        load(r=3)
+    refused(r"copy: 1\d weights of the adapter do not fit .*base.*lora_A", load, r=3)
     with pytest.raises(ValueError, match=f"from {sentence_model[0]}: 2 weights are missing .*segment_enc"):
         load(base_model_name_or_path=str(sentence_model[0]))
     (folder / "adapter_config.json").write_text("{")
-    with pytest.raises(ValueError, match="adapter_config.json does not describe an adapter"):
-        registry.load_model(folder)
+    refused("adapter_config.json does not describe an adapter", registry.load_model, folder)
     shutil.copy(adapter / "adapter_config.json", folder)
     (folder / "adapter_model.safetensors").write_bytes(b"half")
-    with pytest.raises(ValueError, match=f"cannot load a model from {folder}"):
-        registry.load_model(folder)
+    refused(f"cannot load a model from {folder}", registry.load_model, folder)
     shutil.copy(adapter / "adapter_model.safetensors", folder)
     (folder / "config.json").unlink()  # as peft alone saves it
     assert registry.load_model(folder)[0].config.past_context == 2
     monkeypatch.setitem(sys.modules, "peft", None)
-    with pytest.raises(ValueError, match="adapters need peft"):
-        registry.load_model(folder)
+    refused("adapters need peft", registry.load_model, folder)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from support.errors import refused
 from support.tiny_run import facts, recipe_mapping, train_until, write_corpus_files
 from support.tiny_trainer import Stop, losses, make_trainer
 
@@ -197,8 +198,7 @@ def test_damage_is_found_before_averaging(two_checkpoints, tmp_path):
     flip(folder / "checkpoint-2" / "model.safetensors")
     flip(folder / "checkpoint-4" / "optimizer.pt")  # not needed for this
     checkpoints = [folder / f"checkpoint-{step}" for step in (2, 4)]
-    with pytest.raises(ValueError, match="checkpoint-2/model.safetensors is not as .* or delete .*checkpoint-2 and"):
-        average_weights(checkpoints)
+    refused("checkpoint-2/model.safetensors is not as .* or delete .*checkpoint-2 and", average_weights, checkpoints)
     assert average_weights(checkpoints[1:])
 
 
@@ -214,8 +214,7 @@ def test_damaged_best_checkpoint_of_a_run(tmp_path, monkeypatch):
     (best.parent / f"checkpoint-{steps[-1]}" / "trainer_state.json").write_text(json.dumps(state))
     (best.parent / f"checkpoint-{steps[-1]}" / COMPLETE).write_text("1")  # as of 0.1.0
     truncate(best / "model.safetensors")
-    with pytest.raises(ValueError, match="bytes were written|were written; restore"):
-        train(recipe, resume=True)
+    refused("bytes were written|were written; restore", train, recipe, resume=True)
     shutil.rmtree(best)
     train(recipe, resume=True)
     assert facts(tmp_path / "run")["averaged_steps"] == steps[1:]
@@ -227,12 +226,10 @@ def test_other_data_are_refused(tmp_path):
     train_until(recipe, batches=4)
     original = (corpus / "train.jsonl").read_bytes()
     write_documents(make_corpus(seed=2, train=12, validation=1, test=0)["train"], corpus / "train.jsonl")
-    with pytest.raises(ValueError, match=r"data.train \(.*train.jsonl\): not the training data of .*checkpoint-3"):
-        train(recipe, resume=True)
+    refused(r"data.train \(.*train.jsonl\): not the training data of .*checkpoint-3", train, recipe, resume=True)
     (corpus / "train.jsonl").write_bytes(original)
     original = (corpus / "validation.jsonl").read_bytes()
     write_documents(make_corpus(seed=2, train=1, validation=3, test=0)["validation"], corpus / "validation.jsonl")
-    with pytest.raises(ValueError, match="^not the validation data of .*checkpoint-3 .fingerprint .*restore the files"):
-        train(recipe, resume=True)
+    refused("^not the validation data of .*checkpoint-3 .fingerprint .*restore the files", train, recipe, resume=True)
     (corpus / "validation.jsonl").write_bytes(original)
     assert facts(train(recipe, resume=True))["resumed_from_step"] == 3

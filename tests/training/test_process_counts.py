@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from support.errors import refused
 from support.process_counts import ALONE, CASES, EVEN, SHARDED, course, make_trainer, train_all
 from support.processes import run_in_two
 from torch.distributed.fsdp import StateDictType
@@ -69,14 +70,12 @@ def test_settings_of_sharding_that_cannot_be(tmp_path, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(accelerator.state, "fsdp_plugin", Plugin, raising=False)
-        with pytest.raises(ValueError, match="type is SHARDED_STATE_DICT, expected FULL_STATE_DICT"):
-            check_sharding(accelerator)
+        refused("type is SHARDED_STATE_DICT, expected FULL_STATE_DICT", check_sharding, accelerator)
         Plugin.state_dict_type = StateDictType.FULL_STATE_DICT
         check_sharding(accelerator)
     monkeypatch.setenv("ACCELERATE_USE_FSDP", "true")
     monkeypatch.setattr(type(accelerator), "num_processes", 2)
-    with pytest.raises(ValueError, match="on accelerators only, these processes run on cpu"):
-        check_sharding(accelerator)
+    refused("on accelerators only, these processes run on cpu", check_sharding, accelerator)
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from support.errors import refused
 from support.tiny_run import facts, recipe_mapping, train_until
 
 from hf_docmt.training.checkpoints import checkpoint_steps
@@ -89,10 +90,8 @@ def test_killed_before_the_recipe_was_saved(corpus, tmp_path):
     folder.mkdir()
     (folder / LOCK).write_text("process 1 on other")
     (folder / "tokenizer.json").write_text("{")
-    with pytest.raises(ValueError, match="no run to resume .* delete the folder and start without resume"):
-        train(recipe, resume=True)
-    with pytest.raises(ValueError, match="not an empty folder; choose another one, delete it, it has no run that can"):
-        train(recipe)
+    refused("no run to resume .* delete the folder and start without resume", train, recipe, resume=True)
+    refused("not an empty folder; choose another one, delete it, it has no run that can", train, recipe)
     (folder / "tokenizer.json").unlink()
     assert facts(train(recipe))["steps"] == 1  # what is left of a lock is no obstacle
 

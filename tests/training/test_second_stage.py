@@ -6,6 +6,7 @@ import shutil
 import pytest
 import torch
 from support import language_models
+from support.errors import refused
 from support.pretrained_models import context_inputs
 from support.tiny_run import SIZES, facts, recipe_mapping, same_course, train_until
 from transformers import BertConfig, BertModel, GenerationConfig, MarianConfig, MarianMTModel
@@ -98,8 +99,7 @@ def test_a_memory_without_residual_does_not_start_neutral(corpus, sentence_model
     memory = of_architecture(corpus, tmp_path / "run", sentence_model[0], "memory", "model.memory_residual=none")
     origin, tokenizer = recipe_origin(memory)
     config = model_config(memory, tokenizer, origin.config)
-    with pytest.raises(ValueError, match="memory_residual='none' puts what is read .* use 'add'"):
-        build_model(config, origin, neutral=True)
+    refused("memory_residual='none' puts what is read .* use 'add'", build_model, config, origin, neutral=True)
 
 
 def test_neutral_start_undoes_no_mechanism(corpus, sentence_model, tmp_path):
@@ -239,22 +239,18 @@ def test_unusable_checkpoints(corpus, tmp_path, sentence_model):
         start(tmp_path / "nowhere")
     bert = BertConfig(hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8, vocab_size=30)
     BertModel(bert).save_pretrained(tmp_path / "bert")
-    with pytest.raises(ValueError, match=r"init_from: .*'bert'.*marian.*docmt-concat"):
-        start(tmp_path / "bert")
+    refused(r"init_from: .*'bert'.*marian.*docmt-concat", start, tmp_path / "bert")
     with pytest.raises(ValueError, match="weights of other sizes .*d_model 16 there, 8 here.*: leave sizes out"):
         start(sentence_model[0], "model.d_model=8")
 
-    with pytest.raises(ValueError, match=r"^model: dropout must be in \[0, 1\), got 1.5"):
-        start(sentence_model[0], "model.dropout=1.5")
+    refused(r"^model: dropout must be in \[0, 1\), got 1.5", start, sentence_model[0], "model.dropout=1.5")
 
     broken = shutil.copytree(sentence_model[0], tmp_path / "broken")
     weights = broken / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
-    with pytest.raises(ValueError, match="init_from: .*broken"):
-        start(broken)
+    refused("init_from: .*broken", start, broken)
     (broken / "config.json").write_text("{")
-    with pytest.raises(ValueError, match="init_from: .*config.json does not describe a model"):
-        start(broken)
+    refused("init_from: .*config.json does not describe a model", start, broken)
 
     learned = train(second_stage(corpus, tmp_path / "learned", sentence_model[0]))
     with pytest.raises(
@@ -281,5 +277,4 @@ def test_other_language_in_a_second_stage(corpus, tmp_path, family, target_lang)
     own = "decoder_start_token_id" if family == "mbart" else "forced_bos_token_id"
     assert getattr(model.generation_config, own) == code != getattr(origin.generation_config, own)
     recipe.data.target_lang = "french"
-    with pytest.raises(ValueError, match="target_lang='french' is none of the"):
-        recipe_origin(recipe)
+    refused("target_lang='french' is none of the", recipe_origin, recipe)

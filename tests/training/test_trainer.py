@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from support.errors import refused
 from support.tiny_run import SIZES
 from support.tiny_trainer import Stop, losses, make_config, make_trainer, validation_losses
 from transformers import EarlyStoppingCallback, TrainerCallback
@@ -70,8 +71,7 @@ def test_validation_of_window_models_is_by_the_alignment_of_search(data, tmp_pat
     ],
 )
 def test_bad_arguments(tmp_path, arguments, message):
-    with pytest.raises(ValueError, match=message):
-        DocMTTrainingArguments(output_dir=str(tmp_path), **arguments)
+    refused(message, DocMTTrainingArguments, output_dir=str(tmp_path), **arguments)
 
 
 def test_smoothing_without_label_weights_is_refused(data, tmp_path):
@@ -132,8 +132,7 @@ def test_validation_loss_that_is_no_number_stops(data, tmp_path):
     trainer = make_trainer(data, tmp_path)
     with torch.no_grad():
         trainer.model.model.shared.weight.fill_(float("nan"))
-    with pytest.raises(ValueError, match="validation loss is nan after 0 updates, training has diverged"):
-        trainer.evaluate()
+    refused("validation loss is nan after 0 updates, training has diverged", trainer.evaluate)
 
 
 def test_parameter_groups_and_schedule(data, tmp_path):
@@ -151,8 +150,7 @@ def test_parameter_groups_and_schedule(data, tmp_path):
     assert not any("bias" in name or "norm" in name for name in groups[1e-4, 0.1])
     assert sum(map(len, groups.values())) == len(names)
 
-    with pytest.raises(ValueError, match="new_parameters: .'nowhere'. are no parameters"):
-        make_trainer(data, tmp_path, new_parameters={"nowhere"})
+    refused("new_parameters: .'nowhere'. are no parameters", make_trainer, data, tmp_path, new_parameters={"nowhere"})
 
     trainer.train()
     rates = {group["initial_lr"]: group["lr"] for group in trainer.optimizer.param_groups}
@@ -308,12 +306,10 @@ def test_averaging(data, tmp_path):
 
     other = registry.get("concat").model_class(make_config(data[2], d_model=8))
     other.save_pretrained(tmp_path / "other")
-    with pytest.raises(ValueError, match="not the same tensors"):
-        average_weights([tmp_path / "0", tmp_path / "other"])
+    refused("not the same tensors", average_weights, [tmp_path / "0", tmp_path / "other"])
     weights = tmp_path / "1" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
     with pytest.raises(ValueError, match="model.safetensors: corrupt or truncated safetensors file"):
         average_weights([tmp_path / "0", tmp_path / "1"])
     weights.unlink()
-    with pytest.raises(ValueError, match="no model.safetensors there"):
-        average_weights([tmp_path / "0", tmp_path / "1"])
+    refused("no model.safetensors there", average_weights, [tmp_path / "0", tmp_path / "1"])

@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 import torch
+from support.errors import refused
 from support.tiny_run import facts, recipe_mapping, same_course, train_in_two_processes, train_until
 
 from hf_docmt import registry
@@ -68,10 +69,8 @@ def test_length_ratio_is_found_and_kept(corpus, tmp_path):
 def test_output_folder_in_use(corpus, tmp_path, sentence_model):
     folder, recipe = sentence_model
     before = sorted(path.name for path in folder.iterdir())
-    with pytest.raises(ValueError, match="exists and is not an empty folder; choose another one"):
-        train(recipe)
-    with pytest.raises(ValueError, match="is finished; choose another folder"):
-        train(recipe, resume=True)
+    refused("exists and is not an empty folder; choose another one", train, recipe)
+    refused("is finished; choose another folder", train, recipe, resume=True)
     assert sorted(path.name for path in folder.iterdir()) == before
     with pytest.raises(ValueError, match=r"has no run to resume \(recipe.yaml is missing\)"):
         train(parse_recipe(recipe_mapping(corpus, tmp_path / "new")), resume=True)

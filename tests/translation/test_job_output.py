@@ -10,6 +10,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from support.errors import refused
 
 from hf_docmt import store
 from hf_docmt.files import check_writable_folder
@@ -139,14 +140,12 @@ def test_an_unfinished_job_is_not_lost(tmp_path):
     path = tmp_path / "out.txt"
     unfinished(path)
     ways = rf"--resume to go on with it, or delete {path}.partial and {path}.journal to start anew"
-    with pytest.raises(ValueError, match=ways):
-        write(path)
+    refused(ways, write, path)
     changed = {"model": {"config.json": "c" * 64}, "options": {"beams": 5, "new": 1}, "input": {"content": "d" * 64}}
     differences = (
         r"\(model config.json changed; options beams was 4, is 5; options new was None, is 1; input content changed\)"
     )
-    with pytest.raises(ValueError, match=f"something else is asked for now {differences}: .*or delete"):
-        write(path, resume=True, identity=changed)
+    refused(f"something else is asked for now {differences}: .*or delete", write, path, resume=True, identity=changed)
     assert names(tmp_path) == ["out.txt.journal", "out.txt.partial"]
     assert write(path, resume=True).groups == 3 and path.read_bytes() == WHOLE
 
@@ -166,8 +165,7 @@ def test_a_job_from_a_pipe_starts_again_without_help(tmp_path, capsys):
     with open_file(path, identity, resume=True) as file:
         assert file.way_on().endswith("go on with the same command, the same documents from the pipe, and --resume")
     for texts in (["other", *TEXTS[1:]], TEXTS[:1], []):
-        with pytest.raises(ValueError, match="translations of other documents than the input has now"):
-            go_on(texts)
+        refused("translations of other documents than the input has now", go_on, texts)
     go_on(TEXTS)
     assert path.read_bytes() == WHOLE and names(tmp_path) == ["out.txt"]
     unfinished(path, identity=identity)
@@ -178,8 +176,7 @@ def test_a_job_from_a_pipe_starts_again_without_help(tmp_path, capsys):
     assert f"-o {kept} --resume goes on" in capsys.readouterr().err
     assert write(kept, resume=True, identity=identity).groups == 3 and kept.read_bytes() == WHOLE
     unfinished(path)  # of a file, it is not set aside
-    with pytest.raises(ValueError, match="an unfinished job lies in"):
-        write(path, identity=identity)
+    refused("an unfinished job lies in", write, path, identity=identity)
 
 
 @pytest.mark.parametrize("ending", [".journal", ".partial"])
@@ -187,10 +184,8 @@ def test_a_job_from_a_pipe_starts_again_without_help(tmp_path, capsys):
 def test_what_is_no_file_beside_the_output(tmp_path, ending, make):
     """It is neither waited for nor written through."""
     make(tmp_path / f"out.txt{ending}")
-    with pytest.raises(ValueError, match=f"out.txt{ending} is in the way, which is no file; move it"):
-        write(tmp_path / "out.txt")
-    with pytest.raises(ValueError, match=f"ends in {ending} as the files of unfinished jobs do"):
-        check_output(str(tmp_path / f"out{ending}"))
+    refused(f"out.txt{ending} is in the way, which is no file; move it", write, tmp_path / "out.txt")
+    refused(f"ends in {ending} as the files of unfinished jobs do", check_output, str(tmp_path / f"out{ending}"))
     assert names(tmp_path) == [f"out.txt{ending}"]
 
 
@@ -198,10 +193,8 @@ def test_links_that_lead_to_themselves(tmp_path):
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
     for path in ("a", "a/out.txt"):
-        with pytest.raises(ValueError, match="a symbolic link that leads to itself; remove it"):
-            check_output(str(tmp_path / path))
-    with pytest.raises(ValueError, match="a symbolic link that leads to itself"):
-        check_writable_folder(tmp_path / "a" / "folder")
+        refused("a symbolic link that leads to itself; remove it", check_output, str(tmp_path / path))
+    refused("a symbolic link that leads to itself", check_writable_folder, tmp_path / "a" / "folder")
 
 
 def test_nothing_is_left_of_a_job_without_a_group(tmp_path):
@@ -231,8 +224,7 @@ def test_the_output_of_a_finished_job_is_looked_at(tmp_path, monkeypatch, resume
         (lambda: path.write_bytes(b"X" + WHOLE[1:]), "is not as the job wrote it"),
     ):
         change()
-        with pytest.raises(ValueError, match=f"{path} {problem}, though {journal} says that the job was finished"):
-            write(path, resume)
+        refused(f"{path} {problem}, though {journal} says that the job was finished", write, path, resume)
         assert journal.read_bytes() == kept
     path.write_bytes(WHOLE)
     assert write(path, resume).path.read_bytes() == WHOLE and names(tmp_path) == ["out.txt"]
@@ -241,8 +233,7 @@ def test_the_output_of_a_finished_job_is_looked_at(tmp_path, monkeypatch, resume
 def test_an_output_that_vanishes_on_its_way_is_an_error(tmp_path, monkeypatch):
     path = tmp_path / "out.txt"
     monkeypatch.setattr("hf_docmt.translation.job_output.os.replace", lambda source, _: os.unlink(source))
-    with pytest.raises(ValueError, match=f"{path} is gone, though .*journal says"):
-        write(path)
+    refused(f"{path} is gone, though .*journal says", write, path)
 
 
 def test_groups_whose_text_is_damaged_are_written_again(tmp_path, capsys):
@@ -285,8 +276,7 @@ def test_damage_of_the_journal_is_told(tmp_path, capsys):
         journal.write_bytes(content)
         (tmp_path / "out.txt.partial").write_bytes(partial)
         if place < header:
-            with pytest.raises(ValueError, match=r"out.txt.journal(, line 1: no record| is in the way| is of a job)"):
-                write(path, resume=True)
+            refused(r"out.txt.journal(, line 1: no record| is in the way| is of a job)", write, path, resume=True)
             continue
         assert write(path, resume=True).groups == 3 and path.read_bytes() == WHOLE
         assert "the groups from there on are translated again" in capsys.readouterr().err
@@ -297,8 +287,7 @@ def test_names_that_other_files_have(tmp_path):
     for ending, content in ((".partial", "mine"), (".journal", "mine\n"), (".journal", "mine")):
         other = tmp_path / f"out.txt{ending}"
         other.write_text(content)
-        with pytest.raises(ValueError, match=f"{other} is in the way"):
-            write(tmp_path / "out.txt")
+        refused(f"{other} is in the way", write, tmp_path / "out.txt")
         assert other.read_text() == content and names(tmp_path) == [other.name]
         other.unlink()
 
@@ -312,8 +301,7 @@ def test_one_job_at_a_time(tmp_path):
             os.write(writing, b"open")
             signal.pause()
     os.read(reading, 4)
-    with pytest.raises(ValueError, match="another job uses .*out.txt.journal now; wait for its end"):
-        write(path)
+    refused("another job uses .*out.txt.journal now; wait for its end", write, path)
     os.kill(process, signal.SIGKILL)
     os.waitpid(process, 0)
     write(path)

@@ -11,6 +11,7 @@ from threading import Timer
 import psutil
 import pytest
 import torch
+from support.errors import refused
 from support.processes import FORKS
 from support.reader_checks import jsonl
 from support.tiny_models import WORDS, source_rows, write_model
@@ -61,10 +62,8 @@ def test_devices(monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     assert process_devices("cuda", 2) == ["cuda:0", "cuda:1"]
     assert process_devices("cuda:0", 3) == ["cuda:0"] * 3 and process_devices("cpu", 2) == ["cpu"] * 2
-    with pytest.raises(ValueError, match="3 processes need as many GPUs, found 2; give fewer processes"):
-        process_devices("cuda", 3)
-    with pytest.raises(ValueError, match="--processes must be at least 1, got 0"):
-        process_devices("cpu", 0)
+    refused("3 processes need as many GPUs, found 2; give fewer processes", process_devices, "cuda", 3)
+    refused("--processes must be at least 1, got 0", process_devices, "cpu", 0)
 
 
 def test_the_engine_that_is_asked_for(settings, monkeypatch):
@@ -74,8 +73,7 @@ def test_the_engine_that_is_asked_for(settings, monkeypatch):
     assert next(job_engine(settings)(document_groups(ROWS)))[1][0]["doc_id"] == "d0"
     monkeypatch.setenv("WORLD_SIZE", "2")
     assert job_engine(settings) == "ranks"
-    with pytest.raises(ValueError, match="a launcher has; leave it out"):
-        job_engine(settings, 2)
+    refused("a launcher has; leave it out", job_engine, settings, 2)
 
 
 @pytest.mark.slow
