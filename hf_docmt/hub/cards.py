@@ -52,9 +52,9 @@ def make_card(
     of `FORMS`, `model_class` the class of a stock model, `parameters` how many the model has, for a report that does
     not say it, `untrained` says that it is new and has not seen documents. `baseline` is the report of another model,
     whose scores stand beside those that were measured in the same way, `limits` are sentences on what this one cannot
-    do. Header: language, license, library_name,
-    pipeline_tag, tags, base_model, widget, datasets, metrics, model-index, each result with its signature. Raises
-    ValueError for what is no report, an architecture that is not registered, or another form.
+    do. Header: language, license, library_name, pipeline_tag, tags, base_model, widget, datasets, metrics, model-index,
+    each result with its signature. Raises ValueError for what is no report, an architecture that is not registered, or
+    another form.
     """
     if report is not None and not isinstance(report, Report):
         raise ValueError(f"report: got {type(report).__name__}, expected a Report; see Report.read")
