@@ -34,7 +34,7 @@ class TranslationSettings:
     the model's, or else `source`).
     `strategy` (None: the model's own), `batch_size` and `search` are arguments of `model.translate_documents`, `search`
     those that are not named here: num_beams, length_penalty, past_context, repairs, alignment, max_new_tokens,
-    batch_tokens, shortlist (the path of a file), mbr (a metric), nbest, and the language codes source_lang and target_lang.
+    batch_tokens, shortlist (the path of a file), mbr (a metric), nbest, and the codes source_lang and target_lang.
     `dtype` is one of `DTYPES` or int8 (None: that of the saved weights), `revision` a branch, tag or commit of a model
     on the Hub. `engine` computes: `transformers`, `ctranslate2` for a folder of its own format, or `system` for a model
     of another package, a system of `hf_docmt.evaluation.systems`; then `search` are options of its class and
