@@ -141,8 +141,6 @@ class GroupStack(SentenceStack):
 
         `index` (B, keys) is the sentence of all tokens so far, `tokens` their mask, of no more columns, 1 = token.
         """
-        if not self.config.restarts_positions:
-            return {}
         if tokens is None:
             tokens = torch.ones_like(index[:1])
         places = nn.functional.pad(tokens, (0, index.shape[1] - tokens.shape[1])).long().cumsum(dim=1) - 1
@@ -163,10 +161,12 @@ class GTransformerEncoder(GroupStack, SentenceEncoder):
     layer_class = GTransformerEncoderLayer
 
     def layer_inputs(self, input_ids, positions, attention_mask=None, **kwargs):
-        """Besides those of self-attention `group_positions` (B, S)."""
+        """Besides those of self-attention `group_positions` (B, S), where positions begin anew."""
+        inputs = super().layer_inputs(input_ids, positions, attention_mask, **kwargs)
+        if not self.config.restarts_positions:
+            return inputs
         index = sentence_index(input_ids, self.config.sep_token_id)
         new = torch.arange(input_ids.shape[1], device=input_ids.device)
-        inputs = super().layer_inputs(input_ids, positions, attention_mask, **kwargs)
         return inputs | self.group_positions(index, new, attention_mask)
 
     def build_output(self, outputs, layer_inputs, input_ids, attention_mask=None, **kwargs):
@@ -199,7 +199,8 @@ class GTransformerDecoder(GroupStack, SentenceDecoder):
         """
         inputs = super().layer_inputs(input_ids, positions, attention_mask, cache, sentence_index, **kwargs)
         new = torch.arange(input_ids.shape[1], device=input_ids.device) + cached_length(cache)
-        inputs |= self.group_positions(sentence_index, new, attention_mask)
+        if self.config.restarts_positions:
+            inputs |= self.group_positions(sentence_index, new, attention_mask)
         if not torch.compiler.is_compiling() and not bool((source_groups > 1).any()):
             return inputs
         groups = sentence_index.index_select(1, new) + 1

@@ -271,7 +271,7 @@ PACKAGE_LINES = {
     "evaluation": 8589,
     "formats": 4525,
     "hub": 2550,
-    "modeling": 11870,
+    "modeling": 11871,
     "pretrained": 313,
     "reports": 2496,
     "serving": 821,
@@ -299,7 +299,7 @@ TEST_LINES = {
     "translation": 1879,
     "top-level files": 2688,
 }
-MOST_LINES = {"package": 54924, "tests": 50448}
+MOST_LINES = {"package": 54925, "tests": 50448}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:
