@@ -264,9 +264,9 @@ def test_the_command_starts_light():
 
 
 PACKAGE_LINES = {
-    "analysis": 3314,
+    "analysis": 3377,
     "bench": 3095,
-    "cli": 2338,
+    "cli": 2367,
     "data": 6036,
     "evaluation": 8589,
     "formats": 4525,
@@ -281,7 +281,7 @@ PACKAGE_LINES = {
     "top-level files": 2723,
 }
 TEST_LINES = {
-    "analysis": 2439,
+    "analysis": 2493,
     "bench": 1486,
     "cli": 2750,
     "data": 5056,
@@ -299,7 +299,7 @@ TEST_LINES = {
     "translation": 1879,
     "top-level files": 2688,
 }
-MOST_LINES = {"package": 54925, "tests": 50448}
+MOST_LINES = {"package": 55017, "tests": 50502}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -11,7 +11,7 @@ import typer
 from hf_docmt import __version__
 from hf_docmt.cli.analyze_files import by_index, connectives, losses
 from hf_docmt.cli.analyze_memory import attribution, information_gain, memory_maps
-from hf_docmt.cli.analyze_model import attention_share, gates, groups, rationales, segment_losses
+from hf_docmt.cli.analyze_model import attention_share, gates, groups, positions, rationales, segment_losses
 from hf_docmt.cli.analyze_sentence import why
 from hf_docmt.cli.bench import bench_app
 from hf_docmt.cli.comparison import compare
@@ -34,7 +34,7 @@ PANELS = {  # panel of the help -> its commands, in the order a user meets them
     "Publication": (convert, export, push),
 }
 ANALYSES = {  # the same of `docmt analyze`
-    "Attention and context of one model": (why, rationales, attention_share, groups, gates, segment_losses),
+    "Attention and context of one model": (why, rationales, attention_share, groups, gates, segment_losses, positions),
     "Models with a recurrent memory": (information_gain, attribution, memory_maps),
     "Files of training runs and translations": (losses, by_index, connectives),
 }

@@ -189,3 +189,32 @@ def load_in_languages(folder: str, languages: ModelLanguages) -> tuple:
     model, tokenizer = load_model(folder)
     set_languages(model, *languages)
     return Path(folder).name, model, tokenizer
+
+
+@command
+def positions(
+    *,
+    model: str | None = argument("Model folder or Hub name; default: sinusoids of --dim dimensions.", default=None),
+    count: int = option(1024, "Positions to encode, from the first one.", "--positions", least=2),
+    dim: int = option(512, "Dimensions of the sinusoids; a model has its own.", least=2),
+    picture: str | None = PICTURE,
+    as_json: bool = AS_JSON,
+) -> None:
+    """Principal components that the encodings of positions need (Lupo et al. 2023, figure 1)."""
+    from hf_docmt.analysis.pictures.analyses import draw_position_components
+    from hf_docmt.analysis.position_components import (
+        SHARES,
+        model_positions,
+        position_components,
+        sinusoidal_positions,
+    )
+
+    check_files(picture, None)
+    encodings = sinusoidal_positions(count, dim) if model is None else model_positions(load_model(model)[0], count)
+    components = position_components(encodings)
+    rows = [{"variance": f"{100 * share:g} %", "components": components.needed(share)} for share in SHARES]
+    cells = [list(rows[0]), *([str(value) for value in row.values()] for row in rows)]
+    facts = {"positions": count, "dim": encodings.shape[1], "needed": rows, "cumulative": components.cumulative}
+    print_table(cells, facts, as_json)
+    if picture:
+        draw_position_components(components, picture)

@@ -12,6 +12,7 @@ from hf_docmt.analysis.information_gain import InformationGain
 from hf_docmt.analysis.losses import Losses
 from hf_docmt.analysis.memory_maps import ATTENTIONS, STACKS, MemoryMap
 from hf_docmt.analysis.pictures.figures import COLOURS, MARKERS, SINGLE, picture
+from hf_docmt.analysis.position_components import PositionComponents
 from hf_docmt.analysis.token_maps import NOTHING, GateMap, GroupMaps
 
 NO_GRID = {"axes.grid": False}
@@ -186,6 +187,15 @@ def draw_losses(runs: Sequence[Losses], path: str | Path) -> Path:
         for run, colour in zip(runs, COLOURS):
             axes.plot(*zip(*run.training), label=run.name, color=colour)
         axes.legend()
+    return Path(path)
+
+
+def draw_position_components(components: PositionComponents, path: str | Path) -> Path:
+    """Cumulative share of the variance of position encodings by component (figure 1 of Lupo et al. 2023)."""
+    with single_plot(path, None, "principal components", "share of the variance (%)") as axes:
+        axes.plot(range(1, len(components.cumulative) + 1), [100 * share for share in components.cumulative])
+        axes.set_ylim(0, 102)
+        axes.set_title(f"encodings of {components.positions} positions")
     return Path(path)
 
 
