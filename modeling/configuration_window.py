@@ -20,6 +20,10 @@ class WindowConfig(SegmentConfig):
     Through E encoder and D decoder layers a prediction depends on w D target tokens before the last one, and on the
     source from w (E + D) tokens before the aligned one to w (E + 1) after it (with `one_to_one`): 2 w E + w D + w + 1
     tokens. The paper's effective context size, 2 w E + w D, leaves out the w of the attention to the source.
+
+    `sees_all`: every token sees the whole segment, `window` is only how far relative vectors tell positions apart, the
+    farthest ones serving beyond it as in Shaw et al. (2018): concatenation with relative positions, which the paper
+    found not to converge (table 4, "N/A").
     """
 
     model_type = "docmt-window"
@@ -30,6 +34,7 @@ class WindowConfig(SegmentConfig):
     position: str = "relative"
     alignment: str = "sentence"
     length_ratio: float | None = None
+    sees_all: bool = False
     choices, least = {"position": ("relative", "absolute"), "alignment": ALIGNMENTS}, {"window": 1}
 
     def validate(self):
@@ -52,7 +57,14 @@ class WindowConfig(SegmentConfig):
         if self.position != "relative":
             super()._check_positions()
 
+    @property
+    def kept_tokens(self) -> int:
+        """The most tokens before a new one that self-attention of the decoder sees."""
+        return 2**31 - 1 if self.sees_all else self.window
+
     def context_reach(self):
+        if self.sees_all:
+            return super().context_reach()
         return f"{super().context_reach()}; attention to {self.window} tokens on either side"
 
 

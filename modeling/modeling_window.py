@@ -126,12 +126,16 @@ class WindowStack(Stack):
         return None
 
     def window_inputs(self, name: str, windows: Windows, is_relative: bool = False) -> dict:
-        return windows.to_layer_inputs(name, is_relative, self.config._attn_implementation)
+        implementation = self.config._attn_implementation
+        if self.config.sees_all and implementation == "sdpa":
+            implementation = "eager"  # all scores under a mask
+        return windows.to_layer_inputs(name, is_relative, implementation)
 
     def token_window_inputs(self, tokens: torch.Tensor | None, length: int, new: int, right: int, device) -> dict:
         """`token_windows` of the last `new` of `length` tokens, and `token_order`."""
-        windows, order = token_windows(tokens, length, self.config.window, right, new, device)
-        is_relative = self.config.position == "relative"
+        config = self.config
+        windows, order = token_windows(tokens, length, config.window, right, new, device, config.sees_all)
+        is_relative = config.position == "relative"
         return self.window_inputs("token_windows", windows, is_relative) | {"token_order": order}
 
 
@@ -167,7 +171,7 @@ class WindowDecoder(WindowStack, Decoder):
     layer_class = WindowDecoderLayer
 
     def new_cache(self) -> WindowCache:
-        return WindowCache(self.config.window, self.config.decoder_layers)
+        return WindowCache(self.config.kept_tokens, self.config.decoder_layers)
 
     def layer_inputs(
         self,
@@ -184,7 +188,7 @@ class WindowDecoder(WindowStack, Decoder):
         past, tokens = self.tokens_seen(input_ids, attention_mask, cache)
         kept = {"kept_columns": self.kept_columns(input_ids, attention_mask, cache, past)}
         window, keys, new = self.config.window, encoder_hidden_states.shape[1], input_ids.shape[1]
-        limits = (source_borders[:, 0], source_borders[:, -1])
+        limits = (source_borders[:, 0], source_borders[:, -1], self.config.sees_all)
         source = self.window_inputs("source_windows", windows_around(alignment, window, window, keys, *limits))
         return source | kept | self.token_window_inputs(tokens, past + new, new, 0, input_ids.device)
 
@@ -203,11 +207,11 @@ class WindowDecoder(WindowStack, Decoder):
 
     def tokens_seen(self, input_ids, attention_mask, cache) -> tuple[int, torch.Tensor | None]:
         """How many keys the cache gives out, and which of these and the new ones are tokens, (B or 1, past + T)."""
-        length, window, new = cached_length(cache), self.config.window, input_ids.shape[1]
+        length, window, new = cached_length(cache), self.config.kept_tokens, input_ids.shape[1]
         attention_mask = self.padding_to_mask(attention_mask, length)
         if torch.compiler.is_exporting():  # all of the cache, since lengths are open
             return length, None if attention_mask is None else attention_mask.bool()
-        past = window if is_static(cache) else min(length, window)
+        past = min(window, cache.get_max_length() if is_static(cache) else length)
         if attention_mask is None and not is_static(cache):
             return past, None
         if attention_mask is None:

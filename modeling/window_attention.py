@@ -68,6 +68,8 @@ class Windows:
 
     def method(self, is_relative: bool) -> str:
         """How attention to these windows is computed, with or without relative vectors."""
+        if "allowed" in self.computed:
+            return "dense"
         if "block_mask" in self.computed:
             return "flex"
         if torch.compiler.is_exporting() or self.keys <= self.block + self.width - 1:
@@ -91,14 +93,21 @@ class Windows:
 
 
 def windows_around(
-    centres: torch.Tensor, left: int, right: int, keys: int, first: torch.Tensor | None, end: torch.Tensor | None
+    centres: torch.Tensor,
+    left: int,
+    right: int,
+    keys: int,
+    first: torch.Tensor | None,
+    end: torch.Tensor | None,
+    sees_all: bool = False,
 ) -> Windows:
     """Windows of `left` keys before and `right` after each centre (B or 1, I), of the keys `first` to `end` - 1 (B,).
 
-    None = from the first key, to the last. Centres are positions from 0 to `keys` - 1.
+    None = from the first key, to the last. Centres are positions from 0 to `keys` - 1. `sees_all`: all keys before, and
+    after where `right` is not 0.
     """
     left, right = reach(left, keys), reach(right, keys)
-    low, high = centres - left, centres + right
+    low, high = centres - (keys if sees_all else left), centres + (keys if sees_all and right else right)
     low = low.clamp(min=0 if first is None else first[:, None])
     high = high.clamp(max=keys - 1 if end is None else end[:, None] - 1)
     return Windows(*torch.broadcast_tensors(centres, low, high), keys, left, right)
@@ -110,7 +119,13 @@ def reach(window: int, keys: int) -> int:
 
 
 def token_windows(
-    tokens: torch.Tensor | None, length: int, left: int, right: int, new: int, device: torch.device
+    tokens: torch.Tensor | None,
+    length: int,
+    left: int,
+    right: int,
+    new: int,
+    device: torch.device,
+    sees_all: bool = False,
 ) -> tuple[Windows, torch.Tensor | None]:
     """Windows of the last `new` of `length` tokens around themselves; `tokens` (B, length) bool or None = all.
 
@@ -128,7 +143,7 @@ def token_windows(
             first, end = length - count, torch.full_like(count, length)
     start = length - 1 if new == 1 else 0
     centres = torch.arange(start, length, device=device)[None]
-    return windows_around(centres, left, right, length, first, end), order
+    return windows_around(centres, left, right, length, first, end, sees_all), order
 
 
 def has_inner_padding(tokens: torch.Tensor) -> bool:

@@ -109,6 +109,16 @@ def test_rows_of_the_paper_by_overrides(stem, rows):
     assert len(configs) == rows
 
 
+def test_concatenation_with_relative_positions():
+    """A row of Herold and Ney (2023), table 4, as the header of the recipe names it."""
+    path = ROOT / "recipes" / "herold2023_news_concat1000.yaml"
+    overrides = re.search(r"^#   (architecture=.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)[1].split()
+    recipe = load_recipe(path, overrides)
+    config = config_of(recipe)
+    assert (recipe.architecture, config.position, config.window, config.sees_all) == ("window", "relative", 20, True)
+    assert config.view == "chunk" and config.context_reach() == "chunks of up to 1000 target tokens, source and target"
+
+
 @pytest.mark.parametrize("stem", SYSTEMS[3:])
 @pytest.mark.parametrize("pair", ["enru", "ende"])
 def test_recipes_that_are_such_rows(pair, stem):

@@ -271,7 +271,7 @@ PACKAGE_LINES = {
     "evaluation": 8589,
     "formats": 4525,
     "hub": 2550,
-    "modeling": 11871,
+    "modeling": 11902,
     "pretrained": 313,
     "reports": 2496,
     "serving": 821,
@@ -287,8 +287,8 @@ TEST_LINES = {
     "data": 5056,
     "evaluation": 6946,
     "formats": 2370,
-    "hub": 2946,
-    "modeling": 9473,
+    "hub": 2955,
+    "modeling": 9478,
     "reports": 1959,
     "serving": 565,
     "space": 1092,
@@ -297,9 +297,9 @@ TEST_LINES = {
     "training": 2625,
     "transformers_contract": 418,
     "translation": 1879,
-    "top-level files": 2688,
+    "top-level files": 2698,
 }
-MOST_LINES = {"package": 55017, "tests": 50502}
+MOST_LINES = {"package": 55048, "tests": 50526}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -31,6 +31,15 @@ def code_blocks(card):
     return re.findall(r"```python\n(.*?)```", card, re.DOTALL)
 
 
+@pytest.mark.parametrize(
+    ("position", "words"), [("relative", "self-attention, the same beyond 7 tokens"), ("absolute", "absolute.")]
+)
+def test_card_of_windows_that_see_all(tmp_path, position, words):
+    build("window", **CONTEXT, window=7, sees_all=True, position=position).save_pretrained(tmp_path)
+    text = " ".join((tmp_path / "README.md").read_text().split())
+    assert "sees the whole segment" in text and words in text and "on either side" not in text
+
+
 @pytest.mark.parametrize("architecture", MODELS)
 def test_saved_card_is_whole(architecture, tmp_path):
     """Title, what it is, how it is called, reach, limits, citation; a header that huggingface_hub reads."""

@@ -36,6 +36,7 @@ OTHER_CASES = {
     "chunk_bod": CHUNK | {"use_bod": True, "position": "absolute", "alignment": "linear", "length_ratio": 1.3},
     "norm_before": {"past_context": 1, "window": 3, "normalize_before": True, "layernorm_embedding": True},
     "sentence_level": {"window": 2},
+    "sees_all": {"past_context": 2, "window": 2, "sees_all": True},
     "learned": {
         "past_context": 1,
         "window": 2,
@@ -49,7 +50,7 @@ OTHER_CASES = {
 class TestWindow(Battery):
     architecture = "window"
     cases = CASES | OTHER_CASES
-    corners = ("one_to_one_relative", "linear_absolute", "sentence_relative", "chunk_bod", "norm_before")
+    corners = ("one_to_one_relative", "linear_absolute", "sentence_relative", "chunk_bod", "norm_before", "sees_all")
     neutral_cases = tuple(cases)
 
     def reach(self, config):
@@ -57,6 +58,8 @@ class TestWindow(Battery):
         if config.view == "chunk":
             return {"source": {0, 1, 2}, "target": {0, 1, 2}}  # the second of two chunks of three sentences
         past, future = -config.past_context, config.future_context
+        if config.sees_all:
+            return {"source": set(range(past, future + 1)), "target": set(range(past, 1))}
         if config.window == 1:  # 4 source tokens on either side, 2 target tokens back
             return {"source": {-1, 0}, "target": {0}}
         target = {0} if past == 0 else {-1, 0}
@@ -112,10 +115,12 @@ def reference_logits(model, source: list[int], target: list[int]) -> torch.Tenso
 
     def windowed(weights, name, states, memory, heads, centres, right):
         """(T, D) and (S, D) -> (T, D); centres count from 1."""
-        seen = [[j for j in range(len(memory)) if b - w <= j + 1 <= b + right] for b in centres]
+        reach = (len(memory), len(memory) if right else 0) if model.config.sees_all else (w, right)
+        seen = [[j for j in range(len(memory)) if b - reach[0] <= j + 1 <= b + reach[1]] for b in centres]
         table, keys = weights.get(f"{name}.relative.weight"), None
         if table is not None:
-            keys = [torch.stack([table[w - (i - j)] for j in keys_of_i]) for i, keys_of_i in enumerate(seen)]
+            rows = [[w - max(-w, min(i - j, w)) for j in keys_of_i] for i, keys_of_i in enumerate(seen)]  # clipped
+            keys = [table[row] for row in rows]
         return attention(weights, name, states, memory, heads, seen=seen, added_keys=keys)
 
     def self_attention(weights, name, states, heads, causal, ids):
