@@ -274,7 +274,7 @@ PACKAGE_LINES = {
     "modeling": 11902,
     "pretrained": 313,
     "reports": 2496,
-    "serving": 821,
+    "serving": 864,
     "studies": 830,
     "training": 2582,
     "translation": 2842,
@@ -290,7 +290,7 @@ TEST_LINES = {
     "hub": 2955,
     "modeling": 9478,
     "reports": 1959,
-    "serving": 565,
+    "serving": 597,
     "space": 1092,
     "studies": 662,
     "support": 5094,
@@ -299,7 +299,7 @@ TEST_LINES = {
     "translation": 1879,
     "top-level files": 2698,
 }
-MOST_LINES = {"package": 55048, "tests": 50526}
+MOST_LINES = {"package": 55091, "tests": 50558}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

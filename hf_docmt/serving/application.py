@@ -18,6 +18,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from hf_docmt.files import DataError
+from hf_docmt.serving import detection
 from hf_docmt.serving.batches import Search
 from hf_docmt.serving.metrics import MEDIA_TYPE, Metrics
 from hf_docmt.serving.requests import (
@@ -30,7 +31,7 @@ from hf_docmt.serving.requests import (
     texts_of,
     uploaded,
 )
-from hf_docmt.serving.served_model import ServedModel
+from hf_docmt.serving.served_model import AUTO, ServedModel
 from hf_docmt.serving.sessions import Kept, Session, session_of
 from hf_docmt.serving.texts import MarkedText, PlainText, file_endings, file_text, html_text
 
@@ -67,7 +68,11 @@ class Application(Starlette):
         """Translate a text, or a list of texts, which are one document."""
         fields = await read_fields(request)
         texts = texts_of(fields, "q", self.limits)
-        search = self.model.search(text_of(fields, "source"), text_of(fields, "target"))
+        source, detected = text_of(fields, "source"), None
+        if source == AUTO:
+            source, probability = await run_in_threadpool(self.model.detected, "\n".join(texts))
+            detected = detection.answer(source, probability)
+        search = self.model.search(source, text_of(fields, "target"))
         form = fields.get("format") or "text"
         if form not in ("text", "html"):
             raise HTTPException(400, f"{str(form)[:40]} format is not supported, expected text or html")
@@ -77,7 +82,10 @@ class Application(Starlette):
         parts = await run_in_threadpool(_read, lambda: [read(text) for text in texts])
         session = self._session(fields, search)
         written = [data.decode("utf-8") for data in await self._translated(parts, search, session)]
-        answer = {"translatedText": written if isinstance(fields["q"], list) else written[0]}
+        is_list = isinstance(fields["q"], list)
+        answer: dict[str, Any] = {"translatedText": written if is_list else written[0]}
+        if detected:
+            answer["detectedLanguage"] = [detected] * len(texts) if is_list else detected
         return JSONResponse(answer | ({"session": session.id} if session else {}))
 
     async def translate_file(self, request: Request) -> Response:
@@ -134,10 +142,10 @@ class Application(Starlette):
         return JSONResponse(answer | ({"session": session.id} if session else {}))
 
     async def detect(self, request: Request) -> Response:
-        """Detect a language: no library for it is here."""
-        text_of(await read_fields(request), "q")
-        names = ", ".join(self.model.languages[0][:20])
-        raise HTTPException(501, f"languages are not detected here; name the source, one of {names}")
+        """The most probable language of a text, of all that there are."""
+        (text,) = texts_of({"q": text_of(await read_fields(request), "q")}, "q", self.limits)
+        ranked = await run_in_threadpool(detection.ranked_languages, text)
+        return JSONResponse([detection.answer(*ranked[0])])
 
     async def languages(self, request: Request) -> Response:
         """Source languages and the targets of each."""

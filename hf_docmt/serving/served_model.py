@@ -13,8 +13,10 @@ from hf_docmt.modeling.decoding import NonFiniteScoresError
 from hf_docmt.modeling.pipeline_docmt import OF_DOCUMENTS
 from hf_docmt.options import ServerLimits
 from hf_docmt.serving.batches import Batches, Search, Translated
+from hf_docmt.serving.detection import ranked_languages
 from hf_docmt.serving.sessions import Kept, Session
 
+AUTO = "auto"  # a source language that is to be detected
 OPTIONS = {"num_beams": (1, 16), "past_context": (0, 100), "max_new_tokens": (1, 1024)}  # least and most
 
 
@@ -59,6 +61,15 @@ class ServedModel:
         except ValueError as error:
             raise HTTPException(400, str(error)) from error
         return search
+
+    def detected(self, text: str) -> tuple[str, float]:
+        """The most probable one of the source languages, with its probability. HTTPException: 400, none is known."""
+        sources = self.languages[0]
+        for code, probability in ranked_languages(text):
+            for source in sources:
+                if primary_language(source) == code:
+                    return source, probability
+        raise HTTPException(400, f"none of the source languages can be detected; name one: {', '.join(sources[:20])}")
 
     async def translated(self, sentences: list[str], search: Search, session: Session | None = None) -> Translated:
         """Translations and repairs. HTTPException: 503 and 504, see `waited`."""
@@ -137,6 +148,6 @@ def _code(asked: str, codes: list[str]) -> str:
     ]
     if len(same) != 1:
         names = ", ".join((same or codes)[:20])
-        auto = "; languages are not detected" if asked == "auto" else ""
+        auto = "; it is detected for texts of /translate alone" if asked == AUTO else ""
         raise HTTPException(400, f"{asked[:40]} is not supported{auto}, expected one of {names}")
     return same[0]

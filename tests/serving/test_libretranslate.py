@@ -1,7 +1,10 @@
 """The interface of LibreTranslate: what its clients send, and what it refuses."""
 
 import pytest
+from starlette.exceptions import HTTPException
 from support.http_server import running
+
+from hf_docmt.serving.served_model import ServedModel
 
 SENTENCES = ["w7 w8 w9", "w10 w11", "w12 w13 w14"]
 GOOD = {"q": "w7 w8", "source": "en", "target": "de"}
@@ -19,8 +22,8 @@ def test_its_own_client(client, expected):
     assert libretranslate.translate("\n".join(SENTENCES), "en", "de", timeout=30) == "\n".join(expected)
     with pytest.raises(OSError, match="400"):
         libretranslate.translate("w7", "en", "fr", timeout=30)
-    with pytest.raises(OSError, match="501"):
-        libretranslate.detect("w7", timeout=30)
+    (detected,) = libretranslate.detect("Guten Morgen, wie geht es dir heute?", timeout=30)
+    assert detected["language"] == "de" and 50 < detected["confidence"] <= 100
 
 
 def test_a_list_is_one_document(client, system, expected):
@@ -35,6 +38,30 @@ def test_text_keeps_its_lines_and_codes_may_be_longer(client, expected):
     text = f"  {SENTENCES[0]}\n\n{SENTENCES[1]}\n\t{SENTENCES[2]}\n"
     status, answer = client.post("/translate", GOOD | {"q": text, "source": "en-US", "target": "deu_Latn"})
     assert (status, answer["translatedText"]) == (200, f"  {expected[0]}\n\n{expected[1]}\n\t{expected[2]}\n")
+
+
+def test_source_is_detected(client, expected):
+    """Of one source language it is that one, with what it is probable; a list is one document."""
+    status, answer = client.post("/translate", GOOD | {"q": SENTENCES, "source": "auto"})
+    (detected,) = {tuple(language.items()) for language in answer["detectedLanguage"]}
+    assert (status, answer["translatedText"], len(answer["detectedLanguage"])) == (200, expected, 3)
+    status, answer = client.post("/translate", GOOD | {"q": "Where is the station?", "source": "auto"})
+    assert answer["detectedLanguage"]["language"] == "en" == dict(detected)["language"]
+    assert dict(detected)["confidence"] < answer["detectedLanguage"]["confidence"]
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [("Wo ist der Bahnhof?", "deu_Latn"), ("<p>Où est la gare ?</p>", "fr"), ("Где вокзал?", None)],
+)
+def test_the_best_source_language(text, language):
+    model = object.__new__(ServedModel)
+    model.languages = [["en_XX", "fr", "deu_Latn"], ["en"]]
+    if language:
+        assert model.detected(text)[0] == language
+    model.languages = [["xx", "tlh"], ["en"]]
+    with pytest.raises(HTTPException, match="none of the source languages can be detected; name one: xx, tlh"):
+        model.detected(text)
 
 
 def test_html(client, expected):
@@ -77,7 +104,7 @@ def test_files_are_fetched_once(client, expected):
         (GOOD | {"q": "w7\n" * 2001}, 400, "request (2001 sentences) exceeds text limit (2000)"),
         (GOOD | {"source": None}, 400, "missing source parameter"),
         (GOOD | {"source": "fr"}, 400, "fr is not supported, expected one of en"),
-        (GOOD | {"source": "auto"}, 400, "languages are not detected"),
+        (GOOD | {"target": "auto"}, 400, "auto is not supported; it is detected for texts of /translate alone"),
         (GOOD | {"target": "xx"}, 400, "xx is not supported, expected one of de"),
         (GOOD | {"format": "pdf"}, 400, "pdf format is not supported"),
         (GOOD | {"alternatives": 3}, 400, "alternatives parameter must be <= 0"),
@@ -120,8 +147,13 @@ def test_addresses(client):
     for way, path, status in (("GET", "/nowhere", 404), ("GET", "/translate", 405), ("GET", "/download_file/x", 404)):
         got, data, headers = client.call(way, path)
         assert got == status and b'{"error":' in data and headers["content-type"] == "application/json"
-    status, answer = client.post("/detect", {"q": "w7"})
-    assert status == 501 and "not detected" in answer["error"] and client.post("/detect", {})[0] == 400
+    for fields, reason in (
+        ({}, "missing q"),
+        ({"q": "w7 " * 40_000}, "exceeds text limit"),
+        ({"q": 7}, "must be text"),
+    ):
+        status, answer = client.post("/detect", fields)
+        assert status == 400 and reason in answer["error"]
 
 
 def test_keys(client, monkeypatch):
