@@ -290,7 +290,7 @@ TEST_LINES = {
     "hub": 2955,
     "modeling": 9478,
     "reports": 1959,
-    "serving": 597,
+    "serving": 590,
     "space": 1092,
     "studies": 662,
     "support": 5094,
@@ -299,7 +299,7 @@ TEST_LINES = {
     "translation": 1879,
     "top-level files": 2698,
 }
-MOST_LINES = {"package": 55091, "tests": 50558}
+MOST_LINES = {"package": 55091, "tests": 50551}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:
