@@ -265,7 +265,7 @@ def test_the_command_starts_light():
 
 PACKAGE_LINES = {
     "analysis": 3377,
-    "bench": 3095,
+    "bench": 3106,
     "cli": 2367,
     "data": 6036,
     "evaluation": 8589,
@@ -282,7 +282,7 @@ PACKAGE_LINES = {
 }
 TEST_LINES = {
     "analysis": 2493,
-    "bench": 1486,
+    "bench": 1496,
     "cli": 2750,
     "data": 5056,
     "evaluation": 6946,
@@ -299,7 +299,7 @@ TEST_LINES = {
     "translation": 1879,
     "top-level files": 2698,
 }
-MOST_LINES = {"package": 55091, "tests": 50551}
+MOST_LINES = {"package": 55102, "tests": 50561}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

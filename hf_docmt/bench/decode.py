@@ -20,6 +20,7 @@ from hf_docmt.modeling.cpu_kernels import are_used
 
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "int8": torch.float32}  # beside int8 weights: fp32
 COMPUTE_TYPES = {"fp32": "float32", "int8": "int8"}  # our name of a precision: CTranslate2's
+RECURRENT = "ssru"  # the further side with this decoder
 NAMED_SIZES = {"base": (TRANSFORMER_BASE, 32000), "small": (SMALL, 8000)}  # with the size of the vocabulary
 MODES = {"greedy": 1, "beam 4": 4}  # name: number of beams
 MIN_RATIOS = {  # targets
@@ -40,8 +41,9 @@ class DecodeBenchmark(DecodeOptions, Benchmark):
     that are the same on both sides: all of them in fp32, while elsewhere rounding decides between near-equal ones, and
     what follows differs. `equal_choices` is the share of places in Marian's translation at which both sides rank the
     same token first. `different_tokens` counts the distinct tokens of ours.
-    Where CTranslate2 is installed, `ctranslate2` has its sentences a second, measured in the same rounds. `kernels` of
-    the setting: whether int8 runs on the compiled primitives.
+    `ssru` has the sentences a second of ours with the recurrent decoder of Kim et al. (2019) in the place of
+    self-attention, and `ctranslate2`, where it is installed, its own, measured in the same rounds. `kernels` of the
+    setting: whether int8 runs on the compiled primitives.
     """
 
     report_options = ({"repeats": 3},)
@@ -60,8 +62,10 @@ class DecodeBenchmark(DecodeOptions, Benchmark):
         sources = random_sources(max(self.batch_sizes), self.tokens, vocab_size, self.seed).to(self.device)
         rows = []
         for model in models.values():
-            diversify_translations(model.eval())
-            model.final_logits_bias[:, COMMON["eos_token_id"]] = NEVER
+            diversify_translations(model)
+        models[RECURRENT] = recurrent_model(models["ours"])
+        for model in models.values():
+            model.eval().final_logits_bias[:, COMMON["eos_token_id"]] = NEVER
         further = ctranslate2_peers(models["ours"], self.precisions, self.device, self.tokens)
         for precision in self.precisions:
             if precision == "int8" and torch.device(self.device).type != "cpu":
@@ -84,7 +88,7 @@ class DecodeBenchmark(DecodeOptions, Benchmark):
         input_ids: torch.Tensor,
         beams: int,
     ) -> Row:
-        """One row: both models, and the further peer if there is one, translate `input_ids` (B, S)."""
+        """One row: all models, and the further peer if there is one, translate `input_ids` (B, S)."""
         ends = {name: value for name, value in COMMON.items() if name.endswith("token_id")}
         config = GenerationConfig(num_beams=beams, do_sample=False, max_new_tokens=self.tokens, **ends)
         inputs = {"attention_mask": torch.ones_like(input_ids), "generation_config": config}
@@ -99,7 +103,7 @@ class DecodeBenchmark(DecodeOptions, Benchmark):
 
             return lambda: elapsed_seconds(generate, input_ids.device)
 
-        names = SIDES if further is None else (*SIDES, "ctranslate2")
+        names = [*models, *(() if further is None else ("ctranslate2",))]
         seconds = median_seconds({name: side(name) for name in names}, self.repeats)
         wrong = {name: tuple(ids.shape) for name, ids in outputs.items() if ids.shape[1] != self.tokens + 1}
         if wrong:  # the decoder's start token and `tokens` more
@@ -109,17 +113,17 @@ class DecodeBenchmark(DecodeOptions, Benchmark):
             "equal_choices": equal_choices(models, input_ids, outputs["peer"]),
             "different_tokens": outputs["ours"][:, 1:].unique().numel(),
         }
-        if further is not None:
-            more["ctranslate2"] = len(input_ids) / seconds["ctranslate2"]
+        more |= {name: len(input_ids) / seconds[name] for name in names if name not in SIDES}
         name = "{precision} {mode} batch {batch}".format(**case)
         return Row.of_speeds(name, "sentences/s", dict.fromkeys(SIDES, len(input_ids)), seconds, **more, **case)
 
 
 def models_in(precision: str, models: Mapping[str, PreTrainedModel], device: str) -> dict[str, PreTrainedModel]:
-    """Copies of both sides (fp32) in a precision, on a device; int8 is that of ours alone."""
+    """Copies of models (fp32) in a precision, on a device; the peer has no int8."""
     copies = {name: copy.deepcopy(model).to(device, PRECISIONS[precision]) for name, model in models.items()}
     if precision == "int8":
-        copies["ours"].quantize("int8")
+        for name in copies.keys() - {"peer"}:
+            copies[name].quantize("int8")
     return copies
 
 
@@ -145,6 +149,13 @@ def target_checks(rows: Sequence[Row]) -> list[Check]:
     if exact:
         checks.append(Check.at_least("fp32: equal tokens", min(row.more["equal_tokens"] for row in exact), 1.0))
     return checks
+
+
+def recurrent_model(model: PreTrainedModel) -> PreTrainedModel:
+    """A model like this one, of other random weights, with the recurrent decoder."""
+    config = copy.deepcopy(model.config)
+    config.decoder_autoregression = RECURRENT
+    return type(model)(config)
 
 
 @torch.no_grad()

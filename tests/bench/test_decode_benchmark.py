@@ -59,13 +59,23 @@ def test_decode_rows(decoded):
 def test_decode_ratio_from_known_times(monkeypatch):
     def known(sides, repeats):
         assert repeats == 4 and all(run() > 0 for run in sides.values())
-        return {"ours": 1.0, "peer": 1.9, "ctranslate2": 1.0}
+        return {"ours": 1.0, "peer": 1.9, "ssru": 0.5, "ctranslate2": 1.0}
 
     monkeypatch.setattr(decode, "median_seconds", known)
     options = {"batch_sizes": (2,), "precisions": ("fp32",), "tokens": 4, "sizes": TINY, "vocab_size": 50}
     found = DecodeBenchmark(repeats=4, **options).run().to_json()
     assert [row["ratio"] for row in found["rows"]] == pytest.approx([1.9, 1.9]) and found["rows"][0]["ours"] == 2.0
+    assert [row["ssru"] for row in found["rows"]] == [4.0, 4.0]
     assert [check["ok"] for check in found["checks"]] == [True, False, True, True]
+
+
+def test_the_recurrent_side():
+    """It has as many layers and dimensions, and no self-attention in its decoder."""
+    ours, _ = build_pair(TINY, 60, seed=3)
+    recurrent = decode.recurrent_model(ours)
+    assert ours.config.decoder_autoregression == "self_attention" != recurrent.config.decoder_autoregression
+    names = {name for name, _ in recurrent.named_parameters()} ^ {name for name, _ in ours.named_parameters()}
+    assert names and all(name.startswith("model.decoder.layers.") for name in names)
 
 
 def test_pair_has_the_same_weights_but_its_own():
