@@ -288,7 +288,7 @@ TEST_LINES = {
     "evaluation": 6946,
     "formats": 2370,
     "hub": 2955,
-    "modeling": 9478,
+    "modeling": 9482,
     "reports": 1959,
     "serving": 590,
     "space": 1092,
@@ -299,7 +299,7 @@ TEST_LINES = {
     "translation": 1879,
     "top-level files": 2698,
 }
-MOST_LINES = {"package": 55102, "tests": 50561}
+MOST_LINES = {"package": 55102, "tests": 50565}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -68,6 +68,7 @@ CASES = [
     ("multiencoder", {"past_context": 2}, sentences_with_context, CONTEXTS),
     ("routing", {}, sentences_with_context, CONTEXTS),
     ("window", {"past_context": 2, "window": 2, "alignment": "sentence"}, segments, ENDS),
+    ("window", {"past_context": 2, "window": 2, "sees_all": True}, segments, ENDS),
 ]
 
 

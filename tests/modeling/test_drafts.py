@@ -26,6 +26,7 @@ MODELS = {
     "gtransformer": ("gtransformer", PAST | {"global_layers": 1, "restarts_positions": True}),
     "lst": ("lst", PAST | {"use_bod": True}),
     "window": ("window", PAST | {"window": 2}),
+    "window, all": ("window", PAST | {"window": 2, "sees_all": True}),
     "window, relative": ("window", PAST | {"window": 3, "position": "relative", "alignment": "one_to_one"}),
     "window, linear": (
         "window",

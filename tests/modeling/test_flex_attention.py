@@ -13,6 +13,7 @@ from hf_docmt.modeling.window_attention import window_attention, windows_around
 CASES = {
     "window narrow": ("window", {"past_context": 3, "window": 4}),
     "window wide": ("window", {"past_context": 3, "window": 140, "alignment": "sentence"}),
+    "window sees all": ("window", {"past_context": 3, "window": 4, "sees_all": True}),
     "window absolute": ("window", {"past_context": 3, "window": 10, "position": "absolute"}),
     "gtransformer": ("gtransformer", {"past_context": 3, "global_layers": 1}),
     "lst": ("lst", {"past_context": 3}),

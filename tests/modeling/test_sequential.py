@@ -17,6 +17,7 @@ MODELS = {
     "gtransformer": ("gtransformer", CHUNK_12),
     "lst": ("lst", CHUNK_12 | {"chunk_tokens": 8, "use_bod": True}),
     "window": ("window", CHUNK_12 | {"window": 3}),
+    "window that sees all": ("window", CHUNK_12 | {"window": 3, "sees_all": True}),
     "window linear": ("window", CHUNK_12 | {"window": 2, "alignment": "linear", "length_ratio": 0.8, "use_bod": True}),
     "window of sentences": ("window", {"past_context": 3, "window": 3, "use_bod": True}),
     "concat of sentences": ("concat", {"past_context": 3, "segment_encoding": "learned"}),
