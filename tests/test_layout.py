@@ -266,14 +266,14 @@ def test_the_command_starts_light():
 PACKAGE_LINES = {
     "analysis": 3377,
     "bench": 3106,
-    "cli": 2367,
+    "cli": 2368,
     "data": 6036,
-    "evaluation": 8589,
+    "evaluation": 8591,
     "formats": 4525,
     "hub": 2550,
     "modeling": 11902,
     "pretrained": 313,
-    "reports": 2496,
+    "reports": 2504,
     "serving": 864,
     "studies": 830,
     "training": 2582,
@@ -283,7 +283,7 @@ PACKAGE_LINES = {
 TEST_LINES = {
     "analysis": 2493,
     "bench": 1496,
-    "cli": 2750,
+    "cli": 2760,
     "data": 5056,
     "evaluation": 6946,
     "formats": 2370,
@@ -299,7 +299,7 @@ TEST_LINES = {
     "translation": 1879,
     "top-level files": 2698,
 }
-MOST_LINES = {"package": 55102, "tests": 50565}
+MOST_LINES = {"package": 55113, "tests": 50575}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

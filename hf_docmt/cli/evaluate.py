@@ -92,7 +92,8 @@ def evaluate(
     for path in outputs.values():
         check_writable_file(path or "-", [translations, *reference, baseline, *dict(scoring.external or ()).values()])
     check_different(**outputs)
-    report = evaluate_files(translations, **shared, **vars(scored))
+    shown = bool(output or as_json or baseline)  # intervals, which the table of one system has not
+    report = evaluate_files(translations, **shared, **vars(scored), samples=1000 * shown)
     if baseline is None:
         print_report(report, as_json, output)
         return

@@ -29,7 +29,8 @@ class Evaluation:
     lines as a model wrote them, more or fewer than sentences, and are scored line by line (see `pair_lines`) unless
     they are aligned; None = as their rows say. `unit` is what intervals and significance tests draw, `document`,
     `paragraph` (of documents with blank lines between them), or `sentence` as sacrebleu does (of BLEU, chrF and TER; a
-    single document, such as plain lines, has no interval else); None = sentences of a single document.
+    single document, such as plain lines, has no interval else); None = sentences of a single document. Intervals are of
+    `samples` draws (0: none).
     `sentence_scores`: a file for the scores of every sentence (see `sentence_scores`). `comet`, the Python of an
     environment with unbabel-comet, adds COMET by `comet_model`, with `comet_context` sentences of context
     document-level COMET, too. `external` has names and files of scores that others gave (see `ExternalScore`), and
@@ -57,6 +58,7 @@ class Evaluation:
     external: Sequence[tuple[str, str | Path]] | None = None
     scorer_input: tuple[str, str] | None = None
     scorer_window: tuple[int, int | None] | None = None
+    samples: int = 1000
     comet: str | None = None
     comet_model: str | None = None
     comet_context: int = 0

@@ -217,7 +217,7 @@ def evaluation_results(
     chosen, comet = evaluation.corpus_metrics, evaluation.comet_metrics()
     further = evaluation.discourse_metrics(documents.source_lang, documents.target_lang)
     unit = evaluation.unit or ("document" if len(documents.ids) > 1 else "sentence")
-    settings = ScoreSettings(evaluation.by, evaluation.domains, unit=unit)
+    settings = ScoreSettings(evaluation.by, evaluation.domains, evaluation.samples, unit=unit)
     if evaluation.sentence_scores is not None:
         sentence_metrics(chosen)  # none: an error before the work
     single = [metric for metric in (*chosen, *further, *comet) if not metric.several_references]

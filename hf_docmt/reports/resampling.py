@@ -45,6 +45,13 @@ def bootstrap_interval(
 
 def bootstrap_scores(rows: np.ndarray, score: Score, samples: int, seed: int) -> np.ndarray:
     """Scores of samples of as many documents, drawn with replacement, (samples,)."""
+    return _bootstrap_scores(np.ascontiguousarray(rows, float).tobytes(), rows.shape, score, samples, seed)
+
+
+@lru_cache(maxsize=32)
+def _bootstrap_scores(cells: bytes, shape: tuple[int, int], score: Score, samples: int, seed: int) -> np.ndarray:
+    """A system is tested against several others, and has an interval, too."""
+    rows = np.frombuffer(cells).reshape(shape)
     draws = _kept_draws if samples * len(rows) <= _CELLS else _draws  # those of systems on the same data are the same
     return np.concatenate([score(times @ rows) for times in draws(samples, len(rows), seed)])
 
@@ -65,10 +72,11 @@ def _kept_draws(samples: int, documents: int, seed: int) -> list[np.ndarray]:
 
 def exchange_differences(base: np.ndarray, other: np.ndarray, score: Score, samples: int, seed: int) -> np.ndarray:
     """Differences of scores after exchanging the systems' outputs for random documents, (samples,)."""
-    rng, differences = np.random.default_rng(seed), []
+    rng, differences, change, both = np.random.default_rng(seed), [], base - other, (base + other).sum(0)
     for size in _blocks(samples, len(base)):
         kept = rng.integers(2, size=(size, len(base)), dtype=bool)
-        differences.append(score(kept @ base + ~kept @ other) - score(~kept @ base + kept @ other))
+        exchanged = kept @ change + other.sum(0)
+        differences.append(score(exchanged) - score(both - exchanged))
     return np.concatenate(differences)
 
 

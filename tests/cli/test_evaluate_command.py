@@ -34,6 +34,16 @@ def test_evaluate_writes_a_report(run, documents, translations, tmp_path):
     assert report == json.loads((tmp_path / "report.json").read_text())
     chrf = [result for result in report["results"] if result["metric"] == "chrF"]
     assert chrf[0]["value"] == pytest.approx(100) and "version:" in chrf[0]["signature"]
+    assert len(chrf[0]["details"]["interval"]) == 2
+
+
+def test_intervals_are_drawn_where_they_are_seen(run, documents, translations, tmp_path, monkeypatch):
+    """Neither the table of one system nor its sentence scores have them."""
+    monkeypatch.setattr("hf_docmt.reports.resampling.bootstrap_scores", None)
+    code, out, err = run("evaluate", translations(), documents, *LANGUAGES, "--by", "length")
+    assert code == 0 and "100.00" in out, err
+    with pytest.raises(TypeError, match="not callable"):
+        run("evaluate", translations(), documents, *LANGUAGES, "-o", tmp_path / "report.json")
 
 
 def test_evaluate_names_documents_that_are_missing(run, documents, tmp_path):
