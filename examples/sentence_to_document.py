@@ -28,7 +28,7 @@ from hf_docmt.data.synthetic.corpus import CHANCE
 from hf_docmt.evaluation.contrast import contrast
 from hf_docmt.evaluation.systems import DocMTSystem
 from hf_docmt.files import check_new_folder
-from hf_docmt.reports.tables import cells_frame, write_table
+from hf_docmt.reports.tables import write_table
 from hf_docmt.training.recipe import parse_recipe
 
 ARCHITECTURES = {  # what each of them reads: three sentences on either side, or a memory of all before
@@ -54,7 +54,7 @@ def main(output: str, architectures: list[str], documents: int, items: int, step
         (folder / "accuracy.json").write_text(json.dumps(accuracy, indent=1) + "\n", encoding="utf-8")
     rows = [[name, *(f"{found[suite]:.1f}" for suite in CHANCE)] for name, found in accuracy.items()]
     chance = ["chance", *(f"{100 * share:.1f}" for share in CHANCE.values())]
-    print(write_table(cells_frame([["accuracy (%)", *CHANCE], chance, *rows])))
+    print(write_table([["accuracy (%)", *CHANCE], chance, *rows]))
 
 
 def train_sentence_model(folder: Path, steps: int, seed: int) -> None:

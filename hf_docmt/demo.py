@@ -22,7 +22,7 @@ from hf_docmt.evaluation.translation_scores import evaluate_files
 from hf_docmt.files import check_new_folder
 from hf_docmt.hub.export import export_model
 from hf_docmt.reports.report import Report
-from hf_docmt.reports.tables import cells_frame, write_table
+from hf_docmt.reports.tables import write_table
 from hf_docmt.training.recipe import load_recipe
 from hf_docmt.training.run import train
 from hf_docmt.training.run_folder import FACTS
@@ -69,7 +69,7 @@ def run_demo(folder: str | Path, seed: int = 1, documents: dict | None = None, o
     hub = export_model(model, tokenizer, folder / "hub", reports["concat"], **card)
     rows = comparison(reports)
     seconds = round(time.monotonic() - started, 1)
-    table = write_table(cells_frame([["", "chance", *SYSTEMS], *[[cell_text(cell) for cell in row] for row in rows]]))
+    table = write_table([["", "chance", *SYSTEMS], *[[cell_text(cell) for cell in row] for row in rows]])
     note = f"\n{seconds:.0f} seconds. The document-level model, for the Hub: {hub}"
     return {"rows": rows, "table": table + note, "seconds": seconds, "hub": str(hub)}
 

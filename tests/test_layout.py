@@ -273,9 +273,9 @@ PACKAGE_LINES = {
     "hub": 2550,
     "modeling": 11902,
     "pretrained": 313,
-    "reports": 2504,
+    "reports": 2484,
     "serving": 864,
-    "studies": 830,
+    "studies": 828,
     "training": 2582,
     "translation": 2842,
     "top-level files": 2723,
@@ -289,7 +289,7 @@ TEST_LINES = {
     "formats": 2370,
     "hub": 2955,
     "modeling": 9482,
-    "reports": 1959,
+    "reports": 1958,
     "serving": 590,
     "space": 1092,
     "studies": 662,
@@ -299,7 +299,7 @@ TEST_LINES = {
     "translation": 1879,
     "top-level files": 2698,
 }
-MOST_LINES = {"package": 55113, "tests": 50575}
+MOST_LINES = {"package": 55091, "tests": 50574}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -13,7 +13,7 @@ import transformers
 
 from hf_docmt import __version__
 from hf_docmt.reports.report import package_commit
-from hf_docmt.reports.tables import cells_frame, write_table
+from hf_docmt.reports.tables import write_table
 
 SIDES = ("ours", "peer")
 HIDDEN = ("precision", "mode", "batch", "name", "tokens", "context")  # columns that repeat a part of `case`
@@ -171,8 +171,8 @@ class BenchResult:
             for check in self.checks
         ]
         setting = [f"{name}: {value}" for name, value in self.setting.items() if value is not None]
-        frames = [cells_frame([columns, *cells]), cells_frame([["check", "value", "target", ""], *checks])]
-        return "\n\n".join([*map(write_table, frames), "\n".join(setting)])
+        tables = [[columns, *cells], [["check", "value", "target", ""], *checks]]
+        return "\n\n".join([*map(write_table, tables), "\n".join(setting)])
 
 
 def machine_setting(device: str = "cpu") -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 from hf_docmt.bench.ceilings import COPY
 from hf_docmt.bench.decode import MODES
 from hf_docmt.bench.report import BenchmarkRun, BenchReport
-from hf_docmt.reports.tables import cells_frame, write_table
+from hf_docmt.reports.tables import write_table
 
 Cells = list[list[str]]
 BYTES = {"fp32": 4, "bf16": 2, "int8": 1}  # of a weight
@@ -25,7 +25,7 @@ def speed_tables(report: BenchReport, style: str, benchmarks: Sequence[str] = MA
                     heading = title.format(**run.setting) + rounds_text(run)
                 else:
                     heading = f"{benchmark}: {run.problem}"
-                parts += [heading, write_table(cells_frame(make_cells(run, report)), style)]
+                parts += [heading, write_table(make_cells(run, report), style)]
     return "\n\n".join([*parts, machine_text(report)])
 
 
@@ -38,7 +38,7 @@ def report_text(report: BenchReport) -> str:
         for benchmark, check in checks
     ]
     failed = [f"{run.benchmark}: failed: {run.problem}" for run in report.failed()]
-    table = write_table(cells_frame([["benchmark", "check", "value", "target", ""], *cells]))
+    table = write_table([["benchmark", "check", "value", "target", ""], *cells])
     return "\n\n".join([speed_tables(report, "text", list(TABLES)), table, *failed])
 
 

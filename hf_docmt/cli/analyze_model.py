@@ -139,7 +139,7 @@ def groups(
 
 def group_tables(maps) -> str:
     """Group maps as text: weights of every token, use of every group, and a summary line."""
-    from hf_docmt.reports.tables import cells_frame, write_table
+    from hf_docmt.reports.tables import write_table
 
     weights = [["sentence", "token", *(f"{group:>4}" for group in maps.groups["group"])]]
     for sentence in maps.sentences:
@@ -148,7 +148,7 @@ def group_tables(maps) -> str:
     use = maps.groups.assign(share=maps.groups["share"].map("{:.1f}".format)).rename(columns={"share": "share (%)"})
     tokens, number = maps.weights.shape
     summary = f"{maps.used} of {number} groups used, {maps.ungrouped} of {tokens} tokens in none"
-    return "\n\n".join([write_table(cells_frame(weights)), write_table(use), summary])
+    return "\n\n".join([write_table(weights), write_table([list(use), *use.to_numpy().tolist()]), summary])
 
 
 @command

@@ -84,7 +84,7 @@ def stats(
     """Count documents, sentences and words, with lengths, and annotated phenomena by distance; files side by side."""
     from hf_docmt.data.readers import input_files, read_documents
     from hf_docmt.data.statistics import document_statistics, reading_notes
-    from hf_docmt.reports.tables import COMMAND_STYLES, cells_frame, check_style, write_table
+    from hf_docmt.reports.tables import COMMAND_STYLES, check_style, write_table
 
     check_style(style, COMMAND_STYLES)
     languages = {"source_lang": source_lang, "target_lang": target_lang}
@@ -101,7 +101,7 @@ def stats(
     labels = dict.fromkeys(label for column in columns for label in column)
     header = ["", *_short_names(inputs)]
     cells = [header, *([label, *(column.get(label, "-") for column in columns)] for label in labels)]
-    print(write_table(cells_frame(cells), style, notes))
+    print(write_table(cells, style, notes))
 
 
 def _short_names(inputs: list[str]) -> list[str]:

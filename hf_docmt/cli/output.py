@@ -25,14 +25,14 @@ def print_table(cells: list[list[str]], facts: Report | dict | list, as_json: bo
 
     `facts` are a report, reports or values that JSON can hold.
     """
-    from hf_docmt.reports.tables import cells_frame, write_table
+    from hf_docmt.reports.tables import write_table
 
     if output:
         facts.write(output)
     if as_json:
         print(json.dumps(facts, ensure_ascii=False, default=lambda report: report.to_dict()))
     else:
-        print(write_table(cells_frame(cells)))
+        print(write_table(cells))
 
 
 def write_reports(reports: dict[str, Report], folder: str | None) -> None:

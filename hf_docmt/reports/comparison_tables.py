@@ -1,13 +1,13 @@
 """A comparison of systems as text for a terminal, Markdown, LaTeX, CSV or JSON."""
 
 import json
-
-import pandas as pd
+import re
+from collections.abc import Sequence
 
 from hf_docmt.reports.comparison import Comparison, Figure, Row
 from hf_docmt.reports.measurement import SETTINGS
 from hf_docmt.reports.signature import extra_digits
-from hf_docmt.reports.tables import ABSENT, COMMAND_STYLES, ESCAPES, Markup, write_table
+from hf_docmt.reports.tables import ABSENT, COMMAND_STYLES, ESCAPES, Lines, Markup, write_csv, write_table
 
 FORMATS = (*COMMAND_STYLES, "csv", "json")
 SIGNS = {  # by style: parts of a cell in which `{}` are numbers
@@ -48,18 +48,18 @@ def format_comparison(comparison: Comparison, format: str = "text", width: int |
     if format == "json":
         return json.dumps(comparison.to_dict(), ensure_ascii=False, indent=2, allow_nan=False)
     if format == "csv":
-        return figures_frame(comparison).to_csv(index=False, lineterminator="\n").rstrip("\n")
+        return write_csv(figure_cells(comparison))
     signs = SIGNS[format]
     if not any(figure.significant for row in comparison.rows for figure in row.figures.values()):
         signs = signs | {"no marker": ""}
     if format == "text":
         return _text(comparison, signs, width)
-    frame, labels = _frame(comparison, signs, format)
-    return write_table(frame, format, comparison_remarks(comparison), comparison.signatures, labels)
+    cells, *columns = _cells(comparison, signs, format)
+    return write_table(cells, format, comparison_remarks(comparison), comparison.signatures, *columns)
 
 
-def figures_frame(comparison: Comparison) -> pd.DataFrame:
-    """A line for each figure: what it is of, the system and its settings, the value, its test, its signature."""
+def figure_cells(comparison: Comparison) -> list[list[object]]:
+    """A header, and of each figure what it is of, the system and its settings, the value, its test, its signature."""
     lines = []
     for row in comparison.rows:
         base = base_figure(comparison, row)
@@ -79,11 +79,12 @@ def figures_frame(comparison: Comparison) -> pd.DataFrame:
     keys = dict.fromkeys([*SETTINGS, *(key for values in comparison.settings.values() for key in values)])
     scores = ["task", "dataset", "split", "metric", "part", "system"]
     numbers = ["value", "low", "high", "n", "runs", "deviation", "difference", "difference low", "difference high"]
-    return pd.DataFrame(lines, columns=[*scores, *keys, *numbers, "p", "p by Holm", "signature"], dtype=object)
+    columns = [*scores, *keys, *numbers, "p", "p by Holm", "signature"]
+    return [columns, *([line.get(column) for column in columns] for line in lines)]
 
 
-def _frame(comparison: Comparison, signs: Signs, style: str) -> tuple[pd.DataFrame, int]:
-    """In what scores differ, the metric, the part if any, n, the systems; and how many columns stand before n."""
+def _cells(comparison: Comparison, signs: Signs, style: str) -> tuple[Lines, int, int]:
+    """In what scores differ, the metric, the part if any, n, the systems; columns before n, and lines of the header."""
     rows, systems = comparison.rows, comparison.systems
     facts = ["split"] if len({row.split for row in rows}) > 1 else []
     if len({(row.dataset, row.metric) for row in rows}) < len({(row.dataset, row.metric, row.task) for row in rows}):
@@ -108,8 +109,7 @@ def _frame(comparison: Comparison, signs: Signs, style: str) -> tuple[pd.DataFra
             others = [figure if system != comparison.baseline else None for system, figure in figures.items()]
             differences = [difference_text(figure, base, signs) if figure else "" for figure in others]
             body.append([*blank, "difference", *after, *differences])
-    columns = header[0] if len(header) == 1 else pd.MultiIndex.from_arrays(header)
-    return pd.DataFrame(body, columns=columns, dtype=object), len(facts) + len(parts)
+    return [*header, *body], len(facts) + len(parts), len(header)
 
 
 def figure_text(figure: Figure | None, runs: int, signs: Signs) -> str:
@@ -192,9 +192,10 @@ def _text(comparison: Comparison, signs: Signs, width: int | None) -> str:
     """The table in as many parts as it takes to keep to the width, without intervals where that is not enough."""
 
     def table(systems: range) -> str:
-        frame, labels = _frame(comparison, signs, "text")
-        figures = frame.iloc[:, [labels + 1 + number for number in systems]].apply(_aligned)
-        return write_table(pd.concat([frame.iloc[:, : labels + 1], figures], axis=1))
+        cells, labels, header = _cells(comparison, signs, "text")
+        before, figures = [line[: labels + 1] for line in cells], list(zip(*(line[labels + 1 :] for line in cells)))
+        aligned = [[*figures[number][:header], *_aligned(figures[number][header:])] for number in systems]
+        return write_table([[*line, *own] for line, *own in zip(before, *aligned)], header=header)
 
     remarks, rest = comparison_remarks(comparison), range(len(comparison.systems))
     tables = [table(rest)]
@@ -211,11 +212,11 @@ def _text(comparison: Comparison, signs: Signs, width: int | None) -> str:
     return "\n\n".join([*tables, "\n".join(signatures), *(["\n".join(remarks)] if remarks else [])])
 
 
-def _aligned(column: pd.Series) -> pd.Series:
+def _aligned(column: Sequence[str]) -> list[str]:
     """Cells with their numbers flush right, and what follows a number flush left."""
-    parts = column.str.extract(r"([-+]?[\d.]*)(.*)")
-    number, rest = (parts[name].str for name in parts)
-    return number.rjust(number.len().max()) + rest.ljust(rest.len().max())
+    parts = [re.findall(r"([-+]?[\d.]*)(.*)", cell)[0] for cell in column]
+    number, rest = (max(map(len, side)) for side in zip(*parts))
+    return [first.rjust(number) + last.ljust(rest) for first, last in parts]
 
 
 def _width(table: str) -> int:

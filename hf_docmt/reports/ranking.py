@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-import pandas as pd
-
 from hf_docmt.reports.comparison import Comparison, Row
 from hf_docmt.reports.comparison_tables import (
     SIGNS,
@@ -13,7 +11,7 @@ from hf_docmt.reports.comparison_tables import (
     difference_text,
     figure_text,
 )
-from hf_docmt.reports.tables import ESCAPES, Markup, write_table
+from hf_docmt.reports.tables import ESCAPES, Markup, write_csv, write_table
 
 LOWER_IS_BETTER = (
     *("TER", "d-TER", "under-translation", "over-translation"),
@@ -32,20 +30,19 @@ def format_ranking(comparison: Comparison, style: str = "text") -> str:
     """
     signs = SIGNS["text" if style == "csv" else style]
     if style == "csv":
-        frame = ranking_frame(comparison, signs, "text", repeats=True)
-        return frame.to_csv(index=False, lineterminator="\n").rstrip("\n")
+        return write_csv(ranking_cells(comparison, signs, "text", repeats=True))
     left_out = sorted({row.metric for row in comparison.rows if row.metric in WITHOUT_DIRECTION})
     notes = [f"Not ranked, since neither more nor less of it is better: {', '.join(left_out)}."] if left_out else []
     remarks = [*comparison_remarks(comparison), *notes]
-    return write_table(ranking_frame(comparison, signs, style), style, remarks, comparison.signatures, labels=3)
+    return write_table(ranking_cells(comparison, signs, style), style, remarks, comparison.signatures, labels=3)
 
 
-def ranking_frame(comparison: Comparison, signs: Signs, style: str, repeats: bool = False) -> pd.DataFrame:
-    """The cells of the table; what a score has in common stands in its first line, or `repeats` in all.
+def ranking_cells(comparison: Comparison, signs: Signs, style: str, repeats: bool = False) -> list[Sequence[object]]:
+    """Header and lines of the table; what a score has in common stands in its first line, or `repeats` in all.
 
     Scores without direction have no ranks, and stand only in a table that repeats them, which programs read.
     """
-    lines = []
+    lines: list[dict[str, object]] = []
     for row in comparison.rows:
         has_direction = row.metric not in WITHOUT_DIRECTION
         if row.part or not has_direction and not repeats:
@@ -59,7 +56,7 @@ def ranking_frame(comparison: Comparison, signs: Signs, style: str, repeats: boo
             first = (
                 {"dataset": row.dataset, "metric": name} if number == 0 or repeats else {"dataset": "", "metric": ""}
             )
-            line: dict[str, object] = {**first, "system": system, "n": figure.n}
+            line = {**first, "system": system, "n": figure.n}
             if comparison.pairs:
                 rank, cluster = rank_of(system, order, better), clusters[system]
                 line |= {"rank": rank, "cluster": cluster} if has_direction else {"rank": "", "cluster": ""}
@@ -67,7 +64,8 @@ def ranking_frame(comparison: Comparison, signs: Signs, style: str, repeats: boo
             if base is not None:
                 line["difference"] = "" if system == comparison.baseline else difference_text(figure, base, signs)
             lines.append(line)
-    return pd.DataFrame(lines, dtype=object)
+    columns = list(dict.fromkeys(key for line in lines for key in line))
+    return [columns, *([line.get(column) for column in columns] for line in lines)]
 
 
 def ranked(row: Row) -> list[str]:

@@ -15,7 +15,7 @@ from hf_docmt.files import open_bytes, write_lines
 from hf_docmt.reports.result import PartScore, Result
 from hf_docmt.reports.schema import FORMAT, validate_report
 from hf_docmt.reports.signature import extra_digits
-from hf_docmt.reports.tables import letter_of, write_cells
+from hf_docmt.reports.tables import letter_of, write_table
 
 _SAME = ("task", "dataset", "split", "metric", "signature", "strategy", "beams")  # what measures the same
 
@@ -127,17 +127,18 @@ def _result_table(results: Sequence[Result]) -> str:
     """Results as text: one line for each and each part of it, signatures, other counts than published."""
     different = dict.fromkeys(result.signature for result in results)
     letters = {signature: letter_of(number) for number, signature in enumerate(different)}
-    names, rows = ["dataset", "split", "strategy", "beams", "metric"], []
+    names = ["dataset", "split", "strategy", "beams", "metric"]
+    cells = [[*names, "value", "n"]]
     for result in results:
         *facts, metric = (getattr(result, name) for name in names)
         digits = 2 + extra_digits(str(result.signature))
         parts: dict[str, Result | PartScore] = {f"{metric} ({letters[result.signature]})": result}
         parts |= {f"  {label}": part for label, part in result.breakdown.items()}
         for label, part in parts.items():
-            rows.append([*(facts if part is result else [""] * 4), label, f"{part.value:.{digits}f}", str(part.n)])
+            cells.append([*(facts if part is result else [""] * 4), label, f"{part.value:.{digits}f}", str(part.n)])
     notes = dict.fromkeys(result.details["counts"] for result in results if "counts" in result.details)
     signatures = {letter: str(signature) for signature, letter in letters.items()}
-    return write_cells([[*names, "value", "n"]], rows, notes=list(notes), signatures=signatures)
+    return write_table(cells, notes=list(notes), signatures=signatures)
 
 
 def merge_reports(*reports: Report) -> Report:

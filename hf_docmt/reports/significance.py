@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from statistics import mean, stdev
 
 import numpy as np
-from scipy.special import stdtr, stdtrit  # of Student's t; scipy.stats takes long to import
 
 from hf_docmt.messages import check_known, counted
 from hf_docmt.reports.measurement import DATA, SCORE, first_names, measurement
@@ -121,6 +120,8 @@ def welch_test(base: Sequence[float], other: Sequence[float], level: float = 0.0
     The data stay the same, so it says nothing about other documents. ValueError: fewer than 2 runs of one, or all runs
     of each system have the same score.
     """
+    from scipy.special import stdtr, stdtrit  # of Student's t; scipy.stats takes long to import
+
     if min(len(base), len(other)) < 2:
         raise ValueError("a single run stands against several; a test over runs needs two of each system")
     errors = [stdev(values) ** 2 / len(values) for values in (base, other)]

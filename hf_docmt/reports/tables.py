@@ -1,15 +1,11 @@
-"""The one writer of tables: a DataFrame of cells as text for a terminal, Markdown, LaTeX or HTML."""
+"""The one writer of tables: rows of cells as text for a terminal, Markdown, LaTeX, HTML or CSV."""
 
-from __future__ import annotations
-
+import csv
 import html
+import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from string import ascii_lowercase
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import pandas
 
 STYLES = ("text", "markdown", "latex", "html")
 COMMAND_STYLES = STYLES[:3]  # what commands offer
@@ -23,50 +19,33 @@ class Markup(str):
 
 
 def write_table(
-    frame: pandas.DataFrame,
+    cells: Sequence[Sequence[object]],
     style: str = "text",
     notes: Sequence[str] = (),
     signatures: Mapping[str, str] | None = None,
     labels: int = 1,
+    header: int = 1,
 ) -> str:
-    """The cells of a frame under the names of its columns, signatures and notes below, in one of STYLES.
+    """Rows of cells, the first of them the `header`, with signatures and notes below, in one of STYLES.
 
-    Columns of several levels (`pandas.MultiIndex`) give a header of as many lines; the index is not written. Missing
-    cells are `-`. Signs that a style takes for commands are escaped, except in `Markup`. `labels`: how many columns
-    name a row and are flush left; others are flush right, in text only where all cells are numbers. An empty first
-    cell continues the row above. `signatures`: {letter: how scores were measured}. LaTeX needs the package booktabs.
-    ValueError: unknown style.
+    A cell that is missing (None) is `-`. Signs that a style takes for commands are escaped, except in `Markup`.
+    `labels`: how many columns name a row and are flush left; others are flush right, in text only where all cells are
+    numbers. An empty first cell continues the row above. `signatures`: {letter: how scores were measured}. LaTeX needs
+    the package booktabs. ValueError: unknown style.
     """
-    header = [list(map(str, frame.columns.get_level_values(level))) for level in range(frame.columns.nlevels)]
-    rows = frame.astype(object).where(frame.notna(), None).to_numpy().tolist()
-    return write_cells(header, rows, style, notes, signatures, labels)
-
-
-def write_cells(
-    header: Sequence[Sequence[str]],
-    rows: Sequence[Sequence[object]],
-    style: str = "text",
-    notes: Sequence[str] = (),
-    signatures: Mapping[str, str] | None = None,
-    labels: int = 1,
-) -> str:
-    """As `write_table`, from lines of a header and rows of cells; a cell None is missing."""
     check_style(style)
-    rows = [[ABSENT if cell is None else cell for cell in line] for line in rows]
     escape = ESCAPES[style]
-    header, rows = (
-        [[cell if isinstance(cell, Markup) else escape(cell) for cell in line] for line in part]
-        for part in (header, rows)
-    )
+    shown = [[ABSENT if cell is None else cell for cell in line] for line in cells]
+    lines = [[cell if isinstance(cell, Markup) else escape(cell) for cell in line] for line in shown]
     below = [note if isinstance(note, Markup) else escape(note) for note in notes]
-    return _WRITERS[style](header, rows, signatures or {}, below, labels)
+    return _WRITERS[style](lines[:header], lines[header:], signatures or {}, below, labels)
 
 
-def cells_frame(cells: Sequence[Sequence[object]]) -> pandas.DataFrame:
-    """A frame of rows of cells, the first of which has the names of the columns."""
-    import pandas
-
-    return pandas.DataFrame(list(cells[1:]), columns=list(cells[0]), dtype=object)
+def write_csv(cells: Iterable[Sequence[object]]) -> str:
+    """Rows of cells as CSV; one that is missing (None) is empty."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(cells)
+    return text.getvalue().rstrip("\n")
 
 
 def check_style(style: str, styles: Sequence[str] = STYLES) -> None:

@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import pandas
-
 from hf_docmt.analysis.pictures.comparison import draw_breakdown
 from hf_docmt.reports.comparison import compare_reports
 from hf_docmt.reports.measurement import SYSTEM_KEYS
@@ -79,7 +77,7 @@ class RunTable:
         if self.tests:
             notes += significance_notes(self.section.baseline, list(self.tests), list(self.tests.values()), TEST)
         notes += [*self.notes, *(f"{', '.join(names)}: {signature}" for signature, names in self.signatures.items())]
-        return write_table(pandas.DataFrame({"system": self.systems} | shown), style, notes)
+        return write_table([["system", *shown], *zip(self.systems, *shown.values())], style, notes)
 
     def _scores(self, name: str, column: ColumnSection) -> dict[str, Cell]:
         """The cells of a column, by system."""

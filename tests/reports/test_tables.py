@@ -15,7 +15,7 @@ from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import PartScore, Result
 from hf_docmt.reports.signature import Signature
 from hf_docmt.reports.significance import Outcome
-from hf_docmt.reports.tables import cells_frame, write_table
+from hf_docmt.reports.tables import write_table
 
 SIGNIFICANT = Outcome(20.0, (10.0, 30.0), 0.001, documents=8, significant=True)
 NASTY = 'a|b_c & 50% $x$ #1 {y} \\z ~ ^ <i> *[n]* `q` "r" ±'
@@ -314,10 +314,9 @@ CELLS = [["", "a_b", "c"], ["x|y", 1, "50 %"], ["<z>", None, "2"]]
 
 
 def test_styles_of_cells():
-    frame = cells_frame(CELLS)
-    text = write_table(frame, notes=["A note."])
+    text = write_table(CELLS, notes=["A note."])
     assert text.splitlines() == ["     a_b  c", "---  ---  ----", "x|y    1  50 %", "<z>    -  2", "", "A note."]
-    assert write_table(frame, "markdown", ["A *."]).splitlines() == [
+    assert write_table(CELLS, "markdown", ["A *."]).splitlines() == [
         "|  | a\\_b | c |",
         "| --- | ---: | ---: |",
         "| x\\|y | 1 | 50 % |",
@@ -325,7 +324,7 @@ def test_styles_of_cells():
         "",
         "- A \\*.",
     ]
-    latex = write_table(frame, "latex", ["A %."]).splitlines()
+    latex = write_table(CELLS, "latex", ["A %."]).splitlines()
     assert latex[2:6] == [r"\begin{tabular}{lrr}", r"\toprule", r" & a\_b & c \\", r"\midrule"]
     assert latex[6:8] == [r"x\textbar{}y & 1 & 50 \% \\", r"\textless{}z\textgreater{} & - & 2 \\"]
     assert latex[-2:] == [r"A \%.\par", r"\end{table}"]
@@ -333,7 +332,7 @@ def test_styles_of_cells():
 
 def test_html():
     """Cells and notes are read as they were."""
-    page = write_table(cells_frame([["", NASTY], [NASTY, "1"]]), "html", [NASTY], {"a": NASTY})
+    page = write_table([["", NASTY], [NASTY, "1"]], "html", [NASTY], {"a": NASTY})
     cells = [html.unescape(cell) for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", page)]
     assert cells == ["", NASTY, NASTY, "1"]
     notes = [html.unescape(re.sub("<[^>]+>", "", note)) for note in re.findall("<li>(.*)</li>", page)]
@@ -342,4 +341,4 @@ def test_html():
 
 def test_unknown_style():
     with pytest.raises(ValueError, match="style is 'pdf', expected text, markdown, latex or html"):
-        write_table(cells_frame(CELLS), "pdf")
+        write_table(CELLS, "pdf")
