@@ -266,7 +266,7 @@ def test_the_command_starts_light():
 PACKAGE_LINES = {
     "analysis": 3377,
     "bench": 3106,
-    "cli": 2368,
+    "cli": 2369,
     "data": 6036,
     "evaluation": 8591,
     "formats": 4525,
@@ -283,7 +283,7 @@ PACKAGE_LINES = {
 TEST_LINES = {
     "analysis": 2493,
     "bench": 1496,
-    "cli": 2760,
+    "cli": 2761,
     "data": 5056,
     "evaluation": 6946,
     "formats": 2370,
@@ -299,7 +299,7 @@ TEST_LINES = {
     "translation": 1879,
     "top-level files": 2698,
 }
-MOST_LINES = {"package": 55091, "tests": 50574}
+MOST_LINES = {"package": 55092, "tests": 50575}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -165,7 +165,8 @@ def system_settings(
         if hasattr(tokenizer, "src_lang"):
             codes = zip(("src_lang", "tgt_lang"), languages)
             chosen |= {name: code for name, code in codes if code is not None}
-        return languages.source_lang or own or "source", chosen | pairs
+        chosen |= pairs
+        return languages.source_lang or chosen.get("src_lang") or own or "source", chosen
     for name, read in (("prompt", read_prompt), ("glossary", read_glossary)):
         if name in chosen:
             chosen[name] = read(chosen[name])

@@ -71,12 +71,13 @@ def test_nllb_takes_its_codes(run, nllb, documents, tmp_path):
     for number, options in enumerate((
         ("--source-lang", "eng_Latn", "--target-lang", "fra_Latn"),
         ("--source-lang", "en", "--option", "src_lang=eng_Latn", "--option", "tgt_lang=fra_Latn"),
+        ("--option", "src_lang=eng_Latn", "--option", "tgt_lang=fra_Latn"),
     )):  # fmt: skip
         output = tmp_path / f"{number}.jsonl"
         code, _, err = run("translate", nllb, documents, "-o", output, "--max-new-tokens", 12, *options)
         assert code == 0, err
         outputs.append(rows_of(output))
-    assert outputs[0] == outputs[1] and outputs[0][0]["search"]["tgt_lang"] == "fra_Latn"
+    assert outputs[0] == outputs[1] == outputs[2] and outputs[0][0]["search"]["tgt_lang"] == "fra_Latn"
     system = load_system(nllb, src_lang="eng_Latn", tgt_lang="fra_Latn", max_new_tokens=12)
     assert system.translate_with_repairs([row["source"] for row in outputs[0]])[0] == [
         row["translation"] for row in outputs[0]
