@@ -222,7 +222,7 @@ def _cell(value: object) -> str:
 
 
 def _score(value: object, result) -> str:
-    """A score, or one of a part of the items, with as many decimals as its unit needs; a dash for none."""
+    """A score with as many decimals as its unit needs; a dash for none."""
     return "–" if not isinstance(value, int | float) else f"{value:.{DECIMALS + extra_digits(str(result.signature))}f}"
 
 

@@ -273,7 +273,7 @@ PACKAGE_LINES = {
     "hub": 2550,
     "modeling": 11902,
     "pretrained": 313,
-    "reports": 2484,
+    "reports": 2523,
     "serving": 864,
     "studies": 828,
     "training": 2582,
@@ -287,9 +287,9 @@ TEST_LINES = {
     "data": 5056,
     "evaluation": 6946,
     "formats": 2370,
-    "hub": 2955,
+    "hub": 2945,
     "modeling": 9482,
-    "reports": 1958,
+    "reports": 1984,
     "serving": 590,
     "space": 1092,
     "studies": 662,
@@ -299,7 +299,7 @@ TEST_LINES = {
     "translation": 1879,
     "top-level files": 2698,
 }
-MOST_LINES = {"package": 55092, "tests": 50575}
+MOST_LINES = {"package": 55131, "tests": 50591}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:
