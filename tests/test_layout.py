@@ -264,7 +264,7 @@ def test_the_command_starts_light():
 
 
 PACKAGE_LINES = {
-    "analysis": 3377,
+    "analysis": 3399,
     "bench": 3106,
     "cli": 2369,
     "data": 6036,
@@ -275,13 +275,13 @@ PACKAGE_LINES = {
     "pretrained": 313,
     "reports": 2523,
     "serving": 864,
-    "studies": 828,
+    "studies": 830,
     "training": 2582,
     "translation": 2842,
     "top-level files": 2723,
 }
 TEST_LINES = {
-    "analysis": 2493,
+    "analysis": 2509,
     "bench": 1496,
     "cli": 2761,
     "data": 5056,
@@ -299,7 +299,7 @@ TEST_LINES = {
     "translation": 1879,
     "top-level files": 2698,
 }
-MOST_LINES = {"package": 55131, "tests": 50591}
+MOST_LINES = {"package": 55155, "tests": 50607}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -124,12 +124,14 @@ def render(plan: StudyPlan) -> list[Path]:
             files.append(plan.results / "tables" / f"{name}.{suffix}")
             files[-1].parent.mkdir(parents=True, exist_ok=True)
             write_text(table.to_text(style) + "\n", files[-1])
+    drawn = {name for figure in plan.study.figures.values() for name in figure.systems or plan.study.systems}
+    order = [system for system in plan.study.systems if system in drawn]
     for name, figure in plan.study.figures.items():
         chosen, runs = figure.systems or plan.study.systems, reports[figure.evaluation]
         runs = {system: runs[system] for system in chosen if system in runs}
         try:
             path = plan.results / "figures" / f"{name}.png"
-            files += [draw_figure(figure, runs, path, list(plan.study.systems))] if runs else []
+            files += [draw_figure(figure, runs, path, order)] if runs else []
         except ValueError as error:
             problems.append(f"figures.{name}: {error}")
     if problems:

@@ -121,7 +121,7 @@ def draw_figure(
 ) -> Path:
     """Draw scores along a breakdown, a line for each system over its runs. ValueError: nothing is broken down so.
 
-    `order`: the systems of the study, which keep colour, marker and place in all of its figures.
+    `order`: the systems of all figures, which keep colour, marker and place in all of its figures.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     reports = [

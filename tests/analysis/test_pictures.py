@@ -91,8 +91,8 @@ def test_what_may_not_be_compared_is_in_panels_of_its_own(drawn, tmp_path):
     found = compare_reports([report("a", result(parts=DISTANCES)), other], breakdown="distance")
     draw_breakdown(found, tmp_path / "a.png")
     assert [(axes.get_title(), list(series(axes))) for axes in drawn[0].axes] == [
-        ("pronoun (a)", ["a"]),
-        ("pronoun (b)", ["b"]),
+        ("pronoun, logprob sum (a)", ["a"]),
+        ("pronoun, logprob mean (b)", ["b"]),
     ]
     assert drawn[0].get_supxlabel().splitlines()[:2] == [
         "(a) logprob:sum | ties:wrong",
@@ -100,6 +100,19 @@ def test_what_may_not_be_compared_is_in_panels_of_its_own(drawn, tmp_path):
     ]
     looks = [axes.containers[0].lines[0] for axes in drawn[0].axes]
     assert looks[0].get_color() != looks[1].get_color() and looks[0].get_marker() != looks[1].get_marker()
+
+
+def test_titles_are_words(drawn, nothing_covers_anything, tmp_path):
+    """Of results that would have the same title, what differs between their signatures."""
+    conditions = {"true": "a_b", "random, seed 0": "a_b", "empty": "c"}
+    results = [
+        result(parts=DISTANCES, dataset=name, signature=f"context:{context}|ties:wrong")
+        for context, name in conditions.items()
+    ]
+    draw_breakdown(compare_reports([report("a", *results)], breakdown="distance"), tmp_path / "a.png")
+    titles = [axes.get_title() for axes in drawn[0].axes]
+    assert titles == ["a b, true context (a)", "a b, random context (b)", "c (c)"]
+    nothing_covers_anything(drawn[0])
 
 
 def test_chance_from_the_reports(drawn, tmp_path):
@@ -145,6 +158,9 @@ def test_a_system_looks_the_same_in_all_pictures(drawn, tmp_path):
         for figure in drawn
     ]
     assert [list(shown) for shown in looks] == [order[:3], [order[1], order[15]], order[13:20]]
+    draw_breakdown(distances([f"s{n}" for n in (0, DISTINCT)]), tmp_path / "a.png", order=[f"s{n}" for n in range(60)])
+    first, later = (bars.lines[0].get_color() for bars in drawn[-1].axes[0].containers)
+    assert first != later, "systems whose places are far apart, too"
     assert looks[0]["s1"] == looks[1]["s1"] and looks[1]["s15"] == looks[2]["s15"]
     assert len({look_of(number)["marker"] + str(look_of(number)) for number in range(DISTINCT)}) == DISTINCT
 

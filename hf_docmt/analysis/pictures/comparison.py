@@ -1,13 +1,14 @@
 """Pictures of a comparison of systems: accuracy by distance, score by sentence index or document length."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import ceil
 from pathlib import Path
 from textwrap import wrap
 
 from hf_docmt.analysis.pictures.figures import COLOURS, DISTINCT, GREY, SINGLE, look_of, picture
 from hf_docmt.messages import check_known
+from hf_docmt.reports.signature import Signature
 
 AXES = {"index": "index of the sentence in its document", "length": "sentences in the document"}
 SUBPLOT = (3.1, 2.2)  # inches, one of several
@@ -50,7 +51,8 @@ def draw_breakdown(
         grid = figure.subplots(rows_of_subplots, columns, squeeze=False, sharey=ylabel != "score").flat
         for axes in grid[len(subplots) :]:
             axes.remove()
-        for number, (axes, rows, title) in enumerate(zip(grid, subplots, subplot_titles(subplots))):
+        titles = subplot_titles(subplots, comparison.signatures)
+        for number, (axes, rows, title) in enumerate(zip(grid, subplots, titles)):
             _draw_points(axes, rows, looks, is_accuracy)
             if is_accuracy:
                 axes.set(ylim=(-4, 104), yticks=range(0, 101, 25))
@@ -80,9 +82,15 @@ def looks_of(systems: Sequence[str], highlight: Sequence[str] = (), order: Seque
             "choose some to highlight"
         )
     grey = {"color": GREY, "linewidth": 0.8, "zorder": 1}
-    return {name: grey for name in places if name in systems and name not in coloured} | {
-        name: look_of(places[name] % DISTINCT if order else number) for number, name in enumerate(coloured)
-    }
+    looks = {name: grey for name in places if name in systems and name not in coloured}
+    taken: list[int] = []
+    for number, name in enumerate(coloured):
+        look = places[name] if order else number
+        while look % DISTINCT in taken:  # of a system so many places before
+            look += 1
+        taken.append(look % DISTINCT)
+        looks[name] = look_of(taken[-1])
+    return looks
 
 
 def subplot_rows(comparison, axis: str, datasets: Sequence[str] = (), metric: str | None = None) -> list[list]:
@@ -107,18 +115,32 @@ def subplot_rows(comparison, axis: str, datasets: Sequence[str] = (), metric: st
     return [sorted(rows, key=lambda row: _order(row.axis_value)) for rows in groups.values()]
 
 
-def subplot_titles(subplots: Sequence[Sequence]) -> list[str]:
-    """A title for each: dataset, then the facts that differ between subplots, then the letter of the signature."""
+def subplot_titles(subplots: Sequence[Sequence], signatures: Mapping[str, str]) -> list[str]:
+    """A title for each: dataset, then the facts that differ between subplots, then the letter of the signature.
+
+    Where titles would be the same, what their signatures differ in stands in words: `pronoun, true context (a)`.
+    """
     first = [rows[0] for rows in subplots]
     facts = [
         name for name in ("split", "strategy", "beams", "metric") if len({getattr(row, name) for row in first}) > 1
     ]
     lettered = len({row.letter for row in first}) > 1
-    titles = []
+    values = [Signature.parse(signatures[row.letter]).values() for row in first]
+    names = []
     for row in first:
-        parts = [row.dataset, *(str(getattr(row, name)) for name in facts if getattr(row, name) is not None)]
-        titles.append(", ".join(parts) + (f" ({row.letter})" if lettered else ""))
+        parts = [row.dataset.replace("_", " "), *(str(getattr(row, fact)) for fact in facts if getattr(row, fact))]
+        names.append(", ".join(parts))
+    titles = []
+    for row, name, own in zip(first, names, values, strict=True):
+        same = [other for title, other in zip(names, values, strict=True) if title == name]
+        words = [_in_words(key, own[key]) for key in own if any(other.get(key) != own[key] for other in same)]
+        titles.append(", ".join([name, *words]) + (f" ({row.letter})" if lettered else ""))
     return titles
+
+
+def _in_words(key: str, value: str) -> str:
+    """A part of a signature: `random context` for `context:random, seed 0`."""
+    return f"{value.partition(',')[0]} context" if key == "context" else f"{key} {value}"
 
 
 def footnotes(comparison, subplots: Sequence[Sequence]) -> list[str]:
