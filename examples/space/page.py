@@ -146,7 +146,7 @@ def explanation(it: Explanation, langs: tuple[str, str], document: int = 0) -> s
     shown = list(found.changing)
     if not shown and found.is_changed and found.strongest:
         shown = [found.strongest]
-    silent = [one.number for one in found.left_out if one not in found.changing]
+    silent = [one.number for one in found.left_out if one.translation == found.translation and one not in shown]
     return _render(
         "explanation",
         it=found,

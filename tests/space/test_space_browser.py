@@ -34,13 +34,15 @@ def address(tmp_path_factory):
     server = subprocess.Popen(command, env=os.environ | own)
     url = f"http://127.0.0.1:{port}/"
     try:
-        for _ in range(120):
+        for _ in range(300):
             try:
                 urllib.request.urlopen(url, timeout=5).close()
                 break
             except OSError:
                 assert server.poll() is None, "the page did not start"
                 time.sleep(1)
+        else:
+            pytest.fail("the page did not start in five minutes")
         yield url
     finally:
         server.terminate()
@@ -109,6 +111,7 @@ def test_three_hundred_sentences(tab):
     tab.fill("#text textarea", text)
     tab.click("#start")
     tab.wait_for_selector(".status progress")
+    tab.wait_for_function("document.querySelector('#state').getBoundingClientRect().bottom <= innerHeight + 1")
     tab.wait_for_selector("#stop")
     tab.wait_for_selector(DONE, timeout=120_000)
     assert tab.locator(".pair").count() == 300 and not tab.locator(".waiting").count()
@@ -218,10 +221,13 @@ def test_example_and_changed_text(tab):
     tab.wait_for_selector(DONE)
     text = tab.input_value("#text textarea")
     tab.wait_for_timeout(500)
+    height = "document.querySelector('#state').offsetHeight"
+    before = tab.evaluate(height)
     tab.fill("#text textarea", f"{text}w6")
     tab.wait_for_selector("#state.stale")
     tab.fill("#text textarea", text)
     tab.wait_for_selector("#state:not(.stale)")
+    assert tab.evaluate(height) == before
 
 
 def test_nothing_typed_is_lost(tab):

@@ -115,6 +115,9 @@ def test_what_decided_in_words():
     assert "Without sentence 2 it reads the same." in shown
     weak = explained([("A", "Sie ist da.", 3.0), ("B", "Sie ist da.", 0.0)])
     assert "No single sentence decided. Sentence 1 matters most" in weak and "is 5 % as probable" in weak
+    assert "Without sentence 2 it reads the same." in weak, "sentence 1 is told above"
+    unread = explained([("A", "Es ist da.", 3.0, False), ("B", "Sie ist da.", 0.0)])
+    assert "Without sentence 2 it reads the same." in unread, "without sentence 1 nothing was read"
     none = explained([("A", "Sie ist da.", 0.0)])
     assert "leaving out any one of them changes nothing" in none
     same = explained([("A", "Sie ist da.", 0.0)], alone="Sie ist da.")
