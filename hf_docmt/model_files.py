@@ -5,17 +5,13 @@ here is what JSON alone could do: ask for a kernel, for files outside the folder
 """
 
 import json
-import os
 import re
-import socket
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from pickle import UnpicklingError
 from textwrap import shorten
 from typing import Any
-from urllib.parse import urlsplit
 
 from safetensors import SafetensorError
 from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, WEIGHTS_INDEX_NAME, cached_file
@@ -45,45 +41,7 @@ LARGEST = {  # fields of config.json by their endings, and the largest value tha
 UNLIMITED = 1e29  # tokenizers write 1e30 for a length without a limit
 MOST_REPETITIONS = 3  # without an end in a regular expression, whose time is a power of their number
 REPETITION = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|(?P<nested>\)[*+{])|(?P<repetition>[*+]|\{\d*,)", re.DOTALL)
-SECONDS = 1.5  # in which the Hub has to answer
-PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
 MOST_GROWTH = 64  # times the length of a text, which normalisers of a tokenizer may make of it
-
-
-def check_within_reach(name: str | Path, revision: str | None = None) -> None:
-    """ValueError for a name that is no folder and not in the cache, where the Hub does not answer in `SECONDS`."""
-    from huggingface_hub import constants, try_to_load_from_cache
-
-    if Path(name).exists() or constants.HF_HUB_OFFLINE or any(map(os.environ.get, PROXIES)):
-        return
-    files = ("config.json", "adapter_config.json")
-    if any(isinstance(try_to_load_from_cache(str(name), file, revision=revision), str) for file in files):
-        return
-    host = urlsplit(constants.ENDPOINT)
-    if not is_reachable(host.hostname or "", host.port or (80 if host.scheme == "http" else 443)):
-        raise ValueError(
-            f"{name}: no such folder, no such model in the cache, and {host.hostname} cannot be reached; check the "
-            "name and the network"
-        )
-
-
-def is_reachable(host: str, port: int, seconds: float = SECONDS) -> bool:
-    """Whether a connection is made in time; asking for the address has no limit of its own, so it is a thread."""
-    found = threading.Event()
-
-    def connect():
-        try:
-            socket.create_connection((host, port), seconds).close()
-            found.set()
-        except OSError:
-            pass
-        finally:
-            ended.set()
-
-    ended = threading.Event()
-    threading.Thread(target=connect, daemon=True).start()
-    ended.wait(seconds)
-    return found.is_set()
 
 
 @contextmanager

@@ -272,7 +272,8 @@ def read_config(path: str | Path, revision: str | None = None) -> dict:
 
     from hf_docmt.adapters import adapted_model
     from hf_docmt.files import check_hub_name
-    from hf_docmt.model_files import CONFIG, check_model_files, check_within_reach, reading_model
+    from hf_docmt.model_files import CONFIG, check_model_files, reading_model
+    from hf_docmt.reachability import check_within_reach
 
     check_hub_name(path, "model")
     check_within_reach(path, revision)

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 MODELING = sorted((ROOT / "modeling").glob("*.py"))
 PACKAGE = sorted((ROOT / "hf_docmt").rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
-BASE = {"modeling", "files", "options", "store"}  # what every other room may import
+BASE = {"modeling", "files", "options", "reachability", "store"}  # what every other room may import
 ROOMS = {  # room -> rooms that it may import, besides itself
     "trained_tokens": set(),
     "adapters": {"trained_tokens"},
@@ -25,6 +25,7 @@ ROOMS = {  # room -> rooms that it may import, besides itself
     "model_files": {"remote_code"},
     "options": set(),
     "plugins": set(),
+    "reachability": set(),
     "remote_code": set(),
     "reports": BASE,
     "model_card": BASE | {"reports"},
@@ -266,19 +267,19 @@ def test_the_command_starts_light():
 PACKAGE_LINES = {
     "analysis": 3399,
     "bench": 3106,
-    "cli": 2369,
+    "cli": 2378,
     "data": 6036,
-    "evaluation": 8591,
+    "evaluation": 8592,
     "formats": 4525,
     "hub": 2550,
     "modeling": 11902,
-    "pretrained": 313,
+    "pretrained": 314,
     "reports": 2523,
     "serving": 864,
     "studies": 830,
     "training": 2582,
     "translation": 2842,
-    "top-level files": 2723,
+    "top-level files": 2728,
 }
 TEST_LINES = {
     "analysis": 2509,
@@ -291,15 +292,15 @@ TEST_LINES = {
     "modeling": 9482,
     "reports": 1984,
     "serving": 590,
-    "space": 1092,
+    "space": 1101,
     "studies": 662,
     "support": 5094,
     "training": 2625,
     "transformers_contract": 418,
     "translation": 1879,
-    "top-level files": 2698,
+    "top-level files": 2712,
 }
-MOST_LINES = {"package": 55155, "tests": 50607}
+MOST_LINES = {"package": 55171, "tests": 50630}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -1,15 +1,18 @@
 """What JSON files of a model folder may hold, and that finding out takes no time."""
 
 import json
+import os
 import re
 import socket
+import subprocess
+import sys
 import time
 
 import pytest
 from support.errors import refused
 from tokenizers import Regex, Tokenizer, models, normalizers
 
-from hf_docmt import model_files, registry
+from hf_docmt import reachability, registry
 from hf_docmt.evaluation.systems import kind_of
 from hf_docmt.model_files import check_model_files, check_normalizers, check_patterns, reading_model
 
@@ -119,7 +122,7 @@ def online(monkeypatch):
     from huggingface_hub import constants
 
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    for name in model_files.PROXIES:
+    for name in reachability.PROXIES:
         monkeypatch.delenv(name, raising=False)
 
 
@@ -133,23 +136,33 @@ def test_a_name_that_nobody_answers_for(online, monkeypatch, tmp_path):
         asked.append(address)
         raise OSError("no network")
 
-    monkeypatch.setattr(model_files.socket, "create_connection", connect)
+    monkeypatch.setattr(reachability.socket, "create_connection", connect)
     for load in (registry.load_model, kind_of):
         refused("owner/mispelled: no such folder, no such model in the cache, and hug", load, "owner/mispelled")
     assert asked == [("huggingface.co", 443)] * 2
-    monkeypatch.setattr(model_files.socket, "create_connection", lambda *_: time.sleep(30))
+    monkeypatch.setattr(reachability.socket, "create_connection", lambda *_: time.sleep(30))
     begin = time.monotonic()
     refused("cannot be reached", kind_of, "owner/mispelled")
     assert time.monotonic() - begin < 2
-    model_files.check_within_reach(tmp_path)
+    reachability.check_within_reach(tmp_path)
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy")
-    model_files.check_within_reach("owner/mispelled")
+    reachability.check_within_reach("owner/mispelled")
     monkeypatch.delenv("HTTPS_PROXY")
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    model_files.check_within_reach("owner/mispelled")
+    reachability.check_within_reach("owner/mispelled")
+
+
+def test_a_mistyped_name_is_told_before_heavy_imports(tmp_path):
+    (tmp_path / "a.txt").write_text("A.\n")
+    network = {"HF_HUB_OFFLINE": "0", "HF_ENDPOINT": "http://127.0.0.1:1"} | dict.fromkeys(reachability.PROXIES, "")
+    shown = "print({'torch', 'transformers'} & {*sys.modules})"
+    script = f"import sys; from hf_docmt.cli import main\ntry: main()\nfinally: {shown}"
+    arguments = [sys.executable, "-c", script, "translate", "owner/mispelled", str(tmp_path / "a.txt")]
+    done = subprocess.run(arguments, env=os.environ | network, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "set()\n") and "cannot be reached" in done.stderr
 
 
 def test_a_name_that_somebody_answers_for(online, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as server:
-        assert model_files.is_reachable("127.0.0.1", server.getsockname()[1])
-    assert not model_files.is_reachable("127.0.0.1", 1, seconds=0.5)
+        assert reachability.is_reachable("127.0.0.1", server.getsockname()[1])
+    assert not reachability.is_reachable("127.0.0.1", 1, seconds=0.5)

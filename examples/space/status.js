@@ -8,7 +8,7 @@ new ResizeObserver(() => {
 watch('value', () => {
   const isRunning = !!element.querySelector('progress');
   if (isRunning) bar.classList.remove('stale');
-  if (isRunning && !wasRunning) bar.scrollIntoView({ block: 'nearest' });
+  if (isRunning && !wasRunning) setTimeout(() => bar.scrollIntoView({ block: 'nearest' }), 300); // Stop is above by then
   wasRunning = isRunning;
   window.docmt.sayFrom(element);
   setTimeout(() => {

@@ -18,6 +18,9 @@ NOT_FOR_ATTENTION = (*NOT_FOR_SCORING[1:], "batch_tokens")
 
 def load_model(name: str, device: str | None = None) -> tuple:
     """Model and tokenizer of a folder or Hub name; the model is on `device`, by default that of `default_device`."""
+    from hf_docmt.reachability import check_within_reach
+
+    check_within_reach(name)  # before what takes seconds to import
     from hf_docmt import registry
 
     hide_progress_bars()
@@ -46,6 +49,9 @@ def load_system(
     """
     import os
 
+    from hf_docmt.reachability import check_within_reach
+
+    check_within_reach(name)  # before what takes seconds to import
     from hf_docmt.evaluation.contrast import CHUNK_CONTEXT
     from hf_docmt.evaluation.systems import kind_of, load_system, read_options, system_classes
 

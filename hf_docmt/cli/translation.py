@@ -57,6 +57,9 @@ def translate(
 
     With --engine ray the output is a folder of shards, JSON lines, with a manifest.
     """
+    from hf_docmt.reachability import check_within_reach
+
+    check_within_reach(model, options.revision)  # before what takes seconds to import
     from hf_docmt.translation.interruption import Interrupted, interruption
 
     try:

@@ -17,10 +17,11 @@ from hf_docmt.data.special_tokens import sequence_format_fields
 from hf_docmt.data.tokenizers import BOD, adapt_tokenizer
 from hf_docmt.files import HUB_NAME, check_hub_name
 from hf_docmt.messages import closest_hint
-from hf_docmt.model_files import check_model_files, check_within_reach, reading_model
+from hf_docmt.model_files import check_model_files, reading_model
 from hf_docmt.modeling.configuration_docmt import DocMTConfig
 from hf_docmt.modeling.sequence_format import LANGUAGES, checked_language, uses_language
 from hf_docmt.pretrained.weights import copy_weights
+from hf_docmt.reachability import check_within_reach
 from hf_docmt.remote_code import load_tokenizer
 
 FAMILIES = {
