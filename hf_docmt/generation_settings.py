@@ -60,7 +60,8 @@ def reported_settings(model, arguments: dict) -> dict[str, Any]:
     named = {"forced_bos_token_id"} if "[target_lang]" in getattr(model.config, "target_format", "") else set()
     settings = effective_settings(config, UNREPORTED | named)
     return {
-        key: value if isinstance(value, int | float | str | list) else str(value) for key, value in settings.items()
+        key: value if isinstance(value, int | float | str | list) else getattr(value, "to_dict", value.__str__)()
+        for key, value in settings.items()
     }
 
 

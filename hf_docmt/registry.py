@@ -304,11 +304,11 @@ def _revision(revision: str | None) -> dict[str, str]:
 
 
 def check_weights(model: PreTrainedModel, path: str | Path) -> None:
-    """ValueError for weights that are nan or infinite, and for a matrix of zeros, with the name of the first one.
+    """ValueError for weights that are nan or infinite, and for those that are all zero, with the name of the first one.
 
     Search would not tell of all of them: kernels of attention take scores that are nan for hidden ones. A download that
     was cut off in a preallocated file leaves zeros. Only what an architecture adds to the backbone may be zero: so it
-    begins where it is to change nothing. Models of other packages are not looked at for zeros.
+    begins where it is to change nothing. Of models of other packages linear layers are looked at, but for adapters.
     """
     zeros = []
     for name, weight in model.named_parameters():
@@ -318,10 +318,11 @@ def check_weights(model: PreTrainedModel, path: str | Path) -> None:
                 f"{path}: the weights {name} are not all finite numbers: the file is damaged, or training diverged. "
                 "Copy the checkpoint again, or take an earlier one."
             )
-        if weight.dim() > 1 and not any(extremes):
+        if not any(extremes) and not name.endswith("bias"):
             zeros.append(name)
-    if zeros and model.config.model_type.startswith(MODEL_TYPE_PREFIX):
-        for name in sorted(backbone_names(model.config).intersection(zeros)):
+    if zeros:
+        is_ours = model.config.model_type.startswith(MODEL_TYPE_PREFIX)
+        for name in sorted((backbone_names(model.config) if is_ours else linear_names(model)).intersection(zeros)):
             raise ValueError(f"{path}: the weights {name} are all zero: the file was not copied whole. Copy it again.")
 
 
@@ -333,6 +334,14 @@ def backbone_names(config: PreTrainedConfig) -> set[str]:
 
     with torch.device("meta"):
         return {name for name, _ in DocMTForConditionalGeneration(config).named_parameters()}
+
+
+def linear_names(model: PreTrainedModel) -> set[str]:
+    """The names of the weights of linear layers, but for those of LoRA, which begin with zeros."""
+    from torch import nn
+
+    layers = {name for name, module in model.named_modules() if isinstance(module, nn.Linear)}
+    return {f"{name}.weight" for name in layers if "lora_" not in name}
 
 
 def check_token_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, path: str | Path) -> None:

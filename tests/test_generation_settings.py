@@ -72,9 +72,10 @@ def test_reported_settings_are_those_of_the_call():
     model.generation_config.update(length_penalty=0.7, max_new_tokens=5)
     assert reported_settings(model, {}) == {"length_penalty": 0.7}
     assert reported_settings(model, {"length_penalty": 1.0, "past_context": 1}) == {}
-    config = GenerationConfig(bad_words_ids=[[7]], early_stopping=True)
-    expected = {"length_penalty": 0.7, "bad_words_ids": [[7]], "early_stopping": True}
-    assert reported_settings(model, {"generation_config": config}) == expected
+    config = GenerationConfig(bad_words_ids=[[7]], early_stopping=True, watermarking_config={"bias": 3.0})
+    settings = reported_settings(model, {"generation_config": config})
+    assert settings.pop("watermarking_config")["bias"] == 3.0
+    assert settings == {"length_penalty": 0.7, "bad_words_ids": [[7]], "early_stopping": True}
 
 
 def test_generation_config_that_cannot_be_read(tmp_path):

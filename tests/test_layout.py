@@ -268,7 +268,7 @@ PACKAGE_LINES = {
     "analysis": 3399,
     "bench": 3106,
     "cli": 2378,
-    "data": 6036,
+    "data": 6040,
     "evaluation": 8592,
     "formats": 4525,
     "hub": 2550,
@@ -278,15 +278,15 @@ PACKAGE_LINES = {
     "serving": 864,
     "studies": 830,
     "training": 2582,
-    "translation": 2842,
-    "top-level files": 2728,
+    "translation": 2852,
+    "top-level files": 2738,
 }
 TEST_LINES = {
     "analysis": 2509,
     "bench": 1496,
-    "cli": 2761,
-    "data": 5056,
-    "evaluation": 6946,
+    "cli": 2783,
+    "data": 5067,
+    "evaluation": 6954,
     "formats": 2370,
     "hub": 2945,
     "modeling": 9482,
@@ -298,9 +298,9 @@ TEST_LINES = {
     "training": 2625,
     "transformers_contract": 418,
     "translation": 1879,
-    "top-level files": 2712,
+    "top-level files": 2713,
 }
-MOST_LINES = {"package": 55171, "tests": 50630}
+MOST_LINES = {"package": 55195, "tests": 50672}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -128,7 +128,7 @@ def _local_job(
         open_documents = partial(DocumentOutput, output, documents=documents, resume=options.resume)
         return TranslationJob(settings, documents, make_engine, open_documents)
     check_output(output, options.resume, documents.paths)
-    render = renderer(documents.reader)
+    render = renderer(documents.reader, documents.line_end)
     return TranslationJob(
         settings,
         documents,

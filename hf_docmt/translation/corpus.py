@@ -130,13 +130,14 @@ def plain_lines(row: dict) -> str:
     return "".join(" ".join(sentence.splitlines()) + "\n" for sentence in row["translation"])
 
 
-def renderer(reader: Reader) -> Render:
+def renderer(reader: Reader, line_end: str = "\n") -> Render:
     """The function that gives the text of one document from its row of the input and its row of `translate_corpus`.
 
     The output of a job is what it returns for each document, one after the other. A document that failed has empty
     sentences: blank lines in plain output, and the key `error` in rows of JSON.
     """
-    return RENDERERS[output_format(reader)]
+    render = RENDERERS[output_format(reader)]
+    return render if line_end == "\n" else lambda *rows: render(*rows).replace("\n", line_end)
 
 
 def output_format(reader: Reader) -> str:

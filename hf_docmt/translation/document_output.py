@@ -4,11 +4,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-from hf_docmt.files import STDOUT, atomic_folder, check_new_folder, check_writable_file, replaced_file
+from hf_docmt.files import STDOUT, atomic_folder, check_new_folder, check_writable_file, display_path, replaced_file
 from hf_docmt.formats.document_file import WrittenFile
 from hf_docmt.formats.document_folder import DocumentFolder
+from hf_docmt.store import sync
 from hf_docmt.translation.corpus import json_line
-from hf_docmt.translation.job_input import JobInput
+from hf_docmt.translation.job_input import JobInput, content_digest
 from hf_docmt.translation.job_output import FINISHED, FileOutput
 from hf_docmt.translation.progress import JobSummary
 
@@ -19,7 +20,7 @@ def check_document_output(path: str, documents: JobInput, resume: bool = False) 
     With `resume` a folder may be there: a job that was killed in its last steps has written it.
     """
     if path == STDOUT:
-        raise ValueError(f"{documents.path} is written as a file again; give -o and a name")
+        raise ValueError(f"{display_path(documents.path)} is written as a file again; give -o and a name")
     if isinstance(documents.reader, DocumentFolder):
         folder = Path(path)
         if not (resume and folder.is_dir() and folder.with_name(f"{folder.name}.journal").exists()):
@@ -52,8 +53,11 @@ class DocumentOutput(FileOutput):
                 with self.partial.open(encoding="utf-8") as lines:
                     results = {row["doc_id"]: row for row in map(json.loads, lines)}
                 written = write_documents(self.documents, results, self.path)
+                for path in (self.path, *self.path.rglob("*"), self.path.parent):
+                    sync(path)
                 report = {"written": [written.text()], "problems": len(written.problems)}
-                self.journal.append(FINISHED | report)
+                self.journal.append(FINISHED | report | {"digest": content_digest(str(self.path))})
+            self._check_moved()
             self.partial.unlink(missing_ok=True)
             self.summary.add(JobSummary(**{name: self.journal.items[-1][name] for name in ("written", "problems")}))
             self.journal.delete()
@@ -65,9 +69,10 @@ class DocumentOutput(FileOutput):
 
     def _check_moved(self) -> None:
         """Raise `ValueError` where the output of a finished job is not under its name."""
-        if not self.path.exists():
+        if self.journal.items[-1].get("digest") != content_digest(str(self.path)):
+            problem = "is not as the job wrote it" if self.path.exists() else "is gone"
             raise ValueError(
-                f"{self.path} is gone, though {self.journal.path} says that the job was finished: bring it back, or "
+                f"{self.path} {problem}, though {self.journal.path} says that the job was finished: bring it back, or "
                 f"delete {self.journal.path} to translate again"
             )
 

@@ -3,6 +3,7 @@
 A group is the unit of work: of what is decoded together, of what a process gets, and of what a killed job loses.
 """
 
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from threading import Thread
 from hf_docmt.data.documents import checked_rows, make_row
 from hf_docmt.data.readers import check_arguments, detect_format, get_reader, input_files
 from hf_docmt.data.readers.lines import LinesReader
-from hf_docmt.data.readers.reader import NO_FILES
+from hf_docmt.data.readers.reader import NO_FILES, Sample
 from hf_docmt.data.readers.text_layout import share_of_several
 from hf_docmt.files import STDIN, DataError, display_path, file_stem, location_of, read_lines
 from hf_docmt.formats import document_formats, document_reader
@@ -78,7 +79,7 @@ class JobInput:
         """
         if self.is_pipe:
             return None
-        return {name: value if name in NO_FILES else _content_digest(value) for name, value in self.files.items()}
+        return {name: value if name in NO_FILES else content_digest(value) for name, value in self.files.items()}
 
     def rows(self) -> Iterator[dict]:
         """The rows of the document contract, one at a time; `DataError` when its turn comes for one that is broken."""
@@ -87,6 +88,12 @@ class JobInput:
         files = {name: value for name, value in self.files.items() if value is not None}
         located = self.reader.read([self.source_lang], **files)
         return checked_rows(located, [self.source_lang], allow_empty=True)
+
+    @property
+    def line_end(self) -> str:
+        """How the first line of plain lines, text or subtitles ends: also that of the translation."""
+        is_text = self.reader.plain or self.reader.output_format == "subtitles"
+        return "\r\n" if is_text and re.match(rb"[^\n]*\r\n", Sample(self.files).head) else "\n"
 
     def document_files(self) -> Iterator[DocumentFile]:
         """The files of an input with markup."""
@@ -126,7 +133,7 @@ class JobInput:
         return size
 
 
-def _content_digest(value: str | None) -> str | None:
+def content_digest(value: str | None) -> str | None:
     """The digest of a file, or of the names and files of a folder; any other value is itself."""
     path = Path(value) if value is not None else None
     if path is None or not path.exists():

@@ -10,7 +10,7 @@ from hf_docmt.messages import counted
 from hf_docmt.modeling.text_splitting import FULL_WIDTH_ENDS
 
 LINE_LENGTH = 42  # characters of a line, as subtitles are commonly set
-NUMBER_AND_TIMES = re.compile(r"^\d+\n(\S+ --> \S+)$", re.MULTILINE)  # of a cue, as pysubs2 writes it
+NUMBER_AND_TIMES = re.compile(r"^(\d+)\n(\S+ --> \S+)$", re.MULTILINE)  # of a cue, as pysubs2 writes it
 
 
 def subtitle_text(document: dict, result: dict) -> str:
@@ -18,7 +18,7 @@ def subtitle_text(document: dict, result: dict) -> str:
 
     A sentence that goes over several cues is cut between words, by the length that it has in each of them. A cue has as
     many lines as it had, or more where they would be longer than the `max_line` of the document, or 42 characters. Cues
-    of SubRip are numbered from 1, those of WebVTT have the names that they had.
+    of SubRip are numbered from 1, those of WebVTT have the names that they had; both keep what stands behind the times.
     """
     import pysubs2
 
@@ -29,11 +29,8 @@ def subtitle_text(document: dict, result: dict) -> str:
     for cue, parts in zip(layout["cues"], texts):
         lines = [_with_markup(part, text, is_vtt, length) for part, text in zip(cue["parts"], parts)]
         subtitles.append(pysubs2.SSAEvent(start=cue["start"], end=cue["end"], text=r"\N".join(filter(None, lines))))
-    text = subtitles.to_string(layout["format"], keep_ssa_tags=True)
-    if not is_vtt:
-        return text
-    cues = iter(layout["cues"])
-    text = NUMBER_AND_TIMES.sub(lambda match: _cue_head(next(cues), match[1]), text)
+    text, cues = subtitles.to_string(layout["format"], keep_ssa_tags=True), iter(layout["cues"])
+    text = NUMBER_AND_TIMES.sub(lambda match: _cue_head(next(cues), "" if is_vtt else match[1], match[2]), text)
     return layout["header"] + text.removeprefix("WEBVTT")
 
 
@@ -57,9 +54,9 @@ def reading_speed(document: dict, result: dict) -> str | None:
     )
 
 
-def _cue_head(cue: dict, times: str) -> str:
-    """The name of a cue of WebVTT, if it has one, and its times and settings."""
-    name = cue.get("name")  # not in rows that were read by version 0.2
+def _cue_head(cue: dict, number: str, times: str) -> str:
+    """The number of a cue, or its name of WebVTT, if it has one, its times and settings."""
+    name = number or cue.get("name")  # not in rows that were read by version 0.2
     return (f"{name}\n" if name else "") + f"{times} {cue['settings']}".rstrip()
 
 

@@ -119,6 +119,7 @@ DAMAGES_OF_TRANSLATION = {
     "Weights only load failed": dangerous_pickle,
     "model.decoder.layers.0.fc1.weight are not all finite": set_weights("model.decoder.layers.0.fc1.weight", "nan"),
     "model.decoder.layers.0.fc2.weight are all zero": set_weights("model.decoder.layers.0.fc2.weight", 0),
+    "0.self_attn_layer_norm.weight are all zero": set_weights("model.encoder.layers.0.self_attn_layer_norm.weight", 0),
     "model.encoder.layers.0.self_attn.q_proj.bias are not all finite": set_weights(
         "model.encoder.layers.0.self_attn.q_proj.bias", "-inf"
     ),

@@ -61,6 +61,21 @@ def test_translate_plain_lines_in_a_pipe(run, model):
     assert len(lines) == 4 and lines[1] == "" and lines[3] == ""
 
 
+@pytest.mark.parametrize("name, format", [("a.txt", "lines"), ("b.txt", "text"), ("c.srt", "auto"), ("-", "lines")])
+def test_line_ends_stay(run, model, tmp_path, name, format):
+    """Those of Windows; what is translated is the same."""
+    text = "1\n00:00:01,000 --> 00:00:02,000\nIt is new.\n\n" if name == "c.srt" else "The lamp is old.\n\nIt is new.\n"
+    outputs = []
+    for content in (text, text.replace("\n", "\r\n")):
+        path = name if name == "-" else tmp_path / name
+        if name != "-":
+            path.write_bytes(content.encode())
+        code, out, err = run("translate", model, path, "--format", format, stdin=content if name == "-" else None)
+        assert code == 0, err
+        outputs.append(out)
+    assert outputs[1] == outputs[0].replace("\n", "\r\n") and "\r" not in outputs[0]
+
+
 def test_translations_that_are_all_empty_are_a_failure(run, documents, tmp_path):
     """As those of a file of weights with zeros in its tail; the output is there to be looked at."""
     model, tokenizer, output = build("concat", source_lang="en"), word_tokenizer(), tmp_path / "out.jsonl"

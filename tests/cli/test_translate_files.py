@@ -111,6 +111,12 @@ def test_a_job_killed_in_its_last_steps(run, model, page, tmp_path, monkeypatch,
             run("translate", model, source, "-o", output)
     assert output.exists()
     monkeypatch.setattr(HtmlFormat, "write", lambda *_: pytest.fail("written again"))
+    written = output / page.name if is_folder else output
+    content = written.read_bytes()
+    written.write_bytes(content[:-1])
+    code, _, err = run("translate", model, source, "-o", output, "--resume")
+    assert code == 1 and f"{output} is not as the job wrote it" in err
+    written.write_bytes(content)
     code, _, err = run("translate", model, source, "-o", output, "--resume")
     assert code == 1 and err.count("the markup is not what it was; look at it") == 1 and "2 segments" in err, err
     assert not [*output.parent.glob("*.partial"), *output.parent.glob("*.journal")]

@@ -69,6 +69,12 @@ OTHERS = {  # file -> its first bytes, what it is
     "f.txt": ("[Script Info]\n", "ASS subtitles by its first bytes"),
     "g.en": ('# a comment\n#, fuzzy\nmsgid ""\n', "gettext PO by its first bytes"),
     "h.de": ("%PDF-1.7\n", "PDF by its first bytes"),
+    "j.rst": ("Title\n", "TeX, reStructuredText or AsciiDoc by its name"),
+    "k.ts": ("<!DOCTYPE TS><TS/>\n", "XML by its first bytes"),
+    "l.sub": ("One.\n", "subtitles by its name"),
+    "m.txt": ("{1}{20}One.\n", "subtitles by its first bytes"),
+    "n.txt": ("[00:01.00]One.\n", "subtitles by its first bytes"),
+    "o.txt": ("0:00:01.000,0:00:02.000\nOne.\n", "subtitles by its first bytes"),
     "i": ("{\\rtf1 One.}\n", "RTF by its first bytes"),
 }
 

@@ -141,6 +141,11 @@ def test_cues_without_counters(write, name, point):
     assert read_sentences(path)[1] == ["We won in 1998 12", "Then in 2002"]
 
 
+def test_coordinates_of_subrip_stay(write):
+    text = srt("Who?", "Me.").replace("02,500\n", "02,500 X1:100 X2:200 Y1:10 Y2:20\n")
+    assert translated(write("a.srt", text), str) == text and "X1" in text
+
+
 def test_times_inside_the_text_of_webvtt(write):
     line = "so<00:00:00.480><c> we</c><00:00:00.719><c> go.</c>"
     text = f"WEBVTT\n\n00:00.160 --> 00:02.000\n{line}\n\n00:02.000 --> 00:03.000\nYes.\n"

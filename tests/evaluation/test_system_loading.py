@@ -64,3 +64,11 @@ def test_sampling_of_a_folder_is_switched_off(tmp_path, marian, tokenizer, caplo
     assert system.translate(DOCUMENTS) == first == load_system(folder, max_new_tokens=6).translate(DOCUMENTS)
     outputs = [load_system(folder, max_new_tokens=6, do_sample=True).translate(DOCUMENTS) for _ in range(2)]
     assert outputs[0] != outputs[1]
+
+
+def test_linear_layers_of_zeros_are_refused(tmp_path, marian, tokenizer):
+    """As a download leaves them that was cut off in a preallocated file."""
+    damaged = copy.deepcopy(marian)
+    damaged.model.decoder.layers[0].fc1.weight.data.zero_()
+    folder = saved(tmp_path / "m", damaged, tokenizer)
+    refused("model.decoder.layers.0.fc1.weight are all zero", load_system, folder)

@@ -35,15 +35,19 @@ NO_FILES = (
 HEAD_BYTES = 4096
 
 OTHER_FORMATS = {  # that have markup: name -> endings, what their first bytes match
-    "Markdown": (".md .markdown .mdx .rst .adoc", rb"---\r?\n[\w-]+:(.*\n)+?---\r?\n"),  # front matter
+    "Markdown": (".md .markdown .mdx", rb"---\r?\n[\w-]+:(.*\n)+?---\r?\n"),  # front matter
     "HTML": (".html .htm .xhtml", rb"\s*<(!doctype html|(html|head|body)(\s+[\w-]+=|\s*>))"),
-    "XML": (".xml .xlf .xliff .tmx .resx .dita .svg", rb"\s*<\?xml"),
+    "XML": (".xml .xlf .xliff .tmx .resx .dita .svg", rb"\s*<(\?xml|!doctype)"),
     "gettext PO": (".po .pot", rb"(#.*\n|\s)*msgid \""),
     "a table": (".csv", None),
     "YAML, TOML or properties": (".yaml .yml .toml .ini .properties .strings", None),
     "JSON": (".json", None),
     "ASS subtitles": (".ass .ssa", rb"\[Script Info\]"),
-    "TeX": (".tex", rb"\\documentclass"),
+    "subtitles": (
+        ".sub .sbv .lrc .smi .ttml .dfxp",
+        rb"\{\d+\}\{\d+\}|\[\d+:\d\d\.\d+\]|<sami|\d+:\d\d:\d\d\.\d+,\d",
+    ),
+    "TeX, reStructuredText or AsciiDoc": (".tex .rst .adoc", rb"\\documentclass"),
     "RTF": (".rtf", rb"\{\\rtf"),
     "PDF": (".pdf", rb"%PDF-"),
     "a zip archive or office document": (

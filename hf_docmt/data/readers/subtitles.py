@@ -115,7 +115,7 @@ def _cue(path: str | Path, number: int, lines: list[str], event, is_vtt: bool) -
     if is_vtt:
         for turn in turns:
             turn.text = unescape(turn.text)
-    settings = lines[number].split(ARROW)[1].split(maxsplit=1)[1:] if is_vtt else []
+    settings = lines[number].split(ARROW)[1].split(maxsplit=1)[1:]  # of SubRip coordinates
     has_name = is_vtt and number > 1 and not lines[number - 2].strip()  # a line by itself above the times
     name = lines[number - 1].strip() if has_name else ""
     return {"start": event.start, "end": event.end, "name": name, "settings": "".join(settings).strip(), "parts": turns}
