@@ -267,10 +267,10 @@ def test_the_command_starts_light():
 PACKAGE_LINES = {
     "analysis": 3399,
     "bench": 3106,
-    "cli": 2378,
+    "cli": 2379,
     "data": 6040,
     "evaluation": 8592,
-    "formats": 4525,
+    "formats": 4526,
     "hub": 2550,
     "modeling": 11902,
     "pretrained": 314,
@@ -284,15 +284,15 @@ PACKAGE_LINES = {
 TEST_LINES = {
     "analysis": 2509,
     "bench": 1496,
-    "cli": 2783,
+    "cli": 2799,
     "data": 5067,
     "evaluation": 6954,
-    "formats": 2370,
+    "formats": 2381,
     "hub": 2945,
     "modeling": 9482,
     "reports": 1984,
     "serving": 590,
-    "space": 1101,
+    "space": 1103,
     "studies": 662,
     "support": 5094,
     "training": 2625,
@@ -300,7 +300,7 @@ TEST_LINES = {
     "translation": 1879,
     "top-level files": 2713,
 }
-MOST_LINES = {"package": 55195, "tests": 50672}
+MOST_LINES = {"package": 55197, "tests": 50701}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

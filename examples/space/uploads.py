@@ -15,6 +15,8 @@ from hf_docmt.data.readers.running_text import sentence_splitter, split_lines
 from hf_docmt.files import DataError
 from hf_docmt.formats import document_formats
 from hf_docmt.formats.document_file import FITS, DocumentFile, FormatOptions
+from hf_docmt.formats.odt import OdtFormat
+from hf_docmt.formats.pptx import PptxFormat
 from hf_docmt.formats.zip_archive import ZipArchive
 from hf_docmt.translation.corpus import document_text, renderer
 
@@ -26,7 +28,8 @@ MARKUP_FORMATS = {  # but tables, whose columns would have to be named
     for ending in format.endings
 }
 ENDINGS = (".txt", *FILE_FORMATS, *MARKUP_FORMATS)
-ARCHIVES = {".docx": ".xml", ".docm": ".xml", ".epub": ""}  # ending -> that of members that may be parsed
+ARCHIVES = {".docx": ".xml", ".docm": ".xml"}  # ending -> that of members that may be parsed
+ARCHIVES |= dict.fromkeys((".epub", *OdtFormat.endings, *PptxFormat.endings), "")
 MOST_BYTES = 10 * 2**20  # of a file
 MOST_TEXT = 2 * 2**20  # bytes of what is parsed; of an archive, unpacked, four times that
 MOST_MARKUP = 200_000  # characters that begin markup
@@ -150,10 +153,10 @@ def _document_file(upload: Upload, source_lang: str, target_lang: str | None = N
 
 
 def _render(upload: Upload) -> Callable[[list[dict], list[dict]], str]:
+    newline = "\r\n" if b"\r\n" in upload.data else "\n"
     if upload.ending in FILE_FORMATS:
-        render = renderer(get_reader(FILE_FORMATS[upload.ending]))
+        render = renderer(get_reader(FILE_FORMATS[upload.ending]), newline)
     else:
-        newline = "\r\n" if b"\r\n" in upload.data else "\n"
 
         def render(row, result):
             return document_text(row, result).replace("\n", newline)

@@ -34,7 +34,7 @@ class References(ReferenceReading):
 class Translations:
     """Which translations are scored, and what the report says of their system."""
 
-    system: str | None = option(None, "System of a WMT set in XML whose output to score.")
+    system: str | None = option(None, "System of a WMT set in XML to score, by its references if none are given.")
     name: str | None = option(None, "Name of the system; default: the name of the file.")
     strategy: str | None = option(None, "Strategy of the translations, for the report.")
     beams: int | None = option(None, "Beam size of the translations, for the report.")
@@ -69,7 +69,8 @@ def evaluate(
     systems, files = [translations], list(reference or [])
     while files and (reference_file or references.test_set or holds_translations(files[0])):
         systems.append(files.pop(0))
-    reference = [*(reference_file or []), *files]
+    same = [translations] if scored.system and not references.test_set else []  # which holds references, too
+    reference = [*(reference_file or []), *files] or same
     if language_pair is not None:
         references.source_lang, references.target_lang = languages_of_pair(language_pair, references)
     if scoring.unit is None and baseline is None and len(systems) == 1:

@@ -19,11 +19,12 @@ class ZipArchive:
     def __init__(self, data: bytes):
         self.data = data
         try:
-            with zipfile.ZipFile(io.BytesIO(data)) as archive:
-                self.members = archive.infolist()
-                self.directory, self.end = archive.start_dir, len(data) - END - len(archive.comment)
+            self.archive = zipfile.ZipFile(io.BytesIO(data))
         except (zipfile.BadZipFile, struct.error, ValueError, NotImplementedError) as error:
             raise DataError(f"not a zip archive, or a broken one ({error}); save the document again") from error
+        self.members = self.archive.infolist()
+        self.directory, self.end = self.archive.start_dir, len(data) - END - len(self.archive.comment)
+        self._first = {member.filename: member for member in reversed(self.members)}  # those of each name
         if data[self.end - 20 : self.end].startswith(b"PK\x06\x07"):
             raise DataError("a zip64 archive, which is not written again; save the document as a usual one")
 
@@ -33,15 +34,15 @@ class ZipArchive:
 
     def read(self, name: str) -> bytes:
         """The unpacked bytes of a member."""
-        member = next(member for member in self.members if member.filename == name)
+        if (member := self._first.get(name)) is None:
+            raise DataError(f"{name} is not in it; save the document again")
         if member.flag_bits & 1:
             raise DataError(f"{name}: encrypted; save the document without a password")
         size, packed = member.file_size, max(member.compress_size, 1)
         if size > MAX_BYTES or (size > SMALL and size / packed > MAX_RATIO):
             raise DataError(f"{name}: {size} bytes unpacked from {packed}, which looks like a zip bomb; split it")
         try:
-            with zipfile.ZipFile(io.BytesIO(self.data)) as archive:
-                return archive.read(member)
+            return self.archive.read(member)
         except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
             raise DataError(f"{name}: cannot be unpacked ({error}); save the document again") from error
 

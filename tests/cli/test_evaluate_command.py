@@ -46,6 +46,22 @@ def test_intervals_are_drawn_where_they_are_seen(run, documents, translations, t
         run("evaluate", translations(), documents, *LANGUAGES, "-o", tmp_path / "report.json")
 
 
+def test_a_set_of_wmt_is_scored_by_its_own_references(run, tmp_path):
+    """A document without sentences counts as nothing."""
+    document = (
+        '<doc id="{0}" origlang="en"><src lang="en"><p>{1}</p></src><ref lang="de" translator="A"><p>{1}</p></ref>'
+        '<hyp system="S" lang="de"><p>{1}</p></hyp></doc>'
+    )
+    texts = {"a": '<seg id="1">One is here.</seg>', "b": "", "c": '<seg id="1">Two are here.</seg>'}
+    path, report = tmp_path / "set.xml", tmp_path / "report.json"
+    path.write_text(f"<dataset id='x'>{''.join(document.format(*item) for item in texts.items())}</dataset>")
+    options = ("--system", "S", "--translator", "A", *LANGUAGES, "-o", report)
+    outputs = [run("evaluate", *files, *options) for files in ([path], [path, path])]
+    assert outputs[0] == outputs[1] and outputs[0][0] == 0, outputs
+    bleu = json.loads(report.read_text())["results"][0]
+    assert (bleu["value"], bleu["n"]) == (pytest.approx(100), 2)
+
+
 def test_evaluate_names_documents_that_are_missing(run, documents, tmp_path):
     (tmp_path / "out.jsonl").write_text(json.dumps({"doc_id": "a", "translation": ["x", ""]}) + "\n")
     code, _, err = run("evaluate", tmp_path / "out.jsonl", documents, *LANGUAGES)

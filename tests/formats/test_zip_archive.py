@@ -80,3 +80,14 @@ def test_damaged_encrypted_and_exploding_members():
     data[data.index(b"PK\x01\x02") + 8] |= 1
     with pytest.raises(DataError, match="a: encrypted; save the document without a password"):
         ZipArchive(bytes(data)).read("a")
+
+
+def test_the_directory_is_read_once(monkeypatch):
+    """Reading all members takes time by their number, not by its square."""
+    opened = []
+    monkeypatch.setattr(zipfile, "ZipFile", lambda *args, made=zipfile.ZipFile: opened.append(args) or made(*args))
+    found = ZipArchive(archive({str(number): b"x" for number in range(20)}, pipe=True))
+    opened.clear()
+    assert [found.read(name) for name in found.names] == [b"x"] * 20 and not opened
+    with pytest.raises(DataError, match="more is not in it; save the document again"):
+        found.read("more")

@@ -165,6 +165,8 @@ def words(inner: str) -> bytes:
         ("a.epub", lambda: packed(b" " * (9 << 20), "a.jpg"), "9437184 bytes of text when it is unpacked"),
         ("a.epub", lambda: packed(b"<a/>" * 200_001, "a.jpg", ZIP_STORED), "200001 elements, expected 200000 at most"),
         ("a.epub", b"PK", r"^a\.epub: not a zip archive"),
+        ("a.odp", lambda: packed(b" " * (9 << 20), "content.xml"), "9437184 bytes of text when it is unpacked"),
+        ("a.pptx", lambda: packed(b"<a/>" * 200_001, "ppt/a.jpg", ZIP_STORED), "200001 elements, expected 200000"),
         ("a.docx", lambda: words("<w:p/>" * 200_000), "200004 elements, expected 200000 at most"),
         ("a.docx", lambda: words("<w:p>" * 5000 + "</w:p>" * 5000), "nested more than 400 deep"),
         ("a.txt", b"a" * (10 << 20) + b"a", "10485761 bytes, expected 10485760 at most"),
