@@ -141,7 +141,8 @@ class Records:
     """A file of JSON objects, one a line, of which the last key, `crc32`, is the CRC-32 of the line without it.
 
     `items` are the records without that key, up to the first damaged line, which `damage` describes (None: there is
-    none). A line without its end was cut off by a kill; it is no damage, and is written over.
+    none); one that `is_record` does not take at its number, from 0, is damaged, too. A line without its end was cut off
+    by a kill; it is no damage, and is written over.
 
     >>> records = Records(Path("done.jsonl"))
     >>> records.append({"item": 1}, {"item": 2})
@@ -149,7 +150,9 @@ class Records:
     [{'item': 1}, {'item': 2}]
     """
 
-    def __init__(self, path: Path, file: BinaryIO | None = None):
+    def __init__(
+        self, path: Path, file: BinaryIO | None = None, is_record: Callable[[int, dict], bool] = lambda *_: True
+    ):
         """`file` is the file of this path as `lock_file` gives it; without it, it is opened for the first record."""
         self.path, self._file = path, file
         self.items: list[dict] = []
@@ -158,8 +161,10 @@ class Records:
         content = file.read() if file is not None else path.read_bytes() if path.is_file() else b""
         for number, line in enumerate(content.split(b"\n")[:-1], 1):
             body, _, checksum = line.rpartition(CHECKSUM)
-            if checksum != b'%08x"}' % zlib.crc32(body + b"}"):
-                self.damage = f"{location_of(path, number)}: no record, or not as it was written (its CRC-32 differs)"
+            is_whole = checksum == b'%08x"}' % zlib.crc32(body + b"}")
+            if not is_whole or not is_record(number - 1, json.loads(body + b"}")):
+                problem = " that can stand here" if is_whole else ", or not as it was written (its CRC-32 differs)"
+                self.damage = f"{location_of(path, number)}: no record{problem}"
                 break
             self.items.append(json.loads(body + b"}"))
             self._ends.append(self._ends[-1] + len(line) + 1)

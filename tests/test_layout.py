@@ -278,8 +278,8 @@ PACKAGE_LINES = {
     "serving": 864,
     "studies": 830,
     "training": 2582,
-    "translation": 2852,
-    "top-level files": 2738,
+    "translation": 2865,
+    "top-level files": 2743,
 }
 TEST_LINES = {
     "analysis": 2509,
@@ -297,10 +297,10 @@ TEST_LINES = {
     "support": 5094,
     "training": 2625,
     "transformers_contract": 418,
-    "translation": 1879,
+    "translation": 1904,
     "top-level files": 2713,
 }
-MOST_LINES = {"package": 55197, "tests": 50701}
+MOST_LINES = {"package": 55215, "tests": 50726}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

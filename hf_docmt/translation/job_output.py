@@ -155,7 +155,7 @@ class FileOutput(JobOutput):
             raise ValueError(f"another job uses {path} now; wait for its end, or choose another output")
         beginning, content = f'{{"{MARK}": '.encode(), file.read()
         file.seek(0)
-        journal, is_torn = Records(path, file), b"\n" not in content
+        journal, is_torn = Records(path, file, _is_record), b"\n" not in content
         if not content.startswith(beginning) and not (is_torn and beginning.startswith(content)):
             problem = f"{path} is in the way, which is no journal of a job; move it, or choose another output"
         elif not is_torn and not content.startswith(beginning + str(VERSION).encode()):
@@ -316,6 +316,18 @@ def _summary(group: Group, rows: list[dict]) -> JobSummary:
     return summary
 
 
+def _is_record(number: int, record: dict) -> bool:
+    """Whether a journal may have this record at this number: the identity, then the groups in their order, the end."""
+    if number == 0:
+        return isinstance(record.get("identity"), dict) and "input" in record["identity"]
+    try:
+        JobSummary().add(JobSummary(**record["summary"]))
+        sizes = record["bytes"], record["text_crc32"]
+        return record["group"] == number - 1 and all(isinstance(size, int) and size >= 0 for size in sizes)
+    except (KeyError, TypeError, ValueError):
+        return _is_last(record)
+
+
 def _is_last(record: dict) -> bool:
     return FINISHED.items() <= record.items()
 
@@ -337,8 +349,9 @@ def _source_crc32(group: Group) -> int:
 def _whole_groups(path: Path, records: list[dict]) -> int:
     """How many of the first groups stand in the file as they were written."""
     with open(path if path.exists() else os.devnull, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
         for count, record in enumerate(records):
-            data = file.read(record["bytes"])
+            data = file.read(min(record["bytes"], size))
             if len(data) != record["bytes"] or zlib.crc32(data) != record["text_crc32"]:
                 return count
     return len(records)

@@ -14,10 +14,10 @@ from support.errors import refused
 
 from hf_docmt import store
 from hf_docmt.files import check_writable_folder
-from hf_docmt.store import write_durably
+from hf_docmt.store import Records, write_durably
 from hf_docmt.translation import job_output
 from hf_docmt.translation.job_input import Group
-from hf_docmt.translation.job_output import FileOutput, check_output
+from hf_docmt.translation.job_output import MARK, VERSION, FileOutput, check_output
 
 IDENTITY = {"model": {"config.json": "a" * 64}, "options": {"beams": 4}, "input": {"content": "b" * 64}}
 TEXTS = ["eins\nzwei\n", "", "drei ü\n"]
@@ -281,6 +281,31 @@ def test_damage_of_the_journal_is_told(tmp_path, capsys):
         assert write(path, resume=True).groups == 3 and path.read_bytes() == WHOLE
         assert "the groups from there on are translated again" in capsys.readouterr().err
         path.unlink()
+
+
+def test_records_that_cannot_stand_where_they_do(tmp_path, capsys):
+    """With the right checksums, as of a file that was put together by hand, or is on the disk twice."""
+    path, journal, partial = tmp_path / "out.txt", tmp_path / "out.txt.journal", tmp_path / "out.txt.partial"
+    unfinished(path)
+    text, (head, *groups) = partial.read_bytes(), Records(journal).items
+    wrong = [head, groups[0] | {"bytes": "1"}, groups[0] | {"bytes": -1}, groups[0] | {"group": 7}, {}]
+    wrong += [groups[0] | {"summary": summary} for summary in (None, [], {"other": 1}, {"sentences": "x"})]
+    for records in [[head, record, *groups] for record in wrong] + [[head, *reversed(groups)]]:
+        journal.unlink()
+        Records(journal).append(*records)
+        partial.write_bytes(text)
+        assert write(path, resume=True).groups == 3 and path.read_bytes() == WHOLE
+        assert "line 2: no record that can stand here: the groups from there on" in capsys.readouterr().err
+        path.unlink()
+        unfinished(path)
+    for first in (groups[0], {"identity": None}, {"identity": {}}):
+        journal.unlink()
+        Records(journal).append({MARK: VERSION, **first})
+        refused("line 1: no record that can stand here: the job cannot go on", write, path, resume=True)
+    size = groups[0] | {"bytes": 10**15}
+    journal.unlink()
+    Records(journal).append(head, size)
+    assert write(path, resume=True).groups == 3 and path.read_bytes() == WHOLE
 
 
 def test_names_that_other_files_have(tmp_path):
