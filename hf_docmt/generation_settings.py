@@ -31,7 +31,7 @@ def load_generation_config(path: str | Path, revision: str | None = None) -> Gen
         return GenerationConfig() if base is None else load_generation_config(base)
     try:
         return GenerationConfig.from_pretrained(Path(file).parent)
-    except (OSError, ValueError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"{path}, {GENERATION_CONFIG_NAME}: {error}; copy the folder again") from error
 
 

@@ -14,7 +14,7 @@ from textwrap import shorten
 from typing import Any
 
 from safetensors import SafetensorError
-from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, WEIGHTS_INDEX_NAME, cached_file
+from transformers.utils import GENERATION_CONFIG_NAME, SAFE_WEIGHTS_INDEX_NAME, WEIGHTS_INDEX_NAME, cached_file
 
 from hf_docmt.messages import first_line
 from hf_docmt.remote_code import check_attention
@@ -22,8 +22,8 @@ from hf_docmt.remote_code import check_attention
 CONFIG, TOKENIZER_CONFIG = "config.json", "tokenizer_config.json"
 TOKENIZER, ADAPTER = "tokenizer.json", "adapter_config.json"
 INDEXES = (SAFE_WEIGHTS_INDEX_NAME, WEIGHTS_INDEX_NAME)
-CHECKED = (CONFIG, TOKENIZER, TOKENIZER_CONFIG, "special_tokens_map.json", "added_tokens.json", ADAPTER)
-CHECKED += INDEXES
+CHECKED = (CONFIG, TOKENIZER, TOKENIZER_CONFIG, "special_tokens_map.json", "added_tokens.json", ADAPTER, *INDEXES)
+CHECKED += (GENERATION_CONFIG_NAME,)
 LARGEST = {  # fields of config.json by their endings, and the largest value that a model would have
     "layers": 1000,
     "layer": 1000,
@@ -94,6 +94,11 @@ def check_model_files(path: str | Path, revision: str | None = None, names: Sequ
                 raise ValueError(f"{where}: model_max_length is {length!r:.40}, expected a number; correct it")
         elif name == TOKENIZER:
             check_normalizers(values.get("normalizer"), where)
+        elif name == GENERATION_CONFIG_NAME:
+            for field in [field for field in values if field.endswith("_token_id")]:
+                ids = values[field]
+                if not all(isinstance(token, int | None) for token in (ids if isinstance(ids, list) else [ids])):
+                    raise ValueError(f"{path}: {field} of {name} is {ids!r:.40}, expected ids of tokens; correct it")
         elif name == ADAPTER:
             check_patterns(values, where)
         elif name in INDEXES:

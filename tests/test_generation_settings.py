@@ -80,6 +80,6 @@ def test_reported_settings_are_those_of_the_call():
 
 def test_generation_config_that_cannot_be_read(tmp_path):
     assert load_generation_config(tmp_path).do_sample in (None, False)  # none there
-    for text in ("[1]", "{", '"a"'):
+    for text in ("[1]", "{", '"a"', '{"a":' * 3000 + "1" + "}" * 3000):
         (tmp_path / "generation_config.json").write_text(text)
         refused("generation_config.json", load_generation_config, tmp_path)

@@ -278,13 +278,13 @@ PACKAGE_LINES = {
     "serving": 864,
     "studies": 830,
     "training": 2582,
-    "translation": 2865,
-    "top-level files": 2743,
+    "translation": 2881,
+    "top-level files": 2748,
 }
 TEST_LINES = {
     "analysis": 2509,
     "bench": 1496,
-    "cli": 2799,
+    "cli": 2816,
     "data": 5067,
     "evaluation": 6954,
     "formats": 2381,
@@ -300,7 +300,7 @@ TEST_LINES = {
     "translation": 1904,
     "top-level files": 2713,
 }
-MOST_LINES = {"package": 55215, "tests": 50726}
+MOST_LINES = {"package": 55236, "tests": 50743}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

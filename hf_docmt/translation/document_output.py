@@ -1,10 +1,12 @@
 """Where translated documents with markup go: a file or folder that is written when all of it is translated."""
 
 import json
+import os
+import shutil
 from pathlib import Path
 from typing import Any
 
-from hf_docmt.files import STDOUT, atomic_folder, check_new_folder, check_writable_file, display_path, replaced_file
+from hf_docmt.files import STDOUT, check_new_folder, check_writable_file, display_path, mode_of_file
 from hf_docmt.formats.document_file import WrittenFile
 from hf_docmt.formats.document_folder import DocumentFolder
 from hf_docmt.store import sync
@@ -41,6 +43,7 @@ class DocumentOutput(FileOutput):
 
     def __init__(self, path: str, identity: dict[str, Any], documents: JobInput, resume: bool = False):
         self.documents = documents
+        self.whole = Path(path).resolve().with_name(f".{Path(path).resolve().name}.whole")  # until it is moved
         super().__init__(path, identity, lambda document, result: json_line(result), resume)
 
     def finish(self) -> None:
@@ -49,14 +52,18 @@ class DocumentOutput(FileOutput):
         What is to be told of them stands in the journal before the last rows are deleted.
         """
         try:
-            if not self._is_moved():
+            if not self._is_finished:
                 with self.partial.open(encoding="utf-8") as lines:
                     results = {row["doc_id"]: row for row in map(json.loads, lines)}
-                written = write_documents(self.documents, results, self.path)
-                for path in (self.path, *self.path.rglob("*"), self.path.parent):
-                    sync(path)
+                remove(self.whole)  # of a job that was killed here
+                written = write_documents(self.documents, results, self.whole)
                 report = {"written": [written.text()], "problems": len(written.problems)}
-                self.journal.append(FINISHED | report | {"digest": content_digest(str(self.path))})
+                self.journal.append(FINISHED | report | {"digest": content_digest(str(self.whole))})
+            if self.whole.exists():
+                if self.whole.is_file():
+                    os.chmod(self.whole, mode_of_file(self.path))
+                os.replace(self.whole, self.path)
+                sync(self.path.parent)
             self._check_moved()
             self.partial.unlink(missing_ok=True)
             self.summary.add(JobSummary(**{name: self.journal.items[-1][name] for name in ("written", "problems")}))
@@ -68,8 +75,9 @@ class DocumentOutput(FileOutput):
         return self._is_finished
 
     def _check_moved(self) -> None:
-        """Raise `ValueError` where the output of a finished job is not under its name."""
-        if self.journal.items[-1].get("digest") != content_digest(str(self.path)):
+        """Raise `ValueError` where the output of a finished job is neither under its name nor beside it."""
+        found = self.whole if self.whole.exists() else self.path
+        if self.journal.items[-1].get("digest") != content_digest(str(found)):
             problem = "is not as the job wrote it" if self.path.exists() else "is gone"
             raise ValueError(
                 f"{self.path} {problem}, though {self.journal.path} says that the job was finished: bring it back, or "
@@ -78,18 +86,24 @@ class DocumentOutput(FileOutput):
 
 
 def write_documents(documents: JobInput, results: dict[str, dict], path: Path) -> WrittenFile:
-    """Write the files of the input with the translations of these result rows, by document id."""
-    written = WrittenFile()
-    if isinstance(documents.reader, DocumentFolder):
-        with atomic_folder(path) as folder:
-            for document in documents.document_files():
-                data, own = document.translated(results)
-                (folder / document.name).parent.mkdir(parents=True, exist_ok=True)
-                (folder / document.name).write_bytes(data)
-                written.add(own)
-        return written
-    (document,) = documents.document_files()
-    data, written = document.translated(results)
-    with replaced_file(path) as file:
-        file.write(data)
+    """Write the files of the input with the translations of these result rows, by document id; all are on the disk."""
+    written, is_folder = WrittenFile(), isinstance(documents.reader, DocumentFolder)
+    try:
+        for document in documents.document_files():
+            data, own = document.translated(results)
+            file = path / document.name if is_folder else path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.touch(0o666 if is_folder else 0o600)  # a file gets the mode of the one that it replaces
+            file.write_bytes(data)
+            written.add(own)
+        for file in (path, *path.rglob("*")):
+            sync(file)
+    except BaseException:
+        remove(path)
+        raise
     return written
+
+
+def remove(path: Path) -> None:
+    """Delete a file or folder, if there is one."""
+    shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)

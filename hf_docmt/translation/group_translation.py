@@ -156,6 +156,8 @@ class GroupTranslator:
             self.system.batch_size = smaller.get("batch_size", size)
             try:
                 return self._with_fits(group, system_rows(self.system, doc_ids, sources))
+            except IndexError as error:  # of an embedding
+                raise ValueError(f"tokenizer and model do not fit: {first_line(error)}") from error
             finally:
                 self.system.batch_size = size
         options = self.search | smaller

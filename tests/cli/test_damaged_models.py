@@ -113,6 +113,8 @@ DAMAGES_OF_TRANSLATION = {
     "eos_token_id of generation_config.json is [3, 9999]": change(GENERATION, eos_token_id=[3, 9999]),
     "generation_config.json has no eos_token_id": change(GENERATION, eos_token_id=None),
     "'list' object is not a mapping": overwrite(GENERATION, b"[]"),
+    "generation_config.json: maximum recursion depth": overwrite(GENERATION, b'{"a":' * 3000 + b"1" + b"}" * 3000),
+    "eos_token_id of generation_config.json is nan": change(GENERATION, eos_token_id=float("nan")),
     "num_beams must be a whole number >= 1, got 0": change(GENERATION, num_beams=0),
     "length_penalty must be a finite number, got nan": change(GENERATION, length_penalty=float("nan")),
     "header too small": overwrite("model.safetensors", b""),

@@ -1,6 +1,7 @@
 """`docmt translate` with models of other packages: Marian, NLLB, language models; jobs, options, bad input."""
 
 import json
+import shutil
 
 import pytest
 import torch
@@ -63,6 +64,20 @@ def test_marian_translates_as_by_hand(run, marian, documents, tmp_path):
     report = json.loads(out)
     assert code == 0 and report["model"]["config"] == {"context_sides": "source"}
     assert report["results"][0]["beams"] == 2
+
+
+@pytest.mark.parametrize(
+    "file, key, value, message",
+    [
+        ("generation_config.json", "eos_token_id", float("nan"), "eos_token_id of generation_config.json is nan"),
+        ("tokenizer_config.json", "eos_token", "no word", "tokenizer and model do not fit: index out of range"),
+    ],
+)
+def test_damaged_folders_of_marian(run, marian, documents, tmp_path, file, key, value, message):
+    folder = shutil.copytree(marian, tmp_path / "damaged")
+    (folder / file).write_text(json.dumps(json.loads((folder / file).read_text()) | {key: value}))
+    code, out, err = run("translate", folder, documents)
+    assert code == 1 and out == "" and message in err and "Traceback" not in err
 
 
 def test_nllb_takes_its_codes(run, nllb, documents, tmp_path):
