@@ -278,7 +278,7 @@ PACKAGE_LINES = {
     "serving": 864,
     "studies": 830,
     "training": 2582,
-    "translation": 2881,
+    "translation": 2892,
     "top-level files": 2748,
 }
 TEST_LINES = {
@@ -297,10 +297,10 @@ TEST_LINES = {
     "support": 5094,
     "training": 2625,
     "transformers_contract": 418,
-    "translation": 1904,
+    "translation": 1911,
     "top-level files": 2713,
 }
-MOST_LINES = {"package": 55236, "tests": 50743}
+MOST_LINES = {"package": 55247, "tests": 50750}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

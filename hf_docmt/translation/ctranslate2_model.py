@@ -21,7 +21,12 @@ from hf_docmt.remote_code import load_tokenizer
 
 FOLDER = "ctranslate2"  # of the library's files, inside that of the model
 COMPUTE_TYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}  # our name of a dtype: theirs
-SUPPORTED = {"repetition_penalty": 1.0, "no_repeat_ngram_size": 0, "bad_words_ids": None}  # values that ask for nothing
+SUPPORTED = {  # values that ask for nothing
+    "repetition_penalty": 1.0,
+    "no_repeat_ngram_size": 0,
+    "bad_words_ids": None,
+    "min_new_tokens": 0,
+}
 WITHOUT_EFFECT = ("use_cache", "cache_implementation", "renormalize_logits")  # scores are renormalized always
 
 
@@ -88,15 +93,19 @@ class CTranslate2Translator(SegmentTranslator):
         CTranslate2 divides the score of a translation by its length with the prompt; as in transformers it is the
         length without it here, by which the finished translations are compared again.
         """
-        has_prompt = any(len(prompt) > 1 for prompt in prompts)
-        compared = self.beams > 1 and has_prompt and self.length_penalty != 0
         values = {name: getattr(self.settings, name) for name in SUPPORTED}
         values = {name: value for name, value in values.items() if value not in (None, SUPPORTED[name])}
+        fewest = values.pop("min_new_tokens", 0)
+        if fewest and len({len(prompt) for prompt in prompts}) > 1:  # CTranslate2 counts the prompt, the same for all
+            return [self.best([job], [prompt], ends, length)[0] for job, prompt in zip(jobs, prompts)]
+        has_prompt = any(len(prompt) > 1 for prompt in prompts)
+        compared = self.beams > 1 and has_prompt and self.length_penalty != 0
         results = self.model.translate(
             [job.source for job in jobs],
             prompts,
             end_ids=ends,
             suppressed_ids=values.pop("bad_words_ids", ()),
+            fewest=fewest and len(prompts[0]) - 1 + fewest,
             max_decoding_length=length,
             beam_size=self.beams,
             length_penalty=self.length_penalty,
@@ -182,13 +191,15 @@ class CTranslate2Model(DocumentTranslation):
         *,
         end_ids: Sequence[int],
         suppressed_ids: Sequence[Sequence[int]] = (),
+        fewest: int = 0,
         **arguments: Any,
     ) -> list[tuple[list[list[int]], list[float]]]:
         """Translations of one batch of sources, with forced ids in front and the end token behind.
 
         `prompts` are the decoder's start token, which is not given back, and forced ids; `suppressed_ids` are sequences
-        that are not written; `arguments` are those of `ctranslate2.Translator.translate_batch`. Returns for each source
-        the ids of its translations, best first, and their scores where they were asked for.
+        that are not written, `fewest` the least number of ids, with the forced ones; `arguments` are those of
+        `ctranslate2.Translator.translate_batch`. Returns for each source the ids of its translations, best first, and
+        their scores where they were asked for.
         """
         results = self.translator.translate_batch(
             [self._tokens(source) for source in sources],
@@ -196,7 +207,7 @@ class CTranslate2Model(DocumentTranslation):
             end_token=self._tokens(end_ids),
             suppress_sequences=[self._tokens(ids) for ids in suppressed_ids] or None,
             max_input_length=0,
-            min_decoding_length=0,
+            min_decoding_length=fewest,
             return_end_token=True,
             **arguments,
         )

@@ -96,6 +96,13 @@ def test_further_settings(pair):
     assert ours == theirs
 
 
+def test_fewest_tokens(pair):
+    """Behind a prefix, too, and behind prefixes of several lengths, which CTranslate2 counts."""
+    for strategy in ("sentence", "sequential"):
+        ours, theirs = both(pair(past_context=2), strategy=strategy, min_new_tokens=6)
+        assert ours == theirs != both(pair(past_context=2), strategy=strategy)[1]
+
+
 def test_rows_do_not_change_each_other(pair):
     """A row that gets fewer tokens than its batch ends as it does alone."""
     _, peer = pair(past_context=2)
