@@ -272,8 +272,12 @@ class Translator:
         return {"decoder_input_ids": ids, "decoder_attention_mask": mask}
 
     def has_prefix(self, job: Job) -> bool:
-        """Whether more stands before the translation than a first token that `generate` forces, as the family does."""
-        return bool(job.prefix) and (len(job.prefix) > 1 or job.prefix != self.format.target_before)
+        """Whether more stands before the translation than a first token that `generate` forces, as the family does.
+
+        One that translations end at cannot be forced: they would end with it.
+        """
+        is_forced = job.prefix == self.format.target_before[:1] and not set(job.prefix).intersection(self.ends)
+        return bool(job.prefix) and not is_forced
 
     def generate(self, inputs: dict, jobs: Sequence[Job], stop_at_sep: bool = False, **settings) -> list[Output]:
         """Outputs of one batch of `generate` inputs, a row for each job."""

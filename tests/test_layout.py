@@ -272,7 +272,7 @@ PACKAGE_LINES = {
     "evaluation": 8592,
     "formats": 4526,
     "hub": 2550,
-    "modeling": 11902,
+    "modeling": 11906,
     "pretrained": 314,
     "reports": 2523,
     "serving": 864,
@@ -288,7 +288,7 @@ TEST_LINES = {
     "data": 5067,
     "evaluation": 6954,
     "formats": 2381,
-    "hub": 2945,
+    "hub": 2982,
     "modeling": 9482,
     "reports": 1984,
     "serving": 590,
@@ -300,7 +300,7 @@ TEST_LINES = {
     "translation": 1911,
     "top-level files": 2713,
 }
-MOST_LINES = {"package": 55247, "tests": 50750}
+MOST_LINES = {"package": 55251, "tests": 50787}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

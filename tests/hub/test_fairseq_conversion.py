@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -128,7 +129,43 @@ def test_baseline_of_maka(files, tmp_path):
     with torch.no_grad():
         logits = model(input_ids=torch.tensor([source]), decoder_input_ids=torch.tensor([target])).logits[0]
     torch.testing.assert_close(logits[:, : expected.shape[1]], expected, atol=1e-5, rtol=1e-5)
-    assert len(model.translate_documents([["the", "a"]], tokenizer, max_new_tokens=3)[0]) == 2
+
+
+@pytest.mark.parametrize("case", ["baseline", "tokens", "multi_encoder"])
+def test_search_of_fairseq(case, files, tmp_path):
+    """Five beams where ends are likely, at the first token, too: `beam_search` with the logits of the model."""
+    baseline = MAKA | {"arch": "contextual_transformer_iwslt", "multi_encoder": False, "source_context_size": 0}
+    settings = {"baseline": baseline, **MAKA_CASES}[case]
+    weights = (transformer_weights if case == "baseline" else maka_weights)(settings, rows_of(files))
+    model, tokenizer = converted(files, tmp_path / "model.pt", settings, weights)
+    model.final_logits_bias[0, EOS] += 4
+    format, texts = model.config.sequence_format(), ["the lamp", "it is old .", "a house", "she sees", "the street"]
+
+    def scores(source, ids):
+        target = [format.start, *format.target_before, *ids]
+        inputs = {"input_ids": torch.tensor([source]), "decoder_input_ids": torch.tensor([target])}
+        with torch.no_grad():
+            return model(**inputs).logits[0, -1].log_softmax(-1).tolist()
+
+    sources = [format.source(tokenizer(text)["input_ids"][:-1]) for text in texts]
+    expected = [tokenizer.decode(beam_search(partial(scores, source), beams=5)) for source in sources]
+    found = model.translate_documents([[text] for text in texts], tokenizer)
+    assert found == [[text] for text in expected] and "" not in expected
+    if case == "baseline":
+        assert model.translate_documents([[text] for text in texts], tokenizer, min_new_tokens=0) != found
+
+
+def beam_search(scores, beams: int) -> list[int]:
+    """The ids that fairseq finds by its defaults, without the end, by `scores` of what comes behind ids, (V,)."""
+    running, finished = [(0.0, [])], []
+    while len(finished) < beams:
+        found = []
+        for total, ids in running:
+            found += [(total + score, [*ids, id]) for id, score in enumerate(scores(ids)) if ids or id != EOS]
+        found.sort(reverse=True)
+        finished += [(total / len(ids), ids) for total, ids in found[:beams] if ids[-1] == EOS]
+        running = [(total, ids) for total, ids in found if ids[-1] != EOS][:beams]
+    return max(finished)[1][:-1]
 
 
 @pytest.mark.parametrize("case", ["tokens", "multi_encoder"])

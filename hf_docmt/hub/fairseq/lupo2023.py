@@ -19,7 +19,7 @@ class ConcatTransformer(FairseqTransformer):
     renames = ((r"(encoder|decoder)\.embed_segments\.weight", r"\1.segment_encoding.embedding.weight"),)
     end, separator = "<END>", "</s>"
     task_symbols = ("<END>",)
-    search = {"num_beams": 4, "length_penalty": 0.6, "early_stopping": True}
+    search = {"num_beams": 4, "length_penalty": 0.6, "early_stopping": True, "min_new_tokens": 1}
 
     def fields(self):
         checkpoint = self.checkpoint
