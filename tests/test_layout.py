@@ -292,7 +292,7 @@ TEST_LINES = {
     "modeling": 9482,
     "reports": 1984,
     "serving": 590,
-    "space": 1103,
+    "space": 1108,
     "studies": 662,
     "support": 5094,
     "training": 2625,
@@ -300,7 +300,7 @@ TEST_LINES = {
     "translation": 1911,
     "top-level files": 2713,
 }
-MOST_LINES = {"package": 55251, "tests": 50787}
+MOST_LINES = {"package": 55251, "tests": 50792}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

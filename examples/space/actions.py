@@ -100,7 +100,7 @@ class Actions:
     def _waiting(self, run: Run) -> tuple:
         """What is shown before a turn has come: the same as before, but for the status and the buttons."""
         status = "" if run.is_stopped else page.waiting(self.turns.before(run.turn))
-        return gr.update(), status, *(gr.update(),) * 5, gr.update(visible=not run.is_stopped)
+        return gr.update(), status, *(gr.update(),) * 5, stop_button(not run.is_stopped)
 
     def ask_to_stop(self, request: gr.Request) -> None:
         if request.session_hash in self.runs:
@@ -169,7 +169,7 @@ class Actions:
             *("" if is_new else gr.update(),) * 2,
             gr.update(value=page.download(made.file) if made.file else "", visible=made.file is not None),
             page.comparison(count, progress.total, is_comparing),
-            gr.update(visible=is_running),
+            stop_button(is_running),
         )
 
     def explain(self, result: dict | None, event: gr.EventData) -> tuple[str, str]:
@@ -240,3 +240,8 @@ def address_of(request: gr.Request) -> str:
     """Where a request comes from: what the proxy of a Space says, which is behind what was sent to it."""
     forwarded = request.headers.get("x-forwarded-for", "")
     return forwarded.split(",")[-1].strip() or request.client.host
+
+
+def stop_button(is_visible: bool) -> dict:
+    """The button to stop; gradio shows one that was hidden without its label, unless it is given again."""
+    return gr.update(value="Stop", visible=is_visible)

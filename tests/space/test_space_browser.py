@@ -211,6 +211,11 @@ def test_comparison(tab):
     assert tab.locator(".pair:visible").count() == 20
     tab.click("#compare input")
     tab.wait_for_selector(".comparison", state="detached")
+    tab.fill("#text textarea", "\n".join(random_text([3] * 300, seed=4)))
+    tab.click("#start")
+    tab.wait_for_selector("#stop:has-text('Stop')")
+    tab.click("#stop")
+    tab.wait_for_selector("#stop", state="hidden")
 
 
 def test_example_and_changed_text(tab):
