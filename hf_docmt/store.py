@@ -159,14 +159,15 @@ class Records:
         self.damage: str | None = None
         self._ends = [0]  # the byte behind each record
         content = file.read() if file is not None else path.read_bytes() if path.is_file() else b""
-        for number, line in enumerate(content.split(b"\n")[:-1], 1):
+        for number, line in enumerate(content.split(b"\n")[:-1]):
             body, _, checksum = line.rpartition(CHECKSUM)
             is_whole = checksum == b'%08x"}' % zlib.crc32(body + b"}")
-            if not is_whole or not is_record(number - 1, json.loads(body + b"}")):
+            record = json.loads(body + b"}") if is_whole else {}
+            if not is_whole or not is_record(number, record):
                 problem = " that can stand here" if is_whole else ", or not as it was written (its CRC-32 differs)"
-                self.damage = f"{location_of(path, number)}: no record{problem}"
+                self.damage = f"{location_of(path, number + 1)}: no record{problem}"
                 break
-            self.items.append(json.loads(body + b"}"))
+            self.items.append(record)
             self._ends.append(self._ends[-1] + len(line) + 1)
 
     def append(self, *records: dict) -> None:

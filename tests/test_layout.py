@@ -279,7 +279,7 @@ PACKAGE_LINES = {
     "studies": 830,
     "training": 2582,
     "translation": 2892,
-    "top-level files": 2748,
+    "top-level files": 2749,
 }
 TEST_LINES = {
     "analysis": 2509,
@@ -300,7 +300,7 @@ TEST_LINES = {
     "translation": 1911,
     "top-level files": 2713,
 }
-MOST_LINES = {"package": 55251, "tests": 50792}
+MOST_LINES = {"package": 55252, "tests": 50792}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:
