@@ -81,7 +81,8 @@ def command_of(name: str, device: str, small: bool, recipe: str) -> list[str] | 
     if not TESTS.is_dir() or find_spec("pytest") is None:
         return None
     chosen = ["-k", "reduction"] if small else []
-    options = ["-v", "-p", "no:cacheprovider", "--device", device, "--cases", "1", *chosen]
+    options = ["-v", "-p", "no:cacheprovider", "--device", device, "--cases", "1", "--continue-on-collection-errors"]
+    options += chosen
     return [sys.executable, "-m", "pytest", *options, str(TESTS)]
 
 
