@@ -45,6 +45,10 @@ class DocMTPreTrainedModel(ModelSupport, PreTrainedModel):
     _supports_sdpa = True
     _supports_flex_attn = True
 
+    def __init__(self, config: DocMTConfig, *args, **kwargs):
+        super().__init__(config, *args, **kwargs)
+        torch.backends.cuda.enable_cudnn_sdp(False)  # it plans half a second for each new shape; documents have many
+
     def _set_gradient_checkpointing(self, enable=True, gradient_checkpointing_func=checkpoint, **kwargs):
         """ValueError for reentrant checkpointing, in which the context and memory of layers lose gradients."""
         if enable and getattr(gradient_checkpointing_func, "keywords", {}).get("use_reentrant"):

@@ -272,7 +272,7 @@ PACKAGE_LINES = {
     "evaluation": 8592,
     "formats": 4526,
     "hub": 2550,
-    "modeling": 11906,
+    "modeling": 11910,
     "pretrained": 314,
     "reports": 2523,
     "serving": 864,
@@ -289,7 +289,7 @@ TEST_LINES = {
     "evaluation": 6954,
     "formats": 2381,
     "hub": 2982,
-    "modeling": 9482,
+    "modeling": 9489,
     "reports": 1984,
     "serving": 590,
     "space": 1108,
@@ -300,7 +300,7 @@ TEST_LINES = {
     "translation": 1911,
     "top-level files": 2713,
 }
-MOST_LINES = {"package": 55252, "tests": 50792}
+MOST_LINES = {"package": 55256, "tests": 50799}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:
