@@ -270,7 +270,7 @@ PACKAGE_LINES = {
     "cli": 2379,
     "data": 6040,
     "evaluation": 8592,
-    "formats": 4526,
+    "formats": 4582,
     "hub": 2550,
     "modeling": 11910,
     "pretrained": 314,
@@ -287,20 +287,20 @@ TEST_LINES = {
     "cli": 2816,
     "data": 5067,
     "evaluation": 6954,
-    "formats": 2381,
+    "formats": 2481,
     "hub": 2982,
     "modeling": 9489,
     "reports": 1984,
     "serving": 590,
     "space": 1108,
     "studies": 662,
-    "support": 5094,
+    "support": 5092,
     "training": 2625,
     "transformers_contract": 418,
     "translation": 1911,
     "top-level files": 2713,
 }
-MOST_LINES = {"package": 55256, "tests": 50799}
+MOST_LINES = {"package": 55312, "tests": 50897}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from hf_docmt.files import DataError
 from hf_docmt.formats.document_format import DocumentFormat, FormatOptions, Piece, Segment, Tag
 from hf_docmt.formats.html import CLOSED_BY, add_slots, page_events
+from hf_docmt.formats.markdown_blocks import FOOTNOTE
 from hf_docmt.formats.markdown_inline import (
     CARRIED,
     ELEMENT,
-    FOOTNOTE,
     HEAVY,
     LIGHT,
     Part,
@@ -55,7 +55,8 @@ class Content:
 class MarkdownFormat(DocumentFormat):
     """CommonMark with the tables and strikethrough of GitHub. Titles and texts of images are segments of their own.
 
-    Left as they are: front matter, code, definitions of references. HTML blocks are read as pages are.
+    Left as they are: front matter, code, definitions of references, the lines that begin and end containers
+    (`markdown_blocks`). HTML blocks are read as pages are.
     """
 
     name = "markdown"

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Literal
 
 from hf_docmt.files import DataError
 from hf_docmt.formats.html import HIDDEN, SHOWN, VOID
+from hf_docmt.formats.markdown_blocks import add_block_rules
 from hf_docmt.messages import install_command
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
-    from markdown_it.rules_block import StateBlock
     from markdown_it.rules_inline import StateInline
     from markdown_it.token import Token
 
@@ -26,7 +26,6 @@ SEEN = (
     r"|\{\{.*?\}\}|\{%.*?%\}|(?<!\w):[a-z][\w+-]*:(?!\w)"
 )
 CARRIED = re.compile(f"(?P<unseen>{UNSEEN})|{ROLE}|{SEEN}")
-FOOTNOTE = re.compile(r"\[\^[^\]\s]+\]:\s*")
 TITLE = re.compile(r"""\s("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\((?:\\.|[^()\\])*\))\s*\)$""", re.DOTALL)
 ELEMENT = re.compile(r"<(/?)([A-Za-z][\w-]*)")
 
@@ -58,22 +57,11 @@ def marked_parser() -> "MarkdownIt":
         raise DataError(f"Markdown needs markdown-it-py: {install_command('documents')}") from error
     parser = MarkdownIt("commonmark").enable(["table", "strikethrough"]).disable("text_join")
     parser.inline.ruler.before("escape", "carried", _carried)
-    inline, block = parser.inline.ruler, parser.block.ruler
+    inline = parser.inline.ruler
     for name, rule in zip(inline.get_active_rules(), inline.getRules("")):
         inline.at(name, _with_end(rule))
-    references = dict(zip(block.get_active_rules(), block.getRules("")))["reference"]
-    block.at("reference", lambda state, *place: not _is_footnote(state, place[0]) and references(state, *place))
-    block.before("paragraph", "footnote", _footnote, {"alt": ["paragraph", "blockquote"]})
+    add_block_rules(parser)
     return parser
-
-
-def _is_footnote(state: "StateBlock", line: int) -> bool:
-    return bool(FOOTNOTE.match(state.src, state.bMarks[line] + state.tShift[line], state.eMarks[line]))
-
-
-def _footnote(state: "StateBlock", first: int, last: int, silent: bool) -> bool:
-    """A footnote ends the paragraph before it, and is one."""
-    return silent and _is_footnote(state, first)
 
 
 def _carried(state: "StateInline", silent: bool) -> bool:
@@ -214,7 +202,7 @@ LIGHT = re.compile(
 )
 HEAVY = re.compile(r"[\\`*_\[\]<&~${]|!(?=\[|$)|:(?=[a-z][\w+-]*:)")
 LINE_START = re.compile(
-    r"(?:^|(?<=\n))[ \t]*(?:(\d{1,9})(?=[.)](?:\s|$))|(?=#{1,6}(?:\s|$)|>|[-+*](?:\s|$)|[-=]+\s*$|~~~|\|))"
+    r"(?:^|(?<=\n))[ \t]*(?:(\d{1,9})(?=[.)](?:\s|$))|(?=#{1,6}(?:\s|$)|>|[-+*](?:\s|$)|[-=]+\s*$|~~~|:::|///|\|))"
 )
 
 

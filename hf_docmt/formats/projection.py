@@ -100,16 +100,17 @@ class _Projection:
     def _places(self, node: Node, span: Span) -> list[tuple[Node, Span]]:
         """The children of a node with their characters in the target, inside `span`, from left to right.
 
-        Those that go over a border of the sentence are placed first, then those that fit best; none overlaps another.
-        What has no words comes between them.
+        Those that go over a border of the sentence are placed first, then what stands alone, then those that
+        fit best; none overlaps another. What has no words comes between them.
         """
         free = [word for word, place in enumerate(self.target_words) if _inside(place, span)]
         placed: list[tuple[Node, Span]] = []
         wide = [child for child in node.children if child.end > child.start]
         best = {id(child): self._best_run(child, free)[1] for child in wide}
-        for child in sorted(wide, key=lambda child: (child.is_whole, -best[id(child)])):
-            place = self._place(child, free, span)
-            if place is None or any(_touches(place, other) for _, other in placed):
+        for child in sorted(wide, key=lambda child: (child.is_whole, not child.is_alone, -best[id(child)])):
+            taken = [other for _, other in placed]
+            place = self._place(child, free, span, taken)
+            if place is None or any(_touches(place, other) for other in taken):
                 point = self._point(child, node, span, placed)
                 place = (point, point)
             placed.append((child, place))
@@ -121,14 +122,14 @@ class _Projection:
         order = {id(child): number for number, child in enumerate(node.children)}
         return sorted(placed, key=lambda item: (item[1], order[id(item[0])]))
 
-    def _place(self, node: Node, free: list[int], span: Span) -> Span | None:
-        """The characters of a node among the free target words; None where there are none for it.
+    def _place(self, node: Node, free: list[int], span: Span, taken: list[Span]) -> Span | None:
+        """The characters of a node among the free target words, a copy outside of `taken`; None where there are none.
 
         An element that goes over a border of the sentence goes up to that of the translation.
         """
         run, _ = self._best_run(node, free)
         if node.is_alone:
-            copy = self._copy(node, run, free, span)
+            copy = self._copy(node, run, free, span, taken)
             fits = run is not None and self.is_measured and len(run) <= len(self._columns(node))
             return copy or (self._characters(node, run) if run is not None and fits else None)
         if run is not None:
@@ -138,21 +139,22 @@ class _Projection:
             return None
         return (span[0], span[0] if node.closing else span[1]) if node.opening is None else (span[1], span[1])
 
-    def _copy(self, node: Node, run: range | None, free: list[int], span: Span) -> Span | None:
+    def _copy(self, node: Node, run: range | None, free: list[int], span: Span, taken: list[Span]) -> Span | None:
         """Where the text of a piece that stands alone was copied, nearest to the words that fit it.
 
-        With other capitals where it is not there letter by letter.
+        With other capitals where it is not there letter by letter. Of a word that goes over a border of `span` a part.
         """
         text, allowed = self.source[node.start : node.end], {self.target_words[word] for word in free}
         near, target = self.target_words[run.start][0] if run else span[0], self.target
         if text and text not in target and len(target.lower()) == len(target):
             text, target = text.lower(), target.lower()
-        starts = (start for start in range(span[0], span[1]) if target.startswith(text, start))
-        copies = [
-            (start, start + len(text))
-            for start in starts
-            if all(place in allowed for place in self.target_words if _touches(place, (start, start + len(text))))
-        ]
+        copies = []
+        for start in range(span[0], span[1]):
+            copy = (start, start + len(text))
+            touched = [place for place in self.target_words if _touches(place, copy)]
+            is_free = all(place in allowed or not _inside(place, span) for place in touched)
+            if target.startswith(text, start, span[1]) and is_free and not any(_touches(copy, o) for o in taken):
+                copies.append(copy)
         return min(copies, key=lambda place: abs(place[0] - near), default=None)
 
     def _columns(self, node: Node) -> list[int]:

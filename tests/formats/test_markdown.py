@@ -127,6 +127,8 @@ def test_round_trips(end):
         ("One", ["12. x"], r"12\. x"),
         ("One", ["- x"], r"\- x"),
         ("> One", ["+ x"], r"> \+ x"),
+        ("One", ["::: x"], r"\::: x"),
+        ("One", ["/// x"], r"\/// x"),
         ("# One", ["C #"], r"# C \#"),
         ("One", [r"a\b \* `c`"], r"a\b \\\* \`c\`"),
         ("One", ["<b> &lt; a < b & c"], r"\<b> \&lt; a < b & c"),
@@ -198,6 +200,102 @@ def test_emphasis_as_html_is_told():
     ],
 )
 def test_blocks(text, expected):
+    assert texts(text) == expected
+    check_identity(MarkdownFormat, text.encode())
+
+
+CONTAINERS = """\
+::: warning "A title"
+Of Pandoc
+and VitePress.
+:::
+
+:::note[A title]
+
+Of Docusaurus.
+
+:::
+
+Before a block
+/// tip | A title
+Of PyMdown.
+///
+
+!!! note "A title"
+    An admonition,
+
+    - an item
+    - another
+
+        !!! danger
+
+            Within it.
+
+    > ::: x
+    > Quoted.
+
+??? info
+    Details.
+
+=== "A tab"
+
+    In a tab.
+
+        code
+
+!!! Attention, text.
+
+!!! Attention
+Text.
+
+:::: text ::: behind
+
+    !!! note
+        code
+"""
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_containers_stay_around_their_texts(end):
+    found = [
+        "Of Pandoc\nand VitePress.",
+        "Of Docusaurus.",
+        "Before a block",
+        "Of PyMdown.",
+        "An admonition,",
+        "an item",
+    ]
+    found += [
+        "another",
+        "Within it.",
+        "Quoted.",
+        "Details.",
+        "In a tab.",
+        "!!! Attention, text.",
+        "!!! Attention\nText.",
+    ]
+    assert texts(CONTAINERS) == found
+    data = CONTAINERS.replace("\n", end).encode()
+    check_identity(MarkdownFormat, data)
+    check_swapped(MarkdownFormat, data)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("!!! note", ["!!! note"]),  # no body
+        ("!!! note\n\nText", ["!!! note", "Text"]),
+        ('=== "Tab"\n  text', ['=== "Tab"\ntext']),
+        ("A\n===", ["A"]),
+        ("::: {.a #b}\nText\n:::::", ["Text"]),
+        ("::: Words, : and more", []),
+        (":: a\n// b", [":: a\n// b"]),
+        ("- ::: x\n  Text\n  :::", ["Text"]),
+        ("!!! note\n    Text\n\n\n\n", ["Text"]),
+        ("[x]: y\n::: z\n[a]: b", []),
+    ],
+)
+def test_what_is_a_container(text, expected):
     assert texts(text) == expected
     check_identity(MarkdownFormat, text.encode())
 

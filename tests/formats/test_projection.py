@@ -74,6 +74,8 @@ def test_what_stands_before_an_element_that_goes_on_stays_before_it():
         ("Run <code:make> now.", ["Jetzt make starten."], "Jetzt <code:make> starten."),
         ("Run <code:Make> now.", ["JETZT MAKE STARTEN."], "JETZT <code:Make> STARTEN."),
         ("Run <code:make> now.", ["Jetzt starten."], "Jetzt starten <code:make>."),
+        ("Run <code:b><code:b> now.", ["Jetzt bb starten."], "Jetzt <code:b><code:b> starten."),
+        ("Run <code:a><b><code:b></b> now.", ["Jetzt ab starten."], "Jetzt <code:a><b><code:b></b> starten."),
         ("Line one<br/>line two", ["Zeile eins", "Zeile zwei"], "Zeile eins<br/>Zeile zwei"),
         ("<p></p>Press <b>Save</b>", ["Auf Save klicken"], "<p></p>Auf <b>Save</b> klicken"),
         (" One\n  two ", ["Eins zwei"], " Eins zwei "),

@@ -81,10 +81,10 @@ def _gettext(command: list[str], data: bytes) -> bytes:
 def ass_outline(data: bytes) -> tuple:
     script = pysubs2.SSAFile.from_string(decoded(data), format_="ass")
     tag = re.compile(r"(?<!\\)\{[^{}]*\}|\\[Nnh]")
-    events = [
-        {**event.as_dict(), "text": (sorted(tag.findall(event.text)), sorted(letters(tag.sub("", event.text))))}
-        for event in script
-    ]
+    events = []
+    for event in script:
+        text = tag.sub("", event.text).replace("\\\u2060", "\\")  # the joiner that keeps a backslash from a tag
+        events.append({**event.as_dict(), "text": (sorted(tag.findall(event.text)), sorted(letters(text)))})
     return script.info, script.styles, events
 
 
@@ -94,11 +94,9 @@ def markdown_outline(data: bytes) -> tuple:
     page = re.sub(r"<(/?)s>", r"<\1del>", page)
     names = re.findall(r"<!--|</?[a-z]\w*", page)
     targets = re.findall(r'(?:href|src)="([^"]*)"', page)
-    return (
-        Counter(names),
-        sorted(targets),
-        letters(unescape(re.sub(r"<(?:!--.*?--|/?[a-z][^<>]*)>", "", page, flags=re.S))),
-    )
+    text = unescape(re.sub(r"<(?:!--.*?--|/?[a-z][^<>]*)>", "", page, flags=re.S))
+    unseen = re.compile(r"\[\^\w+\]|\{#[^{}]*\}")  # by position they may stand on the other side of a mark
+    return Counter(names), sorted(targets), sorted(unseen.findall(text)), letters(unseen.sub("", text))
 
 
 def xliff_outline(data: bytes) -> list:
