@@ -267,10 +267,10 @@ def test_the_command_starts_light():
 PACKAGE_LINES = {
     "analysis": 3399,
     "bench": 3106,
-    "cli": 2379,
+    "cli": 2382,
     "data": 6040,
     "evaluation": 8592,
-    "formats": 4582,
+    "formats": 4592,
     "hub": 2550,
     "modeling": 11910,
     "pretrained": 314,
@@ -284,23 +284,23 @@ PACKAGE_LINES = {
 TEST_LINES = {
     "analysis": 2509,
     "bench": 1496,
-    "cli": 2816,
+    "cli": 2836,
     "data": 5067,
     "evaluation": 6954,
-    "formats": 2481,
+    "formats": 2486,
     "hub": 2982,
     "modeling": 9489,
     "reports": 1984,
     "serving": 590,
     "space": 1108,
     "studies": 662,
-    "support": 5092,
+    "support": 5093,
     "training": 2625,
     "transformers_contract": 418,
     "translation": 1911,
     "top-level files": 2713,
 }
-MOST_LINES = {"package": 55312, "tests": 50897}
+MOST_LINES = {"package": 55325, "tests": 50923}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

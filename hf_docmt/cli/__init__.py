@@ -50,6 +50,7 @@ app = typer.Typer(
 def main() -> None:
     """Run the command. A `ValueError` or `OSError` ends it with one line on standard error and exit code 1.
 
+    So does what a library written in Rust (tokenizers, safetensors) has for an `OSError`: its number in the text alone.
     On Linux its large tensors lie in large pages, unless the environment says otherwise: training on long documents
     takes less memory then.
     """
@@ -59,7 +60,9 @@ def main() -> None:
     try:
         load_plugins()
         app(prog_name=PROGRAM)
-    except (ValueError, OSError) as error:
+    except Exception as error:
+        if not isinstance(error, (ValueError, OSError)) and "(os error " not in str(error):
+            raise
         print(f"{PROGRAM}: {error}", file=sys.stderr)
         sys.exit(1)
 

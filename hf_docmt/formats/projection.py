@@ -133,7 +133,8 @@ class _Projection:
             fits = run is not None and self.is_measured and len(run) <= len(self._columns(node))
             return copy or (self._characters(node, run) if run is not None and fits else None)
         if run is not None:
-            start, end = self._characters(node, run)
+            start, end = self._around_copies(node, self._characters(node, run))
+            start, end = max(start, span[0]), min(end, span[1])
             return (span[0] if node.opening is None else start, span[1] if node.closing is None else end)
         if node.is_whole:
             return None
@@ -156,6 +157,15 @@ class _Projection:
             if target.startswith(text, start, span[1]) and is_free and not any(_touches(copy, o) for o in taken):
                 copies.append(copy)
         return min(copies, key=lambda place: abs(place[0] - near), default=None)
+
+    def _around_copies(self, node: Node, place: Span) -> Span:
+        """The place of an element, up to the ends of copies that its borders cut, of what stands alone in it."""
+        for child in node.children:
+            text, start = self.source[child.start : child.end] if child.is_alone else "", -1
+            while text and (start := self.target.find(text, start + 1)) >= 0:
+                if _touches(place, (start, start + len(text))):
+                    place = min(place[0], start), max(place[1], start + len(text))
+        return place
 
     def _columns(self, node: Node) -> list[int]:
         """The source words of a node."""

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from hf_docmt import __version__
+from hf_docmt import __version__, cli
 from hf_docmt.cli import LARGE_PAGES
 
 
@@ -87,3 +87,23 @@ def test_errors_are_one_line_and_exit_code_one(run, model, documents, arguments,
     assert err.startswith("docmt: ") and "Traceback" not in err
     for word in words:
         assert word in err
+
+
+@pytest.mark.parametrize("error", [Exception("disk full (os error 28)"), OSError(28, "disk full"), ValueError("full")])
+def test_errors_of_the_system_have_no_type_in_libraries_of_rust(run, monkeypatch, error):
+    monkeypatch.setattr(cli, "app", Raising(error))
+    assert run("--version") == (1, "", f"docmt: {error}\n")
+
+
+def test_other_errors_keep_their_traceback(run, monkeypatch):
+    monkeypatch.setattr(cli, "app", Raising(Exception("os error")))
+    with pytest.raises(Exception, match="^os error$"):
+        run("--version")
+
+
+class Raising:
+    def __init__(self, error: Exception):
+        self.error = error
+
+    def __call__(self, **settings):
+        raise self.error

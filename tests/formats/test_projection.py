@@ -94,6 +94,11 @@ def test_the_same_sentence_is_left_alone():
     assert sentences.translated([""], [None]) is None  # no translation: the text stays
 
 
+def test_by_position_an_element_cuts_no_copy():
+    sentences = SegmentSentences(parsed("<b>One <code:{{ n }}></b> old lamp"), sentence_splitter("en"))
+    assert written(sentences.translated(["So eins {{ n }} Lampe"], [None])) == "<b>So eins <code:{{ n }}></b> Lampe"
+
+
 def test_full_width_text_has_no_blanks_between_sentences():
     sentences = SegmentSentences(["One. Two."], sentence_splitter("en"))
     assert sentences.translated(["一。", "二。"], [None, None]) == ["一。二。"]

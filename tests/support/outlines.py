@@ -90,7 +90,8 @@ def ass_outline(data: bytes) -> tuple:
 
 def markdown_outline(data: bytes) -> tuple:
     parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
-    page = parser.render(re.sub(r"\A(\+\+\+|---)\n.*?\n\1\n", "", decoded(data).replace("\r\n", "\n"), flags=re.DOTALL))
+    page = re.sub(r"\A(\+\+\+|---)\n.*?\n\1\n", "", decoded(data).replace("\r\n", "\n"), flags=re.DOTALL)
+    page = parser.render(page.replace("[^1]:", "[^1] :"))  # else a footnote of one word and a bracket is a reference
     page = re.sub(r"<(/?)s>", r"<\1del>", page)
     names = re.findall(r"<!--|</?[a-z]\w*", page)
     targets = re.findall(r'(?:href|src)="([^"]*)"', page)
