@@ -298,9 +298,9 @@ TEST_LINES = {
     "training": 2625,
     "transformers_contract": 418,
     "translation": 1911,
-    "top-level files": 2713,
+    "top-level files": 2714,
 }
-MOST_LINES = {"package": 55325, "tests": 50923}
+MOST_LINES = {"package": 55325, "tests": 50924}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:
