@@ -37,6 +37,7 @@ FRONT_MATTER = re.compile(
 BLOCK_START = re.compile(FOOTNOTE.pattern + r"|\[[ xX]\]\s+|\[![A-Z]+\]\s*|:\s+")
 FIRST_BAR = re.compile(r"[ \t]*\|?")
 HTML_EMPHASIS = ("paragraph", "with emphasis as HTML")
+EMPTY_EMPHASIS = re.compile(r"^[ \t]*(?:~~~|(?:[*_][ \t]*){3,}$)", re.M)  # which is read as a fence or a rule
 EMPHASIS = {"*": "em", "_": "em", "**": "strong", "__": "strong", "~~": "del"}
 
 
@@ -177,6 +178,8 @@ class MarkdownSlot(Slot):
     def _is_read(self, pieces: Sequence[Piece], texts: list[str]) -> bool:
         """Whether the parser reads these texts as the pieces that they stand for."""
         content = "".join(texts).strip()
+        if self.block.begins_line and EMPTY_EMPHASIS.search(content):
+            return False
         (token,) = marked_parser().parseInline(content, self.references)
         read = [
             part.text if part.kind == "text" else (part.raw or content[part.start : part.end],)
@@ -297,13 +300,16 @@ def _trimmed(parts: list[Part], start: int) -> list[Part]:
 def _behind_text(pieces: Sequence[Piece]) -> list[Piece]:
     """The pieces with a comment, or the like, behind what follows it where it would begin a block of HTML."""
     moved = [piece for piece in pieces if piece != ""]
+    if moved and isinstance(moved[0], str) and not moved[0].strip():
+        moved = moved[1:]  # a blank, which would not be written
     for number, piece in enumerate(list(moved)):
         before, depth = moved[number - 1] if number else "\n", 0
         at_start = before.breaks if isinstance(before, Tag) else before.rstrip(" ").endswith("\n")
         if at_start and isinstance(piece, Tag) and moved[number] is piece and _begins_block(piece):
             for end, following in enumerate(moved[number + 1 :], number + 1):
                 depth += {"open": 1, "close": -1}.get(following.kind, 0) if isinstance(following, Tag) else 0
-                if depth == 0 and not (isinstance(following, Tag) and _begins_block(following)):
+                is_start = _begins_block(following) if isinstance(following, Tag) else not following.strip()
+                if depth == 0 and not is_start:
                     moved[number : end + 1] = [*moved[number + 1 : end + 1], piece]
                     break
     return moved

@@ -179,6 +179,20 @@ def test_emphasis_as_html_is_told():
     assert reader.remarks == {("paragraph", "with emphasis as HTML"): 1}
 
 
+def test_emphasis_without_text_at_the_start_of_a_line_is_no_fence():
+    reader, (segment,) = parsed(MarkdownFormat, b"~~One~~ two")
+    opened, _, closed, _ = segment.pieces
+    assert reader.write([[opened, closed, opened, closed, "x"]]) == b"<del></del><del></del>x"
+    assert reader.write([["x", opened, closed]]) == b"x<del></del>"
+
+
+def test_a_comment_behind_a_blank_begins_no_block():
+    reader, (segment,) = parsed(MarkdownFormat, b"One <!-- c --> *two*")
+    comment, opened, closed = (piece for piece in segment.pieces if isinstance(piece, Tag))
+    for blanks in ([" ", comment], [comment, " "]):
+        assert reader.write([[*blanks, opened, "zwei", closed, " eins"]]) == b"*zwei*<!-- c --> eins"
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
