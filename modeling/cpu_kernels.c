@@ -6,8 +6,8 @@
  */
 #include <stdint.h>
 
-#define ABI 6
-enum { PRODUCT, NORM, SELF_ATTENTION, SOURCE_ATTENTION, EMBEDDING };
+#define ABI 7
+enum { PRODUCT, NORM, SELF_ATTENTION, SOURCE_ATTENTION, EMBEDDING, RECURRENCE };
 enum { NONE, AVX2, VNNI, AMX }; /* instructions for products: 256 bits, 512 bits, tiles */
 
 typedef struct {
@@ -196,6 +196,28 @@ FOR_AVX2 static void source_attention(const Operation *o, const Step *step) {
     }
 }
 
+/* y += relu(c), c = f c' + (1 - f) x, f the sigmoid of a gate, c' of the token before: x and gates (R, 2 D), states c in
+ * the first half of (T, R, 2 D) (ssru.py) */
+FOR_AVX2 static void recurrence(const Operation *o, const Step *step) {
+    const int64_t size = o->sizes[0], rows = step->rows, last = step->length - 1;
+    const __m256 none = _mm256_setzero_ps(), one = _mm256_set1_ps(1.0f), sign = _mm256_set1_ps(-0.0f);
+    float *states = step->buffers[o->sizes[1]];
+    for (int64_t r = 0; r < rows; r++) {
+        const float *x = step->buffers[o->input] + 2 * r * size, *gates = x + size, *before = 0;
+        float *c = states + (last * rows + r) * 2 * size, *y = step->buffers[o->output] + r * size;
+        if (last > step->first[r]) before = states + ((last - 1) * rows + step->ancestors[(last - 1) * rows + r]) * 2 * size;
+        for (int64_t i = 0; i < size; i += 8) {
+            const __m256 gate = _mm256_loadu_ps(gates + i), power = exponential(_mm256_or_ps(gate, sign));
+            const __m256 part = _mm256_blendv_ps(one, power, gate); /* by its sign: neither power is too large */
+            const __m256 f = _mm256_div_ps(part, _mm256_add_ps(one, power)), input = _mm256_loadu_ps(x + i);
+            const __m256 kept = before ? _mm256_loadu_ps(before + i) : none;
+            const __m256 state = _mm256_fmadd_ps(f, _mm256_sub_ps(kept, input), input);
+            _mm256_storeu_ps(c + i, state);
+            _mm256_storeu_ps(y + i, _mm256_add_ps(_mm256_loadu_ps(y + i), _mm256_max_ps(none, state)));
+        }
+    }
+}
+
 /* scale * table[token] + encoding, (R, D) */
 FOR_AVX2 static void embedding(const Operation *o, const Step *step) {
     const int64_t size = o->sizes[0];
@@ -215,6 +237,7 @@ void docmt_run(const Operation *operations, int64_t count, const Step *step) {
             case SELF_ATTENTION: self_attention(o, step); break;
             case SOURCE_ATTENTION: source_attention(o, step); break;
             case EMBEDDING: embedding(o, step); break;
+            case RECURRENCE: recurrence(o, step); break;
         }
 }
 

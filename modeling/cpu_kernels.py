@@ -10,8 +10,8 @@ from pathlib import Path
 
 import torch
 
-ABI = 6  # of the structures below
-PRODUCT, NORM, SELF_ATTENTION, SOURCE_ATTENTION, EMBEDDING = range(5)
+ABI = 7  # of the structures below
+PRODUCT, NORM, SELF_ATTENTION, SOURCE_ATTENTION, EMBEDDING, RECURRENCE = range(6)
 NONE, AVX2, VNNI, AMX = range(4)  # instructions for products
 BLOCK = 16  # outputs of a product that stand side by side; rows of a tile
 MULTIPLE = 8  # of which sizes of states and heads have to be

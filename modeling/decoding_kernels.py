@@ -17,7 +17,7 @@ from .encoder_kernels import run_on_rows, seen_places
 from .fast_search import best_token
 from .int8_linear import whole_blocks
 from .kept_work import kept_work
-from .kernel_programs import DecoderProgram, buffers, decoder_program
+from .kernel_programs import DecoderProgram, buffers, decoder_program, is_recurrence
 from .search import SearchSettings
 
 CHEAP = 2**24  # int8 weights of a step, see `has_cheap_steps`
@@ -208,11 +208,17 @@ class KernelStep(DecodingStep):
     # What was there before the first step
 
     def written_so_far(self) -> torch.Tensor:
-        """What the layers of the program have written, out of the cache: (layers, T, R, 2D)."""
+        """What the layers of the program have written, out of the cache: (layers, T, R, 2D).
+
+        Of a recurrent one the last state alone, which is all that it reads.
+        """
         stores = self.cache.self_attention_cache.layers
         written = torch.empty(len(stores), self.length, self.rows, 2 * self.model.config.d_model)
         for layer in self.program.writers if self.length else ():
             store = stores[layer.layer_idx]
+            if is_recurrence(layer.self_attn):
+                written[layer.layer_idx, -1, :, : store.keys.shape[1]] = store.keys
+                continue
             states = [states.permute(2, 0, 1, 3).flatten(2) for states in (store.keys, store.values)]
             torch.cat(states, dim=2, out=written[layer.layer_idx])
         return written

@@ -11,7 +11,7 @@ from itertools import groupby
 import torch
 from torch import nn
 
-from .cpu_kernels import EMBEDDING, MULTIPLE, NORM, PRODUCT, SELF_ATTENTION, SOURCE_ATTENTION, Operation
+from .cpu_kernels import EMBEDDING, MULTIPLE, NORM, PRODUCT, RECURRENCE, SELF_ATTENTION, SOURCE_ATTENTION, Operation
 from .decoding_step import ATTENTION, EMBEDS, has_known_blocks, has_plain_norms, is_backbone, is_unchanged
 from .int8_linear import is_plain_int8, kernel_weights
 
@@ -20,7 +20,10 @@ Block = tuple[nn.Module, Callable]  # of a layer: torch runs it
 
 
 def written(number: int) -> int:
-    """The buffer of keys and values that a decoder layer has written, (T, R, 2D)."""
+    """The buffer of keys and values that a decoder layer has written, (T, R, 2D); of a recurrent one states (T, R, D).
+
+    Those stand in the first half.
+    """
     return LAYERS + 2 * number
 
 
@@ -108,6 +111,8 @@ class ProgramMaker:
     def self_attention(self, layer: nn.Module) -> list[Operation] | None:
         """Of a decoder to what it has written, of an encoder among the projections of one source."""
         attention, norm = layer.self_attn, layer.self_attn_layer_norm
+        if is_recurrence(attention):
+            return self.recurrence(layer, attention, norm)
         if not has_primitives(attention, "q_proj", "k_proj", "v_proj", "out_proj"):
             return None
         dim, size = attention.head_dim, attention.q_proj.out_features
@@ -118,6 +123,17 @@ class ProgramMaker:
             kind, sizes = SOURCE_ATTENTION, (size // dim, dim, PROJECTIONS, 3 * size, size)
         read = self.operation(kind, PROJECTIONS, READ, sizes, (), attention.scaling)
         return self.sublayer(layer, norm, (attention.q_proj, attention.k_proj, attention.v_proj), read, attention)
+
+    def recurrence(self, layer: nn.Module, unit: nn.Module, norm: nn.LayerNorm) -> list[Operation] | None:
+        projections = (unit.input_proj, unit.forget_gate)
+        if not all(map(is_plain_int8, projections)):
+            return None
+        self.writers.append(layer)
+        before, states = self.norm_before(layer, norm)
+        sizes = (unit.input_proj.out_features, written(layer.layer_idx))
+        added = self.operation(RECURRENCE, PROJECTIONS, STATES, sizes, ())
+        after = [] if layer.normalize_before else [self.norm(norm, STATES)]
+        return [*before, self.product(projections, states, PROJECTIONS), added, *after]
 
     def source_attention(self, layer: nn.Module) -> list[Operation] | None:
         attention, norm, number = layer.encoder_attn, layer.encoder_attn_layer_norm, layer.layer_idx
@@ -167,6 +183,11 @@ class ProgramMaker:
     def operation(self, kind: int, states: int, output: int, sizes: tuple, weights: Sequence, number=0.0) -> Operation:
         self.kept += weights
         return Operation(kind, states, output, sizes, tuple(tensor.data_ptr() for tensor in weights), number)
+
+
+def is_recurrence(module: nn.Module) -> bool:
+    """Whether it is an SSRU, and a call of it does no more."""
+    return getattr(type(module).forward, "is_recurrence", False) and is_unchanged(module, type(module))
 
 
 def has_primitives(attention: nn.Module, *projections: str) -> bool:

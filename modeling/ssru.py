@@ -41,6 +41,8 @@ class SSRU(nn.Module):
             layer.update(states[:, -1], states.shape[1])
         return torch.relu(states).to(dtype), None
 
+    forward.is_recurrence = True  # there is a primitive for it, see `kernel_programs.py`
+
     def all_states(self, inputs, gate, before, attention_mask) -> torch.Tensor:
         """States (B, T, D) of inputs and gates (B, T, D), behind the one `before` (B, 1, D), or None."""
         added = (1 - gate) * inputs

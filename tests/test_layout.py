@@ -272,7 +272,7 @@ PACKAGE_LINES = {
     "evaluation": 8592,
     "formats": 4598,
     "hub": 2550,
-    "modeling": 11910,
+    "modeling": 11939,
     "pretrained": 314,
     "reports": 2523,
     "serving": 864,
@@ -289,7 +289,7 @@ TEST_LINES = {
     "evaluation": 6954,
     "formats": 2500,
     "hub": 2982,
-    "modeling": 9489,
+    "modeling": 9503,
     "reports": 1984,
     "serving": 590,
     "space": 1108,
@@ -300,7 +300,7 @@ TEST_LINES = {
     "translation": 1911,
     "top-level files": 2714,
 }
-MOST_LINES = {"package": 55331, "tests": 50938}
+MOST_LINES = {"package": 55360, "tests": 50952}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -48,8 +48,9 @@ int main(void) {
             {NORM, X, X, {size}, {norms, norms}, 1e-5f},
             {SELF_ATTENTION, PROJECTIONS, READ, {heads, dim, HISTORY}, {0}, 0.3f},
             {SOURCE_ATTENTION, PROJECTIONS, READ, {heads, dim, KEYS, 2 * size, 0}, {0}, 0.3f},
+            {RECURRENCE, PROJECTIONS, READ, {size, HISTORY}, {0}, 0},
         };
-        docmt_run(list, 5, &step);
+        docmt_run(list, 6, &step);
         step.shared = rows, step.places = rows, step.seen = 0; /* of an encoder: all rows are of one source */
         Operation among = {SOURCE_ATTENTION, PROJECTIONS, READ, {heads, dim, PROJECTIONS, 3 * size, size}, {0}, 0.3f};
         if (rows <= length) docmt_run(&among, 1, &step);

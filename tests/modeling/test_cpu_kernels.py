@@ -56,6 +56,9 @@ def scores(model, monkeypatch, step, **settings) -> list[torch.Tensor]:
         ("concat", {"normalize_before": True, "layernorm_embedding": True}),
         ("concat", {"activation_function": "gelu", "position_type": "learned", "position_offset": 2}),
         ("concat", {"past_context": 1, "segment_encoding": "sinusoidal", "persistent": True}),
+        ("concat", {"decoder_autoregression": "ssru"}),
+        ("concat", {"decoder_autoregression": "ssru", "normalize_before": True}),
+        ("caching", {"decoder_autoregression": "ssru"}),
         ("gtransformer", {}),
         ("han", {"context_sides": "both"}),
         ("lst", {}),
@@ -77,6 +80,17 @@ def test_scores_are_those_of_plain_operations(int8_model, monkeypatch, architect
     seen = torch.stack(plain).isfinite()  # the end is ruled out
     # where rounding of float32 makes a state another integer, all that follows differs by some steps of int8
     assert difference[seen].abs().median() < 1e-5 and difference[seen].abs().mean() < 2e-2
+
+
+@needs_kernels
+@pytest.mark.parametrize("before", [False, True])
+def test_a_recurrent_step_is_one_program(int8_model, before):
+    model = int8_model(decoder_autoregression="ssru", normalize_before=before)
+    _, program = decoding_kernels.plan_of(model)
+    assert len(program.parts) == 1 and len(program.writers) == len(model.get_decoder().layers)
+    model.get_decoder().layers[0].self_attn.register_forward_hook(lambda *arguments: None)
+    _, program = decoding_kernels.plan_of(model)
+    assert len(program.parts) == 3  # that block is called
 
 
 @needs_kernels
