@@ -270,7 +270,7 @@ PACKAGE_LINES = {
     "cli": 2382,
     "data": 6040,
     "evaluation": 8592,
-    "formats": 4598,
+    "formats": 4621,
     "hub": 2550,
     "modeling": 11939,
     "pretrained": 314,
@@ -287,7 +287,7 @@ TEST_LINES = {
     "cli": 2836,
     "data": 5067,
     "evaluation": 6954,
-    "formats": 2500,
+    "formats": 2498,
     "hub": 2982,
     "modeling": 9503,
     "reports": 1984,
@@ -300,7 +300,7 @@ TEST_LINES = {
     "translation": 1911,
     "top-level files": 2714,
 }
-MOST_LINES = {"package": 55360, "tests": 50952}
+MOST_LINES = {"package": 55383, "tests": 50950}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from hf_docmt.files import DataError
 from hf_docmt.formats.document_format import DocumentFormat, FormatOptions, Piece, Segment, Tag
 from hf_docmt.formats.html import CLOSED_BY, add_slots, page_events
-from hf_docmt.formats.markdown_blocks import FOOTNOTE
+from hf_docmt.formats.markdown_blocks import CONTAINER_TITLE, FOOTNOTE, LONGEST_TITLE
 from hf_docmt.formats.markdown_inline import (
     CARRIED,
     ELEMENT,
@@ -56,8 +56,8 @@ class Content:
 class MarkdownFormat(DocumentFormat):
     """CommonMark with the tables and strikethrough of GitHub. Titles and texts of images are segments of their own.
 
-    Left as they are: front matter, code, definitions of references, the lines that begin and end containers
-    (`markdown_blocks`). HTML blocks are read as pages are.
+    Left as they are: front matter, code, definitions of references, the lines that begin and end containers but for
+    plain titles in them (`markdown_blocks`). HTML blocks are read as pages are.
     """
 
     name = "markdown"
@@ -82,6 +82,8 @@ class MarkdownFormat(DocumentFormat):
         for token in tokens:
             if token.type == "html_block" and token.level == 0:
                 self._add_html(*token.map)
+            if token.type == "container":
+                self._add_container_title(self.page.line_starts[token.map[0]])
         return self.page.segments()
 
     def write(self, translations: Sequence[list[Piece] | None]) -> bytes:
@@ -94,6 +96,14 @@ class MarkdownFormat(DocumentFormat):
         for event in events:
             event.start, event.end = event.start + start, event.end + start
         add_slots(self.page, events)
+
+    def _add_container_title(self, start: int) -> None:
+        line = re.split(LINE_END, self.page.text[start:], maxsplit=1)[0]
+        title = CONTAINER_TITLE.search(line) if len(line) <= LONGEST_TITLE else None
+        if title:
+            first, last = (start + place for place in title.span(1))
+            location = f"line {self.page.line(first)}, title"
+            self.page.slots.append(Slot(first, last, Segment([title[1]], location), plain_title))
 
     def _add_slot(self, block: Content, parts: list[Part], location: str, is_value: bool = False) -> None:
         begin = None if is_value else BLOCK_START.match(block.text)
@@ -202,6 +212,11 @@ class MarkdownSlot(Slot):
                 text = text.replace("\n", self.block.line_end)
             parts.append(text)
         return "".join(parts)
+
+
+def plain_title(text: str) -> str:
+    """A title of a container, with other marks for those that would end it or be read as markup."""
+    return " ".join(text.split()).translate(str.maketrans('"`[]{}<>', "''()()()"))
 
 
 def _as_html(tag: Tag, raw: str) -> str:

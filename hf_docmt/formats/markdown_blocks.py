@@ -8,16 +8,22 @@ if TYPE_CHECKING:
     from markdown_it.rules_block import StateBlock
 
 FOOTNOTE = re.compile(r"\[\^[^\]\s]+\]:\s*")
-# Lines around a container (Pandoc, Docusaurus, VitePress, MyST; blocks of PyMdown): they stay, title and all
+# Lines around a container (Pandoc, Docusaurus, VitePress, MyST; blocks of PyMdown)
 FENCE = re.compile(r"(?::{3,}|/{3,})[ \t]*(?:[\w{.#-].*)?")
 # The line above an indented body (Python-Markdown's admonitions; details and tabs of PyMdown)
 HEAD = re.compile(r"""(?:!!!|\?\?\?\+?)[ \t]*[\w-]+(?:[ \t]+[\w-]+)*(?:[ \t]+".*")?[ \t]*|===[!+]*[ \t]+".*"[ \t]*""")
+# The title in such a line, where it has no markup; of Docusaurus, VitePress, PyMdown, Python-Markdown
+CONTAINER_TITLE = re.compile(
+    r"(?::{3,}[ \t]*[\w-]+(?:\[|[ \t]+)|/{3,}[ \t]*[\w-]+[ \t]*\|[ \t]*|(?:!!!|\?\?\?|===)[^\"\n]*\")"
+    r"([^\W\d_][^]\"`*_<[{=\r\n]*?)[]\" \t]*$"
+)
+LONGEST_TITLE = 300  # characters of such a line
 INDENT = 4
 ENDED = ["paragraph", "reference", "blockquote", "list"]  # what a container ends
 
 
 def add_block_rules(parser: "MarkdownIt") -> None:
-    """Footnotes and containers end the paragraph before them."""
+    """Footnotes and containers end the paragraph before them. Tokens `container` tell the lines of these."""
     block = parser.block.ruler
     references = dict(zip(block.get_active_rules(), block.getRules("")))["reference"]
     block.at("reference", lambda state, *place: not _is(FOOTNOTE, state, place[0]) and references(state, *place))
@@ -44,6 +50,7 @@ def _footnote(state: "StateBlock", first: int, last: int, silent: bool) -> bool:
 def _fence(state: "StateBlock", first: int, last: int, silent: bool) -> bool:
     found = _is_whole(FENCE, state, first)
     if found and not silent:
+        state.push("container", "", 0).map = [first, first + 1]
         state.line = first + 1
     return found
 
@@ -59,6 +66,7 @@ def _head(state: "StateBlock", first: int, last: int, silent: bool) -> bool:
     if end == first + 1:
         return False
     if not silent:
+        state.push("container", "", 0).map = [first, first + 1]
         outer, state.lineMax, state.blkIndent = (state.lineMax, state.blkIndent), end, inner
         state.md.block.tokenize(state, first + 1, end)
         (state.lineMax, state.blkIndent), state.line = outer, end

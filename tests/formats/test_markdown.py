@@ -271,23 +271,9 @@ Text.
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_containers_stay_around_their_texts(end):
-    found = [
-        "Of Pandoc\nand VitePress.",
-        "Of Docusaurus.",
-        "Before a block",
-        "Of PyMdown.",
-        "An admonition,",
-        "an item",
-    ]
-    found += [
-        "another",
-        "Within it.",
-        "Quoted.",
-        "Details.",
-        "In a tab.",
-        "!!! Attention, text.",
-        "!!! Attention\nText.",
-    ]
+    found = ["Of Pandoc\nand VitePress.", "A title", "Of Docusaurus.", "Before a block", "A title", "Of PyMdown."]
+    found += ["A title", "An admonition,", "an item", "another", "Within it.", "Quoted.", "Details.", "A tab"]
+    found += ["In a tab.", "!!! Attention, text.", "!!! Attention\nText."]
     assert texts(CONTAINERS) == found
     data = CONTAINERS.replace("\n", end).encode()
     check_identity(MarkdownFormat, data)
@@ -303,6 +289,11 @@ def test_containers_stay_around_their_texts(end):
         ("A\n===", ["A"]),
         ("::: {.a #b}\nText\n:::::", ["Text"]),
         ("::: Words, : and more", []),
+        ("::: tip Some words\nText\n:::", ["Some words", "Text"]),
+        ("> :::note[Some `words`]\n> Text\n> :::", ["Text"]),
+        (":::: Words ::::", []),
+        ('!!! info inline end "Some words"\n    Text', ["Some words", "Text"]),
+        ('??? info "Some *words*"\n    Text', ["Text"]),
         (":: a\n// b", [":: a\n// b"]),
         ("- ::: x\n  Text\n  :::", ["Text"]),
         ("!!! note\n    Text\n\n\n\n", ["Text"]),
@@ -312,6 +303,13 @@ def test_containers_stay_around_their_texts(end):
 def test_what_is_a_container(text, expected):
     assert texts(text) == expected
     check_identity(MarkdownFormat, text.encode())
+
+
+def test_a_title_of_a_container_stays_one():
+    reader, (title, text) = parsed(MarkdownFormat, b'!!! note "A title"\n    Text')
+    new = reader.write([['One "x" [y]\n`z` <b>'], text.pieces]).decode()
+    assert new == "!!! note \"One 'x' (y) 'z' (b)\"\n    Text"
+    assert texts(new) == ["One 'x' (y) 'z' (b)", "Text"]
 
 
 def test_bad_input():
