@@ -289,7 +289,7 @@ TEST_LINES = {
     "evaluation": 6954,
     "formats": 2498,
     "hub": 2982,
-    "modeling": 9503,
+    "modeling": 9504,
     "reports": 1984,
     "serving": 590,
     "space": 1108,
@@ -300,7 +300,7 @@ TEST_LINES = {
     "translation": 1911,
     "top-level files": 2714,
 }
-MOST_LINES = {"package": 55383, "tests": 50950}
+MOST_LINES = {"package": 55383, "tests": 50951}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:
