@@ -149,12 +149,12 @@ class _Projection:
         near, target = self.target_words[run.start][0] if run else span[0], self.target
         if text and text not in target and len(target.lower()) == len(target):
             text, target = text.lower(), target.lower()
-        copies = []
-        for start in range(span[0], span[1]):
+        copies, start = [], span[0] - 1
+        while text and (start := target.find(text, start + 1, span[1])) >= 0:
             copy = (start, start + len(text))
             touched = [place for place in self.target_words if _touches(place, copy)]
             is_free = all(place in allowed or not _inside(place, span) for place in touched)
-            if target.startswith(text, start, span[1]) and is_free and not any(_touches(copy, o) for o in taken):
+            if is_free and not any(_touches(copy, other) for other in taken):
                 copies.append(copy)
         return min(copies, key=lambda place: abs(place[0] - near), default=None)
 
