@@ -20,10 +20,7 @@ Block = tuple[nn.Module, Callable]  # of a layer: torch runs it
 
 
 def written(number: int) -> int:
-    """The buffer of keys and values that a decoder layer has written, (T, R, 2D); of a recurrent one states (T, R, D).
-
-    Those stand in the first half.
-    """
+    """The buffer of keys and values that a decoder layer has written, (T, R, 2D); the first D are a recurrent one's."""
     return LAYERS + 2 * number
 
 
@@ -187,7 +184,8 @@ class ProgramMaker:
 
 def is_recurrence(module: nn.Module) -> bool:
     """Whether it is an SSRU, and a call of it does no more."""
-    return getattr(type(module).forward, "is_recurrence", False) and is_unchanged(module, type(module))
+    parts = [getattr(type(module), name, None) for name in ("forward", "all_states")]
+    return all(getattr(part, "is_recurrence", False) for part in parts) and is_unchanged(module, type(module))
 
 
 def has_primitives(attention: nn.Module, *projections: str) -> bool:

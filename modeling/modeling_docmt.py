@@ -33,6 +33,8 @@ from .pipeline_docmt import DocumentTranslationPipeline
 from .segments import is_right_padded, sinusoid, token_positions
 from .ssru import RecurrentLayer
 
+torch.backends.cuda.enable_cudnn_sdp(False)  # it plans for half a second at each new shape, and documents have many
+
 
 class DocMTPreTrainedModel(ModelSupport, PreTrainedModel):
     """Loading, saving and initialisation shared by all models of this family."""
@@ -44,10 +46,6 @@ class DocMTPreTrainedModel(ModelSupport, PreTrainedModel):
     _supports_flash_attn = True
     _supports_sdpa = True
     _supports_flex_attn = True
-
-    def __init__(self, config: DocMTConfig, *args, **kwargs):
-        super().__init__(config, *args, **kwargs)
-        torch.backends.cuda.enable_cudnn_sdp(False)  # it plans half a second for each new shape; documents have many
 
     def _set_gradient_checkpointing(self, enable=True, gradient_checkpointing_func=checkpoint, **kwargs):
         """ValueError for reentrant checkpointing, in which the context and memory of layers lose gradients."""

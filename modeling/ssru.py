@@ -41,8 +41,6 @@ class SSRU(nn.Module):
             layer.update(states[:, -1], states.shape[1])
         return torch.relu(states).to(dtype), None
 
-    forward.is_recurrence = True  # there is a primitive for it, see `kernel_programs.py`
-
     def all_states(self, inputs, gate, before, attention_mask) -> torch.Tensor:
         """States (B, T, D) of inputs and gates (B, T, D), behind the one `before` (B, 1, D), or None."""
         added = (1 - gate) * inputs
@@ -52,6 +50,8 @@ class SSRU(nn.Module):
         if before is not None:
             added = torch.cat([added[:, :1] + gate[:, :1] * before, added[:, 1:]], dim=1)
         return linear_recurrence(gate, added, self.longest)
+
+    forward.is_recurrence = all_states.is_recurrence = True  # there is a primitive, see `kernel_programs.py`
 
 
 def linear_recurrence(gate: torch.Tensor, added: torch.Tensor, longest: int) -> torch.Tensor:

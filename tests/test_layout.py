@@ -270,9 +270,9 @@ PACKAGE_LINES = {
     "cli": 2382,
     "data": 6040,
     "evaluation": 8592,
-    "formats": 4621,
+    "formats": 4643,
     "hub": 2550,
-    "modeling": 11939,
+    "modeling": 11935,
     "pretrained": 314,
     "reports": 2523,
     "serving": 864,
@@ -287,9 +287,9 @@ TEST_LINES = {
     "cli": 2836,
     "data": 5067,
     "evaluation": 6954,
-    "formats": 2498,
+    "formats": 2520,
     "hub": 2982,
-    "modeling": 9504,
+    "modeling": 9505,
     "reports": 1984,
     "serving": 590,
     "space": 1108,
@@ -300,7 +300,7 @@ TEST_LINES = {
     "translation": 1911,
     "top-level files": 2714,
 }
-MOST_LINES = {"package": 55383, "tests": 50951}
+MOST_LINES = {"package": 55401, "tests": 50974}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -83,7 +83,7 @@ class MarkdownFormat(DocumentFormat):
             if token.type == "html_block" and token.level == 0:
                 self._add_html(*token.map)
             if token.type == "container":
-                self._add_container_title(self.page.line_starts[token.map[0]])
+                self._add_container_title(*token.map)
         return self.page.segments()
 
     def write(self, translations: Sequence[list[Piece] | None]) -> bytes:
@@ -97,10 +97,11 @@ class MarkdownFormat(DocumentFormat):
             event.start, event.end = event.start + start, event.end + start
         add_slots(self.page, events)
 
-    def _add_container_title(self, start: int) -> None:
-        line = re.split(LINE_END, self.page.text[start:], maxsplit=1)[0]
+    def _add_container_title(self, first: int, last: int) -> None:
+        start, end = [*self.page.line_starts[first : last + 1], len(self.page.text)][:2]
+        line = self.page.text[start:end].rstrip()
         title = CONTAINER_TITLE.search(line) if len(line) <= LONGEST_TITLE else None
-        if title:
+        if title and any(map(str.isalpha, title[1])):
             first, last = (start + place for place in title.span(1))
             location = f"line {self.page.line(first)}, title"
             self.page.slots.append(Slot(first, last, Segment([title[1]], location), plain_title))
@@ -216,7 +217,7 @@ class MarkdownSlot(Slot):
 
 def plain_title(text: str) -> str:
     """A title of a container, with other marks for those that would end it or be read as markup."""
-    return " ".join(text.split()).translate(str.maketrans('"`[]{}<>', "''()()()"))
+    return " ".join(text.split()).translate(str.maketrans('"`*[]{}<>_=\\', "'''()()() -/"))
 
 
 def _as_html(tag: Tag, raw: str) -> str:

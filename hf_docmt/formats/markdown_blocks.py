@@ -9,16 +9,22 @@ if TYPE_CHECKING:
 
 FOOTNOTE = re.compile(r"\[\^[^\]\s]+\]:\s*")
 # Lines around a container (Pandoc, Docusaurus, VitePress, MyST; blocks of PyMdown)
-FENCE = re.compile(r"(?::{3,}|/{3,})[ \t]*(?:[\w{.#-].*)?")
+FENCE = re.compile(r":{3,}[ \t]*(?:[\w{.#-].*)?|/{3,}[ \t]*(?:[\w-]+[ \t]*(?:\|.*)?)?")
 # The line above an indented body (Python-Markdown's admonitions; details and tabs of PyMdown)
 HEAD = re.compile(r"""(?:!!!|\?\?\?\+?)[ \t]*[\w-]+(?:[ \t]+[\w-]+)*(?:[ \t]+".*")?[ \t]*|===[!+]*[ \t]+".*"[ \t]*""")
 # The title in such a line, where it has no markup; of Docusaurus, VitePress, PyMdown, Python-Markdown
+TITLED = (
+    r"(?:abstract|admonition|attention|bug|caution|danger|details|error|example|failure|hint|important|info|note|"
+    r"question|quote|success|summary|tab|tip|warning)"
+)
 CONTAINER_TITLE = re.compile(
-    r"(?::{3,}[ \t]*[\w-]+(?:\[|[ \t]+)|/{3,}[ \t]*[\w-]+[ \t]*\|[ \t]*|(?:!!!|\?\?\?|===)[^\"\n]*\")"
-    r"([^\W\d_][^]\"`*_<[{=\r\n]*?)[]\" \t]*$"
+    rf"(?::::+[ \t]*(?:[\w-]+\[|{TITLED}[ \t]+)|///+[ \t]*{TITLED}[ \t]*\|[ \t]*|(?:!!!|\?\?\?|===)[^\"\n]*\")"
+    r"([^\W_][^]\"`*_<[{=\\]*?)[]\" \t]*$"
 )
 LONGEST_TITLE = 300  # characters of such a line
 INDENT = 4
+DEEPEST = 20  # containers in each other
+RAW_HTML = re.compile(r"<(?:script|pre|style|textarea|[!?])", re.IGNORECASE)  # which a line of a container does not end
 ENDED = ["paragraph", "reference", "blockquote", "list"]  # what a container ends
 
 
@@ -30,6 +36,8 @@ def add_block_rules(parser: "MarkdownIt") -> None:
     block.before("paragraph", "footnote", _footnote, {"alt": ["paragraph", "blockquote"]})
     block.before("code", "container_fence", _fence, {"alt": ENDED})
     block.before("code", "container_head", _head, {"alt": ENDED})
+    html = dict(zip(block.get_active_rules(), block.getRules("")))["html_block"]
+    block.at("html_block", lambda *place: _html_block(html, *place), {"alt": ENDED[:3]})
 
 
 def _is(pattern: re.Pattern, state: "StateBlock", line: int) -> bool:
@@ -55,9 +63,20 @@ def _fence(state: "StateBlock", first: int, last: int, silent: bool) -> bool:
     return found
 
 
+def _html_block(rule, state: "StateBlock", first: int, last: int, silent: bool) -> bool:
+    """HTML up to a blank line, or a line of a container."""
+    if not silent and not _is(RAW_HTML, state, first):
+        end = first + 1
+        while end < last and not state.isEmpty(end) and not _is_whole(FENCE, state, end):
+            end += 1
+        last = end
+    return rule(state, first, last, silent)
+
+
 def _head(state: "StateBlock", first: int, last: int, silent: bool) -> bool:
     """A head has a body: the indented lines below it, which are read as blocks."""
-    if not _is_whole(HEAD, state, first):
+    depth = state.env.get("containers", 0)
+    if depth == DEEPEST or not _is_whole(HEAD, state, first):
         return False
     inner, end, after = state.blkIndent + INDENT, first + 1, first + 1
     while after < last and (state.isEmpty(after) or state.sCount[after] >= inner):
@@ -68,6 +87,7 @@ def _head(state: "StateBlock", first: int, last: int, silent: bool) -> bool:
     if not silent:
         state.push("container", "", 0).map = [first, first + 1]
         outer, state.lineMax, state.blkIndent = (state.lineMax, state.blkIndent), end, inner
+        state.env["containers"] = depth + 1
         state.md.block.tokenize(state, first + 1, end)
-        (state.lineMax, state.blkIndent), state.line = outer, end
+        (state.lineMax, state.blkIndent), state.line, state.env["containers"] = outer, end, depth
     return True

@@ -100,14 +100,15 @@ class _Projection:
     def _places(self, node: Node, span: Span) -> list[tuple[Node, Span]]:
         """The children of a node with their characters in the target, inside `span`, from left to right.
 
-        Those that go over a border of the sentence are placed first, then what stands alone, then those that
-        fit best; none overlaps another. What has no words comes between them.
+        Those that go over a border of the sentence are placed first, then what was copied, then those that fit
+        best; none overlaps another. What has no words comes between them.
         """
         free = [word for word, place in enumerate(self.target_words) if _inside(place, span)]
         placed: list[tuple[Node, Span]] = []
         wide = [child for child in node.children if child.end > child.start]
         best = {id(child): self._best_run(child, free)[1] for child in wide}
-        for child in sorted(wide, key=lambda child: (child.is_whole, not child.is_alone, -best[id(child)])):
+        copied = {id(child): child.is_alone and bool(self._copy(child, None, free, span, [])) for child in wide}
+        for child in sorted(wide, key=lambda child: (child.is_whole, not copied[id(child)], -best[id(child)])):
             taken = [other for _, other in placed]
             place = self._place(child, free, span, taken)
             if place is None or any(_touches(place, other) for other in taken):

@@ -290,6 +290,13 @@ def test_containers_stay_around_their_texts(end):
         ("::: {.a #b}\nText\n:::::", ["Text"]),
         ("::: Words, : and more", []),
         ("::: tip Some words\nText\n:::", ["Some words", "Text"]),
+        ("::: tip 3 words\nText\n:::", ["3 words", "Text"]),
+        (":::message alert\nText\n:::", ["Text"]),  # an argument
+        ("/// html | div.my-class\nText\n///", ["Text"]),
+        ("text\n///comment here", ["text\n///comment here"]),
+        ('::: tip\n<img src="a.png" alt="A">\n:::\nText', ["A", "Text"]),  # a container ends what it is around
+        ("::: tip\n<br>\nText\n:::\nMore", ["\nText", "More"]),
+        ("<pre>\n:::\nText\n</pre>", []),
         ("> :::note[Some `words`]\n> Text\n> :::", ["Text"]),
         (":::: Words ::::", []),
         ('!!! info inline end "Some words"\n    Text', ["Some words", "Text"]),
@@ -307,9 +314,15 @@ def test_what_is_a_container(text, expected):
 
 def test_a_title_of_a_container_stays_one():
     reader, (title, text) = parsed(MarkdownFormat, b'!!! note "A title"\n    Text')
-    new = reader.write([['One "x" [y]\n`z` <b>'], text.pieces]).decode()
-    assert new == "!!! note \"One 'x' (y) 'z' (b)\"\n    Text"
-    assert texts(new) == ["One 'x' (y) 'z' (b)", "Text"]
+    new = reader.write([['One "x" [y]\n`z` <b> *a* b_c'], text.pieces]).decode()
+    assert new == "!!! note \"One 'x' (y) 'z' (b) 'a' b c\"\n    Text"
+    assert texts(new) == ["One 'x' (y) 'z' (b) 'a' b c", "Text"]
+
+
+def test_containers_within_each_other_have_a_limit():
+    page = "".join("\t" * depth + "!!! note\n" for depth in range(500)) + "\t" * 500 + "Text\n"
+    assert len(texts(page)) <= 1
+    check_identity(MarkdownFormat, page.encode())
 
 
 def test_bad_input():

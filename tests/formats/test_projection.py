@@ -99,6 +99,15 @@ def test_by_position_an_element_cuts_no_copy():
     assert written(sentences.translated(["So eins {{ n }} Lampe"], [None])) == "<b>So eins <code:{{ n }}></b> Lampe"
 
 
+def test_code_that_was_not_copied_takes_no_word_of_an_element():
+    source, target = "Run make : Save the file", "Datei jetzt speichern"
+    tags = [(4, 8, Tag("alone", "<code>", "make"), False), (11, 11, Tag("open", "<b>"), False)]
+    tags.append((24, 24, Tag("close", "</b>"), False))
+    fit = [[0, 5, 1.0], [1, 4, 0.2], [2, 1, 0.6], [2, 3, 1.0]]  # the last word: Save, and less so make
+    pieces = project(markup_tree(len(source), tags, 0), source, target, fit)
+    assert written(piece for piece in pieces if isinstance(piece, str)).split() == target.split()
+
+
 def test_full_width_text_has_no_blanks_between_sentences():
     sentences = SegmentSentences(["One. Two."], sentence_splitter("en"))
     assert sentences.translated(["一。", "二。"], [None, None]) == ["一。二。"]

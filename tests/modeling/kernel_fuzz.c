@@ -34,10 +34,10 @@ int main(void) {
         for (int64_t i = 0; i < blocks * 16 * size; i++) weights[i] = rand() % 255 - 127;
         float *x = numbers(rows * size), *y = numbers(rows * outputs), *scales = numbers(blocks * 16);
         float *bias = numbers(blocks * 16), *projections = numbers(rows * 3 * size), *read = numbers(rows * size);
-        float *history = numbers(length * rows * 2 * size), *keys = numbers(sources * length * 2 * size);
+        float *inputs = numbers(rows * 2 * size), *history = numbers(length * rows * 2 * size), *keys = numbers(sources * length * 2 * size);
         float *norms = numbers(size > rows ? size : rows);
-        float *buffers[] = {x, y, projections, history, read, keys};
-        enum { X, Y, PROJECTIONS, HISTORY, READ, KEYS };
+        float *buffers[] = {x, y, projections, history, read, keys, inputs};
+        enum { X, Y, PROJECTIONS, HISTORY, READ, KEYS, INPUTS };
         int is_masked = rand() % 2;
         Step step = {buffers, rows, length, 1, length, ancestors, first, is_masked ? seen : 0, is_masked ? counts : 0, ids,
                      encoding, bias, malloc((rows + 15) / 16 * 16 * size), numbers(rows > tokens ? rows : tokens),
@@ -48,7 +48,7 @@ int main(void) {
             {NORM, X, X, {size}, {norms, norms}, 1e-5f},
             {SELF_ATTENTION, PROJECTIONS, READ, {heads, dim, HISTORY}, {0}, 0.3f},
             {SOURCE_ATTENTION, PROJECTIONS, READ, {heads, dim, KEYS, 2 * size, 0}, {0}, 0.3f},
-            {RECURRENCE, PROJECTIONS, READ, {size, HISTORY}, {0}, 0},
+            {RECURRENCE, INPUTS, READ, {size, HISTORY}, {0}, 0},
         };
         docmt_run(list, 6, &step);
         step.shared = rows, step.places = rows, step.seen = 0; /* of an encoder: all rows are of one source */
@@ -71,7 +71,7 @@ int main(void) {
         for (int64_t i = 0; i < rows * size; i++)
             if (!(read[i] == read[i])) return puts("not a number"), 1;
         void *all[] = {ids, indices, table, encoding, best, ancestors, first, seen, counts, step.integers, step.numbers, step.offsets, weights, x, y, scales,
-                       bias, projections, read, history, keys, norms};
+                       bias, projections, read, history, keys, norms, inputs};
         for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
     }
     return puts("done"), 0;
