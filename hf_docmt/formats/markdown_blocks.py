@@ -24,20 +24,20 @@ CONTAINER_TITLE = re.compile(
 LONGEST_TITLE = 300  # characters of such a line
 INDENT = 4
 DEEPEST = 20  # containers in each other
-RAW_HTML = re.compile(r"<(?:script|pre|style|textarea|[!?])", re.IGNORECASE)  # which a line of a container does not end
+HTML = re.compile(r"<(?!script|pre|style|textarea|[!?])", re.IGNORECASE)  # which a line of a container ends
 ENDED = ["paragraph", "reference", "blockquote", "list"]  # what a container ends
 
 
 def add_block_rules(parser: "MarkdownIt") -> None:
     """Footnotes and containers end the paragraph before them. Tokens `container` tell the lines of these."""
     block = parser.block.ruler
-    references = dict(zip(block.get_active_rules(), block.getRules("")))["reference"]
+    rules = dict(zip(block.get_active_rules(), block.getRules("")))
+    references, html = rules["reference"], rules["html_block"]
     block.at("reference", lambda state, *place: not _is(FOOTNOTE, state, place[0]) and references(state, *place))
+    block.at("html_block", lambda *place: _html_block(html, *place), {"alt": ENDED[:3]})
     block.before("paragraph", "footnote", _footnote, {"alt": ["paragraph", "blockquote"]})
     block.before("code", "container_fence", _fence, {"alt": ENDED})
     block.before("code", "container_head", _head, {"alt": ENDED})
-    html = dict(zip(block.get_active_rules(), block.getRules("")))["html_block"]
-    block.at("html_block", lambda *place: _html_block(html, *place), {"alt": ENDED[:3]})
 
 
 def _is(pattern: re.Pattern, state: "StateBlock", line: int) -> bool:
@@ -65,7 +65,7 @@ def _fence(state: "StateBlock", first: int, last: int, silent: bool) -> bool:
 
 def _html_block(rule, state: "StateBlock", first: int, last: int, silent: bool) -> bool:
     """HTML up to a blank line, or a line of a container."""
-    if not silent and not _is(RAW_HTML, state, first):
+    if not silent and _is(HTML, state, first):
         end = first + 1
         while end < last and not state.isEmpty(end) and not _is_whole(FENCE, state, end):
             end += 1
