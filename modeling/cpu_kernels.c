@@ -6,7 +6,7 @@
  */
 #include <stdint.h>
 
-#define ABI 7
+#define ABI 8
 enum { PRODUCT, NORM, SELF_ATTENTION, SOURCE_ATTENTION, EMBEDDING, RECURRENCE };
 enum { NONE, AVX2, VNNI, AMX }; /* instructions for products: 256 bits, 512 bits, tiles */
 
@@ -44,10 +44,12 @@ typedef struct {
     const uint8_t *ended;   /* (R,), or none has; in greedy search */
     int64_t beams;          /* 1: greedy search */
     float *sums;            /* (S, beams): log-probabilities of beams */
-    int64_t vocabulary;     /* V */
+    int64_t scored;         /* N */
+    const int64_t *words;   /* (N,): the tokens that are scored, or these are all */
+    const uint8_t *is_absent; /* (S, N): which of them are not for a source, or all are */
     const float *encodings; /* (positions, D) */
     int64_t size;           /* D */
-    float *log_probs;       /* scratch, (R, V), in beam search */
+    float *log_probs;       /* scratch, (R, N), in beam search */
     float *values;          /* scratch, (S, beams + 1) */
     int64_t *indices;       /* scratch, the same */
     int64_t *copies;        /* scratch, (R, room) */

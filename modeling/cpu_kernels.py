@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-ABI = 7  # of the structures below
+ABI = 8  # of the structures below
 PRODUCT, NORM, SELF_ATTENTION, SOURCE_ATTENTION, EMBEDDING, RECURRENCE = range(6)
 NONE, AVX2, VNNI, AMX = range(4)  # instructions for products
 BLOCK = 16  # outputs of a product that stand side by side; rows of a tile
@@ -53,7 +53,8 @@ class Search(ctypes.Structure):
         ("ended", ctypes.c_void_p),
         ("beams", ctypes.c_int64),
         ("sums", ctypes.c_void_p),
-        ("vocabulary", ctypes.c_int64),
+        ("scored", ctypes.c_int64),
+        *((name, ctypes.c_void_p) for name in ("words", "is_absent")),
         ("encodings", ctypes.c_void_p),
         ("size", ctypes.c_int64),
         *((name, ctypes.c_void_p) for name in ("log_probs", "values", "indices", "copies")),

@@ -63,6 +63,11 @@ FOR_AVX2 static int log_softmax(const float *scores, int64_t size, float *log_pr
     return 1;
 }
 
+/* The token of a score, by its place among those of one or more rows */
+static int64_t token_at(const Search *s, int64_t place) {
+    return s->words ? s->words[place % s->scored] : place % s->scored;
+}
+
 static int is_end(const Search *search, int64_t token) {
     for (int64_t i = 0; i < search->end_count; i++)
         if (search->ends[i] == token) return 1;
@@ -71,11 +76,11 @@ static int is_end(const Search *search, int64_t token) {
 
 /* Put the best token behind each row; 0: nothing was done, since one of them ends its row, or is of no number. */
 static int go_on(const float *scores, const Step *step, Search *s) {
-    docmt_best(scores, 0, step->rows, 1, s->vocabulary, 1, s->values, s->indices);
+    docmt_best(scores, 0, step->rows, 1, s->scored, 1, s->values, s->indices);
     for (int64_t r = 0; r < step->rows; r++) {
         if (s->values[r] - s->values[r] != 0) return 0;
-        if (s->ended && s->ended[r]) s->indices[r] = s->pad;
-        else if (is_end(s, s->indices[r])) return 0;
+        s->indices[r] = s->ended && s->ended[r] ? s->pad : token_at(s, s->indices[r]);
+        if (!(s->ended && s->ended[r]) && is_end(s, s->indices[r])) return 0;
     }
     for (int64_t r = 0; r < step->rows; r++) s->ids[r * s->room + s->length] = s->indices[r];
     return 1;
@@ -85,15 +90,15 @@ static int go_on(const float *scores, const Step *step, Search *s) {
 static int go_on_with_beams(const float *scores, const Step *step, Search *s) {
     const int64_t rows = step->rows, beams = s->beams, sources = rows / beams, kept = beams + 1;
     for (int64_t r = 0; r < rows; r++)
-        if (!log_softmax(scores + r * s->vocabulary, s->vocabulary, s->log_probs + r * s->vocabulary)) return 0;
-    if (docmt_best(s->log_probs, s->sums, sources, beams, s->vocabulary, kept, s->values, s->indices)) return 0;
+        if (!log_softmax(scores + r * s->scored, s->scored, s->log_probs + r * s->scored)) return 0;
+    if (docmt_best(s->log_probs, s->sums, sources, beams, s->scored, kept, s->values, s->indices)) return 0;
     for (int64_t i = 0; i < sources * kept; i++)
-        if (i % kept < beams && is_end(s, s->indices[i] % s->vocabulary)) return 0;
+        if (i % kept < beams && is_end(s, token_at(s, s->indices[i]))) return 0;
     for (int64_t r = 0; r < rows; r++) memcpy(s->copies + r * s->room, s->ids + r * s->room, s->length * sizeof(int64_t));
     for (int64_t r = 0; r < rows; r++) {
-        const int64_t best = r / beams * kept + r % beams, from = r / beams * beams + s->indices[best] / s->vocabulary;
+        const int64_t best = r / beams * kept + r % beams, from = r / beams * beams + s->indices[best] / s->scored;
         memcpy(s->ids + r * s->room, s->copies + from * s->room, s->length * sizeof(int64_t));
-        s->ids[r * s->room + s->length] = s->indices[best] % s->vocabulary;
+        s->ids[r * s->room + s->length] = token_at(s, s->indices[best]);
         s->sums[r] = s->values[best], s->indices[r] = from;
     }
     for (int64_t t = 0; t < step->length; t++) {
@@ -106,11 +111,14 @@ static int go_on_with_beams(const float *scores, const Step *step, Search *s) {
 /* Steps behind the ids that are there, as long as these are no more than `most` and the best tokens go on; behind the
  * last step its scores are there, and nothing is decided. */
 void docmt_search(const Operation *operations, int64_t count, Step *step, Search *s) {
-    const float *scores = step->buffers[operations[count - 1].output];
+    float *scores = step->buffers[operations[count - 1].output];
     for (;; s->length++) {
         for (int64_t r = 0; r < step->rows; r++) step->tokens[r] = s->ids[r * s->room + s->length - 1];
         step->encoding = s->encodings + (s->length - 1) * s->size, step->length = s->length;
         docmt_run(operations, count, step);
+        for (int64_t r = 0; s->is_absent && r < step->rows; r++)
+            for (int64_t i = 0; i < s->scored; i++)
+                if (s->is_absent[r / step->shared * s->scored + i]) scores[r * s->scored + i] = -INFINITY;
         if (s->length >= s->most || !(s->beams > 1 ? go_on_with_beams : go_on)(scores, step, s)) return;
     }
 }

@@ -12,12 +12,12 @@ import torch
 
 from .cache import source_states as kept_states
 from .cpu_kernels import BLOCK, MULTIPLE, Search, Step, are_used, most_rows, run, search
-from .decoding_step import DecodingStep, has_list, is_backbone, may_step
+from .decoding_step import DecodingStep, has_list, is_backbone, is_recurrence, may_step
 from .encoder_kernels import run_on_rows, seen_places
 from .fast_search import best_token
 from .int8_linear import whole_blocks
 from .kept_work import kept_work
-from .kernel_programs import DecoderProgram, buffers, decoder_program, is_recurrence
+from .kernel_programs import DecoderProgram, buffers, decoder_program, with_output
 from .search import SearchSettings
 
 CHEAP = 2**24  # int8 weights of a step, see `has_cheap_steps`
@@ -79,11 +79,14 @@ class KernelStep(DecodingStep):
 
     def __init__(self, state, program: DecoderProgram):
         super().__init__(state)
-        self.program, self.step = program, Step()
+        self.program, self.parts, self.step = program, program.parts, Step()
+        self.words, self.is_absent = state.words, state.is_absent
+        if self.head is not self.model.lm_head:
+            self.parts = with_output(self.parts, self.head)
         stores, writers = self.cache.self_attention_cache.layers, {layer.layer_idx for layer in program.writers}
         self.called = [store for number, store in enumerate(stores) if number not in writers]  # that torch writes to
         self.embeds = self.embeds and program.embedding > 0
-        self.is_whole = self.embeds and len(program.parts) == 1 and is_backbone(self.decoder, "source")
+        self.is_whole = self.embeds and len(self.parts) == 1 and is_backbone(self.decoder, "source")
         self.goes_on = self.is_whole and self.model.best_token is best_token
         self.search: Search | None = None  # for the rows that there are
         if self.decoder.config.position_type != "learned":
@@ -95,16 +98,15 @@ class KernelStep(DecodingStep):
         """Buffers for the rows of target ids (R, T) and their mask, and what torch runs."""
         config, rows, self.length = self.model.config, len(ids), ids.shape[1] - 1
         self.rows, self.sources = rows, len(self.source)
-        if len(self.program.parts) > 1:
+        if len(self.parts) > 1:
             self.prepare(rows)
-        parts = self.program.parts
-        self.operations = [part if isinstance(part, ctypes.Array) else self.operation(*part) for part in parts]
+        self.operations = [part if isinstance(part, ctypes.Array) else self.operation(*part) for part in self.parts]
         self.history = self.written_so_far() if self.history is None else self.history
         self.read = self.read_source() if self.read is None else self.read
         size, inner = config.d_model, config.decoder_ffn_dim
-        self.states, self.scores = torch.empty(rows, size), torch.empty(rows, config.vocab_size)
+        self.states, self.scores = torch.empty(rows, size), torch.empty(rows, len(self.output_bias))
         self.scratch = torch.empty(rows * (5 * size + inner))
-        self.tokens, self.bias = torch.empty(rows, dtype=torch.long), whole_blocks(self.model.final_logits_bias[0])
+        self.tokens, self.bias = torch.empty(rows, dtype=torch.long), whole_blocks(self.output_bias)
         self.integers = torch.empty(rows + -rows % BLOCK, max(size, inner), dtype=torch.int8)
         self.first = torch.zeros(rows, dtype=torch.int32) if mask is None else mask.int().argmax(dim=1).int()
         self.ancestors = torch.arange(rows, dtype=torch.int32).repeat(self.length, 1)  # (T, R)
@@ -158,15 +160,17 @@ class KernelStep(DecodingStep):
 
     def new_search(self, ids: torch.Tensor, settings: SearchSettings) -> Search:
         """What the steps of a search over ids (R, L) share, besides these."""
-        (rows, room), beams, config = ids.shape, settings.num_beams, self.model.config
+        (rows, room), beams, scored = ids.shape, settings.num_beams, len(self.output_bias)
         self.ends, self.copies = torch.tensor(settings.eos_token_id, dtype=torch.long), torch.empty_like(ids)
-        self.log_probs = torch.empty(rows if beams > 1 else 0, config.vocab_size)
+        self.log_probs = torch.empty(rows if beams > 1 else 0, scored)
         self.values = torch.empty(rows // beams, beams + 1)
         self.indices = torch.empty(self.values.shape, dtype=torch.long)
-        sizes = {"beams": beams, "vocabulary": config.vocab_size, "size": config.d_model}
+        sizes = {"beams": beams, "scored": scored, "size": self.model.config.d_model}
         scratch = {
             name: getattr(self, name).data_ptr() for name in ("ends", "log_probs", "values", "indices", "copies")
         }
+        if self.words is not None:
+            scratch |= {"words": self.words.data_ptr(), "is_absent": self.is_absent.data_ptr()}
         return Search(room=room, end_count=len(self.ends), pad=settings.pad_token_id, **sizes, **scratch)
 
     def run(self, hidden_states: torch.Tensor | None) -> torch.Tensor:

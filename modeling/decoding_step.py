@@ -13,8 +13,7 @@ import torch
 from torch import nn
 
 from .cpu_inference import faster_attention, is_plain, prepacked_layer
-from .int8_linear import int8_product, is_plain_int8
-from .search import DecoderState
+from .int8_linear import int8_product, is_plain_int8, joint_bias
 
 Operation = Callable[[torch.Tensor], torch.Tensor]  # states (R, D) -> (R, D)
 POSITIONS = 64  # encodings that are computed at once
@@ -23,9 +22,8 @@ POSITIONS = 64  # encodings that are computed at once
 def may_step(state) -> bool:
     """Whether a search may run a list behind the prompt that a `DecoderState` has read, in place of `forward`."""
     model, device = state.model, state.encoder_outputs[0].device
-    is_plain = state.cache is not None and type(state).logits is DecoderState.logits
-    are_known = is_backbone(model) and is_backbone(model.model)
-    return is_plain and are_known and is_inference(model.get_decoder(), device)
+    are_known = state.cache is not None and is_backbone(model) and is_backbone(model.model)
+    return are_known and is_inference(model.get_decoder(), device)
 
 
 def is_inference(stack: nn.Module, device: torch.device) -> bool:
@@ -45,13 +43,14 @@ def has_list(decoder: nn.Module) -> bool:
 
 
 class DecodingStep:
-    """Logits of what follows one new token a row, see `decoding_step`."""
+    """Logits of what follows one new token a row, of the words that a `DecoderState` scores."""
 
     goes_on = False  # whether it runs several steps at once, by `go_on`
 
     def __init__(self, state):
         self.model, self.encoder_outputs, self.cache = state.model, state.encoder_outputs, state.cache
         self.decoder, self.inputs = state.model.get_decoder(), dict(state.inputs)
+        self.head, self.output_bias = state.output()
         stores = self.cache.self_attention_cache
         missing = len(self.decoder.layers) - len(stores.layers)
         stores.layers += [stores.layer_class_to_replicate() for _ in range(missing)]  # as its first use would
@@ -66,7 +65,7 @@ class DecodingStep:
         self.encodings = torch.empty(0)  # (positions, D) from the first one on
 
     def logits(self, ids: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
-        """Of all target ids (R, T) so far, of which the last one is new, and their mask -> (R, V)."""
+        """Of all target ids (R, T) so far, of which the last one is new, and their mask -> (R, N)."""
         past = ids.shape[1] - 1
         if not self.operations:
             hidden_states = self.inputs_of(ids, mask, past)[:, 0]
@@ -79,7 +78,7 @@ class DecodingStep:
         return self.run(hidden_states)
 
     def run(self, hidden_states: torch.Tensor) -> torch.Tensor:
-        """States (R, D) of the new tokens -> (R, V)."""
+        """States (R, D) of the new tokens -> (R, N)."""
         for operation in self.operations:
             hidden_states = operation(hidden_states)
         return hidden_states
@@ -171,6 +170,8 @@ class DecodingStep:
 
     def self_attention(self, layer: nn.Module) -> Operation | None:
         attention = layer.self_attn
+        if is_recurrence(attention):
+            return self.recurrence(layer, attention)
         if not is_backbone(attention, *ATTENTION):
             return None
         inputs = self.product((attention.q_proj, attention.k_proj, attention.v_proj))
@@ -187,6 +188,20 @@ class DecodingStep:
             return residual(hidden_states, output(read.reshape(hidden_states.shape)))
 
         return attend
+
+    def recurrence(self, layer: nn.Module, unit: nn.Module) -> Operation:
+        projections, layer_norm = (unit.input_proj, unit.forget_gate), layer.self_attn_layer_norm
+        inputs = self.product(projections, joint_bias(projections).to(self.source.dtype))
+        before = norm_operation(layer_norm) if layer.normalize_before else same
+        residual, kept = residual_norm(layer, layer_norm), unit.recurrent_layer(self.cache)
+
+        def recur(hidden_states: torch.Tensor) -> torch.Tensor:
+            added, gate = inputs(before(hidden_states)).float().chunk(2, dim=1)  # (R, D) each
+            past = torch.zeros_like(added) if kept.keys is None else kept.keys
+            kept.update(torch.lerp(added, past, gate.sigmoid()), 1)
+            return residual(hidden_states, torch.relu(kept.keys).to(hidden_states.dtype))
+
+        return recur
 
     def source_attention(self, layer: nn.Module) -> Operation | None:
         attention, layer_norm = layer.encoder_attn, layer.encoder_attn_layer_norm
@@ -218,10 +233,9 @@ class DecodingStep:
 
     def output(self) -> Operation:
         """States to logits, with their bias."""
-        model, head = self.model, self.model.lm_head
-        if is_plain_int8(head) or is_plain(head):
-            return self.product((head,), model.final_logits_bias[0])
-        return lambda hidden_states: model.logits_of(hidden_states[:, None])[:, 0]
+        if is_plain_int8(self.head) or is_plain(self.head):
+            return self.product((self.head,), self.output_bias)
+        return lambda hidden_states: self.model.logits_of(hidden_states[:, None])[:, 0]
 
     def product(self, layers: tuple[nn.Module, ...], bias: torch.Tensor | None = None) -> Operation:
         """Layers of one input side by side, (R, D_in) -> (R, sum of D_out), with their own biases or the one given."""
@@ -287,6 +301,12 @@ def is_unchanged(module: nn.Module, kind: type[nn.Module]) -> bool:
     """Whether a module is of this class, with no wrapper around it, and a call of it does no more, as with hooks."""
     is_changed = module._forward_hooks or module._forward_pre_hooks or "forward" in vars(module)
     return type(module) is kind and not is_changed
+
+
+def is_recurrence(module: nn.Module) -> bool:
+    """Whether it is an SSRU, and a call of it does no more."""
+    parts = [getattr(type(module), name, None) for name in ("forward", "all_states")]
+    return all(getattr(part, "is_recurrence", False) for part in parts) and is_unchanged(module, type(module))
 
 
 def has_plain_norms(module: nn.Module) -> bool:

@@ -12,7 +12,15 @@ import torch
 from torch import nn
 
 from .cpu_kernels import EMBEDDING, MULTIPLE, NORM, PRODUCT, RECURRENCE, SELF_ATTENTION, SOURCE_ATTENTION, Operation
-from .decoding_step import ATTENTION, EMBEDS, has_known_blocks, has_plain_norms, is_backbone, is_unchanged
+from .decoding_step import (
+    ATTENTION,
+    EMBEDS,
+    has_known_blocks,
+    has_plain_norms,
+    is_backbone,
+    is_recurrence,
+    is_unchanged,
+)
 from .int8_linear import is_plain_int8, kernel_weights
 
 STATES, NORMED, READ, PROJECTIONS, INNER, SCORES, LAYERS = range(7)  # buffers of R rows; behind them those of layers
@@ -65,6 +73,12 @@ def decoder_program(decoder: nn.Module, head: nn.Module) -> DecoderProgram | Non
     parts += [make.norm(decoder.layer_norm, STATES)] if config.normalize_before else []
     parts.append(make.product((head,), STATES, SCORES, has_bias=False))
     return DecoderProgram(neighbours(parts), embedding, array(make.sources), make.readers, make.writers, make.kept)
+
+
+def with_output(parts: list, head: nn.Module) -> list:
+    """The parts of a decoder's program with another output projection, which is to be kept."""
+    *operations, _ = parts[-1]
+    return [*parts[:-1], array([*operations, ProgramMaker().product((head,), STATES, SCORES, has_bias=False)])]
 
 
 def encoder_program(encoder: nn.Module) -> tuple[ctypes.Array, list[torch.Tensor]] | None:
@@ -180,12 +194,6 @@ class ProgramMaker:
     def operation(self, kind: int, states: int, output: int, sizes: tuple, weights: Sequence, number=0.0) -> Operation:
         self.kept += weights
         return Operation(kind, states, output, sizes, tuple(tensor.data_ptr() for tensor in weights), number)
-
-
-def is_recurrence(module: nn.Module) -> bool:
-    """Whether it is an SSRU, and a call of it does no more."""
-    parts = [getattr(type(module), name, None) for name in ("forward", "all_states")]
-    return all(getattr(part, "is_recurrence", False) for part in parts) and is_unchanged(module, type(module))
 
 
 def has_primitives(attention: nn.Module, *projections: str) -> bool:

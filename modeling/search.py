@@ -41,18 +41,27 @@ class SearchSettings:
 
     @property
     def plain_until(self) -> int:
-        """The least length at which more than the best tokens decides; 0 unless processors leave finite scores alone.
+        """The least length at which more than the best tokens decides; 0 if processors may change finite scores."""
+        return self.earliest_end if self.passes_finite else 0
 
-        These say so by `passes_finite`.
+    @property
+    def passes_finite(self) -> bool:
+        """Whether all processors say that they leave finite scores alone, of whichever tokens, by `passes_finite`."""
+        return all(getattr(processor, "passes_finite", False) for processor in self.processors)
+
+    def processed(
+        self, ids: torch.Tensor, scores: torch.Tensor, state: "DecoderState"
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Scores (R, N) of what comes behind target ids (R, T), as the processors want them, and of which tokens (N,).
+
+        None = all of them, (R, V), as processors see them.
         """
-        are_passed = all(getattr(processor, "passes_finite", False) for processor in self.processors)
-        return self.earliest_end if are_passed else 0
-
-    def processed(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        """Scores (R, V) of what comes behind target ids (R, T), as the processors want them."""
+        words = state.words
+        if words is not None and not self.passes_finite:
+            scores, words = state.of_all_words(scores), None
         for processor in self.processors:  # a call of the list would look up the signature of each, too
             scores = processor(ids, scores)
-        return scores
+        return scores, words
 
     def has_ended(self, ids: torch.Tensor) -> torch.Tensor:
         """Which rows of target ids (R, T) end with their last token, (R,) bool."""
@@ -81,8 +90,8 @@ def greedy_search(state: "DecoderState", prompt: torch.Tensor, settings: SearchS
     is_any, are_kept = False, any(map(keeps_scores, settings.processors))
     while True:
         length, logits = state.read_on(ids, length, settings, finished if is_any and settings.eos_token_id else None)
-        logits = settings.processed(ids[:, :length], logits.clone() if are_kept else logits)
-        tokens = state.model.best_token(logits)  # (B,)
+        scores, words = settings.processed(ids[:, :length], logits.clone() if are_kept else logits, state)
+        tokens = tokens_at(words, state.model.best_token(scores))  # (B,)
         if is_any and settings.eos_token_id:
             tokens = tokens.masked_fill(finished, settings.pad_token_id)
         ids[:, length] = tokens
@@ -117,9 +126,9 @@ def beam_search(
     while True:
         log_probs = torch.log_softmax(logits, dim=-1, out=None if are_kept else log_probs)  # memory of the last step
         del logits
-        processed = settings.processed(running[:, :length], log_probs)
+        processed, words = settings.processed(running[:, :length], log_probs, state)
         values, indices = state.model.best_continuations(processed, scores, count)  # (B, K)
-        tokens = indices % processed.shape[1]
+        tokens = tokens_at(words, indices % processed.shape[1])
         rows = indices // processed.shape[1] + first_rows  # (B, K)
         length += 1
         if length >= settings.earliest_end or settings.are_ends(tokens[:, :beams]).any():
@@ -142,6 +151,11 @@ def beam_search(
             logits = state.read(running[:, :length])
         else:
             length, logits = state.read_on(running, length, settings, sums=scores)
+
+
+def tokens_at(words: torch.Tensor | None, places: torch.Tensor) -> torch.Tensor:
+    """The tokens of scores by their places among all, or among those of these words (N,)."""
+    return places if words is None else words[places]
 
 
 def with_tokens(ids: torch.Tensor, rows: torch.Tensor, tokens: torch.Tensor, length: int) -> torch.Tensor:
@@ -217,6 +231,9 @@ class DecoderState:
     that is used after the search, `keeps_cache`, has what the prompt leaves there, and need not have more.
     """
 
+    words: torch.Tensor | None = None  # (N,) int64: the tokens that are scored, of all V
+    is_absent: torch.Tensor | None = None  # (B, N) bool: which of them are not for a source
+
     def __init__(
         self,
         model,
@@ -231,12 +248,12 @@ class DecoderState:
         self.step = None  # the flat list of a step behind the prompt; None = not built yet, or there is none
 
     def read(self, ids: torch.Tensor) -> torch.Tensor:
-        """Logits (R, V) in float32 of what comes behind target ids (R, T); the next ones may take their memory."""
+        """Logits (R, N) in float32 of what comes behind target ids (R, T); the next ones may take their memory."""
         if self.mask is not None:
             self.mask = nn.functional.pad(self.mask, (0, ids.shape[1] - self.mask.shape[1]), value=1)
         self.start(ids.shape[1])
         if self.step is not None:
-            return self.step.logits(ids, self.mask).to(ids.device, torch.float32)
+            return self.masked(self.step.logits(ids, self.mask).to(ids.device, torch.float32))
         arguments = self.model.prepare_inputs_for_generation(
             ids,
             ids.shape[1] - cached_length(self.cache),
@@ -251,7 +268,7 @@ class DecoderState:
             self.cache.prompt_was_read()
             self.step = self.model.decoding_step(self)
         self.is_prompt = False
-        return logits.to(ids.device, torch.float32)
+        return self.masked(logits.to(ids.device, torch.float32))
 
     def read_on(
         self, ids: torch.Tensor, length: int, settings: SearchSettings, ended=None, sums=None
@@ -273,8 +290,23 @@ class DecoderState:
             self.step, self.is_prompt = self.model.decoding_step(self), False
 
     def logits(self, **arguments) -> torch.Tensor:
-        """Logits (R, V) of what comes behind the last token; to be overridden."""
+        """Logits (R, N) of what comes behind the last token, by `forward`."""
         return self.model(**arguments, logits_to_keep=1, return_dict=True).logits[:, -1]
+
+    def output(self) -> tuple[nn.Module, torch.Tensor]:
+        """What makes logits of states: a projection, and a bias (N,)."""
+        return self.model.lm_head, self.model.final_logits_bias[0]
+
+    def masked(self, logits: torch.Tensor) -> torch.Tensor:
+        """Logits (R, N), now -inf where a token is not for the source of a row."""
+        if self.is_absent is not None:
+            logits.view(len(self.is_absent), -1, logits.shape[1]).masked_fill_(self.is_absent[:, None], float("-inf"))
+        return logits
+
+    def of_all_words(self, scores: torch.Tensor) -> torch.Tensor:
+        """Scores (R, N) as (R, V), -inf where a token is not scored."""
+        every = scores.new_full((len(scores), self.model.config.vocab_size), float("-inf"))
+        return scores if self.words is None else every.index_copy_(1, self.words, scores)
 
     def repeat(self, times: int) -> None:
         """Of every target so many rows, next to each other."""

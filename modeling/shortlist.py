@@ -96,11 +96,14 @@ class LexicalShortlist:
         for token in special:
             if token is not None:
                 members[:, token] = True
-        for row, ids in zip(members, input_ids.cpu()):
-            ids = ids.unique()
-            row[ids] = True  # names and numbers are copied
-            for word in ids[ids < len(self.offsets) - 1].tolist():
-                row[self.words[self.offsets[word] : self.offsets[word + 1]]] = True
+        ids = input_ids.cpu()
+        members.scatter_(1, ids, True)  # names and numbers are copied
+        rows, places = (ids < len(self.offsets) - 1).nonzero(as_tuple=True)
+        starts = self.offsets[ids[rows, places]]  # (source words,)
+        counts = self.offsets[ids[rows, places] + 1] - starts
+        before = counts.cumsum(0) - counts
+        found = torch.arange(int(counts.sum())) + (starts - before).repeat_interleave(counts)
+        members[rows.repeat_interleave(counts), self.words[found]] = True
         members[:, config.pad_token_id] = False
         return members
 
@@ -121,18 +124,17 @@ class ShortlistState(DecoderState):
 
     def __init__(self, members: torch.Tensor, model, *arguments, **inputs):
         super().__init__(model, *arguments, **inputs)
-        self.tokens = members.any(dim=0).nonzero()[:, 0].to(model.device)  # (N,)
-        self.is_absent = ~members[:, self.tokens.cpu()].to(model.device)  # (B, N)
-        self.bias = model.final_logits_bias[0, self.tokens]
-        self.projection = rows_of(model.lm_head, self.tokens)
+        self.words = members.any(dim=0).nonzero()[:, 0].to(model.device)
+        self.is_absent = ~members[:, self.words.cpu()].to(model.device)
+        self.bias = model.final_logits_bias[0, self.words]
+        self.projection = rows_of(model.lm_head, self.words)
 
     def logits(self, **arguments) -> torch.Tensor:
-        """Logits (R, V) of the last token, -inf outside of a source's list."""
         states = self.model.model(**arguments, return_dict=True).last_hidden_state[:, -1]  # (R, D)
-        found = self.projection(states, self.bias).float()  # (R, N)
-        is_absent = self.is_absent.repeat_interleave(len(found) // len(self.is_absent), dim=0)
-        all_tokens = found.new_full((len(found), self.model.config.vocab_size), float("-inf"))
-        return all_tokens.index_copy_(1, self.tokens, found.masked_fill_(is_absent, float("-inf")))
+        return self.projection(states, self.bias)
+
+    def output(self) -> tuple[nn.Module, torch.Tensor]:
+        return self.projection, self.bias
 
 
 def rows_of(layer: nn.Module, rows: torch.Tensor) -> nn.Module:

@@ -31,7 +31,7 @@ class SSRU(nn.Module):
         """
         inputs, gate = joint_linear((self.input_proj, self.forget_gate), hidden_states)
         dtype, inputs, gate = inputs.dtype, inputs.float(), gate.float().sigmoid()
-        layer = None if cache is None else recurrent_layer(cache, self.layer_idx)
+        layer = None if cache is None else self.recurrent_layer(cache)
         before = None if layer is None or layer.keys is None else layer.keys[:, None]  # (B, 1, D)
         if before is not None and inputs.shape[1] == 1 and attention_mask is None:
             states = torch.lerp(inputs, before, gate)
@@ -40,6 +40,10 @@ class SSRU(nn.Module):
         if layer is not None:
             layer.update(states[:, -1], states.shape[1])
         return torch.relu(states).to(dtype), None
+
+    def recurrent_layer(self, cache: EncoderDecoderCache) -> "RecurrentLayer":
+        """Where a cache has the state of this layer."""
+        return recurrent_layer(cache, self.layer_idx)
 
     def all_states(self, inputs, gate, before, attention_mask) -> torch.Tensor:
         """States (B, T, D) of inputs and gates (B, T, D), behind the one `before` (B, 1, D), or None."""

@@ -271,8 +271,8 @@ PACKAGE_LINES = {
     "data": 6040,
     "evaluation": 8592,
     "formats": 4643,
-    "hub": 2550,
-    "modeling": 11935,
+    "hub": 2551,
+    "modeling": 12006,
     "pretrained": 314,
     "reports": 2523,
     "serving": 864,
@@ -288,8 +288,8 @@ TEST_LINES = {
     "data": 5067,
     "evaluation": 6954,
     "formats": 2520,
-    "hub": 2982,
-    "modeling": 9505,
+    "hub": 2985,
+    "modeling": 9555,
     "reports": 1984,
     "serving": 590,
     "space": 1108,
@@ -300,7 +300,7 @@ TEST_LINES = {
     "translation": 1911,
     "top-level files": 2714,
 }
-MOST_LINES = {"package": 55401, "tests": 50974}
+MOST_LINES = {"package": 55473, "tests": 51027}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

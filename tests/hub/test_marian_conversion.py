@@ -93,6 +93,9 @@ def test_folder(tmp_path, vocab):
     found = loaded.translate_documents(documents, again, max_new_tokens=8)
     assert found == model.translate_documents(documents, tokenizer, max_new_tokens=8)
     assert (loaded.config.target_lang, loaded.config.decoder_autoregression) == ("pt", "ssru")
+    assert torch.equal(logits_of(loaded.train()), logits_of(loaded.eval()))  # no dropout but where it is asked for
+    fields["dropout"] = 0.1
+    assert convert_marian_file(path, vocab=vocab[:1], **fields)[0].config.dropout == 0.1
     assert torch.equal(logits_of(loaded), logits_of(model))
     assert tokenizer("the camera")["input_ids"][-1] == 0
     assert tokenizer.decode(tokenizer("a câmera")["input_ids"], skip_special_tokens=True) == "a câmera"

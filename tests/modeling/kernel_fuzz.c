@@ -55,18 +55,23 @@ int main(void) {
         Operation among = {SOURCE_ATTENTION, PROJECTIONS, READ, {heads, dim, PROJECTIONS, 3 * size, size}, {0}, 0.3f};
         if (rows <= length) docmt_run(&among, 1, &step);
         docmt_best(y, norms, 1, rows, outputs, between(1, outputs), best, indices);
-        int64_t vocabulary = between(2, 40), room = length + between(1, 3), beams = between(1, 2);
+        int64_t vocabulary = between(2, 40), room = length + between(1, 3), beams = between(1, 2), is_short = between(0, 1);
         float *logits = numbers(2 * vocabulary), *log_probs = numbers(2 * vocabulary), *chosen = numbers(3), sums[2] = {-1, -2};
         int64_t *written = calloc(2 * room, 8), *copies = malloc(2 * room * 8), *found = malloc(24);
+        int64_t *words = malloc(vocabulary * 8);
+        uint8_t *is_absent = malloc(2 * vocabulary);
+        for (int64_t i = 0; i < vocabulary; i++) words[i] = 3 * i;
+        for (int64_t i = 0; i < 2 * vocabulary; i++) is_absent[i] = between(0, 3) == 0;
         int64_t most = between(1, room - 1), ends[] = {1}, new[2];
         int32_t *rows_of = calloc(2 * room, 4);
         float *all_scores[] = {logits}, nothing[1];
         Operation idle = {NORM, 0, 0, {0}, {0}, 1};
-        Step steps = {all_scores, 2, 0, 1, 1, rows_of, .tokens = new, .encoding = nothing};
-        Search search = {written, room, 1, most, ends, 1, 0, 0, beams, sums, vocabulary, nothing, 0, log_probs, chosen, found, copies};
+        Step steps = {all_scores, 2, 0, beams, 1, rows_of, .tokens = new, .encoding = nothing};
+        Search search = {written, room, 1, most, ends, 1, 0, 0, beams, sums, vocabulary,
+                         is_short ? words : 0, is_short ? is_absent : 0, nothing, 0, log_probs, chosen, found, copies};
         docmt_search(&idle, 1, &steps, &search);
         if (search.length > most) return puts("too long"), 1;
-        void *more[] = {logits, log_probs, chosen, written, copies, found, rows_of};
+        void *more[] = {logits, log_probs, chosen, written, copies, found, rows_of, words, is_absent};
         for (size_t i = 0; i < sizeof more / sizeof *more; i++) free(more[i]);
         for (int64_t i = 0; i < rows * size; i++)
             if (!(read[i] == read[i])) return puts("not a number"), 1;

@@ -5,16 +5,20 @@ import struct
 
 import pytest
 import torch
+from support.battery import KeptScores
 from support.errors import refused
 from support.fuzzed_files import damaged
 from support.tiny_models import BOD, EOS, PAD, SEP, UNK, build, random_text, word_tokenizer
 from transformers import LogitsProcessor
 
+from hf_docmt.modeling import cpu_kernels, int8_linear, quantization
+from hf_docmt.modeling.decoding_kernels import KernelStep
 from hf_docmt.modeling.shortlist import LexicalShortlist
 
 V = 30
 SOURCES = torch.tensor([[7, 9, 8, EOS], [6, 11, EOS, PAD], [12, EOS, PAD, PAD]])
 INPUTS = {"input_ids": SOURCES, "attention_mask": (SOURCES != PAD).long(), "max_new_tokens": 9}
+SIZES = {"d_model": 32, "decoder_ffn_dim": 64, "encoder_ffn_dim": 64, "vocab_size": 2000, "normalize_before": True}
 LISTS = {7: [20, 21], 9: [22], 8: [], 6: [23, 24, 25], 11: [26], 12: [27, 13, 14]}
 
 
@@ -97,6 +101,36 @@ def test_int8():
         expected = model.generate(**INPUTS, num_beams=beams)
         everything = shortlist(first=2000)
         assert torch.equal(model.generate(**INPUTS, num_beams=beams, shortlist=everything), expected)
+
+
+@pytest.mark.skipif(cpu_kernels.kernels() is None, reason="the kernels were not built, or need AVX2")
+@pytest.mark.parametrize("beams", [1, 3])
+@pytest.mark.parametrize("fields", [{}, {"decoder_autoregression": "ssru"}], ids=["attention", "ssru"])
+def test_steps_of_the_kernels(monkeypatch, fields, beams):
+    """Several at once write what those of torch write, with and without a processor, which sees all words."""
+    for module, name, value in (
+        (quantization, "MIN_ELEMENTS", 0),
+        (int8_linear, "TILES", False),
+        (int8_linear, "FBGEMM", False),
+    ):
+        monkeypatch.setattr(module, name, value)
+    model, draw, found, steps = build(**SIZES, **fields), random.Random(1), {}, []
+    for parameter in model.parameters():
+        parameter.data.mul_(3)  # so that translations differ from each other
+    model = model.quantize("int8")
+    lists = {word: draw.sample(range(V, 2000), 40) for word in LISTS}
+    go_on = KernelStep.go_on
+    monkeypatch.setattr(KernelStep, "go_on", lambda step, *rest: steps.append(step.words) or go_on(step, *rest))
+    for kernels in "10":
+        monkeypatch.setenv("DOCMT_KERNELS", kernels)
+        settings = INPUTS | {"num_beams": beams, "shortlist": shortlist(lists)}
+        found[kernels] = model.generate(**settings)
+        assert torch.equal(model.generate(**settings, logits_processor=[KeptScores()]), found[kernels])
+    assert torch.equal(found["1"], found["0"]) and len(found["1"].unique()) > 6
+    assert steps and all(len(words) < 300 for words in steps)
+    for source, written in zip(SOURCES, found["1"]):
+        allowed = {2, PAD, EOS, UNK, SEP, BOD, *source.tolist()}
+        assert set(written.tolist()) <= allowed.union(*(lists.get(word, []) for word in source.tolist()))
 
 
 def test_file_of_marian(tmp_path):

@@ -11,6 +11,7 @@ from support.tiny_models import build, plain_model, random_text, word_tokenizer
 from hf_docmt import registry
 from hf_docmt.modeling.cache import CACHE_NAME
 from hf_docmt.modeling.configuration_docmt import DocMTConfig
+from hf_docmt.modeling.decoding_step import DecodingStep
 from hf_docmt.modeling.ssru import RecurrentLayer, linear_recurrence
 
 RECURRENT = {"decoder_autoregression": "ssru"}
@@ -85,6 +86,21 @@ def test_other_architectures(architecture):
 def test_mechanism_in_the_decoder(architecture):
     with pytest.raises(ValueError, match=f"leaves no self-attention.*'docmt-{architecture}' is a part: use 'self_att"):
         registry.get(architecture).config_class(**RECURRENT)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_list_of_a_step_calls_no_module(monkeypatch, dtype):
+    """With and without a prompt."""
+    model, steps = build(**RECURRENT).to(dtype), []
+    build_list = DecodingStep.build
+    monkeypatch.setattr(DecodingStep, "build", lambda step, *rest: steps.append(step) or build_list(step, *rest))
+    for prompt in ([[2]], [[2, 9, 8]]):
+        found = model.generate(torch.tensor([[7, 8, 3]]), decoder_input_ids=torch.tensor(prompt), **GREEDY)
+        with monkeypatch.context() as patch:
+            patch.setattr(type(model), "decoding_step", lambda model, state: None)
+            expected = model.generate(torch.tensor([[7, 8, 3]]), decoder_input_ids=torch.tensor(prompt), **GREEDY)
+        assert torch.equal(found, expected)
+    assert steps and not any(step.has_calls for step in steps)
 
 
 def test_unknown_autoregression():

@@ -92,6 +92,7 @@ class MarianTransformer:
             **{f"{side}_attention_heads": heads for side in self.tables},
             **{f"{side}_ffn_dim": self.matrix(f"{side}_l1_ffn_W1").shape[1] for side in self.tables},
             "activation_function": self.activation,
+            "dropout": 0.0,  # no file says it; int8 models, which learnt without, lose all they know with some
             "normalize_before": self.normalize_before,
             "layernorm_embedding": self.layernorm_embedding,
             "layer_norm_eps": 1e-6,
