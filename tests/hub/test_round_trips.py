@@ -4,10 +4,12 @@ import pytest
 import torch
 from huggingface_hub import ModelCard
 from support import hub_double
+from support.language_models import FAMILIES, TEXT, sentence_model
 from support.tiny_models import build, documents_of, random_text, word_tokenizer
 from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments
 
 from hf_docmt import registry
+from hf_docmt.hub.conversion import convert_sentence_model
 from hf_docmt.hub.export import export_model
 from hf_docmt.hub.publishing import planned_upload, push_model
 from hf_docmt.training.arguments import DocMTTrainingArguments
@@ -30,13 +32,13 @@ def needed(name, found):
             needed(other, found)
     return found
 
-kept = needed("torch", needed("transformers", set()))
+kept = needed("torch", needed("transformers", {tokenizers}))
 names = metadata.packages_distributions()
 blocked = {top for top, of in names.items() if not {one.lower().replace("_", "-") for one in of} & kept}
 blocked |= {"hf_docmt"}
 
 hide(blocked)
-assert {"datasets", "peft", "sentencepiece", "accelerate"} & kept == set(), kept
+assert {"datasets", "peft", "sentencepiece", "accelerate"} & kept == {tokenizers}, kept
 import torch
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 for task in json.loads(sys.argv[1]):
@@ -91,8 +93,31 @@ def test_pushed_models_work_elsewhere(hub, tmp_path, run_elsewhere, architecture
         if code_repo is None:
             build(architecture, seed=1, **fields).push_to_hub(name)
             assert hub.repositories[name].oid("main") != revision
-    printed = run_elsewhere(PROCESS, tasks, tmp_path, hub_double.environment(hub, tmp_path / "elsewhere"))
+    code = PROCESS.replace("{tokenizers}", "set()")
+    printed = run_elsewhere(code, tasks, tmp_path, hub_double.environment(hub, tmp_path / "elsewhere"))
     assert f"loaded {len(tasks)}\n" in printed and hub_double.TOKEN not in printed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", FAMILIES)
+def test_converted_models_work_elsewhere(hub, tmp_path, run_elsewhere, family):
+    """A sentence-level model as every architecture: the same translations where it was saved, pushed, loaded."""
+    tasks, source = [], sentence_model(family, tmp_path)
+    source.model.save_pretrained(tmp_path / family)
+    source.tokenizer.save_pretrained(tmp_path / family)
+    languages = {name: code for name in ("source_lang", "target_lang") if (code := getattr(source, name))}
+    for architecture in ALL:
+        name, folder = f"someone/{family}-{architecture}", tmp_path / architecture
+        convert_sentence_model(str(tmp_path / family), folder, architecture=architecture, **languages)
+        model, tokenizer = registry.load_model(folder)
+        revision = push_model(folder, name, license="mit").rpartition("/")[2]
+        expected = model.translate_documents([TEXT], tokenizer, max_new_tokens=9)
+        logits = model(torch.tensor([[7, 8, 3]]), decoder_input_ids=torch.tensor([[2, 9]])).logits.tolist()
+        task = {"name": name, "revision": revision, "document": TEXT, "expected": expected, "card": []}
+        tasks.append(task | {"code_revision": revision, "logits": logits, "again": f"again-{architecture}"})
+    code = PROCESS.replace("{tokenizers}", "{'sentencepiece'}")
+    printed = run_elsewhere(code, tasks, tmp_path, hub_double.environment(hub, tmp_path / "elsewhere"))
+    assert f"loaded {len(ALL)}\n" in printed
 
 
 def examples_and_collator(model, tokenizer):
