@@ -18,7 +18,7 @@ NOUNS = (
     "bag ball basket bed bell belt bicycle boat book bottle box bridge camera car carpet chair clock coat computer cup "
     "curtain desk door dress drum engine farm fence flag fork garden gate guitar hammer hat helmet house jacket key "
     "kitchen knife ladder lamp letter machine map mattress mirror motorcycle needle notebook oven painting pan pen "
-    "piano picture pillow plate ring road rope ruler school shirt shop shovel skirt sofa spoon suitcase sweater table "
+    "piano picture pillow plate ring road rope school shirt shop shovel skirt sofa spoon suitcase sweater table "
     "tent towel toy train tower truck umbrella vase violin wall wallet watch wheel window"
 ).split()
 FRAMES = ("We found the {}.", "She bought the {}.", "They talked about the {}.", "I like the {}.")

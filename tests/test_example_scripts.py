@@ -1,6 +1,8 @@
 """Every example runs, every recipe describes a model, and so does every override that a recipe names."""
 
+import json
 import re
+import runpy
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -330,3 +332,28 @@ def test_pages_of_a_real_model(tmp_path):
     assert done.returncode == 0, done.stderr
     assert sorted(path.name for path in (tmp_path / "pages").iterdir()) == pages == ["alice.md", "holmes.md"]
     assert all((tmp_path / "pages" / name).read_text("utf-8").startswith("# ") for name in pages)
+
+
+def test_agreement_pairs(tmp_path, monkeypatch, capsys):
+    """Genders of Portuguese sentences, the two halves of the nouns, counts of translations, and the whole script."""
+    script = runpy.run_path(str(ROOT / "agreement_pairs.py"))
+    of_noun, of_predicate = script["gender_of_noun"], script["gender_of_predicate"]
+    nouns = ["Encontramos a porta.", "Falaram do relógio!", "Eu gosto dessa caixa.", "Vi uma", "Compramos leite."]
+    assert [of_noun(sentence) for sentence in nouns] == ["feminine", "masculine", "feminine", None, None]
+    assert list(map(of_predicate, ["Ela é nova.", "Estava sujo!", "É grande.", ""])) == [
+        "feminine",
+        "masculine",
+        None,
+        None,
+    ]
+    halves = [{first for first, _ in script["pairs"](part)} for part in script["PARTS"]]
+    assert halves[0].isdisjoint(halves[1]) and len(halves[0]) == len(halves[1])
+    counted = script["count"](
+        [["Vi a mesa.", "-"], ["Vi o carro.", "-"], ["Vi leite.", "-"]], ["É nova.", "É nova.", "-"]
+    )
+    assert counted == {"masculine": [0, 1], "feminine": [1, 1]}
+    model = str(write_model(tmp_path / "model"))
+    monkeypatch.setattr("sys.argv", ["agreement_pairs.py", model, "--part", "dev"])
+    script["main"]()
+    printed = json.loads(capsys.readouterr().out)
+    assert printed[model].keys() == {"alone", "behind the first"}

@@ -288,7 +288,7 @@ TEST_LINES = {
     "data": 5067,
     "evaluation": 6954,
     "formats": 2520,
-    "hub": 2985,
+    "hub": 3010,
     "modeling": 9555,
     "reports": 1984,
     "serving": 590,
@@ -298,9 +298,9 @@ TEST_LINES = {
     "training": 2625,
     "transformers_contract": 418,
     "translation": 1911,
-    "top-level files": 2714,
+    "top-level files": 2741,
 }
-MOST_LINES = {"package": 55473, "tests": 51027}
+MOST_LINES = {"package": 55473, "tests": 51079}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:
