@@ -63,8 +63,10 @@ def agreement(path: str, part: str) -> dict[str, dict[str, list[int]]]:
     """Counts of a model for its second sentences read alone, and behind the first."""
     model, tokenizer = hf_docmt.load_model(path)
     documents = pairs(part)
-    translated = model.translate_documents(documents, tokenizer, batch_size=16)
-    alone = model.translate_documents([[predicate] for _, predicate in documents], tokenizer, batch_size=16)
+    translated = model.translate_documents(documents, tokenizer, batch_size=16, num_beams=4)
+    alone = model.translate_documents(
+        [[predicate] for _, predicate in documents], tokenizer, batch_size=16, num_beams=4
+    )
     return {
         "alone": count(translated, [sentence for (sentence,) in alone]),
         "behind the first": count(translated, [sentence for _, sentence in translated]),

@@ -24,7 +24,13 @@ from hf_docmt.training.run import train
 
 ROOT = Path(__file__).resolve().parents[1] / "examples"
 SCRIPTS = sorted(ROOT.glob("train_*.py"))  # test_gpu_report.py tests the other one
-PAST = {"concat2": 1, "concat4": 3, "gtransformer4": 3, "han": 3}  # context sentences by the end of a name
+PAST = {
+    "concat2": 1,
+    "concat4": 3,
+    "gtransformer4": 3,
+    "han": 3,
+    "windows": 3,
+}  # context sentences by the end of a name
 SHORTENINGS = {"tokens": "none", "sentencecache": "sentence"} | {
     name: name for name in ("max", "avg", "linear", "grouping", "selecting")
 }
@@ -69,7 +75,7 @@ def test_all_recipes_are_there():
     names |= {f"fei2022_{data}_{system}" for data in FEI_DATA for system in FEI}
     names |= {"bao2021_ted_gtransformer", "miculicich2018_zhen_ted_han", "miculicich2018_zhen_ted_sentence"}
     names |= {f"{data}_{system}" for data in ("demo", "ende_docs") for system in ("sentence", "concat4")}
-    names |= {"ende_docs_gtransformer4"}
+    names |= {"ende_docs_gtransformer4", "enpt_docs_windows"}
     assert {path.stem for path in recipe_files.ALL} == names
 
 

@@ -298,9 +298,9 @@ TEST_LINES = {
     "training": 2625,
     "transformers_contract": 418,
     "translation": 1911,
-    "top-level files": 2741,
+    "top-level files": 2747,
 }
-MOST_LINES = {"package": 55473, "tests": 51079}
+MOST_LINES = {"package": 55473, "tests": 51085}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:
