@@ -43,7 +43,7 @@ def gender_of_noun(sentence: str) -> str | None:
 
 
 def gender_of_predicate(sentence: str) -> str | None:
-    """Of the last word of a Portuguese sentence; None where it has the same form for both."""
+    """What the last letter of a Portuguese sentence's last word says: -o or -a; None for others, such as "grande"."""
     last = (re.findall(r"\w+", sentence.lower()) or [""])[-1]
     return {"o": "masculine", "a": "feminine"}.get(last[-1:])
 

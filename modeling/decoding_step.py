@@ -189,8 +189,10 @@ class DecodingStep:
 
         return attend
 
-    def recurrence(self, layer: nn.Module, unit: nn.Module) -> Operation:
+    def recurrence(self, layer: nn.Module, unit: nn.Module) -> Operation | None:
         projections, layer_norm = (unit.input_proj, unit.forget_gate), layer.self_attn_layer_norm
+        if not (all(map(is_plain, projections)) or all(map(is_plain_int8, projections))):
+            return None
         inputs = self.product(projections, joint_bias(projections).to(self.source.dtype))
         before = norm_operation(layer_norm) if layer.normalize_before else same
         residual, kept = residual_norm(layer, layer_norm), unit.recurrent_layer(self.cache)

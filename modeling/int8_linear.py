@@ -281,7 +281,7 @@ def joint_bias(layers: Sequence[Int8Linear]) -> torch.Tensor | None:
     """The biases (D_out,) of layers, float32, as (sum of D_out,), zeros where one has none; None where none has one."""
     if all(layer.bias is None for layer in layers):
         return None
-    zeros = (torch.zeros(layer.out_features) for layer in layers)
+    zeros = (layer.weight.new_zeros(layer.out_features, dtype=torch.float32) for layer in layers)
     return torch.cat(
         [zero if layer.bias is None else layer.bias.detach().float() for layer, zero in zip(layers, zeros)]
     )

@@ -57,7 +57,8 @@ class SearchSettings:
         None = all of them, (R, V), as processors see them.
         """
         words = state.words
-        if words is not None and not self.passes_finite:
+        has_few = scores.shape[1] <= 1 + len(self.eos_token_id)  # for the candidates of beams
+        if words is not None and (has_few or not self.passes_finite):
             scores, words = state.of_all_words(scores), None
         for processor in self.processors:  # a call of the list would look up the signature of each, too
             scores = processor(ids, scores)

@@ -133,6 +133,14 @@ def test_steps_of_the_kernels(monkeypatch, fields, beams):
         assert set(written.tolist()) <= allowed.union(*(lists.get(word, []) for word in source.tolist()))
 
 
+def test_fewer_words_than_candidates():
+    """Beams over three words, two of which end a translation besides the third."""
+    found = build().generate(
+        torch.tensor([[3]]), num_beams=2, max_new_tokens=4, eos_token_id=[3, 5, 4], shortlist=shortlist({7: [20]})
+    )
+    assert found.shape[0] == 1
+
+
 def test_file_of_marian(tmp_path):
     """The header, offsets of 8 bytes and words of 4 that Marian's `shortlist.cpp` reads; written and read again."""
     words = [[4, 9], [], [7]]

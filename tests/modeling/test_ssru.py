@@ -89,18 +89,27 @@ def test_mechanism_in_the_decoder(architecture):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_list_of_a_step_calls_no_module(monkeypatch, dtype):
+def test_list_of_a_step_calls_no_module(monkeypatch, dtype, device):
     """With and without a prompt."""
-    model, steps = build(**RECURRENT).to(dtype), []
+    model, steps = build(**RECURRENT).to(device, dtype), []
     build_list = DecodingStep.build
     monkeypatch.setattr(DecodingStep, "build", lambda step, *rest: steps.append(step) or build_list(step, *rest))
-    for prompt in ([[2]], [[2, 9, 8]]):
-        found = model.generate(torch.tensor([[7, 8, 3]]), decoder_input_ids=torch.tensor(prompt), **GREEDY)
+    source = torch.tensor([[7, 8, 3]], device=device)
+    for prompt in (torch.tensor([[2]], device=device), torch.tensor([[2, 9, 8]], device=device)):
+        found = model.generate(source, decoder_input_ids=prompt, **GREEDY)
         with monkeypatch.context() as patch:
             patch.setattr(type(model), "decoding_step", lambda model, state: None)
-            expected = model.generate(torch.tensor([[7, 8, 3]]), decoder_input_ids=torch.tensor(prompt), **GREEDY)
+            expected = model.generate(source, decoder_input_ids=prompt, **GREEDY)
         assert torch.equal(found, expected)
     assert steps and not any(step.has_calls for step in steps)
+
+
+def test_wrapped_projection_is_called():
+    model, source = build(**RECURRENT), torch.tensor([[7, 8, 3]])
+    expected = model.generate(source, **GREEDY)
+    for layer in model.get_decoder().layers:
+        layer.self_attn.input_proj = torch.nn.Sequential(layer.self_attn.input_proj)
+    assert torch.equal(model.generate(source, **GREEDY), expected)
 
 
 def test_unknown_autoregression():
