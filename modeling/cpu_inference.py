@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import nn
 
-from .int8_linear import is_plain_int8, joint_int8_linear
+from .int8_linear import is_plain_int8, joint_bias, joint_int8_linear
 from .search import modules_of
 
 ONEDNN = torch.backends.mkldnn.is_available()
@@ -276,14 +276,6 @@ def odd_numbers(count: int) -> torch.Tensor:
     """So many random odd numbers, (count,) int32, always the same."""
     generator = torch.Generator().manual_seed(count)
     return torch.randint(-(2**31), 2**31, (count,), generator=generator, device="cpu").to(torch.int32) | 1
-
-
-def joint_bias(layers: Sequence["Linear"]) -> torch.Tensor | None:
-    """The biases (D_i,) of layers as (sum of D_i,), zeros where one has none; None where none has one."""
-    if all(layer.bias is None for layer in layers):
-        return None
-    zeros = (layer.weight.new_zeros(layer.out_features) for layer in layers)
-    return torch.cat([zero if layer.bias is None else layer.bias.detach() for layer, zero in zip(layers, zeros)])
 
 
 def _forget() -> None:

@@ -189,11 +189,8 @@ class DecodingStep:
 
         return attend
 
-    def recurrence(self, layer: nn.Module, unit: nn.Module) -> Operation | None:
-        projections, layer_norm = (unit.input_proj, unit.forget_gate), layer.self_attn_layer_norm
-        if not (all(map(is_plain, projections)) or all(map(is_plain_int8, projections))):
-            return None
-        inputs = self.product(projections, joint_bias(projections).to(self.source.dtype))
+    def recurrence(self, layer: nn.Module, unit: nn.Module) -> Operation:
+        inputs, layer_norm = self.product((unit.input_proj, unit.forget_gate)), layer.self_attn_layer_norm
         before = norm_operation(layer_norm) if layer.normalize_before else same
         residual, kept = residual_norm(layer, layer_norm), unit.recurrent_layer(self.cache)
 
@@ -251,8 +248,7 @@ class DecodingStep:
             bias = prepacked.bias if bias is None else bias
             return lambda states: torch.ops.mkldnn._linear_pointwise(states, prepacked.matrix, bias, "none", [], "")
         weight = layers[0].weight if len(layers) == 1 else torch.cat([layer.weight for layer in layers])
-        if bias is None and layers[0].bias is not None:
-            bias = torch.cat([layer.bias for layer in layers])
+        bias = joint_bias(layers) if bias is None else bias
         return lambda states: nn.functional.linear(states, weight, bias)
 
 

@@ -231,11 +231,12 @@ def pack(layers: Sequence[Int8Linear], engine: str) -> PackedLayers:
     parameters = parameters_of(layers)
     integers = torch.cat([layer.weight.detach() for layer in layers])  # (sum of D_out, D_in)
     scale, bias, zeros = torch.cat([layer.weight_scale.detach() for layer in layers]), joint_bias(layers), None
+    bias = None if bias is None else bias.float()
     outputs = len(integers)
     if engine == KERNELS:
         blocks = whole_blocks(integers).view(-1, BLOCK, integers.shape[1] // 4, 4)
         matrix = blocks.transpose(1, 2).contiguous()  # (blocks, D_in / 4, 16, 4)
-        scale, bias = whole_blocks(scale), None if bias is None else whole_blocks(bias.float())
+        scale, bias = whole_blocks(scale), None if bias is None else whole_blocks(bias)
     elif engine == TILED:
         matrix = torch.ops.onednn.qlinear_prepack(integers, None)
         zeros = torch.zeros_like(scale, dtype=torch.int32)
@@ -277,14 +278,13 @@ def fbgemm_engine() -> Iterator[None]:
             torch.backends.quantized.engine = engine
 
 
-def joint_bias(layers: Sequence[Int8Linear]) -> torch.Tensor | None:
-    """The biases (D_out,) of layers, float32, as (sum of D_out,), zeros where one has none; None where none has one."""
-    if all(layer.bias is None for layer in layers):
+def joint_bias(layers: Sequence[nn.Module]) -> torch.Tensor | None:
+    """The biases (D_out,) of layers as (sum of D_out,), zeros where one has none; None where none has one."""
+    known = next((layer.bias for layer in layers if layer.bias is not None), None)
+    if known is None:
         return None
-    zeros = (layer.weight.new_zeros(layer.out_features, dtype=torch.float32) for layer in layers)
-    return torch.cat(
-        [zero if layer.bias is None else layer.bias.detach().float() for layer, zero in zip(layers, zeros)]
-    )
+    biases = (known.new_zeros(layer.out_features) if layer.bias is None else layer.bias for layer in layers)
+    return torch.cat([bias.detach() for bias in biases])
 
 
 if hasattr(os, "register_at_fork"):  # no forked process has the lock of a thread that is not there

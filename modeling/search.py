@@ -56,9 +56,8 @@ class SearchSettings:
 
         None = all of them, (R, V), as processors see them.
         """
-        words = state.words
-        has_few = scores.shape[1] <= 1 + len(self.eos_token_id)  # for the candidates of beams
-        if words is not None and (has_few or not self.passes_finite):
+        words, are_few = state.words, scores.shape[1] <= 1 + len(self.eos_token_id)  # for the candidates of beams
+        if are_few or not self.passes_finite:
             scores, words = state.of_all_words(scores), None
         for processor in self.processors:  # a call of the list would look up the signature of each, too
             scores = processor(ids, scores)
@@ -306,8 +305,10 @@ class DecoderState:
 
     def of_all_words(self, scores: torch.Tensor) -> torch.Tensor:
         """Scores (R, N) as (R, V), -inf where a token is not scored."""
+        if self.words is None:
+            return scores
         every = scores.new_full((len(scores), self.model.config.vocab_size), float("-inf"))
-        return scores if self.words is None else every.index_copy_(1, self.words, scores)
+        return every.index_copy_(1, self.words, scores)
 
     def repeat(self, times: int) -> None:
         """Of every target so many rows, next to each other."""

@@ -42,8 +42,21 @@ class SSRU(nn.Module):
         return torch.relu(states).to(dtype), None
 
     def recurrent_layer(self, cache: EncoderDecoderCache) -> "RecurrentLayer":
-        """Where a cache has the state of this layer."""
-        return recurrent_layer(cache, self.layer_idx)
+        """Where a cache, ours or one of transformers, keeps the state of this layer; an empty place is replaced.
+
+        ValueError for keys and values that stand there already, as those of prefix tuning.
+        """
+        layers = cache.self_attention_cache.layers
+        while len(layers) <= self.layer_idx:
+            layers.append(RecurrentLayer())
+        if not isinstance(layers[self.layer_idx], RecurrentLayer):
+            if layers[self.layer_idx].is_initialized and int(layers[self.layer_idx].get_seq_length()):
+                raise ValueError(
+                    "decoder_autoregression='ssru' has no self-attention that could read the keys and values of a "
+                    "prefix (prefix tuning): use LoRA."
+                )
+            layers[self.layer_idx] = RecurrentLayer()
+        return layers[self.layer_idx]
 
     def all_states(self, inputs, gate, before, attention_mask) -> torch.Tensor:
         """States (B, T, D) of inputs and gates (B, T, D), behind the one `before` (B, 1, D), or None."""
@@ -100,21 +113,3 @@ class RecurrentLayer(DynamicLayer):
     def reset(self) -> None:
         super().reset()
         self.length = 0
-
-
-def recurrent_layer(cache: EncoderDecoderCache, layer_idx: int) -> RecurrentLayer:
-    """The layer of a cache, ours or one of transformers, in which the state is kept; an empty one is replaced.
-
-    ValueError for keys and values that stand there already, as those of prefix tuning.
-    """
-    layers = cache.self_attention_cache.layers
-    while len(layers) <= layer_idx:
-        layers.append(RecurrentLayer())
-    if not isinstance(layers[layer_idx], RecurrentLayer):
-        if layers[layer_idx].is_initialized and int(layers[layer_idx].get_seq_length()):
-            raise ValueError(
-                "decoder_autoregression='ssru' has no self-attention that could read the keys and values of a prefix "
-                "(prefix tuning): use LoRA."
-            )
-        layers[layer_idx] = RecurrentLayer()
-    return layers[layer_idx]

@@ -11,7 +11,7 @@ from support.fuzzed_files import damaged
 from support.tiny_models import BOD, EOS, PAD, SEP, UNK, build, random_text, word_tokenizer
 from transformers import LogitsProcessor
 
-from hf_docmt.modeling import cpu_kernels, int8_linear, quantization
+from hf_docmt.modeling import cpu_kernels, int8_linear
 from hf_docmt.modeling.decoding_kernels import KernelStep
 from hf_docmt.modeling.shortlist import LexicalShortlist
 
@@ -108,12 +108,8 @@ def test_int8():
 @pytest.mark.parametrize("fields", [{}, {"decoder_autoregression": "ssru"}], ids=["attention", "ssru"])
 def test_steps_of_the_kernels(monkeypatch, fields, beams):
     """Several at once write what those of torch write, with and without a processor, which sees all words."""
-    for module, name, value in (
-        (quantization, "MIN_ELEMENTS", 0),
-        (int8_linear, "TILES", False),
-        (int8_linear, "FBGEMM", False),
-    ):
-        monkeypatch.setattr(module, name, value)
+    for name in ("TILES", "FBGEMM"):  # plain operations, with 8 bits of the input
+        monkeypatch.setattr(int8_linear, name, False)
     model, draw, found, steps = build(**SIZES, **fields), random.Random(1), {}, []
     for parameter in model.parameters():
         parameter.data.mul_(3)  # so that translations differ from each other
