@@ -19,6 +19,7 @@ import torch
 from torch import nn
 
 from .int8_linear import is_plain_int8, joint_bias, joint_int8_linear
+from .kept_work import unchanged_modules
 from .search import modules_of
 
 ONEDNN = torch.backends.mkldnn.is_available()
@@ -136,7 +137,7 @@ def batched_attention(
 
 @contextmanager
 def prepacked_weights(model: nn.Module) -> Iterator[None]:
-    """Scope in which the weights of a model do not change, so that its `Linear` layers may run on prepacked ones.
+    """Scope in which weights and modules of a model do not change, so that `Linear` layers may run on prepacked ones.
 
     A layer is prepacked at its second product in the scope: one alone does not repay it. Scopes may be nested, and
     several threads may have one each on the same model; none of them, nor another thread, may change weights meanwhile.
@@ -150,14 +151,14 @@ def prepacked_weights(model: nn.Module) -> Iterator[None]:
         yield
         return
     layers = {module: {} for module in modules_of(model) if is_kept(module) and module not in outer}
-    inner = {**outer, model: {}, **layers} if layers else outer
+    inner = {**outer, model: {}, **layers}
     token = _scope.set(inner)
     try:
-        yield
+        with unchanged_modules():
+            yield
     finally:
         _scope.reset(token)
-        if layers:
-            inner.clear()  # what copied the context in between (a task of asyncio) is outside of the scope, too
+        inner.clear()  # what copied the context in between (a task of asyncio) is outside of the scope, too
         for layer in layers:
             if layer.training:
                 _kept.pop(layer, None)

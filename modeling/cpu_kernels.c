@@ -6,7 +6,7 @@
  */
 #include <stdint.h>
 
-#define ABI 8
+#define ABI 9
 enum { PRODUCT, NORM, SELF_ATTENTION, SOURCE_ATTENTION, EMBEDDING, RECURRENCE };
 enum { NONE, AVX2, VNNI, AMX }; /* instructions for products: 256 bits, 512 bits, tiles */
 
@@ -20,15 +20,16 @@ typedef struct {
 typedef struct {
     float *const *buffers;    /* states that operations read and write */
     int64_t rows;             /* R */
-    int64_t length;           /* tokens that self-attention reads, the new one included */
+    int64_t fresh;            /* new tokens of a target, rows side by side: R is targets (B) times these */
+    int64_t length;           /* tokens that self-attention reads, the new ones included */
     int64_t shared;           /* rows of one source, side by side */
     int64_t places;           /* L: states of a source */
-    int32_t *ancestors;       /* (T, R): in which row the state of a token lies that a row has read */
-    const int32_t *first;     /* (R,): the first token that is seen, behind padding on the left */
+    int32_t *ancestors;       /* (T, B): in which row the state of a token lies that a target has read */
+    const int32_t *first;     /* (B,): the first token that is seen, behind padding on the left */
     const int32_t *seen;      /* (S, L): which states of a source are seen, first; none: all are */
     const int32_t *counts;    /* (S,): how many */
     int64_t *tokens;          /* (R,): the new ones, for embeddings */
-    const float *encoding;    /* (D,): of their position */
+    const float *encodings;   /* (positions, D), from the first token that is seen on */
     const float *bias;        /* of products that have none of their own */
     int8_t *integers;         /* scratch, (R up to a multiple of 16, D_in) */
     float *numbers;           /* scratch, max(R, tokens + 8) */
@@ -47,8 +48,6 @@ typedef struct {
     int64_t scored;         /* N */
     const int64_t *words;   /* (N,): the tokens that are scored, or these are all */
     const uint8_t *is_absent; /* (S, N): which of them are not for a source, or all are */
-    const float *encodings; /* (positions, D) */
-    int64_t size;           /* D */
     float *log_probs;       /* scratch, (R, N), in beam search */
     float *values;          /* scratch, (S, beams + 1) */
     int64_t *indices;       /* scratch, the same */
@@ -163,17 +162,22 @@ INLINE FOR_AVX2 void attend(const float *query, const float *keys, const float *
     for (; i < dim; i += 8) read_states(8, values + i, places, scores, count, out + i);
 }
 
-/* One new token a row reads all that its row has written: projections (R, 3 H Dh), states (T, R, 2 H Dh) */
+/* Where the new token of a row stands */
+INLINE int64_t place_of(const Step *step, int64_t row) { return step->length - step->fresh + row % step->fresh; }
+
+/* New tokens read all that their targets have written, up to themselves: projections (R, 3 H Dh), states (T, B, 2 H Dh) */
 FOR_AVX2 static void self_attention(const Operation *o, const Step *step) {
-    const int64_t heads = o->sizes[0], dim = o->sizes[1], size = heads * dim, rows = step->rows, last = step->length - 1;
+    const int64_t heads = o->sizes[0], dim = o->sizes[1], size = heads * dim, targets = step->rows / step->fresh;
     const float *projections = step->buffers[o->input];
     float *states = step->buffers[o->sizes[2]], *output = step->buffers[o->output];
-    for (int64_t r = 0; r < rows; r++)
-        memcpy(states + (last * rows + r) * 2 * size, projections + (3 * r + 1) * size, 2 * size * sizeof(float));
-    for (int64_t r = 0; r < rows; r++) {
-        const int64_t first = step->first[r];
+    for (int64_t r = 0; r < step->rows; r++)
+        memcpy(states + (place_of(step, r) * targets + r / step->fresh) * 2 * size, projections + (3 * r + 1) * size,
+               2 * size * sizeof(float));
+    for (int64_t r = 0; r < step->rows; r++) {
+        const int64_t target = r / step->fresh, last = place_of(step, r);
+        const int64_t first = step->first[target] < last ? step->first[target] : last; /* padding reads itself */
         for (int64_t t = first; t <= last; t++)
-            step->offsets[t - first] = (t * rows + step->ancestors[t * rows + r]) * 2 * size;
+            step->offsets[t - first] = (t * targets + step->ancestors[t * targets + target]) * 2 * size;
         for (int64_t h = 0; h < heads; h++)
             attend(projections + 3 * r * size + h * dim, states + h * dim, states + size + h * dim, step->offsets,
                    last + 1 - first, dim, o->number, step->numbers, output + r * size + h * dim);
@@ -199,15 +203,16 @@ FOR_AVX2 static void source_attention(const Operation *o, const Step *step) {
 }
 
 /* y += relu(c), c = f c' + (1 - f) x, f the sigmoid of a gate, c' of the token before: x and gates (R, 2 D), states c in
- * the first half of (T, R, 2 D) (ssru.py) */
+ * the first half of (T, B, 2 D) (ssru.py) */
 FOR_AVX2 static void recurrence(const Operation *o, const Step *step) {
-    const int64_t size = o->sizes[0], rows = step->rows, last = step->length - 1;
+    const int64_t size = o->sizes[0], targets = step->rows / step->fresh;
     const __m256 none = _mm256_setzero_ps(), one = _mm256_set1_ps(1.0f), sign = _mm256_set1_ps(-0.0f);
     float *states = step->buffers[o->sizes[1]];
-    for (int64_t r = 0; r < rows; r++) {
+    for (int64_t r = 0; r < step->rows; r++) {
+        const int64_t target = r / step->fresh, last = place_of(step, r), past = (last - 1) * targets;
         const float *x = step->buffers[o->input] + 2 * r * size, *gates = x + size, *before = 0;
-        float *c = states + (last * rows + r) * 2 * size, *y = step->buffers[o->output] + r * size;
-        if (last > step->first[r]) before = states + ((last - 1) * rows + step->ancestors[(last - 1) * rows + r]) * 2 * size;
+        float *c = states + (last * targets + target) * 2 * size, *y = step->buffers[o->output] + r * size;
+        if (last > step->first[target]) before = states + (past + step->ancestors[past + target]) * 2 * size;
         for (int64_t i = 0; i < size; i += 8) {
             const __m256 gate = _mm256_loadu_ps(gates + i), power = exponential(_mm256_or_ps(gate, sign));
             const __m256 part = _mm256_blendv_ps(one, power, gate); /* by its sign: neither power is too large */
@@ -220,16 +225,19 @@ FOR_AVX2 static void recurrence(const Operation *o, const Step *step) {
     }
 }
 
-/* scale * table[token] + encoding, (R, D) */
+/* scale * table[token] + encoding of its position, (R, D) */
 FOR_AVX2 static void embedding(const Operation *o, const Step *step) {
     const int64_t size = o->sizes[0];
     const float *table = o->weights[0];
     float *y = step->buffers[o->output];
-    for (int64_t r = 0; r < step->rows; r++)
+    for (int64_t r = 0; r < step->rows; r++) {
+        const int64_t position = place_of(step, r) - step->first[r / step->fresh];
+        const float *token = table + step->tokens[r] * size, *encoding = step->encodings + (position > 0 ? position : 0) * size;
         for (int64_t i = 0; i < size; i += 8) {
-            __m256 v = _mm256_mul_ps(_mm256_loadu_ps(table + step->tokens[r] * size + i), _mm256_set1_ps(o->number));
-            _mm256_storeu_ps(y + r * size + i, _mm256_add_ps(v, _mm256_loadu_ps(step->encoding + i)));
+            __m256 v = _mm256_mul_ps(_mm256_loadu_ps(token + i), _mm256_set1_ps(o->number));
+            _mm256_storeu_ps(y + r * size + i, _mm256_add_ps(v, _mm256_loadu_ps(encoding + i)));
         }
+    }
 }
 
 void docmt_run(const Operation *operations, int64_t count, const Step *step) {

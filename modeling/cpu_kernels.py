@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-ABI = 8  # of the structures below
+ABI = 9  # of the structures below
 PRODUCT, NORM, SELF_ATTENTION, SOURCE_ATTENTION, EMBEDDING, RECURRENCE = range(6)
 NONE, AVX2, VNNI, AMX = range(4)  # instructions for products
 BLOCK = 16  # outputs of a product that stand side by side; rows of a tile
@@ -36,8 +36,8 @@ class Step(ctypes.Structure):
 
     _fields_ = (
         ("buffers", ctypes.c_void_p),
-        *((name, ctypes.c_int64) for name in ("rows", "length", "shared", "places")),
-        *((name, ctypes.c_void_p) for name in ("ancestors", "first", "seen", "counts", "tokens", "encoding", "bias")),
+        *((name, ctypes.c_int64) for name in ("rows", "fresh", "length", "shared", "places")),
+        *((name, ctypes.c_void_p) for name in ("ancestors", "first", "seen", "counts", "tokens", "encodings", "bias")),
         *((name, ctypes.c_void_p) for name in ("integers", "numbers", "offsets")),
     )
 
@@ -55,8 +55,6 @@ class Search(ctypes.Structure):
         ("sums", ctypes.c_void_p),
         ("scored", ctypes.c_int64),
         *((name, ctypes.c_void_p) for name in ("words", "is_absent")),
-        ("encodings", ctypes.c_void_p),
-        ("size", ctypes.c_int64),
         *((name, ctypes.c_void_p) for name in ("log_probs", "values", "indices", "copies")),
     )
 
@@ -82,10 +80,10 @@ def kernels() -> ctypes.CDLL | None:
     return None
 
 
-def run(operations: ctypes.Array, step: Step, first: int = 0) -> None:
-    """Run operations from the first one on, one after the other."""
+def run(operations: ctypes.Array, step: Step, first: int = 0, end: int | None = None) -> None:
+    """Run operations from the first one on, one after the other, up to the one at `end`."""
     start = ctypes.byref(operations, first * ctypes.sizeof(Operation))
-    kernels().docmt_run(start, len(operations) - first, ctypes.byref(step))
+    kernels().docmt_run(start, (len(operations) if end is None else end) - first, ctypes.byref(step))
 
 
 def search(operations: ctypes.Array, step: Step, search: Search) -> None:

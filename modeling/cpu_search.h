@@ -114,7 +114,7 @@ void docmt_search(const Operation *operations, int64_t count, Step *step, Search
     float *scores = step->buffers[operations[count - 1].output];
     for (;; s->length++) {
         for (int64_t r = 0; r < step->rows; r++) step->tokens[r] = s->ids[r * s->room + s->length - 1];
-        step->encoding = s->encodings + (s->length - 1) * s->size, step->length = s->length;
+        step->length = s->length;
         docmt_run(operations, count, step);
         for (int64_t r = 0; s->is_absent && r < step->rows; r++)
             for (int64_t i = 0; i < s->scored; i++)

@@ -13,7 +13,7 @@ import torch
 from .cache import source_states as kept_states
 from .cpu_kernels import BLOCK, MULTIPLE, Search, Step, are_used, most_rows, run, search
 from .decoding_step import DecodingStep, has_list, is_backbone, is_recurrence, may_step
-from .encoder_kernels import run_on_rows, seen_places
+from .encoder_kernels import MOST_PLACES, run_on_rows, seen_places
 from .fast_search import best_token
 from .int8_linear import whole_blocks
 from .kept_work import kept_work
@@ -79,6 +79,7 @@ class KernelStep(DecodingStep):
 
     def __init__(self, state, program: DecoderProgram):
         super().__init__(state)
+        self.is_prompt = state.is_prompt  # whether nothing of the target was read yet
         self.program, self.parts, self.step = program, program.parts, Step()
         self.words, self.is_absent = state.words, state.is_absent
         if self.head is not self.model.lm_head:
@@ -94,65 +95,101 @@ class KernelStep(DecodingStep):
         self.history: torch.Tensor | None = None  # (layers, T, R, 2D): keys and values of what was written
         self.read: torch.Tensor | None = None  # (layers, S, L, 2D): those of the source
 
+    def reads_prompt(self, rows: int, length: int) -> bool:
+        few = rows * length <= most_rows(self.model.config.d_model) and length <= MOST_PLACES
+        return super().reads_prompt(rows, length) or self.is_whole and few
+
     def build(self, ids: torch.Tensor, mask: torch.Tensor | None) -> None:
-        """Buffers for the rows of target ids (R, T) and their mask, and what torch runs."""
-        config, rows, self.length = self.model.config, len(ids), ids.shape[1] - 1
-        self.rows, self.sources = rows, len(self.source)
+        """Buffers for the targets of ids (B, T) and their mask, and what torch runs."""
+        rows, self.length = len(ids), 0 if self.is_prompt else ids.shape[1] - 1
+        self.rows, self.sources, self.is_prompt = rows, len(self.source), False
         if len(self.parts) > 1:
             self.prepare(rows)
         self.operations = [part if isinstance(part, ctypes.Array) else self.operation(*part) for part in self.parts]
         self.history = self.written_so_far() if self.history is None else self.history
         self.read = self.read_source() if self.read is None else self.read
-        size, inner = config.d_model, config.decoder_ffn_dim
-        self.states, self.scores = torch.empty(rows, size), torch.empty(rows, len(self.output_bias))
-        self.scratch = torch.empty(rows * (5 * size + inner))
-        self.tokens, self.bias = torch.empty(rows, dtype=torch.long), whole_blocks(self.output_bias)
-        self.integers = torch.empty(rows + -rows % BLOCK, max(size, inner), dtype=torch.int8)
+        self.scores, self.bias = torch.empty(rows, len(self.output_bias)), whole_blocks(self.output_bias)
         self.first = torch.zeros(rows, dtype=torch.int32) if mask is None else mask.int().argmax(dim=1).int()
-        self.ancestors = torch.arange(rows, dtype=torch.int32).repeat(self.length, 1)  # (T, R)
+        self.padding = int(self.first.min())  # tokens in front of all targets
+        self.ancestors = torch.arange(rows, dtype=torch.int32).repeat(self.length, 1)  # (T, B)
         self.search = None
-        self.step.rows, self.step.shared, self.step.places = rows, rows // self.sources, self.source.shape[1]
-        self.make_room(self.length + ROOM)
+        self.make_room(ids.shape[1])
+
+    def make_room(self, tokens: int) -> None:
+        """Room for so many tokens and some more, with what was written, where there is not enough."""
+        before = len(self.ancestors)
+        if tokens <= before:
+            return
+        room = tokens + max(tokens, ROOM)
+        self.ancestors = with_room(self.ancestors, room, dim=0)
+        self.ancestors[before:] = torch.arange(self.rows, dtype=torch.int32)
+        self.history = with_room(self.history, room, dim=1)
+        self.make_rows(1)
+
+    def make_rows(self, fresh: int) -> None:
+        """States and scratch for so many new tokens of every target; the addresses of all that a step reads."""
+        config, step, rows = self.model.config, self.step, self.rows * fresh
+        size, inner = config.d_model, config.decoder_ffn_dim
+        self.states, self.tokens = torch.empty(rows, size), torch.empty(rows, dtype=torch.long)
+        self.scratch = torch.empty(rows * (5 * size + inner))
+        self.integers = torch.empty(rows + -rows % BLOCK, max(size, inner), dtype=torch.int8)
+        longest = max(len(self.ancestors), self.source.shape[1]) + MULTIPLE
+        self.numbers, self.offsets = torch.empty(max(rows, longest)), torch.empty(longest, dtype=torch.long)
+        layers = chain(*zip(self.history, self.read))
+        self.buffers = buffers(self.states, self.scratch, self.scores, *layers)
+        for name in ("ancestors", "first", "tokens", "bias", "integers", "numbers", "offsets"):
+            setattr(step, name, getattr(self, name).data_ptr())
+        step.buffers, step.places = ctypes.addressof(self.buffers), self.source.shape[1]
+        step.rows, step.fresh, step.shared = rows, fresh, rows // self.sources
+
+    def encode(self, length: int) -> None:
+        """Encodings of positions for targets of so many tokens, padding included."""
+        self.encoding(length - 1 - self.padding, torch.float32)
+        self.step.encodings = self.encodings.data_ptr()
 
     def encoding(self, positions: int | torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
         found = super().encoding(positions, dtype)
         self.program.encodings = self.encodings  # of a search with others, the same or fewer
         return found
 
-    def make_room(self, tokens: int) -> None:
-        """Room for so many tokens, with what was written; the addresses of all that a step reads."""
-        before, self.ancestors = len(self.ancestors), with_room(self.ancestors, tokens, dim=0)
-        self.ancestors[before:] = torch.arange(self.rows, dtype=torch.int32)
-        self.history = with_room(self.history, tokens, dim=1)
-        longest = max(tokens, self.source.shape[1]) + MULTIPLE
-        self.numbers, self.offsets = torch.empty(max(self.rows, longest)), torch.empty(longest, dtype=torch.long)
-        layers = chain(*zip(self.history, self.read))
-        self.buffers = buffers(self.states, self.scratch, self.scores, *layers)
-        for name in ("ancestors", "first", "tokens", "bias", "integers", "numbers", "offsets"):
-            setattr(self.step, name, getattr(self, name).data_ptr())
-        self.step.buffers = ctypes.addressof(self.buffers)
-
     def logits(self, ids: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
-        if not self.embeds or mask is not None or not self.operations and not self.is_whole:
+        if not self.embeds or not self.is_whole and (mask is not None or not self.operations):
             return super().logits(ids, mask)
         if not self.operations:
             self.build(ids, mask)
+        self.make_room(ids.shape[1])
+        self.encode(ids.shape[1])
+        if ids.shape[1] > self.length + 1:
+            return self.read_prompt(ids)
         self.tokens.copy_(ids[:, -1])
-        self.step.encoding = self.encoding(ids.shape[1] - 1, torch.float32).data_ptr()
         return self.run(None)
 
-    def go_on(self, ids: torch.Tensor, length: int, settings: SearchSettings, ended, sums) -> tuple[int, torch.Tensor]:
+    def read_prompt(self, ids: torch.Tensor) -> torch.Tensor:
+        """Ids (B, T), of which none was read, in one pass -> (B, N)."""
+        (operations,), self.length = self.operations, ids.shape[1]
+        self.make_rows(self.length)
+        self.tokens.copy_(ids.flatten())
+        self.step.length, output = self.length, len(operations) - 1
+        run(operations, self.step, 0, output)
+        last = self.states.view(*ids.shape, -1)[:, -1]  # (B, D)
+        self.make_rows(1)
+        self.states.copy_(last)
+        run(operations, self.step, output)
+        return self.scores
+
+    def go_on(self, ids: torch.Tensor, length: int, settings: SearchSettings, ended, sums, mask):
         """As `DecoderState.read_on`."""
         if not self.operations:
-            self.build(ids[:, :length], None)
+            self.build(ids[:, :length], mask)
+        if length > self.length + 1:
+            return length, self.logits(ids[:, :length], mask)
         if self.search is None or self.search.room != ids.shape[1]:
             self.search = self.new_search(ids, settings)
-        if length > len(self.ancestors):
-            self.make_room(2 * length)
-        self.encoding(length - 1, torch.float32)
-        found = self.search
-        found.ids, found.length, found.encodings = ids.data_ptr(), length, self.encodings.data_ptr()
-        found.most = min(settings.plain_until - 1, ids.shape[1] - 1, len(self.ancestors), len(self.encodings))
+        self.make_room(length)
+        self.encode(length)
+        found, encoded = self.search, len(self.encodings) + self.padding
+        found.ids, found.length = ids.data_ptr(), length
+        found.most = min(settings.plain_until - 1, ids.shape[1] - 1, len(self.ancestors), encoded)
         found.ended, found.sums = (None if tensor is None else tensor.data_ptr() for tensor in (ended, sums))
         search(self.operations[0], self.step, found)
         self.length = found.length
@@ -165,7 +202,7 @@ class KernelStep(DecodingStep):
         self.log_probs = torch.empty(rows if beams > 1 else 0, scored)
         self.values = torch.empty(rows // beams, beams + 1)
         self.indices = torch.empty(self.values.shape, dtype=torch.long)
-        sizes = {"beams": beams, "scored": scored, "size": self.model.config.d_model}
+        sizes = {"beams": beams, "scored": scored}
         scratch = {
             name: getattr(self, name).data_ptr() for name in ("ends", "log_probs", "values", "indices", "copies")
         }
@@ -175,13 +212,11 @@ class KernelStep(DecodingStep):
 
     def run(self, hidden_states: torch.Tensor | None) -> torch.Tensor:
         """As in `DecodingStep`; without states they are those of the step's tokens."""
-        first = 0
+        first, self.length = 0, self.length + 1
+        self.make_room(self.length)
         if hidden_states is not None:
             self.states.copy_(hidden_states)
             first = self.program.embedding
-        self.length += 1
-        if self.length > len(self.ancestors):
-            self.make_room(2 * self.length)
         self.step.length = self.length
         for operation in self.operations:
             if isinstance(operation, ctypes.Array):

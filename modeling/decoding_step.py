@@ -64,6 +64,10 @@ class DecodingStep:
         self.embeds = self.embeds and self.decoder.step_inputs != "new"
         self.encodings = torch.empty(0)  # (positions, D) from the first one on
 
+    def reads_prompt(self, rows: int, length: int) -> bool:
+        """Whether a step may read prompts of which nothing was read, so many of such a length."""
+        return length == 1
+
     def logits(self, ids: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
         """Of all target ids (R, T) so far, of which the last one is new, and their mask -> (R, N)."""
         past = ids.shape[1] - 1

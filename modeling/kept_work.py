@@ -1,6 +1,8 @@
 """What was made of modules, kept as long as they are the same."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from operator import is_
 from typing import TypeVar
 
@@ -21,12 +23,28 @@ class Kept:
         return Kept, ()
 
 
+_seen: ContextVar[dict[nn.Module, tuple] | None] = ContextVar("seen", default=None)  # work of this scope, by its owner
+
+
+@contextmanager
+def unchanged_modules() -> Iterator[None]:
+    """Scope in which no module changes, so that whether work is still that of its modules is looked at once."""
+    token = _seen.set({})
+    try:
+        yield
+    finally:
+        _seen.reset(token)
+
+
 def kept_work(make: Callable[[], Work], given, owner: nn.Module, *others: nn.Module) -> Work:
     """What `make` gives, again only if what is `given` or a module inside of these has changed.
 
     A change is another module, parameter, class or attribute (an object that is another one), another number of hooks,
     other memory of a parameter, and what torch counts as a change of it.
     """
+    seen = _seen.get()
+    if seen is not None and seen.get(owner, ())[:-1] == (given, *others):
+        return seen[owner][-1]
     kept = vars(owner).setdefault("_kept_work", Kept())
     objects, numbers = fingerprint(owner, *others)
     numbers.append(given)
@@ -34,6 +52,8 @@ def kept_work(make: Callable[[], Work], given, owner: nn.Module, *others: nn.Mod
     if len(objects) != len(before) or numbers != numbers_before or not all(map(is_, objects, before)):
         work = make()
         kept.state = objects, numbers, work
+    if seen is not None:
+        seen[owner] = (given, *others, work)
     return work
 
 

@@ -251,7 +251,7 @@ class DecoderState:
         """Logits (R, N) in float32 of what comes behind target ids (R, T); the next ones may take their memory."""
         if self.mask is not None:
             self.mask = nn.functional.pad(self.mask, (0, ids.shape[1] - self.mask.shape[1]), value=1)
-        self.start(ids.shape[1])
+        self.start(ids)
         if self.step is not None:
             return self.masked(self.step.logits(ids, self.mask).to(ids.device, torch.float32))
         arguments = self.model.prepare_inputs_for_generation(
@@ -264,10 +264,10 @@ class DecoderState:
             **self.inputs,
         )
         logits = self.logits(**arguments)
-        if self.is_prompt and self.cache is not None:
+        was_prompt, self.is_prompt = self.is_prompt, False
+        if was_prompt and self.cache is not None:
             self.cache.prompt_was_read()
             self.step = self.model.decoding_step(self)
-        self.is_prompt = False
         return self.masked(logits.to(ids.device, torch.float32))
 
     def read_on(
@@ -278,16 +278,18 @@ class DecoderState:
         These are written as long as nothing else is to decide. Rows that have `ended` (R,) are padded; `sums` (B,
         beams) are those of beams, which go on to the best ones, with the rows of ids and of the cache.
         """
-        self.start(length)
-        may_go_on = self.step is not None and self.step.goes_on and self.mask is None
-        if not may_go_on or length >= settings.plain_until:
+        self.start(ids[:, :length])
+        if self.step is None or not self.step.goes_on or length >= settings.plain_until:
             return length, self.read(ids[:, :length])
-        return self.step.go_on(ids, length, settings, ended, sums)
+        return self.step.go_on(ids, length, settings, ended, sums, self.mask)
 
-    def start(self, length: int) -> None:
-        """Where a prompt has one token alone, the flat list reads it, too."""
-        if self.is_prompt and length == 1 and not self.keeps_cache:
-            self.step, self.is_prompt = self.model.decoding_step(self), False
+    def start(self, prompt: torch.Tensor) -> None:
+        """Let the flat list read a prompt (B, T), too, where it can; by itself it reads one token a row."""
+        if not self.is_prompt or self.keeps_cache:
+            return
+        step = self.model.decoding_step(self)
+        if prompt.shape[1] == 1 or step is not None and step.reads_prompt(*prompt.shape):
+            self.step, self.is_prompt = step, False
 
     def logits(self, **arguments) -> torch.Tensor:
         """Logits (R, N) of what comes behind the last token, by `forward`."""
@@ -332,7 +334,7 @@ DROPOUTS = {"dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "
 
 @contextmanager
 def inference(model) -> Iterator[None]:
-    """Scope of a translation: weights that do not change, see `prepacked_weights`, and no dropout.
+    """Scope of a translation: weights and modules that do not change, see `prepacked_weights`, and no dropout.
 
     A model in training mode is not put into evaluation mode, which other threads would see: dropout is switched off for
     what this thread calls. Not reached is attention dropout inside the kernels of flash-attention.

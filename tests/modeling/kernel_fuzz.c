@@ -17,30 +17,31 @@ int main(void) {
     if (docmt_level(AMX) == NONE) return puts("unsupported"), 0;
     for (int round = 0; round < 3000; round++) {
         docmt_level(AVX2 + rand() % 3);
-        int64_t rows = between(1, 20), heads = between(1, 4), dim = 8 * between(1, 9), size = heads * dim;
-        int64_t outputs = between(1, 70), blocks = (outputs + 15) / 16, length = between(1, 20), sources = rows;
+        int64_t sources = between(1, 7), fresh = between(1, 3), rows = sources * fresh, heads = between(1, 4), dim = 8 * between(1, 9), size = heads * dim;
+        int64_t outputs = between(1, 70), blocks = (outputs + 15) / 16, length = between(fresh, 20);
         int64_t tokens = (length > 20 ? length : 20) + 8;
-        int32_t *ancestors = malloc(length * rows * 4), *first = malloc(rows * 4);
+        int32_t *ancestors = malloc(length * sources * 4), *first = malloc(sources * 4);
         int32_t *seen = malloc(sources * length * 4), *counts = malloc(sources * 4);
-        for (int64_t i = 0; i < length * rows; i++) ancestors[i] = rand() % rows;
-        for (int64_t r = 0; r < rows; r++) {
-            ancestors[(length - 1) * rows + r] = r, first[r] = rand() % length, counts[r] = between(1, length);
+        for (int64_t i = 0; i < length * sources; i++) ancestors[i] = rand() % sources;
+        for (int64_t r = 0; r < sources; r++) {
+            for (int64_t t = length - fresh; t < length; t++) ancestors[t * sources + r] = r;
+            first[r] = rand() % length, counts[r] = between(1, length);
             for (int64_t i = 0; i < length; i++) seen[r * length + i] = rand() % length;
         }
         int64_t *ids = malloc(rows * 8), *indices = malloc(outputs * 8);
-        float *table = numbers(outputs * size), *encoding = numbers(size), *best = numbers(outputs);
+        float *table = numbers(outputs * size), *encodings = numbers(length * size), *best = numbers(outputs);
         for (int64_t r = 0; r < rows; r++) ids[r] = rand() % outputs;
         int8_t *weights = buffer(blocks * 16 * size);
         for (int64_t i = 0; i < blocks * 16 * size; i++) weights[i] = rand() % 255 - 127;
         float *x = numbers(rows * size), *y = numbers(rows * outputs), *scales = numbers(blocks * 16);
         float *bias = numbers(blocks * 16), *projections = numbers(rows * 3 * size), *read = numbers(rows * size);
-        float *inputs = numbers(rows * 2 * size), *history = numbers(length * rows * 2 * size), *keys = numbers(sources * length * 2 * size);
+        float *inputs = numbers(rows * 2 * size), *history = numbers(length * sources * 2 * size), *keys = numbers(sources * length * 2 * size);
         float *norms = numbers(size > rows ? size : rows);
         float *buffers[] = {x, y, projections, history, read, keys, inputs};
         enum { X, Y, PROJECTIONS, HISTORY, READ, KEYS, INPUTS };
         int is_masked = rand() % 2;
-        Step step = {buffers, rows, length, 1, length, ancestors, first, is_masked ? seen : 0, is_masked ? counts : 0, ids,
-                     encoding, bias, malloc((rows + 15) / 16 * 16 * size), numbers(rows > tokens ? rows : tokens),
+        Step step = {buffers, rows, fresh, length, fresh, length, ancestors, first, is_masked ? seen : 0, is_masked ? counts : 0, ids,
+                     encodings, bias, malloc((rows + 15) / 16 * 16 * size), numbers(rows > tokens ? rows : tokens),
                      malloc(tokens * 8)};
         Operation list[] = {
             {EMBEDDING, X, X, {size}, {table}, 2.0f},
@@ -64,18 +65,18 @@ int main(void) {
         for (int64_t i = 0; i < 2 * vocabulary; i++) is_absent[i] = between(0, 3) == 0;
         int64_t most = between(1, room - 1), ends[] = {1}, new[2];
         int32_t *rows_of = calloc(2 * room, 4);
-        float *all_scores[] = {logits}, nothing[1];
+        float *all_scores[] = {logits};
         Operation idle = {NORM, 0, 0, {0}, {0}, 1};
-        Step steps = {all_scores, 2, 0, beams, 1, rows_of, .tokens = new, .encoding = nothing};
+        Step steps = {all_scores, 2, 1, 0, beams, 1, rows_of, .tokens = new};
         Search search = {written, room, 1, most, ends, 1, 0, 0, beams, sums, vocabulary,
-                         is_short ? words : 0, is_short ? is_absent : 0, nothing, 0, log_probs, chosen, found, copies};
+                         is_short ? words : 0, is_short ? is_absent : 0, log_probs, chosen, found, copies};
         docmt_search(&idle, 1, &steps, &search);
         if (search.length > most) return puts("too long"), 1;
         void *more[] = {logits, log_probs, chosen, written, copies, found, rows_of, words, is_absent};
         for (size_t i = 0; i < sizeof more / sizeof *more; i++) free(more[i]);
         for (int64_t i = 0; i < rows * size; i++)
             if (!(read[i] == read[i])) return puts("not a number"), 1;
-        void *all[] = {ids, indices, table, encoding, best, ancestors, first, seen, counts, step.integers, step.numbers, step.offsets, weights, x, y, scales,
+        void *all[] = {ids, indices, table, encodings, best, ancestors, first, seen, counts, step.integers, step.numbers, step.offsets, weights, x, y, scales,
                        bias, projections, read, history, keys, norms, inputs};
         for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
     }

@@ -12,11 +12,20 @@ from support.battery import KeptScores
 from support.tiny_models import EOS, PAD, build
 from transformers import MaxLengthCriteria, StoppingCriteria
 
-from hf_docmt.modeling import cpu_kernels, decoding_kernels, encoder_kernels, int8_linear, quantization, search
+from hf_docmt.modeling import (
+    cpu_kernels,
+    decoding_kernels,
+    encoder_kernels,
+    int8_linear,
+    kept_work,
+    quantization,
+    search,
+)
 from hf_docmt.modeling.decoding_kernels import KernelStep, is_left_padded
 from hf_docmt.modeling.decoding_step import DecodingStep
 from hf_docmt.modeling.draft_verification import draft_search
 from hf_docmt.modeling.int8_linear import Int8Linear, kernel_weights, portable_product, whole_blocks
+from hf_docmt.modeling.search import DecoderState
 
 ROOT = Path(__file__).parents[2]
 SIZES = {"d_model": 32, "encoder_ffn_dim": 40, "decoder_ffn_dim": 24, "decoder_attention_heads": 4}
@@ -80,6 +89,63 @@ def test_scores_are_those_of_plain_operations(int8_model, monkeypatch, architect
     seen = torch.stack(plain).isfinite()  # the end is ruled out
     # where rounding of float32 makes a state another integer, all that follows differs by some steps of int8
     assert difference[seen].abs().median() < 1e-5 and difference[seen].abs().mean() < 2e-2
+
+
+PROMPT_MASK = (PROMPT != PAD).long()
+HOLES = torch.tensor([[1, 1, 1], [1, 0, 1], [0, 1, 1]])
+
+
+@needs_kernels
+@pytest.mark.parametrize(
+    ("fields", "length", "mask", "is_read"),
+    [
+        ({}, 3, PROMPT_MASK, True),
+        ({}, 3, None, True),
+        ({"decoder_autoregression": "ssru"}, 3, PROMPT_MASK, True),
+        ({"position_type": "learned", "normalize_before": True}, 3, PROMPT_MASK, True),
+        ({}, 3, HOLES, False),
+        ({}, encoder_kernels.MOST_PLACES, None, True),
+        ({}, encoder_kernels.MOST_PLACES + 1, None, False),
+        ({"activation_function": "gelu"}, 3, PROMPT_MASK, False),  # a block of torch
+    ],
+)
+@pytest.mark.parametrize("beams", [1, 2])
+def test_prompts_that_the_program_reads(int8_model, monkeypatch, fields, length, mask, is_read, beams):
+    """With padding in front, without `forward`; the steps behind them have positions of their tokens alone."""
+    model = int8_model(**fields)
+    prompt = torch.cat([PROMPT, torch.randint(8, 20, (3, length - 3))], dim=1)
+    prompt = prompt.masked_fill(prompt == PAD, 2) if mask is None else prompt
+    ids = {"decoder_input_ids": prompt, "decoder_attention_mask": mask, "attention_mask": (SOURCE != PAD).long()}
+    settings = {"num_beams": beams, "max_new_tokens": 9, "min_new_tokens": 9}
+    forward, called = type(model).forward, []
+    monkeypatch.setattr(type(model), "forward", lambda self, **rest: called.append(1) or forward(self, **rest))
+    ours = model.generate(SOURCE, **ids, **settings)
+    assert bool(called) != is_read
+    monkeypatch.setenv("DOCMT_KERNELS", "0")
+    assert torch.equal(ours, model.generate(SOURCE, **ids, **settings))
+
+
+@needs_kernels
+def test_prompts_of_many_rows_are_read_by_forward(int8_model, monkeypatch):
+    model = int8_model()
+    step = KernelStep(
+        DecoderState(model, (torch.zeros(3, 5, 32),), model.new_cache()), decoding_kernels.plan_of(model)[1]
+    )
+    monkeypatch.setattr(decoding_kernels, "most_rows", lambda size: 24)
+    assert step.reads_prompt(3, 8) and not step.reads_prompt(3, 9) and step.reads_prompt(1000, 1)
+
+
+@needs_kernels
+def test_modules_are_looked_at_once_in_a_scope(int8_model, monkeypatch):
+    model, seen = int8_model(), []
+    monkeypatch.setattr(kept_work, "fingerprint", lambda *roots: seen.append(roots) or ([], []))
+    with search.inference(model):
+        first = decoding_kernels.plan_of(model)
+        assert decoding_kernels.plan_of(model) is first and len(seen) == 1
+        monkeypatch.setenv("DOCMT_KERNELS", "0")
+        assert decoding_kernels.plan_of(model) == (True, None) and len(seen) == 2  # what is given has changed
+    decoding_kernels.plan_of(model)
+    assert len(seen) == 3
 
 
 @needs_kernels
