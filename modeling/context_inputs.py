@@ -38,26 +38,48 @@ def tokens_first(mask: torch.Tensor) -> torch.Tensor:
     return (~mask).long().sort(dim=1, stable=True).indices
 
 
-def sentences_to_read(mask: torch.Tensor) -> torch.Tensor | None:
-    """Which sentences of (B, C, L) go through layers, numbers (P,) in (B*C): those that are there; None = all.
+def sentences_to_read(mask: torch.Tensor, *contents: torch.Tensor) -> tuple[torch.Tensor | None, torch.Tensor | None]:
+    """Which sentences of (B, C, L) go through layers: those that are there, of those of equal `contents` the first.
 
-    Where none is there it is the first of all, so that the same parameters take part in every step, as training with
-    several processes needs it. In compilation all are read: what is there does not change shapes.
+    Numbers of them in (B*C), (P,), and for every sentence its own one's place among these, (B*C,), -1 where it is not
+    there; None = all are read. `contents` (B, C, ...) are what layers read, without any all sentences differ. So
+    neighbours in a document are read once, with the same dropout. Where none is there it is the first of all, so that
+    the same parameters take part in every step, as training with several processes needs it. In compilation all are
+    read: what is there does not change shapes.
     """
     if torch.compiler.is_compiling():
-        return None
+        return None, None
     present = mask.any(dim=2).flatten()
-    rows = present.nonzero()[:, 0]
-    if len(rows) == len(present):
-        return None
-    return rows if len(rows) else rows.new_zeros(1)
+    rows, places = present.nonzero()[:, 0], torch.where(present, present.cumsum(dim=0) - 1, -1)
+    if not len(rows):
+        return rows.new_zeros(1), torch.where(torch.arange(len(places), device=rows.device) == 0, 0, -1)
+    if contents:
+        first, numbers = equal_rows(*(content.flatten(0, 1)[rows] for content in (mask, *contents)))
+        rows, places = rows[first], torch.where(present, numbers[places], -1)
+    return (None, None) if len(rows) == len(present) else (rows, places)
 
 
-def scatter_sentences(states: torch.Tensor, rows: torch.Tensor | None, shape: tuple[int, int]) -> torch.Tensor:
-    """What was read of the sentences `rows`, (P, ...), at their places in (B, C, ...), zeros for the others."""
-    if rows is not None:
-        empty = states.new_zeros(shape[0] * shape[1], *states.shape[1:])
-        states = empty.index_copy(0, rows, states)
+def equal_rows(*contents: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rows (P, ...) of whole numbers: the first of each that are equal in all tensors, (U,), and for all its place."""
+    count, device = len(contents[0]), contents[0].device
+    every = torch.arange(count, device=device)
+    values = torch.cat([content.reshape(count, -1).long() for content in contents], dim=1)  # (P, N)
+    factors = torch.full((values.shape[1],), 6364136223846793005, device=device).cumprod(dim=0)  # modulo 2^64
+    keys, numbers = ((values + 1) * factors).sum(dim=1).unique(return_inverse=True)  # (U,), (P,)
+    if len(keys) == count:
+        return every, every
+    first = torch.full_like(keys, count).scatter_reduce(0, numbers, every, "amin")
+    if not torch.equal(values[first[numbers]], values):  # rows that differ have one key
+        return every, every
+    first, order = first.sort()
+    return first, order.argsort()[numbers]
+
+
+def scatter_sentences(states: torch.Tensor, places: torch.Tensor | None, shape: tuple[int, int]) -> torch.Tensor:
+    """What was read of sentences, (P, ...), at their `places` (B*C,) in (B, C, ...), zeros where it is -1."""
+    if places is not None:
+        states = torch.cat([states, states.new_zeros(1, *states.shape[1:])])
+        states = states.index_select(0, places % len(states))
     return states.unflatten(0, shape)
 
 
@@ -182,13 +204,12 @@ class ContextLayers:
 
         `ids`, `mask` (B, C, L), a column for every offset, see `by_offset`; `is_next` (C,).
         """
-        rows = sentences_to_read(mask)
         roles = is_next.expand(ids.shape[:2])  # (B, C)
+        rows, places = sentences_to_read(mask, ids, roles)
         flat = [inputs.flatten(0, 1) for inputs in (ids, mask, roles)]  # (B*C, ...)
         if rows is not None:
             flat = [inputs[rows] for inputs in flat]  # (P, ...)
         ids, read_mask, is_next = flat
         read_mask = read_mask | ~read_mask.any(dim=1, keepdim=True)  # a softmax needs a key
-        return [
-            scatter_sentences(states, rows, mask.shape[:2]) for states in self.read_context(ids, read_mask, is_next)
-        ], mask
+        outputs = self.read_context(ids, read_mask, is_next)
+        return [scatter_sentences(states, places, mask.shape[:2]) for states in outputs], mask

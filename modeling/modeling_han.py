@@ -202,12 +202,13 @@ class HanEncoder(Encoder):
 
     def read_sentences(self, ids: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Ids and mask (B, C, L) of sentences -> h of each, and its last states, (B, C, L, D)."""
-        rows, (ids, seen) = present_rows(mask, ids, with_key(mask))  # (P, L)
+        rows, places = sentences_to_read(mask, ids)
+        ids, seen = rows_of(rows, ids, with_key(mask))  # (P, L)
         states = self.embed(ids, self.positions(ids))
         outputs = self.run_layers(states, self.attention_mask(states, seen), layer_inputs={})
         alone = outputs.last_hidden_state  # (P, L, D)
         states, *_ = outputs.layer_outputs.get(len(self.layers) - 1, (alone,))
-        return tuple(scatter_sentences(part, rows, mask.shape[:2]) for part in (states, alone))
+        return tuple(scatter_sentences(part, places, mask.shape[:2]) for part in (states, alone))
 
 
 class HanDecoder(Decoder):
@@ -229,12 +230,12 @@ class HanDecoder(Decoder):
     @torch.no_grad()
     def read_translations(self, words, context_target_ids, context_states, context_mask, **kwargs) -> torch.Tensor:
         """h of translations (S, C, T) of sources (S, C, L, D): (S, C, T, D)."""
-        rows, tensors = present_rows(words, context_target_ids, context_states, with_key(context_mask))
-        ids, source, mask = tensors  # (P, T), (P, L, D), (P, L)
-        states = self.embed(ids, self.positions(ids))
+        rows, places = sentences_to_read(words)
+        ids, source, mask = rows_of(rows, context_target_ids, context_states, with_key(context_mask))
+        states = self.embed(ids, self.positions(ids))  # (P, T, D), of sources (P, L, D)
         mask = self.source_mask(source, mask, ids.shape)
         outputs = self.run_layers(states, self.attention_mask(states), source, mask, layer_inputs={})
-        return scatter_sentences(outputs.layer_outputs[len(self.layers) - 1][0], rows, words.shape[:2])
+        return scatter_sentences(outputs.layer_outputs[len(self.layers) - 1][0], places, words.shape[:2])
 
 
 def with_key(mask: torch.Tensor) -> torch.Tensor:
@@ -257,11 +258,10 @@ def words(config: HanConfig, ids: torch.Tensor, mask: torch.Tensor) -> torch.Ten
     return mask
 
 
-def present_rows(mask: torch.Tensor, *tensors: torch.Tensor) -> tuple[torch.Tensor | None, list[torch.Tensor]]:
-    """Numbers of the sentences of (B, C, L) that are read, see `sentences_to_read`, and (B, C, ...) as (P, ...)."""
-    rows = sentences_to_read(mask)
+def rows_of(rows: torch.Tensor | None, *tensors: torch.Tensor) -> list[torch.Tensor]:
+    """Tensors (B, C, ...) as (P, ...), of sentences `rows`, see `sentences_to_read`."""
     flat = [tensor.flatten(0, 1) for tensor in tensors]  # (B*C, ...)
-    return rows, flat if rows is None else [tensor[rows] for tensor in flat]
+    return flat if rows is None else [tensor[rows] for tensor in flat]
 
 
 class HanModel(DocMTModel):

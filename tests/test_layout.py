@@ -268,16 +268,16 @@ PACKAGE_LINES = {
     "analysis": 3399,
     "bench": 3106,
     "cli": 2382,
-    "data": 6040,
+    "data": 6083,
     "evaluation": 8592,
     "formats": 4643,
     "hub": 2551,
-    "modeling": 12053,
+    "modeling": 12111,
     "pretrained": 314,
     "reports": 2523,
     "serving": 864,
     "studies": 830,
-    "training": 2582,
+    "training": 2592,
     "translation": 2892,
     "top-level files": 2749,
 }
@@ -285,22 +285,22 @@ TEST_LINES = {
     "analysis": 2509,
     "bench": 1496,
     "cli": 2836,
-    "data": 5067,
+    "data": 5109,
     "evaluation": 6954,
     "formats": 2520,
     "hub": 3010,
-    "modeling": 9634,
+    "modeling": 9768,
     "reports": 1984,
     "serving": 590,
     "space": 1108,
     "studies": 662,
     "support": 5093,
-    "training": 2625,
+    "training": 2652,
     "transformers_contract": 418,
     "translation": 1911,
     "top-level files": 2747,
 }
-MOST_LINES = {"package": 55520, "tests": 51164}
+MOST_LINES = {"package": 55631, "tests": 51367}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

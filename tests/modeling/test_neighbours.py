@@ -1,0 +1,134 @@
+"""Sentences that several rows of a batch read are read once, with the results and gradients of rows one by one."""
+
+import pytest
+import torch
+from support.tiny_models import EOS, PAD, build
+
+from hf_docmt.modeling import context_inputs
+from hf_docmt.modeling.context_inputs import equal_rows, scatter_sentences, sentences_to_read
+
+DOCUMENT = [[7, 9, 8, EOS], [12, EOS], [14, 7, EOS], [12, EOS], [21, 6, 9, 11, EOS], [8, EOS], [9, 9, EOS], [10, EOS]]
+PAST = 2
+
+
+def padded(sentences):
+    width = max(map(len, sentences))
+    return torch.tensor([sentence + [PAD] * (width - len(sentence)) for sentence in sentences])
+
+
+def batch_of(indices):
+    """Inputs of sentences of the document with those before them."""
+    source = padded([DOCUMENT[index] for index in indices])
+    before = [[DOCUMENT[i] if (i := index - offset) >= 0 else [] for offset in (2, 1)] for index in indices]
+    width = max(1, *(len(sentence) for row in before for sentence in row))
+    context = torch.tensor([[sentence + [PAD] * (width - len(sentence)) for sentence in row] for row in before])
+    return {
+        "input_ids": source,
+        "attention_mask": (source != PAD).long(),
+        "context_input_ids": context,
+        "context_attention_mask": (context != PAD).long(),
+        "context_offsets": torch.tensor([[-2, -1]] * len(indices)),
+        "labels": source.masked_fill(source == PAD, -100),
+    }
+
+
+CASES = [
+    ("caching", {}),
+    ("caching", {"shortening": "grouping", "include_current": True}),
+    ("caching", {"shortening": "none", "encoder_gradient": False}),
+    ("routing", {"future_context": 0}),
+    ("doct", {"selection": "routing", "future_context": 0}),
+    ("han", {}),
+]
+
+
+@pytest.mark.parametrize(("architecture", "fields"), CASES)
+def test_a_batch_of_neighbours_is_as_its_rows(architecture, fields):
+    model = build(architecture, past_context=PAST, **fields)
+    indices = range(len(DOCUMENT))
+    together = model(**batch_of(indices)).logits
+    for index in indices:
+        alone = batch_of([index])
+        expected = model(**alone).logits[0]
+        torch.testing.assert_close(together[index, : len(DOCUMENT[index])], expected[: len(DOCUMENT[index])])
+
+
+@pytest.mark.parametrize(("architecture", "fields"), CASES)
+def test_gradients_are_those_of_all_sentences(monkeypatch, architecture, fields):
+    model = build(architecture, past_context=PAST, **fields)
+    found = {}
+    for case in ("once", "each"):
+        if case == "each":
+            monkeypatch.setattr(context_inputs, "equal_rows", all_differ)
+            monkeypatch.setattr(f"hf_docmt.modeling.modeling_{architecture}.equal_rows", all_differ, raising=False)
+        model.zero_grad()
+        model(**batch_of(range(len(DOCUMENT)))).loss.backward()
+        found[case] = {name: parameter.grad for name, parameter in model.named_parameters()}
+    for name, gradient in found["each"].items():
+        torch.testing.assert_close(found["once"][name], gradient, atol=1e-6, rtol=1e-4)
+
+
+def all_differ(*contents):
+    every = torch.arange(len(contents[0]))
+    return every, every
+
+
+def test_sentences_that_are_read(monkeypatch):
+    """Of 8 sentences with 2 before each caching reads 8, and routing those before by themselves: 6 that differ."""
+    read = []
+
+    def count(encoder, ids, *rest):
+        read.append(len(ids))
+        return own(encoder, ids, *rest)
+
+    caching, routing = build("caching", past_context=PAST), build("routing", past_context=PAST, future_context=0)
+    own = type(caching.get_encoder()).encode
+    monkeypatch.setattr(type(caching.get_encoder()), "encode", count)
+    caching(**batch_of(range(8)))
+    assert read == []  # all contexts are current sentences of other rows
+    caching(**batch_of([2, 3, 4]))
+    assert read == [1]  # the first one: the second is equal to that of row 3
+    own = type(routing.get_encoder()).read_context
+    monkeypatch.setattr(
+        type(routing.get_encoder()),
+        "read_context",
+        lambda encoder, ids, *rest: read.append(len(ids)) or own(encoder, ids, *rest),
+    )
+    routing(**batch_of(range(8)))
+    assert read == [1, 6]
+
+
+def test_sentences_to_read():
+    ids = torch.tensor([[[5, 6], [7, 0]], [[5, 6], [0, 0]], [[7, 0], [5, 6]]])
+    mask = ids != 0
+    rows, places = sentences_to_read(mask)
+    assert rows.tolist() == [0, 1, 2, 4, 5] and places.tolist() == [0, 1, 2, -1, 3, 4]
+    rows, places = sentences_to_read(mask, ids)
+    assert rows.tolist() == [0, 1] and places.tolist() == [0, 1, 0, -1, 1, 0]
+    roles = torch.tensor([[0, 1], [1, 1], [1, 0]])
+    rows, places = sentences_to_read(mask, ids, roles)
+    assert rows.tolist() == [0, 1, 2] and places.tolist() == [0, 1, 2, -1, 1, 0]
+    states = torch.randn(len(rows), 3)
+    spread = scatter_sentences(states, places, (3, 2))
+    assert torch.equal(spread[1, 1], torch.zeros(3)) and torch.equal(spread[2, 0], states[places[4]])
+    rows, places = sentences_to_read(torch.zeros_like(mask), ids)
+    assert rows.tolist() == [0] and places.tolist() == [0, -1, -1, -1, -1, -1]
+    assert sentences_to_read(torch.ones_like(mask)) == (None, None)
+
+
+def test_equal_rows_are_found():
+    torch.manual_seed(1)
+    for _ in range(50):
+        rows, more = torch.randint(-2, 2, (30, 3)), torch.randint(0, 2, (30,)).bool()
+        first, places = equal_rows(rows, more)
+        seen: dict[tuple, int] = {}
+        expected = [seen.setdefault((*row, other), len(seen)) for row, other in zip(rows.tolist(), more.tolist())]
+        assert places.tolist() == expected and len(first) == len(seen)
+        assert [expected.index(place) for place in range(len(seen))] == first.tolist()
+
+
+def test_rows_of_one_key_that_differ(monkeypatch):
+    """Keys may be the same by chance: then all rows count."""
+    monkeypatch.setattr(torch.Tensor, "cumprod", lambda factors, dim: torch.zeros_like(factors))
+    first, places = equal_rows(torch.tensor([[1, 2], [3, 4], [1, 2]]))
+    assert first.tolist() == places.tolist() == [0, 1, 2]
