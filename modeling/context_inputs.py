@@ -41,11 +41,11 @@ def tokens_first(mask: torch.Tensor) -> torch.Tensor:
 def sentences_to_read(mask: torch.Tensor, *contents: torch.Tensor) -> tuple[torch.Tensor | None, torch.Tensor | None]:
     """Which sentences of (B, C, L) go through layers: those that are there, of those of equal `contents` the first.
 
-    Numbers of them in (B*C), (P,), and for every sentence its own one's place among these, (B*C,), -1 where it is not
-    there; None = all are read. `contents` (B, C, ...) are what layers read, without any all sentences differ. So
-    neighbours in a document are read once, with the same dropout. Where none is there it is the first of all, so that
-    the same parameters take part in every step, as training with several processes needs it. In compilation all are
-    read: what is there does not change shapes.
+    Numbers of them in (B*C), (P,), and for every sentence the place of its states among theirs, (B*C,), -1 where it is
+    not there; None = all are read. `contents` (B, C, ...) are what layers read; without any, as in training with its
+    dropout, all sentences differ. Where none is there it is the first of all, so that the same parameters take part in
+    every step, as training with several processes needs it. In compilation all are read: what is there does not change
+    shapes.
     """
     if torch.compiler.is_compiling():
         return None, None
@@ -205,7 +205,7 @@ class ContextLayers:
         `ids`, `mask` (B, C, L), a column for every offset, see `by_offset`; `is_next` (C,).
         """
         roles = is_next.expand(ids.shape[:2])  # (B, C)
-        rows, places = sentences_to_read(mask, ids, roles)
+        rows, places = sentences_to_read(mask, *(() if self.training else (ids, roles)))
         flat = [inputs.flatten(0, 1) for inputs in (ids, mask, roles)]  # (B*C, ...)
         if rows is not None:
             flat = [inputs[rows] for inputs in flat]  # (P, ...)

@@ -9,20 +9,11 @@ from transformers import GenerationMixin
 from .configuration_caching import CachingConfig
 from .context_attention import ContextEncoderOutput, ContextForConditionalGeneration, ContextModel
 from .context_cache import SharedEncoderTranslator
-from .context_inputs import (
-    check_context,
-    completed,
-    equal_rows,
-    given_context,
-    scatter_sentences,
-    sentences_to_read,
-)
+from .context_inputs import check_context, completed, given_context, scatter_sentences, sentences_to_read
 from .context_selection import move_rows
 from .modeling_docmt import Encoder
 from .segments import is_right_padded
 from .shortening import new_shortener, sentence_mean
-
-Sentences = tuple[torch.Tensor, torch.Tensor, torch.Tensor]  # ids and mask (B, S), states (B, S, D)
 
 
 class CachingEncoder(Encoder):
@@ -39,8 +30,7 @@ class CachingEncoder(Encoder):
     def build_output(self, outputs, layer_inputs, input_ids, attention_mask=None, **kwargs) -> ContextEncoderOutput:
         """With `context_states` (B, N, D) of all context sentences and, if included, the current one."""
         plain = super().build_output(outputs, layer_inputs, input_ids)
-        parts, own_mask = [], torch.ones_like(input_ids) if attention_mask is None else attention_mask
-        current = input_ids, own_mask.bool(), plain.last_hidden_state
+        parts = []
         ids, mask, offsets, is_target = given_context(kwargs)
         if self.config.missing_context == "eos":
             ids, mask, offsets = completed(self.config, input_ids, ids, mask, offsets, is_target)
@@ -48,50 +38,31 @@ class CachingEncoder(Encoder):
         elif ids is not None:
             check_context(self.config, input_ids, ids, mask, offsets, is_target)
         if ids is not None:
-            vectors, kept = self.context_vectors(ids, mask.bool(), offsets, current)
+            vectors, kept = self.context_vectors(ids, mask.bool(), offsets)
             parts.append(self.with_segments(vectors, kept, offsets, is_target))
         if self.config.include_current:
-            vectors, kept = self.shorten(plain.last_hidden_state, own_mask.bool())
+            mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
+            vectors, kept = self.shorten(plain.last_hidden_state, mask.bool())
             parts.append(self.with_current_segment(vectors, kept))
         states, kept = (torch.cat(part, dim=1) for part in zip(*parts)) if parts else (None, None)
         return ContextEncoderOutput(**plain, context_states=states, context_mask=kept)
 
-    def context_vectors(self, ids: torch.Tensor, mask: torch.Tensor, offsets: torch.Tensor, current: Sentences):
+    def context_vectors(self, ids: torch.Tensor, mask: torch.Tensor, offsets: torch.Tensor):
         """Ids and mask (B, C, L) of context sentences, each encoded and shortened -> (B, C, K, D), (B, C, K)."""
         config, shape = self.config, mask.shape[:2]
         there = mask.any(dim=2, keepdim=True)  # (B, C, 1)
-        rows, places = sentences_to_read(mask, ids)
+        rows, places = sentences_to_read(mask, *(() if self.training else (ids,)))
         inputs = [tensor.flatten(0, 1) for tensor in (ids, mask | ~there)]  # (B*C, L); a softmax needs a key
         if rows is not None:
             inputs = [tensor[rows] for tensor in inputs]  # (P, L)
         with contextlib.nullcontext() if config.encoder_gradient else torch.no_grad():
-            states = self.encode_others(*inputs, current)
+            states = self.encode(*inputs)
         shortened, seen = self.shorten(states, inputs[1])  # (P, K, D), (P, K)
         vectors, kept = scatter_sentences(shortened, places, shape), scatter_sentences(seen, places, shape) & there
         if config.shortening_gradient is not None:
             near = offsets.abs() <= config.shortening_gradient
             vectors = torch.where(near[..., None, None], vectors, vectors.detach())
         return vectors, kept
-
-    def encode_others(self, ids: torch.Tensor, mask: torch.Tensor, current: Sentences) -> torch.Tensor:
-        """As `encode` of (P, L), of those that are current in another row with the states that are there."""
-        if torch.compiler.is_compiling():
-            return self.encode(ids, mask)
-        own_ids, own_mask, own_states = current  # (B, S), (B, S), (B, S, D)
-        (count, length), width = ids.shape, max(ids.shape[1], own_ids.shape[1])
-        tokens, is_token = filled_up(own_ids, ids, width), filled_up(own_mask, mask, width)  # (B + P, width)
-        first, numbers = equal_rows(tokens.masked_fill(~is_token, 0), is_token)
-        same = first[numbers[-count:]]  # (P,): less than B where one is current, too
-        is_new = same >= len(own_ids)
-        if is_new.all():
-            return self.encode(ids, mask)
-        states = filled_up(own_states, own_states.new_empty(0, *own_states.shape[1:]), width)[:, :length]
-        if not self.config.encoder_gradient:
-            states = states.detach()
-        if is_new.any():
-            states = torch.cat([states, self.encode(ids[is_new], mask[is_new])])
-            same = torch.where(is_new, is_new.cumsum(dim=0) - 1 + len(own_ids), same)
-        return states.index_select(0, same)
 
     def encode(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """Sentences without context: ids and mask (P, L), 1 = token -> states (P, L, D)."""
@@ -123,14 +94,6 @@ class CachingEncoder(Encoder):
         """The current sentence's vectors (B, K, D) with the segment embedding of its offset."""
         slot = torch.full((1,), self.config.past_context, device=vectors.device)
         return vectors + self.segment_embedding(slot), kept
-
-
-def filled_up(first: torch.Tensor, second: torch.Tensor, length: int) -> torch.Tensor:
-    """Sentences (B, S, ...) and (P, L, ...) with zeros behind them, together (B + P, length, ...)."""
-    together = first.new_zeros(len(first) + len(second), length, *first.shape[2:])
-    together[: len(first), : first.shape[1]] = first
-    together[len(first) :, : second.shape[1]] = second
-    return together
 
 
 class CachingModel(ContextModel):

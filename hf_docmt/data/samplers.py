@@ -137,49 +137,6 @@ class TokenBudgetBatchSampler:
         return share
 
 
-class NeighbourBatchSampler(TokenBudgetBatchSampler):
-    """As `TokenBudgetBatchSampler`, of examples that follow each other, so many of which stay together.
-
-    In order of documents neighbours have context in common, which models with separate context then read once. Runs are
-    put together by their longest examples, so that batches pad more; a run that is too long for `max_tokens` is cut.
-    ValueError: fewer than two neighbours, or fewer runs than processes.
-    """
-
-    def __init__(
-        self,
-        lengths: Sequence[int] | np.ndarray,
-        max_tokens: int,
-        *,
-        neighbours: int,
-        target_tokens: int | None = None,
-        **options,
-    ):
-        if neighbours < 2:
-            raise ValueError(f"neighbours={neighbours} must be 2 or more; use TokenBudgetBatchSampler for single ones")
-        lengths = np.asarray(lengths).reshape(len(lengths), -1)
-        self.bounds, longest = _runs(lengths, neighbours, max_tokens)
-        if target_tokens is not None and lengths.shape[1] > 1:  # counted by the longest of each run
-            rows = np.diff(self.bounds)
-            target_tokens = round(target_tokens * int(longest[:, 1] @ rows) / int(lengths[:, 1].sum()))
-            target_tokens = max(1, target_tokens // neighbours)
-        super().__init__(longest, max(1, max_tokens // neighbours), target_tokens=target_tokens, **options)
-
-    def __iter__(self) -> Iterator[list[int]]:
-        for runs in super().__iter__():
-            yield [row for run in runs for row in range(*self.bounds[run : run + 2].tolist())]
-
-
-def _runs(lengths: np.ndarray, size: int, max_tokens: int) -> tuple[np.ndarray, np.ndarray]:
-    """Borders of runs of so many rows of `lengths` (N, sides), halved where they cost too much, and their longest."""
-    bounds = np.append(np.arange(0, len(lengths), size), len(lengths))
-    while True:
-        longest, rows = np.maximum.reduceat(lengths, bounds[:-1]), np.diff(bounds)
-        is_long = (longest.sum(axis=1) * rows > max_tokens) & (rows > 1)
-        if not is_long.any():
-            return bounds, longest
-        bounds = np.union1d(bounds, (bounds[:-1] + rows // 2)[is_long])
-
-
 def _longest_first(lengths: np.ndarray) -> list[np.ndarray]:
     """Keys (N,) of an order of `lengths` (N, sides): the longer side, all tokens, source tokens."""
     return [key.max() - key for key in (lengths.max(axis=1), lengths.sum(axis=1), lengths[:, 0])]

@@ -19,8 +19,8 @@ from hf_docmt.training.recipe_sections import StreamRecipe
 _logger = logging.getLogger(__name__)
 
 OF_THE_RECIPE = (  # arguments with the name and the value that they have in a recipe
-    "max_tokens", "budget", "neighbours", "learning_rate", "new_learning_rate", "warmup_steps", "adam_epsilon",
-    "weight_decay", "eval_steps", "average", "stop_on", "report_to",
+    "max_tokens", "budget", "learning_rate", "new_learning_rate", "warmup_steps", "adam_epsilon", "weight_decay",
+    "eval_steps", "average", "stop_on", "report_to",
 )  # fmt: skip
 
 
@@ -34,7 +34,6 @@ class DocMTTrainingArguments(Seq2SeqTrainingArguments):
 
     max_tokens: int = 8000  # size of a batch in tokens
     budget: str = "padded"  # what they are, see `hf_docmt.data.batch_budget`
-    neighbours: int | None = None  # examples of a document that stay together in batches
     new_learning_rate: float | None = None  # of the trainer's `new_parameters`
     stop_on: str = "discounted"  # undiscounted = the loss of validation leaves label_weights out
     average: int = 4  # checkpoints kept after the best one, to be averaged with it
@@ -54,8 +53,6 @@ class DocMTTrainingArguments(Seq2SeqTrainingArguments):
                 f"memory_gradient must be >= 2, the current sentence and one before, got {self.memory_gradient}"
             )
         check_choices(budget=(self.budget, BUDGETS))
-        if self.neighbours is not None and self.neighbours < 2:
-            raise ValueError(f"neighbours must be >= 2, or None for examples one by one, got {self.neighbours}")
         if self.stop_on not in ("discounted", "undiscounted"):
             raise ValueError(f"stop_on must be discounted or undiscounted, got {self.stop_on!r}")
         if self.bf16 and (speed := bf16_speed(self.device)) < 1:

@@ -145,8 +145,6 @@ def _check_training(training: TrainingRecipe, name: str) -> None:
         if getattr(training, key) and architecture.carries_state:
             problem = f"{text} reads documents in order with a state, expected {default}, got {getattr(training, key)}"
             raise RecipeError(f"training.{key}", f"{problem}; leave it out")
-    if training.neighbours is not None and not architecture.separate_context:
-        raise RecipeError("training.neighbours", f"{text} reads no context for itself; leave it out")
     if training.resolutions and architecture.separate_context:
         raise RecipeError(
             "training.resolutions", f"{text} reads one sentence with its context, no segments; leave it out"

@@ -122,9 +122,6 @@ class TrainingRecipe(Section):
     budget: Budget = option(
         "padded", "All tokens with padding; or the longer side, with or without separate context, as fairseq counts."
     )
-    neighbours: int | None = option(
-        None, "Examples of a document that stay together, with context that is read once; null = one by one.", least=2
-    )
     accumulation: int = option(1, "Batches of an update in each process.", least=1)
     max_steps: int | None = option(None, "Updates; null = by epochs.", least=1)
     epochs: float | None = option(None, "Passes over the data; null = by max_steps.", above=0)

@@ -19,7 +19,7 @@ from transformers import PrinterCallback, ProgressCallback
 from transformers.trainer_utils import EvalLoopOutput
 
 from hf_docmt.data.batch_budget import batch_budget
-from hf_docmt.data.samplers import NeighbourBatchSampler, TokenBudgetBatchSampler
+from hf_docmt.data.samplers import TokenBudgetBatchSampler
 from hf_docmt.files import HUB_NAME
 from hf_docmt.model_card import ModelCardText
 from hf_docmt.training.distributed import (
@@ -93,8 +93,6 @@ class DocMTTrainer(DurableTrainer):
         examples, arguments = self.train_dataset, self.args
         max_tokens, target_tokens = batch_budget(examples, arguments.max_tokens, arguments.budget)
         options = {"target_tokens": target_tokens, "seed": arguments.seed, "world_size": processes}
-        if arguments.neighbours is not None:
-            return NeighbourBatchSampler(examples.side_lengths, max_tokens, neighbours=arguments.neighbours, **options)
         return TokenBudgetBatchSampler(examples.side_lengths, max_tokens, **options)
 
     def steps_per_epoch(self, processes: int) -> int | None:

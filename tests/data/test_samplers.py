@@ -6,7 +6,7 @@ import torch
 from accelerate import Accelerator
 from torch.utils.data import DataLoader
 
-from hf_docmt.data.samplers import NeighbourBatchSampler, TokenBudgetBatchSampler
+from hf_docmt.data.samplers import TokenBudgetBatchSampler
 
 
 def lengths_of(count, sides=2, seed=0, longest=60):
@@ -194,45 +194,3 @@ def test_in_a_prepared_accelerate_loader():
 def test_bad_settings(settings, words):
     with pytest.raises(ValueError, match=words):
         TokenBudgetBatchSampler(**{"lengths": [3, 4, 5], "max_tokens": 10} | settings)
-
-
-# Neighbours
-
-
-@pytest.mark.parametrize("columns", [1, 2, 3])
-@pytest.mark.parametrize("world_size", [1, 3])
-def test_neighbours_stay_together(columns, world_size):
-    lengths = lengths_of(1003, columns, longest=30)
-    samplers = [
-        NeighbourBatchSampler(lengths, 2000, neighbours=8, rank=rank, world_size=world_size)
-        for rank in range(world_size)
-    ]
-    batches = [batch for sampler in samplers for batch in sampler]
-    assert everything(batches) == list(range(1003)) and len({len(sampler) for sampler in samplers}) == 1
-    assert all(cost(lengths, batch) <= 2000 for batch in batches)
-    for batch in batches:
-        runs = dict.fromkeys(row // 8 for row in batch)
-        assert batch == [row for run in runs for row in range(8 * run, min(8 * run + 8, 1003))]
-    samplers[0].set_epoch(1)
-    assert list(samplers[0]) not in (batches, batches[: len(samplers[0])])
-
-
-def test_runs_that_are_too_long_are_cut():
-    lengths = np.full((64, 2), 10)
-    lengths[20] = 300
-    batches = list(NeighbourBatchSampler(lengths, 640, neighbours=8))
-    assert everything(batches) == list(range(64)) and all(cost(lengths, batch) <= 640 for batch in batches)
-    assert [20] in batches and any(batch[:8] == list(range(8)) for batch in batches)  # 16 to 23 are in parts
-
-
-def test_target_tokens_of_neighbours():
-    """On average as many as batches of single examples have."""
-    lengths = lengths_of(4000, 3, longest=40)
-    wanted = 500
-    batches = list(NeighbourBatchSampler(lengths, 6000, neighbours=4, target_tokens=wanted))
-    assert np.mean([lengths[batch, 1].sum() for batch in batches]) == pytest.approx(wanted, rel=0.1)
-
-
-def test_one_neighbour_is_none():
-    with pytest.raises(ValueError, match="neighbours=1 must be 2 or more"):
-        NeighbourBatchSampler(lengths_of(10), 100, neighbours=1)

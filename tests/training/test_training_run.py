@@ -66,30 +66,6 @@ def test_length_ratio_is_found_and_kept(corpus, tmp_path):
     assert model.translate_documents([["Hello.", "Good morning."]], tokenizer, "full", max_new_tokens=4)
 
 
-def test_neighbours_in_batches(corpus, tmp_path, monkeypatch):
-    """Sentences before are mostly current ones of the same batch; one by one they are not."""
-    batches, step = [], DocMTTrainer.training_step
-
-    def training_step(trainer, model, inputs, *rest):
-        batches.append(inputs)
-        return step(trainer, model, inputs, *rest)
-
-    monkeypatch.setattr(DocMTTrainer, "training_step", training_step)
-    shares = []
-    for neighbours in (3, None):
-        batches.clear()
-        settings = {"max_tokens": 300, "max_steps": 4, "neighbours": neighbours}
-        recipe = recipe_mapping(corpus, tmp_path / str(neighbours), {"past_context": 1}, **settings)
-        train(parse_recipe(recipe | {"architecture": "caching"}))
-        found = []
-        for inputs in batches:
-            current = {tuple(row[row > 5].tolist()) for row in inputs["input_ids"]}  # without special tokens
-            before = inputs["context_input_ids"][inputs["context_attention_mask"].any(dim=2)]
-            found += [tuple(row[row > 5].tolist()) in current for row in before]
-        shares.append(sum(found) / len(found))
-    assert shares[0] > 0.5 > shares[1]
-
-
 def test_output_folder_in_use(corpus, tmp_path, sentence_model):
     folder, recipe = sentence_model
     before = sorted(path.name for path in folder.iterdir())

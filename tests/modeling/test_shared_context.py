@@ -1,4 +1,4 @@
-"""Sentences that several rows of a batch read are read once, with the results and gradients of rows one by one."""
+"""Sentences that are context of several rows of a batch are read once, with the results of rows one by one."""
 
 import pytest
 import torch
@@ -60,7 +60,6 @@ def test_gradients_are_those_of_all_sentences(monkeypatch, architecture, fields)
     for case in ("once", "each"):
         if case == "each":
             monkeypatch.setattr(context_inputs, "equal_rows", all_differ)
-            monkeypatch.setattr(f"hf_docmt.modeling.modeling_{architecture}.equal_rows", all_differ, raising=False)
         model.zero_grad()
         model(**batch_of(range(len(DOCUMENT)))).loss.backward()
         found[case] = {name: parameter.grad for name, parameter in model.named_parameters()}
@@ -73,29 +72,23 @@ def all_differ(*contents):
     return every, every
 
 
-def test_sentences_that_are_read(monkeypatch):
-    """Of 8 sentences with 2 before each caching reads 8, and routing those before by themselves: 6 that differ."""
-    read = []
-
-    def count(encoder, ids, *rest):
-        read.append(len(ids))
-        return own(encoder, ids, *rest)
-
-    caching, routing = build("caching", past_context=PAST), build("routing", past_context=PAST, future_context=0)
-    own = type(caching.get_encoder()).encode
-    monkeypatch.setattr(type(caching.get_encoder()), "encode", count)
-    caching(**batch_of(range(8)))
-    assert read == []  # all contexts are current sentences of other rows
-    caching(**batch_of([2, 3, 4]))
-    assert read == [1]  # the first one: the second is equal to that of row 3
-    own = type(routing.get_encoder()).read_context
+@pytest.mark.parametrize(
+    ("architecture", "method", "fields"),
+    [("caching", "encode", {}), ("routing", "read_context", {"future_context": 0}), ("han", "run_layers", {})],
+)
+def test_sentences_that_are_read(monkeypatch, architecture, method, fields):
+    """Of 8 sentences with 2 before each 13 are there and 6 differ; in training each has dropout of its own."""
+    model, read = build(architecture, past_context=PAST, **fields), []
+    kind = type(model.get_encoder())
+    own = getattr(kind, method)
     monkeypatch.setattr(
-        type(routing.get_encoder()),
-        "read_context",
-        lambda encoder, ids, *rest: read.append(len(ids)) or own(encoder, ids, *rest),
+        kind, method, lambda self, first, *rest, **more: read.append(len(first)) or own(self, first, *rest, **more)
     )
-    routing(**batch_of(range(8)))
-    assert read == [1, 6]
+    model(**batch_of(range(8)))
+    assert 6 in read and 13 not in read
+    read.clear()
+    model.train()(**batch_of(range(8)))
+    assert 13 in read and 6 not in read
 
 
 def test_sentences_to_read():
