@@ -38,25 +38,29 @@ def tokens_first(mask: torch.Tensor) -> torch.Tensor:
     return (~mask).long().sort(dim=1, stable=True).indices
 
 
-def sentences_to_read(mask: torch.Tensor, *contents: torch.Tensor) -> tuple[torch.Tensor | None, torch.Tensor | None]:
+Copies = tuple[torch.Tensor, torch.Tensor]
+
+
+def sentences_to_read(mask: torch.Tensor, *contents: torch.Tensor) -> tuple[torch.Tensor | None, Copies | None]:
     """Which sentences of (B, C, L) go through layers: those that are there, of those of equal `contents` the first.
 
-    Numbers of them in (B*C), (P,), and for every sentence the place of its states among theirs, (B*C,), -1 where it is
-    not there; None = all are read. `contents` (B, C, ...) are what layers read; without any, as in training with its
-    dropout, all sentences differ. Where none is there it is the first of all, so that the same parameters take part in
-    every step, as training with several processes needs it. In compilation all are read: what is there does not change
-    shapes.
+    Numbers of them in (B*C), (P,), None = all; and where some are equal, the numbers of all that are there and for each
+    the one of P that it is equal to, (Q,) each. `contents` (B, C, ...) are what layers read; without any, as in
+    training with its dropout, all sentences differ. Where none is there it is the first of all, so that the same
+    parameters take part in every step, as training with several processes needs it. In compilation all are read: what
+    is there does not change shapes.
     """
     if torch.compiler.is_compiling():
         return None, None
     present = mask.any(dim=2).flatten()
-    rows, places = present.nonzero()[:, 0], torch.where(present, present.cumsum(dim=0) - 1, -1)
-    if not len(rows):
-        return rows.new_zeros(1), torch.where(torch.arange(len(places), device=rows.device) == 0, 0, -1)
-    if contents:
+    rows = present.nonzero()[:, 0]
+    if contents and len(rows):
         first, numbers = equal_rows(*(content.flatten(0, 1)[rows] for content in (mask, *contents)))
-        rows, places = rows[first], torch.where(present, numbers[places], -1)
-    return (None, None) if len(rows) == len(present) else (rows, places)
+        if len(first) < len(rows):
+            return rows[first], (rows, numbers)
+    if len(rows) == len(present):
+        return None, None
+    return rows if len(rows) else rows.new_zeros(1), None
 
 
 def equal_rows(*contents: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -75,11 +79,16 @@ def equal_rows(*contents: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return first, order.argsort()[numbers]
 
 
-def scatter_sentences(states: torch.Tensor, places: torch.Tensor | None, shape: tuple[int, int]) -> torch.Tensor:
-    """What was read of sentences, (P, ...), at their `places` (B*C,) in (B, C, ...), zeros where it is -1."""
-    if places is not None:
-        states = torch.cat([states, states.new_zeros(1, *states.shape[1:])])
-        states = states.index_select(0, places % len(states))
+def scatter_sentences(
+    states: torch.Tensor, rows: torch.Tensor | None, copies: Copies | None, shape: tuple[int, int]
+) -> torch.Tensor:
+    """What was read of sentences, (P, ...), in (B, C, ...), see `sentences_to_read`; zeros for the others."""
+    if copies is not None:
+        rows, numbers = copies
+        states = states[numbers]
+    if rows is not None:
+        empty = states.new_zeros(shape[0] * shape[1], *states.shape[1:])
+        states = empty.index_copy(0, rows, states)
     return states.unflatten(0, shape)
 
 
@@ -205,11 +214,11 @@ class ContextLayers:
         `ids`, `mask` (B, C, L), a column for every offset, see `by_offset`; `is_next` (C,).
         """
         roles = is_next.expand(ids.shape[:2])  # (B, C)
-        rows, places = sentences_to_read(mask, *(() if self.training else (ids, roles)))
+        rows, copies = sentences_to_read(mask, *(() if self.training else (ids, roles)))
         flat = [inputs.flatten(0, 1) for inputs in (ids, mask, roles)]  # (B*C, ...)
         if rows is not None:
             flat = [inputs[rows] for inputs in flat]  # (P, ...)
         ids, read_mask, is_next = flat
         read_mask = read_mask | ~read_mask.any(dim=1, keepdim=True)  # a softmax needs a key
         outputs = self.read_context(ids, read_mask, is_next)
-        return [scatter_sentences(states, places, mask.shape[:2]) for states in outputs], mask
+        return [scatter_sentences(states, rows, copies, mask.shape[:2]) for states in outputs], mask

@@ -150,11 +150,12 @@ def prepacked_weights(model: nn.Module) -> Iterator[None]:
     if model in outer:
         yield
         return
-    layers = {module: {} for module in modules_of(model) if is_kept(module) and module not in outer}
+    modules = modules_of(model)
+    layers = {module: {} for module in modules if is_kept(module) and module not in outer}
     inner = {**outer, model: {}, **layers}
     token = _scope.set(inner)
     try:
-        with unchanged_modules():
+        with unchanged_modules(modules):
             yield
     finally:
         _scope.reset(token)

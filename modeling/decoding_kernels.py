@@ -95,9 +95,14 @@ class KernelStep(DecodingStep):
         self.history: torch.Tensor | None = None  # (layers, T, R, 2D): keys and values of what was written
         self.read: torch.Tensor | None = None  # (layers, S, L, 2D): those of the source
 
-    def reads_prompt(self, rows: int, length: int) -> bool:
-        few = rows * length <= most_rows(self.model.config.d_model) and length <= MOST_PLACES
-        return super().reads_prompt(rows, length) or self.is_whole and few
+    def reads_prompt(self, ids: torch.Tensor) -> bool:
+        """Short ones behind short sources, too; those that `forward` refuses are left to it."""
+        (rows, length), size = ids.shape, len(self.decoder.embed_tokens.weight)
+        if rows != len(self.source) or int(ids.min()) < 0 or int(ids.max()) >= size:
+            return False
+        is_short = max(length, self.source.shape[1]) <= MOST_PLACES
+        few = rows * length <= most_rows(self.model.config.d_model)
+        return super().reads_prompt(ids) or self.is_whole and is_short and few
 
     def build(self, ids: torch.Tensor, mask: torch.Tensor | None) -> None:
         """Buffers for the targets of ids (B, T) and their mask, and what torch runs."""
@@ -181,8 +186,6 @@ class KernelStep(DecodingStep):
         """As `DecoderState.read_on`."""
         if not self.operations:
             self.build(ids[:, :length], mask)
-        if length > self.length + 1:
-            return length, self.logits(ids[:, :length], mask)
         if self.search is None or self.search.room != ids.shape[1]:
             self.search = self.new_search(ids, settings)
         self.make_room(length)

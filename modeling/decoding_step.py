@@ -46,6 +46,7 @@ class DecodingStep:
     """Logits of what follows one new token a row, of the words that a `DecoderState` scores."""
 
     goes_on = False  # whether it runs several steps at once, by `go_on`
+    is_prompt = False  # whether it still has to read the prompt
 
     def __init__(self, state):
         self.model, self.encoder_outputs, self.cache = state.model, state.encoder_outputs, state.cache
@@ -64,9 +65,9 @@ class DecodingStep:
         self.embeds = self.embeds and self.decoder.step_inputs != "new"
         self.encodings = torch.empty(0)  # (positions, D) from the first one on
 
-    def reads_prompt(self, rows: int, length: int) -> bool:
-        """Whether a step may read prompts of which nothing was read, so many of such a length."""
-        return length == 1
+    def reads_prompt(self, ids: torch.Tensor) -> bool:
+        """Whether a step may read prompts (B, T) of which nothing was read, by itself those of one token."""
+        return ids.shape[1] == 1
 
     def logits(self, ids: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
         """Of all target ids (R, T) so far, of which the last one is new, and their mask -> (R, N)."""

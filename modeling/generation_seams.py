@@ -208,6 +208,7 @@ class GenerationSeams:
         prompt = arguments.get("decoder_input_ids")
         if prompt is None:
             prompt = torch.full((len(encoder_outputs[0]), 1), config.decoder_start_token_id, device=self.device)
+        prompt = prompt.long()  # as the kernels read it
         names = ("attention_mask", *self.model.decoder_input_names)  # of what the decoder reads at every step
         kept = {name: arguments[name] for name in names if name in arguments}
         cache = None if config.use_cache is False else arguments.get("cache", self.new_cache())

@@ -1,6 +1,6 @@
 """What was made of modules, kept as long as they are the same."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from operator import is_
@@ -23,17 +23,20 @@ class Kept:
         return Kept, ()
 
 
-_seen: ContextVar[dict[nn.Module, tuple] | None] = ContextVar("seen", default=None)  # work of this scope, by its owner
+# Of modules of models that are in a scope: what the last work of theirs was given and made of, and this work
+_seen: ContextVar[dict[nn.Module, tuple]] = ContextVar("seen")
 
 
 @contextmanager
-def unchanged_modules() -> Iterator[None]:
-    """Scope in which no module changes, so that whether work is still that of its modules is looked at once."""
-    token = _seen.set({})
+def unchanged_modules(modules: Sequence[nn.Module]) -> Iterator[None]:
+    """Scope in which these modules do not change, so that whether work is still that of them is looked at once."""
+    seen = _seen.get({}) | dict.fromkeys(modules, ())
+    token = _seen.set(seen)
     try:
         yield
     finally:
         _seen.reset(token)
+        seen.clear()  # what copied the context in between is outside of the scope, too
 
 
 def kept_work(make: Callable[[], Work], given, owner: nn.Module, *others: nn.Module) -> Work:
@@ -42,9 +45,10 @@ def kept_work(make: Callable[[], Work], given, owner: nn.Module, *others: nn.Mod
     A change is another module, parameter, class or attribute (an object that is another one), another number of hooks,
     other memory of a parameter, and what torch counts as a change of it.
     """
-    seen = _seen.get()
-    if seen is not None and seen.get(owner, ())[:-1] == (given, *others):
-        return seen[owner][-1]
+    seen = _seen.get({})
+    last = seen.get(owner)
+    if last and last[:-1] == (given, *others):
+        return last[-1]
     kept = vars(owner).setdefault("_kept_work", Kept())
     objects, numbers = fingerprint(owner, *others)
     numbers.append(given)
@@ -52,7 +56,7 @@ def kept_work(make: Callable[[], Work], given, owner: nn.Module, *others: nn.Mod
     if len(objects) != len(before) or numbers != numbers_before or not all(map(is_, objects, before)):
         work = make()
         kept.state = objects, numbers, work
-    if seen is not None:
+    if owner in seen:
         seen[owner] = (given, *others, work)
     return work
 

@@ -51,14 +51,15 @@ class CachingEncoder(Encoder):
         """Ids and mask (B, C, L) of context sentences, each encoded and shortened -> (B, C, K, D), (B, C, K)."""
         config, shape = self.config, mask.shape[:2]
         there = mask.any(dim=2, keepdim=True)  # (B, C, 1)
-        rows, places = sentences_to_read(mask, *(() if self.training else (ids,)))
+        rows, copies = sentences_to_read(mask, *(() if self.training else (ids,)))
         inputs = [tensor.flatten(0, 1) for tensor in (ids, mask | ~there)]  # (B*C, L); a softmax needs a key
         if rows is not None:
             inputs = [tensor[rows] for tensor in inputs]  # (P, L)
         with contextlib.nullcontext() if config.encoder_gradient else torch.no_grad():
             states = self.encode(*inputs)
         shortened, seen = self.shorten(states, inputs[1])  # (P, K, D), (P, K)
-        vectors, kept = scatter_sentences(shortened, places, shape), scatter_sentences(seen, places, shape) & there
+        vectors, kept = (scatter_sentences(read, rows, copies, shape) for read in (shortened, seen))
+        kept = kept & there
         if config.shortening_gradient is not None:
             near = offsets.abs() <= config.shortening_gradient
             vectors = torch.where(near[..., None, None], vectors, vectors.detach())

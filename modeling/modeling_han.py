@@ -202,13 +202,13 @@ class HanEncoder(Encoder):
 
     def read_sentences(self, ids: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Ids and mask (B, C, L) of sentences -> h of each, and its last states, (B, C, L, D)."""
-        rows, places = sentences_to_read(mask, *(() if self.training else (ids,)))
+        rows, copies = sentences_to_read(mask, *(() if self.training else (ids,)))
         ids, seen = rows_of(rows, ids, with_key(mask))  # (P, L)
         states = self.embed(ids, self.positions(ids))
         outputs = self.run_layers(states, self.attention_mask(states, seen), layer_inputs={})
         alone = outputs.last_hidden_state  # (P, L, D)
         states, *_ = outputs.layer_outputs.get(len(self.layers) - 1, (alone,))
-        return tuple(scatter_sentences(part, places, mask.shape[:2]) for part in (states, alone))
+        return tuple(scatter_sentences(part, rows, copies, mask.shape[:2]) for part in (states, alone))
 
 
 class HanDecoder(Decoder):
@@ -230,12 +230,12 @@ class HanDecoder(Decoder):
     @torch.no_grad()
     def read_translations(self, words, context_target_ids, context_states, context_mask, **kwargs) -> torch.Tensor:
         """h of translations (S, C, T) of sources (S, C, L, D): (S, C, T, D)."""
-        rows, places = sentences_to_read(words)
+        rows, copies = sentences_to_read(words)
         ids, source, mask = rows_of(rows, context_target_ids, context_states, with_key(context_mask))
         states = self.embed(ids, self.positions(ids))  # (P, T, D), of sources (P, L, D)
         mask = self.source_mask(source, mask, ids.shape)
         outputs = self.run_layers(states, self.attention_mask(states), source, mask, layer_inputs={})
-        return scatter_sentences(outputs.layer_outputs[len(self.layers) - 1][0], places, words.shape[:2])
+        return scatter_sentences(outputs.layer_outputs[len(self.layers) - 1][0], rows, copies, words.shape[:2])
 
 
 def with_key(mask: torch.Tensor) -> torch.Tensor:

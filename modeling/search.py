@@ -279,7 +279,8 @@ class DecoderState:
         beams) are those of beams, which go on to the best ones, with the rows of ids and of the cache.
         """
         self.start(ids[:, :length])
-        if self.step is None or not self.step.goes_on or length >= settings.plain_until:
+        may_go_on = self.step is not None and self.step.goes_on and (length == 1 or not self.step.is_prompt)
+        if not may_go_on or length >= settings.plain_until:
             return length, self.read(ids[:, :length])
         return self.step.go_on(ids, length, settings, ended, sums, self.mask)
 
@@ -288,7 +289,7 @@ class DecoderState:
         if not self.is_prompt or self.keeps_cache:
             return
         step = self.model.decoding_step(self)
-        if prompt.shape[1] == 1 or step is not None and step.reads_prompt(*prompt.shape):
+        if prompt.shape[1] == 1 if step is None else step.reads_prompt(prompt):
             self.step, self.is_prompt = step, False
 
     def logits(self, **arguments) -> torch.Tensor:

@@ -268,16 +268,16 @@ PACKAGE_LINES = {
     "analysis": 3399,
     "bench": 3106,
     "cli": 2382,
-    "data": 6083,
+    "data": 6040,
     "evaluation": 8592,
     "formats": 4643,
     "hub": 2551,
-    "modeling": 12111,
+    "modeling": 12095,
     "pretrained": 314,
     "reports": 2523,
     "serving": 864,
     "studies": 830,
-    "training": 2592,
+    "training": 2582,
     "translation": 2892,
     "top-level files": 2749,
 }
@@ -285,22 +285,22 @@ TEST_LINES = {
     "analysis": 2509,
     "bench": 1496,
     "cli": 2836,
-    "data": 5109,
+    "data": 5067,
     "evaluation": 6954,
     "formats": 2520,
     "hub": 3010,
-    "modeling": 9768,
+    "modeling": 9833,
     "reports": 1984,
     "serving": 590,
     "space": 1108,
     "studies": 662,
     "support": 5093,
-    "training": 2652,
+    "training": 2625,
     "transformers_contract": 418,
     "translation": 1911,
-    "top-level files": 2747,
+    "top-level files": 2813,
 }
-MOST_LINES = {"package": 55631, "tests": 51367}
+MOST_LINES = {"package": 55562, "tests": 51429}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

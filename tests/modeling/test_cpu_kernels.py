@@ -1,5 +1,6 @@
 """The compiled primitives of decoding against plain operations of torch, and what runs without them."""
 
+import contextvars
 import copy
 import pickle
 import shutil
@@ -126,26 +127,95 @@ def test_prompts_that_the_program_reads(int8_model, monkeypatch, fields, length,
 
 
 @needs_kernels
-def test_prompts_of_many_rows_are_read_by_forward(int8_model, monkeypatch):
-    model = int8_model()
-    step = KernelStep(
-        DecoderState(model, (torch.zeros(3, 5, 32),), model.new_cache()), decoding_kernels.plan_of(model)[1]
-    )
+def test_prompts_that_forward_reads(int8_model, monkeypatch):
+    """Those of many rows, behind long sources, and what it refuses."""
+    model, most = int8_model(), encoder_kernels.MOST_PLACES
+    program = decoding_kernels.plan_of(model)[1]
+
+    def reads(ids, sources=3, places=5):
+        state = DecoderState(model, (torch.zeros(sources, places, 32),), model.new_cache())
+        return KernelStep(state, program).reads_prompt(ids)
+
     monkeypatch.setattr(decoding_kernels, "most_rows", lambda size: 24)
-    assert step.reads_prompt(3, 8) and not step.reads_prompt(3, 9) and step.reads_prompt(1000, 1)
+    prompt = torch.full((3, 8), 7)
+    assert reads(prompt) and reads(prompt, places=most) and reads(prompt[:, :1])
+    assert not reads(torch.full((3, 9), 7)) and not reads(prompt, places=most + 1)
+    assert not reads(prompt, sources=2) and not reads(prompt[:, :1], sources=2)
+    for token in (-100, len(model.get_decoder().embed_tokens.weight)):
+        assert not reads(prompt.index_fill(1, torch.tensor([2]), token))
+
+
+@needs_kernels
+@pytest.mark.parametrize("change", ["far", "negative", "rows", "int32"])
+def test_wrong_prompts_end_as_without_kernels(int8_model, monkeypatch, change):
+    model, prompt = int8_model(), PROMPT.clone()
+    if change == "rows":
+        prompt = prompt[:2]
+    elif change == "int32":
+        prompt = prompt.int()
+    else:
+        prompt[0, 1] = 10**8 if change == "far" else -100
+    ends = []
+    for kernels in "10":
+        monkeypatch.setenv("DOCMT_KERNELS", kernels)
+        try:
+            mask = (prompt != PAD).long()
+            settings = {"decoder_input_ids": prompt, "decoder_attention_mask": mask, "max_new_tokens": 5}
+            ends.append(model.generate(SOURCE, attention_mask=(SOURCE != PAD).long(), **settings).tolist())
+        except (IndexError, RuntimeError) as error:
+            ends.append(type(error))
+    assert ends[0] == ends[1] and isinstance(ends[0], list) == (change == "int32")
+
+
+def states_of(model):
+    with torch.no_grad():
+        return model.get_encoder()(input_ids=SOURCE, attention_mask=(SOURCE != PAD).long()).last_hidden_state
 
 
 @needs_kernels
 def test_modules_are_looked_at_once_in_a_scope(int8_model, monkeypatch):
-    model, seen = int8_model(), []
-    monkeypatch.setattr(kept_work, "fingerprint", lambda *roots: seen.append(roots) or ([], []))
+    model, other, seen = int8_model(), int8_model(seed=1), []
+    own = kept_work.fingerprint
+    monkeypatch.setattr(kept_work, "fingerprint", lambda *roots: seen.append(roots) or own(*roots))
     with search.inference(model):
         first = decoding_kernels.plan_of(model)
         assert decoding_kernels.plan_of(model) is first and len(seen) == 1
+        decoding_kernels.plan_of(other)
+        decoding_kernels.plan_of(other)
+        assert len(seen) == 3  # of a model that is in no scope
+        with other.prepacked_weights():
+            decoding_kernels.plan_of(model)
+        assert len(seen) == 3
         monkeypatch.setenv("DOCMT_KERNELS", "0")
-        assert decoding_kernels.plan_of(model) == (True, None) and len(seen) == 2  # what is given has changed
+        assert decoding_kernels.plan_of(model) == (True, None) and len(seen) == 4  # what is given has changed
     decoding_kernels.plan_of(model)
-    assert len(seen) == 3
+    assert len(seen) == 5
+
+
+@needs_kernels
+@pytest.mark.parametrize("place", ["copied context", "open scopes"])
+def test_changes_behind_a_scope_are_seen(int8_model, place):
+    model, other = int8_model(), int8_model(seed=1)
+
+    def held(one):
+        with one.prepacked_weights():
+            states_of(model)
+            yield
+
+    scopes = [held(one) for one in (model, other)]
+    if place == "open scopes":  # which end in the order in which they began
+        for step in (next, lambda scope: scope.close()):
+            for scope in scopes:
+                step(scope)
+        context = contextvars.copy_context()
+    else:
+        with model.prepacked_weights():
+            states_of(model)
+            context = contextvars.copy_context()
+    before = context.run(states_of, model)
+    with torch.no_grad():
+        model.get_encoder().layers[0].fc1.weight.neg_()
+    assert not torch.equal(context.run(states_of, model), before)
 
 
 @needs_kernels

@@ -93,20 +93,21 @@ def test_sentences_that_are_read(monkeypatch, architecture, method, fields):
 
 def test_sentences_to_read():
     ids = torch.tensor([[[5, 6], [7, 0]], [[5, 6], [0, 0]], [[7, 0], [5, 6]]])
-    mask = ids != 0
-    rows, places = sentences_to_read(mask)
-    assert rows.tolist() == [0, 1, 2, 4, 5] and places.tolist() == [0, 1, 2, -1, 3, 4]
-    rows, places = sentences_to_read(mask, ids)
-    assert rows.tolist() == [0, 1] and places.tolist() == [0, 1, 0, -1, 1, 0]
+    mask, shape = ids != 0, (3, 2)
+    rows, copies = sentences_to_read(mask)
+    assert rows.tolist() == [0, 1, 2, 4, 5] and copies is None
+    rows, copies = sentences_to_read(mask, ids)
+    assert rows.tolist() == [0, 1] and [part.tolist() for part in copies] == [[0, 1, 2, 4, 5], [0, 1, 0, 1, 0]]
+    spread = scatter_sentences(ids.flatten(0, 1)[rows], rows, copies, shape)
+    assert torch.equal(spread, ids)
     roles = torch.tensor([[0, 1], [1, 1], [1, 0]])
-    rows, places = sentences_to_read(mask, ids, roles)
-    assert rows.tolist() == [0, 1, 2] and places.tolist() == [0, 1, 2, -1, 1, 0]
-    states = torch.randn(len(rows), 3)
-    spread = scatter_sentences(states, places, (3, 2))
-    assert torch.equal(spread[1, 1], torch.zeros(3)) and torch.equal(spread[2, 0], states[places[4]])
-    rows, places = sentences_to_read(torch.zeros_like(mask), ids)
-    assert rows.tolist() == [0] and places.tolist() == [0, -1, -1, -1, -1, -1]
+    rows, copies = sentences_to_read(mask, ids, roles)
+    assert rows.tolist() == [0, 1, 2] and copies[1].tolist() == [0, 1, 2, 1, 0]
+    rows, copies = sentences_to_read(torch.zeros_like(mask), ids)
+    assert rows.tolist() == [0] and copies is None
     assert sentences_to_read(torch.ones_like(mask)) == (None, None)
+    rows, copies = sentences_to_read(torch.ones_like(mask), ids)
+    assert rows.tolist() == [0, 1, 3] and copies[0].tolist() == list(range(6))
 
 
 def test_equal_rows_are_found():

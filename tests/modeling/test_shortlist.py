@@ -106,7 +106,8 @@ def test_int8():
 @pytest.mark.skipif(cpu_kernels.kernels() is None, reason="the kernels were not built, or need AVX2")
 @pytest.mark.parametrize("beams", [1, 3])
 @pytest.mark.parametrize("fields", [{}, {"decoder_autoregression": "ssru"}], ids=["attention", "ssru"])
-def test_steps_of_the_kernels(monkeypatch, fields, beams):
+@pytest.mark.parametrize("prompt", [None, torch.tensor([[2, 9, 11], [2, 8, 7], [2, 12, 13]])], ids=["", "prompt"])
+def test_steps_of_the_kernels(monkeypatch, fields, beams, prompt):
     """Several at once write what those of torch write, with and without a processor, which sees all words."""
     for name in ("TILES", "FBGEMM"):  # plain operations, with 8 bits of the input
         monkeypatch.setattr(int8_linear, name, False)
@@ -119,13 +120,13 @@ def test_steps_of_the_kernels(monkeypatch, fields, beams):
     monkeypatch.setattr(KernelStep, "go_on", lambda step, *rest: steps.append(step.words) or go_on(step, *rest))
     for kernels in "10":
         monkeypatch.setenv("DOCMT_KERNELS", kernels)
-        settings = INPUTS | {"num_beams": beams, "shortlist": shortlist(lists)}
+        settings = INPUTS | {"num_beams": beams, "shortlist": shortlist(lists), "decoder_input_ids": prompt}
         found[kernels] = model.generate(**settings)
         assert torch.equal(model.generate(**settings, logits_processor=[KeptScores()]), found[kernels])
     assert torch.equal(found["1"], found["0"]) and len(found["1"].unique()) > 6
     assert steps and all(len(words) < 300 for words in steps)
-    for source, written in zip(SOURCES, found["1"]):
-        allowed = {2, PAD, EOS, UNK, SEP, BOD, *source.tolist()}
+    for source, written in zip(SOURCES, found["1"][:, 1 if prompt is None else 3 :]):
+        allowed = {PAD, EOS, UNK, SEP, BOD, *source.tolist()}
         assert set(written.tolist()) <= allowed.union(*(lists.get(word, []) for word in source.tolist()))
 
 
