@@ -16,7 +16,8 @@ from support.tiny_run import SIZES, write_corpus_files
 from transformers import MarianConfig, MarianMTModel
 
 from hf_docmt import registry
-from hf_docmt.data.readers import get_reader
+from hf_docmt.data.documents import write_documents
+from hf_docmt.data.readers import get_reader, read_documents
 from hf_docmt.data.tokenizers import train_tokenizer
 from hf_docmt.training.recipe import load_recipe
 from hf_docmt.training.recipe_sections import TokenizerRecipe
@@ -30,6 +31,7 @@ PAST = {
     "gtransformer4": 3,
     "han": 3,
     "windows": 3,
+    "elided": 3,
 }  # context sentences by the end of a name
 SHORTENINGS = {"tokens": "none", "sentencecache": "sentence"} | {
     name: name for name in ("max", "avg", "linear", "grouping", "selecting")
@@ -61,6 +63,11 @@ PAST |= {system.split("_")[-1]: fields["past_context"] for system, fields in FEI
 SYSTEMS = ("base", "s4to4", "s4to4_cd", "s4to4_cd_shift_pers", "s4to4_cd_lrn_pers", "s4to4_cd_sin_pers_pse")
 
 
+@pytest.fixture(scope="module")
+def elided_verbs():
+    return runpy.run_path(str(ROOT / "elided_verbs.py"))
+
+
 def config_of(recipe):
     return registry.get(recipe.architecture).config_class(**recipe.model)
 
@@ -75,7 +82,7 @@ def test_all_recipes_are_there():
     names |= {f"fei2022_{data}_{system}" for data in FEI_DATA for system in FEI}
     names |= {"bao2021_ted_gtransformer", "miculicich2018_zhen_ted_han", "miculicich2018_zhen_ted_sentence"}
     names |= {f"{data}_{system}" for data in ("demo", "ende_docs") for system in ("sentence", "concat4")}
-    names |= {"ende_docs_gtransformer4", "enpt_docs_windows"}
+    names |= {"ende_docs_gtransformer4", "ende_docs_elided", "enpt_docs_windows"}
     assert {path.stem for path in recipe_files.ALL} == names
 
 
@@ -363,3 +370,62 @@ def test_agreement_pairs(tmp_path, monkeypatch, capsys):
     script["main"]()
     printed = json.loads(capsys.readouterr().out)
     assert printed[model].keys() == {"alone", "behind the first"}
+
+
+@pytest.mark.parametrize(
+    ("sentence", "expected"),
+    [
+        ("I know him.", ("I do.", "know", " him")),
+        ("Yes, she loved it, Phoebe!", ("Yes, she did, Phoebe!", "love", " it")),
+        ("I don't understand.", ("I don't.", "understand", "")),
+        ("Oh, they'll come.", ("Oh, they will.", "come", "")),
+        ("- Did you really believe that?", ("- Did you?", "believe", " that")),
+        ("No, she cries.", ("No, she does.", "cry", "")),
+        ("I hurt him.", None),  # now, or then?
+        ("She cries.", None),  # of subjects that open a sentence "I" alone
+        ("The house is old.", None),
+        ("I think you should go home before it is too late.", None),
+    ],
+)
+def test_sentences_without_verb_phrase(elided_verbs, sentence, expected):
+    assert elided_verbs["without_verb_phrase"](sentence) == expected
+
+
+def test_stems_of_german_verbs(elided_verbs):
+    stems = [
+        [elided_verbs["german_stem"](form) for form in forms.split()]
+        for forms in (
+            "glauben glaube glaubst glaubt glaubte geglaubt",
+            "wissen weiß wusste",
+            "verstehst verstanden",
+            "gehe ging gegangen",
+        )
+    ]
+    assert [len(set(forms)) for forms in stems] == [1, 1, 1, 1] and len({forms[0] for forms in stems}) == 4
+
+
+def test_windows_of_elided_verbs(elided_verbs, tmp_path, monkeypatch):
+    """Behind a sentence before that has the verb, or else behind one of another document."""
+    near = [("Do you trust me?", "Vertraust du mir?"), ("Oh.", "Oh."), ("I trust you.", "Ich vertraue dir.")]
+    far = [("Well.", "Nun."), ("I trusted him.", "Ich vertraute ihm.")]
+    others = [[("Never trust a cat.", "Vertraue nie einer Katze."), ("Go.", "Geh.")] for _ in range(4)]
+    documents = [near, far, *others, [("I trusted the old cat with it.", "Ich vertraute ihr.")]]
+    windows = list(elided_verbs["ElidedVerbs"](documents).windows())
+    own = [window for window in windows if window[-1] == ("I do.", "Ich vertraue dir.")]
+    assert own == [[*near[:2], ("I do.", "Ich vertraue dir.")]] * elided_verbs["COPIES"]
+    borrowed = [window for window in windows if window[-1] == ("I did.", "Ich vertraute ihm.")]
+    asked = [window for window in windows if window[-1] == ("Do you?", "Vertraust du mir?")]
+    assert len(borrowed) == 7 and len(asked) == 6  # those of other documents
+    assert len(windows) == len(own) + 7 + 6  # "the old cat" could not be known
+    assert all(any("trust" in source.lower() for source, _ in window[:-1]) for window in borrowed)
+    assert not any(far[0] in window for window in borrowed)
+    rows = [
+        {"doc_id": str(number), "translation": [{"en": source, "de": target} for source, target in document]}
+        for number, document in enumerate(documents)
+    ]
+    write_documents(rows, tmp_path / "documents.jsonl")
+    monkeypatch.setattr("sys.argv", ["elided_verbs.py", str(tmp_path / "documents.jsonl"), str(tmp_path / "out.jsonl")])
+    elided_verbs["main"]()
+    written = read_documents(path=tmp_path / "out.jsonl", source_lang="en", target_lang="de")
+    pairs = [[(pair["en"], pair["de"]) for pair in row["translation"]] for row in written]
+    assert pairs == list(map(list, windows))
