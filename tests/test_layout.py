@@ -298,9 +298,9 @@ TEST_LINES = {
     "training": 2625,
     "transformers_contract": 418,
     "translation": 1911,
-    "top-level files": 2813,
+    "top-level files": 2815,
 }
-MOST_LINES = {"package": 55562, "tests": 51429}
+MOST_LINES = {"package": 55562, "tests": 51431}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:
