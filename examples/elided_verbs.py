@@ -10,13 +10,13 @@ learnt from the context alone. Verbs behind bare auxiliaries are the phenomenon 
 """
 
 import argparse
-import json
 import random
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cache
 
+from hf_docmt.data.documents import write_documents
 from hf_docmt.data.readers import read_documents
 
 IRREGULAR = (  # verb, past, participle where it is another one; of some no past is used
@@ -56,13 +56,13 @@ COMMON = (  # German words that say nothing of the verb that is lost
     "mein meine dein deine sein seine ihr ihre das der die dem den dass sich mich dich auch nur noch schon aber wenn "
     "was wie hier jetzt alle alles etwas mehr sehr gut mir dir uns euch ihm ihn ihnen sie wir ich du er es man und "
     "oder ja nein okay"
-)
+).split()
 NO_VERBS = "mal aus los als wurd hat film momen ihr son heu gern welch kan option pass per kurz".split()  # stems
 LIGHT = (  # English words that may be lost with a verb of another document
     "it that this him her them me you us so to do be too about of with for on at there here one know go the a your my "
     "all now more much that's anything something everything nothing well very right any some how what why these those "
     "our their his either else again"
-)
+).split()
 
 # subjects; with a capital, where they open a sentence, "I" alone, as in the data that was tried
 PRONOUNS = "I|you|he|she|it|we|they|everyone|everybody|nobody|somebody|someone|this|that|people"
@@ -139,7 +139,7 @@ def german_stem(word: str) -> str:
 
 def stems_of(sentence: str) -> set[str]:
     words = re.findall(r"\w+", sentence)
-    return {german_stem(word) for word in words if word.lower() not in COMMON.split() and len(word) > 2}
+    return {german_stem(word) for word in words if word.lower() not in COMMON and len(word) > 2}
 
 
 Pair = tuple[str, str]  # an English sentence and its translation
@@ -172,13 +172,11 @@ class ElidedVerbs:
                 if found is None or len(target.split()) > TARGET_WORDS:
                     continue
                 shortened, verb, lost = found
-                stems, before = (
-                    self.stems.get(verb, set()) & stems_of(target),
-                    list(document[max(0, index - 3) : index]),
-                )
+                stems = self.stems.get(verb, set()) & stems_of(target)
+                before = list(document[max(0, index - 3) : index])
                 if any(verb in verbs_of(english) and stems & stems_of(german) for english, german in before):
                     yield from [[*before, (shortened, target)]] * COPIES
-                elif stems and set(lost.lower().split()) <= set(LIGHT.split()):
+                elif stems and set(lost.lower().split()) <= set(LIGHT):
                     far.append((document, verb, sorted(stems), (shortened, target)))
         for document, verb, stems, pair in far:
             places = [place for stem in stems for place in self.places[verb, stem] if place[0] is not document]
@@ -209,10 +207,10 @@ def main() -> None:
     rows = read_documents(path=arguments.documents, source_lang="en", target_lang="de")
     documents = [[(pair["en"], pair["de"]) for pair in row["translation"]] for row in rows]
     windows = list(ElidedVerbs(documents).windows())
-    with open(arguments.output, "w", encoding="utf-8") as file:
-        for number, window in enumerate(windows):
-            pairs = [{"en": source, "de": target} for source, target in window]
-            file.write(json.dumps({"doc_id": f"elided-{number}", "translation": pairs}, ensure_ascii=False) + "\n")
+    pairs = ([{"en": source, "de": target} for source, target in window] for window in windows)
+    write_documents(
+        ({"doc_id": f"elided-{i}", "translation": found} for i, found in enumerate(pairs)), arguments.output
+    )
     print(f"{len(windows)} windows")
 
 

@@ -41,7 +41,9 @@ def tokens_first(mask: torch.Tensor) -> torch.Tensor:
 Copies = tuple[torch.Tensor, torch.Tensor]
 
 
-def sentences_to_read(mask: torch.Tensor, *contents: torch.Tensor) -> tuple[torch.Tensor | None, Copies | None]:
+def sentences_to_read(
+    mask: torch.Tensor, contents: tuple[torch.Tensor, ...] = ()
+) -> tuple[torch.Tensor | None, Copies | None]:
     """Which sentences of (B, C, L) go through layers: those that are there, of those of equal `contents` the first.
 
     Numbers of them in (B*C), (P,), None = all; and where some are equal, the numbers of all that are there and for each
@@ -214,7 +216,7 @@ class ContextLayers:
         `ids`, `mask` (B, C, L), a column for every offset, see `by_offset`; `is_next` (C,).
         """
         roles = is_next.expand(ids.shape[:2])  # (B, C)
-        rows, copies = sentences_to_read(mask, *(() if self.training else (ids, roles)))
+        rows, copies = sentences_to_read(mask, () if self.training else (ids, roles))
         flat = [inputs.flatten(0, 1) for inputs in (ids, mask, roles)]  # (B*C, ...)
         if rows is not None:
             flat = [inputs[rows] for inputs in flat]  # (P, ...)

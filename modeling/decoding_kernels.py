@@ -205,13 +205,13 @@ class KernelStep(DecodingStep):
         self.log_probs = torch.empty(rows if beams > 1 else 0, scored)
         self.values = torch.empty(rows // beams, beams + 1)
         self.indices = torch.empty(self.values.shape, dtype=torch.long)
-        sizes = {"beams": beams, "scored": scored}
         scratch = {
             name: getattr(self, name).data_ptr() for name in ("ends", "log_probs", "values", "indices", "copies")
         }
         if self.words is not None:
             scratch |= {"words": self.words.data_ptr(), "is_absent": self.is_absent.data_ptr()}
-        return Search(room=room, end_count=len(self.ends), pad=settings.pad_token_id, **sizes, **scratch)
+        sizes = {"room": room, "end_count": len(self.ends), "beams": beams, "scored": scored}
+        return Search(pad=settings.pad_token_id, **sizes, **scratch)
 
     def run(self, hidden_states: torch.Tensor | None) -> torch.Tensor:
         """As in `DecodingStep`; without states they are those of the step's tokens."""

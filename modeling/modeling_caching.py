@@ -51,7 +51,7 @@ class CachingEncoder(Encoder):
         """Ids and mask (B, C, L) of context sentences, each encoded and shortened -> (B, C, K, D), (B, C, K)."""
         config, shape = self.config, mask.shape[:2]
         there = mask.any(dim=2, keepdim=True)  # (B, C, 1)
-        rows, copies = sentences_to_read(mask, *(() if self.training else (ids,)))
+        rows, copies = sentences_to_read(mask, () if self.training else (ids,))
         inputs = [tensor.flatten(0, 1) for tensor in (ids, mask | ~there)]  # (B*C, L); a softmax needs a key
         if rows is not None:
             inputs = [tensor[rows] for tensor in inputs]  # (P, L)

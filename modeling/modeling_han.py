@@ -202,7 +202,7 @@ class HanEncoder(Encoder):
 
     def read_sentences(self, ids: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Ids and mask (B, C, L) of sentences -> h of each, and its last states, (B, C, L, D)."""
-        rows, copies = sentences_to_read(mask, *(() if self.training else (ids,)))
+        rows, copies = sentences_to_read(mask, () if self.training else (ids,))
         ids, seen = rows_of(rows, ids, with_key(mask))  # (P, L)
         states = self.embed(ids, self.positions(ids))
         outputs = self.run_layers(states, self.attention_mask(states, seen), layer_inputs={})

@@ -272,7 +272,7 @@ PACKAGE_LINES = {
     "evaluation": 8592,
     "formats": 4643,
     "hub": 2551,
-    "modeling": 12095,
+    "modeling": 12097,
     "pretrained": 314,
     "reports": 2523,
     "serving": 864,
@@ -300,7 +300,7 @@ TEST_LINES = {
     "translation": 1911,
     "top-level files": 2815,
 }
-MOST_LINES = {"package": 55562, "tests": 51431}
+MOST_LINES = {"package": 55564, "tests": 51431}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

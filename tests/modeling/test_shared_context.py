@@ -96,17 +96,17 @@ def test_sentences_to_read():
     mask, shape = ids != 0, (3, 2)
     rows, copies = sentences_to_read(mask)
     assert rows.tolist() == [0, 1, 2, 4, 5] and copies is None
-    rows, copies = sentences_to_read(mask, ids)
+    rows, copies = sentences_to_read(mask, (ids,))
     assert rows.tolist() == [0, 1] and [part.tolist() for part in copies] == [[0, 1, 2, 4, 5], [0, 1, 0, 1, 0]]
     spread = scatter_sentences(ids.flatten(0, 1)[rows], rows, copies, shape)
     assert torch.equal(spread, ids)
     roles = torch.tensor([[0, 1], [1, 1], [1, 0]])
-    rows, copies = sentences_to_read(mask, ids, roles)
+    rows, copies = sentences_to_read(mask, (ids, roles))
     assert rows.tolist() == [0, 1, 2] and copies[1].tolist() == [0, 1, 2, 1, 0]
-    rows, copies = sentences_to_read(torch.zeros_like(mask), ids)
+    rows, copies = sentences_to_read(torch.zeros_like(mask), (ids,))
     assert rows.tolist() == [0] and copies is None
     assert sentences_to_read(torch.ones_like(mask)) == (None, None)
-    rows, copies = sentences_to_read(torch.ones_like(mask), ids)
+    rows, copies = sentences_to_read(torch.ones_like(mask), (ids,))
     assert rows.tolist() == [0, 1, 3] and copies[0].tolist() == list(range(6))
 
 
