@@ -5,7 +5,6 @@ A folder of int8 weights has this file, and those that it imports.
 
 from .chunked_loss import OutputProjection
 from .cpu_inference import Linear, faster_attention, is_plain, joint_linear
-from .draft_verification import draft_search
 from .model_support import HeadSupport, ModelSupport
 from .quantization import takes_bias
 from .training import dropout, init_as_fairseq
@@ -15,7 +14,6 @@ __all__ = [
     "Linear",
     "ModelSupport",
     "OutputProjection",
-    "draft_search",
     "dropout",
     "faster_attention",
     "init_as_fairseq",

@@ -18,8 +18,6 @@ SOURCES = ("source", "context", "memory", "global")  # what decoders attend to; 
 class DecodingCache(EncoderDecoderCache):
     """Cache of our search: a row of self-attention for every beam, and of attention to a source for every source."""
 
-    can_have_holes = True  # whether tokens that the mask leaves out may stay, and further rows come in between
-
     def __init__(self, layer_class: type[DynamicLayer] = DynamicLayer) -> None:
         super().__init__(DynamicCache(), DynamicCache())
         self.self_attention_cache.layer_class_to_replicate = layer_class  # of self-attention
@@ -48,8 +46,6 @@ class DecodingCache(EncoderDecoderCache):
 
 class CompactCache(DecodingCache):
     """Cache of layers that do not hold all tokens (`keys`, `values`, `length`), and a copy of the end of the prompt."""
-
-    can_have_holes = False
 
     def __init__(self, layers: list[DynamicLayer]) -> None:
         super().__init__()

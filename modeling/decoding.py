@@ -26,7 +26,7 @@ class Job:
     """Source segment, forced target prefix, sentences in the source, source tokens of what is to be generated.
 
     `current` is the sentence that it is for, of a whole segment the first one, `past` and `future` how many of a window
-    stand before and after it. `draft` are targets of the sentences, None where there is none.
+    stand before and after it.
     """
 
     source: list[int]
@@ -36,7 +36,6 @@ class Job:
     current: CurrentSentence
     past: int = 0
     future: int = 0
-    draft: Sequence[list[int] | None] = ()
 
 
 @dataclass
@@ -224,10 +223,8 @@ class Translator:
         """`<bod>` where a sequence opens its document and the model has this token."""
         return [self.config.bod_token_id] if is_opened and self.config.use_bod else []
 
-    def decode(self, jobs: list[Job], stop_at_sep: bool = False, drafts=None) -> list[Output]:
-        """Outputs of independent jobs, in their order; longest together in batches, by a search with drafts if any."""
-        if drafts:
-            return drafts.decode(jobs, stop_at_sep)
+    def decode(self, jobs: list[Job], stop_at_sep: bool = False) -> list[Output]:
+        """Outputs of independent jobs, in their order; longest together in batches."""
         outputs: list[Output] = [Output([], True)] * len(jobs)
         for rows in self.batches(range(len(jobs)), lambda row: len(jobs[row].source)):
             for together in self.rows_with_room(rows, jobs):
@@ -281,7 +278,7 @@ class Translator:
 
     def generate(self, inputs: dict, jobs: Sequence[Job], stop_at_sep: bool = False, **settings) -> list[Output]:
         """Outputs of one batch of `generate` inputs, a row for each job."""
-        self.before_pass()
+        self.before_search()
         ends = self.ends_of(stop_at_sep)
         prompt = inputs["decoder_input_ids"].shape[1] if "decoder_input_ids" in inputs else 1
         config = copy.copy(self.settings)  # whose values are replaced, not changed
@@ -336,8 +333,8 @@ class Translator:
         for part, found in zip(document.parts[index:], sentences[job.past :][: 1 if is_window else None]):
             part.candidates = list(found)
 
-    def before_pass(self) -> None:
-        """Called before every search, or pass of one with drafts; to be overridden, to stop by an error."""
+    def before_search(self) -> None:
+        """Called before every search; to be overridden, to stop by an error."""
 
     def ends_of(self, stop_at_sep: bool) -> list[int]:
         """The tokens that a translation ends at."""

@@ -5,7 +5,6 @@ between. Beams do not move what was written: a table says in which row the state
 """
 
 import ctypes
-import math
 from itertools import chain
 
 import torch
@@ -20,7 +19,6 @@ from .kept_work import kept_work
 from .kernel_programs import DecoderProgram, buffers, decoder_program, with_output
 from .search import SearchSettings
 
-CHEAP = 2**24  # int8 weights of a step, see `has_cheap_steps`
 MOST_SOURCES = 128  # over the number of threads, where there are more than two: the kernels have one
 ROOM = 64  # tokens that there is room for at first, besides the prompt
 
@@ -45,17 +43,6 @@ def plan_of(model) -> tuple[bool, DecoderProgram | None]:
 
     given = (has_kernels, decoder.config.position_type, decoder.config.position_offset)
     return kept_work(plan, given, decoder, model.lm_head)
-
-
-def has_cheap_steps(model) -> bool:
-    """Whether a step costs so little that no pass over several tokens by `forward` pays: all of it by the kernels.
-
-    A pass over a draft costs a millisecond a layer, a step of 5 million weights 0.3. So `sequential` without drafts
-    took 0.4 of the time, `sliding` 0.2.
-    """
-    _, program = plan_of(model)
-    weights = sum(tensor.numel() for tensor in program.kept if tensor.dtype is torch.int8) if program else math.inf
-    return weights <= CHEAP and all(isinstance(part, ctypes.Array) for part in program.parts)
 
 
 def kernels_fit(state) -> bool:

@@ -20,7 +20,7 @@ from .training import smoothing_target, target_count, weighted_cross_entropy
 
 TESTED = {"torch": TORCH, "transformers": TRANSFORMERS}
 PLAIN_CODE = Path(__file__).with_name("plain_acceleration.py")  # a Hub folder has none
-ACCELERATION = ("chunked_loss", "cpu_inference", "draft_verification", "int8_linear", "model_support", "quantization")
+ACCELERATION = ("chunked_loss", "cpu_inference", "int8_linear", "model_support", "quantization")
 ACCELERATION += (
     "cpu_kernels",
     "decoding_kernels",

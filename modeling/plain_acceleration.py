@@ -1,4 +1,4 @@
-"""Plain torch in the place of what hf_docmt has for speed and training: prepacked and int8 weights, drafts, losses.
+"""Plain torch in the place of what hf_docmt has for speed and training: prepacked and int8 weights, losses.
 
 In a Hub folder this file is `acceleration.py`. Results are the same; a CPU is faster with hf_docmt.
 """
@@ -107,7 +107,3 @@ def faster_attention(*arguments, **settings) -> None:
 def takes_bias(module: nn.Module) -> bool:
     """Whether the output projection adds a bias that is handed to it; an adapter around it would lose one."""
     return isinstance(module, OutputProjection)
-
-
-def draft_search(translator) -> None:
-    """No search with drafts."""

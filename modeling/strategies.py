@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import torch
 
-from .acceleration import draft_search
 from .decoding import Job, Output, Translator, is_of_chunks, pad_rows
 from .document_state import CurrentSentence, DocumentState, SentencePart, all_sentences, split_at
 from .segments import chunk_cuts
@@ -38,24 +37,19 @@ def sliding(translator: "SegmentTranslator", documents: list[DocumentState]) -> 
 
 
 def slide(translator: "SegmentTranslator", sentences: Sequence[CurrentSentence]) -> None:
-    """Strategy `sliding` for these sentences; one alone where its window has another number of separators.
-
-    Where there is a search with drafts, windows side by side give the drafts of all others; results are the same.
-    """
-    drafts = translator.draft_search = draft_search(translator) if writes_context(translator) else None
+    """Strategy `sliding` for these sentences; one alone where its window has another number of separators."""
     is_repaired, again = writes_context(translator) and translator.repairs == "all", []
-    for together in drafts.side_by_side(sentences) if drafts else [sentences]:
-        waiting = [(sentence, min(translator.past, sentence.index), translator.future) for sentence in together]
-        while waiting:
-            jobs = [largest_window(translator, *window, translator.window_job) for window in waiting]
-            waiting = []
-            for job, output in zip(jobs, drafts.windows(jobs) if drafts else translator.decode(jobs)):
-                if is_repaired and job.past + job.future and translator.is_cut_off(job, output):
-                    waiting.append((job.current, *fewer(job.past, job.future)))
-                    continue
-                report_fewer(translator, job, min(translator.past, job.current.index), translator.future)
-                if not take_current(translator, job, output):
-                    again.append(job.current)
+    waiting = [(sentence, min(translator.past, sentence.index), translator.future) for sentence in sentences]
+    while waiting:
+        jobs = [largest_window(translator, *window, translator.window_job) for window in waiting]
+        waiting = []
+        for job, output in zip(jobs, translator.decode(jobs)):
+            if is_repaired and job.past + job.future and translator.is_cut_off(job, output):
+                waiting.append((job.current, *fewer(job.past, job.future)))
+                continue
+            report_fewer(translator, job, min(translator.past, job.current.index), translator.future)
+            if not take_current(translator, job, output):
+                again.append(job.current)
     translator.translate_alone(again)
 
 
@@ -117,32 +111,23 @@ def sequential(translator: "SegmentTranslator", documents: list[DocumentState]) 
     """argmax p(E_i | E^_{i-k}^{i-1}, F_{i-k}^i), sentence by sentence, with earlier translations as forced prefix.
 
     The next sentences of `batch_size` documents are translated together. All of a window is read anew: a further source
-    sentence changes the states of all others. With a search with drafts a sentence comes in as soon as others end.
+    sentence changes the states of all others.
     """
     waiting = iter(sorted(documents, key=lambda document: -len(document.parts)))
     ready: list[Job] = []  # the next sentence of each document
 
-    def next_jobs(size: int) -> list[Job]:
-        nonlocal ready
+    while True:
         new = islice(waiting, READY_BATCHES * translator.batch_size - len(ready))
         ready += [current_job(translator, CurrentSentence(document, 0)) for document in new if document.parts]
-        batch, ready = sentences_together(ready, size)
-        return batch
-
-    def take(job: Job, output: Output) -> None:
-        document, index = job.current
-        job.current.part.target = output.ids
-        translator.check_end(job.current, output)
-        if index + 1 < len(document.parts):
-            ready.append(current_job(translator, CurrentSentence(document, index + 1)))
-
-    drafts = draft_search(translator)
-    if drafts and translator.batch_tokens is None:
-        return translator.write_jobs(drafts, next_jobs, take)
-    while batch := next_jobs(translator.batch_size):
-        outputs = translator.decode(batch, stop_at_sep=True, drafts=drafts)
-        for job, output in zip(batch, outputs):
-            take(job, output)
+        batch, ready = sentences_together(ready, translator.batch_size)
+        if not batch:
+            return
+        for job, output in zip(batch, translator.decode(batch, stop_at_sep=True)):
+            document, index = job.current
+            job.current.part.target = output.ids
+            translator.check_end(job.current, output)
+            if index + 1 < len(document.parts):
+                ready.append(current_job(translator, CurrentSentence(document, index + 1)))
 
 
 def sentences_together(ready: list[Job], size: int) -> tuple[list[Job], list[Job]]:
@@ -344,13 +329,7 @@ class SegmentTranslator(Translator):
         "chunk_sequential": chunk_sequential,
         "full": full,
     }
-    drafts = True  # whether the search may take drafts
-    draft_search = None  # that of the last documents, where there was one
     slide, force_prefixes_together = slide, force_prefixes_together
-
-    def write_jobs(self, search, next_jobs, take) -> None:
-        """Let a search with drafts write jobs, one in the place of another that has ended."""
-        search.write_jobs(next_jobs, take)
 
     @classmethod
     def default_strategy(cls, config) -> str:

@@ -53,12 +53,6 @@ class WindowLayer(DynamicLayer):
         self.read, self.length = tuple(states[:, :, :left] for states in self.read), length
         self.keep_window(self.read)
 
-    def select_tokens(self, rows: torch.Tensor, columns: torch.Tensor) -> None:
-        """Of the rows (N,) keep the tokens in these columns (N, T), padding in front, right after all were read."""
-        order = columns[:, -self.window :] - (self.length - self.read[0].shape[2])
-        self.keys, self.values = (in_order(states[rows], order.clamp(min=0)) for states in self.read)
-        self.length = columns.shape[1]
-
     def reset(self) -> None:
         super().reset()
         self.length = 0

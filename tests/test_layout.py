@@ -265,42 +265,42 @@ def test_the_command_starts_light():
 
 
 PACKAGE_LINES = {
-    "analysis": 3399,
-    "bench": 3106,
-    "cli": 2382,
+    "analysis": 3388,
+    "bench": 3248,
+    "cli": 2387,
     "data": 6040,
     "evaluation": 8592,
     "formats": 4643,
     "hub": 2551,
-    "modeling": 12097,
+    "modeling": 11655,
     "pretrained": 314,
     "reports": 2523,
     "serving": 864,
     "studies": 830,
     "training": 2582,
-    "translation": 2892,
+    "translation": 2890,
     "top-level files": 2749,
 }
 TEST_LINES = {
     "analysis": 2509,
-    "bench": 1496,
+    "bench": 1540,
     "cli": 2836,
     "data": 5067,
     "evaluation": 6954,
     "formats": 2520,
     "hub": 3010,
-    "modeling": 9833,
+    "modeling": 9511,
     "reports": 1984,
     "serving": 590,
     "space": 1108,
     "studies": 662,
-    "support": 5093,
+    "support": 5087,
     "training": 2625,
     "transformers_contract": 418,
     "translation": 1911,
     "top-level files": 2815,
 }
-MOST_LINES = {"package": 55564, "tests": 51431}
+MOST_LINES = {"package": 55256, "tests": 51147}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

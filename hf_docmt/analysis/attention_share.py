@@ -171,23 +171,13 @@ def record_search(
     segments: list[SearchedSegment] = []
 
     class Recorder(own):
-        def record(self, job, output):
-            read, is_predicted = [*job.prefix, *output.ids], [0] * len(job.prefix) + [1] * len(output.ids)
-            is_predicted.append(int(output.finished))
-            segments.append(SearchedSegment(job.source, [self.start, *read], [*read, self.eos], is_predicted))
-
         def decode(self, jobs, *arguments, **options):
             outputs = super().decode(jobs, *arguments, **options)
             for job, output in zip(jobs, outputs):
-                self.record(job, output)
+                read, is_predicted = [*job.prefix, *output.ids], [0] * len(job.prefix) + [1] * len(output.ids)
+                is_predicted.append(int(output.finished))
+                segments.append(SearchedSegment(job.source, [self.start, *read], [*read, self.eos], is_predicted))
             return outputs
-
-        def write_jobs(self, search, next_jobs, take):
-            def record_and_take(job, output):
-                self.record(job, output)
-                take(job, output)
-
-            super().write_jobs(search, next_jobs, record_and_take)
 
     lang, _ = check_documents(documents)
     model.translator_class = Recorder

@@ -160,7 +160,6 @@ def current_sentence_class(translator_class: type, run: CurrentSentenceRun) -> t
     own = base.strategies
 
     class CurrentSentenceTranslator(translator_class):
-        drafts = False
         strategies = own | {name: partial(within_segments, run=run) for name in SEGMENTS if name in own}
 
         def translate(self, documents, *arguments, **options):

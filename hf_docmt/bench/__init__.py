@@ -3,6 +3,7 @@
 from importlib import import_module
 
 CLASSES = {  # benchmark, as reports name it: module and class
+    "architectures": ".architectures:ArchitectureDecoding",
     "attention": ".attention:AttentionBenchmark",
     "ceilings": ".ceilings:CeilingsBenchmark",
     "contrast": ".contrast:ContrastBenchmark",

@@ -46,7 +46,7 @@ class DecodeBenchmark(DecodeOptions, Benchmark):
     setting: whether int8 runs on the compiled primitives.
     """
 
-    report_options = ({"repeats": 3},)
+    report_options = ({"repeats": 3}, {"size": "small", "repeats": 3})
 
     batch_sizes: Sequence[int] = (1, 16, 64)
     precisions: Sequence[str] = tuple(PRECISIONS)
@@ -78,6 +78,7 @@ class DecodeBenchmark(DecodeOptions, Benchmark):
                     rows.append(self.decoding_row(case, sides, peer, sources[:size], beams))
                     on_row(rows[-1])
         setting = {"source_tokens": self.tokens, "target_tokens": self.tokens, "kernels": are_used()}
+        setting |= {"sizes": dict(sizes), "vocab_size": vocab_size}
         return self.result(rows, target_checks(rows), **setting, ctranslate2=ctranslate2_version() or "not installed")
 
     def decoding_row(

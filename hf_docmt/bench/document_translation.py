@@ -1,5 +1,6 @@
-"""Speed of translating documents: drafts and strategies, and windows by other engines with the same weights."""
+"""Speed of translating documents: strategies, and windows by other engines with the same weights."""
 
+import copy
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, redirect_stdout
@@ -14,7 +15,13 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import registry
 from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row
-from hf_docmt.bench.decode import MODES, ctranslate2_model, diversify_translations, random_sources
+from hf_docmt.bench.decode import (
+    MODES,
+    ctranslate2_model,
+    ctranslate2_version,
+    diversify_translations,
+    random_sources,
+)
 from hf_docmt.bench.measurement import elapsed_seconds, median_seconds
 from hf_docmt.bench.models import NEVER, TRANSFORMER_BASE, build_pair, load_documents
 from hf_docmt.bench.options import DocumentsOptions, WindowDecodingOptions
@@ -27,7 +34,9 @@ from hf_docmt.modeling.document_state import DocumentState, SentencePart, read_d
 from hf_docmt.training.recipe import load_recipe
 from hf_docmt.training.run import train
 
-MIN_RATIO = 2.0  # target of windows with drafts
+MAX_SEQUENTIAL = 4.0  # target of `sequential` on one long document: times the seconds of `sentence`
+LONG, JOINED = 100, 30  # sentences in a row
+LONG_CASE = f"int8: sequential : sentence, a document of {LONG} sentences"
 MAX_TOKENS = 256  # of a sentence, as in `translate_documents`
 ENGINES = {"ctranslate2 fp32": "float32", "ctranslate2 int8": "int8"}  # and the type of their weights
 MIN_INT8_RATIO = 4.0  # target of int8 beside transformers
@@ -35,12 +44,15 @@ MIN_EQUAL = 0.99  # target of fp32: share of sentences that are those of ours
 PAST = 3  # sentences before the current one: windows of four
 
 
+Side = tuple[Any, str]  # an engine and a strategy
+
+
 @dataclass(kw_only=True)
 class DocumentTranslation(DocumentsOptions, Benchmark):
-    """Sentences a second by greedy search. Each row has a strategy on both sides.
+    """Sentences a second by greedy search, each strategy beside `sentence`, also on one document of `LONG` sentences.
 
-    Ours is `sliding` with drafts, and the peer `sliding` without; the other rows compare strategies. `accepted` is the
-    share of tokens that came from drafts, of all that were written in passes with drafts; 0 without drafts.
+    Where CTranslate2 is installed, it walks each strategy beside ours, both with int8 weights, on documents of `JOINED`
+    sentences. `equal` is the share of sentences that come out alike.
     """
 
     report_options = ({"repeats": 3},)
@@ -51,22 +63,28 @@ class DocumentTranslation(DocumentsOptions, Benchmark):
     def run(self, on_row: OnRow = ignore_row) -> BenchResult:
         model, tokenizer = registry.load_model(self.model) if self.model else trained_model(self.steps, self.seed)
         documents = read_states(self.documents or self.number, self.number, model, tokenizer)
+        int8 = copy.deepcopy(model)
+        int8.quantize("int8")
+        sides: dict[str, tuple[Side, Side, list[DocumentState]]] = {}
+        for precision, engine in (("fp32", model), ("int8", int8)):
+            for strategy in ("sliding", "sequential"):
+                sides[f"{precision}: {strategy} : sentence"] = (engine, strategy), (engine, "sentence"), documents
+        long = joined(documents, LONG)[:1]
+        sides[LONG_CASE] = (int8, "sequential"), (int8, "sentence"), long
+        if ctranslate2_version() is not None:
+            peer, many = ctranslate2_model(model, "int8"), joined(documents, JOINED)
+            for strategy in ("sentence", "sliding", "sequential"):
+                case = f"int8: {strategy} : CTranslate2's, documents of {JOINED} sentences"
+                sides[case] = (int8, strategy), (peer, strategy), many
         rows: list[Row] = []
-        for case, ours, peer in (
-            ("sliding, drafts : no drafts", ("sliding", True), ("sliding", False)),
-            ("sliding : sentence", ("sliding", True), ("sentence", True)),
-            ("sequential : sentence", ("sequential", True), ("sentence", True)),
-        ):
-            sides = {"ours": (model, *ours), "peer": (model, *peer)}
+        for case, (ours, other, read) in sides.items():
             search = {"num_beams": 1, "do_sample": False}
-            measured = measure_sides(sides, documents, search, self.batch_size, self.repeats)
-            more = {"accepted": measured.accepted["ours"], "equal": measured.equal("ours", "peer")}
-            rows.append(Row.of_speeds(case, "sentences/s", measured.sentences, measured.seconds, **more))
+            measured = measure_sides({"ours": ours, "peer": other}, read, search, self.batch_size, self.repeats)
+            equal = measured.equal("ours", "peer")
+            rows.append(Row.of_speeds(case, "sentences/s", measured.sentences, measured.seconds, equal=equal))
             on_row(rows[-1])
-        checks = [
-            Check.at_least("sliding: ratio of drafts to no drafts", rows[0].ratio, MIN_RATIO),
-            Check.at_least("sliding: share of equal translations", rows[0].more["equal"], 1.0),
-        ]
+        time = next(1 / row.ratio for row in rows if row.case == LONG_CASE)
+        checks = [Check.at_most(f"{LONG_CASE}: time", time, MAX_SEQUENTIAL)]
         return self.result(rows, checks, model=self.model or "built-in corpus", documents=len(documents))
 
 
@@ -75,7 +93,7 @@ class WindowDecoding(WindowDecodingOptions, Benchmark):
     """Sentences a second of strategy `sliding`, windows of four sentences, by one set of weights in all engines.
 
     The peer is transformers' own class with these weights on the same windows. Ours is `translate_documents` as it is,
-    with drafts in greedy search; CTranslate2 walks the same strategy. Without a model: random weights of
+    and CTranslate2 walks the same strategy. Without a model: random weights of
     Transformer-base, sentences of 25 random tokens, and translations as long as their windows. `equal` is the share of
     sentences that come out as by ours; without a trained model one other token changes all that follow it in a window.
     """
@@ -89,7 +107,7 @@ class WindowDecoding(WindowDecodingOptions, Benchmark):
     def run(self, on_row: OnRow = ignore_row) -> BenchResult:
         model, documents, settings = self._trained() if self.model else self._random()
         engines = {"ours": model, "peer": StockEngine(model), **ctranslate2_engines(model)}
-        sides = {name: (engine, "sliding", name == "ours") for name, engine in engines.items()}
+        sides = {name: (engine, "sliding") for name, engine in engines.items()}
         rows = []
         for mode in self.modes:
             search = {"num_beams": MODES[mode], "do_sample": False, **settings}
@@ -117,8 +135,7 @@ class WindowDecoding(WindowDecodingOptions, Benchmark):
         model.final_logits_bias[:, [model.config.eos_token_id, model.config.sep_token_id]] = NEVER
         ids = random_sources(self.batch_size, self.tokens + 1, self.vocab_size, self.seed)[:, :-1].tolist()
         size = 2 * (PAST + 1)
-        documents = [ids[first : first + size] for first in range(0, len(ids), size)]
-        states = [DocumentState(len(units), [SentencePart(*part) for part in enumerate(units)]) for units in documents]
+        states = joined([DocumentState(len(ids), [SentencePart(*part) for part in enumerate(ids)])], size)
         return model, states, {"max_new_tokens": (PAST + 1) * (self.tokens + 1)}
 
 
@@ -143,11 +160,10 @@ def ctranslate2_engines(model: PreTrainedModel) -> dict:
 
 @dataclass
 class MeasuredSides:
-    """Seconds, translations (ids of each sentence) and share of tokens from drafts of each side."""
+    """Seconds and translations (ids of each sentence) of each side."""
 
     seconds: dict[str, float]
     translations: dict[str, list[list[int]]]
-    accepted: dict[str, float]
 
     @property
     def sentences(self) -> dict[str, int]:
@@ -161,36 +177,31 @@ class MeasuredSides:
 
 
 def measure_sides(
-    sides: Mapping[str, tuple[Any, str, bool]],
+    sides: Mapping[str, Side],
     documents: Sequence[DocumentState],
     search: dict,
     batch_size: int,
     repeats: int,
     **options: str,
 ) -> MeasuredSides:
-    """Translate documents by each side (an engine, a strategy, drafts or none), as in `translate_documents`."""
+    """Translate documents by each side, as in `translate_documents`."""
     translations: dict[str, list[list[int]]] = {}
-    accepted: dict[str, float] = {}
 
-    def side(name: str, engine: Any, strategy: str, drafts: bool) -> Callable[[], float]:
+    def side(name: str, engine: Any, strategy: str) -> Callable[[], float]:
         def work() -> None:
             states = []
             for state in documents:
                 parts = [type(part)(part.sentence, part.ids) for part in state.parts]
                 states.append(DocumentState(state.size, parts, number=state.number))
             translator = engine.translator_class(engine, batch_size, search)
-            translator.drafts = drafts
             translator.translate(states, strategy, **options)
             translations[name] = [part.target for state in states for part in state.parts]
-            search_with_drafts = translator.draft_search
-            written = search_with_drafts.written if search_with_drafts else 0
-            accepted[name] = search_with_drafts.accepted / written if written else 0.0
 
         return lambda: elapsed_seconds(work, getattr(engine, "device", "cpu"))
 
     with torch.inference_mode():
         seconds = median_seconds({name: side(name, *how) for name, how in sides.items()}, repeats)
-    return MeasuredSides(seconds, translations, accepted)
+    return MeasuredSides(seconds, translations)
 
 
 def read_states(
@@ -201,6 +212,13 @@ def read_states(
     rows = load_documents(documents, source, target)
     texts = [sentences(row, source) for row in rows.select(range(min(number, len(rows))))]
     return [read_document(text, tokenizer, MAX_TOKENS) for text in texts]
+
+
+def joined(documents: Sequence[DocumentState], sentences: int) -> list[DocumentState]:
+    """Documents of so many sentences, the sentences of these in a row; the last may have fewer."""
+    ids = [part.ids for document in documents for part in document.parts]
+    pieces = [ids[first : first + sentences] for first in range(0, len(ids), sentences)]
+    return [DocumentState(len(piece), [SentencePart(*part) for part in enumerate(piece)]) for piece in pieces]
 
 
 def window_checks(rows: Sequence[Row]) -> list[Check]:

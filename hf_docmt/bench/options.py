@@ -11,6 +11,7 @@ ROUNDS = option(5, "Rounds, the median is reported.")
 DEVICE = option("cpu", "cpu or cuda.")
 PRECISION = option("fp32", "fp32 or bf16.")
 TIME_LIMIT = option(600, "Longest time of one measurement, in seconds.")
+SIZE = option("base", "Models: base (Transformer-base, 32,000 tokens) or small (d = 256, 3 + 3 layers, 8,000).")
 BATCH_SIZE = option(16, "Rows of a batch.")
 
 
@@ -25,6 +26,14 @@ def whole_numbers(option: str, text: str) -> tuple[int, ...]:
 def document_lengths(*lengths: int):
     """The option of these lengths."""
     return option(lengths, "Tokens of the documents, separated by commas.", read=partial(whole_numbers, "lengths"))
+
+
+@dataclass(kw_only=True)
+class ArchitecturesOptions:
+    """Of decoding by architecture."""
+
+    size: str = SIZE
+    repeats: int = option(5, CASE_REPEATS)
 
 
 @dataclass(kw_only=True)
@@ -93,9 +102,7 @@ class DataOptions:
 class DecodeOptions:
     """Of decoding."""
 
-    size: str = option(
-        "base", "Models: base (Transformer-base, 32,000 tokens) or small (d = 256, 3 + 3 layers, 8,000)."
-    )
+    size: str = SIZE
     repeats: int = option(5, CASE_REPEATS)
     device: str = DEVICE
 

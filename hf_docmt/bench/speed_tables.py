@@ -11,7 +11,16 @@ from hf_docmt.reports.tables import write_table
 
 Cells = list[list[str]]
 BYTES = {"fp32": 4, "bf16": 2, "int8": 1}  # of a weight
-MAIN = ("decode", "train", "train_memory", "documents", "attention", "cost-by-length", "cost-by-context")
+MAIN = (
+    "decode",
+    "architectures",
+    "train",
+    "train_memory",
+    "documents",
+    "attention",
+    "cost-by-length",
+    "cost-by-context",
+)
 
 
 def speed_tables(report: BenchReport, style: str, benchmarks: Sequence[str] = MAIN) -> str:
@@ -96,9 +105,22 @@ def weights_read(sizes: Mapping[str, int], vocab_size: int) -> tuple[int, int]:
     return encoder + cross_keys, step
 
 
+def architecture_cells(run: BenchmarkRun, report: BenchReport) -> Cells:
+    """Every architecture with its time over that of `concat` in each precision."""
+    precisions = list(dict.fromkeys(row["precision"] for row in run.rows))
+    times: dict[str, dict[str, float]] = {}
+    for row in run.rows:
+        times.setdefault(row["case"].removeprefix(f"{row['precision']} "), {})[row["precision"]] = 1 / row["ratio"]
+    cells = [
+        [name, *(number(by_precision.get(precision)) for precision in precisions)]
+        for name, by_precision in times.items()
+    ]
+    return [["", *precisions], *cells]
+
+
 def ratio_cells(run: BenchmarkRun, report: BenchReport) -> Cells:
-    """Every case with both sides and their ratio; where drafts were used, with the share of tokens they gave."""
-    columns = ["ours", "peer", "ratio", *(["accepted"] if "accepted" in run.rows[0] else [])]
+    """Every case with both sides and their ratio."""
+    columns = ["ours", "peer", "ratio"]
     cells = [[row["case"], row["unit"], *(number(row[name]) for name in columns)] for row in run.rows]
     return [["", "unit", *columns], *cells]
 
@@ -163,6 +185,11 @@ TABLES = {  # benchmark: title, in which names stand for its setting, and the ce
         "and the share of what the machine can do at most.",
         decode_cells,
     ),
+    "architectures": (
+        "Translating documents by every architecture with one sentence of context, width {sizes[d_model]}: time over "
+        "that of `concat`, on windows of two, or on sentences alone beside models that read their context apart.",
+        architecture_cells,
+    ),
     "train": (
         "Training in {precision}: `DocMTTrainer` beside transformers' MarianMT in `Seq2SeqTrainer`, the same examples "
         "and sizes.",
@@ -173,7 +200,7 @@ TABLES = {  # benchmark: title, in which names stand for its setting, and the ce
         length_cells,
     ),
     "documents": (
-        "Documents, greedy, strategies side by side (ours : peer), and the share of tokens taken from drafts.",
+        "Documents, greedy, strategies side by side (ours : peer).",
         ratio_cells,
     ),
     "attention": (

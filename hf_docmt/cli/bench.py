@@ -47,6 +47,11 @@ def add_command(name: str, help: str, benchmarks: Mapping[str, tuple[str, type]]
 
 
 add_command(
+    "architectures",
+    "Sentences per second of translating documents by every architecture, against concat of the same size.",
+    {"": ("architectures", of.ArchitecturesOptions)},
+)
+add_command(
     "attention",
     "Time and memory of a training step by length: concat, lst and window attention; decoding with lst.\n\n"
     "Every row is printed on standard error as soon as it is measured.",
@@ -86,7 +91,7 @@ add_command(
 )
 add_command(
     "documents",
-    "Sentences per second of document translation: windows with drafts and without, and strategies.",
+    "Sentences per second of document translation by its strategies, and by CTranslate2's where that is installed.",
     {"": ("documents", of.DocumentsOptions)},
 )
 add_command(

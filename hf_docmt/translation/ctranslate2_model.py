@@ -56,8 +56,6 @@ class CTranslate2Translator(SegmentTranslator):
     anew. Greedy search gives what `generate` gives.
     """
 
-    drafts = False  # CTranslate2 has no search with drafts
-
     def __init__(self, *arguments):
         super().__init__(*arguments)
         check_search(self.settings, self.generate_kwargs)
@@ -65,7 +63,7 @@ class CTranslate2Translator(SegmentTranslator):
         self.beams = self.settings.num_beams or 1
         self.length_penalty = 1.0 if self.settings.length_penalty is None else self.settings.length_penalty
 
-    def decode(self, jobs: list[Job], stop_at_sep: bool = False, drafts: object = None) -> list[Output]:
+    def decode(self, jobs: list[Job], stop_at_sep: bool = False) -> list[Output]:
         """Outputs of independent jobs, in their order; longest together, in batches."""
         ends = self.ends_of(stop_at_sep)
         outputs: list[Output] = [Output([], True)] * len(jobs)

@@ -102,9 +102,9 @@ def watched_class(translator_class: type, watch: Watch) -> type:
             for portion in portions(sentences, BATCHES * self.batch_size):
                 super().slide(portion)
 
-        def decode(self, jobs, stop_at_sep=False, drafts=None):
-            if stop_at_sep or drafts:
-                return super().decode(jobs, stop_at_sep, drafts)
+        def decode(self, jobs, stop_at_sep=False):
+            if stop_at_sep:
+                return super().decode(jobs, stop_at_sep)
             outputs = []
             for portion in portions(jobs, BATCHES * self.batch_size):
                 done = super().decode(portion)
@@ -118,7 +118,7 @@ def watched_class(translator_class: type, watch: Watch) -> type:
                 watch.check()
                 yield batch
 
-        def before_pass(self):
+        def before_search(self):
             watch.check()
 
     return Watched

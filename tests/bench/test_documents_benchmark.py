@@ -1,9 +1,16 @@
-"""The benchmarks of translating documents: drafts and strategies, and engines on windows."""
+"""The benchmarks of translating documents: strategies, and engines on windows."""
 
 import pytest
 from support.tiny_models import EOS, build, word_tokenizer
 
-from hf_docmt.bench.document_translation import DocumentTranslation, StockEngine, WindowDecoding, window_checks
+from hf_docmt.bench.decode import ctranslate2_version
+from hf_docmt.bench.document_translation import (
+    LONG_CASE,
+    DocumentTranslation,
+    StockEngine,
+    WindowDecoding,
+    window_checks,
+)
 from hf_docmt.bench.models import TINY, load_documents
 from hf_docmt.bench.results import Row
 from hf_docmt.data.documents import sentences
@@ -11,7 +18,7 @@ from hf_docmt.data.tokenizers import train_tokenizer
 from hf_docmt.modeling.document_state import read_document
 
 
-def test_documents_with_drafts_and_without(tmp_path):
+def test_strategies(tmp_path):
     rows = load_documents(3, "en", "de")
     tokenizer = train_tokenizer([text for row in rows for lang in ("en", "de") for text in sentences(row, lang)])
     model = build(vocab_size=len(tokenizer), past_context=2)
@@ -19,14 +26,13 @@ def test_documents_with_drafts_and_without(tmp_path):
     model.save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
     found = DocumentTranslation(model=str(tmp_path), number=2, repeats=1).run().to_json()
-    assert [row["case"].split(",")[0] for row in found["rows"]] == [
-        "sliding",
-        "sliding : sentence",
-        "sequential : sentence",
-    ]
-    drafts = found["rows"][0]
-    assert drafts["equal"] == 1 and 0 < drafts["accepted"] <= 1 and found["checks"][1]["ok"]
-    assert found["rows"][2]["accepted"] == 0 and all(row["ratio"] > 0 for row in found["rows"])
+    cases = [row["case"] for row in found["rows"]]
+    assert cases[:4] == [f"{p}: {s} : sentence" for p in ("fp32", "int8") for s in ("sliding", "sequential")]
+    assert all(row["ratio"] > 0 for row in found["rows"]) and [check["name"] for check in found["checks"]]
+    beside = [row for row in found["rows"] if "CTranslate2" in row["case"]]
+    assert len(beside) == 3 * (ctranslate2_version() is not None)
+    (time,) = (1 / row["ratio"] for row in found["rows"] if row["case"] == LONG_CASE)
+    assert found["checks"][0]["value"] == pytest.approx(time)
 
 
 def test_targets():
@@ -47,7 +53,6 @@ def test_the_peer_is_the_stock_class():
     states = [read_document(["w7 w8", "w9", "w10 w11"], word_tokenizer(), 99) for _ in range(2)]
     for engine, state in zip((model, peer), states):
         translator = engine.translator_class(engine, 2, {"max_new_tokens": 6, "do_sample": False})
-        translator.drafts = False
         translator.translate([state], "sliding", repairs="none")
     assert type(peer.model).__name__ == "MarianMTModel"
     assert [part.target for part in states[0].parts] == [part.target for part in states[1].parts]

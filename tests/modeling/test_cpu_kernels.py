@@ -24,7 +24,6 @@ from hf_docmt.modeling import (
 )
 from hf_docmt.modeling.decoding_kernels import KernelStep, is_left_padded
 from hf_docmt.modeling.decoding_step import DecodingStep
-from hf_docmt.modeling.draft_verification import draft_search
 from hf_docmt.modeling.int8_linear import Int8Linear, kernel_weights, portable_product, whole_blocks
 from hf_docmt.modeling.search import DecoderState
 
@@ -456,29 +455,3 @@ def test_no_address_is_wrong(tmp_path):
     assert built.returncode == 0, built.stderr
     ran = subprocess.run([str(program)], capture_output=True, text=True)
     assert ran.returncode == 0 and ran.stdout.strip() in ("done", "unsupported"), ran.stderr
-
-
-@needs_kernels
-@pytest.mark.parametrize(
-    ("architecture", "fields", "expected"),
-    [
-        ("concat", {"past_context": 1}, True),
-        (
-            "concat",
-            {"past_context": 1, "segment_encoding": "sinusoidal", "persistent": True},
-            False,
-        ),  # a block of torch
-        ("concat", {"past_context": 1, "activation_function": "gelu"}, False),
-        ("lst", {"past_context": 1}, False),
-    ],
-)
-def test_no_drafts_where_steps_are_cheap(int8_model, monkeypatch, architecture, fields, expected):
-    """All of a step by kernels, with few weights."""
-    model = int8_model(architecture, **fields)
-    translator = lambda: model.translator_class(model, 2, {})  # noqa: E731
-    assert (draft_search(translator()) is None) == expected
-    monkeypatch.setattr(decoding_kernels, "CHEAP", 100)
-    assert draft_search(translator()) is not None
-    monkeypatch.setattr(decoding_kernels, "CHEAP", 2**24)
-    monkeypatch.setenv("DOCMT_KERNELS", "0")
-    assert draft_search(translator()) is not None

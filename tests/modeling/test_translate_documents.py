@@ -188,7 +188,7 @@ def test_settings_of_the_caller_stay_as_they_are():
     ],
 )
 def test_what_a_configuration_leaves_open_is_the_models(own, strategy):
-    """As in `generate`; drafts know it, too."""
+    """As in `generate`."""
     model, documents = build(past_context=2), [random_text([5, 3, 8, 4], seed=1), random_text([2, 6, 3], seed=2)]
     plain = model.translate_documents(documents, word_tokenizer(), strategy, max_new_tokens=12)
     model.generation_config.update(**own)

@@ -17,16 +17,10 @@ WINDOW = {"past_context": 2}
 CHUNK = {"view": "chunk", "chunk_tokens": 7}
 
 
-class WithoutDrafts(SegmentTranslator):
-    """For a model that has no forward, in which drafts are verified."""
-
-    drafts = False
-
-
 class Scripted(DocumentTranslation):
     """Writes the true translation of every segment, or what `faults` says for a certain source."""
 
-    translator_class = WithoutDrafts
+    translator_class = SegmentTranslator
     device = "cpu"
 
     def __init__(self, faults: dict[tuple, list[int]] | None = None, **fields):
