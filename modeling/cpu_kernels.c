@@ -6,16 +6,25 @@
  */
 #include <stdint.h>
 
-#define ABI 9
-enum { PRODUCT, NORM, SELF_ATTENTION, SOURCE_ATTENTION, EMBEDDING, RECURRENCE };
+#define ABI 10
+enum { PRODUCT, NORM, SELF_ATTENTION, SOURCE_ATTENTION, EMBEDDING, RECURRENCE, MIXTURE };
+enum { SENTENCE, GROUP, WINDOW }; /* what limits the tokens that attention reads */
 enum { NONE, AVX2, VNNI, AMX }; /* instructions for products: 256 bits, 512 bits, tiles */
 
 typedef struct {
     int64_t kind, input, output; /* the numbers of buffers */
-    int64_t sizes[5];
+    int64_t sizes[6];
     const void *weights[3];
     float number; /* epsilon of a norm, scaling of attention, scale of embeddings */
 } Operation;
+
+typedef struct {
+    int64_t kind, separator; /* the latter is a token */
+    int64_t width;           /* of a window: tokens before, and those behind in a source */
+    int64_t count;           /* N: the most sentences of a source */
+    const int32_t *borders;  /* (S, N + 1): where they begin among the states that are seen, and the end */
+    double ratio;            /* source tokens a token, along which windows go; 0: each sentence begins with its own */
+} Limits;
 
 typedef struct {
     float *const *buffers;    /* states that operations read and write */
@@ -34,6 +43,10 @@ typedef struct {
     int8_t *integers;         /* scratch, (R up to a multiple of 16, D_in) */
     float *numbers;           /* scratch, max(R, tokens + 8) */
     int64_t *offsets;         /* scratch, (tokens,) */
+    const Limits *limits;     /* of mechanisms that have some */
+    const int64_t *ids;       /* (B, room): all tokens of the targets, for limits */
+    int64_t room;
+    int32_t *ranges;          /* (R, 3): the first token that is read, first state of the source and the one behind the last */
 } Step;
 
 typedef struct {
@@ -66,12 +79,13 @@ int64_t docmt_abi(void) { return ABI; }
 #endif
 #include "cpu_products.h"
 
-/* y = x W^T + b (R, D_out), or y += x W^T + b; scales and bias are padded to whole blocks */
+/* y = x W^T + b (R, D_out), or y += x W^T + b, perhaps columns of wider rows; scales and bias are padded to whole blocks */
 FOR_AVX2 static void product(const Operation *o, const Step *step) {
     const int64_t size = o->sizes[0], rows = step->rows;
     const float *x = step->buffers[o->input];
     const Product p = {o->weights[0], step->integers, o->weights[1], step->numbers,
-                       o->weights[2] ? o->weights[2] : step->bias, step->buffers[o->output], size, o->sizes[1], o->sizes[2], o->sizes[3]};
+                       o->weights[2] ? o->weights[2] : step->bias, step->buffers[o->output] + o->sizes[5], size, o->sizes[1],
+                       o->sizes[4] ? o->sizes[4] : o->sizes[1], o->sizes[2], o->sizes[3]};
     for (int64_t r = 0; r < rows; r++) step->numbers[r] = quantize(x + r * size, size, step->integers + r * size);
     if (level == AMX && rows >= LEAST_ROWS && size % TILE_BYTES == 0) tiled_product(&p, rows);
     else if (level >= VNNI) wide_product(&p, rows);
@@ -152,10 +166,12 @@ INLINE FOR_AVX2 void read_states(const int width, const float *states, const int
     for (int i = 0; i < width / 8; i++) _mm256_storeu_ps(out + 8 * i, sums[i]);
 }
 
-/* softmax(q k / sqrt(d)) v of one head, over the states at `places` */
+/* softmax(q k / sqrt(d)) v of one head, over the states at `places`; vectors (count, stride), where there are some, are
+ * added to keys */
 INLINE FOR_AVX2 void attend(const float *query, const float *keys, const float *values, const int64_t *places, int64_t count,
-                   int64_t dim, float scaling, float *scores, float *out) {
+                   int64_t dim, float scaling, const float *vectors, int64_t stride, float *scores, float *out) {
     for (int64_t t = 0; t < count; t++) scores[t] = dot(query, keys + places[t], dim) * scaling;
+    for (int64_t t = 0; vectors && t < count; t++) scores[t] += dot(query, vectors + t * stride, dim) * scaling;
     softmax(scores, count);
     int64_t i = 0;
     for (; i + 32 <= dim; i += 32) read_states(32, values + i, places, scores, count, out + i);
@@ -165,7 +181,40 @@ INLINE FOR_AVX2 void attend(const float *query, const float *keys, const float *
 /* Where the new token of a row stands */
 INLINE int64_t place_of(const Step *step, int64_t row) { return step->length - step->fresh + row % step->fresh; }
 
-/* New tokens read all that their targets have written, up to themselves: projections (R, 3 H Dh), states (T, B, 2 H Dh) */
+INLINE int64_t clamp(int64_t least, int64_t value, int64_t most) {
+    value = value < most ? value : most;
+    return value > least ? value : least;
+}
+
+/* What new tokens read, from all ids so far. A separator ends its sentence, but for GROUP and WINDOW it begins the next
+ * one. A group that the source has not reads all of it; a window that would pass its end stands there. */
+static void find_ranges(const Step *step) {
+    const Limits *limits = step->limits;
+    for (int64_t r = 0; r < step->rows; r++) {
+        const int64_t target = r / step->fresh, place = place_of(step, r), padding = step->first[target];
+        const int64_t first = padding < place ? padding : place, *ids = step->ids + target * step->room;
+        int64_t begin = first, number = 0; /* of the sentence */
+        for (int64_t t = first; t < place + (limits->kind != SENTENCE); t++)
+            if (ids[t] == limits->separator) begin = t + (limits->kind == SENTENCE), number++;
+        int32_t *range = step->ranges + 3 * r;
+        range[0] = begin;
+        if (limits->kind == SENTENCE) continue;
+        const int32_t *borders = limits->borders + r / step->shared * (limits->count + 1), end = borders[limits->count];
+        range[1] = 0, range[2] = end;
+        if (limits->kind == WINDOW) {
+            const int64_t width = limits->width, position = place - first;
+            int64_t centre = borders[number < limits->count ? number : limits->count] + place - begin;
+            if (limits->ratio > 0) centre = (int64_t)floor(limits->ratio * (position + 1) + 0.5) - 1;
+            centre = clamp(0, centre, end - 1);
+            range[0] = clamp(first, place - width, place);
+            range[1] = clamp(0, centre - width, end), range[2] = clamp(0, centre + width + 1, end);
+        } else if (number < limits->count && borders[number] < borders[number + 1])
+            range[1] = borders[number], range[2] = borders[number + 1];
+    }
+}
+
+/* New tokens read all that their targets have written, or what limits let through, up to themselves: projections
+ * (R, 3 H Dh), states (T, B, 2 H Dh) */
 FOR_AVX2 static void self_attention(const Operation *o, const Step *step) {
     const int64_t heads = o->sizes[0], dim = o->sizes[1], size = heads * dim, targets = step->rows / step->fresh;
     const float *projections = step->buffers[o->input];
@@ -175,12 +224,16 @@ FOR_AVX2 static void self_attention(const Operation *o, const Step *step) {
                2 * size * sizeof(float));
     for (int64_t r = 0; r < step->rows; r++) {
         const int64_t target = r / step->fresh, last = place_of(step, r);
-        const int64_t first = step->first[target] < last ? step->first[target] : last; /* padding reads itself */
+        int64_t first = step->first[target] < last ? step->first[target] : last; /* padding reads itself */
+        if (o->sizes[3]) first = step->ranges[3 * r];
+        const float *vectors = o->weights[0]; /* (w + 1, H Dh), from the farthest token of a window on */
+        if (vectors) vectors += (o->sizes[4] - 1 - (last - first)) * size;
         for (int64_t t = first; t <= last; t++)
             step->offsets[t - first] = (t * targets + step->ancestors[t * targets + target]) * 2 * size;
         for (int64_t h = 0; h < heads; h++)
             attend(projections + 3 * r * size + h * dim, states + h * dim, states + size + h * dim, step->offsets,
-                   last + 1 - first, dim, o->number, step->numbers, output + r * size + h * dim);
+                   last + 1 - first, dim, o->number, vectors ? vectors + h * dim : 0, size, step->numbers,
+                   output + r * size + h * dim);
     }
 }
 
@@ -193,20 +246,26 @@ FOR_AVX2 static void source_attention(const Operation *o, const Step *step) {
     float *output = step->buffers[o->output];
     for (int64_t r = 0; r < step->rows; r++) {
         const int64_t source = r / step->shared, count = step->seen ? step->counts[source] : places;
+        const int64_t start = o->sizes[5] ? step->ranges[3 * r + 1] : 0, end = o->sizes[5] ? step->ranges[3 * r + 2] : count;
         if (r % step->shared == 0)
             for (int64_t i = 0, place = source * places; i < count; i++)
                 step->offsets[i] = (place + (step->seen ? step->seen[place + i] : i)) * stride;
         for (int64_t h = 0; h < heads; h++)
-            attend(queries + r * by_query + h * dim, states + h * dim, states + size + h * dim, step->offsets, count,
-                   dim, o->number, step->numbers, output + r * size + h * dim);
+            attend(queries + r * by_query + h * dim, states + h * dim, states + size + h * dim, step->offsets + start,
+                   end - start, dim, o->number, 0, 0, step->numbers, output + r * size + h * dim);
     }
+}
+
+INLINE FOR_AVX2 __m256 sigmoid(__m256 x) {
+    const __m256 one = _mm256_set1_ps(1.0f), power = exponential(_mm256_or_ps(x, _mm256_set1_ps(-0.0f)));
+    return _mm256_div_ps(_mm256_blendv_ps(one, power, x), _mm256_add_ps(one, power)); /* neither power is too large */
 }
 
 /* y += relu(c), c = f c' + (1 - f) x, f the sigmoid of a gate, c' of the token before: x and gates (R, 2 D), states c in
  * the first half of (T, B, 2 D) (ssru.py) */
 FOR_AVX2 static void recurrence(const Operation *o, const Step *step) {
     const int64_t size = o->sizes[0], targets = step->rows / step->fresh;
-    const __m256 none = _mm256_setzero_ps(), one = _mm256_set1_ps(1.0f), sign = _mm256_set1_ps(-0.0f);
+    const __m256 none = _mm256_setzero_ps();
     float *states = step->buffers[o->sizes[1]];
     for (int64_t r = 0; r < step->rows; r++) {
         const int64_t target = r / step->fresh, last = place_of(step, r), past = (last - 1) * targets;
@@ -214,13 +273,25 @@ FOR_AVX2 static void recurrence(const Operation *o, const Step *step) {
         float *c = states + (last * targets + target) * 2 * size, *y = step->buffers[o->output] + r * size;
         if (last > step->first[target]) before = states + (past + step->ancestors[past + target]) * 2 * size;
         for (int64_t i = 0; i < size; i += 8) {
-            const __m256 gate = _mm256_loadu_ps(gates + i), power = exponential(_mm256_or_ps(gate, sign));
-            const __m256 part = _mm256_blendv_ps(one, power, gate); /* by its sign: neither power is too large */
-            const __m256 f = _mm256_div_ps(part, _mm256_add_ps(one, power)), input = _mm256_loadu_ps(x + i);
+            const __m256 f = sigmoid(_mm256_loadu_ps(gates + i)), input = _mm256_loadu_ps(x + i);
             const __m256 kept = before ? _mm256_loadu_ps(before + i) : none;
             const __m256 state = _mm256_fmadd_ps(f, _mm256_sub_ps(kept, input), input);
             _mm256_storeu_ps(c + i, state);
             _mm256_storeu_ps(y + i, _mm256_add_ps(_mm256_loadu_ps(y + i), _mm256_max_ps(none, state)));
+        }
+    }
+}
+
+/* y += g a + (1 - g) b, g the sigmoid of a gate: a and b side by side (R, 2 D), gates (R, D) */
+FOR_AVX2 static void mixture(const Operation *o, const Step *step) {
+    const int64_t size = o->sizes[0];
+    for (int64_t r = 0; r < step->rows; r++) {
+        const float *a = step->buffers[o->input] + 2 * r * size, *gates = step->buffers[o->sizes[1]] + r * size;
+        float *y = step->buffers[o->output] + r * size;
+        for (int64_t i = 0; i < size; i += 8) {
+            const __m256 b = _mm256_loadu_ps(a + size + i), apart = _mm256_sub_ps(_mm256_loadu_ps(a + i), b);
+            const __m256 mixed = _mm256_fmadd_ps(sigmoid(_mm256_loadu_ps(gates + i)), apart, b);
+            _mm256_storeu_ps(y + i, _mm256_add_ps(_mm256_loadu_ps(y + i), mixed));
         }
     }
 }
@@ -231,7 +302,8 @@ FOR_AVX2 static void embedding(const Operation *o, const Step *step) {
     const float *table = o->weights[0];
     float *y = step->buffers[o->output];
     for (int64_t r = 0; r < step->rows; r++) {
-        const int64_t position = place_of(step, r) - step->first[r / step->fresh];
+        const int64_t first = o->sizes[1] ? step->ranges[3 * r] : step->first[r / step->fresh];
+        const int64_t position = place_of(step, r) - first; /* within the sentence, where limits are its */
         const float *token = table + step->tokens[r] * size, *encoding = step->encodings + (position > 0 ? position : 0) * size;
         for (int64_t i = 0; i < size; i += 8) {
             __m256 v = _mm256_mul_ps(_mm256_loadu_ps(token + i), _mm256_set1_ps(o->number));
@@ -241,6 +313,7 @@ FOR_AVX2 static void embedding(const Operation *o, const Step *step) {
 }
 
 void docmt_run(const Operation *operations, int64_t count, const Step *step) {
+    if (step->limits) find_ranges(step);
     for (const Operation *o = operations; o < operations + count; o++) switch (o->kind) {
             case PRODUCT: product(o, step); break;
             case NORM: norm(o, step); break;
@@ -248,6 +321,7 @@ void docmt_run(const Operation *operations, int64_t count, const Step *step) {
             case SOURCE_ATTENTION: source_attention(o, step); break;
             case EMBEDDING: embedding(o, step); break;
             case RECURRENCE: recurrence(o, step); break;
+            case MIXTURE: mixture(o, step); break;
         }
 }
 

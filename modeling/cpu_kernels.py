@@ -10,8 +10,9 @@ from pathlib import Path
 
 import torch
 
-ABI = 9  # of the structures below
-PRODUCT, NORM, SELF_ATTENTION, SOURCE_ATTENTION, EMBEDDING, RECURRENCE = range(6)
+ABI = 10  # of the structures below
+PRODUCT, NORM, SELF_ATTENTION, SOURCE_ATTENTION, EMBEDDING, RECURRENCE, MIXTURE = range(7)
+LIMITS = ("sentence", "group", "window")  # kinds of these, by number
 NONE, AVX2, VNNI, AMX = range(4)  # instructions for products
 BLOCK = 16  # outputs of a product that stand side by side; rows of a tile
 MULTIPLE = 8  # of which sizes of states and heads have to be
@@ -25,9 +26,19 @@ class Operation(ctypes.Structure):
         ("kind", ctypes.c_int64),
         ("input", ctypes.c_int64),
         ("output", ctypes.c_int64),
-        ("sizes", ctypes.c_int64 * 5),
+        ("sizes", ctypes.c_int64 * 6),
         ("weights", ctypes.c_void_p * 3),
         ("number", ctypes.c_float),
+    )
+
+
+class Limits(ctypes.Structure):
+    """Which tokens new ones read, of a mechanism that restricts attention, see `cpu_kernels.c`."""
+
+    _fields_ = (
+        *((name, ctypes.c_int64) for name in ("kind", "separator", "width", "count")),
+        ("borders", ctypes.c_void_p),
+        ("ratio", ctypes.c_double),
     )
 
 
@@ -38,7 +49,9 @@ class Step(ctypes.Structure):
         ("buffers", ctypes.c_void_p),
         *((name, ctypes.c_int64) for name in ("rows", "fresh", "length", "shared", "places")),
         *((name, ctypes.c_void_p) for name in ("ancestors", "first", "seen", "counts", "tokens", "encodings", "bias")),
-        *((name, ctypes.c_void_p) for name in ("integers", "numbers", "offsets")),
+        *((name, ctypes.c_void_p) for name in ("integers", "numbers", "offsets", "limits", "ids")),
+        ("room", ctypes.c_int64),
+        ("ranges", ctypes.c_void_p),
     )
 
 

@@ -126,7 +126,7 @@ typedef struct {
     const int8_t *weights, *x;
     const float *scales, *row_scales, *bias;
     float *y;
-    int64_t size, outputs;
+    int64_t size, outputs, stride; /* the latter is of rows of y */
     int relu, adds;
 } Product;
 
@@ -163,7 +163,7 @@ INLINE FOR(WIDE) void wide_tile(const int rows, const int blocks, const Product 
         for (int b = 0; b < blocks; b++) {
             int64_t first = output + b * BLOCK;
             finish(_mm512_add_epi32(sums[r][b], least), p->scales + first, p->row_scales[row + r], p->bias + first,
-                   p->outputs - first, p->y + (row + r) * p->outputs + first, p->relu, p->adds);
+                   p->outputs - first, p->y + (row + r) * p->stride + first, p->relu, p->adds);
         }
     }
 }
@@ -215,7 +215,7 @@ FOR(WIDE ",amx-tile,amx-int8") static void tiled_product(const Product *p, int64
                 for (int b = 0; b <= pair; b++) {
                     int64_t first = output + b * BLOCK;
                     finish(_mm512_loadu_si512(sums[b][r]), p->scales + first, p->row_scales[row + r], p->bias + first,
-                           p->outputs - first, p->y + (row + r) * p->outputs + first, p->relu, p->adds);
+                           p->outputs - first, p->y + (row + r) * p->stride + first, p->relu, p->adds);
                 }
         }
     _tile_release();
@@ -229,7 +229,7 @@ FOR_AVX2 static void narrow_product(const Product *p, int64_t rows) {
         int64_t r = 0, kept = p->outputs - first < BLOCK ? p->outputs - first : BLOCK;
 #define ROWS(count)                                                                                             \
     tile(count, p->weights + first * p->size, p->x + r * p->size, p->size, p->scales + first, p->row_scales + r, \
-         p->bias + first, kept, p->y + r * p->outputs + first, p->outputs, p->relu, p->adds)
+         p->bias + first, kept, p->y + r * p->stride + first, p->stride, p->relu, p->adds)
         for (; r + TILE <= rows; r += TILE) ROWS(4);
         switch (rows - r) {
             case 3: ROWS(3); break;

@@ -112,6 +112,7 @@ static int go_on_with_beams(const float *scores, const Step *step, Search *s) {
  * last step its scores are there, and nothing is decided. */
 void docmt_search(const Operation *operations, int64_t count, Step *step, Search *s) {
     float *scores = step->buffers[operations[count - 1].output];
+    step->ids = s->ids, step->room = s->room;
     for (;; s->length++) {
         for (int64_t r = 0; r < step->rows; r++) step->tokens[r] = s->ids[r * s->room + s->length - 1];
         step->length = s->length;

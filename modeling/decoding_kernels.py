@@ -5,12 +5,12 @@ between. Beams do not move what was written: a table says in which row the state
 """
 
 import ctypes
-from itertools import chain
+from itertools import chain, zip_longest
 
 import torch
 
 from .cache import source_states as kept_states
-from .cpu_kernels import BLOCK, MULTIPLE, Search, Step, are_used, most_rows, run, search
+from .cpu_kernels import BLOCK, LIMITS, MULTIPLE, Limits, Search, Step, are_used, most_rows, run, search
 from .decoding_step import DecodingStep, has_list, is_backbone, is_recurrence, may_step
 from .encoder_kernels import MOST_PLACES, run_on_rows, seen_places
 from .fast_search import best_token
@@ -39,7 +39,7 @@ def plan_of(model) -> tuple[bool, DecoderProgram | None]:
 
     def plan() -> tuple[bool, DecoderProgram | None]:
         is_known = has_list(decoder)
-        return is_known, decoder_program(decoder, model.lm_head) if is_known and has_kernels else None
+        return is_known, decoder_program(model) if is_known and has_kernels else None
 
     given = (has_kernels, decoder.config.position_type, decoder.config.position_offset)
     return kept_work(plan, given, decoder, model.lm_head)
@@ -71,16 +71,27 @@ class KernelStep(DecodingStep):
         self.words, self.is_absent = state.words, state.is_absent
         if self.head is not self.model.lm_head:
             self.parts = with_output(self.parts, self.head)
-        stores, writers = self.cache.self_attention_cache.layers, {layer.layer_idx for layer in program.writers}
+        stores, writers = self.cache.self_attention_cache.layers, {layer.layer_idx for layer, _ in program.writers}
         self.called = [store for number, store in enumerate(stores) if number not in writers]  # that torch writes to
-        self.embeds = self.embeds and program.embedding > 0
-        self.is_whole = self.embeds and len(self.parts) == 1 and is_backbone(self.decoder, "source")
+        self.embeds = (self.embeds or program.has_limits) and program.embedding > 0
+        has_own_source = is_backbone(self.decoder, "source") or program.has_limits
+        self.is_whole = self.embeds and len(self.parts) == 1 and has_own_source
         self.goes_on = self.is_whole and self.model.best_token is best_token
         self.search: Search | None = None  # for the rows that there are
         if self.decoder.config.position_type != "learned":
             self.encodings = program.encodings
-        self.history: torch.Tensor | None = None  # (layers, T, R, 2D): keys and values of what was written
-        self.read: torch.Tensor | None = None  # (layers, S, L, 2D): those of the source
+        self.history: torch.Tensor | None = None  # (writers, T, R, 2D): keys and values of what was written
+        self.read: torch.Tensor | None = None  # (readers, S, L, 2D): those of the source
+        self.limits, self.borders = self.step_limits() if program.has_limits else (None, None)
+
+    def step_limits(self) -> tuple[Limits, torch.Tensor | None]:
+        """The limits of the model's mechanism as the kernels read them, and the borders whose address these have."""
+        kind, separator, borders, width, ratio = self.model.model.step_limits(self.encoder_outputs)
+        borders = None if borders is None else borders.int().contiguous()
+        limits = Limits(LIMITS.index(kind), separator, width, ratio=ratio)
+        if borders is not None:
+            limits.count, limits.borders = borders.shape[1] - 1, borders.data_ptr()
+        return limits, borders
 
     def reads_prompt(self, ids: torch.Tensor) -> bool:
         """Short ones behind short sources, too; those that `forward` refuses are left to it."""
@@ -123,12 +134,15 @@ class KernelStep(DecodingStep):
         config, step, rows = self.model.config, self.step, self.rows * fresh
         size, inner = config.d_model, config.decoder_ffn_dim
         self.states, self.tokens = torch.empty(rows, size), torch.empty(rows, dtype=torch.long)
-        self.scratch = torch.empty(rows * (5 * size + inner))
-        self.integers = torch.empty(rows + -rows % BLOCK, max(size, inner), dtype=torch.int8)
+        self.scratch = torch.empty(rows * (8 * size + inner))
+        self.integers = torch.empty(rows + -rows % BLOCK, max(2 * size, inner), dtype=torch.int8)
         longest = max(len(self.ancestors), self.source.shape[1]) + MULTIPLE
         self.numbers, self.offsets = torch.empty(max(rows, longest)), torch.empty(longest, dtype=torch.long)
-        layers = chain(*zip(self.history, self.read))
+        layers = chain(*zip_longest(self.history, self.read, fillvalue=self.scores))
         self.buffers = buffers(self.states, self.scratch, self.scores, *layers)
+        self.ranges = torch.empty(rows, 3, dtype=torch.int32)
+        if self.limits is not None:
+            step.limits, step.ranges = ctypes.addressof(self.limits), self.ranges.data_ptr()
         for name in ("ancestors", "first", "tokens", "bias", "integers", "numbers", "offsets"):
             setattr(step, name, getattr(self, name).data_ptr())
         step.buffers, step.places = ctypes.addressof(self.buffers), self.source.shape[1]
@@ -141,6 +155,8 @@ class KernelStep(DecodingStep):
 
     def encoding(self, positions: int | torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
         found = super().encoding(positions, dtype)
+        if self.encodings.shape[1] == 1:  # none, of mechanisms with positions of their own
+            self.encodings = self.encodings.expand(-1, self.source.shape[2]).contiguous()
         self.program.encodings = self.encodings  # of a search with others, the same or fewer
         return found
 
@@ -151,6 +167,8 @@ class KernelStep(DecodingStep):
             self.build(ids, mask)
         self.make_room(ids.shape[1])
         self.encode(ids.shape[1])
+        self.ids = ids.contiguous()
+        self.step.ids, self.step.room = self.ids.data_ptr(), ids.shape[1]
         if ids.shape[1] > self.length + 1:
             return self.read_prompt(ids)
         self.tokens.copy_(ids[:, -1])
@@ -242,14 +260,19 @@ class KernelStep(DecodingStep):
         Of a recurrent one the last state alone, which is all that it reads.
         """
         stores = self.cache.self_attention_cache.layers
-        written = torch.empty(len(stores), self.length, self.rows, 2 * self.model.config.d_model)
-        for layer in self.program.writers if self.length else ():
+        written = torch.empty(len(self.program.writers), self.length, self.rows, 2 * self.model.config.d_model)
+        for place, (layer, attention) in zip(written, self.program.writers if self.length else ()):
             store = stores[layer.layer_idx]
-            if is_recurrence(layer.self_attn):
-                written[layer.layer_idx, -1, :, : store.keys.shape[1]] = store.keys
+            if is_recurrence(attention):
+                place[-1, :, : store.keys.shape[1]] = store.keys
                 continue
-            states = [states.permute(2, 0, 1, 3).flatten(2) for states in (store.keys, store.values)]
-            torch.cat(states, dim=2, out=written[layer.layer_idx])
+            heads = attention.q_proj.out_features // attention.head_dim
+            first = 0 if attention is layer.self_attn else heads  # of two, whose heads stand side by side
+            states = [states[:, first : first + heads] for states in (store.keys, store.values)]
+            states = [
+                states.permute(2, 0, 1, 3).flatten(2) for states in states
+            ]  # (T, R, D) each, of a window the last
+            torch.cat(states, dim=2, out=place[-len(states[0]) :])
         return written
 
     def read_source(self) -> torch.Tensor:
@@ -261,17 +284,17 @@ class KernelStep(DecodingStep):
         self.seen, self.counts = seen_places(self.source_padding)
         if self.seen is not None:
             self.step.seen, self.step.counts = self.seen.data_ptr(), self.counts.data_ptr()
-        read, rows = torch.empty(len(self.decoder.layers), sources, length, 2 * size), sources * length
-        attentions = [layer.encoder_attn for layer in self.program.readers]
+        attentions, rows = self.program.readers, sources * length
+        read = torch.empty(len(attentions), sources, length, 2 * size)
         if rows <= most_rows(size) and not any(kept_states(self.cache, *attention.place) for attention in attentions):
             run_on_rows(
                 self.program.sources, self.source.reshape(rows, size).contiguous(), size, *chain(*zip(read, read))
             )
             return read
-        for attention in attentions:
+        for place, attention in zip(read, attentions):
             key_value = attention.source_projections(self.source, self.cache, self.rows)  # (S, H, L, Dh) each
             states = [states.transpose(1, 2).flatten(2).float() for states in key_value]
-            torch.cat(states, dim=2, out=read[attention.layer_idx])
+            torch.cat(states, dim=2, out=place)
         return read
 
 

@@ -62,7 +62,7 @@ class DecodingStep:
         self.operations: list[Operation] = []
         self.has_calls = False  # whether there are blocks that are called
         self.embeds = is_backbone(self.decoder, *EMBEDS) and is_unchanged(self.decoder.embed_tokens, nn.Embedding)
-        self.embeds = self.embeds and self.decoder.step_inputs != "new"
+        self.embeds = self.embeds and self.decoder.step_inputs in ("none", "constant")
         self.encodings = torch.empty(0)  # (positions, D) from the first one on
 
     def reads_prompt(self, ids: torch.Tensor) -> bool:
@@ -292,12 +292,27 @@ BUILDERS = {
 }
 ATTENTION = "forward heads_output attend self_projections source_queries source_projections".split()
 EMBEDS = "embed_with positions position_encoding".split()
+SEAMS = (*EMBEDS, *"embed layer_inputs attention_mask source_mask source padding_to_mask".split())  # of a decoder
+MODEL_SEAMS = "decoder_inputs target_sentences align".split()
 
 
 def is_backbone(module: nn.Module, *names: str) -> bool:
     """Whether these methods of a module are the backbone's own, and a call of it does no more, as with hooks."""
     is_own = all(getattr(getattr(type(module), name), "is_backbone", False) for name in names)
     return is_own and is_unchanged(module, type(module))
+
+
+def has_limits(model: nn.Module) -> bool:
+    """Whether all that the mechanism of a model does in a step is what its `step_limits` say, and limited attention."""
+    decoder = model.get_decoder()
+    known = decoder.step_inputs == "limits" and declares(type(decoder), "step_inputs", *SEAMS)
+    return known and declares(type(model.model), "step_limits", *MODEL_SEAMS)
+
+
+def declares(kind: type, name: str, *others: str) -> bool:
+    """Whether no class below the one that declares an attribute declares one of the others."""
+    owner = {attribute: index for index, one in reversed([*enumerate(kind.__mro__)]) for attribute in vars(one)}
+    return all(owner[name] <= owner.get(other, owner[name]) for other in others)
 
 
 def is_unchanged(module: nn.Module, kind: type[nn.Module]) -> bool:

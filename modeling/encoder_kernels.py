@@ -39,9 +39,9 @@ def run_on_rows(
 ) -> None:
     """Run operations over states (R, D) of sources of so many places, with their mask (S, L); `layers` as `buffers`."""
     rows, size = states.shape
-    integers = torch.empty(rows + -rows % BLOCK, max(size, inner), dtype=torch.int8)
+    integers = torch.empty(rows + -rows % BLOCK, max(2 * size, inner), dtype=torch.int8)
     numbers, offsets = torch.empty(max(rows, places + MULTIPLE)), torch.empty(places, dtype=torch.long)
-    scratch = torch.empty(rows * (5 * size + inner))
+    scratch = torch.empty(rows * (8 * size + inner))
     addresses = buffers(states, scratch, states, *layers)
     step = Step(ctypes.addressof(addresses), rows, shared=places, places=places)
     step.integers, step.numbers, step.offsets = (tensor.data_ptr() for tensor in (integers, numbers, offsets))

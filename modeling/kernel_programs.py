@@ -11,11 +11,22 @@ from itertools import groupby
 import torch
 from torch import nn
 
-from .cpu_kernels import EMBEDDING, MULTIPLE, NORM, PRODUCT, RECURRENCE, SELF_ATTENTION, SOURCE_ATTENTION, Operation
+from .cpu_kernels import (
+    EMBEDDING,
+    MIXTURE,
+    MULTIPLE,
+    NORM,
+    PRODUCT,
+    RECURRENCE,
+    SELF_ATTENTION,
+    SOURCE_ATTENTION,
+    Operation,
+)
 from .decoding_step import (
     ATTENTION,
     EMBEDS,
     has_known_blocks,
+    has_limits,
     has_plain_norms,
     is_backbone,
     is_recurrence,
@@ -23,18 +34,28 @@ from .decoding_step import (
 )
 from .int8_linear import is_plain_int8, kernel_weights
 
-STATES, NORMED, READ, PROJECTIONS, INNER, SCORES, LAYERS = range(7)  # buffers of R rows; behind them those of layers
+STATES, NORMED, READ, PROJECTIONS, PAIR, OTHER, INNER, SCORES, LAYERS = range(
+    9
+)  # buffers of R rows; behind them those of layers
 Block = tuple[nn.Module, Callable]  # of a layer: torch runs it
+Writer = tuple[nn.Module, nn.Module]  # a layer and its self-attention, or one part of that
 
 
 def written(number: int) -> int:
-    """The buffer of keys and values that a decoder layer has written, (T, R, 2D); the first D are a recurrent one's."""
+    """The buffer of what one attention has written, (T, R, 2D): keys and values; the first D are a recurrent one's."""
     return LAYERS + 2 * number
 
 
 def source_states(number: int) -> int:
-    """The buffer of keys and values of the source that a decoder layer reads, (S, L, 2D)."""
+    """The buffer of keys and values of the source that one attention reads, (S, L, 2D)."""
     return LAYERS + 2 * number + 1
+
+
+OWN_METHODS = {  # of attention that is not the backbone's, by what it reads: they have to be its own
+    "limited": "attend_self attend_windows keys_and_values".split(),
+    "whole and limited": ["attend_sentence"],
+    "gated": "attend_sentence read_self read_source".split(),
+}
 
 
 @dataclass
@@ -42,29 +63,43 @@ class DecoderProgram:
     """A step of decoding: neighbouring primitives side by side, and blocks of another kind.
 
     The first `embedding` operations give states of tokens at one position, where tokens need no more. `sources` give
-    states of the source to the layers in `readers`; self-attention of those in `writers` is a primitive.
+    states of the source to the attention in `readers`; self-attention of `writers` is a primitive. `has_limits`: some
+    of these read no more than the model's `step_limits` say.
     """
 
     parts: list[ctypes.Array | Block]
     embedding: int
     sources: ctypes.Array
     readers: list[nn.Module]
-    writers: list[nn.Module]
+    writers: list[Writer]
     kept: list[torch.Tensor]
+    has_limits: bool
     encodings: torch.Tensor = field(default_factory=lambda: torch.empty(0))  # of positions, once they were computed
 
 
-def decoder_program(decoder: nn.Module, head: nn.Module) -> DecoderProgram | None:
-    """The program of a decoder that is known, and an output projection; None where these or their sizes need torch."""
-    config, make, table = decoder.config, ProgramMaker(), decoder.embed_tokens
-    fits = config.d_model % MULTIPLE == config.decoder_ffn_dim % MULTIPLE == 0
-    if not fits or not is_plain_int8(head) or not is_backbone(decoder, "source_mask"):
+def decoder_program(model: nn.Module) -> DecoderProgram | None:
+    """The program of a decoder that is known, and its output projection; None where these or their sizes need torch."""
+    decoder = model.get_decoder()
+    config = decoder.config
+    if config.d_model % MULTIPLE or config.decoder_ffn_dim % MULTIPLE or not is_plain_int8(model.lm_head):
         return None
+    if has_limits(model):
+        program = program_of(decoder, model.lm_head, ProgramMaker(has_limits=True))
+        if len(program.parts) == 1 and program.embedding:
+            return program
+    if not is_backbone(decoder, "source_mask"):
+        return None
+    return program_of(decoder, model.lm_head, ProgramMaker())
+
+
+def program_of(decoder: nn.Module, head: nn.Module, make: "ProgramMaker") -> DecoderProgram:
+    """The program of a decoder; where it has limits, its first part is whole only if it embeds tokens."""
+    config, table = decoder.config, decoder.embed_tokens
     parts: list[Operation | Block] = []
-    embeds = is_backbone(decoder, *EMBEDS) and is_unchanged(table, nn.Embedding)
+    embeds = (make.has_limits or is_backbone(decoder, *EMBEDS)) and is_unchanged(table, nn.Embedding)
     if embeds and table.weight.dtype is torch.float32 and table.weight.is_contiguous():
-        weights, scale = (table.weight.detach(),), decoder.embed_scale
-        parts.append(make.operation(EMBEDDING, STATES, STATES, (config.d_model,), weights, scale))
+        weights, sizes = (table.weight.detach(),), (config.d_model, getattr(config, "restarts_positions", False))
+        parts.append(make.operation(EMBEDDING, STATES, STATES, sizes, weights, decoder.embed_scale))
         parts += [make.norm(decoder.layernorm_embedding, STATES)] if config.layernorm_embedding else []
     embedding = len(parts)
     for layer in decoder.layers:
@@ -72,7 +107,8 @@ def decoder_program(decoder: nn.Module, head: nn.Module) -> DecoderProgram | Non
             parts += make.block(layer, block) or [(layer, block)]
     parts += [make.norm(decoder.layer_norm, STATES)] if config.normalize_before else []
     parts.append(make.product((head,), STATES, SCORES, has_bias=False))
-    return DecoderProgram(neighbours(parts), embedding, array(make.sources), make.readers, make.writers, make.kept)
+    made = neighbours(parts), embedding, array(make.sources), make.readers, make.writers, make.kept, make.has_limits
+    return DecoderProgram(*made)
 
 
 def with_output(parts: list, head: nn.Module) -> list:
@@ -103,10 +139,11 @@ def encoder_program(encoder: nn.Module) -> tuple[ctypes.Array, list[torch.Tensor
 class ProgramMaker:
     """Makes primitives of modules, and keeps the tensors whose addresses they have."""
 
+    has_limits: bool = False  # whether limited attention is known, too
     kept: list[torch.Tensor] = field(default_factory=list)
     sources: list[Operation] = field(default_factory=list)
     readers: list[nn.Module] = field(default_factory=list)
-    writers: list[nn.Module] = field(default_factory=list)
+    writers: list[Writer] = field(default_factory=list)
 
     def block(self, layer: nn.Module, block: Callable | None) -> list[Operation] | None:
         """A block of a layer; None where torch has to run it."""
@@ -124,38 +161,81 @@ class ProgramMaker:
         attention, norm = layer.self_attn, layer.self_attn_layer_norm
         if is_recurrence(attention):
             return self.recurrence(layer, attention, norm)
-        if not has_primitives(attention, "q_proj", "k_proj", "v_proj", "out_proj"):
+        return self.sublayer(layer, norm, attention, self.read_self)
+
+    def source_attention(self, layer: nn.Module) -> list[Operation] | None:
+        return self.sublayer(layer, layer.encoder_attn_layer_norm, layer.encoder_attn, self.read_source)
+
+    def sublayer(self, layer: nn.Module, norm: nn.Module, attention: nn.Module, read) -> list[Operation] | None:
+        """Attention with its projections, residual and norm; None for a kind that is not known."""
+        how = what_it_reads(attention)
+        if how is None or how != "whole" and not self.has_limits:
             return None
-        dim, size = attention.head_dim, attention.q_proj.out_features
-        if layer.side == "decoder":
-            self.writers.append(layer)
-            kind, sizes = SELF_ATTENTION, (size // dim, dim, written(layer.layer_idx))
-        else:
-            kind, sizes = SOURCE_ATTENTION, (size // dim, dim, PROJECTIONS, 3 * size, size)
-        read = self.operation(kind, PROJECTIONS, READ, sizes, (), attention.scaling)
-        return self.sublayer(layer, norm, (attention.q_proj, attention.k_proj, attention.v_proj), read, attention)
+        before, states = self.norm_before(layer, norm)
+        after = [] if layer.normalize_before else [self.norm(norm, STATES)]
+        if how == "gated":
+            return [*before, *self.gated(layer, attention, read, states), *after]
+        operations = read(layer, attention, states, READ, how == "limited")
+        added = [self.product((attention.out_proj,), READ, STATES, adds=True)]
+        if how == "whole and limited":
+            operations.append(self.read_written(attention, OTHER, True))
+            added.append(self.product((attention.sentence_proj,), OTHER, STATES, adds=True))
+        return [*before, *operations, *added, *after]
+
+    def gated(self, layer: nn.Module, attention: nn.Module, read, states: int) -> list[Operation]:
+        """Limited attention and that to all, joined by a gate, which is added to the states."""
+        other, gate, size = attention.global_attn, attention.gate, attention.gate.out_features
+        return [
+            *read(layer, attention, states, READ, True),
+            self.product((attention.out_proj,), READ, PAIR, place=(2 * size, 0)),
+            *read(layer, other, states, READ, False),
+            self.product((other.out_proj,), READ, PAIR, place=(2 * size, size)),
+            self.product((gate,), PAIR, OTHER),
+            self.operation(MIXTURE, PAIR, STATES, (size, OTHER), ()),
+        ]
+
+    def read_self(self, layer, attention, states: int, output: int, is_limited: bool) -> list[Operation]:
+        """What the heads of self-attention read, from their projections of states."""
+        projections = (attention.q_proj, attention.k_proj, attention.v_proj)
+        product, (dim, size) = self.product(projections, states, PROJECTIONS), sizes_of(attention)
+        if layer.side == "encoder":
+            sizes = (size // dim, dim, PROJECTIONS, 3 * size, size, is_limited)
+            return [product, self.operation(SOURCE_ATTENTION, PROJECTIONS, output, sizes, (), attention.scaling)]
+        self.writers.append((layer, attention))
+        return [product, self.read_written(attention, output, is_limited)]
+
+    def read_written(self, attention, output: int, is_limited: bool) -> Operation:
+        """What the heads of the last of `writers` read of what it has written."""
+        (dim, size), relative = sizes_of(attention), getattr(attention, "relative", None)
+        vectors = () if relative is None else (relative.weight.detach(),)
+        sizes = (
+            size // dim,
+            dim,
+            written(len(self.writers) - 1),
+            is_limited,
+            0 if relative is None else len(relative.weight),
+        )
+        return self.operation(SELF_ATTENTION, PROJECTIONS, output, sizes, vectors, attention.scaling)
+
+    def read_source(self, layer, attention, states: int, output: int, is_limited: bool) -> list[Operation]:
+        """What the heads of attention to the source read."""
+        number, (dim, size) = len(self.readers), sizes_of(attention)
+        self.readers.append(attention)
+        self.sources.append(self.product((attention.k_proj, attention.v_proj), STATES, source_states(number)))
+        sizes = (size // dim, dim, source_states(number), 2 * size, 0, is_limited)
+        read = self.operation(SOURCE_ATTENTION, PROJECTIONS, output, sizes, (), attention.scaling)
+        return [self.product((attention.q_proj,), states, PROJECTIONS), read]
 
     def recurrence(self, layer: nn.Module, unit: nn.Module, norm: nn.LayerNorm) -> list[Operation] | None:
         projections = (unit.input_proj, unit.forget_gate)
         if not all(map(is_plain_int8, projections)):
             return None
-        self.writers.append(layer)
         before, states = self.norm_before(layer, norm)
-        sizes = (unit.input_proj.out_features, written(layer.layer_idx))
+        sizes = (unit.input_proj.out_features, written(len(self.writers)))
+        self.writers.append((layer, unit))
         added = self.operation(RECURRENCE, PROJECTIONS, STATES, sizes, ())
         after = [] if layer.normalize_before else [self.norm(norm, STATES)]
         return [*before, self.product(projections, states, PROJECTIONS), added, *after]
-
-    def source_attention(self, layer: nn.Module) -> list[Operation] | None:
-        attention, norm, number = layer.encoder_attn, layer.encoder_attn_layer_norm, layer.layer_idx
-        if not has_primitives(attention, "q_proj", "k_proj", "v_proj", "out_proj"):
-            return None
-        self.readers.append(layer)
-        self.sources.append(self.product((attention.k_proj, attention.v_proj), STATES, source_states(number)))
-        dim, size = attention.head_dim, attention.q_proj.out_features
-        sizes = (size // dim, dim, source_states(number), 2 * size, 0)
-        read = self.operation(SOURCE_ATTENTION, PROJECTIONS, READ, sizes, (), attention.scaling)
-        return self.sublayer(layer, norm, (attention.q_proj,), read, attention)
 
     def feed_forward(self, layer: nn.Module) -> list[Operation] | None:
         if not isinstance(layer.activation_fn, nn.ReLU) or not all(map(is_plain_int8, (layer.fc1, layer.fc2))):
@@ -163,12 +243,6 @@ class ProgramMaker:
         before, states = self.norm_before(layer, layer.final_layer_norm)
         inner = self.product((layer.fc1,), states, INNER, relu=True)
         return [*before, inner, *self.residual(layer, layer.final_layer_norm, layer.fc2, INNER)]
-
-    def sublayer(self, layer, norm, projections, read: Operation, attention) -> list[Operation]:
-        """Attention with its projections, residual and norm."""
-        before, states = self.norm_before(layer, norm)
-        after = self.residual(layer, norm, attention.out_proj, READ)
-        return [*before, self.product(projections, states, PROJECTIONS), read, *after]
 
     def norm_before(self, layer: nn.Module, norm: nn.LayerNorm) -> tuple[list[Operation], int]:
         """The norm before a sublayer, where there is one, and the states that the sublayer reads."""
@@ -184,11 +258,21 @@ class ProgramMaker:
         return self.operation(NORM, STATES, output, (len(norm.weight),), weights, norm.eps)
 
     def product(
-        self, layers: Sequence[nn.Module], states: int, output: int, has_bias=True, relu=False, adds=False
+        self,
+        layers: Sequence[nn.Module],
+        states: int,
+        output: int,
+        has_bias=True,
+        relu=False,
+        adds=False,
+        place: tuple[int, int] = (0, 0),
     ) -> Operation:
-        """Layers side by side: states (R, D_in) -> output (R, sum of D_out), with biases of their own or the step's."""
+        """Layers side by side: states (R, D_in) -> output (R, sum of D_out), with biases of their own or the step's.
+
+        `place`: the length of wider rows, and the column at which outputs begin.
+        """
         weights = kernel_weights(layers)[: 3 if has_bias else 2]
-        sizes = (layers[0].in_features, sum(layer.out_features for layer in layers), relu, adds)
+        sizes = (layers[0].in_features, sum(layer.out_features for layer in layers), relu, adds, *place)
         return self.operation(PRODUCT, states, output, sizes, weights)
 
     def operation(self, kind: int, states: int, output: int, sizes: tuple, weights: Sequence, number=0.0) -> Operation:
@@ -196,16 +280,36 @@ class ProgramMaker:
         return Operation(kind, states, output, sizes, tuple(tensor.data_ptr() for tensor in weights), number)
 
 
-def has_primitives(attention: nn.Module, *projections: str) -> bool:
-    """Whether a module is the backbone's attention, of heads that fit, with plain int8 projections by name."""
-    is_known = is_backbone(attention, *ATTENTION) and attention.head_dim % MULTIPLE == 0
-    return is_known and all(is_plain_int8(getattr(attention, name)) for name in projections)
+def what_it_reads(attention: nn.Module) -> str | None:
+    """What attention of heads that fit reads, by plain int8 projections; None for a kind that is not known.
+
+    "whole", "limited" by what the model's `step_limits` say, "whole and limited", joined by a further projection, or
+    "gated", both with projections of their own.
+    """
+    is_whole = is_backbone(attention, *ATTENTION)
+    how = "whole" if is_whole else getattr(type(attention).forward, "reads", None)
+    if how is None or not is_whole and not is_backbone(attention, *ATTENTION[1:], *OWN_METHODS[how]):
+        return None
+    layers = [attention.q_proj, attention.k_proj, attention.v_proj, attention.out_proj]
+    if how == "gated" and attention.global_attn is None:
+        how = "limited"
+    elif how == "gated":
+        layers.append(attention.gate)
+        how = how if what_it_reads(attention.global_attn) == "whole" else None
+    elif how == "whole and limited":
+        layers.append(attention.sentence_proj)
+    return how if attention.head_dim % MULTIPLE == 0 and all(map(is_plain_int8, layers)) else None
+
+
+def sizes_of(attention: nn.Module) -> tuple[int, int]:
+    """Of a head, and of all of them."""
+    return attention.head_dim, attention.q_proj.out_features
 
 
 def buffers(states: torch.Tensor, scratch: torch.Tensor, *others: torch.Tensor) -> ctypes.Array:
-    """Addresses of states (R, D), scratch (R * (5D + F),), scores (R, V), and what was written and read by layer."""
+    """Addresses of states (R, D), scratch (R * (8D + F),), scores (R, V), and what was written and read."""
     room, row = scratch.data_ptr(), 4 * states.numel()
-    addresses = [states.data_ptr(), room, room + row, room + 2 * row, room + 5 * row]
+    addresses = [states.data_ptr(), *(room + place * row for place in (0, 1, 2, 5, 7, 8))]
     addresses += [tensor.data_ptr() for tensor in others]
     return (ctypes.c_void_p * len(addresses))(*addresses)
 

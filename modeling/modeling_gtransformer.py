@@ -11,8 +11,8 @@ from transformers.modeling_outputs import BaseModelOutput
 from .acceleration import Linear
 from .cache import cached_length
 from .configuration_gtransformer import GTransformerConfig
-from .layers import Attention, DecoderLayer, EncoderLayer
-from .segments import sentence_index
+from .layers import Attention, DecoderLayer, EncoderLayer, backbone, reads
+from .segments import StepLimits, sentence_index
 from .sentence_stack import (
     SentenceAttention,
     SentenceDecoder,
@@ -49,6 +49,7 @@ class GroupAttention(SentenceAttention):
             for name, parameter in self.global_attn.named_parameters():
                 parameter.copy_(self.get_parameter(name))
 
+    @reads("gated")
     def forward(
         self,
         hidden_states: torch.Tensor,
@@ -73,6 +74,7 @@ class GroupAttention(SentenceAttention):
             output = output * gate + whole * (1 - gate)
         return output, self.by_row(weights, shape[0])
 
+    @backbone
     def read_self(self, hidden_states, cache, attention_mask, output_attentions, layer_inputs) -> tuple:
         """What the heads of H_L and H_G (None = there is none) read in self-attention, with weights."""
         new = self.self_projections(hidden_states)  # (B, H, T, Dh) each
@@ -91,6 +93,7 @@ class GroupAttention(SentenceAttention):
             return own, None
         return own, self.global_attn.attend(*next(parts), attention_mask, **settings)
 
+    @backbone
     def read_source(
         self, hidden_states, key_value_states, cache, attention_mask, output_attentions, layer_inputs
     ) -> tuple:
@@ -180,6 +183,7 @@ class GTransformerEncoder(GroupStack, SentenceEncoder):
 class GTransformerDecoder(GroupStack, SentenceDecoder):
     config_class = GTransformerConfig
     layer_class = GTransformerDecoderLayer
+    step_inputs = "limits"
 
     def layer_inputs(
         self,
@@ -226,17 +230,30 @@ class GTransformerModel(SentenceModel):
     encoder_class = GTransformerEncoder
     decoder_class = GTransformerDecoder
 
+    def step_limits(self, encoder_outputs) -> StepLimits:
+        """A separator begins the next sentence, which reads the source sentence with its number."""
+        groups = groups_of(encoder_outputs)
+        numbers = torch.arange(int(groups.max()) + 1, device=groups.device)
+        borders = ((groups[..., None] <= numbers) & (groups[..., None] > 0)).sum(dim=1)  # (B, N + 1)
+        return StepLimits("group", self.config.sep_token_id, borders)
+
     def target_sentences(self, decoder_input_ids: torch.Tensor) -> torch.Tensor:
         """The sentence of every target token (B, T), from 0; a separator is of the one that begins behind it."""
         return (decoder_input_ids == self.config.sep_token_id).cumsum(dim=1)
 
     def decoder_inputs(self, decoder_input_ids, decoder_attention_mask, encoder_outputs, cache=None, **inputs):
         """As in `SentenceModel`, with the group tags of the source."""
-        groups = getattr(encoder_outputs, "source_groups", None)
-        if groups is None:
-            raise ValueError("encoder_outputs must come from this model's encoder: source_groups is missing.")
+        groups = groups_of(encoder_outputs)
         inputs = super().decoder_inputs(decoder_input_ids, decoder_attention_mask, encoder_outputs, cache, **inputs)
         return inputs | {"source_groups": groups}
+
+
+def groups_of(encoder_outputs) -> torch.Tensor:
+    """The group tags of the source, (B, S); ValueError for outputs of another encoder."""
+    groups = getattr(encoder_outputs, "source_groups", None)
+    if groups is None:
+        raise ValueError("encoder_outputs must come from this model's encoder: source_groups is missing.")
+    return groups
 
 
 class GTransformerForConditionalGeneration(SentenceGeneration, GenerationMixin):

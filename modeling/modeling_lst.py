@@ -6,7 +6,7 @@ from transformers import GenerationMixin
 
 from .acceleration import Linear
 from .configuration_lst import LstConfig
-from .layers import DecoderLayer, EncoderLayer
+from .layers import DecoderLayer, EncoderLayer, reads
 from .sentence_stack import SentenceAttention, SentenceDecoder, SentenceEncoder, SentenceGeneration, SentenceModel
 
 
@@ -28,6 +28,7 @@ class LstAttention(SentenceAttention):
     def start_neutral(self) -> None:
         nn.init.zeros_(self.sentence_proj.weight)
 
+    @reads("whole and limited")
     def forward(
         self,
         hidden_states: torch.Tensor,

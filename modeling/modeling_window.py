@@ -12,11 +12,11 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from .cache import cached_length, is_static
 from .configuration_window import ALIGNMENTS, WindowConfig
-from .layers import Attention, DecoderLayer, EncoderLayer
+from .layers import Attention, DecoderLayer, EncoderLayer, backbone, reads
 from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder, Stack
-from .segments import is_whole_target, token_positions
+from .segments import StepLimits, is_whole_target, token_positions
 from .strategies import SegmentTranslator
-from .token_alignment import by_sentence, linear, one_to_one, proportional, source_borders
+from .token_alignment import by_sentence, linear, proportional, source_borders
 from .window_attention import Windows, dense_attention, token_windows, window_attention, windows_around, windows_of
 from .window_cache import WindowCache, behind, in_order
 
@@ -33,6 +33,7 @@ class WindowAttention(Attention):
         super().__init__(config, num_heads, layer_idx, is_causal)
         self.relative = nn.Embedding(vectors, config.d_model) if vectors else None  # row t: i - j = w - t
 
+    @reads("limited")
     def forward(
         self,
         hidden_states: torch.Tensor,  # (B, T, D)
@@ -55,6 +56,7 @@ class WindowAttention(Attention):
         weights = self.by_row(weights, hidden_states.shape[0])
         return self.out_proj(output.transpose(1, 2).reshape(hidden_states.shape)), weights
 
+    @backbone
     def attend_self(self, hidden_states, cache, order, layer_inputs):
         query, key, value = self.self_projections(hidden_states)
         new = query.shape[2]
@@ -74,6 +76,7 @@ class WindowAttention(Attention):
         output = output[:, :, -new:].transpose(1, 2)  # (B, T, H, Dh)
         return self.out_proj(output.reshape(hidden_states.shape)), weights
 
+    @backbone
     def keys_and_values(self, key, value, cache, order, kept_columns) -> tuple[torch.Tensor, torch.Tensor]:
         """What a window of new keys and values (B, H, T_new, Dh) can see, in the order given."""
         attention_cache, new = cache.self_attention_cache, (key, value)
@@ -84,6 +87,7 @@ class WindowAttention(Attention):
             seen = behind(tuple(in_order(states, kept_columns) for states in seen), new)
         return seen if order is None else tuple(in_order(states, order) for states in seen)
 
+    @backbone
     def attend_windows(self, query, key, value, windows: Windows) -> tuple[torch.Tensor, torch.Tensor | None]:
         """(B, H, I, Dh), (B, H, J, Dh) -> (B, H, I, Dh), and weights (B, H, I, J) with `eager`."""
         relative = None
@@ -170,6 +174,10 @@ class WindowDecoder(WindowStack, Decoder):
     config_class = WindowConfig
     layer_class = WindowDecoderLayer
 
+    @property
+    def step_inputs(self) -> str:
+        return "new" if self.config.sees_all else "limits"
+
     def new_cache(self) -> WindowCache:
         return WindowCache(self.config.kept_tokens, self.config.decoder_layers)
 
@@ -241,9 +249,7 @@ class WindowModel(DocMTModel):
         self, decoder_input_ids, decoder_attention_mask, encoder_outputs, cache=None, decoder_alignment=None
     ):
         """`decoder_alignment` (B, T): the source column of each new target token."""
-        borders = getattr(encoder_outputs, "source_borders", None)
-        if borders is None:
-            raise ValueError("encoder_outputs must come from this model's encoder: source_borders is missing.")
+        borders = borders_of(encoder_outputs)
         if decoder_alignment is None:
             start = self.config.decoder_start_token_id
             if cached_length(cache) and not is_whole_target(decoder_input_ids, start):
@@ -257,6 +263,11 @@ class WindowModel(DocMTModel):
             decoder_alignment = self.align(decoder_input_ids, tokens, borders, self.training)
         sources = encoder_outputs.last_hidden_state.shape[0]
         return {"alignment": decoder_alignment.reshape(sources, -1), "source_borders": borders}
+
+    def step_limits(self, encoder_outputs) -> StepLimits:
+        """Windows of self-attention, and of the source around aligned tokens; `encoder_outputs` have the borders."""
+        borders, config = borders_of(encoder_outputs), self.config
+        return StepLimits("window", config.sep_token_id, borders - borders[:, :1], config.window, self.source_ratio())
 
     def search_alignment(self) -> str:
         """What search and scoring align by: in the scope of `search_alignment` its value, else the configuration's."""
@@ -276,17 +287,30 @@ class WindowModel(DocMTModel):
             else:
                 lengths = tokens.sum(dim=1)
             return proportional(positions, lengths, borders)
-        alignment = self.search_alignment()
-        if alignment == "sentence":
+        ratio = self.source_ratio()
+        if not ratio:
             return by_sentence(decoder_input_ids, positions, config.sep_token_id, borders)
-        if alignment == "one_to_one":
-            return one_to_one(positions, borders)
-        if config.length_ratio is None:
+        return linear(positions, ratio, borders)
+
+    def source_ratio(self) -> float:
+        """Source tokens a target token along which search and scoring align, 0 = from the start of each sentence."""
+        alignment = self.search_alignment()
+        if alignment != "linear":
+            return {"sentence": 0.0, "one_to_one": 1.0}[alignment]
+        if self.config.length_ratio is None:
             raise ValueError(
                 "length_ratio is not set: set config.length_ratio to the average number of source tokens per target "
                 "token of the training data, which training by recipe finds by itself."
             )
-        return linear(positions, config.length_ratio, borders)
+        return self.config.length_ratio
+
+
+def borders_of(encoder_outputs) -> torch.Tensor:
+    """Where the sentences of a source begin, (B, N + 1); ValueError for outputs of another encoder."""
+    borders = getattr(encoder_outputs, "source_borders", None)
+    if borders is None:
+        raise ValueError("encoder_outputs must come from this model's encoder: source_borders is missing.")
+    return borders
 
 
 class WindowForConditionalGeneration(DocMTForConditionalGeneration, GenerationMixin):

@@ -7,9 +7,9 @@ from torch import nn
 from transformers.masking_utils import create_bidirectional_mask, create_causal_mask
 
 from .cache import CACHE_NAME, cached_length, is_static
-from .layers import Attention
+from .layers import Attention, backbone
 from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder, Stack
-from .segments import is_whole_target, sentence_index
+from .segments import StepLimits, is_whole_target, sentence_index
 from .sentence_attention import gathered_sentences, latest_sentence, sentence_attention
 from .strategies import SegmentTranslator
 
@@ -31,6 +31,7 @@ def same_sentence(index: torch.Tensor) -> Callable:
 class SentenceAttention(Attention):
     """Attention that can be restricted to the own sentence, by the layer inputs of a `SentenceStack`."""
 
+    @backbone
     def attend_sentence(
         self,
         query: torch.Tensor,
@@ -92,6 +93,8 @@ class SentenceEncoder(SentenceStack, Encoder):
 class SentenceDecoder(SentenceStack, Decoder):
     """Target ids and source states to states."""
 
+    step_inputs = "limits"
+
     def layer_inputs(self, input_ids, positions, attention_mask=None, cache=None, sentence_index=None, **kwargs):
         """The same from the `sentence_index` (B, keys) of all keys; every token sees itself."""
         past_length = cached_length(cache)
@@ -115,6 +118,10 @@ class SentenceModel(DocMTModel):
     """Encoder and decoder; the decoder gets the sentence that every token belongs to."""
 
     decoder_input_names = ("decoder_sentence_index",)
+
+    def step_limits(self, encoder_outputs) -> StepLimits:
+        """A separator ends its sentence."""
+        return StepLimits("sentence", self.config.sep_token_id)
 
     def target_sentences(self, decoder_input_ids: torch.Tensor) -> torch.Tensor:
         """The sentence of every target token, (B, T) -> (B, T)."""

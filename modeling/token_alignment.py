@@ -47,13 +47,8 @@ def proportional(positions: torch.Tensor, lengths: torch.Tensor, borders: torch.
     return in_source((2 * source * (positions + 1) + target) // (2 * target) - 1, borders)
 
 
-def one_to_one(positions: torch.Tensor, borders: torch.Tensor) -> torch.Tensor:
-    """b_i = i."""
-    return in_source(positions, borders)
-
-
 def linear(positions: torch.Tensor, length_ratio: float, borders: torch.Tensor) -> torch.Tensor:
-    """b_i = round(train_ratio * i), halves up."""
+    """b_i = round(train_ratio * i), halves up; with a ratio of 1 b_i = i."""
     precise = torch.float32 if positions.device.type == "mps" else torch.float64
     aligned = (length_ratio * (positions + 1).to(precise) + 0.5).floor().long() - 1
     return in_source(aligned, borders)

@@ -37,22 +37,40 @@ int main(void) {
         float *bias = numbers(blocks * 16), *projections = numbers(rows * 3 * size), *read = numbers(rows * size);
         float *inputs = numbers(rows * 2 * size), *history = numbers(length * sources * 2 * size), *keys = numbers(sources * length * 2 * size);
         float *norms = numbers(size > rows ? size : rows);
-        float *buffers[] = {x, y, projections, history, read, keys, inputs};
-        enum { X, Y, PROJECTIONS, HISTORY, READ, KEYS, INPUTS };
+        int64_t stride = outputs + between(0, 9), column = between(0, stride - outputs), kind = between(SENTENCE, WINDOW);
+        float *wide = numbers(rows * stride), *pair = numbers(rows * 2 * size), *mixed = numbers(rows * size);
+        float *buffers[] = {x, y, projections, history, read, keys, inputs, wide, pair, mixed};
+        enum { X, Y, PROJECTIONS, HISTORY, READ, KEYS, INPUTS, WIDE_ROWS_OF, PAIR, MIXED };
         int is_masked = rand() % 2;
         Step step = {buffers, rows, fresh, length, fresh, length, ancestors, first, is_masked ? seen : 0, is_masked ? counts : 0, ids,
                      encodings, bias, malloc((rows + 15) / 16 * 16 * size), numbers(rows > tokens ? rows : tokens),
                      malloc(tokens * 8)};
+        int64_t width = between(0, 5), groups = between(1, 4), *targets = malloc(sources * length * 8);
+        int32_t *borders = malloc(sources * (groups + 1) * 4);
+        float *vectors = numbers((width + 1) * size);
+        for (int64_t i = 0; i < sources * length; i++) targets[i] = between(0, 2);
+        for (int64_t r = 0; r < sources; r++) { /* rising, up to what is seen */
+            int32_t *own = borders + r * (groups + 1), end = is_masked ? counts[r] : length;
+            own[0] = 0, own[groups] = end;
+            for (int64_t i = 1; i < groups; i++) own[i] = between(own[i - 1], end);
+        }
+        Limits limits = {kind, 1, width, groups, borders, between(0, 2) * 0.7};
+        step.ids = targets, step.room = length, step.limits = &limits, step.ranges = malloc(rows * 3 * 4);
+        int is_limited = rand() % 2, is_narrow = kind == WINDOW && rand() % 2;
         Operation list[] = {
-            {EMBEDDING, X, X, {size}, {table}, 2.0f},
+            {EMBEDDING, X, X, {size, is_limited}, {table}, 2.0f},
             {PRODUCT, X, Y, {size, outputs, rand() % 2, rand() % 2}, {weights, scales, rand() % 2 ? bias : 0}, 0},
+            {PRODUCT, X, WIDE_ROWS_OF, {size, outputs, rand() % 2, rand() % 2, stride, column}, {weights, scales, bias}, 0},
             {NORM, X, X, {size}, {norms, norms}, 1e-5f},
-            {SELF_ATTENTION, PROJECTIONS, READ, {heads, dim, HISTORY}, {0}, 0.3f},
-            {SOURCE_ATTENTION, PROJECTIONS, READ, {heads, dim, KEYS, 2 * size, 0}, {0}, 0.3f},
+            {SELF_ATTENTION, PROJECTIONS, READ, {heads, dim, HISTORY, is_limited || is_narrow, width + 1},
+             {is_narrow ? vectors : 0}, 0.3f},
+            {SOURCE_ATTENTION, PROJECTIONS, READ, {heads, dim, KEYS, 2 * size, 0, is_limited && kind != SENTENCE}, {0}, 0.3f},
             {RECURRENCE, INPUTS, READ, {size, HISTORY}, {0}, 0},
+            {MIXTURE, PAIR, READ, {size, MIXED}, {0}, 0},
         };
-        docmt_run(list, 6, &step);
+        docmt_run(list, 8, &step);
         step.shared = rows, step.places = rows, step.seen = 0; /* of an encoder: all rows are of one source */
+        step.limits = 0;
         Operation among = {SOURCE_ATTENTION, PROJECTIONS, READ, {heads, dim, PROJECTIONS, 3 * size, size}, {0}, 0.3f};
         if (rows <= length) docmt_run(&among, 1, &step);
         docmt_best(y, norms, 1, rows, outputs, between(1, outputs), best, indices);
@@ -77,7 +95,7 @@ int main(void) {
         for (int64_t i = 0; i < rows * size; i++)
             if (!(read[i] == read[i])) return puts("not a number"), 1;
         void *all[] = {ids, indices, table, encodings, best, ancestors, first, seen, counts, step.integers, step.numbers, step.offsets, weights, x, y, scales,
-                       bias, projections, read, history, keys, norms, inputs};
+                       bias, projections, read, history, keys, norms, inputs, wide, pair, mixed, targets, borders, vectors, step.ranges};
         for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
     }
     return puts("done"), 0;

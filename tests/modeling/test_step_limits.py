@@ -1,0 +1,167 @@
+"""Attention to the own sentence, to groups and to windows on the compiled primitives, against the modules."""
+
+import pytest
+import torch
+from support.battery import KeptScores
+from support.tiny_models import EOS, PAD, SEP, build
+from transformers import LogitsProcessor
+from transformers.modeling_outputs import BaseModelOutput
+
+from hf_docmt.modeling import cpu_kernels, decoding_kernels, int8_linear, quantization
+from hf_docmt.modeling.decoding_kernels import KernelStep
+
+SIZES = {"d_model": 32, "encoder_ffn_dim": 40, "decoder_ffn_dim": 24, "decoder_attention_heads": 4}
+SOURCE = torch.tensor(
+    [
+        [7, 9, SEP, 8, 12, 19, SEP, 6, 6, 11, EOS],
+        [6, 13, 22, 9, SEP, 8, EOS, PAD, PAD, PAD, PAD],
+        [14, 7, 21, 7, 10, 9, 8, EOS, PAD, PAD, PAD],
+    ]
+)
+MASK = (SOURCE != PAD).long()
+PROMPT = torch.tensor([[2, 9, SEP, 11], [PAD, 2, 7, SEP], [PAD, PAD, 2, 9]])
+TARGET = [[8, 7, SEP, 9, 10, 22, SEP, 13, 9], [SEP, 6, 6, 8, 9, 11, 12, 13, 14], [6, 9, 8, SEP, SEP, 7, 20, 19, 18]]
+FIELDS = {"past_context": 2}
+WINDOW = FIELDS | {"window": 2}
+MODELS = {
+    "lst": ("lst", FIELDS),
+    "lst, norm before": ("lst", FIELDS | {"normalize_before": True}),
+    "gtransformer": ("gtransformer", FIELDS | {"global_layers": 1}),
+    "gtransformer, positions, norm before": (
+        "gtransformer",
+        FIELDS | {"global_layers": 1, "restarts_positions": True, "normalize_before": True},
+    ),
+    "gtransformer, all layers": ("gtransformer", FIELDS | {"global_layers": 2}),
+    "groups alone": ("gtransformer", FIELDS | {"global_layers": 0}),
+    "window": ("window", WINDOW),
+    "window, at the input": ("window", WINDOW | {"position": "absolute", "alignment": "one_to_one"}),
+    "window, linear": ("window", WINDOW | {"alignment": "linear", "length_ratio": 1.4, "normalize_before": True}),
+}
+needs_kernels = pytest.mark.skipif(cpu_kernels.kernels() is None, reason="the kernels were not built, or need AVX2")
+
+
+class Written(LogitsProcessor):
+    """Lets search write these tokens, the same for all beams of a source."""
+
+    def __init__(self, prompt: int):
+        self.prompt = prompt
+
+    def __call__(self, input_ids, scores):
+        tokens = torch.tensor(TARGET)[:, input_ids.shape[1] - self.prompt]
+        kept = torch.full_like(scores, -torch.inf)
+        rows = tokens.repeat_interleave(len(scores) // len(tokens))[:, None]
+        return kept.scatter(1, rows, scores.log_softmax(dim=-1).gather(1, rows))
+
+
+@pytest.fixture
+def int8_model(monkeypatch):
+    """Makes models with int8 weights, whose products without the kernels are those of plain operations."""
+    monkeypatch.setattr(quantization, "MIN_ELEMENTS", 0)
+    monkeypatch.setattr(int8_linear, "TILES", False)
+    monkeypatch.setattr(int8_linear, "FBGEMM", False)
+
+    def make(name):
+        architecture, fields = MODELS[name]
+        model = build(architecture, seed=1, **SIZES | {"encoder_layers": 2, "decoder_layers": 2} | fields)
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.mul_(3 if parameter.dim() > 1 else 1)  # or attention would hardly matter
+        return model.quantize("int8")
+
+    return make
+
+
+def scores_of(model, with_prompt: bool, beams: int = 1) -> torch.Tensor:
+    """Scores of every step in which the target is written, (steps, rows, V)."""
+    kept, prompt = KeptScores(), {}
+    if with_prompt:
+        prompt = {"decoder_input_ids": PROMPT, "decoder_attention_mask": (PROMPT != PAD).long()}
+    settings = {"num_beams": beams, "max_new_tokens": len(TARGET[0]), "attention_mask": MASK} | prompt
+    model.generate(SOURCE, logits_processor=[kept, Written(PROMPT.shape[1] if with_prompt else 1)], **settings)
+    return torch.stack(kept.copies)
+
+
+@needs_kernels
+@pytest.mark.parametrize("beams", [1, 2])
+@pytest.mark.parametrize("with_prompt", [False, True])
+@pytest.mark.parametrize("name", MODELS)
+def test_scores_are_those_of_the_modules(int8_model, monkeypatch, name, with_prompt, beams):
+    model = int8_model(name)
+    assert decoding_kernels.plan_of(model)[1].has_limits
+    ours = scores_of(model, with_prompt, beams)
+    monkeypatch.setenv("DOCMT_KERNELS", "0")
+    plain = scores_of(model, with_prompt, beams)
+    difference = (ours - plain).abs()
+    # where rounding of float32 makes a state another integer, all that follows differs by some steps of int8
+    assert difference.median() < 1e-5 and difference.mean() < 2e-2 * plain.std()
+
+
+@needs_kernels
+@pytest.mark.parametrize("beams", [1, 3])
+@pytest.mark.parametrize("name", MODELS)
+def test_many_steps_in_one_call_are_single_steps(int8_model, monkeypatch, name, beams):
+    """Behind separators in the prompt and written ones, and where other beams go on."""
+    model, steps, run, written = int8_model(name), [], KernelStep.run, set()
+    model.final_logits_bias[0, [EOS, PAD]] = -1e9
+    monkeypatch.setattr(KernelStep, "run", lambda self, states: steps.append(1) or run(self, states))
+    settings = {"attention_mask": MASK, "num_beams": beams, "max_new_tokens": 24}
+    settings |= {"decoder_input_ids": PROMPT, "decoder_attention_mask": (PROMPT != PAD).long()}
+    for bias in range(0, 24, 3):
+        model.final_logits_bias[0, SEP] = bias
+        steps.clear()
+        at_once = model.generate(SOURCE, **settings)
+        assert not steps
+        assert torch.equal(at_once, model.generate(SOURCE, logits_processor=[KeptScores()], **settings))
+        assert len(steps) == 23  # the first one reads the prompt
+        written.update((at_once[:, PROMPT.shape[1] :] == SEP).sum(dim=1).tolist())
+    assert len(written) > 1
+
+
+@needs_kernels
+@pytest.mark.parametrize("change", ["attention", "heads", "layer inputs", "positions", "sentences", "hook"])
+def test_what_a_later_class_does_otherwise_is_called(int8_model, monkeypatch, change):
+    """Attention, a decoder or a model with methods of its own, of which `step_limits` say nothing."""
+    model = int8_model("gtransformer")
+    decoder, attention = model.get_decoder(), model.get_decoder().layers[1].self_attn
+    module, name = {
+        "attention": (attention, "forward"),
+        "heads": (attention, "read_self"),
+        "layer inputs": (decoder, "layer_inputs"),
+        "positions": (decoder, "position_encoding"),
+        "sentences": (model.model, "target_sentences"),
+        "hook": (attention, None),
+    }[change]
+    if name is None:
+        module.register_forward_hook(lambda *arguments: None)
+    else:
+        old = type(module)
+        own = {name: lambda self, *args, **kwargs: getattr(old, name)(self, *args, **kwargs)}
+        module.__class__ = type("Later", (old,), own)
+    program = decoding_kernels.plan_of(model)[1]
+    assert program is None or not program.has_limits
+    assert len(model.generate(SOURCE, attention_mask=MASK, max_new_tokens=3)) == 3
+
+
+@needs_kernels
+def test_outputs_of_another_encoder_and_a_missing_ratio_are_refused(int8_model):
+    """As by the modules, and before anything is written."""
+    for name, missing in (("window", "source_borders"), ("gtransformer", "source_groups")):
+        model = int8_model(name)
+        outputs = BaseModelOutput(model.get_encoder()(SOURCE, attention_mask=MASK).last_hidden_state)
+        with pytest.raises(ValueError, match=f"must come from this model's encoder: {missing} is missing"):
+            model.generate(encoder_outputs=outputs, attention_mask=MASK, max_new_tokens=3)
+    model = int8_model("window, linear")
+    model.config.length_ratio = None
+    with pytest.raises(ValueError, match="length_ratio is not set"):
+        model.generate(SOURCE, attention_mask=MASK, max_new_tokens=3)
+
+
+@needs_kernels
+def test_sources_without_a_group_are_read_whole(int8_model, monkeypatch):
+    """Behind more separators than the source has, and of no separator at all."""
+    model, source = int8_model("gtransformer"), SOURCE[2:, :8]
+    monkeypatch.setitem(globals(), "SOURCE", source.expand(3, -1))
+    monkeypatch.setitem(globals(), "MASK", torch.ones(3, 8, dtype=torch.long))
+    ours = scores_of(model, False)
+    monkeypatch.setenv("DOCMT_KERNELS", "0")
+    assert (ours - scores_of(model, False)).abs().median() < 1e-5
