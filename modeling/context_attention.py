@@ -10,8 +10,9 @@ from .acceleration import Linear, dropout, is_plain
 from .configuration_context import IntegratedContextConfig
 from .context_inputs import CONTEXT_INPUTS
 from .extended_forward import warn_without_context, with_inputs
-from .layers import Attention, DecoderLayer
+from .layers import Attention, DecoderLayer, backbone
 from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel
+from .step_seams import ContextSublayer, reads
 
 
 class ContextAttention(nn.Module):
@@ -33,6 +34,7 @@ class ContextAttention(nn.Module):
         if config.context_gate:
             self.gate = Linear(config.d_model, 1)
 
+    @backbone
     def forward(
         self,
         hidden_states: torch.Tensor,  # h (B, T, D)
@@ -67,6 +69,7 @@ class VectorAttention(Attention):
     for narrow heads, the cache has keys and values.
     """
 
+    @backbone
     def heads_output(
         self, hidden_states, key_value_states=None, cache=None, attention_mask=None, output_attentions=False
     ):
@@ -129,9 +132,17 @@ class ContextDecoderLayer(DecoderLayer):
             source = super().cross_attention_block
         return [own, source, *([self.context_block] if self.integration == "sequential" else []), *others]
 
+    @reads("context")
     def context_block(self, hidden_states, cache, context_states=None, context_mask=None, context_absent=None):
         """Context attention after attention to the source: states (B, T, D) -> (B, T, D)."""
         return self.context(hidden_states, context_states, context_mask, context_absent, cache)
+
+    def context_sublayer(self) -> ContextSublayer | None:
+        """What `context_block` does, where it has no gate."""
+        if hasattr(self.context, "gate"):
+            return None
+        methods = [(self.context, "forward")]
+        return ContextSublayer(methods, self.context.attn, self.context.layer_norm, "context_states")
 
 
 class ContextDecoder(Decoder):

@@ -6,7 +6,7 @@ from transformers.masking_utils import create_bidirectional_mask
 
 from .acceleration import Linear
 from .cache import keep_source_states, source_states
-from .layers import Attention
+from .layers import Attention, backbone
 
 
 class SelectedAttention(nn.Module):
@@ -34,6 +34,7 @@ class SelectedAttention(nn.Module):
     def attention_class() -> type[Attention]:
         return AttentionToSentences
 
+    @backbone
     def forward(
         self,
         states: torch.Tensor,  # (B, T, D)

@@ -7,8 +7,9 @@
 #include <stdint.h>
 
 #define ABI 10
-enum { PRODUCT, NORM, SELF_ATTENTION, SOURCE_ATTENTION, EMBEDDING, RECURRENCE, MIXTURE };
-enum { SENTENCE, GROUP, WINDOW }; /* what limits the tokens that attention reads */
+enum { PRODUCT, NORM, SELF_ATTENTION, SOURCE_ATTENTION, EMBEDDING, RECURRENCE, MIXTURE, ADDITION };
+enum { ALL, LIMITED, CONTEXT };   /* what attention reads: CONTEXT is another source */
+enum { SENTENCE, GROUP, WINDOW }; /* what limits it */
 enum { NONE, AVX2, VNNI, AMX }; /* instructions for products: 256 bits, 512 bits, tiles */
 
 typedef struct {
@@ -47,6 +48,8 @@ typedef struct {
     const int64_t *ids;       /* (B, room): all tokens of the targets, for limits */
     int64_t room;
     int32_t *ranges;          /* (R, 3): the first token that is read, first state of the source and the one behind the last */
+    int64_t context_places;   /* as those of the source */
+    const int32_t *context_seen, *context_counts;
 } Step;
 
 typedef struct {
@@ -242,14 +245,18 @@ FOR_AVX2 static void self_attention(const Operation *o, const Step *step) {
 FOR_AVX2 static void source_attention(const Operation *o, const Step *step) {
     const int64_t heads = o->sizes[0], dim = o->sizes[1], size = heads * dim, stride = o->sizes[3], first = o->sizes[4];
     const float *queries = step->buffers[o->input], *states = step->buffers[o->sizes[2]] + first;
-    const int64_t by_query = o->input == o->sizes[2] ? stride : size, places = step->places;
+    const int64_t by_query = o->input == o->sizes[2] ? stride : size, which = o->sizes[5];
+    const int64_t places = which == CONTEXT ? step->context_places : step->places;
+    const int32_t *seen = which == CONTEXT ? step->context_seen : step->seen;
+    const int32_t *counts = which == CONTEXT ? step->context_counts : step->counts;
     float *output = step->buffers[o->output];
     for (int64_t r = 0; r < step->rows; r++) {
-        const int64_t source = r / step->shared, count = step->seen ? step->counts[source] : places;
-        const int64_t start = o->sizes[5] ? step->ranges[3 * r + 1] : 0, end = o->sizes[5] ? step->ranges[3 * r + 2] : count;
+        const int64_t source = r / step->shared, count = seen ? counts[source] : places;
+        const int64_t start = which == LIMITED ? step->ranges[3 * r + 1] : 0;
+        const int64_t end = which == LIMITED ? step->ranges[3 * r + 2] : count;
         if (r % step->shared == 0)
             for (int64_t i = 0, place = source * places; i < count; i++)
-                step->offsets[i] = (place + (step->seen ? step->seen[place + i] : i)) * stride;
+                step->offsets[i] = (place + (seen ? seen[place + i] : i)) * stride;
         for (int64_t h = 0; h < heads; h++)
             attend(queries + r * by_query + h * dim, states + h * dim, states + size + h * dim, step->offsets + start,
                    end - start, dim, o->number, 0, 0, step->numbers, output + r * size + h * dim);
@@ -296,6 +303,23 @@ FOR_AVX2 static void mixture(const Operation *o, const Step *step) {
     }
 }
 
+/* Where a source has context y += x, or y = g y + (1 - g) x, g the sigmoid of a gate, (R, D) each */
+FOR_AVX2 static void addition(const Operation *o, const Step *step) {
+    const int64_t size = o->sizes[0];
+    for (int64_t r = 0; r < step->rows; r++) {
+        const float *x = step->buffers[o->input] + r * size;
+        float *y = step->buffers[o->output] + r * size;
+        const float *gates = o->sizes[1] ? step->buffers[o->sizes[1]] + r * size : 0;
+        if (step->context_seen && !step->context_counts[r / step->shared]) continue;
+        for (int64_t i = 0; i < size; i += 8) {
+            const __m256 before = _mm256_loadu_ps(y + i), added = _mm256_loadu_ps(x + i);
+            const __m256 mixed = gates ? _mm256_fmadd_ps(sigmoid(_mm256_loadu_ps(gates + i)), _mm256_sub_ps(before, added), added)
+                                       : _mm256_add_ps(before, added);
+            _mm256_storeu_ps(y + i, mixed);
+        }
+    }
+}
+
 /* scale * table[token] + encoding of its position, (R, D) */
 FOR_AVX2 static void embedding(const Operation *o, const Step *step) {
     const int64_t size = o->sizes[0];
@@ -322,6 +346,7 @@ void docmt_run(const Operation *operations, int64_t count, const Step *step) {
             case EMBEDDING: embedding(o, step); break;
             case RECURRENCE: recurrence(o, step); break;
             case MIXTURE: mixture(o, step); break;
+            case ADDITION: addition(o, step); break;
         }
 }
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import torch
 
 ABI = 10  # of the structures below
-PRODUCT, NORM, SELF_ATTENTION, SOURCE_ATTENTION, EMBEDDING, RECURRENCE, MIXTURE = range(7)
+PRODUCT, NORM, SELF_ATTENTION, SOURCE_ATTENTION, EMBEDDING, RECURRENCE, MIXTURE, ADDITION = range(8)
+ALL, LIMITED, CONTEXT = range(3)  # what attention reads
 LIMITS = ("sentence", "group", "window")  # kinds of these, by number
 NONE, AVX2, VNNI, AMX = range(4)  # instructions for products
 BLOCK = 16  # outputs of a product that stand side by side; rows of a tile
@@ -52,6 +53,8 @@ class Step(ctypes.Structure):
         *((name, ctypes.c_void_p) for name in ("integers", "numbers", "offsets", "limits", "ids")),
         ("room", ctypes.c_int64),
         ("ranges", ctypes.c_void_p),
+        ("context_places", ctypes.c_int64),
+        *((name, ctypes.c_void_p) for name in ("context_seen", "context_counts")),
     )
 
 

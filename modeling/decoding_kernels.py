@@ -74,14 +74,13 @@ class KernelStep(DecodingStep):
         stores, writers = self.cache.self_attention_cache.layers, {layer.layer_idx for layer, _ in program.writers}
         self.called = [store for number, store in enumerate(stores) if number not in writers]  # that torch writes to
         self.embeds = (self.embeds or program.has_limits) and program.embedding > 0
-        has_own_source = is_backbone(self.decoder, "source") or program.has_limits
-        self.is_whole = self.embeds and len(self.parts) == 1 and has_own_source
+        self.is_whole = self.embeds and len(self.parts) == 1
         self.goes_on = self.is_whole and self.model.best_token is best_token
         self.search: Search | None = None  # for the rows that there are
         if self.decoder.config.position_type != "learned":
             self.encodings = program.encodings
         self.history: torch.Tensor | None = None  # (writers, T, R, 2D): keys and values of what was written
-        self.read: torch.Tensor | None = None  # (readers, S, L, 2D): those of the source
+        self.read: list[torch.Tensor] | None = None  # of each reader (S, L, 2D): those of the source or context
         self.limits, self.borders = self.step_limits() if program.has_limits else (None, None)
 
     def step_limits(self) -> tuple[Limits, torch.Tensor | None]:
@@ -108,6 +107,8 @@ class KernelStep(DecodingStep):
         self.rows, self.sources, self.is_prompt = rows, len(self.source), False
         if len(self.parts) > 1:
             self.prepare(rows)
+        elif self.is_whole and not (is_backbone(self.decoder, "source") and self.decoder.step_inputs != "constant"):
+            self.inputs_of(ids, mask, ids.shape[1] - 1)  # which finds the source and the layer inputs
         self.operations = [part if isinstance(part, ctypes.Array) else self.operation(*part) for part in self.parts]
         self.history = self.written_so_far() if self.history is None else self.history
         self.read = self.read_source() if self.read is None else self.read
@@ -275,27 +276,53 @@ class KernelStep(DecodingStep):
             torch.cat(states, dim=2, out=place[-len(states[0]) :])
         return written
 
-    def read_source(self) -> torch.Tensor:
-        """Keys and values of the source for the layers of the program, (layers, S, L, 2D), and which of them are seen.
+    def read_source(self) -> list[torch.Tensor]:
+        """Keys and values that the readers of the program attend to, (S, L, 2D) each, and which of them are seen.
 
-        Out of the cache, where a prompt was read, which is not filled here.
+        Out of the cache, where a prompt was read, which is not filled here but with those of context.
         """
-        sources, length, size = self.source.shape
+        (sources, length, size), readers = self.source.shape, self.program.readers
         self.seen, self.counts = seen_places(self.source_padding)
         if self.seen is not None:
             self.step.seen, self.step.counts = self.seen.data_ptr(), self.counts.data_ptr()
-        attentions, rows = self.program.readers, sources * length
-        read = torch.empty(len(attentions), sources, length, 2 * size)
-        if rows <= most_rows(size) and not any(kept_states(self.cache, *attention.place) for attention in attentions):
+        context = self.context_states({inputs for _, inputs in readers if inputs is not None})
+        read = [torch.empty(*context.get(inputs, self.source).shape[:2], 2 * size) for _, inputs in readers]
+        attentions, rows = [attention for attention, inputs in readers if inputs is None], sources * length
+        is_run = rows <= most_rows(size) and not any(
+            kept_states(self.cache, *attention.place) for attention in attentions
+        )
+        if is_run:
             run_on_rows(
                 self.program.sources, self.source.reshape(rows, size).contiguous(), size, *chain(*zip(read, read))
             )
-            return read
-        for place, attention in zip(read, attentions):
-            key_value = attention.source_projections(self.source, self.cache, self.rows)  # (S, H, L, Dh) each
-            states = [states.transpose(1, 2).flatten(2).float() for states in key_value]
-            torch.cat(states, dim=2, out=place)
+        for place, (attention, inputs) in zip(read, readers):
+            if inputs is None and is_run:
+                continue
+            states = context.get(inputs, self.source)
+            key_value = attention.source_projections(states, self.cache, self.rows)  # (S, H, L, Dh) each
+            torch.cat([part.transpose(1, 2).flatten(2).float() for part in key_value], dim=2, out=place)
         return read
+
+    def context_states(self, names: set[str]) -> dict[str, torch.Tensor]:
+        """Further sources by the names of their layer inputs, (S, N, D) of one N; which are seen becomes the step's."""
+        states, seen = {}, None
+        for name in names:
+            given, prefix = self.layer_inputs.get(name), name.removesuffix("states")
+            if given is None:  # no source has any
+                given, seen = self.source[:, :1], self.source.new_zeros(self.sources, 1)
+            mask, absent, present = (self.layer_inputs.get(f"{prefix}{x}") for x in ("mask", "absent", "present"))
+            if mask is not None:  # as attention takes it, (S, 1, T, N)
+                seen = mask[:, 0, 0] if mask.dtype is torch.bool else mask[:, 0, 0] == 0
+            given = given.flatten(0, -3)  # of a joined context (S, 1, N, D)
+            there = present if absent is None else ~absent.view(self.sources, -1)[:, :1]  # (S, 1)
+            if there is not None:
+                seen = there.expand(given.shape[:2]) if seen is None else seen & there
+            states[name], self.step.context_places = given, given.shape[1]
+        self.context_seen, self.context_counts = seen_places(seen)
+        if self.context_seen is not None:
+            self.step.context_seen = self.context_seen.data_ptr()
+            self.step.context_counts = self.context_counts.data_ptr()
+        return states
 
 
 def with_room(states: torch.Tensor, tokens: int, dim: int) -> torch.Tensor:

@@ -14,9 +14,16 @@ MOST_PLACES = 128  # of a source, up to which attention row by row is no slower 
 
 
 def encoder_states(
-    encoder: nn.Module, hidden_states: torch.Tensor, attention_mask: torch.Tensor | None
+    encoder: nn.Module,
+    hidden_states: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    layers: nn.ModuleList,
+    norm: nn.LayerNorm | None,
 ) -> torch.Tensor | None:
-    """Embeddings (B, S, D), mask (B, S) -> states (B, S, D); None where the layers have to be called."""
+    """Embeddings (B, S, D), mask (B, S) -> states (B, S, D) of layers of an encoder and a last norm, where it has one.
+
+    None where they have to be called.
+    """
     batch, length, size = hidden_states.shape
     fits = hidden_states.is_cpu and hidden_states.dtype is torch.float32 and length <= MOST_PLACES
     if (
@@ -26,7 +33,7 @@ def encoder_states(
         or batch * length > most_rows(size)
     ):
         return None
-    program = kept_work(lambda: encoder_program(encoder), are_used(), encoder)
+    program = kept_work(lambda: encoder_program(encoder, layers, norm), are_used(), layers, encoder)
     if program is None:
         return None
     states = hidden_states.reshape(batch * length, size).clone(memory_format=torch.contiguous_format)

@@ -12,7 +12,11 @@ import torch
 from torch import nn
 
 from .cpu_kernels import (
+    ADDITION,
+    ALL,
+    CONTEXT,
     EMBEDDING,
+    LIMITED,
     MIXTURE,
     MULTIPLE,
     NORM,
@@ -33,12 +37,13 @@ from .decoding_step import (
     is_unchanged,
 )
 from .int8_linear import is_plain_int8, kernel_weights
+from .step_seams import ContextSublayer
 
-STATES, NORMED, READ, PROJECTIONS, PAIR, OTHER, INNER, SCORES, LAYERS = range(
-    9
-)  # buffers of R rows; behind them those of layers
+# Buffers of R rows; behind them those of layers
+STATES, NORMED, READ, PROJECTIONS, PAIR, OTHER, INNER, SCORES, LAYERS = range(9)
 Block = tuple[nn.Module, Callable]  # of a layer: torch runs it
 Writer = tuple[nn.Module, nn.Module]  # a layer and its self-attention, or one part of that
+Reader = tuple[nn.Module, str | None]  # attention, and the layer input that it reads; None: the source
 
 
 def written(number: int) -> int:
@@ -70,7 +75,7 @@ class DecoderProgram:
     parts: list[ctypes.Array | Block]
     embedding: int
     sources: ctypes.Array
-    readers: list[nn.Module]
+    readers: list[Reader]
     writers: list[Writer]
     kept: list[torch.Tensor]
     has_limits: bool
@@ -117,21 +122,23 @@ def with_output(parts: list, head: nn.Module) -> list:
     return [*parts[:-1], array([*operations, ProgramMaker().product((head,), STATES, SCORES, has_bias=False)])]
 
 
-def encoder_program(encoder: nn.Module) -> tuple[ctypes.Array, list[torch.Tensor]] | None:
-    """All layers of an encoder and its last norm, and what they read; None where torch has to run one of them."""
+def encoder_program(
+    encoder: nn.Module, layers: nn.ModuleList, norm: nn.LayerNorm | None
+) -> tuple[ctypes.Array, list[torch.Tensor]] | None:
+    """Layers of an encoder and a last norm, and what they read; None where torch has to run one of them."""
     config, make = encoder.config, ProgramMaker()
     fits = config.d_model % MULTIPLE == config.encoder_ffn_dim % MULTIPLE == 0
     if not fits or not is_backbone(encoder, "run_layers", "attention_mask") or not has_plain_norms(encoder):
         return None
     operations: list[Operation] = []
-    for layer in encoder.layers:
+    for layer in layers:
         for block in layer.step_blocks() if has_known_blocks(layer) else [None]:
             primitives = make.block(layer, block)
             if primitives is None:
                 return None
             operations += primitives
-    if config.normalize_before:
-        operations.append(make.norm(encoder.layer_norm, STATES))
+    if norm is not None:
+        operations.append(make.norm(norm, STATES))
     return array(operations), make.kept
 
 
@@ -142,11 +149,13 @@ class ProgramMaker:
     has_limits: bool = False  # whether limited attention is known, too
     kept: list[torch.Tensor] = field(default_factory=list)
     sources: list[Operation] = field(default_factory=list)
-    readers: list[nn.Module] = field(default_factory=list)
+    readers: list[Reader] = field(default_factory=list)
     writers: list[Writer] = field(default_factory=list)
 
     def block(self, layer: nn.Module, block: Callable | None) -> list[Operation] | None:
         """A block of a layer; None where torch has to run it."""
+        if getattr(block, "reads", None) == "context":
+            return self.context(layer, layer.context_sublayer()) if layer.side == "decoder" else None
         if not getattr(block, "is_backbone", False):
             return None
         blocks = {
@@ -220,11 +229,39 @@ class ProgramMaker:
     def read_source(self, layer, attention, states: int, output: int, is_limited: bool) -> list[Operation]:
         """What the heads of attention to the source read."""
         number, (dim, size) = len(self.readers), sizes_of(attention)
-        self.readers.append(attention)
+        self.readers.append((attention, None))
         self.sources.append(self.product((attention.k_proj, attention.v_proj), STATES, source_states(number)))
-        sizes = (size // dim, dim, source_states(number), 2 * size, 0, is_limited)
-        read = self.operation(SOURCE_ATTENTION, PROJECTIONS, output, sizes, (), attention.scaling)
+        read = self.attention_to(number, dim, size, output, LIMITED if is_limited else ALL, attention.scaling)
         return [self.product((attention.q_proj,), states, PROJECTIONS), read]
+
+    def context(self, layer: nn.Module, sublayer: ContextSublayer | None) -> list[Operation] | None:
+        """Attention to a further source, added, or mixed in by a gate, where a source has some."""
+        if sublayer is None or not all(is_backbone(*called) for called in sublayer.methods):
+            return None
+        (attention, norm), number = (sublayer.attention, sublayer.norm), len(self.readers)
+        has_known_norm = norm is None or is_unchanged(norm, nn.LayerNorm)
+        if what_it_reads(attention) != "whole" or not has_known_norm or not all(map(is_plain_int8, sublayer.gates)):
+            return None
+        self.readers.append((attention, sublayer.inputs))
+        dim, size = sizes_of(attention)
+        before, states = self.norm_before(layer, norm)
+        gates = [
+            self.product((gate,), read, PAIR, adds=read == OTHER) for gate, read in zip(sublayer.gates, (states, OTHER))
+        ]
+        return [
+            *before,
+            self.product((attention.q_proj,), states, PROJECTIONS),
+            self.attention_to(number, dim, size, READ, CONTEXT, attention.scaling),
+            self.product((attention.out_proj,), READ, OTHER),
+            *gates,
+            self.operation(ADDITION, OTHER, STATES, (size, PAIR if gates else 0), ()),
+            *([] if layer.normalize_before or norm is None else [self.norm(norm, STATES)]),
+        ]
+
+    def attention_to(self, number: int, dim: int, size: int, output: int, which: int, scaling: float) -> Operation:
+        """Attention to the states of a reader, by the queries that were projected."""
+        sizes = (size // dim, dim, source_states(number), 2 * size, 0, which)
+        return self.operation(SOURCE_ATTENTION, PROJECTIONS, output, sizes, (), scaling)
 
     def recurrence(self, layer: nn.Module, unit: nn.Module, norm: nn.LayerNorm) -> list[Operation] | None:
         projections = (unit.input_proj, unit.forget_gate)

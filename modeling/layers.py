@@ -24,16 +24,6 @@ def backbone(method: Callable) -> Callable:
     return method
 
 
-def reads(how: str) -> Callable:
-    """Marks the `forward` of attention that is not the backbone's: what it reads, see `kernel_programs.py`."""
-
-    def mark(method: Callable) -> Callable:
-        method.reads = how
-        return method
-
-    return mark
-
-
 class Attention(nn.Module):
     """Multi-head attention (Vaswani et al. 2017, section 3.2), self or cross, with a cache while decoding.
 

@@ -7,7 +7,7 @@ from transformers.masking_utils import create_bidirectional_mask
 
 from .acceleration import Linear, dropout
 from .configuration_docmt import DocMTConfig
-from .layers import Attention
+from .layers import Attention, backbone
 from .segments import sinusoid
 
 
@@ -47,6 +47,7 @@ class MemoryUnit(nn.Module):
         nn.init.zeros_(self.output_attn.out_proj.weight)
         nn.init.zeros_(self.output_attn.out_proj.bias)
 
+    @backbone
     def read(self, hidden_states, memory, cache=None) -> tuple[torch.Tensor, torch.Tensor]:
         """Output attention: h (B, T, D), M (B or fewer, M, D) -> h~ (B, T, D), and the state that an update is from."""
         normed = self.state_layer_norm(hidden_states) if hasattr(self, "state_layer_norm") else hidden_states

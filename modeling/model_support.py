@@ -43,9 +43,15 @@ class ModelSupport(Quantization):
 
     beam_layer_class = BeamLayer  # of the decoding cache
 
-    def fast_states(self, hidden_states: torch.Tensor, attention_mask: torch.Tensor | None) -> torch.Tensor | None:
-        """Of an encoder, embeddings to states without its layers, see `encoder_kernels.py`; None: call these."""
-        return encoder_states(self, hidden_states, attention_mask)
+    def fast_states(
+        self, hidden_states: torch.Tensor, attention_mask: torch.Tensor | None, kind: str = ""
+    ) -> torch.Tensor | None:
+        """Of an encoder, embeddings to states without its layers, see `encoder_kernels.py`; None: call these.
+
+        `kind`: "" for its own, "context_" for those of the context.
+        """
+        layers, norm = getattr(self, f"{kind}layers"), getattr(self, f"{kind}layer_norm", None)
+        return encoder_states(self, hidden_states, attention_mask, layers, norm)
 
     def save_pretrained(
         self, save_directory, is_main_process: bool = True, state_dict=None, push_to_hub: bool = False, **kwargs

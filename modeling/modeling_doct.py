@@ -11,8 +11,9 @@ from .context_cache import ContextLayersTranslator
 from .context_inputs import CONTEXT_INPUTS, ContextLayers, by_offset, check_context, given_context, joined
 from .context_selection import SelectedAttention, adapt_selection, selectable
 from .context_strategies import JoinedContextTranslator
-from .layers import DecoderLayer, EncoderLayer
+from .layers import DecoderLayer, EncoderLayer, backbone
 from .modeling_docmt import Decoder, DocMTModel, Encoder
+from .step_seams import ContextSublayer, reads
 
 OPEN_GATE = 6.0  # g = 0.9975, where the gate still gets a gradient
 
@@ -33,6 +34,7 @@ class GatedContext(nn.Module):
         self.state_gate = Linear(config.d_model, config.d_model, bias=False)  # W_x
         self.context_gate = Linear(config.d_model, config.d_model, bias=False)  # W_y
 
+    @backbone
     def forward(
         self,
         hidden_states: torch.Tensor,  # x (B, T, D)
@@ -72,9 +74,18 @@ class GatedContextBlock:
         hidden_states = super().self_attention_block(hidden_states, attention_mask, cache, **layer_inputs)
         return self.context_block(hidden_states, cache, **context)
 
+    @reads("context")
     def context_block(self, hidden_states, cache=None, context_states=None, context_mask=None, context_present=None):
         """Context attention behind self-attention: states (B, T, D) -> (B, T, D)."""
         return self.context(hidden_states, context_states, context_mask, context_present, cache)
+
+    def context_sublayer(self) -> ContextSublayer | None:
+        """What `context_block` does in a decoder, where nothing is selected."""
+        context, selected = self.context, self.context.attn
+        if hasattr(selected, "selection"):
+            return None
+        methods, gates = [(context, "forward"), (selected, "forward")], (context.state_gate, context.context_gate)
+        return ContextSublayer(methods, selected.attn, context.layer_norm, "context_states", gates)
 
     def step_blocks(self):
         """Of a decoder layer."""

@@ -11,8 +11,8 @@ from transformers.modeling_outputs import BaseModelOutput
 from .acceleration import Linear
 from .cache import cached_length
 from .configuration_gtransformer import GTransformerConfig
-from .layers import Attention, DecoderLayer, EncoderLayer, backbone, reads
-from .segments import StepLimits, sentence_index
+from .layers import Attention, DecoderLayer, EncoderLayer, backbone
+from .segments import sentence_index
 from .sentence_stack import (
     SentenceAttention,
     SentenceDecoder,
@@ -21,6 +21,7 @@ from .sentence_stack import (
     SentenceModel,
     SentenceStack,
 )
+from .step_seams import StepLimits, reads
 
 
 class GroupAttention(SentenceAttention):

@@ -6,8 +6,9 @@ from transformers import GenerationMixin
 
 from .acceleration import Linear
 from .configuration_lst import LstConfig
-from .layers import DecoderLayer, EncoderLayer, reads
+from .layers import DecoderLayer, EncoderLayer
 from .sentence_stack import SentenceAttention, SentenceDecoder, SentenceEncoder, SentenceGeneration, SentenceModel
+from .step_seams import reads
 
 
 class LstAttention(SentenceAttention):

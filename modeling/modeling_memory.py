@@ -16,6 +16,7 @@ from .extended_forward import warn_without_context, with_inputs
 from .layers import DecoderLayer, EncoderLayer
 from .memory_unit import MemoryLayer, MemoryStack
 from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder
+from .step_seams import ContextSublayer, reads
 from .stream_strategies import STATE, StreamTranslation
 
 
@@ -50,9 +51,17 @@ class MemoryDecoderLayer(MemoryLayer, DecoderLayer):
         own, *others = super().step_blocks()
         return [own, self.memory_block, *others] if self.memory_name else [own, *others]
 
+    @reads("context")
     def memory_block(self, hidden_states, cache, **layer_inputs):
         """States (B, T, D) that have read the memory."""
         return self.read_memory(hidden_states, cache, **layer_inputs)[0]
+
+    def context_sublayer(self) -> ContextSublayer | None:
+        """What `memory_block` does, where it adds to the states."""
+        if self.memory.residual == "none":
+            return None
+        norm = getattr(self.memory, "state_layer_norm", None)
+        return ContextSublayer([(self.memory, "read")], self.memory.output_attn, norm, self.memory_name)
 
 
 @dataclass

@@ -12,9 +12,10 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from .cache import cached_length, is_static
 from .configuration_window import ALIGNMENTS, WindowConfig
-from .layers import Attention, DecoderLayer, EncoderLayer, backbone, reads
+from .layers import Attention, DecoderLayer, EncoderLayer, backbone
 from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder, Stack
-from .segments import StepLimits, is_whole_target, token_positions
+from .segments import is_whole_target, token_positions
+from .step_seams import StepLimits, reads
 from .strategies import SegmentTranslator
 from .token_alignment import by_sentence, linear, proportional, source_borders
 from .window_attention import Windows, dense_attention, token_windows, window_attention, windows_around, windows_of

@@ -3,24 +3,8 @@
 import math
 from bisect import bisect_left
 from itertools import accumulate, count, pairwise
-from typing import NamedTuple
 
 import torch
-
-
-class StepLimits(NamedTuple):
-    """What new tokens read in a step of decoding: of a "sentence", of a "group" (and its source), or of a "window".
-
-    `borders` (S, N + 1): where the sentences of a source begin among its tokens, and the end. `width` is that of a
-    window on either side, `ratio` the source tokens a target token along which it goes, 0 = from where a sentence
-    begins.
-    """
-
-    kind: str
-    separator: int
-    borders: torch.Tensor | None = None
-    width: int = 0
-    ratio: float = 0.0
 
 
 def sentence_index(input_ids: torch.Tensor, sep_token_id: int) -> torch.Tensor:

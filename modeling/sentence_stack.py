@@ -9,8 +9,9 @@ from transformers.masking_utils import create_bidirectional_mask, create_causal_
 from .cache import CACHE_NAME, cached_length, is_static
 from .layers import Attention, backbone
 from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder, Stack
-from .segments import StepLimits, is_whole_target, sentence_index
+from .segments import is_whole_target, sentence_index
 from .sentence_attention import gathered_sentences, latest_sentence, sentence_attention
+from .step_seams import StepLimits
 from .strategies import SegmentTranslator
 
 EVERY_SENTENCE = -2  # in place of a sentence's index: belongs to all of them

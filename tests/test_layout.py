@@ -266,13 +266,13 @@ def test_the_command_starts_light():
 
 PACKAGE_LINES = {
     "analysis": 3388,
-    "bench": 3248,
-    "cli": 2387,
+    "bench": 3276,
+    "cli": 2388,
     "data": 6040,
     "evaluation": 8592,
     "formats": 4643,
     "hub": 2551,
-    "modeling": 11880,
+    "modeling": 12022,
     "pretrained": 314,
     "reports": 2523,
     "serving": 864,
@@ -283,13 +283,13 @@ PACKAGE_LINES = {
 }
 TEST_LINES = {
     "analysis": 2509,
-    "bench": 1540,
+    "bench": 1567,
     "cli": 2836,
     "data": 5067,
     "evaluation": 6954,
     "formats": 2520,
     "hub": 3010,
-    "modeling": 9678,
+    "modeling": 9830,
     "reports": 1984,
     "serving": 590,
     "space": 1108,
@@ -300,7 +300,7 @@ TEST_LINES = {
     "translation": 1911,
     "top-level files": 2815,
 }
-MOST_LINES = {"package": 55481, "tests": 51314}
+MOST_LINES = {"package": 55652, "tests": 51493}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -114,22 +114,36 @@ class BenchReport:
         return cls(**{name: values[name] for name in names} | {"runs": runs})
 
 
-def run_all_benchmarks(path: str | Path | None = None, on_progress: Callable[[str], None] = print) -> BenchReport:
+def run_all_benchmarks(
+    path: str | Path | None = None, on_progress: Callable[[str], None] = print, only: str | None = None
+) -> BenchReport:
     """The report of every benchmark with each of its `report_options`, the ceilings before and after each of them.
+
+    `only`: the runs of one benchmark in the report at `path`, which are measured again; ValueError for one that it has
+    not, and for the report of another machine or of other versions.
 
     With `path` it is written after every row; an interrupted one has what was measured until then. A benchmark that
     fails is named in its run, see `BenchmarkRun.problem`, and the others go on. `on_progress` gets lines of text.
     """
     report = BenchReport(setting=machine_setting(), started=datetime.now(UTC).isoformat(timespec="seconds"))
-    started = time.monotonic()
+    planned = planned_runs()
+    if only is not None:
+        report = report_of_this_machine(path, report.setting)
+        planned = [run for run in report.runs if run.benchmark == only]
+        if not planned:
+            names = ", ".join(dict.fromkeys(run.benchmark for run in report.runs))
+            raise ValueError(f"{path} has no runs of {only!r}: give one of {names}")
+    started = time.monotonic() - report.seconds
 
     def keep() -> None:
         report.seconds = time.monotonic() - started
         if path is not None:
             report.write(path)
 
-    for run in planned_runs():
-        report.runs.append(run)
+    for run in planned:
+        if only is None:
+            report.runs.append(run)
+        run.rows, run.problem = [], UNFINISHED
         keep()
         for row in run.measure():
             on_progress(f"{run.benchmark}: {row_text(row)}")
@@ -137,6 +151,20 @@ def run_all_benchmarks(path: str | Path | None = None, on_progress: Callable[[st
         keep()
         if run.problem is not None:
             on_progress(f"{run.benchmark}: failed: {run.problem}")
+    return report
+
+
+def report_of_this_machine(path: str | Path | None, setting: Mapping[str, Any]) -> BenchReport:
+    """The report at `path`; ValueError where it is of another machine or other versions than these."""
+    if path is None:
+        raise ValueError("which report? Give its file, whose runs are to be measured again")
+    report = BenchReport.read(path)
+    for name in ("processor", "threads", "torch", "transformers"):
+        if report.setting.get(name) != setting[name]:
+            raise ValueError(
+                f"{path} was measured with {name} {report.setting.get(name)}, here it is {setting[name]}: measure all "
+                "benchmarks again"
+            )
     return report
 
 

@@ -108,6 +108,7 @@ add_command(
 def run_all(
     *,
     output: str | None = option(None, "Report file; it is written anew after every row.", "-o", "--output"),
+    only: str | None = option(None, "A benchmark of the report that is there, the rest of which stays."),
     as_json: bool = AS_JSON,
 ) -> None:
     """The benchmarks in one report, with the ceilings of the machine: about two hours on one core."""
@@ -117,7 +118,7 @@ def run_all(
 
     if output is not None:
         check_writable_file(output)
-    report = run_all_benchmarks(output, on_progress=lambda line: print(line, file=sys.stderr, flush=True))
+    report = run_all_benchmarks(output, lambda line: print(line, file=sys.stderr, flush=True), only)
     print(json.dumps(report.to_json()) if as_json else report_text(report))
     if report.failed():
         raise typer.Exit(1)

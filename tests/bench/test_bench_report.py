@@ -134,6 +134,33 @@ def test_a_failure_is_named_and_the_others_go_on(two_benchmarks, tmp_path):
     assert [run.problem for run in made.runs] == [None, "no memory", None] and made.failed() == made.runs[1:2]
 
 
+def test_one_benchmark_again(two_benchmarks, monkeypatch, tmp_path):
+    """The other runs stay; a report of another machine, or without it, is refused as it is."""
+    path, again = tmp_path / "bench.json", []
+    before = run_all_benchmarks(path, again.append)
+
+    def run_again(run):
+        again.append(run.benchmark)
+        run.rows = [before.runs[0].rows[0] | {"ours": 4.0}]
+        yield run.rows[0]
+        run.problem = None
+
+    monkeypatch.setattr(BenchmarkRun, "measure", run_again)
+    again.clear()
+    made = run_all_benchmarks(path, lambda line: None, only="decode")
+    assert again == ["decode"] and BenchReport.read(path) == made and not made.failed()
+    assert [run.rows[0]["ours"] for run in made.runs] == [2.0, 4.0, 2.0] and made.started == before.started
+    text = path.read_text(encoding="utf-8")
+    with pytest.raises(ValueError, match="has no runs of 'train': give one of ceilings, decode, contrast"):
+        run_all_benchmarks(path, only="train")
+    with pytest.raises(ValueError, match="which report"):
+        run_all_benchmarks(only="decode")
+    monkeypatch.setattr(report, "machine_setting", lambda: made.setting | {"processor": "another one"})
+    with pytest.raises(ValueError, match="was measured with processor .*, here it is another one"):
+        run_all_benchmarks(path, only="decode")
+    assert path.read_text(encoding="utf-8") == text
+
+
 def test_an_interrupted_report_has_the_rows_until_then(two_benchmarks, tmp_path):
     def stop_at(line):
         if line.startswith("contrast"):

@@ -39,8 +39,15 @@ int main(void) {
         float *norms = numbers(size > rows ? size : rows);
         int64_t stride = outputs + between(0, 9), column = between(0, stride - outputs), kind = between(SENTENCE, WINDOW);
         float *wide = numbers(rows * stride), *pair = numbers(rows * 2 * size), *mixed = numbers(rows * size);
-        float *buffers[] = {x, y, projections, history, read, keys, inputs, wide, pair, mixed};
-        enum { X, Y, PROJECTIONS, HISTORY, READ, KEYS, INPUTS, WIDE_ROWS_OF, PAIR, MIXED };
+        int64_t others = between(1, length); /* states of context */
+        int32_t *other_seen = malloc(sources * others * 4), *other_counts = malloc(sources * 4);
+        for (int64_t r = 0; r < sources; r++) {
+            other_counts[r] = between(0, others);
+            for (int64_t i = 0; i < others; i++) other_seen[r * others + i] = rand() % others;
+        }
+        float *context = numbers(sources * others * 2 * size);
+        float *buffers[] = {x, y, projections, history, read, keys, inputs, wide, pair, mixed, context};
+        enum { X, Y, PROJECTIONS, HISTORY, READ, KEYS, INPUTS, WIDE_ROWS_OF, PAIR, MIXED, OTHERS };
         int is_masked = rand() % 2;
         Step step = {buffers, rows, fresh, length, fresh, length, ancestors, first, is_masked ? seen : 0, is_masked ? counts : 0, ids,
                      encodings, bias, malloc((rows + 15) / 16 * 16 * size), numbers(rows > tokens ? rows : tokens),
@@ -55,6 +62,8 @@ int main(void) {
             for (int64_t i = 1; i < groups; i++) own[i] = between(own[i - 1], end);
         }
         Limits limits = {kind, 1, width, groups, borders, between(0, 2) * 0.7};
+        step.context_places = others;
+        if (rand() % 2) step.context_seen = other_seen, step.context_counts = other_counts;
         step.ids = targets, step.room = length, step.limits = &limits, step.ranges = malloc(rows * 3 * 4);
         int is_limited = rand() % 2, is_narrow = kind == WINDOW && rand() % 2;
         Operation list[] = {
@@ -67,8 +76,10 @@ int main(void) {
             {SOURCE_ATTENTION, PROJECTIONS, READ, {heads, dim, KEYS, 2 * size, 0, is_limited && kind != SENTENCE}, {0}, 0.3f},
             {RECURRENCE, INPUTS, READ, {size, HISTORY}, {0}, 0},
             {MIXTURE, PAIR, READ, {size, MIXED}, {0}, 0},
+            {SOURCE_ATTENTION, PROJECTIONS, MIXED, {heads, dim, OTHERS, 2 * size, 0, CONTEXT}, {0}, 0.3f},
+            {ADDITION, MIXED, READ, {size, rand() % 2 ? PAIR : 0}, {0}, 0},
         };
-        docmt_run(list, 8, &step);
+        docmt_run(list, 10, &step);
         step.shared = rows, step.places = rows, step.seen = 0; /* of an encoder: all rows are of one source */
         step.limits = 0;
         Operation among = {SOURCE_ATTENTION, PROJECTIONS, READ, {heads, dim, PROJECTIONS, 3 * size, size}, {0}, 0.3f};
@@ -95,7 +106,7 @@ int main(void) {
         for (int64_t i = 0; i < rows * size; i++)
             if (!(read[i] == read[i])) return puts("not a number"), 1;
         void *all[] = {ids, indices, table, encodings, best, ancestors, first, seen, counts, step.integers, step.numbers, step.offsets, weights, x, y, scales,
-                       bias, projections, read, history, keys, norms, inputs, wide, pair, mixed, targets, borders, vectors, step.ranges};
+                       bias, projections, read, history, keys, norms, inputs, wide, pair, mixed, targets, borders, vectors, step.ranges, context, other_seen, other_counts};
         for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
     }
     return puts("done"), 0;
