@@ -28,6 +28,7 @@ ACCELERATION += (
     "encoder_kernels",
     "fast_search",
     "kept_work",
+    "kernel_primitives",
     "kernel_programs",
 )
 ACCELERATION += ("training",)

@@ -68,7 +68,7 @@ class SSRU(nn.Module):
             added = torch.cat([added[:, :1] + gate[:, :1] * before, added[:, 1:]], dim=1)
         return linear_recurrence(gate, added, self.longest)
 
-    forward.is_recurrence = all_states.is_recurrence = True  # there is a primitive, see `kernel_programs.py`
+    forward.is_recurrence = all_states.is_recurrence = True  # there is a primitive, see `kernel_primitives.py`
 
 
 def linear_recurrence(gate: torch.Tensor, added: torch.Tensor, longest: int) -> torch.Tensor:

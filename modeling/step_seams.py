@@ -8,7 +8,7 @@ from torch import nn
 
 
 def reads(how: str) -> Callable:
-    """Marks the `forward` of attention that is not the backbone's: what it reads, see `kernel_programs.py`."""
+    """Marks the `forward` of attention that is not the backbone's: what it reads, see `kernel_primitives.py`."""
 
     def mark(method: Callable) -> Callable:
         method.reads = how

@@ -272,7 +272,7 @@ PACKAGE_LINES = {
     "evaluation": 8592,
     "formats": 4643,
     "hub": 2551,
-    "modeling": 12022,
+    "modeling": 12025,
     "pretrained": 314,
     "reports": 2523,
     "serving": 864,
@@ -300,7 +300,7 @@ TEST_LINES = {
     "translation": 1911,
     "top-level files": 2815,
 }
-MOST_LINES = {"package": 55652, "tests": 51493}
+MOST_LINES = {"package": 55655, "tests": 51493}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:
