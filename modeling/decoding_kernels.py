@@ -41,7 +41,7 @@ def plan_of(model) -> tuple[bool, DecoderProgram | None]:
         is_known = has_list(decoder)
         return is_known, decoder_program(model) if is_known and has_kernels else None
 
-    given = (has_kernels, decoder.config.position_type, decoder.config.position_offset)
+    given = (has_kernels, decoder.config.position_type, decoder.config.position_offset, type(model.model))
     return kept_work(plan, given, decoder, model.lm_head)
 
 

@@ -19,10 +19,11 @@ def encoder_states(
     attention_mask: torch.Tensor | None,
     layers: nn.ModuleList,
     norm: nn.LayerNorm | None,
+    input_ids: torch.Tensor | None,
 ) -> torch.Tensor | None:
     """Embeddings (B, S, D), mask (B, S) -> states (B, S, D) of layers of an encoder and a last norm, where it has one.
 
-    None where they have to be called.
+    None where they have to be called. `input_ids` (B, S) tell the limits of attention, where it has some.
     """
     batch, length, size = hidden_states.shape
     fits = hidden_states.is_cpu and hidden_states.dtype is torch.float32 and length <= MOST_PLACES
@@ -37,14 +38,19 @@ def encoder_states(
     if program is None:
         return None
     states = hidden_states.reshape(batch * length, size).clone(memory_format=torch.contiguous_format)
-    run_on_rows(program[0], states, encoder.config.encoder_ffn_dim, places=length, mask=attention_mask)
+    operations, has_limits = program[:2]
+    limits = encoder.source_limits(input_ids, attention_mask) if has_limits else None
+    run_on_rows(operations, states, encoder.config.encoder_ffn_dim, places=length, mask=attention_mask, limits=limits)
     return states.view(batch, length, size)
 
 
 def run_on_rows(
-    operations: ctypes.Array, states: torch.Tensor, inner: int, *layers, places: int = 1, mask=None
+    operations: ctypes.Array, states: torch.Tensor, inner: int, *layers, places: int = 1, mask=None, limits=None
 ) -> None:
-    """Run operations over states (R, D) of sources of so many places, with their mask (S, L); `layers` as `buffers`."""
+    """Run operations over states (R, D) of sources of so many places, with their mask (S, L); `layers` as `buffers`.
+
+    `limits` (S, L, 2): of those that are seen, the first one that a token reads and the one behind the last.
+    """
     rows, size = states.shape
     integers = torch.empty(rows + -rows % BLOCK, max(2 * size, inner), dtype=torch.int8)
     numbers, offsets = torch.empty(max(rows, places + MULTIPLE)), torch.empty(places, dtype=torch.long)
@@ -55,6 +61,9 @@ def run_on_rows(
     seen, counts = seen_places(mask)
     if seen is not None:
         step.seen, step.counts = seen.data_ptr(), counts.data_ptr()
+    if limits is not None:
+        ranges = nn.functional.pad(limits.reshape(rows, 2).int(), (1, 0)).contiguous()  # (R, 3)
+        step.ranges = ranges.data_ptr()
     run(operations, step)
 
 

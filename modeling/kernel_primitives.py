@@ -87,6 +87,8 @@ class ProgramMaker:
         how = what_it_reads(attention)
         if how is None or how != "whole" and not self.has_limits:
             return None
+        if layer.side == "encoder" and getattr(attention, "relative", None) is not None:
+            return None
         before, states = self.norm_before(layer, norm)
         after = [] if layer.normalize_before else [self.norm(norm, STATES)]
         if how == "gated":
@@ -94,7 +96,7 @@ class ProgramMaker:
         operations = read(layer, attention, states, READ, how == "limited")
         added = [self.product((attention.out_proj,), READ, STATES, adds=True)]
         if how == "whole and limited":
-            operations.append(self.read_written(attention, OTHER, True))
+            operations.append(self.read_projected(layer, attention, OTHER, True))
             added.append(self.product((attention.sentence_proj,), OTHER, STATES, adds=True))
         return [*before, *operations, *added, *after]
 
@@ -112,25 +114,20 @@ class ProgramMaker:
 
     def read_self(self, layer, attention, states: int, output: int, is_limited: bool) -> list[Operation]:
         """What the heads of self-attention read, from their projections of states."""
+        if layer.side == "decoder":
+            self.writers.append((layer, attention))
         projections = (attention.q_proj, attention.k_proj, attention.v_proj)
-        product, (dim, size) = self.product(projections, states, PROJECTIONS), sizes_of(attention)
-        if layer.side == "encoder":
-            sizes = (size // dim, dim, PROJECTIONS, 3 * size, size, is_limited)
-            return [product, self.operation(SOURCE_ATTENTION, PROJECTIONS, output, sizes, (), attention.scaling)]
-        self.writers.append((layer, attention))
-        return [product, self.read_written(attention, output, is_limited)]
+        read = self.read_projected(layer, attention, output, is_limited)
+        return [self.product(projections, states, PROJECTIONS), read]
 
-    def read_written(self, attention, output: int, is_limited: bool) -> Operation:
-        """What the heads of the last of `writers` read of what it has written."""
+    def read_projected(self, layer, attention, output: int, is_limited: bool) -> Operation:
+        """What these heads read, among the projections of a source, or of what the last of `writers` has written."""
         (dim, size), relative = sizes_of(attention), getattr(attention, "relative", None)
+        if layer.side == "encoder":
+            sizes = (size // dim, dim, PROJECTIONS, 3 * size, size, LIMITED if is_limited else ALL)
+            return self.operation(SOURCE_ATTENTION, PROJECTIONS, output, sizes, (), attention.scaling)
         vectors = () if relative is None else (relative.weight.detach(),)
-        sizes = (
-            size // dim,
-            dim,
-            written(len(self.writers) - 1),
-            is_limited,
-            0 if relative is None else len(relative.weight),
-        )
+        sizes = (size // dim, dim, written(len(self.writers) - 1), is_limited, len(vectors[0]) if vectors else 0)
         return self.operation(SELF_ATTENTION, PROJECTIONS, output, sizes, vectors, attention.scaling)
 
     def read_source(self, layer, attention, states: int, output: int, is_limited: bool) -> list[Operation]:

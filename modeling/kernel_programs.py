@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from .cpu_kernels import EMBEDDING, MULTIPLE, Operation
-from .decoding_step import EMBEDS, has_known_blocks, has_limits, has_plain_norms, is_backbone, is_unchanged
+from .decoding_step import EMBEDS, declares, has_known_blocks, has_limits, has_plain_norms, is_backbone, is_unchanged
 from .int8_linear import is_plain_int8
 from .kernel_primitives import SCORES, STATES, Block, ProgramMaker, Reader, Writer, array
 
@@ -77,11 +77,17 @@ def with_output(parts: list, head: nn.Module) -> list:
 
 def encoder_program(
     encoder: nn.Module, layers: nn.ModuleList, norm: nn.LayerNorm | None
-) -> tuple[ctypes.Array, list[torch.Tensor]] | None:
-    """Layers of an encoder and a last norm, and what they read; None where torch has to run one of them."""
-    config, make = encoder.config, ProgramMaker()
+) -> tuple[ctypes.Array, bool, list[torch.Tensor]] | None:
+    """Layers of an encoder and a last norm, whether limits are to be given, and what they read.
+
+    None where torch has to run one of them.
+    """
+    config, kind = encoder.config, type(encoder)
+    has_limits = hasattr(encoder, "source_limits") and declares(kind, "source_limits", "layer_inputs", "attention_mask")
+    make = ProgramMaker(has_limits)
     fits = config.d_model % MULTIPLE == config.encoder_ffn_dim % MULTIPLE == 0
-    if not fits or not is_backbone(encoder, "run_layers", "attention_mask") or not has_plain_norms(encoder):
+    is_known = is_backbone(encoder, "run_layers") and (has_limits or is_backbone(encoder, "attention_mask"))
+    if not fits or not is_known or not has_plain_norms(encoder):
         return None
     operations: list[Operation] = []
     for layer in layers:
@@ -92,7 +98,7 @@ def encoder_program(
             operations += primitives
     if norm is not None:
         operations.append(make.norm(norm, STATES))
-    return array(operations), make.kept
+    return array(operations), has_limits, make.kept
 
 
 def buffers(states: torch.Tensor, scratch: torch.Tensor, *others: torch.Tensor) -> ctypes.Array:

@@ -45,14 +45,18 @@ class ModelSupport(Quantization):
     beam_layer_class = BeamLayer  # of the decoding cache
 
     def fast_states(
-        self, hidden_states: torch.Tensor, attention_mask: torch.Tensor | None, kind: str = ""
+        self,
+        hidden_states: torch.Tensor,
+        attention_mask: torch.Tensor | None,
+        input_ids: torch.Tensor | None = None,
+        kind: str = "",
     ) -> torch.Tensor | None:
         """Of an encoder, embeddings to states without its layers, see `encoder_kernels.py`; None: call these.
 
         `kind`: "" for its own, "context_" for those of the context.
         """
         layers, norm = getattr(self, f"{kind}layers"), getattr(self, f"{kind}layer_norm", None)
-        return encoder_states(self, hidden_states, attention_mask, layers, norm)
+        return encoder_states(self, hidden_states, attention_mask, layers, norm, input_ids)
 
     def save_pretrained(
         self, save_directory, is_main_process: bool = True, state_dict=None, push_to_hub: bool = False, **kwargs

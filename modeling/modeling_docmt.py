@@ -229,7 +229,7 @@ class Encoder(Stack):
         layer_inputs = self.layer_inputs(input_ids, positions, attention_mask, **kwargs)
         hidden_states = self.embed(input_ids if inputs_embeds is None else inputs_embeds, positions, **layer_inputs)
         recorded = [kwargs.get(name, getattr(self.config, name)) for name in RECORDED]
-        states = None if any(recorded) else self.fast_states(hidden_states, attention_mask)
+        states = None if any(recorded) else self.fast_states(hidden_states, attention_mask, input_ids)
         if states is not None:
             outputs = StackOutput(last_hidden_state=states, layer_outputs={})
         else:

@@ -163,6 +163,7 @@ class GTransformerEncoderOutput(BaseModelOutput):
 class GTransformerEncoder(GroupStack, SentenceEncoder):
     config_class = GTransformerConfig
     layer_class = GTransformerEncoderLayer
+    source_limits = SentenceEncoder.source_limits  # with the `layer_inputs` of this class, too
 
     def layer_inputs(self, input_ids, positions, attention_mask=None, **kwargs):
         """Besides those of self-attention `group_positions` (B, S), where positions begin anew."""

@@ -166,6 +166,14 @@ class WindowEncoder(WindowStack, Encoder):
         length, tokens = input_ids.shape[1], None if attention_mask is None else attention_mask.bool()
         return self.token_window_inputs(tokens, length, length, self.config.window, input_ids.device)
 
+    def source_limits(self, input_ids: torch.Tensor, attention_mask: torch.Tensor | None) -> torch.Tensor:
+        """The first token of every token's window and the one behind the last, (B, S, 2), among those of the mask."""
+        tokens = torch.ones_like(input_ids) if attention_mask is None else attention_mask.long()
+        width = input_ids.shape[1] if self.config.sees_all else self.config.window
+        places, count = tokens.cumsum(dim=1) - 1, tokens.sum(dim=1, keepdim=True)
+        ends = torch.stack([places - width, places + width + 1], dim=2)
+        return ends.clamp(min=0).minimum(count[..., None])
+
     def build_output(self, outputs, layer_inputs, input_ids, attention_mask=None, source_borders=None, **kwargs):
         plain = super().build_output(outputs, layer_inputs, input_ids)
         return WindowEncoderOutput(**plain, source_borders=source_borders)

@@ -27,7 +27,7 @@ class ModelSupport:
 
     beam_layer_class = DynamicLayer  # of the decoding cache
 
-    def fast_states(self, hidden_states: torch.Tensor, attention_mask: torch.Tensor | None, kind: str = "") -> None:
+    def fast_states(self, hidden_states, attention_mask, input_ids=None, kind: str = "") -> None:
         """Layers are called."""
 
     def quantize(self, precision: str):

@@ -90,6 +90,14 @@ class SentenceEncoder(SentenceStack, Encoder):
         )
         return {"sentence_mask": mask}
 
+    def source_limits(self, input_ids: torch.Tensor, attention_mask: torch.Tensor | None) -> torch.Tensor:
+        """The first token of every token's sentence and the one behind the last, (B, S, 2), among those of the mask."""
+        index = sentence_index(input_ids, self.config.sep_token_id)
+        tokens = torch.ones_like(index) if attention_mask is None else attention_mask.long()
+        own, others = index[..., None], index[:, None]  # (B, S, 1), (B, 1, S)
+        ends = [(is_read * tokens[:, None]).sum(dim=2) for is_read in (others < own, others <= own)]  # (B, S) each
+        return torch.stack(ends, dim=2)
+
 
 class SentenceDecoder(SentenceStack, Decoder):
     """Target ids and source states to states."""

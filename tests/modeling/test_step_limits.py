@@ -7,7 +7,7 @@ from support.tiny_models import EOS, PAD, SEP, build
 from transformers import LogitsProcessor
 from transformers.modeling_outputs import BaseModelOutput
 
-from hf_docmt.modeling import cpu_kernels, decoding_kernels, int8_linear, quantization
+from hf_docmt.modeling import cpu_kernels, decoding_kernels, encoder_kernels, int8_linear, quantization
 from hf_docmt.modeling.decoding_kernels import KernelStep
 
 SIZES = {"d_model": 32, "encoder_ffn_dim": 40, "decoder_ffn_dim": 24, "decoder_attention_heads": 4}
@@ -165,3 +165,21 @@ def test_sources_without_a_group_are_read_whole(int8_model, monkeypatch):
     ours = scores_of(model, False)
     monkeypatch.setenv("DOCMT_KERNELS", "0")
     assert (ours - scores_of(model, False)).abs().median() < 1e-5
+
+
+@needs_kernels
+@pytest.mark.parametrize("side", ["right", "left"])
+@pytest.mark.parametrize("name", MODELS)
+def test_encoders_without_their_layers(int8_model, monkeypatch, name, side):
+    """But those with relative positions; states of padding are whatever they are."""
+    model, calls, run = int8_model(name), [], encoder_kernels.run
+    monkeypatch.setattr(encoder_kernels, "run", lambda *arguments: calls.append(run(*arguments)))
+    ids = SOURCE if side == "right" else torch.stack([row.roll(int((row == PAD).sum())) for row in SOURCE])
+    mask = (ids != PAD).long()
+    with torch.no_grad():
+        ours = model.get_encoder()(ids, attention_mask=mask).last_hidden_state
+        assert len(calls) == (name not in ("window", "window, linear"))
+        monkeypatch.setenv("DOCMT_KERNELS", "0")
+        plain = model.get_encoder()(ids, attention_mask=mask).last_hidden_state
+    difference = (ours - plain)[mask.bool()].abs()
+    assert difference.median() < 1e-5 and difference.mean() < 2e-2 * plain.std()
