@@ -197,8 +197,8 @@ static void find_ranges(const Step *step) {
         const int64_t target = r / step->fresh, place = place_of(step, r), padding = step->first[target];
         const int64_t first = padding < place ? padding : place, *ids = step->ids + target * step->room;
         int64_t begin = first, number = 0; /* of the sentence */
-        for (int64_t t = first; t < place + (limits->kind != SENTENCE); t++)
-            if (ids[t] == limits->separator) begin = t + (limits->kind == SENTENCE), number++;
+        for (int64_t t = 0; t < place + (limits->kind != SENTENCE); t++)
+            if (ids[t] == limits->separator) begin = clamp(first, t + (limits->kind == SENTENCE), place), number++;
         int32_t *range = step->ranges + 3 * r;
         range[0] = begin;
         if (limits->kind == SENTENCE) continue;
@@ -252,8 +252,8 @@ FOR_AVX2 static void source_attention(const Operation *o, const Step *step) {
     float *output = step->buffers[o->output];
     for (int64_t r = 0; r < step->rows; r++) {
         const int64_t source = r / step->shared, count = seen ? counts[source] : places;
-        const int64_t start = which == LIMITED ? step->ranges[3 * r + 1] : 0;
-        const int64_t end = which == LIMITED ? step->ranges[3 * r + 2] : count;
+        const int64_t end = which == LIMITED ? clamp(0, step->ranges[3 * r + 2], count) : count;
+        const int64_t start = which == LIMITED ? clamp(0, step->ranges[3 * r + 1], end) : 0;
         if (r % step->shared == 0)
             for (int64_t i = 0, place = source * places; i < count; i++)
                 step->offsets[i] = (place + (seen ? seen[place + i] : i)) * stride;

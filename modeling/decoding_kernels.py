@@ -18,6 +18,7 @@ from .int8_linear import whole_blocks
 from .kept_work import kept_work
 from .kernel_programs import DecoderProgram, buffers, decoder_program, with_output
 from .search import SearchSettings
+from .step_seams import StepLimits
 
 MOST_SOURCES = 128  # over the number of threads, where there are more than two: the kernels have one
 ROOM = 64  # tokens that there is room for at first, besides the prompt
@@ -30,7 +31,19 @@ def decoding_step(state) -> DecodingStep | None:
     is_known, program = plan_of(state.model)
     if not is_known:
         return None
-    return KernelStep(state, program) if program is not None and kernels_fit(state) else DecodingStep(state)
+    if program is None or not kernels_fit(state):
+        return DecodingStep(state)
+    limits = state.model.model.step_limits(state.encoder_outputs) if program.has_limits else None
+    has_ends = limits is None or are_ends(limits.borders, state.inputs.get("attention_mask"), state.encoder_outputs[0])
+    return KernelStep(state, program, limits) if has_ends else DecodingStep(state)
+
+
+def are_ends(borders: torch.Tensor | None, mask: torch.Tensor | None, source: torch.Tensor) -> bool:
+    """Whether borders (S, N + 1) end with the tokens of a source (S, L, D) that a mask shows: others may be hidden."""
+    if borders is None:
+        return True
+    counts = borders.new_full((len(source),), source.shape[1]) if mask is None else mask.sum(dim=1)
+    return torch.equal(borders[:, -1], counts.to(borders))
 
 
 def plan_of(model) -> tuple[bool, DecoderProgram | None]:
@@ -41,7 +54,9 @@ def plan_of(model) -> tuple[bool, DecoderProgram | None]:
         is_known = has_list(decoder)
         return is_known, decoder_program(model) if is_known and has_kernels else None
 
-    given = (has_kernels, decoder.config.position_type, decoder.config.position_offset, type(model.model))
+    fields = ("position_type", "position_offset", "restarts_positions", "position", "window")  # that programs hold
+    given = (has_kernels, decoder.step_inputs, type(model), type(model.model))
+    given += tuple(getattr(decoder.config, name, None) for name in fields)
     return kept_work(plan, given, decoder, model.lm_head)
 
 
@@ -64,7 +79,7 @@ def is_left_padded(mask: torch.Tensor) -> bool:
 class KernelStep(DecodingStep):
     """As `DecodingStep`, by a program, whose buffers and tables it has."""
 
-    def __init__(self, state, program: DecoderProgram):
+    def __init__(self, state, program: DecoderProgram, limits: StepLimits | None = None):
         super().__init__(state)
         self.is_prompt = state.is_prompt  # whether nothing of the target was read yet
         self.program, self.parts, self.step = program, program.parts, Step()
@@ -81,16 +96,13 @@ class KernelStep(DecodingStep):
             self.encodings = program.encodings
         self.history: torch.Tensor | None = None  # (writers, T, R, 2D): keys and values of what was written
         self.read: list[torch.Tensor] | None = None  # of each reader (S, L, 2D): those of the source or context
-        self.limits, self.borders = self.step_limits() if program.has_limits else (None, None)
-
-    def step_limits(self) -> tuple[Limits, torch.Tensor | None]:
-        """The limits of the model's mechanism as the kernels read them, and the borders whose address these have."""
-        kind, separator, borders, width, ratio = self.model.model.step_limits(self.encoder_outputs)
-        borders = None if borders is None else borders.int().contiguous()
-        limits = Limits(LIMITS.index(kind), separator, width, ratio=ratio)
-        if borders is not None:
-            limits.count, limits.borders = borders.shape[1] - 1, borders.data_ptr()
-        return limits, borders
+        self.limits: Limits | None = None  # and the borders whose address they have
+        if limits is not None:
+            self.borders = None if limits.borders is None else limits.borders.int().contiguous()
+            separator = -1 if limits.separator is None else limits.separator
+            self.limits = Limits(LIMITS.index(limits.kind), separator, limits.width, ratio=limits.ratio)
+            if self.borders is not None:
+                self.limits.count, self.limits.borders = self.borders.shape[1] - 1, self.borders.data_ptr()
 
     def reads_prompt(self, ids: torch.Tensor) -> bool:
         """Short ones behind short sources, too; those that `forward` refuses are left to it."""
@@ -137,7 +149,7 @@ class KernelStep(DecodingStep):
         self.states, self.tokens = torch.empty(rows, size), torch.empty(rows, dtype=torch.long)
         self.scratch = torch.empty(rows * (8 * size + inner))
         self.integers = torch.empty(rows + -rows % BLOCK, max(2 * size, inner), dtype=torch.int8)
-        longest = max(len(self.ancestors), self.source.shape[1]) + MULTIPLE
+        longest = max(len(self.ancestors), self.source.shape[1], step.context_places) + MULTIPLE
         self.numbers, self.offsets = torch.empty(max(rows, longest)), torch.empty(longest, dtype=torch.long)
         layers = chain(*zip_longest(self.history, self.read, fillvalue=self.scores))
         self.buffers = buffers(self.states, self.scratch, self.scores, *layers)

@@ -306,6 +306,7 @@ def has_limits(model: nn.Module) -> bool:
     """Whether all that the mechanism of a model does in a step is what its `step_limits` say, and limited attention."""
     decoder = model.get_decoder()
     known = decoder.step_inputs == "limits" and declares(type(decoder), "step_inputs", *SEAMS)
+    known = known and is_backbone(model, "decoder_inputs_for_generation")
     return known and declares(type(model.model), "step_limits", *MODEL_SEAMS)
 
 

@@ -87,7 +87,10 @@ class ProgramMaker:
         how = what_it_reads(attention)
         if how is None or how != "whole" and not self.has_limits:
             return None
-        if layer.side == "encoder" and getattr(attention, "relative", None) is not None:
+        relative = getattr(attention, "relative", None)
+        if relative is not None and (
+            layer.side == "encoder" or not are_plain_vectors(relative, attention.config.window)
+        ):
             return None
         before, states = self.norm_before(layer, norm)
         after = [] if layer.normalize_before else [self.norm(norm, STATES)]
@@ -240,6 +243,13 @@ def what_it_reads(attention: nn.Module) -> str | None:
     elif how == "whole and limited":
         layers.append(attention.sentence_proj)
     return how if attention.head_dim % MULTIPLE == 0 and all(map(is_plain_int8, layers)) else None
+
+
+def are_plain_vectors(table: nn.Module, window: int) -> bool:
+    """Whether a module holds the vectors of a window before a token, as it was built."""
+    weight = table.weight
+    is_plain = is_unchanged(table, nn.Embedding) and weight.dtype is torch.float32 and weight.is_contiguous()
+    return is_plain and len(weight) == window + 1
 
 
 def sizes_of(attention: nn.Module) -> tuple[int, int]:

@@ -347,6 +347,7 @@ class WindowForConditionalGeneration(DocMTForConditionalGeneration, GenerationMi
         finally:
             _alignment.reset(token)
 
+    @backbone
     def decoder_inputs_for_generation(self, input_ids, model_inputs):
         """The source columns of the new tokens."""
         borders = getattr(model_inputs.get("encoder_outputs"), "source_borders", None)

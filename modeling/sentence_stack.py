@@ -163,6 +163,7 @@ class SentenceGeneration(DocMTForConditionalGeneration):
     translator_class = SegmentTranslator
     _supports_flash_attn = False  # it takes no masks but those of padding
 
+    @backbone
     def decoder_inputs_for_generation(self, input_ids, model_inputs):
         """The sentence index of all tokens so far, and -1 for those that a static cache has room for."""
         index, cache = self.model.target_sentences(input_ids), model_inputs.get("cache")

@@ -26,7 +26,7 @@ class StepLimits(NamedTuple):
     """
 
     kind: str
-    separator: int
+    separator: int | None
     borders: torch.Tensor | None = None
     width: int = 0
     ratio: float = 0.0

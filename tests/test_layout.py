@@ -272,7 +272,7 @@ PACKAGE_LINES = {
     "evaluation": 8592,
     "formats": 4643,
     "hub": 2551,
-    "modeling": 12058,
+    "modeling": 12083,
     "pretrained": 314,
     "reports": 2523,
     "serving": 864,
@@ -283,13 +283,13 @@ PACKAGE_LINES = {
 }
 TEST_LINES = {
     "analysis": 2509,
-    "bench": 1567,
+    "bench": 1572,
     "cli": 2836,
     "data": 5067,
     "evaluation": 6954,
     "formats": 2520,
     "hub": 3010,
-    "modeling": 9848,
+    "modeling": 9922,
     "reports": 1984,
     "serving": 590,
     "space": 1108,
@@ -300,7 +300,7 @@ TEST_LINES = {
     "translation": 1911,
     "top-level files": 2815,
 }
-MOST_LINES = {"package": 55688, "tests": 51511}
+MOST_LINES = {"package": 55713, "tests": 51590}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -143,7 +143,7 @@ def run_all_benchmarks(
     for run in planned:
         if only is None:
             report.runs.append(run)
-        run.rows, run.problem = [], UNFINISHED
+        run.rows, run.checks, run.setting, run.problem = [], [], {}, UNFINISHED
         keep()
         for row in run.measure():
             on_progress(f"{run.benchmark}: {row_text(row)}")

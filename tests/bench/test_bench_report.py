@@ -150,6 +150,11 @@ def test_one_benchmark_again(two_benchmarks, monkeypatch, tmp_path):
     made = run_all_benchmarks(path, lambda line: None, only="decode")
     assert again == ["decode"] and BenchReport.read(path) == made and not made.failed()
     assert [run.rows[0]["ours"] for run in made.runs] == [2.0, 4.0, 2.0] and made.started == before.started
+    made.runs[1].checks = [{"name": "of before"}]
+    made.write(path)
+    monkeypatch.setattr(BenchmarkRun, "measure", lambda run: iter(()))
+    failed = run_all_benchmarks(path, lambda line: None, only="decode").runs[1]
+    assert (failed.problem, failed.rows, failed.checks, failed.setting) == (UNFINISHED, [], [], {})
     text = path.read_text(encoding="utf-8")
     with pytest.raises(ValueError, match="has no runs of 'train': give one of ceilings, decode, contrast"):
         run_all_benchmarks(path, only="train")

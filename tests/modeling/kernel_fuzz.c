@@ -19,7 +19,7 @@ int main(void) {
         docmt_level(AVX2 + rand() % 3);
         int64_t sources = between(1, 7), fresh = between(1, 3), rows = sources * fresh, heads = between(1, 4), dim = 8 * between(1, 9), size = heads * dim;
         int64_t outputs = between(1, 70), blocks = (outputs + 15) / 16, length = between(fresh, 20);
-        int64_t tokens = (length > 20 ? length : 20) + 8;
+        int64_t tokens = 3 * (length > 20 ? length : 20) + 8;
         int32_t *ancestors = malloc(length * sources * 4), *first = malloc(sources * 4);
         int32_t *seen = malloc(sources * length * 4), *counts = malloc(sources * 4);
         for (int64_t i = 0; i < length * sources; i++) ancestors[i] = rand() % sources;
@@ -39,7 +39,7 @@ int main(void) {
         float *norms = numbers(size > rows ? size : rows);
         int64_t stride = outputs + between(0, 9), column = between(0, stride - outputs), kind = between(SENTENCE, WINDOW);
         float *wide = numbers(rows * stride), *pair = numbers(rows * 2 * size), *mixed = numbers(rows * size);
-        int64_t others = between(1, length); /* states of context */
+        int64_t others = between(1, 3 * length); /* states of context */
         int32_t *other_seen = malloc(sources * others * 4), *other_counts = malloc(sources * 4);
         for (int64_t r = 0; r < sources; r++) {
             other_counts[r] = between(0, others);
@@ -62,6 +62,7 @@ int main(void) {
             for (int64_t i = 1; i < groups; i++) own[i] = between(own[i - 1], end);
         }
         Limits limits = {kind, 1, width, groups, borders, between(0, 2) * 0.7};
+        if (rand() % 8 == 0) for (int64_t r = 0; r < sources; r++) borders[r * (groups + 1) + groups] += between(0, 90); /* of another mask */
         step.context_places = others;
         if (rand() % 2) step.context_seen = other_seen, step.context_counts = other_counts;
         step.ids = targets, step.room = length, step.limits = &limits, step.ranges = malloc(rows * 3 * 4);

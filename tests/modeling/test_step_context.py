@@ -124,6 +124,20 @@ def test_scores_are_those_of_the_modules(int8_model, monkeypatch, name, with_pro
 
 
 @needs_kernels
+@pytest.mark.parametrize("name", ["caching", "multiencoder", "doct", "a large memory"])
+def test_more_context_than_source_and_target(int8_model, monkeypatch, name):
+    """There is room for it, too."""
+    monkeypatch.setitem(MODELS, "a large memory", ("memory", {"memory_size": 300}))
+    model = int8_model(name)
+    ids = IDS.repeat(1, 1, 100)
+    given = {"context_input_ids": ids, "context_attention_mask": (ids != PAD).long()}
+    given = CONTEXT | given if "memory" not in name else given_to(model)
+    ours = scores_of(model, False, 1, given)
+    monkeypatch.setenv("DOCMT_KERNELS", "0")
+    assert (ours - scores_of(model, False, 1, given)).abs().median() < 1e-5
+
+
+@needs_kernels
 @pytest.mark.parametrize("beams", [1, 3])
 @pytest.mark.parametrize("name", MODELS)
 def test_many_steps_in_one_call_are_single_steps(int8_model, monkeypatch, name, beams):

@@ -118,10 +118,12 @@ def test_many_steps_in_one_call_are_single_steps(int8_model, monkeypatch, name, 
 
 
 @needs_kernels
-@pytest.mark.parametrize("change", ["attention", "heads", "layer inputs", "positions", "sentences", "hook"])
+@pytest.mark.parametrize(
+    "change", ["attention", "heads", "layer inputs", "positions", "sentences", "generation", "hook", "relative"]
+)
 def test_what_a_later_class_does_otherwise_is_called(int8_model, monkeypatch, change):
     """Attention, a decoder or a model with methods of its own, of which `step_limits` say nothing."""
-    model = int8_model("gtransformer")
+    model = int8_model("window" if change == "relative" else "gtransformer")
     decoder, attention = model.get_decoder(), model.get_decoder().layers[1].self_attn
     module, name = {
         "attention": (attention, "forward"),
@@ -129,7 +131,9 @@ def test_what_a_later_class_does_otherwise_is_called(int8_model, monkeypatch, ch
         "layer inputs": (decoder, "layer_inputs"),
         "positions": (decoder, "position_encoding"),
         "sentences": (model.model, "target_sentences"),
+        "generation": (model, "decoder_inputs_for_generation"),
         "hook": (attention, None),
+        "relative": (getattr(attention, "relative", None), None),
     }[change]
     if name is None:
         module.register_forward_hook(lambda *arguments: None)
@@ -183,3 +187,59 @@ def test_encoders_without_their_layers(int8_model, monkeypatch, name, side):
         plain = model.get_encoder()(ids, attention_mask=mask).last_hidden_state
     difference = (ours - plain)[mask.bool()].abs()
     assert difference.median() < 1e-5 and difference.mean() < 2e-2 * plain.std()
+
+
+@needs_kernels
+@pytest.mark.parametrize("name", ["gtransformer", "window"])
+def test_the_mask_of_other_tokens_than_the_encoder_saw(int8_model, monkeypatch, name):
+    """Borders are then those of the modules, not of what the mask shows."""
+    model = int8_model(name)
+    outputs = model.get_encoder()(SOURCE.repeat(1, 30)).copy()  # of which most are hidden behind it
+    mask = torch.nn.functional.pad(MASK, (0, 29 * SOURCE.shape[1]))
+    settings = {"attention_mask": mask, "max_new_tokens": 5, "num_beams": 2}
+    ours = model.generate(encoder_outputs=outputs.copy(), **settings)
+    monkeypatch.setenv("DOCMT_KERNELS", "0")
+    assert torch.equal(ours, model.generate(encoder_outputs=outputs.copy(), **settings))
+
+
+@needs_kernels
+@pytest.mark.parametrize(
+    ("name", "field", "value"),
+    [("gtransformer", "restarts_positions", True), ("window, at the input", "sees_all", True), ("window", "window", 1)],
+)
+def test_programs_follow_the_configuration(int8_model, name, field, value):
+    model = int8_model(name)
+    before = scores_of(model, False)
+    setattr(model.config, field, value)
+    kept = scores_of(model, False)
+    vars(model.get_decoder()).pop("_kept_work")
+    vars(model.get_encoder()).pop("_kept_work", None)
+    torch.testing.assert_close(kept, scores_of(model, False))
+    assert not torch.allclose(kept, before)
+
+
+@needs_kernels
+def test_windows_without_separators(int8_model, monkeypatch):
+    """Which only windows by position can be."""
+    model = int8_model("window, at the input")
+    model.config.sep_token_id = None
+    ours = scores_of(model, False)
+    monkeypatch.setenv("DOCMT_KERNELS", "0")
+    assert (ours - scores_of(model, False)).abs().median() < 1e-5
+
+
+@needs_kernels
+@pytest.mark.parametrize("name", ["lst", "gtransformer", "window"])
+def test_separators_in_front_of_a_prompt(int8_model, monkeypatch, name):
+    """They count where they are masked, too."""
+    monkeypatch.setitem(globals(), "PROMPT", PROMPT.masked_fill(PROMPT == PAD, SEP))
+    hidden = torch.tensor([[1, 1, 1, 1], [0, 1, 1, 1], [0, 0, 1, 1]])
+    model, found = int8_model(name), []
+    for kernels in ("1", "0"):
+        monkeypatch.setenv("DOCMT_KERNELS", kernels)
+        kept = KeptScores()
+        settings = {"decoder_input_ids": PROMPT, "decoder_attention_mask": hidden, "attention_mask": MASK}
+        written = [kept, Written(PROMPT.shape[1])]
+        model.generate(SOURCE, logits_processor=written, max_new_tokens=len(TARGET[0]), **settings)
+        found.append(torch.stack(kept.copies))
+    assert (found[0] - found[1]).abs().median() < 1e-5
