@@ -18,7 +18,6 @@ from .int8_linear import whole_blocks
 from .kept_work import kept_work
 from .kernel_programs import DecoderProgram, buffers, decoder_program, with_output
 from .search import SearchSettings
-from .step_seams import StepLimits
 
 MOST_SOURCES = 128  # over the number of threads, where there are more than two: the kernels have one
 ROOM = 64  # tokens that there is room for at first, besides the prompt
@@ -77,9 +76,9 @@ def is_left_padded(mask: torch.Tensor) -> bool:
 
 
 class KernelStep(DecodingStep):
-    """As `DecodingStep`, by a program, whose buffers and tables it has."""
+    """As `DecodingStep`, by a program, whose buffers and tables it has; `limits`: the `StepLimits` of the model."""
 
-    def __init__(self, state, program: DecoderProgram, limits: StepLimits | None = None):
+    def __init__(self, state, program: DecoderProgram, limits=None):
         super().__init__(state)
         self.is_prompt = state.is_prompt  # whether nothing of the target was read yet
         self.program, self.parts, self.step = program, program.parts, Step()

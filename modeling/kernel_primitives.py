@@ -23,7 +23,6 @@ from .cpu_kernels import (
 )
 from .decoding_step import ATTENTION, is_backbone, is_recurrence, is_unchanged
 from .int8_linear import is_plain_int8, kernel_weights
-from .step_seams import ContextSublayer
 
 # Buffers of R rows; behind them those of layers
 STATES, NORMED, READ, PROJECTIONS, PAIR, OTHER, INNER, SCORES, LAYERS = range(9)
@@ -141,8 +140,8 @@ class ProgramMaker:
         read = self.attention_to(number, dim, size, output, LIMITED if is_limited else ALL, attention.scaling)
         return [self.product((attention.q_proj,), states, PROJECTIONS), read]
 
-    def context(self, layer: nn.Module, sublayer: ContextSublayer | None) -> list[Operation] | None:
-        """Attention to a further source, added, or mixed in by a gate, where a source has some."""
+    def context(self, layer: nn.Module, sublayer) -> list[Operation] | None:
+        """Attention to a further source, a `ContextSublayer`, added, or mixed in by a gate, where a source has some."""
         if sublayer is None or not all(is_backbone(*called) for called in sublayer.methods):
             return None
         (attention, norm), number = (sublayer.attention, sublayer.norm), len(self.readers)
