@@ -289,18 +289,18 @@ TEST_LINES = {
     "evaluation": 6954,
     "formats": 2520,
     "hub": 3010,
-    "modeling": 9922,
+    "modeling": 9874,
     "reports": 1984,
     "serving": 590,
     "space": 1108,
     "studies": 662,
-    "support": 5087,
+    "support": 5121,
     "training": 2625,
     "transformers_contract": 418,
     "translation": 1911,
     "top-level files": 2815,
 }
-MOST_LINES = {"package": 55711, "tests": 51590}
+MOST_LINES = {"package": 55711, "tests": 51576}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -3,13 +3,12 @@
 import pytest
 import torch
 from support.battery import KeptScores
-from support.tiny_models import EOS, PAD, build
-from transformers import LogitsProcessor
+from support.int8_models import Written, plain_int8_model
+from support.tiny_models import EOS, PAD
 
-from hf_docmt.modeling import cpu_kernels, decoding_kernels, int8_linear, quantization
+from hf_docmt.modeling import cpu_kernels, decoding_kernels
 from hf_docmt.modeling.decoding_kernels import KernelStep
 
-SIZES = {"d_model": 32, "encoder_ffn_dim": 40, "decoder_ffn_dim": 24, "decoder_attention_heads": 4}
 SOURCE = torch.tensor([[7, 9, 8, 12, EOS], [6, EOS, PAD, PAD, PAD], [14, 7, 21, EOS, PAD]])
 MASK = (SOURCE != PAD).long()
 IDS = torch.tensor(
@@ -50,33 +49,10 @@ CALLED = {  # some blocks of these are
 needs_kernels = pytest.mark.skipif(cpu_kernels.kernels() is None, reason="the kernels were not built, or need AVX2")
 
 
-class Written(LogitsProcessor):
-    """Lets search write these tokens, the same for all beams of a source."""
-
-    def __init__(self, prompt: int):
-        self.prompt = prompt
-
-    def __call__(self, input_ids, scores):
-        rows = TARGET[:, input_ids.shape[1] - self.prompt].repeat_interleave(len(scores) // len(TARGET))[:, None]
-        return torch.full_like(scores, -torch.inf).scatter(1, rows, scores.gather(1, rows))
-
-
 @pytest.fixture
 def int8_model(monkeypatch):
-    """Makes models with int8 weights, whose products without the kernels are those of plain operations."""
-    monkeypatch.setattr(quantization, "MIN_ELEMENTS", 0)
-    monkeypatch.setattr(int8_linear, "TILES", False)
-    monkeypatch.setattr(int8_linear, "FBGEMM", False)
-
-    def make(name):
-        architecture, fields = (MODELS | CALLED)[name]
-        model = build(architecture, seed=1, **SIZES | {"encoder_layers": 2, "decoder_layers": 2} | fields)
-        with torch.no_grad():
-            for parameter in model.parameters():
-                parameter.mul_(3 if parameter.dim() > 1 else 1)  # or attention would hardly matter
-        return model.quantize("int8")
-
-    return make
+    """Makes models by their names."""
+    return lambda name: plain_int8_model(monkeypatch, *(MODELS | CALLED)[name])
 
 
 def given_to(model) -> dict:
@@ -97,7 +73,7 @@ def scores_of(model, with_prompt: bool, beams: int, given: dict) -> torch.Tensor
     if with_prompt:
         prompt = {"decoder_input_ids": PROMPT, "decoder_attention_mask": (PROMPT != PAD).long()}
     settings = {"num_beams": beams, "max_new_tokens": TARGET.shape[1], "attention_mask": MASK} | prompt | given
-    model.generate(SOURCE, logits_processor=[kept, Written(PROMPT.shape[1] if with_prompt else 1)], **settings)
+    model.generate(SOURCE, logits_processor=[kept, Written(TARGET, PROMPT.shape[1] if with_prompt else 1)], **settings)
     return torch.stack(kept.copies)
 
 

@@ -3,14 +3,13 @@
 import pytest
 import torch
 from support.battery import KeptScores
-from support.tiny_models import EOS, PAD, SEP, build
-from transformers import LogitsProcessor
+from support.int8_models import Written, plain_int8_model
+from support.tiny_models import EOS, PAD, SEP
 from transformers.modeling_outputs import BaseModelOutput
 
-from hf_docmt.modeling import cpu_kernels, decoding_kernels, encoder_kernels, int8_linear, quantization
+from hf_docmt.modeling import cpu_kernels, decoding_kernels, encoder_kernels
 from hf_docmt.modeling.decoding_kernels import KernelStep
 
-SIZES = {"d_model": 32, "encoder_ffn_dim": 40, "decoder_ffn_dim": 24, "decoder_attention_heads": 4}
 SOURCE = torch.tensor(
     [
         [7, 9, SEP, 8, 12, 19, SEP, 6, 6, 11, EOS],
@@ -20,7 +19,9 @@ SOURCE = torch.tensor(
 )
 MASK = (SOURCE != PAD).long()
 PROMPT = torch.tensor([[2, 9, SEP, 11], [PAD, 2, 7, SEP], [PAD, PAD, 2, 9]])
-TARGET = [[8, 7, SEP, 9, 10, 22, SEP, 13, 9], [SEP, 6, 6, 8, 9, 11, 12, 13, 14], [6, 9, 8, SEP, SEP, 7, 20, 19, 18]]
+TARGET = torch.tensor(
+    [[8, 7, SEP, 9, 10, 22, SEP, 13, 9], [SEP, 6, 6, 8, 9, 11, 12, 13, 14], [6, 9, 8, SEP, SEP, 7, 20, 19, 18]]
+)
 FIELDS = {"past_context": 2}
 WINDOW = FIELDS | {"window": 2}
 MODELS = {
@@ -40,35 +41,10 @@ MODELS = {
 needs_kernels = pytest.mark.skipif(cpu_kernels.kernels() is None, reason="the kernels were not built, or need AVX2")
 
 
-class Written(LogitsProcessor):
-    """Lets search write these tokens, the same for all beams of a source."""
-
-    def __init__(self, prompt: int):
-        self.prompt = prompt
-
-    def __call__(self, input_ids, scores):
-        tokens = torch.tensor(TARGET)[:, input_ids.shape[1] - self.prompt]
-        kept = torch.full_like(scores, -torch.inf)
-        rows = tokens.repeat_interleave(len(scores) // len(tokens))[:, None]
-        return kept.scatter(1, rows, scores.log_softmax(dim=-1).gather(1, rows))
-
-
 @pytest.fixture
 def int8_model(monkeypatch):
-    """Makes models with int8 weights, whose products without the kernels are those of plain operations."""
-    monkeypatch.setattr(quantization, "MIN_ELEMENTS", 0)
-    monkeypatch.setattr(int8_linear, "TILES", False)
-    monkeypatch.setattr(int8_linear, "FBGEMM", False)
-
-    def make(name):
-        architecture, fields = MODELS[name]
-        model = build(architecture, seed=1, **SIZES | {"encoder_layers": 2, "decoder_layers": 2} | fields)
-        with torch.no_grad():
-            for parameter in model.parameters():
-                parameter.mul_(3 if parameter.dim() > 1 else 1)  # or attention would hardly matter
-        return model.quantize("int8")
-
-    return make
+    """Makes models by their names."""
+    return lambda name: plain_int8_model(monkeypatch, *(MODELS)[name])
 
 
 def scores_of(model, with_prompt: bool, beams: int = 1) -> torch.Tensor:
@@ -76,8 +52,8 @@ def scores_of(model, with_prompt: bool, beams: int = 1) -> torch.Tensor:
     kept, prompt = KeptScores(), {}
     if with_prompt:
         prompt = {"decoder_input_ids": PROMPT, "decoder_attention_mask": (PROMPT != PAD).long()}
-    settings = {"num_beams": beams, "max_new_tokens": len(TARGET[0]), "attention_mask": MASK} | prompt
-    model.generate(SOURCE, logits_processor=[kept, Written(PROMPT.shape[1] if with_prompt else 1)], **settings)
+    settings = {"num_beams": beams, "max_new_tokens": TARGET.shape[1], "attention_mask": MASK} | prompt
+    model.generate(SOURCE, logits_processor=[kept, Written(TARGET, PROMPT.shape[1] if with_prompt else 1)], **settings)
     return torch.stack(kept.copies)
 
 
@@ -239,7 +215,7 @@ def test_separators_in_front_of_a_prompt(int8_model, monkeypatch, name):
         monkeypatch.setenv("DOCMT_KERNELS", kernels)
         kept = KeptScores()
         settings = {"decoder_input_ids": PROMPT, "decoder_attention_mask": hidden, "attention_mask": MASK}
-        written = [kept, Written(PROMPT.shape[1])]
-        model.generate(SOURCE, logits_processor=written, max_new_tokens=len(TARGET[0]), **settings)
+        written = [kept, Written(TARGET, PROMPT.shape[1])]
+        model.generate(SOURCE, logits_processor=written, max_new_tokens=TARGET.shape[1], **settings)
         found.append(torch.stack(kept.copies))
     assert (found[0] - found[1]).abs().median() < 1e-5
