@@ -42,7 +42,7 @@ typedef struct {
     const float *encodings;   /* (positions, D), from the first token that is seen on */
     const float *bias;        /* of products that have none of their own */
     int8_t *integers;         /* scratch, (R up to a multiple of 16, D_in) */
-    float *numbers;           /* scratch, max(R, tokens + 8) */
+    float *numbers;           /* scratch, max(R, tokens + 8), tokens of a target, source or context */
     int64_t *offsets;         /* scratch, (tokens,) */
     const Limits *limits;     /* of mechanisms that have some */
     const int64_t *ids;       /* (B, room): all tokens of the targets, for limits */
