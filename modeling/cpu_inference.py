@@ -7,20 +7,21 @@ in autocast, under `torch.compile` and on other devices a `Linear` is an `nn.Lin
 
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import lru_cache
 from types import MappingProxyType
 from weakref import WeakKeyDictionary
 
 import torch
 from torch import nn
 
-from .int8_linear import is_plain_int8, joint_bias, joint_int8_linear
+from .cpu_kernels import BLOCK, MULTIPLE
+from .int8_linear import is_plain_int8, joint_bias, joint_int8_linear, whole_blocks
 from .kept_work import unchanged_modules
 from .search import modules_of
+from .weight_checksums import checksum
 
 ONEDNN = torch.backends.mkldnn.is_available()
 BF16 = ONEDNN and torch.ops.mkldnn._is_mkldnn_bf16_supported()  # the processor has instructions for it
@@ -31,8 +32,6 @@ MAX_QUERIES = 16  # of one row in a decoding step, where beams share their sourc
 MIN_BATCHED = 512  # queries of all rows and heads, from which on two batched products are faster than sdpa
 MAX_BF16 = 256  # queries or keys of one row and head, up to which they are so in training with bf16
 LAYOUT_ROWS = 4  # the number of rows that the layout is chosen for; others run well on it, too
-BLOCK = 251  # consecutive words of 8 bytes that are summed; prime, so that blocks do not line up with rows of a matrix
-LANES = 4096  # words of 4 bytes after which the next one of the same weighted sum comes; more than are in a block
 
 
 class Linear(nn.Linear):
@@ -167,18 +166,30 @@ def prepacked_weights(model: nn.Module) -> Iterator[None]:
 
 @dataclass
 class PrepackedLayer:
-    """Prepacked weights of one layer, or of several side by side with their joint bias, while a scope lasts."""
+    """Prepacked weights of one layer, or of several side by side with their joint bias, and what they were made of."""
 
     matrix: torch.Tensor
     bias: torch.Tensor | None
+    versions: list[tuple[torch.Size, int | None]]
+    checksums: list[torch.Tensor]
+
+    def is_of(self, versions: list, checksums: list[torch.Tensor], bias: torch.Tensor | None) -> bool:
+        """Whether weights and joint bias are still those that were prepacked."""
+        has_bias = self.bias is not None and bias is not None
+        is_same = torch.equal(self.bias, bias) if has_bias else self.bias is bias
+        return is_same and self.versions == versions and all(map(torch.equal, self.checksums, checksums))
 
     def product(self, hidden_states: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
         return torch.ops.mkldnn._linear_pointwise(hidden_states, self.matrix, bias, "none", [], "")
 
 
-# Of every model in the scope of this thread, and of every Linear: number of layers side by side, beginning with it ->
-# their prepacked weights, None after the first product
-_scope: ContextVar[Mapping[nn.Module, dict[int, PrepackedLayer | None]]] = ContextVar(
+Layout = Callable[[torch.Tensor], torch.Tensor]  # weights (D_out, D_in) -> as something reads them
+Key = tuple[int, Layout]  # how many layers are side by side
+
+
+# Of every model in the scope of this thread, and of every Linear: layers side by side, beginning with it -> their
+# prepacked weights, None after the first product
+_scope: ContextVar[Mapping[nn.Module, dict[Key, PrepackedLayer | None]]] = ContextVar(
     "prepacked_weights", default=MappingProxyType({})
 )
 
@@ -187,15 +198,30 @@ def prepacked_layer(layers: Sequence["Linear"], hidden_states: torch.Tensor) -> 
     """The prepacked weights of layers side by side, or None where the input is to be multiplied by the plain ones."""
     if torch.compiler.is_compiling() or torch.is_grad_enabled():
         return None
-    first, count = layers[0], len(layers)
+    first, key = layers[0], (len(layers), for_onednn)
     used = _scope.get().get(first)
-    if used is None or not is_faster(first.weight, hidden_states, count):
+    if used is None or not is_faster(first.weight, hidden_states, len(layers)):
         return None
-    if count not in used:
-        used[count] = None
-    elif used[count] is None:
-        used[count] = PrepackedLayer(prepacked_matrix(layers), joint_bias(layers))
-    return used[count]
+    if key not in used:
+        used[key] = None
+    elif used[key] is None:
+        used[key] = prepacked(layers, for_onednn)
+    return used[key]
+
+
+def is_for_kernels(layer: nn.Module) -> bool:
+    """Whether the compiled primitives may have the weights of a layer: a plain one in fp32 on a CPU, in the scope."""
+    if not is_plain(layer) or layer not in _scope.get() or layer.in_features % MULTIPLE:
+        return False
+    return layer.weight.dtype is torch.float32 and layer.weight.is_cpu
+
+
+def kernel_layer(layers: Sequence["Linear"]) -> PrepackedLayer:
+    """fp32 weights of layers side by side as `cpu_kernels.c` reads them, with biases of their own or zeros."""
+    used, key = _scope.get().get(layers[0], {}), (len(layers), in_blocks)
+    if key not in used:
+        used[key] = prepacked(layers, in_blocks)
+    return used[key]
 
 
 def is_faster(weight: torch.Tensor, hidden_states: torch.Tensor, matrices: int = 1) -> bool:
@@ -219,65 +245,35 @@ def is_faster(weight: torch.Tensor, hidden_states: torch.Tensor, matrices: int =
 # What is kept between scopes
 
 
-@dataclass
-class KeptMatrix:
-    """A prepacked matrix, and what tells whether the weights that it was made of are still the same."""
-
-    matrix: torch.Tensor
-    versions: list[tuple[torch.Size, int | None]]
-    checksums: list[torch.Tensor]
-
-    def is_of(self, versions: list, checksums: list[torch.Tensor]) -> bool:
-        return self.versions == versions and all(map(torch.equal, self.checksums, checksums))
-
-
-_kept: WeakKeyDictionary[nn.Module, dict[int, KeptMatrix]] = WeakKeyDictionary()
+_kept: WeakKeyDictionary[nn.Module, dict[Key, PrepackedLayer]] = WeakKeyDictionary()
 _lock = threading.Lock()
 
 
-def prepacked_matrix(layers: Sequence["Linear"]) -> torch.Tensor:
-    """The weights (D_i, D_in) of layers side by side as one prepacked matrix: the one that was kept, or a new one."""
-    weights = [layer.weight.detach() for layer in layers]
+def prepacked(layers: Sequence["Linear"], layout: Layout) -> PrepackedLayer:
+    """Layers side by side with their weights (D_i, D_in) as one matrix in a layout: what was kept, or a new one."""
+    weights, bias = [layer.weight.detach() for layer in layers], joint_bias(layers)
+    if layout is in_blocks:
+        bias = whole_blocks(weights[0].new_zeros(sum(map(len, weights))) if bias is None else bias.float())
     versions = [(weight.shape, None if weight.is_inference() else weight._version) for weight in weights]
     checksums = [checksum(weight) for weight in weights]
     with _lock:
         matrices = _kept.setdefault(layers[0], {})
-        kept = matrices.get(len(layers))
-        if kept is None or not kept.is_of(versions, checksums):
-            matrices.pop(len(layers), None)
-            weight = weights[0] if len(weights) == 1 else torch.cat(weights)  # (sum of D_i, D_in)
-            matrix = torch.ops.mkldnn._reorder_linear_weight(weight, LAYOUT_ROWS)
-            kept = matrices[len(layers)] = KeptMatrix(matrix, versions, checksums)
-        return kept.matrix
+        kept = matrices.get((len(layers), layout))
+        if kept is None or not kept.is_of(versions, checksums, bias):
+            matrices.pop((len(layers), layout), None)
+            matrix = layout(weights[0] if len(weights) == 1 else torch.cat(weights))  # of (sum of D_i, D_in)
+            kept = matrices[len(layers), layout] = PrepackedLayer(matrix, bias, versions, checksums)
+        return kept
 
 
-def checksum(weight: torch.Tensor) -> torch.Tensor:
-    """Sums over the bits of a matrix as integers, by block and by lane; in little more than the time of reading it.
-
-    For changes that torch does not count (`.data`, memory shared with numpy or other processes). A block is 251 words
-    of 8 bytes side by side, and summed. A lane is every 4096th word of 4 bytes, and summed with random odd weights
-    modulo 2**32: it sees what is moved to another lane or another place in it. Words of one lane are never in one
-    block. Signs and largest bits, of which a lane tells only whether an even number changed, change the sums of blocks.
-    A change is missed only if it leaves all sums of blocks as they were, and all lanes, each of which a change of more
-    than one word leaves so by chance once in 2**32 (in 512 if of exponents alone, every second time if of signs alone).
-    """
-    words = weight.reshape(-1)
-    size = words.numel() * words.itemsize
-    if words.storage_offset() * words.itemsize % 8 or size % 8:
-        words = torch.cat([words, words.new_zeros(-words.numel() % 8)])  # a copy: aligned, whole words
-    blocks, lanes = words.view(torch.int64), words.view(torch.int32)
-    end = blocks.numel() // BLOCK * BLOCK
-    sums = blocks[:end].view(-1, BLOCK).sum(dim=1)
-    rows = lanes.numel() // LANES
-    weighted = odd_numbers(rows) @ lanes[: rows * LANES].view(rows, LANES)  # (LANES,)
-    return torch.cat([sums, blocks[end:], weighted, lanes[rows * LANES :]])
+def for_onednn(weight: torch.Tensor) -> torch.Tensor:
+    """Weights (D_out, D_in) as oneDNN reads them for few rows."""
+    return torch.ops.mkldnn._reorder_linear_weight(weight, LAYOUT_ROWS)
 
 
-@lru_cache(maxsize=32)
-def odd_numbers(count: int) -> torch.Tensor:
-    """So many random odd numbers, (count,) int32, always the same."""
-    generator = torch.Generator().manual_seed(count)
-    return torch.randint(-(2**31), 2**31, (count,), generator=generator, device="cpu").to(torch.int32) | 1
+def in_blocks(weight: torch.Tensor) -> torch.Tensor:
+    """Weights (D_out, D_in) as the compiled primitives read them, (blocks, D_in, 16)."""
+    return whole_blocks(weight).view(-1, BLOCK, weight.shape[1]).transpose(1, 2).contiguous()
 
 
 def _forget() -> None:

@@ -1,4 +1,4 @@
-/* The primitives of a decoding step (decoding_kernels.py) for x86-64: float32 states, int8 weights.
+/* The primitives of a decoding step (decoding_kernels.py) for x86-64: float32 states, int8 or float32 weights.
  *
  * A step is a list of `Operation`s over R rows, run by one call of `docmt_run`. A library with a plain C interface: no
  * headers of torch or Python. Products sum up the same integers as int8_linear.py, whatever instructions the processor
@@ -6,7 +6,7 @@
  */
 #include <stdint.h>
 
-#define ABI 10
+#define ABI 11
 enum { PRODUCT, NORM, SELF_ATTENTION, SOURCE_ATTENTION, EMBEDDING, RECURRENCE, MIXTURE, ADDITION };
 enum { ALL, LIMITED, CONTEXT };   /* what attention reads: CONTEXT is another source */
 enum { SENTENCE, GROUP, WINDOW }; /* what limits it */
@@ -82,13 +82,19 @@ int64_t docmt_abi(void) { return ABI; }
 #endif
 #include "cpu_products.h"
 
-/* y = x W^T + b (R, D_out), or y += x W^T + b, perhaps columns of wider rows; scales and bias are padded to whole blocks */
+/* y = x W^T + b (R, D_out), or y += x W^T + b, perhaps columns of wider rows; scales and bias are padded to whole blocks.
+ * Weights without scales are float32. */
 FOR_AVX2 static void product(const Operation *o, const Step *step) {
     const int64_t size = o->sizes[0], rows = step->rows;
     const float *x = step->buffers[o->input];
-    const Product p = {o->weights[0], step->integers, o->weights[1], step->numbers,
+    const Product p = {o->weights[0], o->weights[1] ? (const void *)step->integers : x, o->weights[1], step->numbers,
                        o->weights[2] ? o->weights[2] : step->bias, step->buffers[o->output] + o->sizes[5], size, o->sizes[1],
                        o->sizes[4] ? o->sizes[4] : o->sizes[1], o->sizes[2], o->sizes[3]};
+    if (!o->weights[1]) {
+        if (level >= VNNI) wide_floats(&p, rows);
+        else narrow_floats(&p, rows);
+        return;
+    }
     for (int64_t r = 0; r < rows; r++) step->numbers[r] = quantize(x + r * size, size, step->integers + r * size);
     if (level == AMX && rows >= LEAST_ROWS && size % TILE_BYTES == 0) tiled_product(&p, rows);
     else if (level >= VNNI) wide_product(&p, rows);
@@ -350,9 +356,43 @@ void docmt_run(const Operation *operations, int64_t count, const Step *step) {
         }
 }
 
+typedef uint64_t Words __attribute__((vector_size(64), aligned(1), may_alias));
+
+/* Of the bits of some memory, by 32 lanes of words of 8 bytes: with whatever changes, all but certainly, it changes */
+INLINE uint64_t checksum(const uint8_t *bytes, int64_t size) {
+    const uint64_t odd = 0x9e3779b97f4a7c15;
+    uint64_t lanes[32], sum = size;
+    Words mixed[4], rest[4];
+    for (int k = 0; k < 32; k++) lanes[k] = k;
+    memcpy(mixed, lanes, sizeof mixed);
+    for (int64_t i = 0; i < size; i += sizeof rest) {
+        const Words *words = (const Words *)(bytes + i);
+        if (size - i < (int64_t)sizeof rest) {
+            memset(rest, 0, sizeof rest);
+            memcpy(rest, bytes + i, size - i);
+            words = rest;
+        }
+        for (int k = 0; k < 4; k++) {
+            const Words product = (mixed[k] ^ words[k]) * odd;
+            mixed[k] = product << 32 | product >> 32; /* so that the highest bits count */
+        }
+    }
+    memcpy(lanes, mixed, sizeof lanes);
+    for (int k = 0; k < 32; k++) sum = (sum ^ lanes[k]) * odd, sum ^= sum >> 32;
+    return sum;
+}
+
+FOR(WIDE ",avx512dq") static uint64_t wide_checksum(const uint8_t *bytes, int64_t size) { return checksum(bytes, size); }
+FOR_AVX2 static uint64_t narrow_checksum(const uint8_t *bytes, int64_t size) { return checksum(bytes, size); }
+
+uint64_t docmt_checksum(const uint8_t *bytes, int64_t size) {
+    return level >= VNNI ? wide_checksum(bytes, size) : narrow_checksum(bytes, size);
+}
+
 #include "cpu_search.h"
 
 #else
+uint64_t docmt_checksum(const uint8_t *bytes, int64_t size) { return 0; }
 int64_t docmt_level(int64_t most) { return NONE; }
 void docmt_run(const Operation *operations, int64_t count, const Step *step) {}
 int64_t docmt_best(const float *scores, const float *added, int64_t groups, int64_t rows, int64_t size, int64_t count,

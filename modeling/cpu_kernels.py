@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-ABI = 10  # of the structures below
+ABI = 11  # of the structures below
 PRODUCT, NORM, SELF_ATTENTION, SOURCE_ATTENTION, EMBEDDING, RECURRENCE, MIXTURE, ADDITION = range(8)
 ALL, LIMITED, CONTEXT = range(3)  # what attention reads
 LIMITS = ("sentence", "group", "window")  # kinds of these, by number
@@ -91,7 +91,8 @@ def kernels() -> ctypes.CDLL | None:
             library.docmt_search.argtypes = (*library.docmt_run.argtypes, ctypes.c_void_p)
             library.docmt_best.argtypes = (*[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 4, *[ctypes.c_void_p] * 2)
             library.docmt_run.restype = library.docmt_search.restype = None
-            library.docmt_best.restype = ctypes.c_int64
+            library.docmt_checksum.argtypes = (ctypes.c_void_p, ctypes.c_int64)
+            library.docmt_best.restype = library.docmt_checksum.restype = ctypes.c_int64
             return library
     return None
 
@@ -108,16 +109,18 @@ def search(operations: ctypes.Array, step: Step, search: Search) -> None:
 
 
 def kernel_product(
-    states: torch.Tensor, weights: torch.Tensor, scales: torch.Tensor, bias: torch.Tensor, outputs: int
+    states: torch.Tensor, weights: torch.Tensor, scales: torch.Tensor | None, bias: torch.Tensor, outputs: int
 ) -> torch.Tensor:
-    """States (..., D_in) float32 -> (..., outputs), with weights as `int8_linear.kernel_weights` has them."""
+    """States (..., D_in) float32 -> (..., outputs), with weights as `int8_linear.kernel_weights` has them.
+
+    Without scales weights are float32, as `cpu_inference.in_blocks` has them.
+    """
     rows = states.reshape(-1, states.shape[-1]).contiguous()
     count, size = rows.shape
     output, numbers = rows.new_empty(count, outputs), rows.new_empty(count)
     integers = torch.empty(count + -count % BLOCK, size, dtype=torch.int8)
-    operation = Operation(
-        PRODUCT, 0, 1, (size, outputs), tuple(tensor.data_ptr() for tensor in (weights, scales, bias))
-    )
+    addresses = (weights.data_ptr(), None if scales is None else scales.data_ptr(), bias.data_ptr())
+    operation = Operation(PRODUCT, 0, 1, (size, outputs), addresses)
     buffers = (ctypes.c_void_p * 2)(rows.data_ptr(), output.data_ptr())
     step = Step(ctypes.addressof(buffers), count, integers=integers.data_ptr(), numbers=numbers.data_ptr())
     kernels().docmt_run(ctypes.byref(operation), 1, ctypes.byref(step))
@@ -145,11 +148,20 @@ def best_of(
     return values, indices, bool(are_tied)
 
 
-def most_rows(size: int) -> int:
+def checksum_of(values: torch.Tensor) -> torch.Tensor | None:
+    """Of the bits of values, (1,) int64; None for those that are not side by side on a CPU, and without the kernels."""
+    if not are_used() or not values.is_cpu or not values.is_contiguous():
+        return None
+    return torch.tensor([kernels().docmt_checksum(values.data_ptr(), values.nbytes)])
+
+
+def most_rows(size: int, is_float: bool = False) -> int:
     """How many rows of `size` values the kernels, which have one thread, multiply faster than torch."""
     if size % MULTIPLE or not are_used():
         return 0
     level, threads = kernels().level, torch.get_num_threads()
+    if is_float:
+        return 2**63 if threads == 1 else 0
     return 2**63 if level == AMX and threads <= 2 else ROWS.get(level, 0) // threads
 
 

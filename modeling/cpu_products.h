@@ -1,6 +1,7 @@
-/* Products of integers for cpu_kernels.c: rows of states as int8, times int8 weights, scaled to float32.
+/* Products for cpu_kernels.c: rows of states as int8, times int8 weights, scaled to float32; and those of float32.
  *
- * They sum up the same integers as int8_linear.py, whatever instructions the processor has for them.
+ * The former sum up the same integers as int8_linear.py, whatever instructions the processor has for them. A row of the
+ * latter is summed up in the same order, whatever rows stand beside it.
  */
 #define FOR(instructions) __attribute__((target(instructions)))
 #define FOR_AVX2 FOR("avx2,fma")
@@ -11,8 +12,17 @@
 #define TILE_ROWS 16  /* of a tile of AMX */
 #define TILE_BYTES 64 /* of a row of it */
 #define LEAST_ROWS 5  /* from so many on tiles are faster */
+#define FLOAT_ROWS 8  /* that share a load of float32 weights, which are [D_out / 16][D_in][16] */
 
 static int64_t level = NONE;
+
+typedef struct {
+    const void *weights, *x; /* integers, or float32 without scales */
+    const float *scales, *row_scales, *bias;
+    float *y;
+    int64_t size, outputs, stride; /* the latter is of rows of y */
+    int relu, adds;
+} Product;
 
 #if defined(__clang__) ? __clang_major__ >= 12 : __GNUC__ >= 11
 #define KNOWS_AMX /* the compiler does */
@@ -35,7 +45,7 @@ int64_t docmt_level(int64_t most) {
     level = NONE;
     if (most < AVX2 || !__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return level;
     level = AVX2;
-    if (most < VNNI || !__builtin_cpu_supports("avx512bw") || !__builtin_cpu_supports("avx512vl") ||
+    if (most < VNNI || !__builtin_cpu_supports("avx512bw") || !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vl") ||
         !__builtin_cpu_supports("avx512vnni"))
         return level;
     return level = most >= AMX && has_tiles() ? AMX : VNNI;
@@ -122,13 +132,6 @@ INLINE FOR(WIDE) void finish(__m512i sums, const float *scales, float row_scale,
     _mm512_mask_storeu_ps(y, there, v);
 }
 
-typedef struct {
-    const int8_t *weights, *x;
-    const float *scales, *row_scales, *bias;
-    float *y;
-    int64_t size, outputs, stride; /* the latter is of rows of y */
-    int relu, adds;
-} Product;
 
 /* -128 times the sum of a row of integers */
 INLINE FOR(WIDE) int32_t offset(const int8_t *x, int64_t size) {
@@ -143,7 +146,7 @@ INLINE FOR(WIDE) int32_t offset(const int8_t *x, int64_t size) {
 /* `rows` times `blocks` (known when compiled) by products of an unsigned and a signed integer: (w + 128) x - 128 x */
 INLINE FOR(WIDE) void wide_tile(const int rows, const int blocks, const Product *p, int64_t row, int64_t output) {
     const __m512i sign = _mm512_set1_epi8(-128);
-    const int8_t *weights = p->weights + output * p->size, *x = p->x + row * p->size;
+    const int8_t *weights = (const int8_t *)p->weights + output * p->size, *x = (const int8_t *)p->x + row * p->size;
     __m512i sums[TILE][4];
     for (int r = 0; r < rows; r++)
         for (int b = 0; b < blocks; b++) sums[r][b] = _mm512_setzero_si512();
@@ -196,7 +199,7 @@ FOR(WIDE ",amx-tile,amx-int8") static void tiled_product(const Product *p, int64
     _tile_loadconfig(&tiles);
     for (int64_t output = 0; output < p->outputs; output += 2 * BLOCK)
         for (int64_t row = 0; row < rows; row += TILE_ROWS) {
-            const int8_t *weights = p->weights + output * p->size, *x = p->x + row * p->size;
+            const int8_t *weights = (const int8_t *)p->weights + output * p->size, *x = (const int8_t *)p->x + row * p->size;
             const int pair = output + BLOCK < p->outputs;
             int32_t sums[2][TILE_ROWS][BLOCK];
             _tile_zero(0);
@@ -228,7 +231,7 @@ FOR_AVX2 static void narrow_product(const Product *p, int64_t rows) {
     for (int64_t first = 0; first < p->outputs; first += BLOCK) {
         int64_t r = 0, kept = p->outputs - first < BLOCK ? p->outputs - first : BLOCK;
 #define ROWS(count)                                                                                             \
-    tile(count, p->weights + first * p->size, p->x + r * p->size, p->size, p->scales + first, p->row_scales + r, \
+    tile(count, (const int8_t *)p->weights + first * p->size, (const int8_t *)p->x + r * p->size, p->size, p->scales + first, p->row_scales + r, \
          p->bias + first, kept, p->y + r * p->stride + first, p->stride, p->relu, p->adds)
         for (; r + TILE <= rows; r += TILE) ROWS(4);
         switch (rows - r) {
@@ -237,4 +240,56 @@ FOR_AVX2 static void narrow_product(const Product *p, int64_t rows) {
             case 1: ROWS(1); break;
         }
     }
+}
+
+typedef float Floats __attribute__((vector_size(4 * BLOCK), aligned(4), may_alias));
+
+/* `rows` times `blocks` (known when compiled) of float32, as wide as the function that it is a part of */
+INLINE void float_tile(const int rows, const int blocks, const Product *p, int64_t row, int64_t output) {
+    const float *weights = (const float *)p->weights + output * p->size, *x = (const float *)p->x + row * p->size;
+    Floats sums[FLOAT_ROWS][2];
+    for (int r = 0; r < rows; r++)
+        for (int b = 0; b < blocks; b++) sums[r][b] = (Floats){0};
+    for (int64_t k = 0; k < p->size; k++)
+        for (int r = 0; r < rows; r++)
+            for (int b = 0; b < blocks; b++)
+                sums[r][b] += x[r * p->size + k] * *(const Floats *)(weights + (b * p->size + k) * BLOCK);
+    for (int r = 0; r < rows; r++)
+        for (int b = 0; b < blocks; b++) {
+            const int64_t first = output + b * BLOCK, left = p->outputs - first, kept = left < BLOCK ? left : BLOCK;
+            float *y = p->y + (row + r) * p->stride + first, values[BLOCK];
+            memcpy(values, &sums[r][b], sizeof values);
+            for (int i = 0; i < BLOCK; i++) values[i] += p->bias[first + i];
+            if (p->relu)
+                for (int i = 0; i < BLOCK; i++) values[i] = values[i] < 0 ? 0 : values[i];
+            if (p->adds)
+                for (int64_t i = 0; i < kept; i++) y[i] += values[i];
+            else if (kept == BLOCK) memcpy(y, values, sizeof values);
+            else for (int64_t i = 0; i < kept; i++) y[i] = values[i];
+        }
+}
+
+#define FLOATS(most, blocks)                                                        \
+    do {                                                                            \
+        int64_t r = 0;                                                              \
+        for (; r + most <= rows; r += most) float_tile(most, blocks, p, r, output); \
+        switch (rows - r) {                                                         \
+            case 7: float_tile(7, blocks, p, r, output); break;                     \
+            case 6: float_tile(6, blocks, p, r, output); break;                     \
+            case 5: float_tile(5, blocks, p, r, output); break;                     \
+            case 4: float_tile(4, blocks, p, r, output); break;                     \
+            case 3: float_tile(3, blocks, p, r, output); break;                     \
+            case 2: float_tile(2, blocks, p, r, output); break;                     \
+            case 1: float_tile(1, blocks, p, r, output); break;                     \
+        }                                                                           \
+    } while (0)
+
+FOR(WIDE) static void wide_floats(const Product *p, int64_t rows) {
+    int64_t output = 0;
+    for (; output + BLOCK < p->outputs; output += 2 * BLOCK) FLOATS(FLOAT_ROWS, 2);
+    for (; output < p->outputs; output += BLOCK) FLOATS(FLOAT_ROWS, 1);
+}
+
+FOR_AVX2 static void narrow_floats(const Product *p, int64_t rows) {
+    for (int64_t output = 0; output < p->outputs; output += BLOCK) FLOATS(6, 1);
 }

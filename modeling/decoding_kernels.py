@@ -1,4 +1,4 @@
-"""The step of decoding of a model with int8 weights on the compiled primitives, see `decoding_step.py`.
+"""The step of decoding on the compiled primitives, see `decoding_step.py`: weights are int8, or fp32 in a scope.
 
 What the primitives do not know, such as a mechanism's own block or another activation than ReLU, is done by torch in
 between. Beams do not move what was written: a table says in which row the state of an earlier token lies.
@@ -10,16 +10,19 @@ from itertools import chain, zip_longest
 import torch
 
 from .cache import source_states as kept_states
+from .cpu_inference import is_for_kernels
 from .cpu_kernels import BLOCK, LIMITS, MULTIPLE, Limits, Search, Step, are_used, most_rows, run, search
 from .decoding_step import DecodingStep, has_list, is_backbone, is_recurrence, may_step
 from .encoder_kernels import MOST_PLACES, run_on_rows, seen_places
 from .fast_search import best_token
 from .int8_linear import whole_blocks
 from .kept_work import kept_work
+from .kernel_primitives import are_current
 from .kernel_programs import DecoderProgram, buffers, decoder_program, with_output
 from .search import SearchSettings
 
-MOST_SOURCES = 128  # over the number of threads, where there are more than two: the kernels have one
+MOST_SOURCES = 128  # over the number of threads, where there are more than two: the kernels have one; int8
+MOST_FLOAT_SOURCES = 32  # the same in fp32
 ROOM = 64  # tokens that there is room for at first, besides the prompt
 
 
@@ -54,16 +57,20 @@ def plan_of(model) -> tuple[bool, DecoderProgram | None]:
         return is_known, decoder_program(model) if is_known and has_kernels else None
 
     fields = ("position_type", "position_offset", "restarts_positions", "position", "window")  # that programs hold
-    given = (has_kernels, decoder.step_inputs, type(model), type(model.model))
+    is_float = is_for_kernels(model.lm_head)
+    given = (has_kernels, is_float, decoder.step_inputs, type(model), type(model.model))
     given += tuple(getattr(decoder.config, name, None) for name in fields)
-    return kept_work(plan, given, decoder, model.lm_head)
+    return kept_work(
+        plan, given, decoder, model.lm_head, holds=lambda found: found[1] is None or are_current(found[1].prepacked)
+    )
 
 
 def kernels_fit(state) -> bool:
     """Whether sources and masks of a search are such as the kernels read, and few enough for one thread."""
     source, mask, threads = state.encoder_outputs[0], state.mask, torch.get_num_threads()
+    most = MOST_FLOAT_SOURCES if is_for_kernels(state.model.lm_head) else MOST_SOURCES
     return (
-        (threads <= 2 or len(source) <= MOST_SOURCES // threads)
+        (threads <= 2 or len(source) <= most // threads)
         and source.is_cpu
         and source.dtype is torch.float32
         and (mask is None or is_left_padded(mask))
@@ -109,7 +116,7 @@ class KernelStep(DecodingStep):
         if rows != len(self.source) or int(ids.min()) < 0 or int(ids.max()) >= size:
             return False
         is_short = max(length, self.source.shape[1]) <= MOST_PLACES
-        few = rows * length <= most_rows(self.model.config.d_model)
+        few = rows * length <= most_rows(self.model.config.d_model, is_for_kernels(self.model.lm_head))
         return super().reads_prompt(ids) or self.is_whole and is_short and few
 
     def build(self, ids: torch.Tensor, mask: torch.Tensor | None) -> None:
@@ -299,7 +306,7 @@ class KernelStep(DecodingStep):
         context = self.context_states({inputs for _, inputs in readers if inputs is not None})
         read = [torch.empty(*context.get(inputs, self.source).shape[:2], 2 * size) for _, inputs in readers]
         attentions, rows = [attention for attention, inputs in readers if inputs is None], sources * length
-        is_run = rows <= most_rows(size) and not any(
+        is_run = rows <= most_rows(size, is_for_kernels(self.model.lm_head)) and not any(
             kept_states(self.cache, *attention.place) for attention in attentions
         )
         if is_run:

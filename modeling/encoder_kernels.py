@@ -1,13 +1,16 @@
-"""The layers of an encoder with int8 weights on the compiled primitives, by one call."""
+"""The layers of an encoder on the compiled primitives, by one call."""
 
 import ctypes
 
 import torch
 from torch import nn
 
+from .cpu_inference import is_for_kernels
 from .cpu_kernels import BLOCK, MULTIPLE, Step, are_used, most_rows, run
 from .decoding_step import is_inference
+from .int8_linear import is_plain_int8
 from .kept_work import kept_work
+from .kernel_primitives import are_current
 from .kernel_programs import buffers, encoder_program
 
 MOST_PLACES = 128  # of a source, up to which attention row by row is no slower than that of torch
@@ -27,14 +30,18 @@ def encoder_states(
     """
     batch, length, size = hidden_states.shape
     fits = hidden_states.is_cpu and hidden_states.dtype is torch.float32 and length <= MOST_PLACES
-    if (
-        not fits
-        or encoder.training
-        or not is_inference(encoder, hidden_states.device)
-        or batch * length > most_rows(size)
-    ):
+    if not fits or not len(layers) or encoder.training or not is_inference(encoder, hidden_states.device):
         return None
-    program = kept_work(lambda: encoder_program(encoder, layers, norm), are_used(), layers, encoder)
+    is_float = is_for_kernels(layers[0].fc1)
+    if not is_float and not is_plain_int8(layers[0].fc1) or batch * length > most_rows(size, is_float):
+        return None
+    program = kept_work(
+        lambda: encoder_program(encoder, layers, norm),
+        (are_used(), is_float),
+        layers,
+        encoder,
+        holds=lambda program: program is None or are_current(program[-1]),
+    )
     if program is None:
         return None
     states = hidden_states.reshape(batch * length, size).clone(memory_format=torch.contiguous_format)

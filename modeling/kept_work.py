@@ -39,8 +39,14 @@ def unchanged_modules(modules: Sequence[nn.Module]) -> Iterator[None]:
         seen.clear()  # what copied the context in between is outside of the scope, too
 
 
-def kept_work(make: Callable[[], Work], given, owner: nn.Module, *others: nn.Module) -> Work:
-    """What `make` gives, again only if what is `given` or a module inside of these has changed.
+def kept_work(
+    make: Callable[[], Work],
+    given,
+    owner: nn.Module,
+    *others: nn.Module,
+    holds: Callable[[Work], bool] = lambda work: True,
+) -> Work:
+    """What `make` gives, again only if what is `given` or a module inside of these has changed, or it does not hold.
 
     A change is another module, parameter, class or attribute (an object that is another one), another number of hooks,
     other memory of a parameter, and what torch counts as a change of it.
@@ -53,7 +59,8 @@ def kept_work(make: Callable[[], Work], given, owner: nn.Module, *others: nn.Mod
     objects, numbers = fingerprint(owner, *others)
     numbers.append(given)
     before, numbers_before, work = kept.state
-    if len(objects) != len(before) or numbers != numbers_before or not all(map(is_, objects, before)):
+    is_same = len(objects) == len(before) and numbers == numbers_before and all(map(is_, objects, before))
+    if not is_same or not holds(work):
         work = make()
         kept.state = objects, numbers, work
     if owner in seen:

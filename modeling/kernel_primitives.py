@@ -3,10 +3,12 @@
 import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from weakref import ref
 
 import torch
 from torch import nn
 
+from .cpu_inference import PrepackedLayer, is_for_kernels, kernel_layer
 from .cpu_kernels import (
     ADDITION,
     ALL,
@@ -29,6 +31,7 @@ STATES, NORMED, READ, PROJECTIONS, PAIR, OTHER, INNER, SCORES, LAYERS = range(9)
 Block = tuple[nn.Module, Callable]  # of a layer: torch runs it
 Writer = tuple[nn.Module, nn.Module]  # a layer and its self-attention, or one part of that
 Reader = tuple[nn.Module, str | None]  # attention, and the layer input that it reads; None: the source
+Prepacked = tuple[Sequence[nn.Module], "ref[PrepackedLayer]"]  # fp32 layers side by side, and what became of them
 
 
 def written(number: int) -> int:
@@ -50,10 +53,11 @@ OWN_METHODS = {  # of attention that is not the backbone's, by what it reads: th
 
 @dataclass
 class ProgramMaker:
-    """Makes primitives of modules, and keeps the tensors whose addresses they have."""
+    """Makes primitives of modules, and keeps the tensors whose addresses they have, but those of `prepacked` layers."""
 
     has_limits: bool = False  # whether limited attention is known, too
     kept: list[torch.Tensor] = field(default_factory=list)
+    prepacked: list[Prepacked] = field(default_factory=list)
     sources: list[Operation] = field(default_factory=list)
     readers: list[Reader] = field(default_factory=list)
     writers: list[Writer] = field(default_factory=list)
@@ -146,7 +150,7 @@ class ProgramMaker:
             return None
         (attention, norm), number = (sublayer.attention, sublayer.norm), len(self.readers)
         has_known_norm = norm is None or is_unchanged(norm, nn.LayerNorm)
-        if what_it_reads(attention) != "whole" or not has_known_norm or not all(map(is_plain_int8, sublayer.gates)):
+        if what_it_reads(attention) != "whole" or not has_known_norm or not are_products(sublayer.gates):
             return None
         self.readers.append((attention, sublayer.inputs))
         dim, size = sizes_of(attention)
@@ -171,7 +175,7 @@ class ProgramMaker:
 
     def recurrence(self, layer: nn.Module, unit: nn.Module, norm: nn.LayerNorm) -> list[Operation] | None:
         projections = (unit.input_proj, unit.forget_gate)
-        if not all(map(is_plain_int8, projections)):
+        if not are_products(projections):
             return None
         before, states = self.norm_before(layer, norm)
         sizes = (unit.input_proj.out_features, written(len(self.writers)))
@@ -181,7 +185,7 @@ class ProgramMaker:
         return [*before, self.product(projections, states, PROJECTIONS), added, *after]
 
     def feed_forward(self, layer: nn.Module) -> list[Operation] | None:
-        if not isinstance(layer.activation_fn, nn.ReLU) or not all(map(is_plain_int8, (layer.fc1, layer.fc2))):
+        if not isinstance(layer.activation_fn, nn.ReLU) or not are_products((layer.fc1, layer.fc2)):
             return None
         before, states = self.norm_before(layer, layer.final_layer_norm)
         inner = self.product((layer.fc1,), states, INNER, relu=True)
@@ -214,17 +218,31 @@ class ProgramMaker:
 
         `place`: the length of wider rows, and the column at which outputs begin.
         """
-        weights = kernel_weights(layers)[: 3 if has_bias else 2]
         sizes = (layers[0].in_features, sum(layer.out_features for layer in layers), relu, adds, *place)
-        return self.operation(PRODUCT, states, output, sizes, weights)
+        if all(map(is_plain_int8, layers)):
+            return self.operation(PRODUCT, states, output, sizes, kernel_weights(layers)[: 3 if has_bias else 2])
+        packed = kernel_layer(layers)
+        self.prepacked.append((layers, ref(packed)))
+        addresses = (packed.matrix.data_ptr(), None, packed.bias.data_ptr() if has_bias else None)
+        return Operation(PRODUCT, states, output, sizes, addresses)
 
     def operation(self, kind: int, states: int, output: int, sizes: tuple, weights: Sequence, number=0.0) -> Operation:
         self.kept += weights
         return Operation(kind, states, output, sizes, tuple(tensor.data_ptr() for tensor in weights), number)
 
 
+def are_products(layers: Sequence[nn.Module]) -> bool:
+    """Whether the primitives know the weights of all these layers, which are of one kind: int8 or fp32."""
+    return all(map(is_plain_int8, layers)) or all(map(is_for_kernels, layers))
+
+
+def are_current(prepacked: Sequence[Prepacked]) -> bool:
+    """Whether layers are still what they were packed into."""
+    return all(packed() is kernel_layer(layers) for layers, packed in prepacked)
+
+
 def what_it_reads(attention: nn.Module) -> str | None:
-    """What attention of heads that fit reads, by plain int8 projections; None for a kind that is not known.
+    """What attention of heads that fit reads, by plain projections; None for a kind that is not known.
 
     "whole", "limited" by what the model's `step_limits` say, "whole and limited", joined by a further projection, or
     "gated", both with projections of their own.
@@ -241,7 +259,7 @@ def what_it_reads(attention: nn.Module) -> str | None:
         how = how if what_it_reads(attention.global_attn) == "whole" else None
     elif how == "whole and limited":
         layers.append(attention.sentence_proj)
-    return how if attention.head_dim % MULTIPLE == 0 and all(map(is_plain_int8, layers)) else None
+    return how if attention.head_dim % MULTIPLE == 0 and are_products(layers) else None
 
 
 def are_plain_vectors(table: nn.Module, window: int) -> bool:

@@ -12,8 +12,7 @@ from torch import nn
 
 from .cpu_kernels import EMBEDDING, MULTIPLE, Operation
 from .decoding_step import EMBEDS, declares, has_known_blocks, has_limits, has_plain_norms, is_backbone, is_unchanged
-from .int8_linear import is_plain_int8
-from .kernel_primitives import SCORES, STATES, Block, ProgramMaker, Reader, Writer, array
+from .kernel_primitives import SCORES, STATES, Block, Prepacked, ProgramMaker, Reader, Writer, are_products, array
 
 
 @dataclass
@@ -31,6 +30,7 @@ class DecoderProgram:
     readers: list[Reader]
     writers: list[Writer]
     kept: list[torch.Tensor]
+    prepacked: list[Prepacked]
     has_limits: bool
     encodings: torch.Tensor = field(default_factory=lambda: torch.empty(0))  # of positions, once they were computed
 
@@ -39,7 +39,7 @@ def decoder_program(model: nn.Module) -> DecoderProgram | None:
     """The program of a decoder that is known, and its output projection; None where these or their sizes need torch."""
     decoder = model.get_decoder()
     config = decoder.config
-    if config.d_model % MULTIPLE or config.decoder_ffn_dim % MULTIPLE or not is_plain_int8(model.lm_head):
+    if config.d_model % MULTIPLE or config.decoder_ffn_dim % MULTIPLE or not are_products([model.lm_head]):
         return None
     if has_limits(model):
         program = program_of(decoder, model.lm_head, ProgramMaker(has_limits=True))
@@ -65,8 +65,8 @@ def program_of(decoder: nn.Module, head: nn.Module, make: ProgramMaker) -> Decod
             parts += make.block(layer, block) or [(layer, block)]
     parts += [make.norm(decoder.layer_norm, STATES)] if config.normalize_before else []
     parts.append(make.product((head,), STATES, SCORES, has_bias=False))
-    made = neighbours(parts), embedding, array(make.sources), make.readers, make.writers, make.kept, make.has_limits
-    return DecoderProgram(*made)
+    found = array(make.sources), make.readers, make.writers, make.kept, make.prepacked, make.has_limits
+    return DecoderProgram(neighbours(parts), embedding, *found)
 
 
 def with_output(parts: list, head: nn.Module) -> list:
@@ -77,7 +77,7 @@ def with_output(parts: list, head: nn.Module) -> list:
 
 def encoder_program(
     encoder: nn.Module, layers: nn.ModuleList, norm: nn.LayerNorm | None
-) -> tuple[ctypes.Array, bool, list[torch.Tensor]] | None:
+) -> tuple[ctypes.Array, bool, list[torch.Tensor], list[Prepacked]] | None:
     """Layers of an encoder and a last norm, whether limits are to be given, and what they read.
 
     None where torch has to run one of them.
@@ -98,7 +98,7 @@ def encoder_program(
             operations += primitives
     if norm is not None:
         operations.append(make.norm(norm, STATES))
-    return array(operations), has_limits, make.kept
+    return array(operations), has_limits, make.kept, make.prepacked
 
 
 def buffers(states: torch.Tensor, scratch: torch.Tensor, *others: torch.Tensor) -> ctypes.Array:

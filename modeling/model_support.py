@@ -30,6 +30,7 @@ ACCELERATION += (
     "kept_work",
     "kernel_primitives",
     "kernel_programs",
+    "weight_checksums",
 )
 ACCELERATION += ("training",)
 

@@ -272,7 +272,7 @@ PACKAGE_LINES = {
     "evaluation": 8592,
     "formats": 4643,
     "hub": 2551,
-    "modeling": 12081,
+    "modeling": 12171,
     "pretrained": 314,
     "reports": 2523,
     "serving": 864,
@@ -289,18 +289,18 @@ TEST_LINES = {
     "evaluation": 6954,
     "formats": 2520,
     "hub": 3010,
-    "modeling": 9874,
+    "modeling": 9939,
     "reports": 1984,
     "serving": 590,
     "space": 1108,
     "studies": 662,
-    "support": 5121,
+    "support": 5123,
     "training": 2625,
     "transformers_contract": 418,
     "translation": 1911,
     "top-level files": 2815,
 }
-MOST_LINES = {"package": 55711, "tests": 51576}
+MOST_LINES = {"package": 55801, "tests": 51643}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

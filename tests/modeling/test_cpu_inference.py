@@ -15,7 +15,8 @@ from support.tiny_models import EOS, build
 from torch import nn
 
 from hf_docmt.modeling import cpu_inference
-from hf_docmt.modeling.cpu_inference import Linear, checksum, joint_linear, prepacked_weights
+from hf_docmt.modeling.cpu_inference import Linear, for_onednn, joint_linear, prepacked_weights
+from hf_docmt.modeling.weight_checksums import checksum
 
 BATCH = {"input_ids": torch.tensor([[7, 8, 9, EOS]]), "decoder_input_ids": torch.tensor([[2, 9, 8]])}
 
@@ -232,11 +233,13 @@ def test_follows_the_weights(change):
     check(layer, states)
 
 
-def test_checksum_misses_nothing_that_was_tried():
+@pytest.mark.parametrize("kernels", ["0", "1"])
+def test_checksum_misses_nothing_that_was_tried(monkeypatch, kernels):
     """Values moved, swapped, negated and doubled anywhere in a matrix of many lanes and blocks, behind torch's back.
 
     Neighbouring rows and columns that are exchanged, too.
     """
+    monkeypatch.setenv("DOCMT_KERNELS", kernels)
     weight = torch.randn(300, 257)
     before, original = checksum(weight), weight.clone()
     for axis, size in enumerate(weight.shape):
@@ -266,9 +269,11 @@ def test_changes_that_torch_counts_need_no_checksum(monkeypatch):
     check(layer, states)
 
 
+@pytest.mark.parametrize("kernels", ["0", "1"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("shape", [(5, 7), (4, 8), (300, 33)])
-def test_checksum_of_any_shape(shape, dtype):
+def test_checksum_of_any_shape(monkeypatch, shape, dtype, kernels):
+    monkeypatch.setenv("DOCMT_KERNELS", kernels)
     weight = torch.randn(shape).to(dtype)
     for same in (weight.clone(), torch.cat([weight.new_zeros(1), weight.flatten()])[1:].view(shape)):
         assert same.storage_offset() in (0, 1)
@@ -293,7 +298,7 @@ def test_training_mode_and_the_end_of_a_model_free_the_memory():
     check(layer, states)
     assert is_kept(layer.eval()) and not is_kept(layer.train())
     check(layer, states)
-    matrix = weakref.ref(cpu_inference._kept[layer][1])
+    matrix = weakref.ref(cpu_inference._kept[layer][1, for_onednn])
     del layer
     gc.collect()
     assert matrix() is None

@@ -2,9 +2,11 @@
 
 import contextvars
 import copy
+import gc
 import pickle
 import shutil
 import subprocess
+import weakref
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from support.tiny_models import EOS, PAD, build
 from transformers import MaxLengthCriteria, StoppingCriteria
 
 from hf_docmt.modeling import (
+    cpu_inference,
     cpu_kernels,
     decoding_kernels,
     encoder_kernels,
@@ -22,6 +25,7 @@ from hf_docmt.modeling import (
     quantization,
     search,
 )
+from hf_docmt.modeling.cpu_inference import in_blocks
 from hf_docmt.modeling.decoding_kernels import KernelStep, is_left_padded
 from hf_docmt.modeling.decoding_step import DecodingStep
 from hf_docmt.modeling.int8_linear import Int8Linear, kernel_weights, portable_product, whole_blocks
@@ -58,6 +62,7 @@ def scores(model, monkeypatch, step, **settings) -> list[torch.Tensor]:
 @needs_kernels
 @pytest.mark.parametrize("beams", [1, 3])
 @pytest.mark.parametrize("with_prompt", [False, True])
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
 @pytest.mark.parametrize(
     "architecture, fields",
     [
@@ -77,8 +82,10 @@ def scores(model, monkeypatch, step, **settings) -> list[torch.Tensor]:
         ("doct", {"normalize_before": True}),
     ],
 )
-def test_scores_are_those_of_plain_operations(int8_model, monkeypatch, architecture, fields, with_prompt, beams):
-    model = int8_model(architecture, **fields)
+def test_scores_are_those_of_plain_operations(
+    int8_model, monkeypatch, architecture, fields, precision, with_prompt, beams
+):
+    model = int8_model(architecture, **fields) if precision == "int8" else build(architecture, **SIZES | fields)
     settings = {"num_beams": beams, "max_new_tokens": 7, "min_new_tokens": 7}
     if with_prompt:
         settings |= {"decoder_input_ids": PROMPT, "decoder_attention_mask": (PROMPT != PAD).long()}
@@ -87,6 +94,9 @@ def test_scores_are_those_of_plain_operations(int8_model, monkeypatch, architect
     assert len(ours) == len(plain) == 7
     difference = torch.stack(ours[-7:]) - torch.stack(plain[-7:])
     seen = torch.stack(plain).isfinite()  # the end is ruled out
+    if precision == "fp32":
+        assert difference[seen].abs().max() < 1e-5
+        return
     # where rounding of float32 makes a state another integer, all that follows differs by some steps of int8
     assert difference[seen].abs().median() < 1e-5 and difference[seen].abs().mean() < 2e-2
 
@@ -135,7 +145,7 @@ def test_prompts_that_forward_reads(int8_model, monkeypatch):
         state = DecoderState(model, (torch.zeros(sources, places, 32),), model.new_cache())
         return KernelStep(state, program).reads_prompt(ids)
 
-    monkeypatch.setattr(decoding_kernels, "most_rows", lambda size: 24)
+    monkeypatch.setattr(decoding_kernels, "most_rows", lambda size, is_float: 24)
     prompt = torch.full((3, 8), 7)
     assert reads(prompt) and reads(prompt, places=most) and reads(prompt[:, :1])
     assert not reads(torch.full((3, 9), 7)) and not reads(prompt, places=most + 1)
@@ -243,6 +253,55 @@ def test_product_is_the_portable_one(rows, sizes, level, instructions):
     torch.testing.assert_close(output, expected, atol=1e-5, rtol=1e-6)
 
 
+@needs_kernels
+@pytest.mark.parametrize("level", [cpu_kernels.AVX2, cpu_kernels.VNNI])
+@pytest.mark.parametrize("sizes", [(8, 1), (24, 15), (40, 16), (64, 33), (16, 100), (192, 40)])
+def test_float_product_is_that_of_torch(sizes, level, instructions):
+    """And that of a row is the same whatever rows stand beside it."""
+    instructions(level)
+    layer, states = torch.nn.Linear(*sizes), torch.randn(35, sizes[0])
+    weights = in_blocks(layer.weight.detach()), None, whole_blocks(layer.bias.detach())
+    output = cpu_kernels.kernel_product(states, *weights, sizes[1])
+    torch.testing.assert_close(output, layer(states).detach(), atol=1e-5, rtol=1e-5)
+    for rows in range(1, 35):
+        assert torch.equal(cpu_kernels.kernel_product(states[:rows], *weights, sizes[1]), output[:rows])
+
+
+@needs_kernels
+@pytest.mark.parametrize("architecture", ["concat", "caching", "lst"])
+def test_changes_between_scopes_are_seen_in_fp32(monkeypatch, architecture):
+    """Also those that torch does not count, of weights and biases of encoder and decoder."""
+    model, before = build(architecture, **SIZES), None
+    for side, name in [("encoder", "weight"), ("decoder", "weight"), ("encoder", "bias"), ("decoder", "bias")]:
+        parameter = getattr(getattr(model.model, side).layers[1].fc1, name)
+        parameter.data.normal_(generator=torch.Generator().manual_seed(1))
+        ours, plain = (scores(model, monkeypatch, step, max_new_tokens=1) for step in (KernelStep, DecodingStep))
+        torch.testing.assert_close(ours, plain, atol=1e-5, rtol=0)
+        assert before is None or not torch.allclose(ours[0], before[0], atol=1e-4)
+        before = ours
+
+
+@needs_kernels
+def test_training_frees_the_weights_of_the_primitives():
+    model = build(**SIZES)
+    model.generate(SOURCE, max_new_tokens=3)
+    kept = [weakref.ref(found) for layers in cpu_inference._kept.values() for found in layers.values()]
+    assert any(key[1] is in_blocks for layers in cpu_inference._kept.values() for key in layers)
+    model.train()
+    gc.collect()
+    assert not any(one() is not None for one in kept)
+
+
+@needs_kernels
+def test_numbers_that_are_none_pass_the_activation():
+    """A search has to see them, to say so."""
+    model = build(**SIZES)
+    model.get_decoder().layers[1].fc1.bias.data.fill_(float("nan"))
+    kept = KeptScores()
+    model.generate(SOURCE, logits_processor=[kept], max_new_tokens=3)
+    assert kept.copies[-1].isnan().all()
+
+
 @pytest.fixture
 def instructions():
     """Lets products have instructions up to a level; skips where the processor has fewer."""
@@ -309,14 +368,14 @@ def test_greedy_search_takes_room_as_it_needs_it(int8_model, monkeypatch, kernel
 @pytest.mark.parametrize(
     "change",
     [
-        lambda model: model.float(),
+        lambda model: model.bfloat16(),
         lambda model: model.lm_head.register_forward_hook(lambda *arguments: None),
         lambda model: model.get_decoder().layers[1].final_layer_norm.register_forward_hook(lambda *arguments: None),
         lambda model: setattr(model.get_decoder().layers[0], "self_attn_layer_norm", Wrapper(torch.nn.LayerNorm(32))),
     ],
 )
 def test_what_is_not_known_runs_without(change, monkeypatch, int8_model):
-    model = build(**SIZES) if "float" in change.__code__.co_names else int8_model()
+    model = build(**SIZES) if "bfloat16" in change.__code__.co_names else int8_model()
     change(model)
     with pytest.raises(RuntimeError, match="KernelStep was not used"):
         scores(model, monkeypatch, KernelStep, max_new_tokens=3)

@@ -17,6 +17,7 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 
 from hf_docmt import registry
 from hf_docmt.modeling.cache import CACHE_NAME
+from hf_docmt.modeling.decoding_kernels import KernelStep
 from hf_docmt.modeling.decoding_step import DecodingStep
 from support.layer_hooks import ParameterUse, layer_arguments
 from support.reference import weights_of
@@ -262,8 +263,9 @@ class Battery:
     def test_list_of_a_step(self, model, batch, monkeypatch):
         """Every architecture has a list of operations for a step of decoding, which gives the scores of `forward`."""
         settings, kept, steps = BEAMS | {"num_return_sequences": 1}, {}, []
-        build_list = DecodingStep.build
-        monkeypatch.setattr(DecodingStep, "build", lambda *arguments: steps.append(build_list(*arguments)))
+        for kind in (DecodingStep, KernelStep):
+            build = kind.build
+            monkeypatch.setattr(kind, "build", lambda *arguments, build=build: steps.append(build(*arguments)))
         for name in ("list", "forward"):
             kept[name] = KeptScores()
             settings["logits_processor"] = [SeparatorThird(), kept[name]]
