@@ -33,6 +33,8 @@ int main(void) {
         for (int64_t r = 0; r < rows; r++) ids[r] = rand() % outputs;
         int8_t *weights = buffer(blocks * 16 * size);
         for (int64_t i = 0; i < blocks * 16 * size; i++) weights[i] = rand() % 255 - 127;
+        float *floats = numbers(blocks * 16 * size);
+        const uint64_t before = docmt_checksum((uint8_t *)floats, 4 * blocks * 16 * size);
         float *x = numbers(rows * size), *y = numbers(rows * outputs), *scales = numbers(blocks * 16);
         float *bias = numbers(blocks * 16), *projections = numbers(rows * 3 * size), *read = numbers(rows * size);
         float *inputs = numbers(rows * 2 * size), *history = numbers(length * sources * 2 * size), *keys = numbers(sources * length * 2 * size);
@@ -71,6 +73,8 @@ int main(void) {
             {EMBEDDING, X, X, {size, is_limited}, {table}, 2.0f},
             {PRODUCT, X, Y, {size, outputs, rand() % 2, rand() % 2}, {weights, scales, rand() % 2 ? bias : 0}, 0},
             {PRODUCT, X, WIDE_ROWS_OF, {size, outputs, rand() % 2, rand() % 2, stride, column}, {weights, scales, bias}, 0},
+            {PRODUCT, X, Y, {size, outputs, rand() % 2, rand() % 2}, {floats, 0, rand() % 2 ? bias : 0}, 0},
+            {PRODUCT, X, WIDE_ROWS_OF, {size, outputs, rand() % 2, rand() % 2, stride, column}, {floats, 0, bias}, 0},
             {NORM, X, X, {size}, {norms, norms}, 1e-5f},
             {SELF_ATTENTION, PROJECTIONS, READ, {heads, dim, HISTORY, is_limited || is_narrow, width + 1},
              {is_narrow ? vectors : 0}, 0.3f},
@@ -80,11 +84,13 @@ int main(void) {
             {SOURCE_ATTENTION, PROJECTIONS, MIXED, {heads, dim, OTHERS, 2 * size, 0, CONTEXT}, {0}, 0.3f},
             {ADDITION, MIXED, READ, {size, rand() % 2 ? PAIR : 0}, {0}, 0},
         };
-        docmt_run(list, 10, &step);
+        docmt_run(list, 12, &step);
         step.shared = rows, step.places = rows, step.seen = 0; /* of an encoder: all rows are of one source */
         step.limits = 0;
         Operation among = {SOURCE_ATTENTION, PROJECTIONS, READ, {heads, dim, PROJECTIONS, 3 * size, size}, {0}, 0.3f};
         if (rows <= length) docmt_run(&among, 1, &step);
+        if (docmt_checksum((uint8_t *)floats, 4 * blocks * 16 * size) != before) return puts("another checksum"), 1;
+        docmt_checksum((uint8_t *)floats + between(0, 3), between(0, 400)); /* of any address and size */
         docmt_best(y, norms, 1, rows, outputs, between(1, outputs), best, indices);
         int64_t vocabulary = between(2, 40), room = length + between(1, 3), beams = between(1, 2), is_short = between(0, 1);
         float *logits = numbers(2 * vocabulary), *log_probs = numbers(2 * vocabulary), *chosen = numbers(3), sums[2] = {-1, -2};
@@ -106,7 +112,7 @@ int main(void) {
         for (size_t i = 0; i < sizeof more / sizeof *more; i++) free(more[i]);
         for (int64_t i = 0; i < rows * size; i++)
             if (!(read[i] == read[i])) return puts("not a number"), 1;
-        void *all[] = {ids, indices, table, encodings, best, ancestors, first, seen, counts, step.integers, step.numbers, step.offsets, weights, x, y, scales,
+        void *all[] = {floats, ids, indices, table, encodings, best, ancestors, first, seen, counts, step.integers, step.numbers, step.offsets, weights, x, y, scales,
                        bias, projections, read, history, keys, norms, inputs, wide, pair, mixed, targets, borders, vectors, step.ranges, context, other_seen, other_counts};
         for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
     }
