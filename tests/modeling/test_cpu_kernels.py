@@ -282,6 +282,17 @@ def test_changes_between_scopes_are_seen_in_fp32(monkeypatch, architecture):
 
 
 @needs_kernels
+@pytest.mark.parametrize("beams", [1, 3])
+def test_translations_in_fp32_do_not_depend_on_the_batch(beams):
+    model, settings = build(**SIZES), {"max_new_tokens": 8, "min_new_tokens": 8, "num_beams": beams}
+    together, alone = KeptScores(), KeptScores()
+    model.generate(SOURCE, attention_mask=(SOURCE != PAD).long(), logits_processor=[together], **settings)
+    model.generate(SOURCE[1:2, :2], logits_processor=[alone], **settings)
+    for rows, row in zip(together.copies, alone.copies, strict=True):
+        assert torch.equal(rows.view(3, beams, -1)[1], row)
+
+
+@needs_kernels
 def test_training_frees_the_weights_of_the_primitives():
     model = build(**SIZES)
     model.generate(SOURCE, max_new_tokens=3)
