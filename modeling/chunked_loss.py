@@ -4,7 +4,7 @@ import torch
 from torch import nn
 from torch.autograd import Function
 
-from .cpu_inference import Linear
+from .cpu_inference import Linear, multiplies
 from .training import smoothing_target
 
 CHUNK = 2**20  # fewest logits in a chunk; a chunk has at least as many rows as states have dimensions
@@ -14,6 +14,7 @@ CACHED = 2**20  # logits whose softmax is computed at a time, on a CPU: they sta
 class OutputProjection(Linear):
     """States to logits, or with labels to their summed cross-entropy without all logits in memory."""
 
+    @multiplies
     def forward(
         self,
         hidden_states: torch.Tensor,

@@ -1,6 +1,7 @@
-"""Inference on a CPU with oneDNN-prepacked weights, inside a scope in which the weights do not change.
+"""Inference on a CPU with prepacked weights, inside a scope in which the weights do not change.
 
-Decoding multiplies a few rows by large matrices: up to five times as fast with weights in oneDNN's own layout.
+Decoding multiplies a few rows by large matrices: up to five times as fast with weights in the layout of oneDNN, or of
+the compiled primitives, which take layers that no step has to call.
 `prepacked_weights(model)` is the scope; `generate` and `translate_documents` enter it. Outside of it, with gradients,
 in autocast, under `torch.compile` and on other devices a `Linear` is an `nn.Linear`. Results differ by rounding only.
 """
@@ -34,9 +35,16 @@ MAX_BF16 = 256  # queries or keys of one row and head, up to which they are so i
 LAYOUT_ROWS = 4  # the number of rows that the layout is chosen for; others run well on it, too
 
 
+def multiplies(forward: Callable) -> Callable:
+    """Marks the `forward` of a layer that gives no more than the product with its weights."""
+    forward.is_product = True
+    return forward
+
+
 class Linear(nn.Linear):
     """`nn.Linear` with oneDNN-prepacked weights for CPU inference inside `prepacked_weights`."""
 
+    @multiplies
     def forward(self, hidden_states: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
         """(..., D_in) -> (..., D_out); `bias` (D_out,) replaces the layer's own."""
         bias = self.bias if bias is None else bias
@@ -73,7 +81,9 @@ def joint_linear(layers: Sequence[nn.Module], hidden_states: torch.Tensor) -> li
 
 def is_plain(module: nn.Module) -> bool:
     """Whether a module is a `Linear` as it was built: no adapter around it, no hooks that a call would run."""
-    return isinstance(module, Linear) and not (module._forward_hooks or module._forward_pre_hooks)
+    if not isinstance(module, Linear) or module._forward_hooks or module._forward_pre_hooks:
+        return False
+    return "forward" not in vars(module) and getattr(type(module).forward, "is_product", False)
 
 
 def is_kept(module: nn.Module) -> bool:
@@ -184,7 +194,7 @@ class PrepackedLayer:
 
 
 Layout = Callable[[torch.Tensor], torch.Tensor]  # weights (D_out, D_in) -> as something reads them
-Key = tuple[int, Layout]  # how many layers are side by side
+Key = tuple[tuple[int, ...], Layout]  # the layers that are side by side, and how
 
 
 # Of every model in the scope of this thread, and of every Linear: layers side by side, beginning with it -> their
@@ -198,7 +208,7 @@ def prepacked_layer(layers: Sequence["Linear"], hidden_states: torch.Tensor) -> 
     """The prepacked weights of layers side by side, or None where the input is to be multiplied by the plain ones."""
     if torch.compiler.is_compiling() or torch.is_grad_enabled():
         return None
-    first, key = layers[0], (len(layers), for_onednn)
+    first, key = layers[0], (tuple(map(id, layers)), for_onednn)
     used = _scope.get().get(first)
     if used is None or not is_faster(first.weight, hidden_states, len(layers)):
         return None
@@ -213,12 +223,14 @@ def is_for_kernels(layer: nn.Module) -> bool:
     """Whether the compiled primitives may have the weights of a layer: a plain one in fp32 on a CPU, in the scope."""
     if not is_plain(layer) or layer not in _scope.get() or layer.in_features % MULTIPLE:
         return False
-    return layer.weight.dtype is torch.float32 and layer.weight.is_cpu
+    weight = layer.weight
+    has_memory = type(weight) is nn.Parameter and weight.layout is torch.strided  # of its own
+    return has_memory and weight.is_cpu and weight.dtype is torch.float32
 
 
 def kernel_layer(layers: Sequence["Linear"]) -> PrepackedLayer:
     """fp32 weights of layers side by side as `cpu_kernels.c` reads them, with biases of their own or zeros."""
-    used, key = _scope.get().get(layers[0], {}), (len(layers), in_blocks)
+    used, key = _scope.get().get(layers[0], {}), (tuple(map(id, layers)), in_blocks)
     if key not in used:
         used[key] = prepacked(layers, in_blocks)
     return used[key]
@@ -255,14 +267,14 @@ def prepacked(layers: Sequence["Linear"], layout: Layout) -> PrepackedLayer:
     if layout is in_blocks:
         bias = whole_blocks(weights[0].new_zeros(sum(map(len, weights))) if bias is None else bias.float())
     versions = [(weight.shape, None if weight.is_inference() else weight._version) for weight in weights]
-    checksums = [checksum(weight) for weight in weights]
+    checksums, key = [checksum(weight) for weight in weights], (tuple(map(id, layers)), layout)
     with _lock:
         matrices = _kept.setdefault(layers[0], {})
-        kept = matrices.get((len(layers), layout))
+        kept = matrices.get(key)
         if kept is None or not kept.is_of(versions, checksums, bias):
-            matrices.pop((len(layers), layout), None)
+            matrices.pop(key, None)
             matrix = layout(weights[0] if len(weights) == 1 else torch.cat(weights))  # of (sum of D_i, D_in)
-            kept = matrices[len(layers), layout] = PrepackedLayer(matrix, bias, versions, checksums)
+            kept = matrices[key] = PrepackedLayer(matrix, bias, versions, checksums)
         return kept
 
 

@@ -374,7 +374,7 @@ INLINE uint64_t checksum(const uint8_t *bytes, int64_t size) {
         }
         for (int k = 0; k < 4; k++) {
             const Words product = (mixed[k] ^ words[k]) * odd;
-            mixed[k] = product << 32 | product >> 32; /* so that the highest bits count */
+            mixed[k] = product << 13 | product >> 51; /* so that the highest bits count, beside bits of no sign */
         }
     }
     memcpy(lanes, mixed, sizeof lanes);

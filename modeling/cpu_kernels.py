@@ -97,6 +97,11 @@ def kernels() -> ctypes.CDLL | None:
     return None
 
 
+def memory(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    """Memory for the primitives, whatever type and device are the default."""
+    return torch.empty(shape, dtype=dtype, device="cpu")
+
+
 def run(operations: ctypes.Array, step: Step, first: int = 0, end: int | None = None) -> None:
     """Run operations from the first one on, one after the other, up to the one at `end`."""
     start = ctypes.byref(operations, first * ctypes.sizeof(Operation))
@@ -118,7 +123,7 @@ def kernel_product(
     rows = states.reshape(-1, states.shape[-1]).contiguous()
     count, size = rows.shape
     output, numbers = rows.new_empty(count, outputs), rows.new_empty(count)
-    integers = torch.empty(count + -count % BLOCK, size, dtype=torch.int8)
+    integers = memory(count + -count % BLOCK, size, dtype=torch.int8)
     addresses = (weights.data_ptr(), None if scales is None else scales.data_ptr(), bias.data_ptr())
     operation = Operation(PRODUCT, 0, 1, (size, outputs), addresses)
     buffers = (ctypes.c_void_p * 2)(rows.data_ptr(), output.data_ptr())
@@ -152,7 +157,7 @@ def checksum_of(values: torch.Tensor) -> torch.Tensor | None:
     """Of the bits of values, (1,) int64; None for those that are not side by side on a CPU, and without the kernels."""
     if not are_used() or not values.is_cpu or not values.is_contiguous():
         return None
-    return torch.tensor([kernels().docmt_checksum(values.data_ptr(), values.nbytes)])
+    return torch.tensor([kernels().docmt_checksum(values.data_ptr(), values.nbytes)], device="cpu")
 
 
 def most_rows(size: int, is_float: bool = False) -> int:

@@ -5,13 +5,14 @@ between. Beams do not move what was written: a table says in which row the state
 """
 
 import ctypes
+from collections.abc import Sequence
 from itertools import chain, zip_longest
 
 import torch
 
 from .cache import source_states as kept_states
 from .cpu_inference import is_for_kernels
-from .cpu_kernels import BLOCK, LIMITS, MULTIPLE, Limits, Search, Step, are_used, most_rows, run, search
+from .cpu_kernels import BLOCK, LIMITS, MULTIPLE, Limits, Search, Step, are_used, memory, most_rows, run, search
 from .decoding_step import DecodingStep, has_list, is_backbone, is_recurrence, may_step
 from .encoder_kernels import MOST_PLACES, run_on_rows, seen_places
 from .fast_search import best_token
@@ -35,9 +36,12 @@ def decoding_step(state) -> DecodingStep | None:
         return None
     if program is None or not kernels_fit(state):
         return DecodingStep(state)
+    packed = [kept() for _, kept in program.prepacked]
+    if any(layer is None for layer in packed):
+        return DecodingStep(state)
     limits = state.model.model.step_limits(state.encoder_outputs) if program.has_limits else None
     has_ends = limits is None or are_ends(limits.borders, state.inputs.get("attention_mask"), state.encoder_outputs[0])
-    return KernelStep(state, program, limits) if has_ends else DecodingStep(state)
+    return KernelStep(state, program, limits, packed) if has_ends else DecodingStep(state)
 
 
 def are_ends(borders: torch.Tensor | None, mask: torch.Tensor | None, source: torch.Tensor) -> bool:
@@ -69,8 +73,10 @@ def kernels_fit(state) -> bool:
     """Whether sources and masks of a search are such as the kernels read, and few enough for one thread."""
     source, mask, threads = state.encoder_outputs[0], state.mask, torch.get_num_threads()
     most = MOST_FLOAT_SOURCES if is_for_kernels(state.model.lm_head) else MOST_SOURCES
+    head, bias = state.output()
     return (
-        (threads <= 2 or len(source) <= most // threads)
+        len(bias) == head.out_features
+        and (threads <= 2 or len(source) <= most // threads)
         and source.is_cpu
         and source.dtype is torch.float32
         and (mask is None or is_left_padded(mask))
@@ -85,13 +91,15 @@ def is_left_padded(mask: torch.Tensor) -> bool:
 class KernelStep(DecodingStep):
     """As `DecodingStep`, by a program, whose buffers and tables it has; `limits`: the `StepLimits` of the model."""
 
-    def __init__(self, state, program: DecoderProgram, limits=None):
+    def __init__(self, state, program: DecoderProgram, limits=None, packed: Sequence = ()):
         super().__init__(state)
+        self.packed = packed  # weights, as long as they are read
         self.is_prompt = state.is_prompt  # whether nothing of the target was read yet
         self.program, self.parts, self.step = program, program.parts, Step()
         self.words, self.is_absent = state.words, state.is_absent
         if self.head is not self.model.lm_head:
-            self.parts = with_output(self.parts, self.head)
+            self.parts, *others = with_output(self.parts, self.head)
+            self.packed = [*packed, *others]
         stores, writers = self.cache.self_attention_cache.layers, {layer.layer_idx for layer, _ in program.writers}
         self.called = [store for number, store in enumerate(stores) if number not in writers]  # that torch writes to
         self.embeds = (self.embeds or program.has_limits) and program.embedding > 0
@@ -130,10 +138,10 @@ class KernelStep(DecodingStep):
         self.operations = [part if isinstance(part, ctypes.Array) else self.operation(*part) for part in self.parts]
         self.history = self.written_so_far() if self.history is None else self.history
         self.read = self.read_source() if self.read is None else self.read
-        self.scores, self.bias = torch.empty(rows, len(self.output_bias)), whole_blocks(self.output_bias)
-        self.first = torch.zeros(rows, dtype=torch.int32) if mask is None else mask.int().argmax(dim=1).int()
+        self.scores, self.bias = memory(rows, len(self.output_bias)), whole_blocks(self.output_bias.float())
+        self.first = memory(rows, dtype=torch.int32).zero_() if mask is None else mask.int().argmax(dim=1).int()
         self.padding = int(self.first.min())  # tokens in front of all targets
-        self.ancestors = torch.arange(rows, dtype=torch.int32).repeat(self.length, 1)  # (T, B)
+        self.ancestors = torch.arange(rows, dtype=torch.int32, device="cpu").repeat(self.length, 1)  # (T, B)
         self.search = None
         self.make_room(ids.shape[1])
 
@@ -144,7 +152,7 @@ class KernelStep(DecodingStep):
             return
         room = tokens + max(tokens, ROOM)
         self.ancestors = with_room(self.ancestors, room, dim=0)
-        self.ancestors[before:] = torch.arange(self.rows, dtype=torch.int32)
+        self.ancestors[before:] = torch.arange(self.rows, dtype=torch.int32, device="cpu")
         self.history = with_room(self.history, room, dim=1)
         self.make_rows(1)
 
@@ -152,14 +160,14 @@ class KernelStep(DecodingStep):
         """States and scratch for so many new tokens of every target; the addresses of all that a step reads."""
         config, step, rows = self.model.config, self.step, self.rows * fresh
         size, inner = config.d_model, config.decoder_ffn_dim
-        self.states, self.tokens = torch.empty(rows, size), torch.empty(rows, dtype=torch.long)
-        self.scratch = torch.empty(rows * (8 * size + inner))
-        self.integers = torch.empty(rows + -rows % BLOCK, max(2 * size, inner), dtype=torch.int8)
+        self.states, self.tokens = memory(rows, size), memory(rows, dtype=torch.long)
+        self.scratch = memory(rows * (8 * size + inner))
+        self.integers = memory(rows + -rows % BLOCK, max(2 * size, inner), dtype=torch.int8)
         longest = max(len(self.ancestors), self.source.shape[1], step.context_places) + MULTIPLE
-        self.numbers, self.offsets = torch.empty(max(rows, longest)), torch.empty(longest, dtype=torch.long)
+        self.numbers, self.offsets = memory(max(rows, longest)), memory(longest, dtype=torch.long)
         layers = chain(*zip_longest(self.history, self.read, fillvalue=self.scores))
         self.buffers = buffers(self.states, self.scratch, self.scores, *layers)
-        self.ranges = torch.empty(rows, 3, dtype=torch.int32)
+        self.ranges = memory(rows, 3, dtype=torch.int32)
         if self.limits is not None:
             step.limits, step.ranges = ctypes.addressof(self.limits), self.ranges.data_ptr()
         for name in ("ancestors", "first", "tokens", "bias", "integers", "numbers", "offsets"):
@@ -225,10 +233,13 @@ class KernelStep(DecodingStep):
     def new_search(self, ids: torch.Tensor, settings: SearchSettings) -> Search:
         """What the steps of a search over ids (R, L) share, besides these."""
         (rows, room), beams, scored = ids.shape, settings.num_beams, len(self.output_bias)
-        self.ends, self.copies = torch.tensor(settings.eos_token_id, dtype=torch.long), torch.empty_like(ids)
-        self.log_probs = torch.empty(rows if beams > 1 else 0, scored)
-        self.values = torch.empty(rows // beams, beams + 1)
-        self.indices = torch.empty(self.values.shape, dtype=torch.long)
+        self.ends, self.copies = (
+            torch.tensor(settings.eos_token_id, dtype=torch.long, device="cpu"),
+            torch.empty_like(ids),
+        )
+        self.log_probs = memory(rows if beams > 1 else 0, scored)
+        self.values = memory(rows // beams, beams + 1)
+        self.indices = memory(*self.values.shape, dtype=torch.long)
         scratch = {
             name: getattr(self, name).data_ptr() for name in ("ends", "log_probs", "values", "indices", "copies")
         }
@@ -279,7 +290,7 @@ class KernelStep(DecodingStep):
         Of a recurrent one the last state alone, which is all that it reads.
         """
         stores = self.cache.self_attention_cache.layers
-        written = torch.empty(len(self.program.writers), self.length, self.rows, 2 * self.model.config.d_model)
+        written = memory(len(self.program.writers), self.length, self.rows, 2 * self.model.config.d_model)
         for place, (layer, attention) in zip(written, self.program.writers if self.length else ()):
             store = stores[layer.layer_idx]
             if is_recurrence(attention):
@@ -304,7 +315,7 @@ class KernelStep(DecodingStep):
         if self.seen is not None:
             self.step.seen, self.step.counts = self.seen.data_ptr(), self.counts.data_ptr()
         context = self.context_states({inputs for _, inputs in readers if inputs is not None})
-        read = [torch.empty(*context.get(inputs, self.source).shape[:2], 2 * size) for _, inputs in readers]
+        read = [memory(*context.get(inputs, self.source).shape[:2], 2 * size) for _, inputs in readers]
         attentions, rows = [attention for attention, inputs in readers if inputs is None], sources * length
         is_run = rows <= most_rows(size, is_for_kernels(self.model.lm_head)) and not any(
             kept_states(self.cache, *attention.place) for attention in attentions

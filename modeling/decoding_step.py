@@ -33,6 +33,7 @@ def is_inference(stack: nn.Module, device: torch.device) -> bool:
         and not torch.is_grad_enabled()
         and not torch.is_autocast_enabled(device.type)
         and not torch.compiler.is_compiling()
+        and not torch.nn.modules.module._has_any_global_hook()
     )
 
 
@@ -228,7 +229,7 @@ class DecodingStep:
         inner, outer = self.product((layer.fc1,)), self.product((layer.fc2,))
         before = norm_operation(layer.final_layer_norm) if layer.normalize_before else same
         residual, activation = residual_norm(layer, layer.final_layer_norm), layer.activation_fn
-        activation = torch.relu if isinstance(activation, nn.ReLU) else activation
+        activation = torch.relu if is_unchanged(activation, nn.ReLU) else activation
         return lambda hidden_states: residual(hidden_states, outer(activation(inner(before(hidden_states)))))
 
     def final_norm(self) -> Operation:

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from .cpu_inference import is_for_kernels
-from .cpu_kernels import BLOCK, MULTIPLE, Step, are_used, most_rows, run
+from .cpu_kernels import BLOCK, MULTIPLE, Step, are_used, memory, most_rows, run
 from .decoding_step import is_inference
 from .int8_linear import is_plain_int8
 from .kept_work import kept_work
@@ -42,7 +42,8 @@ def encoder_states(
         encoder,
         holds=lambda program: program is None or are_current(program[-1]),
     )
-    if program is None:
+    packed = [] if program is None else [kept() for _, kept in program[-1]]  # as long as they are read
+    if program is None or any(layer is None for layer in packed):
         return None
     states = hidden_states.reshape(batch * length, size).clone(memory_format=torch.contiguous_format)
     operations, has_limits = program[:2]
@@ -59,9 +60,9 @@ def run_on_rows(
     `limits` (S, L, 2): of those that are seen, the first one that a token reads and the one behind the last.
     """
     rows, size = states.shape
-    integers = torch.empty(rows + -rows % BLOCK, max(2 * size, inner), dtype=torch.int8)
-    numbers, offsets = torch.empty(max(rows, places + MULTIPLE)), torch.empty(places, dtype=torch.long)
-    scratch = torch.empty(rows * (8 * size + inner))
+    integers = memory(rows + -rows % BLOCK, max(2 * size, inner), dtype=torch.int8)
+    numbers, offsets = memory(max(rows, places + MULTIPLE)), memory(places, dtype=torch.long)
+    scratch = memory(rows * (8 * size + inner))
     addresses = buffers(states, scratch, states, *layers)
     step = Step(ctypes.addressof(addresses), rows, shared=places, places=places)
     step.integers, step.numbers, step.offsets = (tensor.data_ptr() for tensor in (integers, numbers, offsets))

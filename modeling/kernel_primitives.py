@@ -56,6 +56,7 @@ class ProgramMaker:
     """Makes primitives of modules, and keeps the tensors whose addresses they have, but those of `prepacked` layers."""
 
     has_limits: bool = False  # whether limited attention is known, too
+    inner: int = 0  # most values between the products of a feed-forward block
     kept: list[torch.Tensor] = field(default_factory=list)
     prepacked: list[Prepacked] = field(default_factory=list)
     sources: list[Operation] = field(default_factory=list)
@@ -64,6 +65,8 @@ class ProgramMaker:
 
     def block(self, layer: nn.Module, block: Callable | None) -> list[Operation] | None:
         """A block of a layer; None where torch has to run it."""
+        if not all(is_known_norm(norm) for norm in layer.children() if isinstance(norm, nn.LayerNorm)):
+            return None
         if getattr(block, "reads", None) == "context":
             return self.context(layer, layer.context_sublayer()) if layer.side == "decoder" else None
         if not getattr(block, "is_backbone", False):
@@ -185,7 +188,10 @@ class ProgramMaker:
         return [*before, self.product(projections, states, PROJECTIONS), added, *after]
 
     def feed_forward(self, layer: nn.Module) -> list[Operation] | None:
-        if not isinstance(layer.activation_fn, nn.ReLU) or not are_products((layer.fc1, layer.fc2)):
+        first, last = layer.fc1, layer.fc2
+        if not is_unchanged(layer.activation_fn, nn.ReLU) or not are_products((first, last)):
+            return None
+        if first.out_features != last.in_features or first.out_features > self.inner:
             return None
         before, states = self.norm_before(layer, layer.final_layer_norm)
         inner = self.product((layer.fc1,), states, INNER, relu=True)
@@ -241,6 +247,12 @@ def are_current(prepacked: Sequence[Prepacked]) -> bool:
     return all(packed() is kernel_layer(layers) for layers, packed in prepacked)
 
 
+def is_known_norm(norm: nn.LayerNorm) -> bool:
+    """Whether a norm has a weight and a bias, as the primitives read them."""
+    both = (norm.weight, norm.bias)
+    return all(one is not None and one.dtype is torch.float32 and one.is_contiguous() and one.is_cpu for one in both)
+
+
 def what_it_reads(attention: nn.Module) -> str | None:
     """What attention of heads that fit reads, by plain projections; None for a kind that is not known.
 
@@ -259,7 +271,9 @@ def what_it_reads(attention: nn.Module) -> str | None:
         how = how if what_it_reads(attention.global_attn) == "whole" else None
     elif how == "whole and limited":
         layers.append(attention.sentence_proj)
-    return how if attention.head_dim % MULTIPLE == 0 and are_products(layers) else None
+    size = attention.config.d_model
+    are_square = all(layer.in_features == layer.out_features == size for layer in layers[:4])
+    return how if attention.head_dim % MULTIPLE == 0 and are_products(layers) and are_square else None
 
 
 def are_plain_vectors(table: nn.Module, window: int) -> bool:

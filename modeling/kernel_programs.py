@@ -10,9 +10,21 @@ from itertools import groupby
 import torch
 from torch import nn
 
+from .cpu_inference import PrepackedLayer
 from .cpu_kernels import EMBEDDING, MULTIPLE, Operation
 from .decoding_step import EMBEDS, declares, has_known_blocks, has_limits, has_plain_norms, is_backbone, is_unchanged
-from .kernel_primitives import SCORES, STATES, Block, Prepacked, ProgramMaker, Reader, Writer, are_products, array
+from .kernel_primitives import (
+    SCORES,
+    STATES,
+    Block,
+    Prepacked,
+    ProgramMaker,
+    Reader,
+    Writer,
+    are_products,
+    array,
+    is_known_norm,
+)
 
 
 @dataclass
@@ -41,13 +53,15 @@ def decoder_program(model: nn.Module) -> DecoderProgram | None:
     config = decoder.config
     if config.d_model % MULTIPLE or config.decoder_ffn_dim % MULTIPLE or not are_products([model.lm_head]):
         return None
+    if not all(is_known_norm(norm) for norm in decoder.children() if isinstance(norm, nn.LayerNorm)):
+        return None
     if has_limits(model):
-        program = program_of(decoder, model.lm_head, ProgramMaker(has_limits=True))
+        program = program_of(decoder, model.lm_head, ProgramMaker(has_limits=True, inner=config.decoder_ffn_dim))
         if len(program.parts) == 1 and program.embedding:
             return program
     if not is_backbone(decoder, "source_mask"):
         return None
-    return program_of(decoder, model.lm_head, ProgramMaker())
+    return program_of(decoder, model.lm_head, ProgramMaker(inner=config.decoder_ffn_dim))
 
 
 def program_of(decoder: nn.Module, head: nn.Module, make: ProgramMaker) -> DecoderProgram:
@@ -69,10 +83,11 @@ def program_of(decoder: nn.Module, head: nn.Module, make: ProgramMaker) -> Decod
     return DecoderProgram(neighbours(parts), embedding, *found)
 
 
-def with_output(parts: list, head: nn.Module) -> list:
-    """The parts of a decoder's program with another output projection, which is to be kept."""
-    *operations, _ = parts[-1]
-    return [*parts[:-1], array([*operations, ProgramMaker().product((head,), STATES, SCORES, has_bias=False)])]
+def with_output(parts: list, head: nn.Module) -> tuple[list, PrepackedLayer | None]:
+    """The parts of a decoder's program with another output projection; it and its packed weights are to be kept."""
+    (*operations, _), make = parts[-1], ProgramMaker()
+    operations.append(make.product((head,), STATES, SCORES, has_bias=False))
+    return [*parts[:-1], array(operations)], next((kept() for _, kept in make.prepacked), None)
 
 
 def encoder_program(
@@ -84,10 +99,11 @@ def encoder_program(
     """
     config, kind = encoder.config, type(encoder)
     has_limits = hasattr(encoder, "source_limits") and declares(kind, "source_limits", "layer_inputs", "attention_mask")
-    make = ProgramMaker(has_limits)
+    make = ProgramMaker(has_limits, config.encoder_ffn_dim)
     fits = config.d_model % MULTIPLE == config.encoder_ffn_dim % MULTIPLE == 0
     is_known = is_backbone(encoder, "run_layers") and (has_limits or is_backbone(encoder, "attention_mask"))
-    if not fits or not is_known or not has_plain_norms(encoder):
+    is_known = is_known and has_plain_norms(encoder) and (norm is None or is_known_norm(norm))
+    if not fits or not is_known:
         return None
     operations: list[Operation] = []
     for layer in layers:

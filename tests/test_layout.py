@@ -272,7 +272,7 @@ PACKAGE_LINES = {
     "evaluation": 8592,
     "formats": 4643,
     "hub": 2551,
-    "modeling": 12171,
+    "modeling": 12232,
     "pretrained": 314,
     "reports": 2523,
     "serving": 864,
@@ -289,7 +289,7 @@ TEST_LINES = {
     "evaluation": 6954,
     "formats": 2520,
     "hub": 3010,
-    "modeling": 9950,
+    "modeling": 10079,
     "reports": 1984,
     "serving": 590,
     "space": 1108,
@@ -300,7 +300,7 @@ TEST_LINES = {
     "translation": 1911,
     "top-level files": 2815,
 }
-MOST_LINES = {"package": 55801, "tests": 51654}
+MOST_LINES = {"package": 55862, "tests": 51783}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

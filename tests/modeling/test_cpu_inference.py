@@ -3,6 +3,7 @@
 import contextvars
 import copy
 import gc
+import itertools
 import os
 import pickle
 import threading
@@ -259,6 +260,16 @@ def test_checksum_misses_nothing_that_was_tried(monkeypatch, kernels):
     assert torch.equal(checksum(weight), before)
 
 
+@pytest.mark.parametrize("columns", [32, 64, 96])
+def test_checksum_sees_columns_that_are_negated(columns):
+    weight = torch.randn(48, columns)
+    before = checksum(weight)
+    for pair in itertools.combinations(range(columns), 2):
+        changed = weight.clone()
+        changed[:, pair] *= -1
+        assert not torch.equal(checksum(changed), before)
+
+
 def test_changes_that_torch_counts_need_no_checksum(monkeypatch):
     monkeypatch.setattr(cpu_inference, "checksum", lambda weight: torch.zeros(1))
     layer, states = Linear(24, 40), torch.randn(3, 24)
@@ -298,7 +309,7 @@ def test_training_mode_and_the_end_of_a_model_free_the_memory():
     check(layer, states)
     assert is_kept(layer.eval()) and not is_kept(layer.train())
     check(layer, states)
-    matrix = weakref.ref(cpu_inference._kept[layer][1, for_onednn])
+    matrix = weakref.ref(cpu_inference._kept[layer][(id(layer),), for_onednn])
     del layer
     gc.collect()
     assert matrix() is None

@@ -7,6 +7,7 @@ import pickle
 import shutil
 import subprocess
 import weakref
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,7 @@ from hf_docmt.modeling import (
     quantization,
     search,
 )
-from hf_docmt.modeling.cpu_inference import in_blocks
+from hf_docmt.modeling.cpu_inference import Linear, in_blocks
 from hf_docmt.modeling.decoding_kernels import KernelStep, is_left_padded
 from hf_docmt.modeling.decoding_step import DecodingStep
 from hf_docmt.modeling.int8_linear import Int8Linear, kernel_weights, portable_product, whole_blocks
@@ -281,6 +282,121 @@ def test_changes_between_scopes_are_seen_in_fp32(monkeypatch, architecture):
         before = ours
 
 
+def shared_projection(model):
+    for first, second in zip(*(stack.layers for stack in (model.get_encoder(), model.get_decoder()))):
+        second.self_attn.q_proj = first.self_attn.q_proj
+    model.get_encoder().layers[1].self_attn.q_proj = model.get_encoder().layers[0].self_attn.q_proj
+
+
+def layers_of(model, name: str) -> list:
+    """One module of that name in the encoder, one in the decoder."""
+    return [stack.layers[0].get_submodule(name) for stack in (model.get_encoder(), model.get_decoder())]
+
+
+def doubled_forward(model):
+    for layer in layers_of(model, "fc1"):
+        layer.forward = lambda states, forward=layer.forward: 2 * forward(states)
+
+
+def doubled_activation(model):
+    for layer in layers_of(model, "activation_fn"):
+        layer.register_forward_hook(lambda module, states, output: 2 * output)
+
+
+def norm_without_bias(model):
+    for layer in layers_of(model, "final_layer_norm"):
+        layer.bias = None
+
+
+def norm_of_strides(model):
+    for layer in layers_of(model, "final_layer_norm"):
+        layer.weight.data = torch.rand(64)[::2]
+
+
+def norm_of_one_number(model):
+    for layer in layers_of(model, "self_attn_layer_norm"):
+        layer.weight = torch.nn.Parameter(torch.tensor(1.5).expand(32))
+
+
+def wide_layers(model):
+    for stack in (model.get_encoder(), model.get_decoder()):
+        layer = stack.layers[1]
+        layer.fc1, layer.fc2 = Linear(32, 1000), Linear(1000, 32)
+    model.eval()
+
+
+@needs_kernels
+@pytest.mark.parametrize(
+    "change",
+    [
+        shared_projection,
+        doubled_forward,
+        doubled_activation,
+        norm_without_bias,
+        norm_of_strides,
+        norm_of_one_number,
+        wide_layers,
+    ],
+)
+def test_what_modules_do_in_fp32_is_done(monkeypatch, change):
+    """Beside `forward`, the list, and the encoder as it is called."""
+    model, all_scores = build(**SIZES), []
+    change(model)
+    for kernels in "10":
+        kept = KeptScores()
+        monkeypatch.setenv("DOCMT_KERNELS", kernels)
+        if kernels == "0":
+            monkeypatch.setattr(type(model), "decoding_step", lambda model, state: None)
+        model.generate(SOURCE, attention_mask=(SOURCE != PAD).long(), logits_processor=[kept], max_new_tokens=4)
+        all_scores.append(kept.copies)
+    torch.testing.assert_close(*all_scores, atol=2e-5, rtol=0)
+
+
+@needs_kernels
+def test_hooks_of_all_modules_are_called():
+    model, called = build(**SIZES), []
+    handle = torch.nn.modules.module.register_module_forward_hook(lambda *arguments: called.append(1))
+    try:
+        model.generate(SOURCE, max_new_tokens=2)
+    finally:
+        handle.remove()
+    assert len(called) > 30
+
+
+@needs_kernels
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+@pytest.mark.parametrize("beams", [1, 3])
+@pytest.mark.parametrize("default", [torch.bfloat16, torch.float64, torch.device("meta")])
+def test_defaults_of_torch_change_nothing(int8_model, default, beams, precision):
+    model = int8_model() if precision == "int8" else build(**SIZES)
+    source = SOURCE.repeat(20, 9)
+    expected = model.generate(source, max_new_tokens=9, num_beams=beams)
+    before = torch.get_default_dtype()
+    try:
+        if isinstance(default, torch.dtype):
+            torch.set_default_dtype(default)
+        with default if isinstance(default, torch.device) else nullcontext():
+            assert torch.equal(model.generate(source, max_new_tokens=9, num_beams=beams), expected)
+    finally:
+        torch.set_default_dtype(before)
+
+
+@needs_kernels
+def test_weights_stay_as_long_as_a_step():
+    """A scope that was copied, as into another thread, may end before."""
+    model = build(**SIZES)
+    with search.inference(model), torch.no_grad():
+        encoded = model.get_encoder()(input_ids=SOURCE)
+        step = decoding_kernels.decoding_step(DecoderState(model, encoded, model.new_cache()))
+    kept = [kept for _, kept in step.program.prepacked]
+    model.to("cpu")
+    gc.collect()
+    assert kept and all(one() is not None for one in kept)
+    del step
+    gc.collect()
+    assert all(one() is None for one in kept)
+
+
 @needs_kernels
 @pytest.mark.parametrize("beams", [1, 3])
 def test_translations_in_fp32_do_not_depend_on_the_batch(beams):
@@ -296,8 +412,10 @@ def test_translations_in_fp32_do_not_depend_on_the_batch(beams):
 def test_training_frees_the_weights_of_the_primitives():
     model = build(**SIZES)
     model.generate(SOURCE, max_new_tokens=3)
-    kept = [weakref.ref(found) for layers in cpu_inference._kept.values() for found in layers.values()]
-    assert any(key[1] is in_blocks for layers in cpu_inference._kept.values() for key in layers)
+    layers = [cpu_inference._kept.get(module, {}) for module in model.modules()]
+    kept = [weakref.ref(found) for packed in layers for found in packed.values()]
+    assert any(layout is in_blocks for packed in layers for _, layout in packed)
+    del layers
     model.train()
     gc.collect()
     assert not any(one() is not None for one in kept)
