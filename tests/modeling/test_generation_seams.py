@@ -33,6 +33,7 @@ ALLOWED = {
     "_forward_params": "of a pipeline: arguments of its making, kept there (test_pipeline)",
     "_fields_": "of ctypes: structures of the kernels (test_cpu_kernels)",
     "_get_resized_embeddings": "the second table of a model with two vocabularies (test_backbone: resized)",
+    "_has_any_global_hook": "of torch: whether hooks of all modules are there (test_cpu_kernels: called)",
     "_hf_hook": "whether accelerate offloads a layer (battery: offloaded)",
     "_init_weights": "documented for models: initial values (test_backbone)",
     "_keys_to_ignore_on_load_missing": "documented for models (battery: saved and loaded)",
