@@ -18,7 +18,7 @@ from .encoder_kernels import MOST_PLACES, run_on_rows, seen_places
 from .fast_search import best_token
 from .int8_linear import whole_blocks
 from .kept_work import kept_work
-from .kernel_primitives import are_current
+from .kernel_primitives import are_current, held
 from .kernel_programs import DecoderProgram, buffers, decoder_program, with_output
 from .search import SearchSettings
 
@@ -36,8 +36,8 @@ def decoding_step(state) -> DecodingStep | None:
         return None
     if program is None or not kernels_fit(state):
         return DecodingStep(state)
-    packed = [kept() for _, kept in program.prepacked]
-    if any(layer is None for layer in packed):
+    packed = held(program.prepacked)
+    if packed is None:
         return DecodingStep(state)
     limits = state.model.model.step_limits(state.encoder_outputs) if program.has_limits else None
     has_ends = limits is None or are_ends(limits.borders, state.inputs.get("attention_mask"), state.encoder_outputs[0])
@@ -233,10 +233,8 @@ class KernelStep(DecodingStep):
     def new_search(self, ids: torch.Tensor, settings: SearchSettings) -> Search:
         """What the steps of a search over ids (R, L) share, besides these."""
         (rows, room), beams, scored = ids.shape, settings.num_beams, len(self.output_bias)
-        self.ends, self.copies = (
-            torch.tensor(settings.eos_token_id, dtype=torch.long, device="cpu"),
-            torch.empty_like(ids),
-        )
+        self.ends = torch.tensor(settings.eos_token_id, dtype=torch.long, device="cpu")
+        self.copies = torch.empty_like(ids)
         self.log_probs = memory(rows if beams > 1 else 0, scored)
         self.values = memory(rows // beams, beams + 1)
         self.indices = memory(*self.values.shape, dtype=torch.long)

@@ -10,7 +10,7 @@ from .cpu_kernels import BLOCK, MULTIPLE, Step, are_used, memory, most_rows, run
 from .decoding_step import is_inference
 from .int8_linear import is_plain_int8
 from .kept_work import kept_work
-from .kernel_primitives import are_current
+from .kernel_primitives import are_current, held
 from .kernel_programs import buffers, encoder_program
 
 MOST_PLACES = 128  # of a source, up to which attention row by row is no slower than that of torch
@@ -42,8 +42,8 @@ def encoder_states(
         encoder,
         holds=lambda program: program is None or are_current(program[-1]),
     )
-    packed = [] if program is None else [kept() for _, kept in program[-1]]  # as long as they are read
-    if program is None or any(layer is None for layer in packed):
+    packed = None if program is None else held(program[-1])
+    if packed is None:
         return None
     states = hidden_states.reshape(batch * length, size).clone(memory_format=torch.contiguous_format)
     operations, has_limits = program[:2]

@@ -247,6 +247,12 @@ def are_current(prepacked: Sequence[Prepacked]) -> bool:
     return all(packed() is kernel_layer(layers) for layers, packed in prepacked)
 
 
+def held(prepacked: Sequence[Prepacked]) -> list[PrepackedLayer] | None:
+    """What layers were packed into, to be kept as long as it is read; None where some of it is gone."""
+    layers = [packed() for _, packed in prepacked]
+    return None if any(layer is None for layer in layers) else layers
+
+
 def is_known_norm(norm: nn.LayerNorm) -> bool:
     """Whether a norm has a weight and a bias, as the primitives read them."""
     both = (norm.weight, norm.bias)

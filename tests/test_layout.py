@@ -272,7 +272,7 @@ PACKAGE_LINES = {
     "evaluation": 8592,
     "formats": 4643,
     "hub": 2551,
-    "modeling": 12232,
+    "modeling": 12236,
     "pretrained": 314,
     "reports": 2523,
     "serving": 864,
@@ -300,7 +300,7 @@ TEST_LINES = {
     "translation": 1911,
     "top-level files": 2815,
 }
-MOST_LINES = {"package": 55862, "tests": 51784}
+MOST_LINES = {"package": 55866, "tests": 51784}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:
