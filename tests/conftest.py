@@ -1,5 +1,6 @@
 """Settings of every test: no network, one thread, quiet libraries."""
 
+import gc
 import io
 import os
 import shutil
@@ -50,6 +51,12 @@ def pytest_collection_modifyitems(config, items):
     if device == "cuda" and not torch.cuda.is_available():
         for item in items:
             item.add_marker(pytest.mark.skip(reason="no CUDA device here"))
+
+
+def pytest_collection_finish():
+    """What is loaded now stays, so the garbage collector need not look at it: accelerate calls it behind every run."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -112,9 +112,9 @@ ARCHITECTURES = {path.stem.removeprefix("modeling_") for path in MODELING if pat
 }
 
 
-@pytest.mark.parametrize("path", MODELING, ids=lambda path: path.name)
-def test_modeling(path):
-    assert modeling_faults(path.stem, path.read_text(), ARCHITECTURES) == []
+def test_modeling():
+    faults = {path.name: modeling_faults(path.stem, path.read_text(), ARCHITECTURES) for path in MODELING}
+    assert not {name: found for name, found in faults.items() if found}
 
 
 @pytest.mark.parametrize(
@@ -166,9 +166,9 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-@pytest.mark.parametrize("path", PACKAGE, ids=module_name)
-def test_rooms(path):
-    assert room_faults(module_name(path), path.read_text(), path.name == "__init__.py") == []
+def test_rooms():
+    faults = (room_faults(module_name(path), path.read_text(), path.name == "__init__.py") for path in PACKAGE)
+    assert not [fault for found in faults for fault in found]
 
 
 @pytest.mark.parametrize(
@@ -272,9 +272,9 @@ PACKAGE_LINES = {
     "evaluation": 8592,
     "formats": 4643,
     "hub": 2551,
-    "modeling": 12236,
+    "modeling": 12248,
     "pretrained": 314,
-    "reports": 2523,
+    "reports": 2528,
     "serving": 864,
     "studies": 830,
     "training": 2582,
@@ -283,24 +283,24 @@ PACKAGE_LINES = {
 }
 TEST_LINES = {
     "analysis": 2509,
-    "bench": 1572,
-    "cli": 2836,
+    "bench": 1575,
+    "cli": 2843,
     "data": 5067,
     "evaluation": 6954,
     "formats": 2520,
     "hub": 3010,
-    "modeling": 10080,
+    "modeling": 10161,
     "reports": 1984,
     "serving": 590,
     "space": 1108,
     "studies": 662,
-    "support": 5123,
+    "support": 5124,
     "training": 2625,
     "transformers_contract": 418,
     "translation": 1911,
-    "top-level files": 2815,
+    "top-level files": 2824,
 }
-MOST_LINES = {"package": 55866, "tests": 51784}
+MOST_LINES = {"package": 55883, "tests": 51885}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:
@@ -332,9 +332,9 @@ def imports_of_tests(text: str) -> list[str]:
     return sorted(name for name in names if name == "conftest" or name.startswith("test_"))
 
 
-@pytest.mark.parametrize("path", TESTS, ids=lambda path: path.name)
-def test_no_test_imports_another(path):
-    assert imports_of_tests(path.read_text()) == []
+def test_no_test_imports_another():
+    found = {path: imports_of_tests(path.read_text()) for path in TESTS}
+    assert not {path: names for path, names in found.items() if names}
 
 
 @pytest.mark.parametrize(

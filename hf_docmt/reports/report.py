@@ -13,7 +13,7 @@ from typing import Any
 from hf_docmt import __version__
 from hf_docmt.files import open_bytes, write_lines
 from hf_docmt.reports.result import PartScore, Result
-from hf_docmt.reports.schema import FORMAT, validate_report
+from hf_docmt.reports.schema import FORMAT, check_header, validate_report
 from hf_docmt.reports.signature import extra_digits
 from hf_docmt.reports.tables import letter_of, write_table
 
@@ -60,14 +60,14 @@ class Report:
         for number, result in enumerate(self.results):
             if not isinstance(result, Result):
                 raise ValueError(f"results[{number}]: got {type(result).__name__}, expected a Result")
-        validate_report({**self.to_dict(), "results": []})  # a result is checked when it is made
+        check_header(self.to_dict())  # a result is checked when it is made
 
     @classmethod
     def from_dict(cls, report: Mapping[str, Any]) -> Report:
         """The report in a JSON object; ValueError names the location of what is wrong."""
-        validate_report(report)
-        fields = {key: value for key, value in report.items() if key != "format"}
-        return cls(**{**fields, "results": [Result.from_dict(result) for result in report["results"]]})
+        check_header(report)
+        results = [Result.from_dict(result, f"results[{number}]") for number, result in enumerate(report["results"])]
+        return cls(**{key: value for key, value in report.items() if key != "format"} | {"results": results})
 
     @classmethod
     def read(cls, path: str | Path) -> Report:

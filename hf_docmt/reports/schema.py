@@ -42,13 +42,18 @@ def validate_report(report: Mapping) -> None:
 
     The message names the location of what is wrong, such as `results[0].value`.
     """
+    check_header(report)
+    for number, result in enumerate(report["results"]):
+        check_result(result, f"results[{number}]")
+
+
+def check_header(report: Mapping) -> None:
+    """As `validate_report`, without a look into the results."""
     _check_keys(report, _REPORT, _REPORT_OPTIONAL, "report")
     if report["format"] != FORMAT:
         raise ValueError(f"report: format {report['format']}, this version reads format {FORMAT}; update hf-docmt")
     _check_keys(report["model"], _MODEL, _MODEL_OPTIONAL, "model")
-    _check_values(report, "report")
-    for number, result in enumerate(report["results"]):
-        check_result(result, f"results[{number}]")
+    _check_values({key: value for key, value in report.items() if key != "results"}, "report")
 
 
 def check_result(result: Mapping, location: str) -> None:

@@ -1,8 +1,9 @@
 """The benchmarks of translating documents: strategies, and engines on windows."""
 
 import pytest
-from support.tiny_models import EOS, build, word_tokenizer
+from support.tiny_models import build, word_tokenizer
 
+from hf_docmt.bench import document_translation
 from hf_docmt.bench.decode import ctranslate2_version
 from hf_docmt.bench.document_translation import (
     LONG_CASE,
@@ -18,11 +19,13 @@ from hf_docmt.data.tokenizers import train_tokenizer
 from hf_docmt.modeling.document_state import read_document
 
 
-def test_strategies(tmp_path):
+def test_strategies(tmp_path, monkeypatch):
+    monkeypatch.setattr(document_translation, "LONG", 12)
+    monkeypatch.setattr(document_translation, "JOINED", 4)
     rows = load_documents(3, "en", "de")
     tokenizer = train_tokenizer([text for row in rows for lang in ("en", "de") for text in sentences(row, lang)])
     model = build(vocab_size=len(tokenizer), past_context=2)
-    model.final_logits_bias[0, EOS] += 2
+    model.generation_config.max_new_tokens = 8
     model.save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
     found = DocumentTranslation(model=str(tmp_path), number=2, repeats=1).run().to_json()

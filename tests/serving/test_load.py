@@ -151,7 +151,7 @@ def test_stopped_in_the_middle(tmp_path):
         port = free.getsockname()[1]
     with open(tmp_path / "log", "w") as log, ThreadPoolExecutor(24) as pool:
         process, client = started(folder, port, log)
-        documents = [[f"w{7 + number % 20}"] * 300 for number in range(24)]
+        documents = [[f"w{7 + number % 20}"] * 60 for number in range(24)]
         answers = [pool.submit(client.post, "/translate", GOOD | {"q": document}) for document in documents]
         while b"docmt_batches_total 0\n" in client.get("/metrics")[1]:
             time.sleep(0.01)
