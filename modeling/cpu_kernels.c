@@ -2,11 +2,11 @@
  *
  * A step is a list of `Operation`s over R rows, run by one call of `docmt_run`. A library with a plain C interface: no
  * headers of torch or Python. Products sum up the same integers as int8_linear.py, whatever instructions the processor
- * has for them. One thread.
+ * has for them, and how many threads share them.
  */
 #include <stdint.h>
 
-#define ABI 11
+#define ABI 12
 enum { PRODUCT, NORM, SELF_ATTENTION, SOURCE_ATTENTION, EMBEDDING, RECURRENCE, MIXTURE, ADDITION };
 enum { ALL, LIMITED, CONTEXT };   /* what attention reads: CONTEXT is another source */
 enum { SENTENCE, GROUP, WINDOW }; /* what limits it */
@@ -42,14 +42,15 @@ typedef struct {
     const float *encodings;   /* (positions, D), from the first token that is seen on */
     const float *bias;        /* of products that have none of their own */
     int8_t *integers;         /* scratch, (R up to a multiple of 16, D_in) */
-    float *numbers;           /* scratch, max(R, tokens + 8), tokens of a target, source or context */
-    int64_t *offsets;         /* scratch, (tokens,) */
+    float *numbers;           /* scratch, (threads, room for R and for tokens + 8), of a target, source or context */
+    int64_t *offsets;         /* scratch, (threads, the same) */
     const Limits *limits;     /* of mechanisms that have some */
     const int64_t *ids;       /* (B, room): all tokens of the targets, for limits */
     int64_t room;
     int32_t *ranges;          /* (R, 3): the first token that is read, first state of the source and the one behind the last */
     int64_t context_places;   /* as those of the source */
     const int32_t *context_seen, *context_counts;
+    int64_t threads, scratch; /* the most threads, and the scratch numbers of each */
 } Step;
 
 typedef struct {
@@ -81,31 +82,46 @@ int64_t docmt_abi(void) { return ABI; }
 #include <unistd.h>
 #endif
 #include "cpu_products.h"
+#include "cpu_threads.h"
+
+#define TOGETHER (4 * BLOCK) /* outputs that a thread has at least, so that they are computed side by side */
+#ifndef LEAST_WORK
+#define LEAST_WORK 1000000   /* multiplications of a step, from which on threads share them */
+#endif
+
+typedef struct {
+    Share share;        /* of a step */
+    int64_t begin, end; /* rows of it */
+} Part;
 
 /* y = x W^T + b (R, D_out), or y += x W^T + b, perhaps columns of wider rows; scales and bias are padded to whole blocks.
  * Weights without scales are float32. */
-FOR_AVX2 static void product(const Operation *o, const Step *step) {
-    const int64_t size = o->sizes[0], rows = step->rows;
-    const float *x = step->buffers[o->input];
-    const Product p = {o->weights[0], o->weights[1] ? (const void *)step->integers : x, o->weights[1], step->numbers,
-                       o->weights[2] ? o->weights[2] : step->bias, step->buffers[o->output] + o->sizes[5], size, o->sizes[1],
-                       o->sizes[4] ? o->sizes[4] : o->sizes[1], o->sizes[2], o->sizes[3]};
-    if (!o->weights[1]) {
+FOR_AVX2 static void product(const Operation *o, const Step *step, const Part *part) {
+    const int64_t size = o->sizes[0], rows = step->rows, all = o->sizes[1], end = end_of(part->share, all, TOGETHER);
+    const int64_t first = begin_of(part->share, all, TOGETHER), place = first * size;
+    const float *x = step->buffers[o->input], *scales = o->weights[1], *bias = o->weights[2] ? o->weights[2] : step->bias;
+    const void *weights = scales ? (const void *)((const int8_t *)o->weights[0] + place) : (const float *)o->weights[0] + place;
+    const Product p = {weights, scales ? (const void *)step->integers : x, scales ? scales + first : 0, step->numbers,
+                       bias + first, step->buffers[o->output] + o->sizes[5] + first, size, end - first,
+                       o->sizes[4] ? o->sizes[4] : all, o->sizes[2], o->sizes[3]};
+    if (!scales) {
         if (level >= VNNI) wide_floats(&p, rows);
         else narrow_floats(&p, rows);
         return;
     }
-    for (int64_t r = 0; r < rows; r++) step->numbers[r] = quantize(x + r * size, size, step->integers + r * size);
+    for (int64_t r = part->begin; r < part->end; r++)
+        step->numbers[r] = quantize(x + r * size, size, step->integers + r * size);
+    meet(part->share);
     if (level == AMX && rows >= LEAST_ROWS && size % TILE_BYTES == 0) tiled_product(&p, rows);
     else if (level >= VNNI) wide_product(&p, rows);
     else narrow_product(&p, rows);
 }
 
 /* (x - mean) / sqrt(variance + epsilon) * weight + bias of rows of D values, which may stay where they are */
-FOR_AVX2 static void norm(const Operation *o, const Step *step) {
+FOR_AVX2 static void norm(const Operation *o, const Step *step, const Part *part) {
     const int64_t size = o->sizes[0];
     const float *weight = o->weights[0], *bias = o->weights[1];
-    for (int64_t r = 0; r < step->rows; r++) {
+    for (int64_t r = part->begin; r < part->end; r++) {
         const float *x = step->buffers[o->input] + r * size;
         float *y = step->buffers[o->output] + r * size;
         __m256 total = _mm256_setzero_ps(), squares = _mm256_setzero_ps();
@@ -224,48 +240,53 @@ static void find_ranges(const Step *step) {
 
 /* New tokens read all that their targets have written, or what limits let through, up to themselves: projections
  * (R, 3 H Dh), states (T, B, 2 H Dh) */
-FOR_AVX2 static void self_attention(const Operation *o, const Step *step) {
+FOR_AVX2 static void self_attention(const Operation *o, const Step *step, const Part *part) {
     const int64_t heads = o->sizes[0], dim = o->sizes[1], size = heads * dim, targets = step->rows / step->fresh;
+    int64_t *offsets = step->offsets + part->share.number * step->scratch;
+    float *scores = step->numbers + part->share.number * step->scratch;
     const float *projections = step->buffers[o->input];
     float *states = step->buffers[o->sizes[2]], *output = step->buffers[o->output];
-    for (int64_t r = 0; r < step->rows; r++)
+    for (int64_t r = part->begin; r < part->end; r++)
         memcpy(states + (place_of(step, r) * targets + r / step->fresh) * 2 * size, projections + (3 * r + 1) * size,
                2 * size * sizeof(float));
-    for (int64_t r = 0; r < step->rows; r++) {
+    if (step->fresh > 1) meet(part->share); /* tokens of a target may be of several threads */
+    for (int64_t r = part->begin; r < part->end; r++) {
         const int64_t target = r / step->fresh, last = place_of(step, r);
         int64_t first = step->first[target] < last ? step->first[target] : last; /* padding reads itself */
         if (o->sizes[3]) first = step->ranges[3 * r];
         const float *vectors = o->weights[0]; /* (w + 1, H Dh), from the farthest token of a window on */
         if (vectors) vectors += (o->sizes[4] - 1 - (last - first)) * size;
         for (int64_t t = first; t <= last; t++)
-            step->offsets[t - first] = (t * targets + step->ancestors[t * targets + target]) * 2 * size;
+            offsets[t - first] = (t * targets + step->ancestors[t * targets + target]) * 2 * size;
         for (int64_t h = 0; h < heads; h++)
-            attend(projections + 3 * r * size + h * dim, states + h * dim, states + size + h * dim, step->offsets,
-                   last + 1 - first, dim, o->number, vectors ? vectors + h * dim : 0, size, step->numbers,
+            attend(projections + 3 * r * size + h * dim, states + h * dim, states + size + h * dim, offsets,
+                   last + 1 - first, dim, o->number, vectors ? vectors + h * dim : 0, size, scores,
                    output + r * size + h * dim);
     }
 }
 
 /* Queries of the rows of one source, side by side, read its states: keys (H Dh) and values side by side, which begin
  * `first` numbers into a place of a buffer (S, L, stride). Queries are (R, H Dh), or of the same places (R, stride). */
-FOR_AVX2 static void source_attention(const Operation *o, const Step *step) {
+FOR_AVX2 static void source_attention(const Operation *o, const Step *step, const Part *part) {
     const int64_t heads = o->sizes[0], dim = o->sizes[1], size = heads * dim, stride = o->sizes[3], first = o->sizes[4];
     const float *queries = step->buffers[o->input], *states = step->buffers[o->sizes[2]] + first;
+    int64_t *offsets = step->offsets + part->share.number * step->scratch;
+    float *scores = step->numbers + part->share.number * step->scratch;
     const int64_t by_query = o->input == o->sizes[2] ? stride : size, which = o->sizes[5];
     const int64_t places = which == CONTEXT ? step->context_places : step->places;
     const int32_t *seen = which == CONTEXT ? step->context_seen : step->seen;
     const int32_t *counts = which == CONTEXT ? step->context_counts : step->counts;
     float *output = step->buffers[o->output];
-    for (int64_t r = 0; r < step->rows; r++) {
+    for (int64_t r = part->begin; r < part->end; r++) {
         const int64_t source = r / step->shared, count = seen ? counts[source] : places;
         const int64_t end = which == LIMITED ? clamp(0, step->ranges[3 * r + 2], count) : count;
         const int64_t start = which == LIMITED ? clamp(0, step->ranges[3 * r + 1], end) : 0;
-        if (r % step->shared == 0)
+        if (r == part->begin || r % step->shared == 0)
             for (int64_t i = 0, place = source * places; i < count; i++)
-                step->offsets[i] = (place + (seen ? seen[place + i] : i)) * stride;
+                offsets[i] = (place + (seen ? seen[place + i] : i)) * stride;
         for (int64_t h = 0; h < heads; h++)
-            attend(queries + r * by_query + h * dim, states + h * dim, states + size + h * dim, step->offsets + start,
-                   end - start, dim, o->number, 0, 0, step->numbers, output + r * size + h * dim);
+            attend(queries + r * by_query + h * dim, states + h * dim, states + size + h * dim, offsets + start,
+                   end - start, dim, o->number, 0, 0, scores, output + r * size + h * dim);
     }
 }
 
@@ -276,11 +297,11 @@ INLINE FOR_AVX2 __m256 sigmoid(__m256 x) {
 
 /* y += relu(c), c = f c' + (1 - f) x, f the sigmoid of a gate, c' of the token before: x and gates (R, 2 D), states c in
  * the first half of (T, B, 2 D) (ssru.py) */
-FOR_AVX2 static void recurrence(const Operation *o, const Step *step) {
+FOR_AVX2 static void recurrence(const Operation *o, const Step *step, const Part *part) {
     const int64_t size = o->sizes[0], targets = step->rows / step->fresh;
     const __m256 none = _mm256_setzero_ps();
     float *states = step->buffers[o->sizes[1]];
-    for (int64_t r = 0; r < step->rows; r++) {
+    for (int64_t r = begin_of(part->share, step->rows, step->fresh); r < end_of(part->share, step->rows, step->fresh); r++) {
         const int64_t target = r / step->fresh, last = place_of(step, r), past = (last - 1) * targets;
         const float *x = step->buffers[o->input] + 2 * r * size, *gates = x + size, *before = 0;
         float *c = states + (last * targets + target) * 2 * size, *y = step->buffers[o->output] + r * size;
@@ -296,9 +317,9 @@ FOR_AVX2 static void recurrence(const Operation *o, const Step *step) {
 }
 
 /* y += g a + (1 - g) b, g the sigmoid of a gate: a and b side by side (R, 2 D), gates (R, D) */
-FOR_AVX2 static void mixture(const Operation *o, const Step *step) {
+FOR_AVX2 static void mixture(const Operation *o, const Step *step, const Part *part) {
     const int64_t size = o->sizes[0];
-    for (int64_t r = 0; r < step->rows; r++) {
+    for (int64_t r = part->begin; r < part->end; r++) {
         const float *a = step->buffers[o->input] + 2 * r * size, *gates = step->buffers[o->sizes[1]] + r * size;
         float *y = step->buffers[o->output] + r * size;
         for (int64_t i = 0; i < size; i += 8) {
@@ -310,9 +331,9 @@ FOR_AVX2 static void mixture(const Operation *o, const Step *step) {
 }
 
 /* Where a source has context y += x, or y = g y + (1 - g) x, g the sigmoid of a gate, (R, D) each */
-FOR_AVX2 static void addition(const Operation *o, const Step *step) {
+FOR_AVX2 static void addition(const Operation *o, const Step *step, const Part *part) {
     const int64_t size = o->sizes[0];
-    for (int64_t r = 0; r < step->rows; r++) {
+    for (int64_t r = part->begin; r < part->end; r++) {
         const float *x = step->buffers[o->input] + r * size;
         float *y = step->buffers[o->output] + r * size;
         const float *gates = o->sizes[1] ? step->buffers[o->sizes[1]] + r * size : 0;
@@ -327,11 +348,11 @@ FOR_AVX2 static void addition(const Operation *o, const Step *step) {
 }
 
 /* scale * table[token] + encoding of its position, (R, D) */
-FOR_AVX2 static void embedding(const Operation *o, const Step *step) {
+FOR_AVX2 static void embedding(const Operation *o, const Step *step, const Part *part) {
     const int64_t size = o->sizes[0];
     const float *table = o->weights[0];
     float *y = step->buffers[o->output];
-    for (int64_t r = 0; r < step->rows; r++) {
+    for (int64_t r = part->begin; r < part->end; r++) {
         const int64_t first = o->sizes[1] ? step->ranges[3 * r] : step->first[r / step->fresh];
         const int64_t position = place_of(step, r) - first; /* within the sentence, where limits are its */
         const float *token = table + step->tokens[r] * size, *encoding = step->encodings + (position > 0 ? position : 0) * size;
@@ -342,18 +363,38 @@ FOR_AVX2 static void embedding(const Operation *o, const Step *step) {
     }
 }
 
-void docmt_run(const Operation *operations, int64_t count, const Step *step) {
-    if (step->limits) find_ranges(step);
-    for (const Operation *o = operations; o < operations + count; o++) switch (o->kind) {
-            case PRODUCT: product(o, step); break;
-            case NORM: norm(o, step); break;
-            case SELF_ATTENTION: self_attention(o, step); break;
-            case SOURCE_ATTENTION: source_attention(o, step); break;
-            case EMBEDDING: embedding(o, step); break;
-            case RECURRENCE: recurrence(o, step); break;
-            case MIXTURE: mixture(o, step); break;
-            case ADDITION: addition(o, step); break;
+typedef struct {
+    const Operation *operations;
+    int64_t count;
+    const Step *step;
+} Program;
+
+static void run_share(const void *context, Share share) {
+    const Program *program = context;
+    const Step *step = program->step;
+    const Part rows = {share, begin_of(share, step->rows, 1), end_of(share, step->rows, 1)}, *part = &rows;
+    for (const Operation *o = program->operations; o < program->operations + program->count; o++) {
+        switch (o->kind) {
+            case PRODUCT: product(o, step, part); break;
+            case NORM: norm(o, step, part); break;
+            case SELF_ATTENTION: self_attention(o, step, part); break;
+            case SOURCE_ATTENTION: source_attention(o, step, part); break;
+            case EMBEDDING: embedding(o, step, part); break;
+            case RECURRENCE: recurrence(o, step, part); break;
+            case MIXTURE: mixture(o, step, part); break;
+            case ADDITION: addition(o, step, part); break;
         }
+        meet(share);
+    }
+}
+
+void docmt_run(const Operation *operations, int64_t count, const Step *step) {
+    const Program program = {operations, count, step};
+    int64_t work = 0;
+    for (const Operation *o = operations; o < operations + count; o++)
+        if (o->kind == PRODUCT) work += step->rows * o->sizes[0] * o->sizes[1];
+    if (step->limits) find_ranges(step);
+    share_work(run_share, &program, work < LEAST_WORK ? 1 : step->threads);
 }
 
 typedef uint64_t Words __attribute__((vector_size(64), aligned(1), may_alias));
@@ -394,6 +435,7 @@ uint64_t docmt_checksum(const uint8_t *bytes, int64_t size) {
 #else
 uint64_t docmt_checksum(const uint8_t *bytes, int64_t size) { return 0; }
 int64_t docmt_level(int64_t most) { return NONE; }
+void docmt_openmp(void *const *functions) {}
 void docmt_run(const Operation *operations, int64_t count, const Step *step) {}
 int64_t docmt_best(const float *scores, const float *added, int64_t groups, int64_t rows, int64_t size, int64_t count,
                    float *values, int64_t *indices) {

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import torch
 
-ABI = 11  # of the structures below
+ABI = 12  # of the structures below
 PRODUCT, NORM, SELF_ATTENTION, SOURCE_ATTENTION, EMBEDDING, RECURRENCE, MIXTURE, ADDITION = range(8)
 ALL, LIMITED, CONTEXT = range(3)  # what attention reads
 LIMITS = ("sentence", "group", "window")  # kinds of these, by number
 NONE, AVX2, VNNI, AMX = range(4)  # instructions for products
 BLOCK = 16  # outputs of a product that stand side by side; rows of a tile
 MULTIPLE = 8  # of which sizes of states and heads have to be
-ROWS = {VNNI: 64, AMX: 512}  # up to so many over the number of threads, a product is faster than that of torch
+ROWS = {VNNI: 64, AMX: 2**63}  # up to so many a product of integers is faster than that of torch
 
 
 class Operation(ctypes.Structure):
@@ -55,6 +55,7 @@ class Step(ctypes.Structure):
         ("ranges", ctypes.c_void_p),
         ("context_places", ctypes.c_int64),
         *((name, ctypes.c_void_p) for name in ("context_seen", "context_counts")),
+        *((name, ctypes.c_int64) for name in ("threads", "scratch")),
     )
 
 
@@ -90,16 +91,35 @@ def kernels() -> ctypes.CDLL | None:
             library.docmt_run.argtypes = (ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)
             library.docmt_search.argtypes = (*library.docmt_run.argtypes, ctypes.c_void_p)
             library.docmt_best.argtypes = (*[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 4, *[ctypes.c_void_p] * 2)
-            library.docmt_run.restype = library.docmt_search.restype = None
+            library.docmt_run.restype = library.docmt_search.restype = library.docmt_openmp.restype = None
             library.docmt_checksum.argtypes = (ctypes.c_void_p, ctypes.c_int64)
             library.docmt_best.restype = library.docmt_checksum.restype = ctypes.c_int64
+            if functions := openmp_functions():
+                library.docmt_openmp((ctypes.c_void_p * 4)(*functions))
             return library
     return None
+
+
+def openmp_functions() -> list[int]:
+    """Addresses of what shares work among the threads of torch, as `cpu_threads.h` calls it; none without OpenMP."""
+    names = ("GOMP_parallel", "GOMP_barrier", "omp_get_thread_num", "omp_get_num_threads")
+    try:
+        library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
+        return [ctypes.cast(getattr(library, name), ctypes.c_void_p).value for name in names]
+    except (OSError, AttributeError):
+        return []
 
 
 def memory(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     """Memory for the primitives, whatever type and device are the default."""
     return torch.empty(shape, dtype=dtype, device="cpu")
+
+
+def give_scratch(step: Step, rows: int, places: int) -> None:
+    """Let a step have threads, and memory for each of them, for so many rows that read so many places."""
+    step.threads, step.scratch = torch.get_num_threads(), max(rows, places + MULTIPLE)
+    step.kept = [memory(step.threads, step.scratch, dtype=dtype) for dtype in (torch.float32, torch.long)]
+    step.numbers, step.offsets = (tensor.data_ptr() for tensor in step.kept)
 
 
 def run(operations: ctypes.Array, step: Step, first: int = 0, end: int | None = None) -> None:
@@ -128,6 +148,7 @@ def kernel_product(
     operation = Operation(PRODUCT, 0, 1, (size, outputs), addresses)
     buffers = (ctypes.c_void_p * 2)(rows.data_ptr(), output.data_ptr())
     step = Step(ctypes.addressof(buffers), count, integers=integers.data_ptr(), numbers=numbers.data_ptr())
+    step.threads = torch.get_num_threads()
     kernels().docmt_run(ctypes.byref(operation), 1, ctypes.byref(step))
     return output.view(*states.shape[:-1], outputs)
 
@@ -161,13 +182,10 @@ def checksum_of(values: torch.Tensor) -> torch.Tensor | None:
 
 
 def most_rows(size: int, is_float: bool = False) -> int:
-    """How many rows of `size` values the kernels, which have one thread, multiply faster than torch."""
+    """How many rows of `size` values the kernels multiply faster than torch."""
     if size % MULTIPLE or not are_used():
         return 0
-    level, threads = kernels().level, torch.get_num_threads()
-    if is_float:
-        return 2**63 if threads == 1 else 0
-    return 2**63 if level == AMX and threads <= 2 else ROWS.get(level, 0) // threads
+    return 2**63 if is_float else ROWS.get(kernels().level, 0)
 
 
 def are_used() -> bool:

@@ -74,9 +74,43 @@ static int is_end(const Search *search, int64_t token) {
     return 0;
 }
 
+typedef struct {
+    const float *scores; /* (R, N) */
+    const Search *search;
+    int64_t sources;
+    int *is_undecided; /* whether beams tie, or one has no number */
+} Choice;
+
+/* The best token of each row in greedy search, or the best of the beams of each source and the one behind them */
+static void choose(const void *context, Share share) {
+    const Choice *choice = context;
+    const Search *s = choice->search;
+    const int64_t beams = s->beams, kept = beams > 1 ? beams + 1 : 1, begin = begin_of(share, choice->sources, 1);
+    const int64_t count = end_of(share, choice->sources, 1) - begin, first = begin * beams;
+    const float *scores = choice->scores + first * s->scored;
+    int is_number = 1;
+    if (beams > 1) {
+        float *log_probs = s->log_probs + first * s->scored;
+        for (int64_t r = 0; is_number && r < count * beams; r++)
+            is_number = log_softmax(scores + r * s->scored, s->scored, log_probs + r * s->scored);
+        scores = log_probs;
+    }
+    if (!is_number || (docmt_best(scores, beams > 1 ? s->sums + first : 0, count, beams, s->scored, kept,
+                                  s->values + begin * kept, s->indices + begin * kept) && beams > 1))
+        __atomic_store_n(choice->is_undecided, 1, __ATOMIC_RELAXED);
+}
+
+/* By the threads of a step; returns whether there is nothing that is undecided. */
+static int is_chosen(const float *scores, const Step *step, const Search *s) {
+    int is_undecided = 0;
+    const Choice choice = {scores, s, step->rows / s->beams, &is_undecided};
+    share_work(choose, &choice, step->rows * s->scored < LEAST_WORK / 8 ? 1 : step->threads);
+    return !is_undecided;
+}
+
 /* Put the best token behind each row; 0: nothing was done, since one of them ends its row, or is of no number. */
 static int go_on(const float *scores, const Step *step, Search *s) {
-    docmt_best(scores, 0, step->rows, 1, s->scored, 1, s->values, s->indices);
+    is_chosen(scores, step, s);
     for (int64_t r = 0; r < step->rows; r++) {
         if (s->values[r] - s->values[r] != 0) return 0;
         s->indices[r] = s->ended && s->ended[r] ? s->pad : token_at(s, s->indices[r]);
@@ -89,9 +123,7 @@ static int go_on(const float *scores, const Step *step, Search *s) {
 /* Let the best beams of each source go on; 0: nothing was done, since one of them ends, ties, or is of no number. */
 static int go_on_with_beams(const float *scores, const Step *step, Search *s) {
     const int64_t rows = step->rows, beams = s->beams, sources = rows / beams, kept = beams + 1;
-    for (int64_t r = 0; r < rows; r++)
-        if (!log_softmax(scores + r * s->scored, s->scored, s->log_probs + r * s->scored)) return 0;
-    if (docmt_best(s->log_probs, s->sums, sources, beams, s->scored, kept, s->values, s->indices)) return 0;
+    if (!is_chosen(scores, step, s)) return 0;
     for (int64_t i = 0; i < sources * kept; i++)
         if (i % kept < beams && is_end(s, token_at(s, s->indices[i]))) return 0;
     for (int64_t r = 0; r < rows; r++) memcpy(s->copies + r * s->room, s->ids + r * s->room, s->length * sizeof(int64_t));

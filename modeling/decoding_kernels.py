@@ -12,7 +12,7 @@ import torch
 
 from .cache import source_states as kept_states
 from .cpu_inference import is_for_kernels
-from .cpu_kernels import BLOCK, LIMITS, MULTIPLE, Limits, Search, Step, are_used, memory, most_rows, run, search
+from .cpu_kernels import BLOCK, LIMITS, Limits, Search, Step, are_used, give_scratch, memory, most_rows, run, search
 from .decoding_step import DecodingStep, has_list, is_backbone, is_recurrence, may_step
 from .encoder_kernels import MOST_PLACES, run_on_rows, seen_places
 from .fast_search import best_token
@@ -22,8 +22,6 @@ from .kernel_primitives import are_current, held
 from .kernel_programs import DecoderProgram, buffers, decoder_program, with_output
 from .search import SearchSettings
 
-MOST_SOURCES = 128  # over the number of threads, where there are more than two: the kernels have one; int8
-MOST_FLOAT_SOURCES = 32  # the same in fp32
 ROOM = 64  # tokens that there is room for at first, besides the prompt
 
 
@@ -70,13 +68,11 @@ def plan_of(model) -> tuple[bool, DecoderProgram | None]:
 
 
 def kernels_fit(state) -> bool:
-    """Whether sources and masks of a search are such as the kernels read, and few enough for one thread."""
-    source, mask, threads = state.encoder_outputs[0], state.mask, torch.get_num_threads()
-    most = MOST_FLOAT_SOURCES if is_for_kernels(state.model.lm_head) else MOST_SOURCES
+    """Whether sources and masks of a search are such as the kernels read."""
+    source, mask = state.encoder_outputs[0], state.mask
     head, bias = state.output()
     return (
         len(bias) == head.out_features
-        and (threads <= 2 or len(source) <= most // threads)
         and source.is_cpu
         and source.dtype is torch.float32
         and (mask is None or is_left_padded(mask))
@@ -163,14 +159,13 @@ class KernelStep(DecodingStep):
         self.states, self.tokens = memory(rows, size), memory(rows, dtype=torch.long)
         self.scratch = memory(rows * (8 * size + inner))
         self.integers = memory(rows + -rows % BLOCK, max(2 * size, inner), dtype=torch.int8)
-        longest = max(len(self.ancestors), self.source.shape[1], step.context_places) + MULTIPLE
-        self.numbers, self.offsets = memory(max(rows, longest)), memory(longest, dtype=torch.long)
+        give_scratch(step, rows, max(len(self.ancestors), self.source.shape[1], step.context_places))
         layers = chain(*zip_longest(self.history, self.read, fillvalue=self.scores))
         self.buffers = buffers(self.states, self.scratch, self.scores, *layers)
         self.ranges = memory(rows, 3, dtype=torch.int32)
         if self.limits is not None:
             step.limits, step.ranges = ctypes.addressof(self.limits), self.ranges.data_ptr()
-        for name in ("ancestors", "first", "tokens", "bias", "integers", "numbers", "offsets"):
+        for name in ("ancestors", "first", "tokens", "bias", "integers"):
             setattr(step, name, getattr(self, name).data_ptr())
         step.buffers, step.places = ctypes.addressof(self.buffers), self.source.shape[1]
         step.rows, step.fresh, step.shared = rows, fresh, rows // self.sources

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from .cpu_inference import is_for_kernels
-from .cpu_kernels import BLOCK, MULTIPLE, Step, are_used, memory, most_rows, run
+from .cpu_kernels import BLOCK, Step, are_used, give_scratch, memory, most_rows, run
 from .decoding_step import is_inference
 from .int8_linear import is_plain_int8
 from .kept_work import kept_work
@@ -61,11 +61,10 @@ def run_on_rows(
     """
     rows, size = states.shape
     integers = memory(rows + -rows % BLOCK, max(2 * size, inner), dtype=torch.int8)
-    numbers, offsets = memory(max(rows, places + MULTIPLE)), memory(places, dtype=torch.long)
     scratch = memory(rows * (8 * size + inner))
     addresses = buffers(states, scratch, states, *layers)
-    step = Step(ctypes.addressof(addresses), rows, shared=places, places=places)
-    step.integers, step.numbers, step.offsets = (tensor.data_ptr() for tensor in (integers, numbers, offsets))
+    step = Step(ctypes.addressof(addresses), rows, shared=places, places=places, integers=integers.data_ptr())
+    give_scratch(step, rows, places)
     seen, counts = seen_places(mask)
     if seen is not None:
         step.seen, step.counts = seen.data_ptr(), counts.data_ptr()

@@ -1,4 +1,5 @@
-/* The primitives on random shapes, in buffers of exactly the sizes that they need: for an address sanitizer. */
+/* The primitives on random shapes, in buffers of exactly the sizes that they need: for sanitizers. */
+#define LEAST_WORK 1
 #include "cpu_kernels.c"
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,12 +14,45 @@ static float *numbers(int64_t count) { /* of exactly this size, so that what is 
 
 static int64_t between(int64_t least, int64_t most) { return least + rand() % (most - least + 1); }
 
-int main(void) {
+/* What OpenMP does, in threads that a sanitizer of them knows */
+static pthread_barrier_t at;
+static __thread int mine;
+static int members;
+
+typedef struct {
+    void (*work)(void *);
+    void *context;
+    int number;
+} Member;
+
+static void *take_part(void *given) {
+    Member *member = given;
+    mine = member->number;
+    return member->work(member->context), (void *)0;
+}
+
+static void in_parallel(void (*work)(void *), void *context, unsigned count, unsigned flags) {
+    pthread_t threads[4];
+    Member all[4];
+    members = count + 0 * flags;
+    pthread_barrier_init(&at, 0, count);
+    for (unsigned i = 1; i < count; i++) all[i] = (Member){work, context, i}, pthread_create(threads + i, 0, take_part, all + i);
+    work(context);
+    for (unsigned i = 1; i < count; i++) pthread_join(threads[i], 0);
+    pthread_barrier_destroy(&at);
+}
+
+static void wait_there(void) { pthread_barrier_wait(&at); }
+static int which(void) { return mine; }
+static int how_many(void) { return members; }
+
+int main(int count, char **arguments) {
     if (docmt_level(AMX) == NONE) return puts("unsupported"), 0;
-    for (int round = 0; round < 3000; round++) {
+    docmt_openmp((void *[]){in_parallel, wait_there, which, how_many});
+    for (int round = 0; round < atoi(arguments[count - 1]); round++) {
         docmt_level(AVX2 + rand() % 3);
         int64_t sources = between(1, 7), fresh = between(1, 3), rows = sources * fresh, heads = between(1, 4), dim = 8 * between(1, 9), size = heads * dim;
-        int64_t outputs = between(1, 70), blocks = (outputs + 15) / 16, length = between(fresh, 20);
+        int64_t outputs = between(1, rand() % 4 ? 70 : 300), blocks = (outputs + 15) / 16, length = between(fresh, 20);
         int64_t tokens = 3 * (length > 20 ? length : 20) + 8;
         int32_t *ancestors = malloc(length * sources * 4), *first = malloc(sources * 4);
         int32_t *seen = malloc(sources * length * 4), *counts = malloc(sources * 4);
@@ -51,9 +85,10 @@ int main(void) {
         float *buffers[] = {x, y, projections, history, read, keys, inputs, wide, pair, mixed, context};
         enum { X, Y, PROJECTIONS, HISTORY, READ, KEYS, INPUTS, WIDE_ROWS_OF, PAIR, MIXED, OTHERS };
         int is_masked = rand() % 2;
+        int64_t threads = between(1, 3), scratch = rows > tokens ? rows : tokens;
         Step step = {buffers, rows, fresh, length, fresh, length, ancestors, first, is_masked ? seen : 0, is_masked ? counts : 0, ids,
-                     encodings, bias, malloc((rows + 15) / 16 * 16 * size), numbers(rows > tokens ? rows : tokens),
-                     malloc(tokens * 8)};
+                     encodings, bias, malloc((rows + 15) / 16 * 16 * size), numbers(threads * scratch),
+                     malloc(threads * scratch * 8), .threads = threads, .scratch = scratch};
         int64_t width = between(0, 5), groups = between(1, 4), *targets = malloc(sources * length * 8);
         int32_t *borders = malloc(sources * (groups + 1) * 4);
         float *vectors = numbers((width + 1) * size);
@@ -84,6 +119,25 @@ int main(void) {
             {SOURCE_ATTENTION, PROJECTIONS, MIXED, {heads, dim, OTHERS, 2 * size, 0, CONTEXT}, {0}, 0.3f},
             {ADDITION, MIXED, READ, {size, rand() % 2 ? PAIR : 0}, {0}, 0},
         };
+        const int64_t sizes[] = {rows * size, rows * outputs, 3 * rows * size, 2 * length * sources * size, rows * size, 2 * sources * length * size,
+                                 2 * rows * size, rows * stride, 2 * rows * size, rows * size, 2 * sources * others * size};
+        for (int i = 0; i < 12; i++) { /* each operation by one thread, then by several */
+            float *before[11], *alone[11];
+            for (int b = 0; b < 11; b++) before[b] = memcpy(malloc(4 * sizes[b]), buffers[b], 4 * sizes[b]);
+            step.threads = 1;
+            docmt_run(list + i, 1, &step);
+            for (int b = 0; b < 11; b++) {
+                alone[b] = memcpy(malloc(4 * sizes[b]), buffers[b], 4 * sizes[b]);
+                memcpy(buffers[b], before[b], 4 * sizes[b]);
+            }
+            step.threads = threads;
+            docmt_run(list + i, 1, &step);
+            for (int b = 0; b < 11; b++) {
+                if (memcmp(alone[b], buffers[b], 4 * sizes[b])) return puts("threads differ"), 1;
+                memcpy(buffers[b], before[b], 4 * sizes[b]);
+                free(before[b]), free(alone[b]);
+            }
+        }
         docmt_run(list, 12, &step);
         step.shared = rows, step.places = rows, step.seen = 0; /* of an encoder: all rows are of one source */
         step.limits = 0;
@@ -103,7 +157,7 @@ int main(void) {
         int32_t *rows_of = calloc(2 * room, 4);
         float *all_scores[] = {logits};
         Operation idle = {NORM, 0, 0, {0}, {0}, 1};
-        Step steps = {all_scores, 2, 1, 0, beams, 1, rows_of, .tokens = new};
+        Step steps = {all_scores, 2, 1, 0, beams, 1, rows_of, .tokens = new, .threads = threads};
         Search search = {written, room, 1, most, ends, 1, 0, 0, beams, sums, vocabulary,
                          is_short ? words : 0, is_short ? is_absent : 0, log_probs, chosen, found, copies};
         docmt_search(&idle, 1, &steps, &search);

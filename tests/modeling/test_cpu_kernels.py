@@ -2,9 +2,12 @@
 
 import contextvars
 import copy
+import ctypes
 import gc
+import os
 import pickle
 import shutil
+import signal
 import subprocess
 import weakref
 from contextlib import nullcontext
@@ -123,6 +126,7 @@ HOLES = torch.tensor([[1, 1, 1], [1, 0, 1], [0, 1, 1]])
 @pytest.mark.parametrize("beams", [1, 2])
 def test_prompts_that_the_program_reads(int8_model, monkeypatch, fields, length, mask, is_read, beams):
     """With padding in front, without `forward`; the steps behind them have positions of their tokens alone."""
+    monkeypatch.setattr(decoding_kernels, "most_rows", lambda size, is_float: 1024)  # on every processor
     model = int8_model(**fields)
     prompt = torch.cat([PROMPT, torch.randint(8, 20, (3, length - 3))], dim=1)
     prompt = prompt.masked_fill(prompt == PAD, 2) if mask is None else prompt
@@ -632,14 +636,91 @@ def test_copies_of_a_model(int8_model):
         assert torch.equal(other.generate(SOURCE, max_new_tokens=5), expected)
 
 
+# Threads
+
+
+@pytest.fixture
+def shared_work(monkeypatch):
+    """How many threads each piece of work was shared by, of those that were shared."""
+    library, counts = cpu_kernels.kernels(), []
+    functions = cpu_kernels.openmp_functions()
+    kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint)
+    parallel = kind(functions[0])
+    counted = kind(lambda work, context, count, flags: (counts.append(count), parallel(work, context, count, flags)))
+    library.docmt_openmp((ctypes.c_void_p * 4)(ctypes.cast(counted, ctypes.c_void_p).value, *functions[1:]))
+    before = torch.get_num_threads()
+    yield counts
+    torch.set_num_threads(before)
+    library.docmt_openmp((ctypes.c_void_p * 4)(*functions))
+
+
+LARGE = {"vocab_size": 2200, "past_context": 1}  # shared by threads here; what torch does is too small for its own
+
+
+@needs_kernels
+@pytest.mark.skipif(not cpu_kernels.openmp_functions(), reason="torch has no OpenMP that GCC could call")
+@pytest.mark.parametrize("beams", [1, 3])
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+@pytest.mark.parametrize(
+    "architecture, fields",
+    [
+        ("concat", LARGE),
+        ("concat", LARGE | {"decoder_autoregression": "ssru"}),
+        ("caching", LARGE),
+        ("gtransformer", LARGE),
+        ("lst", LARGE),
+    ],
+)
+def test_any_number_of_threads_gives_the_same_scores(int8_model, shared_work, architecture, fields, precision, beams):
+    """Bit for bit, in encoder, prompts, steps and the choice of the best tokens."""
+    model = int8_model(architecture, **fields) if precision == "int8" else build(architecture, **SIZES | fields)
+    source = torch.randint(6, 2200, (14, 9))
+    source[1::2, -2:] = torch.tensor([EOS, PAD])
+    prompt = torch.randint(6, 2200, (14, 3)).index_fill(1, torch.tensor([0]), model.config.decoder_start_token_id)
+    inputs = {"attention_mask": (source != PAD).long(), "decoder_input_ids": prompt}
+    found = []
+    for threads in (1, 2, 3):
+        torch.set_num_threads(threads)
+        kept = KeptScores()
+        kept.passes_finite = True  # so that one call does several steps
+        output = model.generate(source, num_beams=beams, max_new_tokens=6, logits_processor=[kept], **inputs)
+        found.append((output, *kept.copies))
+        assert {*shared_work} == {*range(2, threads + 1)}
+    for others in found[1:]:
+        for one, other in zip(found[0], others, strict=True):
+            assert torch.equal(one, other)
+
+
+@needs_kernels
+def test_a_forked_process_works_alone(shared_work):
+    """It has none of the threads that OpenMP had, and would wait for them."""
+    layer, states = torch.nn.Linear(64, 512), torch.randn(64, 64)
+    weights = in_blocks(layer.weight.detach()), None, whole_blocks(layer.bias.detach())
+    torch.set_num_threads(2)
+    expected = cpu_kernels.kernel_product(states, *weights, 512)
+    assert shared_work == [2]
+    if not (child := os.fork()):
+        signal.alarm(30)
+        os._exit(0 if torch.equal(cpu_kernels.kernel_product(states, *weights, 512), expected) else 1)
+    assert os.waitpid(child, 0) == (child, 0)
+
+
+SANITIZERS = [
+    ("address,undefined", 1000),
+    pytest.param("address,undefined", 10_000, marks=pytest.mark.slow),
+    pytest.param("thread", 1000, marks=pytest.mark.slow),
+]
+
+
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc")
-def test_no_address_is_wrong(tmp_path):
-    """3,000 random shapes in buffers of exact sizes, under the sanitizers of addresses and of undefined behaviour."""
+@pytest.mark.parametrize(("sanitizers", "rounds"), SANITIZERS)
+def test_no_address_is_wrong(tmp_path, sanitizers, rounds):
+    """Random shapes in buffers of exact sizes, and as by one thread by several, of which no two write to one place."""
     program, sources = tmp_path / "fuzz", ["-I", str(ROOT / "modeling"), str(Path(__file__).with_name("kernel_fuzz.c"))]
-    checks = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-O1", "-g"]
+    checks = [f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all", "-O1", "-g", "-pthread"]
     built = subprocess.run(["gcc", *checks, *sources, "-o", str(program), "-lm"], capture_output=True, text=True)
     if "cannot find" in built.stderr:
         pytest.skip("gcc has no sanitizers here")
     assert built.returncode == 0, built.stderr
-    ran = subprocess.run([str(program)], capture_output=True, text=True)
+    ran = subprocess.run([str(program), str(rounds)], capture_output=True, text=True)
     assert ran.returncode == 0 and ran.stdout.strip() in ("done", "unsupported"), ran.stderr
