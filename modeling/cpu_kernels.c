@@ -86,7 +86,7 @@ int64_t docmt_abi(void) { return ABI; }
 
 #define TOGETHER (4 * BLOCK) /* outputs that a thread has at least, so that they are computed side by side */
 #ifndef LEAST_WORK
-#define LEAST_WORK 1000000   /* multiplications of a step, from which on threads share them */
+#define LEAST_WORK 2000000   /* multiplications of float32 in a step from which on threads share it; of integers four */
 #endif
 
 typedef struct {
@@ -392,7 +392,7 @@ void docmt_run(const Operation *operations, int64_t count, const Step *step) {
     const Program program = {operations, count, step};
     int64_t work = 0;
     for (const Operation *o = operations; o < operations + count; o++)
-        if (o->kind == PRODUCT) work += step->rows * o->sizes[0] * o->sizes[1];
+        if (o->kind == PRODUCT) work += step->rows * o->sizes[0] * o->sizes[1] / (o->weights[1] ? 4 : 1);
     if (step->limits) find_ranges(step);
     share_work(run_share, &program, work < LEAST_WORK ? 1 : step->threads);
 }

@@ -289,7 +289,7 @@ TEST_LINES = {
     "evaluation": 6954,
     "formats": 2520,
     "hub": 3010,
-    "modeling": 10161,
+    "modeling": 10163,
     "reports": 1984,
     "serving": 590,
     "space": 1108,
@@ -300,7 +300,7 @@ TEST_LINES = {
     "translation": 1911,
     "top-level files": 2824,
 }
-MOST_LINES = {"package": 55883, "tests": 51885}
+MOST_LINES = {"package": 55883, "tests": 51887}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -654,7 +654,7 @@ def shared_work(monkeypatch):
     library.docmt_openmp((ctypes.c_void_p * 4)(*functions))
 
 
-LARGE = {"vocab_size": 2200, "past_context": 1}  # shared by threads here; what torch does is too small for its own
+LARGE = {"vocab_size": 12_000, "past_context": 1}  # enough for threads to share
 
 
 @needs_kernels
@@ -674,9 +674,11 @@ LARGE = {"vocab_size": 2200, "past_context": 1}  # shared by threads here; what 
 def test_any_number_of_threads_gives_the_same_scores(int8_model, shared_work, architecture, fields, precision, beams):
     """Bit for bit, in encoder, prompts, steps and the choice of the best tokens."""
     model = int8_model(architecture, **fields) if precision == "int8" else build(architecture, **SIZES | fields)
-    source = torch.randint(6, 2200, (14, 9))
+    source = torch.randint(6, 12_000, (21, 3))
+    if source.numel() > cpu_kernels.most_rows(32, precision == "fp32"):
+        pytest.skip("torch computes these products, of which threads change the rounding")
     source[1::2, -2:] = torch.tensor([EOS, PAD])
-    prompt = torch.randint(6, 2200, (14, 3)).index_fill(1, torch.tensor([0]), model.config.decoder_start_token_id)
+    prompt = torch.randint(6, 12_000, (21, 3)).index_fill(1, torch.tensor([0]), model.config.decoder_start_token_id)
     inputs = {"attention_mask": (source != PAD).long(), "decoder_input_ids": prompt}
     found = []
     for threads in (1, 2, 3):
@@ -694,14 +696,14 @@ def test_any_number_of_threads_gives_the_same_scores(int8_model, shared_work, ar
 @needs_kernels
 def test_a_forked_process_works_alone(shared_work):
     """It has none of the threads that OpenMP had, and would wait for them."""
-    layer, states = torch.nn.Linear(64, 512), torch.randn(64, 64)
+    layer, states = torch.nn.Linear(256, 256), torch.randn(40, 256)
     weights = in_blocks(layer.weight.detach()), None, whole_blocks(layer.bias.detach())
     torch.set_num_threads(2)
-    expected = cpu_kernels.kernel_product(states, *weights, 512)
+    expected = cpu_kernels.kernel_product(states, *weights, 256)
     assert shared_work == [2]
     if not (child := os.fork()):
         signal.alarm(30)
-        os._exit(0 if torch.equal(cpu_kernels.kernel_product(states, *weights, 512), expected) else 1)
+        os._exit(0 if torch.equal(cpu_kernels.kernel_product(states, *weights, 256), expected) else 1)
     assert os.waitpid(child, 0) == (child, 0)
 
 
