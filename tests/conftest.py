@@ -53,12 +53,6 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(pytest.mark.skip(reason="no CUDA device here"))
 
 
-def pytest_collection_finish():
-    """What is loaded now stays, so the garbage collector need not look at it: accelerate calls it behind every run."""
-    gc.collect()
-    gc.freeze()
-
-
 @pytest.fixture
 def device(request):
     """Where models of a test are: the CPU, or what `--device` says."""
@@ -76,6 +70,13 @@ def no_logged_deprecation():
     with logged_deprecations() as found:
         yield
     assert not found, f"transformers says, use what it names in the place of it: {found}"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_garbage():
+    """What is there between two files stays: the collector, which accelerate calls behind every run, leaves it out."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

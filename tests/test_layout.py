@@ -298,9 +298,9 @@ TEST_LINES = {
     "training": 2625,
     "transformers_contract": 418,
     "translation": 1911,
-    "top-level files": 2824,
+    "top-level files": 2825,
 }
-MOST_LINES = {"package": 55883, "tests": 51887}
+MOST_LINES = {"package": 55883, "tests": 51888}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:
