@@ -86,7 +86,7 @@ int64_t docmt_abi(void) { return ABI; }
 
 #define TOGETHER (4 * BLOCK) /* outputs that a thread has at least, so that they are computed side by side */
 #ifndef LEAST_WORK
-#define LEAST_WORK 2000000   /* multiplications of float32 in a step from which on threads share it; of integers four */
+#define LEAST_WORK 1000000   /* multiplications of float32 a thread from which on threads share a step; of integers four */
 #endif
 
 typedef struct {
@@ -95,24 +95,25 @@ typedef struct {
 } Part;
 
 /* y = x W^T + b (R, D_out), or y += x W^T + b, perhaps columns of wider rows; scales and bias are padded to whole blocks.
- * Weights without scales are float32. */
+ * Weights without scales are float32. Threads share outputs, and where these are too few, groups of threads share rows
+ * (behind the last group there are none). */
 FOR_AVX2 static void product(const Operation *o, const Step *step, const Part *part) {
-    const int64_t size = o->sizes[0], rows = step->rows, all = o->sizes[1], end = end_of(part->share, all, TOGETHER);
-    const int64_t first = begin_of(part->share, all, TOGETHER), place = first * size;
+    const int64_t size = o->sizes[0], all = o->sizes[1], units = (all + TOGETHER - 1) / TOGETHER;
+    const int64_t stride = o->sizes[4] ? o->sizes[4] : all, count = part->share.count, across = count < units ? count : units;
+    const Share column = {part->share.number % across, across}, group = {part->share.number / across, count / across};
+    const int64_t first = begin_of(column, all, TOGETHER), end = end_of(column, all, TOGETHER), place = first * size;
+    const int64_t row = begin_of(group, step->rows, TILE_ROWS), rows = end_of(group, step->rows, TILE_ROWS) - row;
     const float *x = step->buffers[o->input], *scales = o->weights[1], *bias = o->weights[2] ? o->weights[2] : step->bias;
     const void *weights = scales ? (const void *)((const int8_t *)o->weights[0] + place) : (const float *)o->weights[0] + place;
-    const Product p = {weights, scales ? (const void *)step->integers : x, scales ? scales + first : 0, step->numbers,
-                       bias + first, step->buffers[o->output] + o->sizes[5] + first, size, end - first,
-                       o->sizes[4] ? o->sizes[4] : all, o->sizes[2], o->sizes[3]};
-    if (!scales) {
-        if (level >= VNNI) wide_floats(&p, rows);
-        else narrow_floats(&p, rows);
-        return;
-    }
-    for (int64_t r = part->begin; r < part->end; r++)
+    const Product p = {weights, scales ? (const void *)(step->integers + row * size) : x + row * size, scales ? scales + first : 0,
+                       step->numbers + row, bias + first, step->buffers[o->output] + o->sizes[5] + row * stride + first,
+                       size, end - first, stride, o->sizes[2], o->sizes[3]};
+    for (int64_t r = part->begin; scales && r < part->end; r++)
         step->numbers[r] = quantize(x + r * size, size, step->integers + r * size);
-    meet(part->share);
-    if (level == AMX && rows >= LEAST_ROWS && size % TILE_BYTES == 0) tiled_product(&p, rows);
+    if (scales) meet(part->share);
+    if (!scales && level >= VNNI) wide_floats(&p, rows);
+    else if (!scales) narrow_floats(&p, rows);
+    else if (level == AMX && rows >= LEAST_ROWS && size % TILE_BYTES == 0) tiled_product(&p, rows);
     else if (level >= VNNI) wide_product(&p, rows);
     else narrow_product(&p, rows);
 }
@@ -394,7 +395,7 @@ void docmt_run(const Operation *operations, int64_t count, const Step *step) {
     for (const Operation *o = operations; o < operations + count; o++)
         if (o->kind == PRODUCT) work += step->rows * o->sizes[0] * o->sizes[1] / (o->weights[1] ? 4 : 1);
     if (step->limits) find_ranges(step);
-    share_work(run_share, &program, work < LEAST_WORK ? 1 : step->threads);
+    share_work(run_share, &program, work < LEAST_WORK * step->threads ? 1 : step->threads);
 }
 
 typedef uint64_t Words __attribute__((vector_size(64), aligned(1), may_alias));

@@ -16,6 +16,7 @@ ALL, LIMITED, CONTEXT = range(3)  # what attention reads
 LIMITS = ("sentence", "group", "window")  # kinds of these, by number
 NONE, AVX2, VNNI, AMX = range(4)  # instructions for products
 BLOCK = 16  # outputs of a product that stand side by side; rows of a tile
+is_forked = False  # whether this process began as a copy of another one
 MULTIPLE = 8  # of which sizes of states and heads have to be
 ROWS = {VNNI: 64, AMX: 2**63}  # up to so many a product of integers is faster than that of torch
 
@@ -94,20 +95,39 @@ def kernels() -> ctypes.CDLL | None:
             library.docmt_run.restype = library.docmt_search.restype = library.docmt_openmp.restype = None
             library.docmt_checksum.argtypes = (ctypes.c_void_p, ctypes.c_int64)
             library.docmt_best.restype = library.docmt_checksum.restype = ctypes.c_int64
-            if functions := openmp_functions():
-                library.docmt_openmp((ctypes.c_void_p * 4)(*functions))
+            library.docmt_openmp((ctypes.c_void_p * 4)(*(() if is_forked else openmp_functions())))
             return library
     return None
 
 
-def openmp_functions() -> list[int]:
+@lru_cache(maxsize=1)
+def openmp_functions() -> tuple[int, ...]:
     """Addresses of what shares work among the threads of torch, as `cpu_threads.h` calls it; none without OpenMP."""
     names = ("GOMP_parallel", "GOMP_barrier", "omp_get_thread_num", "omp_get_num_threads")
-    try:
-        library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
-        return [ctypes.cast(getattr(library, name), ctypes.c_void_p).value for name in names]
-    except (OSError, AttributeError):
-        return []
+    for file in (None, Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"):  # what is preloaded comes first
+        try:
+            library = ctypes.CDLL(file and str(file))
+            return tuple(ctypes.cast(getattr(library, name), ctypes.c_void_p).value for name in names)
+        except (OSError, AttributeError):
+            continue
+    return ()
+
+
+def leave_threads() -> None:
+    """Let a forked process work alone: it would wait for threads that it has not."""
+    global is_forked
+    is_forked = True
+    if kernels.cache_info().currsize and (library := kernels()):
+        library.docmt_openmp((ctypes.c_void_p * 4)())
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=leave_threads)
+
+
+def lone_threads() -> int:
+    """How many threads torch has where the kernels have one; 1 where they share them."""
+    return 1 if openmp_functions() and not is_forked else torch.get_num_threads()
 
 
 def memory(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
@@ -185,7 +205,9 @@ def most_rows(size: int, is_float: bool = False) -> int:
     """How many rows of `size` values the kernels multiply faster than torch."""
     if size % MULTIPLE or not are_used():
         return 0
-    return 2**63 if is_float else ROWS.get(kernels().level, 0)
+    if is_float:
+        return 2**63 if lone_threads() == 1 else 0
+    return ROWS.get(kernels().level, 0) // lone_threads()
 
 
 def are_used() -> bool:

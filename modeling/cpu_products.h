@@ -243,53 +243,65 @@ FOR_AVX2 static void narrow_product(const Product *p, int64_t rows) {
 }
 
 typedef float Floats __attribute__((vector_size(4 * BLOCK), aligned(4), may_alias));
+typedef float HalfFloats __attribute__((vector_size(2 * BLOCK), aligned(4), may_alias));
 
-/* `rows` times `blocks` (known when compiled) of float32, as wide as the function that it is a part of */
-INLINE void float_tile(const int rows, const int blocks, const Product *p, int64_t row, int64_t output) {
+/* Products of a tile in vectors that are registers: of a whole block, or `parts` of one */
+#define SUM_UP(Vector, parts)                                                                                     \
+    do {                                                                                                          \
+        Vector sums[FLOAT_ROWS][2][parts];                                                                        \
+        for (int r = 0; r < rows; r++)                                                                            \
+            for (int b = 0; b < blocks; b++)                                                                      \
+                for (int i = 0; i < parts; i++) sums[r][b][i] = (Vector){0};                                      \
+        for (int64_t k = 0; k < p->size; k++)                                                                     \
+            for (int r = 0; r < rows; r++)                                                                        \
+                for (int b = 0; b < blocks; b++)                                                                  \
+                    for (int i = 0; i < parts; i++)                                                               \
+                        sums[r][b][i] += x[r * p->size + k] * ((const Vector *)(weights + (b * p->size + k) * BLOCK))[i]; \
+        for (int r = 0; r < rows; r++)                                                                            \
+            for (int b = 0; b < blocks; b++) memcpy(all[r][b], sums[r][b], sizeof all[r][b]);                     \
+    } while (0)
+
+/* `rows` times `blocks` (known when compiled) of float32 */
+INLINE void float_tile(const int is_wide, const int rows, const int blocks, const Product *p, int64_t row, int64_t output) {
     const float *weights = (const float *)p->weights + output * p->size, *x = (const float *)p->x + row * p->size;
-    Floats sums[FLOAT_ROWS][2];
-    for (int r = 0; r < rows; r++)
-        for (int b = 0; b < blocks; b++) sums[r][b] = (Floats){0};
-    for (int64_t k = 0; k < p->size; k++)
-        for (int r = 0; r < rows; r++)
-            for (int b = 0; b < blocks; b++)
-                sums[r][b] += x[r * p->size + k] * *(const Floats *)(weights + (b * p->size + k) * BLOCK);
+    float all[FLOAT_ROWS][2][BLOCK];
+    if (is_wide) SUM_UP(Floats, 1);
+    else SUM_UP(HalfFloats, 2);
     for (int r = 0; r < rows; r++)
         for (int b = 0; b < blocks; b++) {
             const int64_t first = output + b * BLOCK, left = p->outputs - first, kept = left < BLOCK ? left : BLOCK;
-            float *y = p->y + (row + r) * p->stride + first, values[BLOCK];
-            memcpy(values, &sums[r][b], sizeof values);
+            float *y = p->y + (row + r) * p->stride + first, *values = all[r][b];
             for (int i = 0; i < BLOCK; i++) values[i] += p->bias[first + i];
             if (p->relu)
                 for (int i = 0; i < BLOCK; i++) values[i] = values[i] < 0 ? 0 : values[i];
             if (p->adds)
                 for (int64_t i = 0; i < kept; i++) y[i] += values[i];
-            else if (kept == BLOCK) memcpy(y, values, sizeof values);
+            else if (kept == BLOCK) memcpy(y, values, BLOCK * sizeof(float));
             else for (int64_t i = 0; i < kept; i++) y[i] = values[i];
         }
 }
 
-#define FLOATS(most, blocks)                                                        \
+#define FLOATS(is_wide, most, blocks)                                                        \
     do {                                                                            \
         int64_t r = 0;                                                              \
-        for (; r + most <= rows; r += most) float_tile(most, blocks, p, r, output); \
+        for (; r + most <= rows; r += most) float_tile(is_wide, most, blocks, p, r, output); \
         switch (rows - r) {                                                         \
-            case 7: float_tile(7, blocks, p, r, output); break;                     \
-            case 6: float_tile(6, blocks, p, r, output); break;                     \
-            case 5: float_tile(5, blocks, p, r, output); break;                     \
-            case 4: float_tile(4, blocks, p, r, output); break;                     \
-            case 3: float_tile(3, blocks, p, r, output); break;                     \
-            case 2: float_tile(2, blocks, p, r, output); break;                     \
-            case 1: float_tile(1, blocks, p, r, output); break;                     \
+            case 7: float_tile(is_wide, 7, blocks, p, r, output); break;                     \
+            case 6: float_tile(is_wide, 6, blocks, p, r, output); break;                     \
+            case 5: float_tile(is_wide, 5, blocks, p, r, output); break;                     \
+            case 4: float_tile(is_wide, 4, blocks, p, r, output); break;                     \
+            case 3: float_tile(is_wide, 3, blocks, p, r, output); break;                     \
+            case 2: float_tile(is_wide, 2, blocks, p, r, output); break;                     \
+            case 1: float_tile(is_wide, 1, blocks, p, r, output); break;                     \
         }                                                                           \
     } while (0)
 
 FOR(WIDE) static void wide_floats(const Product *p, int64_t rows) {
     int64_t output = 0;
-    for (; output + BLOCK < p->outputs; output += 2 * BLOCK) FLOATS(FLOAT_ROWS, 2);
-    for (; output < p->outputs; output += BLOCK) FLOATS(FLOAT_ROWS, 1);
+    for (; output + BLOCK < p->outputs; output += 2 * BLOCK) FLOATS(1, FLOAT_ROWS, 2);
+    for (; output < p->outputs; output += BLOCK) FLOATS(1, FLOAT_ROWS, 1);
 }
 
 FOR_AVX2 static void narrow_floats(const Product *p, int64_t rows) {
-    for (int64_t output = 0; output < p->outputs; output += BLOCK) FLOATS(6, 1);
+    for (int64_t output = 0; output < p->outputs; output += BLOCK) FLOATS(0, 6, 1);
 }

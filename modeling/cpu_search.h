@@ -104,7 +104,7 @@ static void choose(const void *context, Share share) {
 static int is_chosen(const float *scores, const Step *step, const Search *s) {
     int is_undecided = 0;
     const Choice choice = {scores, s, step->rows / s->beams, &is_undecided};
-    share_work(choose, &choice, step->rows * s->scored < LEAST_WORK / 8 ? 1 : step->threads);
+    share_work(choose, &choice, step->rows * s->scored < LEAST_WORK / 8 * step->threads ? 1 : step->threads);
     return !is_undecided;
 }
 

@@ -1,9 +1,5 @@
 /* Threads for cpu_kernels.c: those that torch has, by the OpenMP that it runs on, so that none waits beside another one.
- *
- * A forked process, in which that has no threads any more, works alone.
  */
-#include <pthread.h>
-
 typedef struct {
     int64_t number, count; /* which thread of how many */
 } Share;
@@ -16,12 +12,8 @@ static struct { /* functions of OpenMP as GCC calls them, or none */
     int (*number)(void), (*count)(void);
 } openmp;
 
-static void forget_threads(void) { openmp.parallel = 0; }
-
-/* From now on share work by these functions, in the order above. */
-void docmt_openmp(void *const *functions) {
-    if (pthread_atfork(0, 0, forget_threads) == 0) memcpy(&openmp, functions, sizeof openmp);
-}
+/* From now on share work by these functions, in the order above; without the first one there is one thread. */
+void docmt_openmp(void *const *functions) { memcpy(&openmp, functions, sizeof openmp); }
 
 /* Where the share of `total` things begins, of which `unit` stay together */
 static int64_t begin_of(Share share, int64_t total, int64_t unit) {

@@ -12,7 +12,20 @@ import torch
 
 from .cache import source_states as kept_states
 from .cpu_inference import is_for_kernels
-from .cpu_kernels import BLOCK, LIMITS, Limits, Search, Step, are_used, give_scratch, memory, most_rows, run, search
+from .cpu_kernels import (
+    BLOCK,
+    LIMITS,
+    Limits,
+    Search,
+    Step,
+    are_used,
+    give_scratch,
+    lone_threads,
+    memory,
+    most_rows,
+    run,
+    search,
+)
 from .decoding_step import DecodingStep, has_list, is_backbone, is_recurrence, may_step
 from .encoder_kernels import MOST_PLACES, run_on_rows, seen_places
 from .fast_search import best_token
@@ -22,6 +35,7 @@ from .kernel_primitives import are_current, held
 from .kernel_programs import DecoderProgram, buffers, decoder_program, with_output
 from .search import SearchSettings
 
+MOST_SOURCES = 64  # over the number of threads, where torch has several and the kernels one
 ROOM = 64  # tokens that there is room for at first, besides the prompt
 
 
@@ -73,6 +87,7 @@ def kernels_fit(state) -> bool:
     head, bias = state.output()
     return (
         len(bias) == head.out_features
+        and (lone_threads() == 1 or len(source) <= MOST_SOURCES // lone_threads())
         and source.is_cpu
         and source.dtype is torch.float32
         and (mask is None or is_left_padded(mask))

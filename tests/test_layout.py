@@ -272,7 +272,7 @@ PACKAGE_LINES = {
     "evaluation": 8592,
     "formats": 4643,
     "hub": 2551,
-    "modeling": 12248,
+    "modeling": 12285,
     "pretrained": 314,
     "reports": 2528,
     "serving": 864,
@@ -289,7 +289,7 @@ TEST_LINES = {
     "evaluation": 6954,
     "formats": 2520,
     "hub": 3010,
-    "modeling": 10163,
+    "modeling": 10183,
     "reports": 1984,
     "serving": 590,
     "space": 1108,
@@ -300,7 +300,7 @@ TEST_LINES = {
     "translation": 1911,
     "top-level files": 2825,
 }
-MOST_LINES = {"package": 55883, "tests": 51888}
+MOST_LINES = {"package": 55920, "tests": 51908}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

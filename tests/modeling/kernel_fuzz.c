@@ -1,6 +1,7 @@
 /* The primitives on random shapes, in buffers of exactly the sizes that they need: for sanitizers. */
-#define LEAST_WORK 1
+#define LEAST_WORK 0
 #include "cpu_kernels.c"
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -32,8 +33,8 @@ static void *take_part(void *given) {
 }
 
 static void in_parallel(void (*work)(void *), void *context, unsigned count, unsigned flags) {
-    pthread_t threads[4];
-    Member all[4];
+    pthread_t threads[8];
+    Member all[8];
     members = count + 0 * flags;
     pthread_barrier_init(&at, 0, count);
     for (unsigned i = 1; i < count; i++) all[i] = (Member){work, context, i}, pthread_create(threads + i, 0, take_part, all + i);
@@ -85,7 +86,7 @@ int main(int count, char **arguments) {
         float *buffers[] = {x, y, projections, history, read, keys, inputs, wide, pair, mixed, context};
         enum { X, Y, PROJECTIONS, HISTORY, READ, KEYS, INPUTS, WIDE_ROWS_OF, PAIR, MIXED, OTHERS };
         int is_masked = rand() % 2;
-        int64_t threads = between(1, 3), scratch = rows > tokens ? rows : tokens;
+        int64_t threads = between(1, 7), scratch = rows > tokens ? rows : tokens;
         Step step = {buffers, rows, fresh, length, fresh, length, ancestors, first, is_masked ? seen : 0, is_masked ? counts : 0, ids,
                      encodings, bias, malloc((rows + 15) / 16 * 16 * size), numbers(threads * scratch),
                      malloc(threads * scratch * 8), .threads = threads, .scratch = scratch};

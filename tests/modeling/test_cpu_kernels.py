@@ -638,6 +638,8 @@ def test_copies_of_a_model(int8_model):
 
 # Threads
 
+needs_openmp = pytest.mark.skipif(not cpu_kernels.openmp_functions(), reason="torch has no OpenMP that GCC could call")
+
 
 @pytest.fixture
 def shared_work(monkeypatch):
@@ -654,11 +656,11 @@ def shared_work(monkeypatch):
     library.docmt_openmp((ctypes.c_void_p * 4)(*functions))
 
 
-LARGE = {"vocab_size": 12_000, "past_context": 1}  # enough for threads to share
+LARGE = {"vocab_size": 12_000, "encoder_ffn_dim": 4096, "decoder_ffn_dim": 4096}  # enough for three threads to share
 
 
 @needs_kernels
-@pytest.mark.skipif(not cpu_kernels.openmp_functions(), reason="torch has no OpenMP that GCC could call")
+@needs_openmp
 @pytest.mark.parametrize("beams", [1, 3])
 @pytest.mark.parametrize("precision", ["fp32", "int8"])
 @pytest.mark.parametrize(
@@ -694,6 +696,8 @@ def test_any_number_of_threads_gives_the_same_scores(int8_model, shared_work, ar
 
 
 @needs_kernels
+@needs_openmp
+@pytest.mark.filterwarnings("ignore:This process")  # fork beside threads
 def test_a_forked_process_works_alone(shared_work):
     """It has none of the threads that OpenMP had, and would wait for them."""
     layer, states = torch.nn.Linear(256, 256), torch.randn(40, 256)
@@ -707,8 +711,24 @@ def test_a_forked_process_works_alone(shared_work):
     assert os.waitpid(child, 0) == (child, 0)
 
 
+@needs_kernels
+def test_what_one_thread_would_slow_down_is_left_to_torch(monkeypatch):
+    """Where the kernels have one of several threads, as without OpenMP."""
+    model, most, before = build(**SIZES), cpu_kernels.most_rows(32), torch.get_num_threads()
+    encoded = model.get_encoder()(input_ids=SOURCE.repeat(6, 1))
+    state = DecoderState(model, encoded, model.new_cache())
+    assert decoding_kernels.kernels_fit(state)
+    monkeypatch.setattr(cpu_kernels, "openmp_functions", lambda: ())
+    try:
+        torch.set_num_threads(4)
+        assert cpu_kernels.most_rows(32) == most // 4 and cpu_kernels.most_rows(32, is_float=True) == 0
+        assert not decoding_kernels.kernels_fit(state)
+    finally:
+        torch.set_num_threads(before)
+
+
 SANITIZERS = [
-    ("address,undefined", 1000),
+    ("address,undefined", 300),
     pytest.param("address,undefined", 10_000, marks=pytest.mark.slow),
     pytest.param("thread", 1000, marks=pytest.mark.slow),
 ]
