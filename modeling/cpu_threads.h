@@ -1,4 +1,5 @@
-/* Threads for cpu_kernels.c: those that torch has, by the OpenMP that it runs on, so that none waits beside another one.
+/* Threads for cpu_kernels.c: those of torch, by the OpenMP that it runs on. Other ones would have to wait for these, which
+ * look for work for a while before they sleep.
  */
 typedef struct {
     int64_t number, count; /* which thread of how many */
