@@ -18,7 +18,7 @@ NONE, AVX2, VNNI, AMX = range(4)  # instructions for products
 BLOCK = 16  # outputs of a product that stand side by side; rows of a tile
 is_forked = False  # whether this process began as a copy of another one
 MULTIPLE = 8  # of which sizes of states and heads have to be
-ROWS = {VNNI: 64, AMX: 2**63}  # up to so many a product of integers is faster than that of torch
+FEW_ROWS = 64  # over the number of threads, where torch has several and the kernels one
 
 
 class Operation(ctypes.Structure):
@@ -203,11 +203,11 @@ def checksum_of(values: torch.Tensor) -> torch.Tensor | None:
 
 def most_rows(size: int, is_float: bool = False) -> int:
     """How many rows of `size` values the kernels multiply faster than torch."""
-    if size % MULTIPLE or not are_used():
+    if size % MULTIPLE or not are_used() or not is_float and kernels().level < VNNI:
         return 0
-    if is_float:
-        return 2**63 if lone_threads() == 1 else 0
-    return ROWS.get(kernels().level, 0) // lone_threads()
+    if lone_threads() == 1:
+        return 2**63
+    return 0 if is_float else FEW_ROWS // lone_threads()
 
 
 def are_used() -> bool:

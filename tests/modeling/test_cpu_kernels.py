@@ -126,7 +126,7 @@ HOLES = torch.tensor([[1, 1, 1], [1, 0, 1], [0, 1, 1]])
 @pytest.mark.parametrize("beams", [1, 2])
 def test_prompts_that_the_program_reads(int8_model, monkeypatch, fields, length, mask, is_read, beams):
     """With padding in front, without `forward`; the steps behind them have positions of their tokens alone."""
-    monkeypatch.setattr(decoding_kernels, "most_rows", lambda size, is_float: 1024)  # on every processor
+    monkeypatch.setattr(decoding_kernels, "most_rows", lambda size, is_float: 1024)  # on any processor
     model = int8_model(**fields)
     prompt = torch.cat([PROMPT, torch.randint(8, 20, (3, length - 3))], dim=1)
     prompt = prompt.masked_fill(prompt == PAD, 2) if mask is None else prompt
@@ -714,14 +714,14 @@ def test_a_forked_process_works_alone(shared_work):
 @needs_kernels
 def test_what_one_thread_would_slow_down_is_left_to_torch(monkeypatch):
     """Where the kernels have one of several threads, as without OpenMP."""
-    model, most, before = build(**SIZES), cpu_kernels.most_rows(32), torch.get_num_threads()
+    model, before = build(**SIZES), torch.get_num_threads()
     encoded = model.get_encoder()(input_ids=SOURCE.repeat(6, 1))
     state = DecoderState(model, encoded, model.new_cache())
     assert decoding_kernels.kernels_fit(state)
     monkeypatch.setattr(cpu_kernels, "openmp_functions", lambda: ())
     try:
         torch.set_num_threads(4)
-        assert cpu_kernels.most_rows(32) == most // 4 and cpu_kernels.most_rows(32, is_float=True) == 0
+        assert cpu_kernels.most_rows(32) <= 16 and cpu_kernels.most_rows(32, is_float=True) == 0
         assert not decoding_kernels.kernels_fit(state)
     finally:
         torch.set_num_threads(before)
