@@ -289,7 +289,7 @@ TEST_LINES = {
     "evaluation": 6954,
     "formats": 2520,
     "hub": 3010,
-    "modeling": 10183,
+    "modeling": 10180,
     "reports": 1984,
     "serving": 590,
     "space": 1108,
@@ -300,7 +300,7 @@ TEST_LINES = {
     "translation": 1911,
     "top-level files": 2825,
 }
-MOST_LINES = {"package": 55920, "tests": 51908}
+MOST_LINES = {"package": 55920, "tests": 51905}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -35,7 +35,7 @@ static void *take_part(void *given) {
 static void in_parallel(void (*work)(void *), void *context, unsigned count, unsigned flags) {
     pthread_t threads[8];
     Member all[8];
-    members = count + 0 * flags;
+    members = count;
     pthread_barrier_init(&at, 0, count);
     for (unsigned i = 1; i < count; i++) all[i] = (Member){work, context, i}, pthread_create(threads + i, 0, take_part, all + i);
     work(context);
