@@ -266,7 +266,7 @@ def test_the_command_starts_light():
 
 PACKAGE_LINES = {
     "analysis": 3388,
-    "bench": 3276,
+    "bench": 3302,
     "cli": 2388,
     "data": 6040,
     "evaluation": 8592,
@@ -283,7 +283,7 @@ PACKAGE_LINES = {
 }
 TEST_LINES = {
     "analysis": 2509,
-    "bench": 1575,
+    "bench": 1611,
     "cli": 2843,
     "data": 5067,
     "evaluation": 6954,
@@ -300,7 +300,7 @@ TEST_LINES = {
     "translation": 1911,
     "top-level files": 2825,
 }
-MOST_LINES = {"package": 55920, "tests": 51905}
+MOST_LINES = {"package": 55946, "tests": 51941}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

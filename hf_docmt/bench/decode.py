@@ -28,6 +28,12 @@ MIN_RATIOS = {  # targets
     "int8": {"greedy": 2.5, "beam 4": 3.0},
 }
 MIN_RATIO = 1.0  # target of every case
+MIN_OVER_CTRANSLATE2 = {  # targets of int8 in batches of 1, 16 and 64; whether it runs on the compiled primitives
+    ("base", True): {"greedy": (2.5, 1.5, 1.2), "beam 4": (2.0, 1.5, 1.5)},
+    ("base", False): {"greedy": (1.5, 1.0, 0.9), "beam 4": (1.3, 0.9, 1.0)},
+    ("small", True): {"greedy": (1.5, 1.2, 1.2), "beam 4": (1.3, 1.2, 1.2)},
+    ("small", False): {"greedy": (0.5, 0.6, 0.7), "beam 4": (0.5, 0.6, 0.7)},
+}
 EMBEDDING_SIZE, ATTENTION_GAIN = 9.0, 3.6  # see `diversify_translations`
 
 
@@ -43,7 +49,7 @@ class DecodeBenchmark(DecodeOptions, Benchmark):
     same token first. `different_tokens` counts the distinct tokens of ours.
     `ssru` has the sentences a second of ours with the recurrent decoder of Kim et al. (2019) in the place of
     self-attention, and `ctranslate2`, where it is installed, its own, measured in the same rounds. `kernels` of the
-    setting: whether int8 runs on the compiled primitives.
+    setting: whether it runs on the compiled primitives.
     """
 
     report_options = ({"repeats": 3}, {"size": "small", "repeats": 3})
@@ -79,7 +85,10 @@ class DecodeBenchmark(DecodeOptions, Benchmark):
                     on_row(rows[-1])
         setting = {"source_tokens": self.tokens, "target_tokens": self.tokens, "kernels": are_used()}
         setting |= {"sizes": dict(sizes), "vocab_size": vocab_size}
-        return self.result(rows, target_checks(rows), **setting, ctranslate2=ctranslate2_version() or "not installed")
+        checks = target_checks(rows)
+        if self.sizes is None:
+            checks += ctranslate2_checks(rows, self.size, are_used())
+        return self.result(rows, checks, **setting, ctranslate2=ctranslate2_version() or "not installed")
 
     def decoding_row(
         self,
@@ -149,6 +158,18 @@ def target_checks(rows: Sequence[Row]) -> list[Check]:
         checks.append(Check.at_least(f"{precision}: smallest ratio", slowest, MIN_RATIO))
     if exact:
         checks.append(Check.at_least("fp32: equal tokens", min(row.more["equal_tokens"] for row in exact), 1.0))
+    return checks
+
+
+def ctranslate2_checks(rows: Sequence[Row], size: str, kernels: bool) -> list[Check]:
+    """The targets of int8 beside CTranslate2's, of the rows that have it."""
+    checks = []
+    for row in rows:
+        case = row.more
+        targets = dict(zip((1, 16, 64), MIN_OVER_CTRANSLATE2[size, kernels][case["mode"]]))
+        if case["precision"] == "int8" and "ctranslate2" in case and case["batch"] in targets:
+            ratio = row.ours / case["ctranslate2"]
+            checks.append(Check.at_least(f"{row.case}: over CTranslate2", ratio, targets[case["batch"]]))
     return checks
 
 

@@ -119,15 +119,15 @@ def run_all_benchmarks(
 ) -> BenchReport:
     """The report of every benchmark with each of its `report_options`, the ceilings before and after each of them.
 
-    `only`: the runs of one benchmark in the report at `path`, which are measured again; ValueError for one that it has
-    not, and for the report of another machine or of other versions.
+    `only`: the runs of one benchmark alone. In a report that is at `path` they are measured again, and the others stay;
+    ValueError for one that it has not, and for the report of another machine or of other versions.
 
     With `path` it is written after every row; an interrupted one has what was measured until then. A benchmark that
     fails is named in its run, see `BenchmarkRun.problem`, and the others go on. `on_progress` gets lines of text.
     """
     report = BenchReport(setting=machine_setting(), started=datetime.now(UTC).isoformat(timespec="seconds"))
-    planned = planned_runs()
-    if only is not None:
+    planned, is_new = planned_runs(only), only is None or path is None or not Path(path).exists()
+    if not is_new:
         report = report_of_this_machine(path, report.setting)
         planned = [run for run in report.runs if run.benchmark == only]
         if not planned:
@@ -141,7 +141,7 @@ def run_all_benchmarks(
             report.write(path)
 
     for run in planned:
-        if only is None:
+        if is_new:
             report.runs.append(run)
         run.rows, run.checks, run.setting, run.problem = [], [], {}, UNFINISHED
         keep()
@@ -154,10 +154,8 @@ def run_all_benchmarks(
     return report
 
 
-def report_of_this_machine(path: str | Path | None, setting: Mapping[str, Any]) -> BenchReport:
+def report_of_this_machine(path: str | Path, setting: Mapping[str, Any]) -> BenchReport:
     """The report at `path`; ValueError where it is of another machine or other versions than these."""
-    if path is None:
-        raise ValueError("which report? Give its file, whose runs are to be measured again")
     report = BenchReport.read(path)
     for name in ("processor", "threads", "torch", "transformers"):
         if report.setting.get(name) != setting[name]:
@@ -176,10 +174,12 @@ def row_text(row: Mapping[str, Any]) -> str:
     return f"{row['case']}: {ours} beside {peer} {row['unit']}, ratio {ratio}"
 
 
-def planned_runs() -> list[BenchmarkRun]:
-    """The runs of a report in their order."""
+def planned_runs(only: str | None = None) -> list[BenchmarkRun]:
+    """The runs of a report in their order, of one benchmark or of all; ValueError for an unknown one."""
+    if only is not None and only not in CLASSES:
+        raise ValueError(f"there is no benchmark {only!r}: give one of {', '.join(CLASSES)}")
     runs = [BenchmarkRun(benchmark=CEILINGS)]
-    for name in CLASSES:
+    for name in CLASSES if only is None else (only,):
         for options in load_benchmark(name).report_options:
             runs += [BenchmarkRun(benchmark=name, options=dict(options)), BenchmarkRun(benchmark=CEILINGS)]
     return runs

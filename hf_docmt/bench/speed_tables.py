@@ -31,7 +31,7 @@ def speed_tables(report: BenchReport, style: str, benchmarks: Sequence[str] = MA
         for run in report.runs_of(benchmark):
             if run.rows:
                 if run.problem is None:
-                    heading = title.format(**run.setting) + rounds_text(run)
+                    heading = title.format(**run.setting) + kernels_text(run) + rounds_text(run)
                 else:
                     heading = f"{benchmark}: {run.problem}"
                 parts += [heading, write_table(make_cells(run, report), style)]
@@ -147,6 +147,11 @@ def length_cells(run: BenchmarkRun, report: BenchReport) -> Cells:
 def context_cells(run: BenchmarkRun, report: BenchReport) -> Cells:
     """`time_cells` by sentences of context."""
     return time_cells(run, "context", run.options.get("contexts") or run.setting["contexts"], "context sentences")
+
+
+def kernels_text(run: BenchmarkRun) -> str:
+    """A sentence behind the title that says that nothing of it was compiled, where the benchmark says so."""
+    return "" if run.setting.get("kernels", True) else " By torch alone, without the compiled primitives."
 
 
 def rounds_text(run: BenchmarkRun) -> str:

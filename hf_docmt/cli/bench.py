@@ -108,7 +108,7 @@ add_command(
 def run_all(
     *,
     output: str | None = option(None, "Report file; it is written anew after every row.", "-o", "--output"),
-    only: str | None = option(None, "A benchmark of the report that is there, the rest of which stays."),
+    only: str | None = option(None, "One benchmark alone; of a report that is there, the rest of which stays."),
     as_json: bool = AS_JSON,
 ) -> None:
     """The benchmarks in one report, with the ceilings of the machine: about two hours on one core."""

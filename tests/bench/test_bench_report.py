@@ -110,13 +110,17 @@ def test_order_of_runs():
     names = [run.benchmark for run in runs]
     assert names[::2] == ["ceilings"] * (len(names) // 2 + 1)
     assert {"decode", "train", "attention", "cost-by-length", "cost-by-context", "contrast"} < set(names[1::2])
+    alone = [run.benchmark for run in planned_runs("decode")]  # Transformer-base and the small size
+    assert alone == ["ceilings", "decode", "ceilings", "decode", "ceilings"]
+    with pytest.raises(ValueError, match="there is no benchmark 'decoding': give one of .*, decode, "):
+        planned_runs("decoding")
 
 
 @pytest.fixture
 def two_benchmarks(monkeypatch):
     """Runs of two benchmarks, of which the first one fails."""
     runs = [BenchmarkRun(benchmark=name) for name in ("ceilings", "decode", "contrast")]
-    monkeypatch.setattr(report, "planned_runs", lambda: runs)
+    monkeypatch.setattr(report, "planned_runs", lambda only=None: runs)
 
     def run_known(run):
         run.rows = [{"case": "a", "ours": 2.0, "peer": 1.0, "ratio": 2.0, "unit": "items/s"}]
@@ -158,12 +162,15 @@ def test_one_benchmark_again(two_benchmarks, monkeypatch, tmp_path):
     text = path.read_text(encoding="utf-8")
     with pytest.raises(ValueError, match="has no runs of 'train': give one of ceilings, decode, contrast"):
         run_all_benchmarks(path, only="train")
-    with pytest.raises(ValueError, match="which report"):
-        run_all_benchmarks(only="decode")
     monkeypatch.setattr(report, "machine_setting", lambda: made.setting | {"processor": "another one"})
     with pytest.raises(ValueError, match="was measured with processor .*, here it is another one"):
         run_all_benchmarks(path, only="decode")
     assert path.read_text(encoding="utf-8") == text
+
+
+def test_one_benchmark_of_a_report_that_is_not_there(two_benchmarks, tmp_path):
+    made = run_all_benchmarks(tmp_path / "decode.json", lambda line: None, only="decode")
+    assert len(made.runs) == 3 and BenchReport.read(tmp_path / "decode.json") == made
 
 
 def test_an_interrupted_report_has_the_rows_until_then(two_benchmarks, tmp_path):
@@ -231,9 +238,12 @@ def test_files_that_are_no_report(tmp_path):
     refused("absent.json: the file does not exist", BenchReport.read, tmp_path / "absent.json")
 
 
-def test_the_speed_tables_are_those_of_the_report():
-    """Made by `docmt bench table examples/reports/bench_cpu.json`."""
-    report = BenchReport.read(ROOT / "examples/reports/bench_cpu.json")
+def test_the_speed_tables_are_those_of_the_reports():
+    """Made by `docmt bench table`; of what was measured with other threads, or by torch alone, in a file of its own."""
     readme = (ROOT / "examples/reports/README.md").read_text(encoding="utf-8")
-    begin, end = "<!-- docmt bench table examples/reports/bench_cpu.json -->\n", "<!-- end -->"
-    assert readme.partition(begin)[2].partition(end)[0].strip() == speed_tables(report, "markdown")
+    reports = sorted(path.name for path in (ROOT / "examples/reports").glob("bench_*.json"))
+    assert reports
+    for name in reports:
+        begin = f"<!-- docmt bench table examples/reports/{name} -->\n"
+        report = BenchReport.read(ROOT / "examples/reports" / name)
+        assert readme.partition(begin)[2].partition("<!-- end -->")[0].strip() == speed_tables(report, "markdown")

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from hf_docmt.bench import decode
-from hf_docmt.bench.decode import DecodeBenchmark, diversify_translations, target_checks
+from hf_docmt.bench.decode import DecodeBenchmark, ctranslate2_checks, diversify_translations, target_checks
 from hf_docmt.bench.models import TINY, build_pair
 from hf_docmt.bench.results import Row
 
@@ -31,6 +31,32 @@ def test_decode_targets():
     assert [check.ok for check in target_checks(int8)] == [True, False, False, True]
     bad = verdicts(row("fp32", "greedy", 1.79), row("fp32", "beam 4", 1.99, 0.99), row("bf16", "greedy", 0.99))
     assert bad.pop("fp32: smallest ratio") and len(bad) == 4 and not any(bad.values())
+
+
+def test_targets_beside_ctranslate2():
+    """Of int8 rows that it has, by size and by what computes ours."""
+
+    def row(precision, mode, batch, ratio=None):
+        more = {"precision": precision, "mode": mode, "batch": batch}
+        more |= {} if ratio is None else {"ctranslate2": 10 / ratio}
+        return Row.of_speeds(f"{mode} {batch}", "sentences/s", {"ours": 10, "peer": 1}, {"ours": 1, "peer": 1}, **more)
+
+    rows = [
+        row("int8", "greedy", 1, 2.0),
+        row("int8", "beam 4", 64, 1.2),
+        row("int8", "greedy", 3, 9),
+        row("fp32", "greedy", 1, 9),
+    ]
+    rows.append(row("int8", "greedy", 1))
+
+    def targets(size, kernels):
+        return [(check.name, check.target, check.ok) for check in ctranslate2_checks(rows, size, kernels)]
+
+    greedy, beams = "greedy 1: over CTranslate2", "beam 4 64: over CTranslate2"
+    assert targets("base", True) == [(greedy, 2.5, False), (beams, 1.5, False)]
+    assert targets("base", False) == [(greedy, 1.5, True), (beams, 1.0, True)]
+    assert targets("small", True) == [(greedy, 1.5, True), (beams, 1.2, True)]
+    assert targets("small", False) == [(greedy, 0.5, True), (beams, 0.7, True)]
 
 
 def test_decode_rows(decoded):

@@ -33,7 +33,7 @@ def test_no_such_benchmark(run):
 def one_benchmark(monkeypatch):
     """A report of one benchmark, which fails for the last of the problems."""
     problems = [None]
-    monkeypatch.setattr(report, "planned_runs", lambda: [BenchmarkRun(benchmark="train")])
+    monkeypatch.setattr(report, "planned_runs", lambda only: [BenchmarkRun(benchmark="train")])
 
     def run_known(run):
         run.rows, run.setting = [ROW], {"precision": "fp32"}
