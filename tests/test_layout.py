@@ -293,14 +293,14 @@ TEST_LINES = {
     "reports": 1984,
     "serving": 590,
     "space": 1108,
-    "studies": 662,
+    "studies": 667,
     "support": 5124,
     "training": 2625,
     "transformers_contract": 418,
     "translation": 1911,
     "top-level files": 2825,
 }
-MOST_LINES = {"package": 55946, "tests": 51941}
+MOST_LINES = {"package": 55946, "tests": 51946}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

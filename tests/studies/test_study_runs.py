@@ -27,11 +27,15 @@ from hf_docmt.training.run_folder import folder_lock
 
 SNAKEFILE = Path(__file__).parents[2] / "examples/studies/Snakefile"
 PRETENDING = f"""#!{sys.executable}
-import os, shutil, signal, sys
+import fcntl, os, shutil, signal, sys, time
 arguments = sys.argv[1:]
 with open("commands.txt", "a") as file:
     print(os.environ["OMP_NUM_THREADS"], *arguments, file=file)
 print("pretended", *arguments)
+if os.path.exists("alone.txt"):
+    lock = open("alone.txt")
+    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # an error where another job runs
+    time.sleep(0.3)
 if os.path.exists("fails.txt") and open("fails.txt").read() in arguments:
     sys.exit("it was to fail")
 if os.path.exists("kills.txt") and open("kills.txt").read() in arguments:
@@ -108,6 +112,7 @@ def test_what_is_missing_is_run_and_what_failed_or_was_killed_goes_on(plan):
     Path("runs/models/concat2-seed1/recipe.yaml").write_text("of a training that was interrupted")
     assert run_study(plan) < 0
     Path("kills.txt").unlink()
+    Path("alone.txt").touch()  # several can begin at once behind the training (Snakemake before 9.17 ran them all)
     assert run_study(plan) == 0
     again = [words[1:] for words in commands()[len(ran) :]]
     assert again[:2] == [["train", "runs/recipes/concat2-seed1.yaml", "--resume"]] * 2
