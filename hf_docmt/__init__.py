@@ -13,7 +13,8 @@ Models: `load_model`, `convert_sentence_model`, `get_architecture`, `register_ar
 Training: `load_recipe`, `train`, `DocMTTrainer`, `DocMTTrainingArguments`.
 Translation: `translate_corpus`, `write_translations`, and `translate_file` of documents with markup; models have
 `translate_documents`.
-Evaluation: `evaluate`, `contrast`, `cxmi`, `load_system`, `read_suite`, `compare`; `Report`, `Result`, `Signature`.
+Evaluation: `evaluate`, `contrast`, `cxmi`, `load_system`, `read_suite`, `compare`, `reranked_rows`; `Report`, `Result`,
+`Signature`.
 Parts to subclass: `Reader`, `Suite`, `Metric`, `System`, `Architecture`.
 
 Everything is imported when it is first used, so that `import hf_docmt` takes no time.
@@ -52,6 +53,7 @@ _LOCATIONS = {  # name -> module and, where it differs, the name there
     "read_documents": "data.readers",
     "read_suite": "evaluation.suites",
     "register_architecture": "registry",
+    "reranked_rows": "evaluation.reranking",
     "train": "training.run",
     "train_tokenizer": "data.tokenizers",
     "translate_corpus": "translation.corpus",
@@ -91,6 +93,7 @@ __all__ = [
     "read_documents",
     "read_suite",
     "register_architecture",
+    "reranked_rows",
     "train",
     "train_tokenizer",
     "translate_corpus",
@@ -110,6 +113,7 @@ if TYPE_CHECKING:
     from hf_docmt.evaluation.contrast import contrast_report as contrast
     from hf_docmt.evaluation.cxmi import cxmi_report as cxmi
     from hf_docmt.evaluation.metrics import Metric
+    from hf_docmt.evaluation.reranking import reranked_rows
     from hf_docmt.evaluation.suites import Suite, read_suite
     from hf_docmt.evaluation.systems import System, load_system
     from hf_docmt.evaluation.translation_scores import evaluate

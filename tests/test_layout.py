@@ -267,9 +267,9 @@ def test_the_command_starts_light():
 PACKAGE_LINES = {
     "analysis": 3388,
     "bench": 3302,
-    "cli": 2388,
+    "cli": 2424,
     "data": 6040,
-    "evaluation": 8592,
+    "evaluation": 8756,
     "formats": 4643,
     "hub": 2551,
     "modeling": 12285,
@@ -279,14 +279,14 @@ PACKAGE_LINES = {
     "studies": 830,
     "training": 2582,
     "translation": 2890,
-    "top-level files": 2749,
+    "top-level files": 2753,
 }
 TEST_LINES = {
     "analysis": 2509,
     "bench": 1611,
     "cli": 2843,
     "data": 5067,
-    "evaluation": 6954,
+    "evaluation": 7113,
     "formats": 2520,
     "hub": 3010,
     "modeling": 10180,
@@ -300,7 +300,7 @@ TEST_LINES = {
     "translation": 1911,
     "top-level files": 2825,
 }
-MOST_LINES = {"package": 55946, "tests": 51946}
+MOST_LINES = {"package": 56150, "tests": 52105}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -18,6 +18,7 @@ from hf_docmt.cli.comparison import compare
 from hf_docmt.cli.data import corpus, data_app, segment
 from hf_docmt.cli.evaluate import evaluate
 from hf_docmt.cli.hub import convert, export, push
+from hf_docmt.cli.reranking import rerank
 from hf_docmt.cli.serving import serve
 from hf_docmt.cli.study import study
 from hf_docmt.cli.suites import contrast, ctxpro, cxmi, translate_suite
@@ -30,7 +31,7 @@ PANELS = {  # panel of the help -> its commands, in the order a user meets them
     "Start": (demo,),
     "Data": (corpus, segment),
     "Models": (train, info, translate, serve),
-    "Evaluation": (evaluate, contrast, translate_suite, ctxpro, cxmi, compare, study),
+    "Evaluation": (evaluate, contrast, translate_suite, ctxpro, cxmi, compare, rerank, study),
     "Publication": (convert, export, push),
 }
 ANALYSES = {  # the same of `docmt analyze`

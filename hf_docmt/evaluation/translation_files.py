@@ -42,7 +42,8 @@ def read_translations(path: str | Path, references: References, system: str | No
         documents = [lines] if alone else references.cut(lines, path)
         return [{"translation": document, "source": source} for document, source in zip(documents, references.sources)]
     if format == "jsonl":
-        rows = references.in_order(_json_rows(path, references, **languages), path)
+        ids = references.ids if references.matched_by == "id" else None
+        rows = references.in_order(json_rows(path, ids, **languages), path)
         return [{"source": source} | row if HYPOTHESIS in row else row for source, row in zip(references.sources, rows)]
     if not all(languages.get(name) for name in ("source_lang", "target_lang")):
         raise DataError(
@@ -76,16 +77,16 @@ def holds_translations(path: str | Path) -> bool:
     return listed or (isinstance(row, dict) and isinstance(row.get(HYPOTHESIS), str))
 
 
-def _json_rows(
-    path: str | Path, references: References, source_lang: str | None = None, target_lang: str | None = None
+def json_rows(
+    path: str | Path, ids: Iterable[str] | None = None, source_lang: str | None = None, target_lang: str | None = None
 ) -> dict[str, dict]:
     """Rows by document, from the JSON lines that `docmt translate` writes; of WMT's the ones in these languages.
 
-    A row of WMT that names no language, as those since 2025 have it in their ids, is left out where the references have
-    no document of its id; a warning tells how many are.
+    A row of WMT that names no language, as those since 2025 have it in their ids, is left out where it is none of
+    `ids`; a warning tells how many are. DataError: rows that are none of either, or twice the same document.
     """
     rows: dict[str, dict] = {}
-    wanted, others = set(references.ids), 0
+    wanted, others = None if ids is None else set(ids), 0
     for number, line in read_lines(path):
         location, row = location_of(path, number), parse_json(line, path, number)
         row = row if isinstance(row, dict) else {}
@@ -95,7 +96,7 @@ def _json_rows(
                 raise DataError(f"{location}: `src_lang` and `tgt_lang` must be codes of languages, got {pair}")
             if source_lang and not is_pair(pair, source_lang, target_lang):
                 continue
-            if pair[0] is None and references.matched_by == "id" and id_text(row.get("doc_id")) not in wanted:
+            if pair[0] is None and wanted is not None and id_text(row.get("doc_id")) not in wanted:
                 others += 1
                 continue
             row["translation"] = lines_of(row[HYPOTHESIS])

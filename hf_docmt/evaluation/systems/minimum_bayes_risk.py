@@ -46,7 +46,7 @@ def best_by_risk(texts: Sequence[str], utility: Callable[[str, str], float]) -> 
 def utility_of(metric: str) -> Callable[[str, str], float]:
     """A sentence-level score of a hypothesis and a reference, by name."""
     if metric not in METRICS:
-        raise ValueError(f"the utility of --mbr is {metric!r}, expected {' or '.join(METRICS)}")
+        raise ValueError(f"the utility of minimum Bayes risk is {metric!r}, expected {' or '.join(METRICS)}")
     from sacrebleu.metrics import BLEU, CHRF
 
     scorer = CHRF() if metric == "chrf" else BLEU(effective_order=True)
