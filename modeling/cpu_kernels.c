@@ -140,9 +140,9 @@ FOR_AVX2 static void norm(const Operation *o, const Step *step, const Part *part
     }
 }
 
-/* e^x for x <= 0: 2^n times a polynomial of the rest (Cephes) */
+/* e^x for x <= 0: 2^n times a polynomial of the rest (Cephes); no number of what is none */
 INLINE FOR_AVX2 __m256 exponential(__m256 x) {
-    x = _mm256_max_ps(x, _mm256_set1_ps(-87.0f));
+    x = _mm256_max_ps(_mm256_set1_ps(-87.0f), x); /* the second one where one is no number */
     __m256 n = _mm256_round_ps(_mm256_mul_ps(x, _mm256_set1_ps(1.44269504f)), _MM_FROUND_TO_NEAREST_INT);
     __m256 r = _mm256_fnmadd_ps(n, _mm256_set1_ps(0.693359375f), x);
     r = _mm256_fnmadd_ps(n, _mm256_set1_ps(-2.12194440e-4f), r);

@@ -111,7 +111,7 @@ INLINE FOR_AVX2 void tile(const int rows, const int8_t *weights, const int8_t *x
             __m256 v = _mm256_mul_ps(_mm256_cvtepi32_ps(sums[r][half]), _mm256_set1_ps(row_scales[r]));
             v = _mm256_mul_ps(v, _mm256_loadu_ps(scales + 8 * half));
             v = _mm256_add_ps(v, _mm256_loadu_ps(bias + 8 * half));
-            if (relu) v = _mm256_max_ps(v, _mm256_setzero_ps());
+            if (relu) v = _mm256_max_ps(_mm256_setzero_ps(), v);
             if (left >= 8) {
                 _mm256_storeu_ps(out, adds ? _mm256_add_ps(_mm256_loadu_ps(out), v) : v);
                 continue;
@@ -127,7 +127,7 @@ INLINE FOR(WIDE) void finish(__m512i sums, const float *scales, float row_scale,
     const __mmask16 there = kept < BLOCK ? (1 << kept) - 1 : 0xffff;
     __m512 v = _mm512_mul_ps(_mm512_cvtepi32_ps(sums), _mm512_set1_ps(row_scale));
     v = _mm512_add_ps(_mm512_mul_ps(v, _mm512_loadu_ps(scales)), _mm512_loadu_ps(bias));
-    if (relu) v = _mm512_max_ps(v, _mm512_setzero_ps());
+    if (relu) v = _mm512_max_ps(_mm512_setzero_ps(), v);
     if (adds) v = _mm512_add_ps(_mm512_maskz_loadu_ps(there, y), v);
     _mm512_mask_storeu_ps(y, there, v);
 }

@@ -289,7 +289,7 @@ TEST_LINES = {
     "evaluation": 7113,
     "formats": 2520,
     "hub": 3010,
-    "modeling": 10180,
+    "modeling": 10196,
     "reports": 1984,
     "serving": 590,
     "space": 1108,
@@ -300,7 +300,7 @@ TEST_LINES = {
     "translation": 1911,
     "top-level files": 2825,
 }
-MOST_LINES = {"package": 56150, "tests": 52105}
+MOST_LINES = {"package": 56150, "tests": 52121}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -426,10 +426,26 @@ def test_training_frees_the_weights_of_the_primitives():
 
 
 @needs_kernels
-def test_numbers_that_are_none_pass_the_activation():
-    """A search has to see them, to say so."""
-    model = build(**SIZES)
-    model.get_decoder().layers[1].fc1.bias.data.fill_(float("nan"))
+@pytest.mark.parametrize(
+    ("fields", "place"),
+    [
+        ({}, "decoder.layers.1.fc1"),
+        ({}, "decoder.layers.0.self_attn.k_proj"),
+        ({}, "decoder.layers.0.encoder_attn.q_proj"),
+        ({}, "decoder.layers.0.encoder_attn.k_proj"),
+        ({}, "encoder.layers.0.self_attn.q_proj"),
+        ({}, "encoder.layers.0.self_attn.k_proj"),
+        ({"decoder_autoregression": "ssru"}, "decoder.layers.0.self_attn.forget_gate"),
+    ],
+)
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+@pytest.mark.parametrize("level", [cpu_kernels.AVX2, cpu_kernels.AMX])
+@torch.no_grad()
+def test_numbers_that_are_none_pass(int8_model, instructions, level, precision, fields, place):
+    """A search has to see them, to say so: they do not end in an activation, in weights of attention or in a gate."""
+    cpu_kernels.kernels().docmt_level(level)
+    model = int8_model(**fields) if precision == "int8" else build(**SIZES | fields)
+    model.model.get_submodule(place).bias.fill_(float("nan"))
     kept = KeptScores()
     model.generate(SOURCE, logits_processor=[kept], max_new_tokens=3)
     assert kept.copies[-1].isnan().all()
