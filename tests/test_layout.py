@@ -276,7 +276,7 @@ PACKAGE_LINES = {
     "pretrained": 314,
     "reports": 2528,
     "serving": 864,
-    "studies": 830,
+    "studies": 837,
     "training": 2582,
     "translation": 2890,
     "top-level files": 2753,
@@ -293,14 +293,14 @@ TEST_LINES = {
     "reports": 1984,
     "serving": 590,
     "space": 1108,
-    "studies": 667,
+    "studies": 693,
     "support": 5124,
     "training": 2625,
     "transformers_contract": 418,
     "translation": 1911,
     "top-level files": 2825,
 }
-MOST_LINES = {"package": 56150, "tests": 52121}
+MOST_LINES = {"package": 56157, "tests": 52147}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

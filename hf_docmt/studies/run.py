@@ -59,12 +59,19 @@ def run_study(plan: StudyPlan, only: Sequence[str] = (), processes: int = 1, dry
     command += ["--resources", *limits] if limits else []
     command += ["--config", *(f"{key}={json.dumps(value)}" for key, value in config.items() if value)]
     plan.output.mkdir(parents=True, exist_ok=True)
-    with folder_lock(plan.output), subprocess.Popen(command) as process:
-        before = signal.signal(signal.SIGTERM, lambda *_: process.send_signal(signal.SIGINT))  # it ends its jobs
+    with folder_lock(plan.output), subprocess.Popen(command, preexec_fn=hear_sigint, process_group=0) as process:
+        stop = lambda *_: os.killpg(process.pid, signal.SIGINT)  # noqa: E731  # Snakemake alone would wait for its jobs
+        before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
         try:
             return process.wait()
         finally:
-            signal.signal(signal.SIGTERM, before)
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def hear_sigint() -> None:
+    """A shell lets what runs in its background ignore SIGINT, and what that starts inherits it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def collect_reports(plan: StudyPlan) -> None:

@@ -2,11 +2,15 @@
 
 import gzip
 import json
+import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 
 import pytest
 import yaml
@@ -44,6 +48,8 @@ if os.path.exists("kills.txt") and open("kills.txt").read() in arguments:
         process = int(open(f"/proc/{{process}}/stat").read().rpartition(")")[2].split()[1])
     os.kill(process, signal.SIGKILL)
     sys.exit(1)
+if os.path.exists("hangs.txt") and arguments[0] == "train":
+    time.sleep(100)
 if arguments[0] == "train":
     folder = "runs/models/" + os.path.basename(arguments[1]).removesuffix(".yaml")
     shutil.copytree("model", folder, dirs_exist_ok=True)
@@ -123,6 +129,26 @@ def test_what_is_missing_is_run_and_what_failed_or_was_killed_goes_on(plan):
     assert report.name == "concat2-seed1" and report.training["steps"] == 4
     assert report.data["study"]["recipe"]["model"]["past_context"] == 1 and report.data["study"]["seconds"] > 0
     assert "statistics" in report.results[0].details
+
+
+def test_sigterm_ends_the_jobs(plan):
+    """In the background of a shell script as well, where SIGINT is ignored."""
+    Path("hangs.txt").touch()
+    trains = lambda: Path("commands.txt").exists() and [words for words in commands() if words[1] == "train"]  # noqa: E731
+
+    def stop():
+        while not trains():
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        Thread(target=stop).start()
+        started = time.monotonic()
+        assert run_study(plan) != 0
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert time.monotonic() - started < 60 and len(trains()) == 1
 
 
 @pytest.mark.parametrize(
