@@ -266,10 +266,10 @@ def test_the_command_starts_light():
 
 PACKAGE_LINES = {
     "analysis": 3388,
-    "bench": 3302,
+    "bench": 3304,
     "cli": 2424,
     "data": 6040,
-    "evaluation": 8756,
+    "evaluation": 8761,
     "formats": 4643,
     "hub": 2551,
     "modeling": 12285,
@@ -286,7 +286,7 @@ TEST_LINES = {
     "bench": 1611,
     "cli": 2843,
     "data": 5067,
-    "evaluation": 7113,
+    "evaluation": 7115,
     "formats": 2520,
     "hub": 3010,
     "modeling": 10196,
@@ -300,7 +300,7 @@ TEST_LINES = {
     "translation": 1911,
     "top-level files": 2825,
 }
-MOST_LINES = {"package": 56157, "tests": 52147}
+MOST_LINES = {"package": 56164, "tests": 52149}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

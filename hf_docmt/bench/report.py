@@ -126,8 +126,10 @@ def run_all_benchmarks(
     fails is named in its run, see `BenchmarkRun.problem`, and the others go on. `on_progress` gets lines of text.
     """
     report = BenchReport(setting=machine_setting(), started=datetime.now(UTC).isoformat(timespec="seconds"))
-    planned, is_new = planned_runs(only), only is None or path is None or not Path(path).exists()
-    if not is_new:
+    is_new = only is None or path is None or not Path(path).exists()
+    if is_new:
+        planned = planned_runs(only)
+    else:
         report = report_of_this_machine(path, report.setting)
         planned = [run for run in report.runs if run.benchmark == only]
         if not planned:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from hf_docmt.evaluation.metrics.external import ExternalScore
 from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments
-from hf_docmt.evaluation.systems.minimum_bayes_risk import utility_of
+from hf_docmt.evaluation.systems.minimum_bayes_risk import sums_of_utilities, utility_of
 from hf_docmt.evaluation.translation_files import json_rows
 from hf_docmt.files import DataError, data_name, display_path
 from hf_docmt.messages import check_known
@@ -91,11 +91,9 @@ def mean_utility(metric: str | Callable[[str, str], float]) -> Score:
         found = {file: candidates_of(row, index) for file, row in versions.items()}
         votes = Counter(text for texts in found.values() for text in texts)
         own = {file: row["translation"][index] for file, row in versions.items()}
-        means = {
-            text: sum(count * utility(text, other) for other, count in votes.items()) / votes.total()
-            for text in dict.fromkeys([*own.values(), *votes])
-        }
-        return [Candidate(file, text, means[text]) for file in versions for text in [own[file], *found[file]]]
+        sums = sums_of_utilities(dict.fromkeys([*own.values(), *votes]), votes, utility)
+        texts = [(file, text) for file in versions for text in [own[file], *found[file]]]
+        return [Candidate(file, text, sums[text] / votes.total()) for file, text in texts]
 
     return score
 

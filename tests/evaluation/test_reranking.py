@@ -75,7 +75,7 @@ def test_whole_documents(systems):
 def test_candidates_of_one_search(systems):
     beams = {"translation": ["a", "x"], "candidates": [["a", "b", "b"], ["x", "y"]]}
     (row,) = reranked_rows(systems(beams=[beams]), SAME)
-    assert row["translation"] == ["b", "x"] and row["chosen"] == ["beams"] * 2
+    assert row["translation"] == ["b", "x"] and row["chosen"] == ["beams"] * 2 and "candidates" not in row
 
 
 def test_candidates_vote_for_documents(systems):
@@ -83,6 +83,8 @@ def test_candidates_vote_for_documents(systems):
     beams = {"translation": ["b"], "candidates": [["a", "c", "c"]]}
     (row,) = reranked_rows(systems(a=[["c"]], beams=[beams]), SAME, "document")
     assert row["chosen"] == "a"
+    (row,) = reranked_rows(systems(beams=[{**beams, "candidates": [["c", "c", "d"]]}], a=[["d"]]), SAME, "document")
+    assert row["chosen"] == "a"  # half of the votes, as "c" has, which is no document's
     (row,) = reranked_rows(systems(a=[["d"]], beams=[{**beams, "candidates": [["b", "c", "d"]]}]), SAME, "document")
     assert row["chosen"] == "a"  # two of four
     (row,) = reranked_rows(systems(a=[["d"]], beams=[{**beams, "candidates": [["b", "b", "e"]]}]), SAME)

@@ -1,7 +1,7 @@
 """The translation among several that agrees most with the others."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from transformers import PreTrainedTokenizerBase
@@ -39,8 +39,15 @@ def best_by_risk(texts: Sequence[str], utility: Callable[[str, str], float]) -> 
     counts = Counter(texts)
     if len(counts) == 1:
         return 0
-    means = {text: sum(count * utility(text, other) for other, count in counts.items()) for text in counts}
-    return texts.index(max(means, key=means.__getitem__))  # of equal ones the first, as dictionaries keep their order
+    sums = sums_of_utilities(counts, counts, utility)
+    return texts.index(max(sums, key=sums.__getitem__))  # of equal ones the first, as dictionaries keep their order
+
+
+def sums_of_utilities(
+    texts: Iterable[str], counts: Mapping[str, int], utility: Callable[[str, str], float]
+) -> dict[str, float]:
+    """Of each of these texts the sum of its utilities against others, each as often as it counts."""
+    return {text: sum(count * utility(text, other) for other, count in counts.items()) for text in texts}
 
 
 def utility_of(metric: str) -> Callable[[str, str], float]:
