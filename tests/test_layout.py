@@ -268,9 +268,9 @@ PACKAGE_LINES = {
     "analysis": 3388,
     "bench": 3304,
     "cli": 2424,
-    "data": 6040,
+    "data": 6042,
     "evaluation": 8761,
-    "formats": 4643,
+    "formats": 4646,
     "hub": 2551,
     "modeling": 12285,
     "pretrained": 314,
@@ -287,7 +287,7 @@ TEST_LINES = {
     "cli": 2843,
     "data": 5067,
     "evaluation": 7115,
-    "formats": 2520,
+    "formats": 2521,
     "hub": 3010,
     "modeling": 10196,
     "reports": 1984,
@@ -300,7 +300,7 @@ TEST_LINES = {
     "translation": 1911,
     "top-level files": 2825,
 }
-MOST_LINES = {"package": 56164, "tests": 52149}
+MOST_LINES = {"package": 56169, "tests": 52150}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

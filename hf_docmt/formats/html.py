@@ -9,7 +9,6 @@ from html import unescape
 from html.parser import HTMLParser
 
 from hf_docmt.data.language_codes import primary_language
-from hf_docmt.files import DataError
 from hf_docmt.formats.document_format import DocumentFormat, FormatOptions, Piece, Segment, Tag
 from hf_docmt.formats.segment import has_letters
 from hf_docmt.formats.text_positions import MARKS, Edit, Slot, TextPositions, decoded
@@ -242,13 +241,17 @@ class _Events(HTMLParser):
 
     handle_decl = handle_pi = unknown_decl = handle_comment
 
+    def parse_marked_section(self, i, report=1):
+        """What is no section of SGML is a comment, as in browsers; so html.parser has it itself from Python 3.14 on."""
+        try:
+            return super().parse_marked_section(i, report)
+        except AssertionError:
+            return self.parse_bogus_comment(i)
+
 
 def page_events(text: str) -> list[Event]:
-    """The pieces of a page, one behind the other. DataError: a declaration that nothing reads."""
-    try:
-        events = _Events(text).events
-    except AssertionError as error:  # so html.parser says that
-        raise DataError(f"broken HTML ({error}); repair it") from error
+    """The pieces of a page, one behind the other."""
+    events = _Events(text).events
     for event, following in zip(events, [*events[1:], Event("", len(text))]):
         event.end = following.start
     return events

@@ -100,7 +100,7 @@ def _check_format(path: Path) -> None:
 
 def checkpoint_steps(folder: str | Path) -> list[int]:
     """Updates after which a complete checkpoint was saved in `folder`, in order."""
-    names = [file.parent.name for file in Path(folder).glob(f"checkpoint-*/{SEAL}")]
+    names = [path.name for path in Path(folder).glob("checkpoint-*") if os.path.lexists(path / SEAL)]
     return sorted(int(name.removeprefix("checkpoint-")) for name in names if re.fullmatch(r"checkpoint-\d+", name))
 
 

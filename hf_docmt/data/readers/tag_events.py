@@ -71,19 +71,21 @@ def sgm_events(path: str | Path) -> Iterator[Event]:
     """Events of a file of tags that need no grammar.
 
     An ampersand that begins no entity is text, and so is `<` that begins no tag, comment, document type or instruction.
-    DataError for one that is not closed within 1,000 lines or 65,536 characters.
+    DataError for one that is not closed within 1,000 lines or 65,536 characters, or where the file ends.
     """
-    parser, open_lines = _SgmParser(), 0
+    parser, rest, opened = _SgmParser(), "", 0
     for number, line in read_lines(path):
         parser.feed(BARE_LESS_THAN.sub("&lt;", BARE_AMPERSAND.sub("&amp;", line)) + "\n")
         yield from parser.take()
         rest = parser.rawdata  # what is not parsed yet
-        open_lines = open_lines + 1 if rest.startswith("<") else 0
-        if open_lines > MAX_OPEN_LINES or open_lines and len(rest) > MAX_OPEN_CHARACTERS:
-            raise DataError(
-                f"{location_of(path, number - open_lines + 1)}: {rest[:40]!r} is never closed; close it, or write < "
-                "as &lt;"
-            )
+        opened = (opened or number) if rest.startswith("<") else 0  # the line of a tag that is not closed yet
+        if opened and (number - opened >= MAX_OPEN_LINES or len(rest) > MAX_OPEN_CHARACTERS):
+            break
+    if opened:  # `close` would make text of it or leave it out, as the version of html.parser has it
+        raise DataError(
+            f"{location_of(path, opened)}: {rest[:40]!r} is never closed; close it, write < as &lt;, or fetch the file "
+            "again if it is cut"
+        )
     parser.close()
     yield from parser.take()
 
