@@ -162,5 +162,7 @@ def check_generation(generate_kwargs: dict) -> None:
     """ValueError for arguments of `generate` that cannot hold for every sentence of a document."""
     if generate_kwargs.get("num_return_sequences", 1) != 1:
         raise ValueError("a sentence has one translation: leave num_return_sequences at 1.")
+    if given := sorted({"inputs", "input_ids", "decoder_input_ids", "encoder_outputs"} & generate_kwargs.keys()):
+        raise ValueError(f"{given[0]} is made of the documents: leave it out, or call generate.")
     if "max_length" in generate_kwargs:
         raise ValueError("max_length counts the forced prefix, too: give max_new_tokens instead.")

@@ -9,17 +9,15 @@ import torch
 from torch import nn
 from transformers.cache_utils import DynamicLayer
 
+Linear = nn.Linear  # the class itself, which `quantize_dynamic` of torch looks for
 
-class Linear(nn.Linear):
-    """`nn.Linear` to which a bias may be given in place of its own."""
+
+class OutputProjection(nn.Linear):
+    """States to logits; a bias may be given in place of its own."""
 
     def forward(self, hidden_states: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
         """(..., D_in) -> (..., D_out)"""
         return nn.functional.linear(hidden_states, self.weight, self.bias if bias is None else bias)
-
-
-class OutputProjection(Linear):
-    """States to logits."""
 
 
 class ModelSupport:
@@ -96,8 +94,8 @@ def joint_linear(layers, hidden_states: torch.Tensor) -> list[torch.Tensor]:
 
 
 def is_plain(module: nn.Module) -> bool:
-    """Whether a module is a `Linear` as it was built: no adapter around it, no hooks that a call would run."""
-    return isinstance(module, Linear) and not (module._forward_hooks or module._forward_pre_hooks)
+    """Whether a module is a `Linear` as it was built: no adapter, no quantized one, no hooks that a call would run."""
+    return type(module) is Linear and not (module._forward_hooks or module._forward_pre_hooks)
 
 
 def faster_attention(*arguments, **settings) -> None:

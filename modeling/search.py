@@ -115,7 +115,7 @@ def beam_search(
     padding = (settings.pad_token_id or settings.eos_token_id[0]) if settings.eos_token_id else -1
     running = torch.full((batch * beams, settings.max_length), padding, dtype=torch.long, device=device)
     running[:, :length] = prompt.repeat_interleave(beams, dim=0)
-    scores = torch.zeros(batch, beams, device=device)
+    scores = torch.zeros(batch, beams, dtype=torch.float32, device=device)
     scores[:, 1:] = NEVER  # the beams of a prompt are equal, so only the first one is continued
     finished = FinishedTranslations(running.view(batch, beams, -1), length, settings)
     first_rows, first_candidates = (torch.arange(batch, device=device)[:, None] * size for size in (beams, count))
@@ -170,7 +170,7 @@ class FinishedTranslations:
 
     def __init__(self, running: torch.Tensor, prompt: int, settings: SearchSettings):
         self.ids, self.settings, self.prompt = running.clone(), settings, prompt  # (B, beams, L)
-        self.scores = torch.full(running.shape[:2], NEVER, device=running.device)
+        self.scores = torch.full(running.shape[:2], NEVER, dtype=torch.float32, device=running.device)
         self.lengths = torch.zeros(running.shape[:2], dtype=torch.long, device=running.device)  # of new tokens
         self.has_ended = torch.zeros_like(self.scores, dtype=torch.bool)
         self.is_any = False  # whether a translation has ended

@@ -288,19 +288,19 @@ TEST_LINES = {
     "data": 5067,
     "evaluation": 7115,
     "formats": 2521,
-    "hub": 3010,
-    "modeling": 10196,
+    "hub": 3014,
+    "modeling": 10201,
     "reports": 1984,
     "serving": 590,
     "space": 1108,
     "studies": 693,
-    "support": 5124,
+    "support": 5133,
     "training": 2625,
     "transformers_contract": 418,
     "translation": 1911,
     "top-level files": 2825,
 }
-MOST_LINES = {"package": 56169, "tests": 52150}
+MOST_LINES = {"package": 56169, "tests": 52168}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

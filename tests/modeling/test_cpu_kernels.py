@@ -370,17 +370,20 @@ def test_hooks_of_all_modules_are_called():
 @needs_kernels
 @pytest.mark.parametrize("precision", ["fp32", "int8"])
 @pytest.mark.parametrize("beams", [1, 3])
-@pytest.mark.parametrize("default", [torch.bfloat16, torch.float64, torch.device("meta")])
+@pytest.mark.parametrize("default", [torch.bfloat16, torch.float16, torch.float64, torch.device("meta")])
 def test_defaults_of_torch_change_nothing(int8_model, default, beams, precision):
-    model = int8_model() if precision == "int8" else build(**SIZES)
-    source = SOURCE.repeat(20, 9)
-    expected = model.generate(source, max_new_tokens=9, num_beams=beams)
+    sizes = SIZES | {"init_std": 0.5}  # scores far apart, whose sums decide
+    model = int8_model(**sizes) if precision == "int8" else build(**sizes)
+    model.final_logits_bias[0, EOS] = -1e9  # many steps in one call
+    sources = SOURCE.repeat(20, 9), SOURCE
+    expected = [model.generate(source, max_new_tokens=9, num_beams=beams) for source in sources]
     before = torch.get_default_dtype()
     try:
         if isinstance(default, torch.dtype):
             torch.set_default_dtype(default)
         with default if isinstance(default, torch.device) else nullcontext():
-            assert torch.equal(model.generate(source, max_new_tokens=9, num_beams=beams), expected)
+            for source, ids in zip(sources, expected):
+                assert torch.equal(model.generate(source, max_new_tokens=9, num_beams=beams), ids)
     finally:
         torch.set_default_dtype(before)
 
