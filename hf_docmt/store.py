@@ -21,7 +21,7 @@ from hf_docmt.files import atomic_folder, check_writable_folder, location_of
 
 try:
     import fcntl
-except ImportError:  # on Windows, where nothing is locked
+except ImportError:  # on Windows, which locks nothing here, and moves and deletes no file that is open
     fcntl = None  # type: ignore[assignment]
 
 CHECKSUM = b', "crc32": "'  # before the last value of a record
@@ -79,8 +79,13 @@ def write_durably(file: BinaryIO, data: bytes) -> None:
 
 
 def sync(path: str | os.PathLike) -> None:
-    """Put on the disk what a file holds, or which files a folder has: new and renamed ones then survive a power cut."""
-    handle = os.open(path, os.O_RDONLY)
+    """Put on the disk what a file holds, or which files a folder has: new and renamed ones then survive a power cut.
+
+    Windows writes through files that may be written, and no folders.
+    """
+    if fcntl is None and os.path.isdir(path):
+        return
+    handle = os.open(path, os.O_RDWR if fcntl is None else os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:
@@ -110,8 +115,16 @@ def lock_file(path: Path) -> BinaryIO | None:
 
 def open_private(path: Path) -> BinaryIO:
     """A file, made if missing for its owner alone, open without buffer to be read and written."""
-    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
     return cast(BinaryIO, os.fdopen(handle, "r+b", buffering=0))
+
+
+def delete_locked(path: Path, file: BinaryIO) -> None:
+    """Delete a file that `lock_file` opened, then unlock it: nobody else takes what is about to be gone."""
+    if fcntl is None:
+        file.close()
+    path.unlink(missing_ok=True)
+    file.close()
 
 
 @contextmanager
@@ -130,8 +143,7 @@ def locked(path: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        path.unlink()
-        file.close()
+        delete_locked(path, file)
 
 
 # Records that are added one by one
@@ -188,6 +200,8 @@ class Records:
 
     def delete(self) -> None:
         """Delete the file, and unlock it."""
+        if fcntl is None:
+            self.close()
         self.path.unlink(missing_ok=True)
         self.close()
 

@@ -267,7 +267,7 @@ def test_the_command_starts_light():
 PACKAGE_LINES = {
     "analysis": 3388,
     "bench": 3304,
-    "cli": 2424,
+    "cli": 2427,
     "data": 6042,
     "evaluation": 8761,
     "formats": 4646,
@@ -277,14 +277,14 @@ PACKAGE_LINES = {
     "reports": 2528,
     "serving": 864,
     "studies": 837,
-    "training": 2582,
-    "translation": 2890,
-    "top-level files": 2753,
+    "training": 2585,
+    "translation": 2901,
+    "top-level files": 2767,
 }
 TEST_LINES = {
     "analysis": 2509,
     "bench": 1611,
-    "cli": 2843,
+    "cli": 2844,
     "data": 5067,
     "evaluation": 7115,
     "formats": 2521,
@@ -298,9 +298,9 @@ TEST_LINES = {
     "training": 2625,
     "transformers_contract": 418,
     "translation": 1911,
-    "top-level files": 2825,
+    "top-level files": 2894,
 }
-MOST_LINES = {"package": 56169, "tests": 52168}
+MOST_LINES = {"package": 56200, "tests": 52238}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from io import TextIOWrapper
 from typing import Annotated
 
 import typer
@@ -58,6 +59,8 @@ def main() -> None:
     from hf_docmt.plugins import load_plugins
 
     os.environ.setdefault(LARGE_PAGES, "1")
+    if isinstance(sys.stdout, TextIOWrapper) and not sys.stdout.isatty():  # UTF-8 as in files, on Windows, too
+        sys.stdout.reconfigure(encoding="utf-8", newline="\n")
     try:
         load_plugins()
         app(prog_name=PROGRAM)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hf_docmt.files import write_text
-from hf_docmt.store import differences, lock_file
+from hf_docmt.store import delete_locked, differences, lock_file
 from hf_docmt.training.recipe import Recipe, load_recipe
 
 RECIPE, FACTS = "recipe.yaml", "training.json"  # the latter is written last: with it the run is finished
@@ -73,13 +73,14 @@ def folder_lock(folder: Path) -> Iterator[None]:
             "wait for it or stop it, or choose another folder"
         )
     with file:
-        os.register_at_fork(after_in_child=file.close)  # workers that load data do not keep the lock of a killed run
+        if hasattr(os, "register_at_fork"):  # workers that load data do not keep the lock of a killed run
+            os.register_at_fork(after_in_child=file.close)
         file.truncate()
         file.write(f"process {os.getpid()} on {socket.gethostname()}".encode())
         try:
             yield
         finally:
-            path.unlink(missing_ok=True)
+            delete_locked(path, file)
 
 
 def _check_empty(output: Path) -> None:
@@ -96,9 +97,11 @@ def _remove(output: Path, made: list[Path]) -> None:
     for entry in output.iterdir():
         if entry.is_dir():
             shutil.rmtree(entry)
-        elif entry.name != LOCK or output in made:
+        elif entry.name != LOCK:
             entry.unlink()
-    with suppress(OSError):  # not empty: the cache of the run
+    with suppress(OSError):  # not empty: the cache of the run; on Windows the lock, which is open
+        if output in made:
+            (output / LOCK).unlink()
         for folder in made:
             folder.rmdir()
 

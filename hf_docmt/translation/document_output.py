@@ -51,6 +51,7 @@ class DocumentOutput(FileOutput):
 
         What is to be told of them stands in the journal before the last rows are deleted.
         """
+        self._close()
         try:
             if not self._is_finished:
                 with self.partial.open(encoding="utf-8") as lines:

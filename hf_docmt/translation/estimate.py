@@ -2,7 +2,6 @@
 
 import math
 import random
-import resource
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -16,6 +15,9 @@ from hf_docmt.messages import counted
 from hf_docmt.translation.group_translation import GroupTranslator, TranslationSettings
 from hf_docmt.translation.job_input import Group, document_groups
 from hf_docmt.translation.progress import duration
+
+if sys.platform != "win32":
+    import resource
 
 SECONDS = 60.0  # that the sample takes, for each number of processes
 UNITS = 8  # parts of the sample that are to fit into the time
@@ -166,4 +168,8 @@ def peak_memory(device: str) -> float:
     """Bytes that this process has held at most: of the GPU, or resident ones."""
     if device.startswith("cuda"):
         return torch.cuda.max_memory_allocated(device)
+    if sys.platform == "win32":
+        import psutil  # which accelerate requires
+
+        return psutil.Process().memory_info().peak_wset
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

@@ -140,13 +140,16 @@ class FileOutput(JobOutput):
 
     def __exit__(self, *error) -> None:
         """Close the files; after an error before the first group was written, delete them."""
-        if self._file is not None:
-            self._file.close()
+        self._close()
         if error[0] and not self.groups:
             if self._file is not None:
                 self.partial.unlink(missing_ok=True)
             self.journal.delete()
         self.journal.close()
+
+    def _close(self) -> None:
+        if self._file is not None:
+            self._file.close()
 
     def _locked_journal(self, path: Path) -> Records:
         """The journal that lies there, or a new one; ValueError for one that cannot be gone on with."""
@@ -285,6 +288,7 @@ class FileOutput(JobOutput):
 
     def finish(self) -> None:
         """Move the file to its place, with the mode of the one it replaces; delete the journal."""
+        self._close()
         try:
             if not self._is_moved():
                 if not self._is_finished:

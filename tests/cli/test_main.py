@@ -12,11 +12,12 @@ from hf_docmt.cli import LARGE_PAGES
 
 
 def test_help_answers_quickly():
-    """`docmt --help` takes well under a second of processor time: heavy libraries stay out of it."""
+    """`docmt --help` takes well under a second of processor time: heavy libraries stay out of it. It is in UTF-8."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run([sys.executable, "-m", "hf_docmt", "--help"], capture_output=True, text=True)
+    other = {"capture_output": True, "encoding": "utf-8", "env": os.environ | {"PYTHONIOENCODING": "cp1252"}}
+    done = subprocess.run([sys.executable, "-m", "hf_docmt", "--help"], **other)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert done.returncode == 0 and "translate" in done.stdout
+    assert done.returncode == 0 and "translate" in done.stdout and "╭─" in done.stdout
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 1.0
 
 
