@@ -1,4 +1,4 @@
-"""Training and translating where the system is as Windows is: what it lacks is taken away, what it refuses is refused."""
+"""Training and translating where the system is as Windows is: some things are lacking, others are refused."""
 
 import fcntl
 import os
