@@ -82,10 +82,11 @@ for task in json.loads(sys.argv[1]):
         pipe = pipeline("document-translation", model=task["folder"], trust_remote_code=True, **expected["settings"])
         assert type(pipe).__module__.startswith("transformers_modules."), type(pipe)
         assert pipe(expected["documents"]) == expected["translations"][model.default_strategy()]
-        small = torch.ao.quantization.quantize_dynamic(model, {torch.nn.Linear})
-        layers = {name for name, layer in small.named_modules() if isinstance(layer, torch.nn.Linear)}
-        assert layers <= {"lm_head"}, layers
-        small.translate_documents(expected["documents"], tokenizer, **expected["settings"])
+        if hasattr(torch.ao, "quantization"):  # which torch wants to drop
+            small = torch.ao.quantization.quantize_dynamic(model, {torch.nn.Linear})
+            layers = {name for name, layer in small.named_modules() if isinstance(layer, torch.nn.Linear)}
+            assert layers <= {"lm_head"}, layers
+            small.translate_documents(expected["documents"], tokenizer, **expected["settings"])
         model = pipe.model
     model.save_pretrained(task["again"])
     tokenizer.save_pretrained(task["again"])
