@@ -15,6 +15,7 @@ from hf_docmt.evaluation.systems import System
 from hf_docmt.evaluation.systems.forced_decoding import ForcedDecoding
 from hf_docmt.evaluation.systems.word_alignment import Fit, word_fits
 from hf_docmt.files import STDIN, DataError, display_path, open_bytes
+from hf_docmt.formats.carried import placeholders_of
 from hf_docmt.formats.segment import Piece, Segment, Tag
 from hf_docmt.formats.segment_sentences import SegmentSentences
 from hf_docmt.messages import counted
@@ -120,10 +121,11 @@ class DocumentFile:
             segments = format.parse(data, options)
         except DataError as error:
             raise DataError(f"{self.location}: {error}") from error
-        split, keep = sentence_splitter(options.source_lang), [options.keep, format.placeholders]
+        split, keep = sentence_splitter(options.source_lang), [options.keep] if options.keep else []
+        self.placeholders = [format.placeholders] if format.placeholders else []
         self.segments = [None if options.only_missing and segment.has_translation else segment for segment in segments]
         self.sentences = [
-            SegmentSentences(segment.pieces if segment else [], split, [pattern for pattern in keep if pattern])
+            SegmentSentences(segment.pieces if segment else [], split, keep, self.placeholders)
             for segment in self.segments
         ]
 
@@ -166,7 +168,8 @@ class DocumentFile:
         written.unchanged = sum(bool(segment) and new is None for segment, new in zip(self.segments, pieces))
         written.tags = sum(isinstance(piece, Tag) for new in pieces for piece in new or ())
         data = self.format.write(pieces)
-        written.problems, written.remarks = self._problems(data, pieces), Counter(self.format.remarks)
+        written.problems = [*self._problems(data, pieces), *self._other_placeholders(pieces)]
+        written.remarks = Counter(self.format.remarks)
         return data, written
 
     def _parts(self) -> Iterator[tuple[str, list[int]]]:
@@ -205,6 +208,11 @@ class DocumentFile:
             for old, before, after in compared
             if before != after
         ]
+
+    def _other_placeholders(self, pieces: Sequence[list[Piece] | None]) -> Iterator[str]:
+        for old, new in zip(self.segments, pieces):
+            if old and new and len({str(placeholders_of(each, self.placeholders)) for each in (old.pieces, new)}) > 1:
+                yield f"{self.name}, {old.location}: the placeholders are not what they were; look at them"
 
     def _tag_names(self, segment: Segment) -> tuple[str, ...]:
         tags = [piece.raw for piece in segment.pieces if isinstance(piece, Tag) and piece.raw is not None]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from hf_docmt.evaluation.systems.word_alignment import UNSPACED, Fit, position_fit, words_of
+from hf_docmt.formats.carried import POSITIONAL
 from hf_docmt.formats.segment import Piece, Tag
 
 THRESHOLD = 0.5  # a target word belongs to an element if it fits one of its words at least half as well as the best one
@@ -131,7 +132,9 @@ class _Projection:
         run, _ = self._best_run(node, free)
         if node.is_alone:
             copy = self._copy(node, run, free, span, taken)
-            fits = run is not None and self.is_measured and len(run) <= len(self._columns(node))
+            text = self.source[node.start : node.end]
+            is_word = self.is_measured and not POSITIONAL.fullmatch(text)  # nobody translates %s, but one may {name}
+            fits = run is not None and is_word and len(run) <= len(self._columns(node))
             return copy or (self._characters(node, run) if run is not None and fits else None)
         if run is not None:
             start, end = self._around_copies(node, self._characters(node, run))

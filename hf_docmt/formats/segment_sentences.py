@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from hf_docmt.evaluation.systems.word_alignment import Fit
+from hf_docmt.formats.carried import copies, in_order, matches, mended, moved_fit
 from hf_docmt.formats.projection import markup_tree, project
 from hf_docmt.formats.segment import Piece, Tag
 from hf_docmt.modeling.text_splitting import blank_behind
@@ -29,13 +30,27 @@ class Sentence:
     gap: list[Piece]
     opened: int
 
+    @property
+    def read(self) -> str:
+        """The text beside that of the tags."""
+        ends = [0, *(end for _, end, _, _ in self.tags)]
+        starts = [*(start for start, _, _, _ in self.tags), len(self.text)]
+        return " ".join(self.text[end:start] for end, start in zip(ends, starts))
+
 
 class SegmentSentences:
     """A segment cut into sentences. `end` are the pieces behind the last of them."""
 
-    def __init__(self, pieces: Sequence[Piece], split: Split, keep: Sequence[re.Pattern] = ()):
-        """`keep` matches text that is carried, as placeholders are."""
-        text, tags = _flat(kept_apart(pieces, keep))
+    def __init__(
+        self,
+        pieces: Sequence[Piece],
+        split: Split,
+        keep: Sequence[re.Pattern] = (),
+        placeholders: Sequence[re.Pattern] = (),
+    ):
+        """`keep` and `placeholders` match text that is carried; of the latter a translation has none of its own."""
+        self.placeholders = placeholders
+        text, tags = _flat(kept_apart(pieces, [*keep, *placeholders]))
         spans = _sentence_spans(text, tags, split)
         by_home = defaultdict(list)
         for tag, home in zip(tags, _homes(tags, spans)):
@@ -74,8 +89,24 @@ class SegmentSentences:
             gap = sentence.gap
             if pieces and gap in ([" "], []) and isinstance(pieces[-1], str):
                 gap = [blank_behind(pieces[-1])]
-            pieces += [*gap, *_with_markup(sentence, text, fit)]
+            pieces += [*gap, *self._with_markup(sentence, text, fit)]
         return _joined([*pieces, *self.end])
+
+    def _with_markup(self, sentence: Sentence, text: str, fit: Fit | None) -> Iterator[Piece]:
+        tags = [tag for _, _, tag, _ in sentence.tags]
+        names = [tag.text for tag in tags if any(pattern.search(tag.text) for pattern in self.placeholders)]
+        if names and not any(map(str.isalpha, sentence.read)):
+            text, fit = sentence.text, None
+        patterns = copies(names, sentence.read, self.placeholders)
+        new, origin = mended(text, names, patterns)
+        if not sentence.tags:
+            yield new
+            return
+        root = markup_tree(len(sentence.text), sentence.tags, sentence.opened)
+        fit = moved_fit(fit, sentence.text, text, new, origin, names) if fit and names else fit
+        pieces = project(root, sentence.text, new, fit)
+        left = [mended(piece, [], patterns)[0] if isinstance(piece, str) else piece for piece in pieces]
+        yield from in_order(left, tags)
 
 
 def kept_apart(pieces: Iterable[Piece], keep: Sequence[re.Pattern]) -> Iterator[Piece]:
@@ -85,30 +116,13 @@ def kept_apart(pieces: Iterable[Piece], keep: Sequence[re.Pattern]) -> Iterator[
             yield piece
             continue
         position = 0
-        for start, end in _matches(piece, keep):
+        for start, end in matches(piece, keep):
             if start > position:
                 yield piece[position:start]
             yield Tag("alone", None, piece[start:end])
             position = end
         if position < len(piece):
             yield piece[position:]
-
-
-def _matches(text: str, keep: Sequence[re.Pattern]) -> Iterator[tuple[int, int]]:
-    """Spans that match, none overlapping one before."""
-    position = 0
-    for start, end in sorted(match.span() for pattern in keep for match in pattern.finditer(text)):
-        if position <= start < end:
-            yield start, end
-            position = end
-
-
-def _with_markup(sentence: Sentence, text: str, fit: Fit | None) -> Iterator[Piece]:
-    if not sentence.tags:
-        yield text
-        return
-    root = markup_tree(len(sentence.text), sentence.tags, sentence.opened)
-    yield from project(root, sentence.text, text, fit)
 
 
 def _flat(pieces: Iterable[Piece]) -> tuple[str, list[tuple[int, Tag]]]:

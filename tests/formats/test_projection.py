@@ -7,6 +7,7 @@ import pytest
 from hf_docmt.data.readers.running_text import sentence_splitter
 from hf_docmt.evaluation.systems.word_alignment import position_fit, words_of
 from hf_docmt.formats.document_format import Tag
+from hf_docmt.formats.inline_strings import PLACEHOLDERS
 from hf_docmt.formats.projection import markup_tree, project
 from hf_docmt.formats.segment_sentences import SegmentSentences, _collapsed, _collapsed_lengths, kept_apart
 
@@ -127,6 +128,37 @@ def test_a_placeholder_is_carried_and_never_costs_words():
     text = written(sentences.translated(["Hallo Dateien"], [None]))
     assert text.count("{name}") == text.count("%d") == 1
     assert [word for word in text.split() if word.isalpha()] == ["Hallo", "Dateien"]
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "expected"),
+    [
+        ("found in '%s' line %u", "achado na linha %u %u", "achado na linha %s %u"),
+        ("Error %s: %s (%d)", "Erro %: %s (%d)", "Erro %s: %s (%d)"),
+        ("%s by %s (%d)", "%s em % (%d%)", "%s em %s (%d)"),
+        ("%s old %d by %s", "%s de %s em %d", "%s de %d em %s"),
+        ("{} of {} files", "{} de {} {} ficheiros", "{} de {} ficheiros"),
+        ("%1$s of %2$s", "%2$s de %1$s", "%2$s de %1$s"),
+        ("%(count)d of %(total)s", "%(total) de %(count)d", "%(total)s de %(count)d"),
+        ("%d files of ${name}", "$-name: %d ficheiros", "${name}: %d ficheiros"),
+        ("<b>%s</b> and <i>%d</i>", "%d e %s", "<b>%s</b> e <i>%d</i>"),
+        ("<b>%s</b>", "%", "<b>%s</b>"),
+        ("%d files, 50 % done", "%d ficheiros, 50 % feito", "%d ficheiros, 50 % feito"),
+        ("%d files, 50 percent done", "%d ficheiros, 50% feito", "%d ficheiros, 50% feito"),
+        ("It is 5 dollars", "Custa $5", "Custa $5"),
+    ],
+)
+def test_placeholders_are_as_many_and_in_the_order_of_the_source(source, translation, expected):
+    sentences = SegmentSentences(parsed(source), lambda text: [text], (), [PLACEHOLDERS])
+    pieces = sentences.translated([translation], [fit_of(sentences.sentences[0].text, translation, {})])
+    assert written(pieces or parsed(source)) == expected
+
+
+def test_fits_follow_words_behind_a_copy_that_is_left_out():
+    sentences = SegmentSentences(parsed("%s: <b>old</b> lamp"), lambda text: [text], (), [PLACEHOLDERS])
+    (own,) = sentences.sentences
+    fit = fit_of(own.text, "%s %s: Lampe alt", {"old": "alt", "lamp": "Lampe"})
+    assert written(sentences.translated(["%s %s: Lampe alt"], [fit])) == "%s : Lampe <b>alt</b>"
 
 
 def random_pieces(rng: random.Random, depth: int = 0) -> str:

@@ -335,6 +335,16 @@ def test_words_that_are_read_as_none():
         assert json.loads(data) == {"a": new, "b": "x"} and written.problems == []
 
 
+def test_placeholders_that_are_not_in_order_are_told():
+    """Across sentences they are left where they are."""
+    data = b'{"a": "Of %d files. By %s", "b": "Of {x} and {y}", "c": "Of %s"}'
+    document = DocumentFile(data, "a", JsonStringsFormat(), FormatOptions())
+    moved = [["%s", Tag("alone", None, "%d")], ["{y}, {x}"], ["Von %s"]]
+    assert list(document._other_placeholders(moved)) == [
+        "a, line 1, a: the placeholders are not what they were; look at them"
+    ]
+
+
 def test_folded_lines_that_are_indented():
     text = "a: >\n  Text here\n    further in\n  and back\nb: 1\n"
     new = written(YamlStringsFormat, text)
