@@ -1,4 +1,4 @@
-"""Placeholders in a translation, each as often as the source has it and in an order that programs read."""
+"""Placeholders and addresses in a translation, each as often as the source has it, in an order that programs read."""
 
 import re
 from collections import Counter
@@ -10,6 +10,13 @@ from hf_docmt.formats.segment import Piece, Tag
 
 # which argument they stand for, the order says: those of printf without a number or name, and {}
 POSITIONAL = re.compile(r"%(?![%({]|\d+\$|L?\d+$|\w+%$)\S+|\{(?:[!:][^{}]*)?\}")
+# without the mark of a sentence behind it, and without a bracket that opens before it; ideographs end it
+_SIGN = r"[^\s<>\"()\u2e80-\uffef]"
+_REST = rf"(?:\({_SIGN}*\)|{_SIGN})*(?:\({_SIGN}*\)|(?!['.,:;!?*_\]}}»”’…]){_SIGN})"
+ADDRESS = re.compile(
+    rf"(?<![A-Za-z0-9])(?:(?:https?|ftps?)://|www\.){_REST}"
+    r"|(?<![A-Za-z0-9._%+-])(?:mailto:)?[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}"
+)
 LEAST_RATIO = 0.2  # of what is equal in a placeholder and its broken copy
 
 
@@ -24,8 +31,11 @@ def matches(text: str, patterns: Iterable[re.Pattern]) -> Iterator[tuple[int, in
 
 
 def copies(names: Collection[str], read: str, patterns: Sequence[re.Pattern]) -> list[re.Pattern]:
-    """What finds copies of these placeholders in a translation, whole or broken; `read` is the text beside them."""
-    found = [*patterns, *(re.compile(re.escape(name)) for name in names)] if names else []
+    """What finds broken copies of these placeholders in a translation; `read` is the text beside them."""
+    found = [*patterns] if names else []
+    for name in names:
+        if "@" in name and ADDRESS.fullmatch(name):  # of which a model writes a hyphen for @
+            found.append(re.compile(r"[\W_]{1,3}".join(re.findall(r"[^\W_]+", name))))
     signs = "".join(sign for sign in "%$" if sign not in read and any(sign in name for name in names))
     if signs:  # behind a number it may translate "percent"
         found.append(re.compile(rf"(?<!\d)(?<!\d\s)[{signs}](?:\(\w*\)|\d+\$|[-#+]\w+|[\d.]+)?"))
@@ -37,7 +47,10 @@ def mended(text: str, names: Sequence[str], patterns: Sequence[re.Pattern]) -> t
 
     For each character of it, its place in `text`; -1: it has none.
     """
-    spots, missing = list(matches(text, patterns)), list(names)
+    whole = list(matches(text, [re.compile(re.escape(name)) for name in names]))
+    others = matches(text, patterns)
+    broken = [(start, end) for start, end in others if all(end <= first or start >= last for first, last in whole)]
+    spots, missing = sorted([*whole, *broken]), list(names)
     chosen = dict.fromkeys(spots, "")
     for start, end in spots:
         if text[start:end] in missing:
@@ -94,7 +107,7 @@ def _is_positional(tag: Tag) -> bool:
 
 def placeholders_of(pieces: Iterable[Piece], patterns: Sequence[re.Pattern]) -> tuple[list[str], list[str]]:
     """The placeholders of a segment that is written: those whose order counts, and the others sorted."""
-    text = "".join(piece if isinstance(piece, str) else piece.text if piece.raw is None else "\0" for piece in pieces)
+    text = "".join(piece if isinstance(piece, str) else piece.text if piece.raw is None else "\n" for piece in pieces)
     found = [text[start:end] for start, end in matches(text, patterns)]
     positional = [name for name in found if POSITIONAL.fullmatch(name)]
     return positional, sorted(name for name in found if not POSITIONAL.fullmatch(name))

@@ -15,7 +15,7 @@ from hf_docmt.evaluation.systems import System
 from hf_docmt.evaluation.systems.forced_decoding import ForcedDecoding
 from hf_docmt.evaluation.systems.word_alignment import Fit, word_fits
 from hf_docmt.files import STDIN, DataError, display_path, open_bytes
-from hf_docmt.formats.carried import placeholders_of
+from hf_docmt.formats.carried import ADDRESS, placeholders_of
 from hf_docmt.formats.segment import Piece, Segment, Tag
 from hf_docmt.formats.segment_sentences import SegmentSentences
 from hf_docmt.messages import counted
@@ -47,9 +47,9 @@ class ParsedFormat(Protocol):
 class FormatOptions:
     """How documents are read: languages, placeholders, and which strings of a file are meant.
 
-    `keep` matches what is carried and not translated, besides the `placeholders` of the format. `only_missing`: strings
-    of bilingual files that have a translation stay. `columns`: those of a table that are translated, by name or by
-    number from 1; None: the format says.
+    `keep` matches what is carried and not translated, besides addresses and the `placeholders` of the format.
+    `only_missing`: strings of bilingual files that have a translation stay. `columns`: those of a table that are
+    translated, by name or by number from 1; None: the format says.
     """
 
     source_lang: str = "en"
@@ -122,7 +122,7 @@ class DocumentFile:
         except DataError as error:
             raise DataError(f"{self.location}: {error}") from error
         split, keep = sentence_splitter(options.source_lang), [options.keep] if options.keep else []
-        self.placeholders = [format.placeholders] if format.placeholders else []
+        self.placeholders = [ADDRESS, *([format.placeholders] if format.placeholders else [])]
         self.segments = [None if options.only_missing and segment.has_translation else segment for segment in segments]
         self.sentences = [
             SegmentSentences(segment.pieces if segment else [], split, keep, self.placeholders)
@@ -212,7 +212,7 @@ class DocumentFile:
     def _other_placeholders(self, pieces: Sequence[list[Piece] | None]) -> Iterator[str]:
         for old, new in zip(self.segments, pieces):
             if old and new and len({str(placeholders_of(each, self.placeholders)) for each in (old.pieces, new)}) > 1:
-                yield f"{self.name}, {old.location}: the placeholders are not what they were; look at them"
+                yield f"{self.name}, {old.location}: the placeholders or addresses are not what they were; look at them"
 
     def _tag_names(self, segment: Segment) -> tuple[str, ...]:
         tags = [piece.raw for piece in segment.pieces if isinstance(piece, Tag) and piece.raw is not None]

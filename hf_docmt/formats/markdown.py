@@ -159,15 +159,18 @@ class MarkdownSlot(Slot):
 
     def rendered(self, pieces: Sequence[Piece], raw: Callable[[Tag], str]) -> str:
         pieces = _with_outer_space(_behind_text(pieces) if self.block.begins_line else pieces)
-        for pattern in (LIGHT, HEAVY):
-            texts = self._texts(pieces, pattern)
+        for pattern, is_bare in ((LIGHT, True), (LIGHT, False), (HEAVY, True), (HEAVY, False)):
+            texts = self._texts(pieces, pattern, is_bare)
             if self._is_read(pieces, texts):
                 return self._joined(pieces, texts, raw)
         self.remarks[HTML_EMPHASIS] += 1
         return self._joined(pieces, texts, lambda tag: _as_html(tag, raw(tag)))
 
-    def _texts(self, pieces: Sequence[Piece], pattern: re.Pattern) -> list[str]:
-        """The texts of the pieces with escapes, and of tags what the content has of them."""
+    def _texts(self, pieces: Sequence[Piece], pattern: re.Pattern, is_bare: bool) -> list[str]:
+        """The texts of the pieces with escapes, and of tags what the content has of them.
+
+        `is_bare`: addresses have none, with which they would not be read as such.
+        """
         texts = []
         line_start = True
         for piece in pieces:
@@ -176,7 +179,8 @@ class MarkdownSlot(Slot):
                 line_start = piece.breaks
                 continue
             text = re.sub(r"\s*\n\s*", "\n", piece if isinstance(piece, str) else piece.text)
-            text = escaped(text if self.block.kind == "paragraph" else text.replace("\n", " "), pattern)
+            text = text if self.block.kind == "paragraph" else text.replace("\n", " ")
+            text = text if is_bare and isinstance(piece, Tag) else escaped(text, pattern)
             head, end, tail = text.partition("\n")
             tail = escaped_line_start(end + tail) if end else ""
             text = (escaped_line_start(head) if line_start and self.block.begins_line else head) + tail

@@ -81,7 +81,8 @@ class SegmentSentences:
 
         A sentence whose translation is empty keeps its text. `fits` are those of `word_fits`; None: by position.
         """
-        texts = [new.strip() or own.text for own, new in zip(self.sentences, translations, strict=True)]
+        pairs = zip(self.sentences, translations, strict=True)
+        texts = [own.text if self._is_carried(own) else new.strip() or own.text for own, new in pairs]
         if all(own.text == new for own, new in zip(self.sentences, texts)):
             return None
         pieces: list[Piece] = []
@@ -92,11 +93,18 @@ class SegmentSentences:
             pieces += [*gap, *self._with_markup(sentence, text, fit)]
         return _joined([*pieces, *self.end])
 
+    def _names(self, sentence: Sentence) -> list[str]:
+        """The placeholders in it, in their order."""
+        texts = [tag.text for _, _, tag, _ in sentence.tags]
+        return [text for text in texts if any(pattern.search(text) for pattern in self.placeholders)]
+
+    def _is_carried(self, sentence: Sentence) -> bool:
+        """Whether it has no words but in placeholders."""
+        return bool(self._names(sentence)) and not any(map(str.isalpha, sentence.read))
+
     def _with_markup(self, sentence: Sentence, text: str, fit: Fit | None) -> Iterator[Piece]:
         tags = [tag for _, _, tag, _ in sentence.tags]
-        names = [tag.text for tag in tags if any(pattern.search(tag.text) for pattern in self.placeholders)]
-        if names and not any(map(str.isalpha, sentence.read)):
-            text, fit = sentence.text, None
+        names, fit = self._names(sentence), None if text == sentence.text else fit
         patterns = copies(names, sentence.read, self.placeholders)
         new, origin = mended(text, names, patterns)
         if not sentence.tags:

@@ -7,6 +7,7 @@ import pytest
 from support.markup_checks import check_identity, check_shuffled, check_swapped, parsed, translated
 
 from hf_docmt.files import DataError
+from hf_docmt.formats.document_file import DocumentFile, FormatOptions
 from hf_docmt.formats.document_format import Tag
 from hf_docmt.formats.markdown import MarkdownFormat
 
@@ -388,3 +389,10 @@ def test_random_pages_with_moved_tags(seed):
     """Emphasis may become HTML, so that it is read as such."""
     text = page(Random(seed)).replace("$a_1$", "`$a_1$`")  # that a letter may stand beside it
     check_shuffled(MarkdownFormat, text.encode(), seed)
+
+
+@pytest.mark.parametrize("address", ["https://en.a.org/M_(x)", "http://a.org/?b=1&c=2", "a_b@c.org", "www.a.org/x*y"])
+def test_addresses_have_no_escapes(address):
+    document = DocumentFile(f"See {address} for a_ b.\n".encode(), "a", MarkdownFormat(), FormatOptions())
+    data, written = document.translated({"a": {"translation": [f"Siehe {address} für c_ d."]}})
+    assert data.decode() == f"Siehe {address} für c\\_ d.\n" and written.problems == []

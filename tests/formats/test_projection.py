@@ -6,6 +6,7 @@ import pytest
 
 from hf_docmt.data.readers.running_text import sentence_splitter
 from hf_docmt.evaluation.systems.word_alignment import position_fit, words_of
+from hf_docmt.formats.carried import ADDRESS
 from hf_docmt.formats.document_format import Tag
 from hf_docmt.formats.inline_strings import PLACEHOLDERS
 from hf_docmt.formats.projection import markup_tree, project
@@ -146,16 +147,34 @@ def test_a_placeholder_is_carried_and_never_costs_words():
         ("%d files, 50 % done", "%d ficheiros, 50 % feito", "%d ficheiros, 50 % feito"),
         ("%d files, 50 percent done", "%d ficheiros, 50% feito", "%d ficheiros, 50% feito"),
         ("It is 5 dollars", "Custa $5", "Custa $5"),
+        ("at https://en.x.org/M_(p) by", "em https://pt.x.org/M_(p) por", "em https://en.x.org/M_(p) por"),
+        ("to me@x.org, or a_b@y-z.com.", "a me-x.org ou a-b-y-z.com.", "a me@x.org ou a_b@y-z.com."),
+        ("(see www.x.org/a), it", "(veja www.x.org/a), ele", "(veja www.x.org/a), ele"),
+        ("<b>www.x.org</b><i>home</i>", "www.x.orghome", "<b>www.x.org</b><i>home</i>"),
+        ("me@x.org", "me-x.org", "me@x.org"),
     ],
 )
 def test_placeholders_are_as_many_and_in_the_order_of_the_source(source, translation, expected):
-    sentences = SegmentSentences(parsed(source), lambda text: [text], (), [PLACEHOLDERS])
+    sentences = SegmentSentences(parsed(source), lambda text: [text], (), [ADDRESS, PLACEHOLDERS])
     pieces = sentences.translated([translation], [fit_of(sentences.sentences[0].text, translation, {})])
     assert written(pieces or parsed(source)) == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "addresses"),
+    [
+        ("(http://a.org/?b=1&c=2), https://b.org/M_(x).", ["http://a.org/?b=1&c=2", "https://b.org/M_(x)"]),
+        ("访问https://a.org/c，联系me@a.org。", ["https://a.org/c", "me@a.org"]),
+        ("<mailto:a.b@c.org> or 'www.a.org'!", ["mailto:a.b@c.org", "www.a.org"]),
+        ("a@b, http://, @name, 5@6.7, wwww.b", []),
+    ],
+)
+def test_addresses(text, addresses):
+    assert [match[0] for match in ADDRESS.finditer(text)] == addresses
+
+
 def test_fits_follow_words_behind_a_copy_that_is_left_out():
-    sentences = SegmentSentences(parsed("%s: <b>old</b> lamp"), lambda text: [text], (), [PLACEHOLDERS])
+    sentences = SegmentSentences(parsed("%s: <b>old</b> lamp"), lambda text: [text], (), [ADDRESS, PLACEHOLDERS])
     (own,) = sentences.sentences
     fit = fit_of(own.text, "%s %s: Lampe alt", {"old": "alt", "lamp": "Lampe"})
     assert written(sentences.translated(["%s %s: Lampe alt"], [fit])) == "%s : Lampe <b>alt</b>"

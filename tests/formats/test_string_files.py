@@ -341,7 +341,7 @@ def test_placeholders_that_are_not_in_order_are_told():
     document = DocumentFile(data, "a", JsonStringsFormat(), FormatOptions())
     moved = [["%s", Tag("alone", None, "%d")], ["{y}, {x}"], ["Von %s"]]
     assert list(document._other_placeholders(moved)) == [
-        "a, line 1, a: the placeholders are not what they were; look at them"
+        "a, line 1, a: the placeholders or addresses are not what they were; look at them"
     ]
 
 
