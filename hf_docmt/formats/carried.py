@@ -9,7 +9,7 @@ from hf_docmt.evaluation.systems.word_alignment import Fit, words_of
 from hf_docmt.formats.segment import Piece, Tag
 
 # which argument they stand for, the order says: those of printf without a number or name, and {}
-POSITIONAL = re.compile(r"%(?![%({]|\d+\$|L?\d+$|\w+%$)\S+|\{(?:[!:][^{}]*)?\}")
+POSITIONAL = re.compile(r"%(?![%({]|\d+\$|L?\d+$|[\w.]+%$)\S+|\{(?:[!:][^{}]*)?\}")
 # without the mark of a sentence behind it, and without a bracket that opens before it; ideographs end it
 _SIGN = r"[^\s<>\"()\u2e80-\uffef]"
 _REST = rf"(?:\({_SIGN}*\)|{_SIGN})*(?:\({_SIGN}*\)|(?!['.,:;!?*_\]}}»”’…]){_SIGN})"

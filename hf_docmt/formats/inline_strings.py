@@ -10,9 +10,12 @@ from hf_docmt.data.language_codes import primary_language
 from hf_docmt.formats.document_format import DocumentFormat, FormatOptions, Piece, Segment, Tag
 from hf_docmt.formats.text_positions import TextPositions, decoded
 
-# printf of C, Python, Objective-C and Qt, strftime; braces of Python, ICU, Ruby and Mustache; i18next; Chrome; entities
+# printf of C, Python, Objective-C and Qt, strftime; braces of Python, ICU, Ruby and Mustache; i18next; Chrome; Symfony
+# (%name%), Laravel (:name), Drupal (@name, !name); entities
 PLACEHOLDERS = re.compile(
     r"""%\(\w+\)[#0+-]*[\d.]*[A-Za-z]
+    | (?<!\w)%(?!(?:hh?|ll?|[qLjzt])[A-Za-z]%)[A-Za-z_][A-Za-z0-9_.]+%(?![%\w])
+    | (?<![\w:})\]]):[A-Za-z_][A-Za-z0-9_]+ | (?<![\w.@!])[@!][A-Za-z_][A-Za-z0-9_]*
     | %(?:\d+\$)?[#0+']*(?:-(?=\d))?[\d*]*(?:\.[\d*]+)?(?:hh?|ll?|[qLjzt])?(?:[A-Za-z@%](?![a-z]{2})|<PRI\w+>)
     | %-[dmeHIMSjlyu](?![a-z]) | %L?\d+
     | \{\{.*?\}\} | [$%\#]?\{[^{}\n]*\}
@@ -21,7 +24,8 @@ PLACEHOLDERS = re.compile(
     re.VERBOSE,
 )
 NO_TEXT = re.compile(  # a whole string that is an address, a path, an identifier or a symbol
-    r"(?:\w+://|mailto:|www\.|[/~#:]|\.{1,2}/)\S*|[^\s@]+@[^\s@]+\.\w+|\w+(?:[.:]\w+)+|\w+_\w+|[a-z]+[A-Z]\w*"
+    r"(?:\w+://|mailto:|www\.)\S*|(?:[/~#:]|\.{1,2}/)[^\s\u2e80-\uffef]*|[^\s@]+@[^\s@]+\.\w+"
+    r"|(?a:\w+(?:[.:]\w+)+|\w+_\w+|[a-z]+[A-Z]\w*)"
 )
 # https://unicode-org.github.io/icu/userguide/format_parse/messages/: branches inside braces
 BRANCHES = re.compile(r"\{\s*[\w.]+\s*,\s*(?:plural|select|selectordinal)\s*,")

@@ -81,15 +81,45 @@ def written(format, data, change=upper, **options):
         "{{ user.name }}",
         "{0:>10}",
     ]
-    + ["{}", "${name}", "%{count}", "#{x}", "&nbsp;", "&#160;", "$t(key.a)", "$USER$", "@:menu.file"],
+    + ["{}", "${name}", "%{count}", "#{x}", "&nbsp;", "&#160;", "$t(key.a)", "$USER$", "@:menu.file"]
+    + ["%name%", "%user.name%", ":name", ":attribute_2", "@count", "!link"],
 )
 def test_placeholders(text):
     assert PLACEHOLDERS.fullmatch(text)
 
 
-@pytest.mark.parametrize("text", ["100% sure", "a & b; c", "50%", "5 {", "5 $ or 3 @", "$5.00"])
+@pytest.mark.parametrize(
+    "text",
+    ["100% sure", "a & b; c", "50%", "5 {", "5 $ or 3 @", "$5.00"]
+    + [
+        "12:30",
+        "Note:text",
+        "Note: text",
+        "a::before",
+        "Stop!Now",
+        "Wow!",
+        "5% or 6% off",
+        "5%off%",
+        ":)",
+        "8:a",
+        "(a):bc",
+    ],
+)
 def test_no_placeholders(text):
     assert PLACEHOLDERS.search(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("%ld%% of %ld%s", ["%ld", "%%", "%ld", "%s"]),
+        ("%Y%m%d, %H.%M", ["%Y", "%m", "%d", "%H", "%M"]),
+        ("Hi :name, (:count)!", [":name", ":count"]),
+        ("%user%'s %n%", ["%user%", "%n"]),
+    ],
+)
+def test_placeholders_side_by_side(text, names):
+    assert PLACEHOLDERS.findall(text) == names
 
 
 def test_markup_of_strings():
@@ -110,6 +140,11 @@ def test_markup_of_strings():
 )
 def test_no_text(text):
     assert not is_text(text) and is_text(f"{text} and more")
+
+
+@pytest.mark.parametrize("text", ["1.打开文件", "注意:请保存", "名称_说明", "/打开文件", "#标签说明", "Größe:Länge"])
+def test_text_that_is_no_identifier(text):
+    assert is_text(text)
 
 
 def test_locale_codes():
