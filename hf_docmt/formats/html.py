@@ -15,7 +15,7 @@ from hf_docmt.formats.text_positions import MARKS, Edit, Slot, TextPositions, de
 
 # Elements and where end tags may be left out: HTML, https://html.spec.whatwg.org/multipage/, sections 4 and 13.1.2.4
 INLINE = frozenset(
-    "a abbr acronym b bdi bdo big button cite data del dfn em font i ins label mark nobr output q rb ruby s slot small "
+    "a abbr acronym b bdi bdo big cite data del dfn em font i ins label mark nobr output q rb ruby s slot small "
     "span strike strong sub sup time tt u".split()
 )
 VOID = frozenset("area base br col embed hr img input link meta param source track wbr".split())

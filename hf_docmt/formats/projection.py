@@ -133,7 +133,8 @@ class _Projection:
         if node.is_alone:
             copy = self._copy(node, run, free, span, taken)
             text = self.source[node.start : node.end]
-            is_word = self.is_measured and not POSITIONAL.fullmatch(text)  # nobody translates %s, but one may {name}
+            # nobody translates %s or 3, but one may {name}
+            is_word = self.is_measured and any(map(str.isalpha, text)) and not POSITIONAL.fullmatch(text)
             fits = run is not None and is_word and len(run) <= len(self._columns(node))
             return copy or (self._characters(node, run) if run is not None and fits else None)
         if run is not None:
@@ -151,6 +152,7 @@ class _Projection:
         """
         text, allowed = self.source[node.start : node.end], {self.target_words[word] for word in free}
         near, target = self.target_words[run.start][0] if run else span[0], self.target
+        end = self.target_words[run.stop - 1][1] if run else near
         if text and text not in target and len(target.lower()) == len(target):
             text, target = text.lower(), target.lower()
         copies, start = [], span[0] - 1
@@ -158,9 +160,11 @@ class _Projection:
             copy = (start, start + len(text))
             touched = [place for place in self.target_words if _touches(place, copy)]
             is_free = all(place in allowed or not _inside(place, span) for place in touched)
+            around = target[start - 1 : start] if start else "", target[copy[1] : copy[1] + 1]
+            is_free &= not (text.isdecimal() and any(map(str.isdecimal, around)))  # the 3 of 2013
             if is_free and not any(_touches(copy, other) for other in taken):
                 copies.append(copy)
-        return min(copies, key=lambda place: abs(place[0] - near), default=None)
+        return min(copies, key=lambda place: (not _inside(place, (near, end)), abs(place[0] - near)), default=None)
 
     def _around_copies(self, node: Node, place: Span) -> Span:
         """The place of an element, up to the ends of copies that its borders cut, of what stands alone in it."""
@@ -207,7 +211,7 @@ class _Projection:
         Inside none of the placed elements; at the start or end of its element where it is there in the source.
         """
         words = [word for word, place in enumerate(self.source_words) if _inside(place, (parent.start, parent.end))]
-        before = [word for word in words if self.source_words[word][1] <= node.start]
+        before = [word for word in words if self.source_words[word][0] < node.start]
         after = [word for word in words if self.source_words[word][0] >= node.end]
         follows = node.end > node.start or node.start > 0 and not self.source[node.start - 1].isspace()
         if not before or not after:

@@ -14,6 +14,9 @@ from hf_docmt.formats.segment import Piece, Tag
 from hf_docmt.modeling.text_splitting import blank_behind
 
 Split = Callable[[str], Iterable[str]]
+MARK = re.compile(r"[\[(]?(?:\d{1,3}|[*†‡§¶]+)[\])]?")  # of a note, or a small number
+LINK_END = re.compile(r"</a\b|\]")
+SEAM = Tag("alone", "", breaks=True)
 
 
 @dataclass
@@ -50,7 +53,8 @@ class SegmentSentences:
     ):
         """`keep` and `placeholders` match text that is carried; of the latter a translation has none of its own."""
         self.placeholders = placeholders
-        text, tags = _flat(kept_apart(pieces, [*keep, *placeholders]))
+        self.written: dict[int, list[Piece]] = {id(SEAM): []}  # id of a tag that is no markup -> what it stands for
+        text, tags = _flat(_words_apart(list(kept_apart(pieces, [*keep, *placeholders])), self.written))
         spans = _sentence_spans(text, tags, split)
         by_home = defaultdict(list)
         for tag, home in zip(tags, _homes(tags, spans)):
@@ -91,7 +95,8 @@ class SegmentSentences:
             if pieces and gap in ([" "], []) and isinstance(pieces[-1], str):
                 gap = [blank_behind(pieces[-1])]
             pieces += [*gap, *self._with_markup(sentence, text, fit)]
-        return _joined([*pieces, *self.end])
+        pieces = [each for piece in [*pieces, *self.end] for each in self.written.get(id(piece), [piece])]
+        return _joined(pieces)
 
     def _names(self, sentence: Sentence) -> list[str]:
         """The placeholders in it, in their order."""
@@ -131,6 +136,38 @@ def kept_apart(pieces: Iterable[Piece], keep: Sequence[re.Pattern]) -> Iterator[
             position = end
         if position < len(piece):
             yield piece[position:]
+
+
+def _words_apart(pieces: list[Piece], written: dict[int, list[Piece]]) -> Iterator[Piece]:
+    """The pieces with elements that are a mark behind a word as one tag each, and a seam where two words touch."""
+    number, before = 0, ""
+    while number < len(pieces):
+        piece, size = pieces[number], 1
+        end = next((end for end in range(number, len(pieces)) if not _is(pieces[end], "open")), number)
+        text = _text(pieces[end]) if end < len(pieces) else ""
+        mark = pieces[number : 2 * end - number + 1]
+        if before.isalpha() or before in tuple(".,;!?\"'”’»)"):
+            closes = end > number and len(mark) % 2 and all(_is(each, "close") for each in mark[end - number + 1 :])
+            after = _text(pieces[number + len(mark)]) if number + len(mark) < len(pieces) else ""
+            if closes and len(mark) > 2 * (end - number) and MARK.fullmatch(text) and not after[:1].isalnum():
+                piece, size = Tag("alone", None, text), len(mark)
+                written[id(piece)] = mark
+        if size == 1 and end > number and before.isalpha() and text[:1].isalpha() and _is(pieces[number - 1], "close"):
+            closing = pieces[number - 1]
+            is_link = isinstance(closing, Tag) and LINK_END.match(closing.raw or "")
+            if is_link or before.islower() and text[0].isupper():
+                yield SEAM
+        yield piece
+        ends_line = isinstance(piece, Tag) and piece.breaks
+        before, number = "" if ends_line else _text(piece)[-1:] or before, number + size
+
+
+def _is(piece: Piece, kind: str) -> bool:
+    return isinstance(piece, Tag) and piece.kind == kind
+
+
+def _text(piece: Piece) -> str:
+    return piece.text if isinstance(piece, Tag) else piece
 
 
 def _flat(pieces: Iterable[Piece]) -> tuple[str, list[tuple[int, Tag]]]:

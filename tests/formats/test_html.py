@@ -40,7 +40,7 @@ def test_what_is_translated():
         "Three",
         "See  and this <thing>\xa0now.",
         'The "red" key',
-        "Press  me\n",
+        "Press  me",
         'Send "it"',
         "here",
         "Name",

@@ -90,6 +90,25 @@ def test_markup_follows_words(source, translations, expected):
     assert translated(source, *translations, **pairs) == expected
 
 
+@pytest.mark.parametrize(
+    ("source", "translations", "expected"),
+    [
+        ("The king<s>2</s>.", ["O rei2."], "O rei<s>2</s>."),
+        ("The king<s><a>[2]</a></s> is.", ["O rei é."], "O rei<s><a>[2]</a></s> é."),
+        ("In 2013 the king<s>3</s>.", ["Em 2013 o rei3."], "Em 2013 o rei<s>3</s>."),
+        ("In 2013 the king<s>3</s>.", ["Em 2013 o rei."], "Em 2013 o rei<s>3</s>."),
+        ("<a>Home</a><a>About us</a>", ["Casa", "Sobre nós"], "<a>Casa</a><a>Sobre nós</a>"),
+        ("See <a>Home</a><a>Us</a> there", ["Veja Casa", "Nós lá"], "Veja <a>Casa</a><a>Nós</a> lá"),
+        ("<i>Last</i><b>Name</b>", ["O", "Nome"], "<i>O</i><b>Nome</b>"),
+        ("<b>un</b><i>believable</i>", ["unbelievable x"], "<b>un</b><i>believable</i> x"),
+        ("<b>un</b>believable king", ["unbelievable rei"], "<b>un</b>believable rei"),
+        ("10<s>6</s> kings", ["106 reis"], "10<s>6</s> reis"),
+    ],
+)
+def test_what_touches_across_tags(source, translations, expected):
+    assert translated(source, *translations, king="rei", Us="Nós", See="Veja", Home="Casa") == expected
+
+
 def test_the_same_sentence_is_left_alone():
     sentences = SegmentSentences(parsed("One  <b>two</b>."), sentence_splitter("en"))
     assert sentences.translated(["One two."], [None]) is None
