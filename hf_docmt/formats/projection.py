@@ -240,17 +240,21 @@ class _Projection:
         if tag is None:
             return
         spaced = bool(tag.text) or node.is_spaced
-        if spaced and self.source[node.start - 1 : node.start].isspace() and _wants_blank(self.target[:start][-1:]):
+        if (
+            spaced
+            and self.source[node.start - 1 : node.start].isspace()
+            and _wants_blank(self.target[:start][-1:], "(")
+        ):
             yield " "
         yield tag
         after = node.is_spaced or self.source[node.end : node.end + 1].isspace()
-        if spaced and after and _wants_blank(self.target[end:][:1]):
+        if spaced and after and _wants_blank(self.target[end:][:1], ",.;:!?)"):
             yield " "
 
 
-def _wants_blank(character: str) -> bool:
-    """Whether a character is a letter or sign of a script with blanks between words."""
-    return bool(character) and not character.isspace() and not UNSPACED.match(character) and character not in ",.;:!?)("
+def _wants_blank(character: str, others: str) -> bool:
+    """Whether a character is a letter or sign of a script with blanks between words, and none of the others."""
+    return bool(character) and not character.isspace() and not UNSPACED.match(character) and character not in others
 
 
 def _inside(place: Span, span: Span) -> bool:

@@ -171,6 +171,7 @@ def test_a_placeholder_is_carried_and_never_costs_words():
         ("(see www.x.org/a), it", "(veja www.x.org/a), ele", "(veja www.x.org/a), ele"),
         ("<b>www.x.org</b><i>home</i>", "www.x.orghome", "<b>www.x.org</b><i>home</i>"),
         ("me@x.org", "me-x.org", "me@x.org"),
+        ("at www.x.org/(a) %lu old", "em www.x.org/(a) old", "em www.x.org/(a) %lu old"),
     ],
 )
 def test_placeholders_are_as_many_and_in_the_order_of_the_source(source, translation, expected):
