@@ -270,7 +270,7 @@ PACKAGE_LINES = {
     "cli": 2427,
     "data": 6042,
     "evaluation": 8761,
-    "formats": 4646,
+    "formats": 4845,
     "hub": 2551,
     "modeling": 12285,
     "pretrained": 314,
@@ -287,7 +287,7 @@ TEST_LINES = {
     "cli": 2844,
     "data": 5067,
     "evaluation": 7115,
-    "formats": 2521,
+    "formats": 2645,
     "hub": 3015,
     "modeling": 10201,
     "reports": 1984,
@@ -300,7 +300,7 @@ TEST_LINES = {
     "translation": 1911,
     "top-level files": 2894,
 }
-MOST_LINES = {"package": 56200, "tests": 52238}
+MOST_LINES = {"package": 56399, "tests": 52362}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:
