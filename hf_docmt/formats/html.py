@@ -3,13 +3,13 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from html import unescape
-from html.parser import HTMLParser
 
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.formats.document_format import DocumentFormat, FormatOptions, Piece, Segment, Tag
+from hf_docmt.formats.html_events import VOID, Event, page_events
 from hf_docmt.formats.segment import has_letters
 from hf_docmt.formats.text_positions import MARKS, Edit, Slot, TextPositions, decoded
 
@@ -18,8 +18,7 @@ INLINE = frozenset(
     "a abbr acronym b bdi bdo big cite data del dfn em font i ins label mark nobr output q rb ruby s slot small "
     "span strike strong sub sup time tt u".split()
 )
-VOID = frozenset("area base br col embed hr img input link meta param source track wbr".split())
-ALONE = frozenset("br embed img input wbr".split())  # void ones that stand in a line
+ALONE = VOID - frozenset("area base col hr link meta param source track".split())  # void ones that stand in a line
 SHOWN = frozenset("code kbd samp var math".split())  # carried whole, and read in their sentence
 HIDDEN = frozenset("svg rt rp rtc object iframe audio video canvas map noembed".split())  # carried whole
 SKIPPED = frozenset("pre listing xmp plaintext textarea script style template select datalist".split())
@@ -36,23 +35,6 @@ ATTRIBUTE = re.compile(r"""([^\s"'<>/=]+)\s*=\s*("[^"]*"|'[^']*'|[^\s"'=<>`]+)""
 CHARSET = re.compile(rb"""<meta[^>]+charset\s*=\s*["']?([\w-]+)|<\?xml[^>]+encoding\s*=\s*["']([\w-]+)""", re.I)
 SPACE = " \t\r\n\f"
 NO_BREAK_SPACES = ("&nbsp;", "&#160;", "&#xa0;", "&#xA0;")
-
-
-@dataclass
-class Event:
-    """A start or end tag, an empty element, text or another piece, at characters `start` to `end`."""
-
-    kind: str
-    start: int
-    name: str = ""
-    attributes: tuple[tuple[str, str | None], ...] = ()
-    end: int = 0
-
-    @property
-    def is_kept(self) -> bool:
-        """Whether its author says that its text is not to be translated."""
-        values = dict(self.attributes)
-        return values.get("translate") == "no" or "notranslate" in (values.get("class") or "").split()
 
 
 class HtmlFormat(DocumentFormat):
@@ -206,55 +188,6 @@ def escaped(text: str, quote: str = "", space: str = "\xa0") -> str:
     """Text as HTML has it, in quotation marks where it is the value of an attribute."""
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("\xa0", space)
     return quote + text.replace(quote, "&quot;" if quote == '"' else "&#39;") + quote if quote else text
-
-
-class _Events(HTMLParser):
-    """The pieces of a page with their places."""
-
-    def __init__(self, text: str):
-        super().__init__(convert_charrefs=False)
-        self.events: list[Event] = []
-        self.line_starts = [0, *(match.end() for match in re.finditer("\n", text))]
-        self.feed(text)
-        self.close()
-
-    def add(self, kind: str, name: str = "", attributes: Sequence = ()) -> None:
-        line, column = self.getpos()
-        self.events.append(Event(kind, self.line_starts[line - 1] + column, name, tuple(attributes)))
-
-    def handle_starttag(self, tag, attrs):
-        self.add("empty" if tag in VOID else "start", tag, attrs)
-
-    def handle_startendtag(self, tag, attrs):
-        self.add("empty", tag, attrs)
-
-    def handle_endtag(self, tag):
-        self.add("end", tag)
-
-    def handle_data(self, data):
-        self.add("text")
-
-    handle_charref = handle_entityref = handle_data
-
-    def handle_comment(self, data):
-        self.add("other")
-
-    handle_decl = handle_pi = unknown_decl = handle_comment
-
-    def parse_marked_section(self, i, report=1):
-        """What is no section of SGML is a comment, as in browsers; so html.parser has it itself from Python 3.14 on."""
-        try:
-            return super().parse_marked_section(i, report)
-        except AssertionError:
-            return self.parse_bogus_comment(i)
-
-
-def page_events(text: str) -> list[Event]:
-    """The pieces of a page, one behind the other."""
-    events = _Events(text).events
-    for event, following in zip(events, [*events[1:], Event("", len(text))]):
-        event.end = following.start
-    return events
 
 
 def _element_ends(events: list[Event]) -> dict[int, int]:
