@@ -21,14 +21,16 @@ INLINE = frozenset(
 ALONE = VOID - frozenset("area base col hr link meta param source track".split())  # void ones that stand in a line
 SHOWN = frozenset("code kbd samp var math".split())  # carried whole, and read in their sentence
 HIDDEN = frozenset("svg rt rp rtc object iframe audio video canvas map noembed".split())  # carried whole
-SKIPPED = frozenset("pre listing xmp plaintext textarea script style template select datalist".split())
-CLOSED_BY = {name: frozenset((name,)) for name in ("li", "option", "optgroup", "thead", "tbody", "tfoot")}
+SKIPPED = frozenset("pre listing xmp plaintext textarea script style template datalist".split())
+CLOSED_BY = {name: frozenset((name,)) for name in ("li", "optgroup", "thead", "tbody", "tfoot")}
+CLOSED_BY["option"] = frozenset(("option", "optgroup"))
 CLOSED_BY |= dict.fromkeys(("dt", "dd"), frozenset(("dt", "dd"))) | {"tr": frozenset(("tr", "tbody", "tfoot"))}
 CLOSED_BY |= dict.fromkeys(("td", "th"), frozenset(("td", "th", "tr", "tbody", "tfoot")))
 CLOSED_BY["p"] = frozenset(
     "address article aside blockquote center details dialog dir div dl fieldset figcaption figure footer form h1 h2 h3 "
     "h4 h5 h6 header hgroup hr main menu nav ol p pre search section table ul".split()
 )
+WITHOUT_TEXT = frozenset("script style template".split())
 ATTRIBUTES = frozenset("alt title placeholder aria-label label summary".split())
 META = re.compile(r"(description|(og|twitter):(title|description|image:alt))$", re.IGNORECASE)
 ATTRIBUTE = re.compile(r"""([^\s"'<>/=]+)\s*=\s*("[^"]*"|'[^']*'|[^\s"'=<>`]+)""")
@@ -95,7 +97,7 @@ def add_slots(page: TextPositions, events: list[Event]) -> None:
     number = 0
     while number < len(events):
         event, following = events[number], number + 1
-        whole = event.kind == "start" and (event.is_kept or event.name in SHOWN | HIDDEN | SKIPPED)
+        whole = _is_whole(event)
         if whole and event.name in INLINE | SHOWN | HIDDEN:
             following = ends[number]
             event = replace(event, end=events[following - 1].end, kind="other")
@@ -115,6 +117,12 @@ def add_slots(page: TextPositions, events: list[Event]) -> None:
             run = []
         number = following
     _add_runs(page, run, space)
+
+
+def _is_whole(event: Event) -> bool:
+    """Whether its element is carried or skipped; of an option without a value the text is what a form sends."""
+    is_sent = event.name == "option" and "value" not in dict(event.attributes)
+    return event.kind == "start" and (event.is_kept or is_sent or event.name in SHOWN | HIDDEN | SKIPPED)
 
 
 def _add_runs(page: TextPositions, run: list[tuple[Event, Tag | None]], space: str) -> None:
@@ -166,15 +174,14 @@ def _add_values(page: TextPositions, events: list[Event], ends: dict[int, int]) 
     number = 0
     while number < len(events):
         event = events[number]
-        if event.kind == "start" and (event.is_kept or event.name in SHOWN | HIDDEN | SKIPPED):
-            number = ends[number]
-            continue
-        number += 1
+        is_read = event.kind in ("start", "empty") and not event.is_kept and event.name not in WITHOUT_TEXT
+        jumps = _is_whole(event) and (event.is_kept or event.name != "map")  # a map has areas, whose texts are seen
+        number = ends[number] if jumps else number + 1
         values = dict(event.attributes)
         is_meta = event.name == "meta" and META.match(values.get("name") or values.get("property") or "")
         is_button = event.name == "input" and (values.get("type") or "").lower() in ("button", "submit", "reset")
         names = {"content"} if is_meta else {"value", *ATTRIBUTES} if is_button else ATTRIBUTES
-        if event.kind not in ("start", "empty") or event.is_kept or names.isdisjoint(values):
+        if not is_read or names.isdisjoint(values):
             continue
         for match in ATTRIBUTE.finditer(page.text, event.start + 1 + len(event.name), event.end):
             quoted = match[2][0] in "\"'"

@@ -101,6 +101,11 @@ def test_texts_move_with_their_tags():
         ("<p>One <![foo[ x ]]> two <![endif]>", ["One  two"]),  # comments, as in browsers
         ("<p>One <![CDATA[ x > y ]]> two", ["One  two"]),
         ("<title/><p/>One<br/>two<a id='x'/>", ["Onetwo"]),
+        ("<textarea title='A note'>mine</textarea><pre title='Own' translate=no></pre>", ["A note"]),
+        ("<p>See <iframe title='A film'>x</iframe></p><style title='x'></style>", ["See ", "A film"]),
+        ("<map><area alt='The garden'></map><map class=notranslate><area alt='Mine'></map>", ["The garden"]),
+        ("<select title=Tone><option>Own<optgroup label=Warm><option value=r>Red</select>", ["Tone", "Warm", "Red"]),
+        ("<option value=r>Red<option value=b>Blue</option>", ["Red", "Blue"]),
         ("", []),
         ("<p>", []),
         ("One <b title='x", ["One <b title='x"]),
