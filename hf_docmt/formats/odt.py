@@ -13,6 +13,7 @@ from hf_docmt.formats.zip_archive import ZipArchive
 CONTENT, STYLES, MANIFEST = "content.xml", "styles.xml", "META-INF/manifest.xml"
 LEFT = frozenset("office:annotation text:tracked-changes office:scripts office:meta office:settings".split())
 CELLS = frozenset("table:table-cell table:covered-table-cell".split())
+VALUE = "office:string-value"
 CONTAINERS = frozenset("text:span text:a text:meta".split())
 CHARACTERS = {"text:s": " ", "text:tab": "\t", "text:note": ""}
 NO_LOOKS = frozenset(  # what says no more of a text than its language, or when it was typed
@@ -36,7 +37,8 @@ class OdfMember(OfficeMember):
         self.parts = self.paragraphs = 0
         self._find(root)
 
-    def _find(self, parent: Element) -> None:
+    def _find(self, parent: Element, value: tuple[int, int] | None = None) -> None:
+        """Add the slots in an element, which is in a cell with a value at these bytes."""
         for element in parent.elements():
             if element.name in LEFT or (element.name in CELLS and not _is_text(element)):
                 continue
@@ -46,8 +48,15 @@ class OdfMember(OfficeMember):
             if element.name in self.texts:
                 self.paragraphs += 1
                 place = f"paragraph {self.paragraphs}"
-                self.add(element.inner_start, element.inner_end, self._items(element), place)
-            self._find(element)
+                slot = self.add(element.inner_start, element.inner_end, self._items(element), place)
+                if slot:
+                    slot.overruled_by = value
+            self._find(element, self._value(element) if element.name in CELLS else value)
+
+    def _value(self, cell: Element) -> tuple[int, int] | None:
+        """The bytes of the attribute by which a cell says its text."""
+        start, end = attribute_place(self.data, cell, VALUE)
+        return (self.data.rindex(VALUE.encode(), cell.start, start) - 1, end) if start < end else None
 
     def _items(self, parent: Element) -> Iterator[Tag | Run]:
         for child in parent.children:
@@ -78,9 +87,7 @@ def _has_looks(style: Element) -> bool:
 def _is_text(cell: Element) -> bool:
     """Whether a cell holds what it shows: no number, date or result of a formula."""
     values = cell.attributes
-    return values.get("office:value-type", "string") == "string" and not (
-        "table:formula" in values or "office:string-value" in values
-    )
+    return values.get("office:value-type", "string") == "string" and "table:formula" not in values
 
 
 def with_language(data: bytes, language: str) -> bytes:

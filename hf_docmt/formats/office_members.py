@@ -33,6 +33,7 @@ class Slot:
     looks: str = ""
     head: str = ""
     is_value: bool = False  # of an attribute, with its quotes
+    overruled_by: tuple[int, int] | None = None  # bytes that say the text, too, and go when it is changed
 
 
 class OfficeMember(ABC):
@@ -124,6 +125,8 @@ class OfficeMember(ABC):
             for slot, pieces in zip(self.slots, translations, strict=True)
             if pieces is not None and pieces != slot.segment.pieces
         ]
+        places = {slot.overruled_by for slot, _ in self.edits if slot.overruled_by}
+        self.edits += [(Slot(*place, Segment([], "")), []) for place in places]
         self.edits.sort(key=lambda edit: edit[0].start)
         return self._edited(0, len(self.data))
 

@@ -53,6 +53,8 @@ def span(number, text):
             f"{DELETED}<text:p>NEW{COMMENT} TEXT</text:p>",
         ),
         (cell('office:value-type="string"', "Cell"), ["Cell"], cell('office:value-type="string"', "CELL")),
+        (cell('office:string-value="a" x="1"', "Cell"), ["Cell"], cell('x="1"', "CELL")),
+        (cell('office:string-value="12"', "12"), [], cell('office:string-value="12"', "12")),
         (cell('office:value-type="date"', "May"), [], cell('office:value-type="date"', "May")),
         (cell('table:formula="of:=A1"', "May"), [], cell('table:formula="of:=A1"', "May")),
         (
