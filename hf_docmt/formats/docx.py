@@ -2,16 +2,16 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from pathlib import PurePosixPath
 
 from hf_docmt.data.language_codes import primary_language
-from hf_docmt.files import DataError
 from hf_docmt.formats.document_format import DocumentFormat, FormatOptions, Piece, Segment, Tag
-from hf_docmt.formats.office_members import OfficeMember, Run, written_members
+from hf_docmt.formats.office_members import OfficeMember, Run, main_member, related, written_members
 from hf_docmt.formats.word_direction import bidi_layout, bidi_paragraph, rtl_run
 from hf_docmt.formats.xml_positions import Element, escape_text
 from hf_docmt.formats.zip_archive import ZipArchive
 
-PARTS = re.compile(r"word/(document|header\d*|footer\d*|footnotes|endnotes)\.xml")
+PARTS = re.compile(r"word/(header\d*|footer\d*|footnotes|endnotes)\.xml")
 MAIN = "word/document.xml"
 STYLES = "word/styles.xml"
 CONTAINERS = frozenset("w:hyperlink w:ins w:moveTo w:smartTag w:customXml w:bdo w:dir w:sdtContent".split())
@@ -184,13 +184,13 @@ class DocxFormat(DocumentFormat):
 
     def parse(self, data: bytes, options: FormatOptions) -> list[Segment]:
         self.options, self.archive = options, ZipArchive(data)
-        names = sorted(filter(PARTS.fullmatch, self.archive.names))
-        if MAIN not in names:
-            raise DataError(f"{MAIN} is not in it: no Word document; save it as .docx")
-        self.members = [
-            WordMember(name, self.archive.read(name), "" if name == MAIN else name[len("word/") : -len(".xml")])
-            for name in names
-        ]
+        main = main_member(self.archive, MAIN, "Word document; save it as .docx")
+        self.styles = next(iter(related(self.archive, main, "styles").values()), STYLES)
+        parts = set(filter(PARTS.fullmatch, self.archive.names)) - {main}
+        for kind in ("header", "footer", "footnotes", "endnotes"):
+            parts.update(related(self.archive, main, kind).values())
+        self.members = [WordMember(main, self.archive.read(main))]
+        self.members += [WordMember(name, self.archive.read(name), PurePosixPath(name).stem) for name in sorted(parts)]
         self.remarks[FIELD_PARAGRAPH] = sum(member.left for member in self.members)
         return [slot.segment for member in self.members for slot in member.slots]
 
@@ -200,13 +200,13 @@ class DocxFormat(DocumentFormat):
         contents = written_members(self.members, translations)
         if self.options.is_right_to_left:
             contents = {name: bidi_layout(data.decode()).encode() for name, data in contents.items()}
-        if contents and self.options.target_lang and STYLES in self.archive.names:
-            contents[STYLES] = self._styles(primary_language(self.options.target_lang))
+        if contents and self.options.target_lang and self.styles in self.archive.names:
+            contents[self.styles] = self._styles(primary_language(self.options.target_lang))
         return self.archive.changed(contents) if contents else self.archive.data
 
     def _styles(self, language: str) -> bytes:
         """The styles with another default language, for its kind of script."""
-        styles = self.archive.read(STYLES).decode()
+        styles = self.archive.read(self.styles).decode()
         kinds = {"w:val", "w:bidi" if self.options.is_right_to_left else "w:eastAsia" if language in EAST_ASIAN else ""}
         if match := DEFAULT_LANGUAGE.search(styles):
             names = "|".join(filter(None, kinds))

@@ -199,9 +199,12 @@ def written_members(members: Sequence[OfficeMember], translations: Sequence[list
 
 
 def related(archive: ZipArchive, name: str, kind: str) -> dict[str, str]:
-    """The members that one is related to by the last word of a type, by ids (ECMA-376 part 2, 8.3)."""
+    """The members that one, or the archive (""), is related to by the last word of a type, by ids.
+
+    ECMA-376 part 2, 8.3.
+    """
     folder, file = posixpath.split(name)
-    relations = f"{folder}/_rels/{file}.rels"
+    relations = posixpath.join(folder, "_rels", f"{file}.rels")
     if relations not in archive.names:
         return {}
     elements = [element.attributes for element in parse_xml(archive.read(relations)).elements()]
@@ -211,3 +214,16 @@ def related(archive: ZipArchive, name: str, kind: str) -> dict[str, str]:
         if values.get("Type", "").endswith(f"/{kind}")
     }
     return {number: target for number, target in targets.items() if target in archive.names}
+
+
+def main_member(archive: ZipArchive, usual: str, kind: str) -> str:
+    """The member that a document of this kind begins with, by the relations of the archive, or else of its usual name.
+
+    DataError: it is not there.
+    """
+    folder = posixpath.dirname(usual)
+    targets = related(archive, "", "officeDocument").values()
+    name = next((target for target in targets if posixpath.dirname(target) == folder), usual)
+    if name not in archive.names:
+        raise DataError(f"{name} is not in it: no {kind}")
+    return name

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.files import DataError
 from hf_docmt.formats.document_format import DocumentFormat, FormatOptions, Piece, Segment, Tag
-from hf_docmt.formats.office_members import OfficeMember, Run, related, written_members
+from hf_docmt.formats.office_members import OfficeMember, Run, main_member, related, written_members
 from hf_docmt.formats.xml_positions import Element, escape_text, parse_xml
 from hf_docmt.formats.zip_archive import ZipArchive
 
@@ -72,13 +72,12 @@ class PptxFormat(DocumentFormat):
 
     def parse(self, data: bytes, options: FormatOptions) -> list[Segment]:
         self.options, self.archive = options, ZipArchive(data)
-        if MAIN not in self.archive.names:
-            raise DataError(f"{MAIN} is not in it: no presentation; save it as .pptx")
+        main = main_member(self.archive, MAIN, "presentation; save it as .pptx")
         try:
-            root = parse_xml(self.archive.read(MAIN))
-            slides = related(self.archive, MAIN, "slide")
+            root = parse_xml(self.archive.read(main))
+            slides = related(self.archive, main, "slide")
         except DataError as error:
-            raise DataError(f"{MAIN} or its relations: {error}") from error
+            raise DataError(f"{main} or its relations: {error}") from error
         order = [slides.get(element.attributes.get("r:id", "")) for element in root.descendants("p:sldId")]
         self.members = [
             SlideMember(name, self.archive.read(name), f"slide{number}")

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from hf_docmt.files import DataError
 from hf_docmt.formats.document_format import DocumentFormat, FormatOptions, Piece, Segment, Tag
-from hf_docmt.formats.office_members import OfficeMember, Run, Slot, attribute_place, related
+from hf_docmt.formats.office_members import OfficeMember, Run, Slot, attribute_place, main_member, related
 from hf_docmt.formats.xml_positions import Element, escape_text, parse_xml, replaced
 from hf_docmt.formats.zip_archive import ZipArchive
 
@@ -154,15 +154,14 @@ class XlsxFormat(DocumentFormat):
 
     def parse(self, data: bytes, options: FormatOptions) -> list[Segment]:
         self.options, self.archive = options, ZipArchive(data)
-        if MAIN not in self.archive.names:
-            raise DataError(f"{MAIN} is not in it: no workbook; save it as .xlsx")
-        targets = related(self.archive, MAIN, "worksheet")
+        self.main = main_member(self.archive, MAIN, "workbook; save it as .xlsx")
+        targets = related(self.archive, self.main, "worksheet")
         self.sheets = [
             Sheet(self.archive, targets[number], element.attributes.get("name", number))
-            for element in parse_xml(self.archive.read(MAIN)).descendants()
+            for element in parse_xml(self.archive.read(self.main)).descendants()
             if element.local_name == "sheet" and (number := element.attributes.get("r:id", "")) in targets
         ]
-        names = list(related(self.archive, MAIN, "sharedStrings").values())
+        names = list(related(self.archive, self.main, "sharedStrings").values())
         self.shared = Strings(names[0], self.archive.read(names[0])) if names else Strings("", b"<sst></sst>")
         columns = self._columns(options.columns) if options.columns else [None] * len(self.sheets)
         self.meant = [sheet.meant(own) for sheet, own in zip(self.sheets, columns)]

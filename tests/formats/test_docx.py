@@ -6,7 +6,7 @@ import random
 import docx
 import pytest
 from support.markup_checks import check_identity, check_shuffled, check_swapped, parsed, shown, translated
-from support.office_files import member, spaces, zipped
+from support.office_files import member, relations, spaces, with_main, workbook, zipped
 
 from hf_docmt.files import DataError
 from hf_docmt.formats.document_file import DocumentFile, FormatOptions
@@ -201,6 +201,17 @@ def test_word_library_opens_it():
     assert [text.text for text in new.paragraphs[1].runs if text.bold] == ["BOLD"]
 
 
+def test_members_are_found_by_relations():
+    links = relations(h=("header", "top.xml"), s=("styles", "/word/styles2.xml"))
+    members = {"word/document.xml": f"<w:document {SPACES}><w:p>{run('One')}</w:p></w:document>"}
+    members |= {"word/_rels/document.xml.rels": links, "word/styles2.xml": STYLES}
+    members["word/top.xml"] = f"<w:hdr {SPACES}><w:p>{run('Above')}</w:p></w:hdr>"
+    data = with_main(zipped(members), "document2.xml")
+    assert [(each.part, each.text) for each in parsed(DocxFormat, data)[1]] == [("", "One"), ("top", "Above")]
+    new = changed(DocxFormat, data, str.upper, target_lang="de")
+    assert shown(DocxFormat, new) == ["ONE", "ABOVE"] and 'w:val="de"' in member(new, "word/styles2.xml")
+
+
 def encrypted(data):
     position = data.index(b"PK\x01\x02", data.index(b"word/document.xml") + 40)
     broken = bytearray(data)
@@ -215,6 +226,7 @@ def encrypted(data):
     [
         (b"", "not a zip"),
         (file(run("Look"))[:-60], "not a zip"),
+        (with_main(workbook(""), "book.xml"), "word/document.xml is not in it: no Word document"),
         (file("<w:r>"), "broken XML"),
         (encrypted(file(run("Look"))), "encrypted"),
         (file(run("a" * 3_000_000)), "zip bomb"),

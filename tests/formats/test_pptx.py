@@ -4,7 +4,7 @@ import random
 
 import pytest
 from support.markup_checks import check_identity, check_shuffled, check_swapped, parsed, shown, translated, upper
-from support.office_files import SLIDES, member, relations, zipped
+from support.office_files import SLIDES, member, relations, with_main, zipped
 
 from hf_docmt.files import DataError
 from hf_docmt.formats.pptx import PptxFormat
@@ -57,6 +57,10 @@ def test_description_and_language():
     new = translated(PptxFormat, file(run("One ", BOLD)), upper, target_lang="de-DE")
     assert """descr='A "KEY"'""" in member(new, SLIDE)
     assert '<a:rPr lang="de" b="1">' in member(new, SLIDE)
+
+
+def test_presentation_of_another_name():
+    assert shown(PptxFormat, with_main(file(run("One")), "main.xml")) == ['A "key"', "One"]
 
 
 def test_slides_are_in_their_order_and_have_their_notes():

@@ -4,7 +4,7 @@ import random
 
 import pytest
 from support.markup_checks import check_identity, check_shuffled, check_swapped, parsed, shown, translated, upper
-from support.office_files import member, relations, workbook
+from support.office_files import member, relations, with_main, workbook
 
 from hf_docmt.files import DataError
 from hf_docmt.formats.xlsx import XlsxFormat
@@ -42,6 +42,10 @@ def test_what_is_translated(string, expected, written):
     assert shown(XlsxFormat, data) == expected
     written = written or f"<r>{BODY.format('LOOK')}</r>{BOLD.format('HERE')}"
     assert f"<si>{written}</si>" in member(translated(XlsxFormat, data, upper), SHARED)
+
+
+def test_workbook_of_another_name():
+    assert shown(XlsxFormat, with_main(file(["<t>One</t>"], [[0]]), "book.xml")) == ["One"]
 
 
 def test_strings_in_cells_and_formulas():

@@ -30,6 +30,7 @@ def relations(**targets: tuple[str, str]) -> str:
     return f"<Relationships>{''.join(each)}</Relationships>"
 
 
+MAINS = (("word", "document.xml"), ("ppt", "presentation.xml"), ("xl", "workbook.xml"))
 SLIDES = spaces("a p r")
 
 
@@ -71,3 +72,12 @@ def book(body: str) -> bytes:
             "x.xhtml": f'<html lang="en">{body}</html>',
         }
     )
+
+
+def with_main(data: bytes, name: str) -> bytes:
+    """A document of Office whose first member has another name, which only the relations of the archive say."""
+    archive = ZipArchive(data)
+    folder, old = next(each for each in MAINS if "/".join(each) in archive.names)
+    names = {f"{folder}/{old}": f"{folder}/{name}", f"{folder}/_rels/{old}.rels": f"{folder}/_rels/{name}.rels"}
+    members = {names.get(each, each): archive.read(each) for each in archive.names}
+    return zipped(members | {"_rels/.rels": relations(x=("officeDocument", f"{folder}/{name}"))})
