@@ -24,7 +24,8 @@ Edit = tuple[int, int, str]
 class Unit:
     """A source text of one segment or several: the elements whose text they are, all of them in `source` or it itself.
 
-    `target` is the element with the translation, if there is one; `owner` has both in it.
+    `target` is the element with the translation, if there is one; `owner` has both in it. `locked` are elements in
+    `source` whose translations stay.
     """
 
     owner: Element
@@ -33,6 +34,7 @@ class Unit:
     texts: list[Element]
     part: str = ""
     has_translation: bool = False
+    locked: Sequence[tuple[Element, bytes]] = ()
 
 
 class BilingualXml(DocumentFormat):
@@ -86,6 +88,10 @@ class BilingualXml(DocumentFormat):
                     (element.inner_start - start, element.inner_end - start, _written(pieces))
                     for element, pieces, segment in zip(unit.texts, new, segments)
                     if pieces is not None and pieces != segment.pieces
+                ]
+                inner += [
+                    (element.inner_start - start, element.inner_end - start, old.decode("utf-8"))
+                    for element, old in unit.locked
                 ]
                 edits += self.unit_edits(unit, replaced(self.data[start:end], inner).decode("utf-8"))
         text = replaced(self.data, [*edits, *self.language_edits()] if edits else []).decode("utf-8")

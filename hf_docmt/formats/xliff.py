@@ -17,7 +17,7 @@ MISSING = frozenset(("new", "needs-translation", "needs-adaptation", "needs-l10n
 
 
 class XliffFormat(BilingualXml):
-    """Units and their segments; what is marked as not to be translated stays.
+    """Units and their segments; what is locked or marked as not to be translated stays.
 
     A translation is one of a machine that awaits review: state `needs-review-translation` and `mt-suggestion` in 1.2,
     `translated` in 2.x.
@@ -58,7 +58,7 @@ class XliffFormat(BilingualXml):
 
     def _units(self, element: Element, translate: bool, part: str) -> Iterator[Unit]:
         for each in element.elements():
-            own = each.attributes.get("translate", "yes" if translate else "no") == "yes"
+            own = each.attributes.get("translate", "yes" if translate else "no") == "yes" and not _is_locked(each)
             if each.local_name == ("trans-unit" if self.is_first else "segment"):
                 source = child(each, "source")
                 if own and source:
@@ -68,10 +68,15 @@ class XliffFormat(BilingualXml):
 
     def _unit(self, owner: Element, source: Element, part: str) -> Unit:
         target, source = child(owner, "target"), child(owner, "seg-source") or source
-        segments = [each for each in source.descendants() if each.attributes.get("mtype") == "seg"]
+        marks = (each for each in owner.descendants() if each.local_name == "seg")  # of Trados, behind the target
+        locked = {mark.attributes.get("id") for mark in marks if _is_locked(mark)}
+        old = {number: self.data[each.inner_start : each.inner_end] for number, each in _segments(target)}
+        numbered = _segments(source)
+        texts = [each for number, each in numbered if number not in locked] if numbered else [source]
+        kept = [(each, old.get(number, b"")) for number, each in numbered if number in locked]
         state = (target.attributes if target and self.is_first else owner.attributes).get("state", "")
         translated = target is not None and bool(target.text.strip()) and state not in MISSING
-        return Unit(owner, source, target, segments or [source], part, translated)
+        return Unit(owner, source, target, texts, part, translated, kept)
 
     def unit_edits(self, unit: Unit, content: str) -> Iterator[Edit]:
         source, target = unit.source, unit.target
@@ -99,3 +104,15 @@ class XliffFormat(BilingualXml):
             value = locale_code(self.options.target_lang, "-")
             if primary_language(element.attributes.get(self.target_name)) != primary_language(value):
                 yield element.start, element.inner_start, with_attributes(tag, **{self.target_name: value})
+
+
+def _segments(parent: Element | None) -> list[tuple[str | None, Element]]:
+    """The segments of a unit that has several, with their numbers."""
+    elements = [each for each in parent.descendants() if each.attributes.get("mtype") == "seg"] if parent else []
+    return [(each.attributes.get("mid"), each) for each in elements]
+
+
+def _is_locked(element: Element) -> bool:
+    """Whether a program says that a translation is not to be changed: Trados `locked`, others with their prefix."""
+    values = {value for name, value in element.attributes.items() if name.rpartition(":")[2] == "locked"}
+    return not values <= {"", "0", "false", "no"}

@@ -105,6 +105,26 @@ def test_crossing_markup_stands_alone():
     assert kinds == ["alone", "open", "alone", "close"]
 
 
+@pytest.mark.parametrize("lock", ['m:locked="true"', 'mq:locked="locked"'])
+def test_locked_units_stay(lock):
+    text = XLIFF_1.replace("<trans-unit id='1'", f"<trans-unit id='1' {lock}")
+    assert [segment.text for segment in parsed(XliffFormat, text.encode())[1]][:1] == ["Key"]
+    text = text.replace(lock, lock.partition("=")[0] + '="false"')
+    assert len(parsed(XliffFormat, text.encode())[1]) == 6
+
+
+@pytest.mark.parametrize(("locked", "written"), [((1,), ("Eins.", "tWO.")), ((1, 2), ("Eins.", "Zwei."))])
+def test_locked_segments_stay(locked, written):
+    target = '<target{}><mrk mtype="seg" mid="1">{}</mrk> <mrk mtype="seg" mid="2">{}</mrk></target>'
+    locks = "".join(f'<sdl:seg id="{number}" locked="true"/>' for number in locked)
+    text = XLIFF_1.replace(
+        "    <alt-trans>", f"{target.format('', 'Eins.', 'Zwei.')}<sdl:seg-defs>{locks}</sdl:seg-defs>"
+    )
+    text = text.replace("</alt-trans>", "").replace("<source>Not</source><target>this</target>", "")
+    state = "" if len(locked) == 2 else ' state="needs-review-translation" state-qualifier="mt-suggestion"'
+    assert target.format(state, *written) in new(XliffFormat, text)
+
+
 def test_memories():
     segments = parsed(TmxFormat, TMX.encode(), target_lang="de")[1]
     assert [segment.text for segment in segments] == ["A key here", "Door"]
