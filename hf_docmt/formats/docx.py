@@ -102,16 +102,18 @@ class WordMember(OfficeMember):
                 yield self.alone(child, shown, breaks=child.name in ("w:br", "w:cr"), around=around)
 
     def _field(self, runs: list[Element]) -> Iterator[Tag | Run]:
-        """A field of several runs: a link around its result, or all of it as a tag."""
+        """A field of several runs: a link or an input around its result, or all of it as a tag."""
         kinds = list(map(_marks, runs))
         code = "".join(text.text for run in runs for text in run.descendants("w:instrText"))
         middle = kinds.index(["separate"]) if ["separate"] in kinds else len(runs) - 1
-        if code.split()[:1] == ["HYPERLINK"] and middle < len(runs) - 1 and kinds[-1] == ["end"]:
+        shown = "".join(text.text for run in runs[middle:] for text in run.descendants("w:t"))
+        kind = code.split()[:1]
+        is_typed = kind == ["HYPERLINK"] or (kind == ["FORMTEXT"] and any(map(str.isalpha, shown)))
+        if is_typed and middle < len(runs) - 1 and kinds[-1] == ["end"]:
             yield Tag("open", self.data[runs[0].start : runs[middle].end].decode())
             yield from self._items(runs[middle + 1 : -1])
             yield Tag("close", self.data[runs[-1].start : runs[-1].end].decode())
         else:
-            shown = "".join(text.text for run in runs[middle:] for text in run.descendants("w:t"))
             yield self.alone(runs[0], shown, last=runs[-1])
 
     def head(self, head: str) -> str:

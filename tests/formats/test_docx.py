@@ -54,6 +54,7 @@ def file(*paragraphs):
         (f"<w:ins>{run('new')}</w:ins><w:del><w:r><w:delText>old</w:delText></w:r></w:del>", ["new"]),
         (run("Page ") + field("PAGE", "7") + run(" of it"), ["Page 7 of it"]),
         (field("HYPERLINK x", "a link"), ["a link"]),
+        (run("I am ") + field(" FORMTEXT ", "a red lamp") + run("."), ["I am a red lamp."]),
         (f"<w:sdt><w:sdtPr/><w:sdtContent>{run('Name')}</w:sdtContent></w:sdt>", ["Name"]),
         (run("See ") + "<m:oMath><m:t>x=1</m:t></m:oMath>", ["See x=1"]),
         (run("Look") + BOX, ["Look", "In a box"]),
@@ -66,6 +67,12 @@ def test_what_is_translated(paragraph, expected):
     assert shown(DocxFormat, changed(DocxFormat, data, str.upper)) == [
         text.upper() if "x=1" not in text else "SEE x=1" for text in expected
     ]
+
+
+def test_empty_inputs_stay():
+    empty = field("FORMTEXT", "\u2002\u2002")
+    pieces = parsed(DocxFormat, file(run("I am ") + empty))[1][0].pieces
+    assert [getattr(piece, "raw", piece) for piece in pieces] == ["I am ", empty]
 
 
 def contents_of_table(code):
