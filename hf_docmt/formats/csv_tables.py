@@ -4,6 +4,7 @@ The format: RFC 4180, with `,`, `;`, tab or `|` between the fields.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -13,6 +14,7 @@ from hf_docmt.formats.inline_strings import Place, StringFile, has_words, string
 from hf_docmt.messages import closest_hint
 
 DELIMITERS = ",;\t|"
+SAID = re.compile(r'"?sep=([^"\r\n])"?(?:\r\n?|\n|$)', re.IGNORECASE)  # a first line that Excel reads
 SAMPLE = 100  # rows that the delimiter is told by
 
 
@@ -34,8 +36,9 @@ class CsvFormat(StringFile):
     takes = frozenset({"columns"})
 
     def find(self) -> Iterator[Place]:
-        self.delimiter = _delimiter(self.text)
-        header, *rows = list(_rows(self.text, self.delimiter)) or [[]]
+        said = SAID.match(self.text)
+        self.delimiter = said[1] if said else _delimiter(self.text)
+        header, *rows = list(_rows(self.text, self.delimiter, said.end() if said else 0)) or [[]]
         if not any(field.text for field in header):
             raise DataError("no row with the names of the columns; put one first")
         names = [field.text.strip() for field in header]
@@ -70,23 +73,23 @@ def _column(asked: str, names: list[str]) -> int:
 
 
 def _delimiter(text: str) -> str:
-    """What cuts the first rows into the most fields, the same number in each; a comma where nothing does."""
-    counts: dict[str, int] = {}
+    """What cuts the most of the first rows into as many fields as the header, and into the most; a comma by default."""
+    scores: dict[str, tuple[float, int]] = {}
     for delimiter in DELIMITERS:
         try:
             rows = [row for _, row in zip(range(SAMPLE), _rows(text, delimiter))]
         except DataError:  # quotes that end elsewhere: it is another one
             continue
-        lengths = {len(row) for row in rows if len(row) > 1 or row[0].text}
-        counts[delimiter] = lengths.pop() if len(lengths) == 1 else 1
-    return max(counts, key=lambda delimiter: counts[delimiter]) if counts else ","
+        lengths = [len(row) for row in rows if len(row) > 1 or row[0].text]
+        columns, count = Counter(lengths).most_common(1)[0] if lengths else (1, 0)
+        scores[delimiter] = (count / len(lengths), columns) if 1 < columns == lengths[0] else (0, 1)
+    return max(scores, key=lambda delimiter: scores[delimiter]) if scores else ","
 
 
-def _rows(text: str, delimiter: str) -> Iterator[list[Field]]:
-    """The rows of a table. DataError: quotes that do not end, or text behind them."""
+def _rows(text: str, delimiter: str, position: int = 0) -> Iterator[list[Field]]:
+    """The rows of a table, from a position on. DataError: quotes that do not end, or text behind them."""
     field = re.compile(rf'"((?:[^"]|"")*+)"|((?!")[^\r\n{re.escape(delimiter)}]*)')
     row: list[Field] = []
-    position = 0
     while position < len(text):
         match = field.match(text, position)
         end = match.end() if match else position

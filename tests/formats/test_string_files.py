@@ -267,6 +267,19 @@ def test_csv():
 
 
 @pytest.mark.parametrize(
+    ("data", "new"),
+    [
+        ("id;b;c\n1;Red lamp;Old\n2;Old house\n", "id;b;c\n1;RED LAMP;Old\n2;OLD HOUSE\n"),
+        ("id;b\n1;One, two\n\n2\n", "id;b\n1;ONE, TWO\n\n2\n"),
+        ("sep=;\r\nid;b\r\n1;One, two\r\n", "sep=;\r\nid;b\r\n1;ONE, TWO\r\n"),
+        ('"sep=^"\nb^c\nOne^x\n', '"sep=^"\nb^c\nONE^x\n'),
+    ],
+)
+def test_delimiters(data, new):
+    assert written(CsvFormat, data, columns=("b",)) == new
+
+
+@pytest.mark.parametrize(
     ("format", "data", "options"),
     [(JsonStringsFormat, JSON, {}), (YamlStringsFormat, YAML, {}), (CsvFormat, CSV, {"columns": ("2", "3")})],
 )
@@ -331,6 +344,7 @@ def test_made_strings(seed):
         (YamlStringsFormat, "[" * 5000, "nested too deep"),
         (CsvFormat, CSV, "columns): 1 'id', 2 'English', 3 'Note \"x\"'"),
         (CsvFormat, "", "no row with the names"),
+        (CsvFormat, "sep=;\n", "no row with the names"),
         (CsvFormat, 'a,b\n"c,d\n', "line 2: quotes that do not end"),
     ],
 )
