@@ -17,6 +17,8 @@ REFERENCE = re.compile(rb"""\br\s*=\s*["']([A-Z]+)(\d+)["']""")
 SHARED = re.compile(rb"""\bt\s*=\s*["']s["']""")
 VALUE = re.compile(rb"<(?:\w+:)?v\s*>\s*(\d+)\s*<")
 RANGE = re.compile(r"([A-Z]+)(\d+):([A-Z]+)(\d+)")
+FORMULA = re.compile(rb"<(?:\w+:)?f[\s/>]")
+BEFORE_CALCULATION = ("sheets", "functionGroups", "externalReferences", "definedNames")  # in the workbook, 18.2.27
 VIEW = re.compile(rb"(<(?:\w+:)?sheetView)(?=[\s/>])")
 INLINE = re.compile(rb"<(?:\w+:)?is[\s>]")
 
@@ -138,7 +140,7 @@ def _column(letters: str) -> int:
 class XlsxFormat(DocumentFormat):
     """Texts of cells, sheet by sheet, or those of some columns below their first row. Other texts and numbers stay.
 
-    So do formulas, names of sheets and first rows of tables, which formulas name.
+    So do formulas, which are calculated anew, names of sheets and first rows of tables, which formulas name.
     """
 
     name = "xlsx"
@@ -232,7 +234,20 @@ class XlsxFormat(DocumentFormat):
                 contents[sheet.name] = data
         if numbers:
             contents[self.shared.name] = _with_count(contents[self.shared.name], len(numbers))
+        if contents and any(FORMULA.search(sheet.data) for sheet in self.sheets):
+            contents[self.main] = _recalculated(self.archive.read(self.main))
         return self.archive.changed(contents) if contents else self.archive.data
+
+
+def _recalculated(workbook: bytes) -> bytes:
+    """A workbook whose formulas are calculated when it is opened."""
+    root = parse_xml(workbook)
+    prefix = root.name.removesuffix(root.local_name)
+    for element in root.elements(prefix + "calcPr"):
+        start, end = attribute_place(workbook, element, "fullCalcOnLoad")
+        return replaced(workbook, [(start, end, '"1"' if start < end else ' fullCalcOnLoad="1"')])
+    place = [element.end for element in root.elements() if element.local_name in BEFORE_CALCULATION][-1]
+    return replaced(workbook, [(place, place, f'<{prefix}calcPr fullCalcOnLoad="1"/>')])
 
 
 def _with_count(strings: bytes, added: int) -> bytes:

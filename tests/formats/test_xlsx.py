@@ -4,10 +4,10 @@ import random
 
 import pytest
 from support.markup_checks import check_identity, check_shuffled, check_swapped, parsed, shown, translated, upper
-from support.office_files import member, relations, with_main, workbook
+from support.office_files import SLIDES, member, relations, with_main, workbook
 
 from hf_docmt.files import DataError
-from hf_docmt.formats.xlsx import XlsxFormat
+from hf_docmt.formats.xlsx import MAIN, XlsxFormat
 
 BOLD = '<r><rPr><b/></rPr><t xml:space="preserve">{} </t></r>'
 BODY = '<t xml:space="preserve">{} </t>'
@@ -55,6 +55,23 @@ def test_strings_in_cells_and_formulas():
     new = translated(XlsxFormat, data, upper)
     assert "<is><t>HERE</t></is>" in member(new, SHEET)
     assert "<f>A1</f><v>Made</v>" in member(new, SHEET)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('<calcPr calcId="1"/>', '<calcPr fullCalcOnLoad="1" calcId="1"/>'),
+        ("<calcPr fullCalcOnLoad='0'/>", '<calcPr fullCalcOnLoad="1"/>'),
+        ("<definedNames/><oleSize/>", '<definedNames/><calcPr fullCalcOnLoad="1"/><oleSize/>'),
+        ("", '<calcPr fullCalcOnLoad="1"/>'),
+    ],
+)
+def test_formulas_are_calculated_anew(old, new):
+    start = f'<workbook {SLIDES}><sheets><sheet name="One" r:id="x"/></sheets>'
+    for cells, expected in ([0, "><f>A1</f><v>One</v>"], new), ([0], old):
+        data = file(["<t>One</t>"], [cells], **{MAIN: f"{start}{old}</workbook>"})
+        assert member(translated(XlsxFormat, data, upper), MAIN) == f"{start}{expected}</workbook>"
+        check_identity(XlsxFormat, data)
 
 
 ROWS = [[0, 1, 2], [3, 4, 5], [4, 3, 3]]
