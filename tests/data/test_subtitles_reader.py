@@ -146,6 +146,11 @@ def test_coordinates_of_subrip_stay(write):
     assert translated(write("a.srt", text), str) == text and "X1" in text
 
 
+@pytest.mark.parametrize("name, text", [("a.srt", srt("Who?", "Me.")), ("a.vtt", vtt("Who?", "Me."))])
+def test_a_byte_order_mark_stays(write, name, text):
+    assert translated(write(name, "\ufeff" + text), str) == "\ufeff" + text
+
+
 def test_times_inside_the_text_of_webvtt(write):
     line = "so<00:00:00.480><c> we</c><00:00:00.719><c> go.</c>"
     text = f"WEBVTT\n\n00:00.160 --> 00:02.000\n{line}\n\n00:02.000 --> 00:03.000\nYes.\n"

@@ -51,7 +51,9 @@ class SubtitlesReader(Reader):
         except ImportError as error:
             raise DataError(f"subtitles need pysubs2: {install_command('subtitles')}") from error
         split = sentence_splitter(languages[0])
-        lines = [line for _, line in read_lines(path)]
+        lines = [line for _, line in read_lines(path, keep_mark=True)]
+        mark = "\ufeff" if lines[0].startswith("\ufeff") else ""
+        lines[0] = lines[0].removeprefix(mark)
         is_vtt = WEBVTT.match(lines[0]) is not None
         if is_vtt:
             lines = [line if ARROW in line else INLINE_TIME.sub("", line) for line in lines]
@@ -68,7 +70,7 @@ class SubtitlesReader(Reader):
         for cue, cue_pieces in zip(cues, pieces):
             cue["parts"] = [turn.layout() | {"pieces": piece} for turn, piece in zip(cue["parts"], cue_pieces)]
         header = _header(lines, timings[0]) if is_vtt else ""
-        column: dict = {"format": "vtt" if is_vtt else "srt", "header": header, "cues": cues}
+        column: dict = {"format": "vtt" if is_vtt else "srt", "header": mark + header, "cues": cues}
         column |= {name: int(value) for name, value in limits.items() if value is not None}
         location = display_path(path)
         yield location, make_row(location, doc_id, sentences, None, languages, subtitles=column)
