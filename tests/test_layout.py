@@ -268,9 +268,9 @@ PACKAGE_LINES = {
     "analysis": 3388,
     "bench": 3304,
     "cli": 2427,
-    "data": 6042,
+    "data": 6044,
     "evaluation": 8761,
-    "formats": 4845,
+    "formats": 4926,
     "hub": 2551,
     "modeling": 12285,
     "pretrained": 314,
@@ -285,22 +285,22 @@ TEST_LINES = {
     "analysis": 2509,
     "bench": 1611,
     "cli": 2844,
-    "data": 5067,
+    "data": 5072,
     "evaluation": 7115,
-    "formats": 2645,
+    "formats": 2730,
     "hub": 3015,
     "modeling": 10201,
     "reports": 1984,
     "serving": 590,
     "space": 1108,
     "studies": 693,
-    "support": 5132,
+    "support": 5142,
     "training": 2625,
     "transformers_contract": 418,
     "translation": 1911,
     "top-level files": 2894,
 }
-MOST_LINES = {"package": 56399, "tests": 52362}
+MOST_LINES = {"package": 56482, "tests": 52462}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:
