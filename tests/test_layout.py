@@ -276,7 +276,7 @@ PACKAGE_LINES = {
     "pretrained": 314,
     "reports": 2528,
     "serving": 864,
-    "studies": 837,
+    "studies": 854,
     "training": 2585,
     "translation": 2901,
     "top-level files": 2767,
@@ -293,14 +293,14 @@ TEST_LINES = {
     "reports": 1984,
     "serving": 590,
     "space": 1108,
-    "studies": 693,
+    "studies": 710,
     "support": 5142,
     "training": 2625,
     "transformers_contract": 418,
     "translation": 1911,
     "top-level files": 2894,
 }
-MOST_LINES = {"package": 56482, "tests": 52462}
+MOST_LINES = {"package": 56499, "tests": 52479}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

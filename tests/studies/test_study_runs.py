@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import lzma
 import os
 import shutil
 import signal
@@ -19,6 +20,7 @@ from support.tiny_models import build, word_tokenizer
 from typer.testing import CliRunner
 
 from hf_docmt.cli import app
+from hf_docmt.files import DataError
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import PartScore, Result
 from hf_docmt.reports.signature import Signature
@@ -213,6 +215,21 @@ def test_reports_in_files_of_their_own_are_read_and_packed_ones_unpacked(finishe
     other = [replace(result, value=result.value + 1) for result in report.results]
     replace(report, results=other).write("files/bleu/concat2-seed1.json")  # of another run than the packed one
     assert read_reports(Path("files"))["bleu", "concat2-seed1"].results[0].value == 21.0
+
+
+def test_packed_reports_of_gzip_and_damaged_ones(finished):
+    """A study of before goes on, and has one packed file then; what is cut is refused."""
+    before, packed = read_reports(finished.results), finished.results / "reports.jsonl.xz"
+    earlier = packed.with_suffix(".gz")
+    earlier.write_bytes(gzip.compress(lzma.decompress(packed.read_bytes())))
+    packed.unlink()
+    assert read_reports(finished.results) == before
+    write_reports(before, finished.results)
+    assert read_reports(finished.results) == before and not earlier.exists()
+    for data in (packed.read_bytes()[:-9], b"{}"):
+        packed.write_bytes(data)
+        with pytest.raises(DataError, match="reports.jsonl.xz: broken or truncated file"):
+            read_reports(finished.results)
 
 
 def test_tables_that_reports_do_not_fit_keep_no_other_from_being_made(finished):
