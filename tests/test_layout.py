@@ -270,7 +270,7 @@ PACKAGE_LINES = {
     "cli": 2427,
     "data": 6044,
     "evaluation": 8761,
-    "formats": 4926,
+    "formats": 4958,
     "hub": 2551,
     "modeling": 12285,
     "pretrained": 314,
@@ -287,7 +287,7 @@ TEST_LINES = {
     "cli": 2844,
     "data": 5072,
     "evaluation": 7115,
-    "formats": 2730,
+    "formats": 2756,
     "hub": 3015,
     "modeling": 10201,
     "reports": 1984,
@@ -300,7 +300,7 @@ TEST_LINES = {
     "translation": 1911,
     "top-level files": 2894,
 }
-MOST_LINES = {"package": 56499, "tests": 52479}
+MOST_LINES = {"package": 56531, "tests": 52505}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -79,8 +79,10 @@ class MarkdownFormat(DocumentFormat):
         tokens = marked_parser().parse(blank + text[head:], self.references)
         for block in _contents(self.page, tokens):
             self._add_slot(block, inline_parts(block.text, block.tokens), f"line {self.page.line(block.places[0])}")
+        quotations = 0  # around a token, whose marks begin its lines
         for token in tokens:
-            if token.type == "html_block" and token.level == 0:
+            quotations += token.nesting * token.type.startswith("blockquote")
+            if token.type == "html_block" and not quotations:
                 self._add_html(*token.map)
             if token.type == "container":
                 self._add_container_title(*token.map)

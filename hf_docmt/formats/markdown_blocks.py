@@ -1,4 +1,4 @@
-"""Blocks of Markdown that CommonMark has not, as rules of markdown-it: footnotes, and containers with their bodies."""
+"""Blocks of Markdown that CommonMark has not, as rules of markdown-it: footnotes, containers, code without a fence."""
 
 import re
 from typing import TYPE_CHECKING
@@ -21,6 +21,12 @@ CONTAINER_TITLE = re.compile(
     rf"(?::::+[ \t]*(?:[\w-]+\[|{TITLED}[ \t]+)|///+[ \t]*{TITLED}[ \t]*\|[ \t]*|(?:!!!|\?\?\?|===)[^\"\n]*\")"
     r"([^\W_][^]\"`*_<[{=\\]*?)[]\" \t]*$"
 )
+# Code that sites and TeX read, and where it ends: statements of MDX behind a blank line, its comments, Liquid, TeX
+STATEMENT = re.compile(r"""(?:import\s+(?:[\w$*{][^"'`;]*\sfrom\s+)?|export\s[^"'`;]*\sfrom\s+)["'][^"'\n]+["']|"""
+                       r"export\s+(?:default|const|let|var|function|async|class)\s")  # fmt: skip
+COMMENT = re.compile(r"\{/\*.*?\*/\}", re.DOTALL)
+LIQUID = re.compile(r"\{%-?\s*(highlight|raw|comment|codeblock|mermaid)\b.*?\{%-?\s*end\1\s*-?%\}", re.DOTALL)
+TEX = re.compile(r"\\begin\{(\w+\*?)\}.*?\\end\{\1\}", re.DOTALL)
 LONGEST_TITLE = 300  # characters of such a line
 INDENT = 4
 DEEPEST = 20  # containers in each other
@@ -35,6 +41,7 @@ def add_block_rules(parser: "MarkdownIt") -> None:
     references, html = rules["reference"], rules["html_block"]
     block.at("reference", lambda state, *place: not _is(FOOTNOTE, state, place[0]) and references(state, *place))
     block.at("html_block", lambda *place: _html_block(html, *place), {"alt": ENDED[:3]})
+    block.before("code", "bare_code", _bare_code, {"alt": ENDED[:1]})
     block.before("paragraph", "footnote", _footnote, {"alt": ["paragraph", "blockquote"]})
     block.before("code", "container_fence", _fence, {"alt": ENDED})
     block.before("code", "container_head", _head, {"alt": ENDED})
@@ -53,6 +60,26 @@ def _is_whole(pattern: re.Pattern, state: "StateBlock", line: int) -> bool:
 def _footnote(state: "StateBlock", first: int, last: int, silent: bool) -> bool:
     """A footnote is a paragraph of its own."""
     return silent and _is(FOOTNOTE, state, first)
+
+
+def _bare_code(state: "StateBlock", first: int, last: int, silent: bool) -> bool:
+    """Code that ends a line: no token tells its text."""
+    start, limit = state.bMarks[first] + state.tShift[first], state.eMarks[last - 1]
+    if state.sCount[first] - state.blkIndent >= INDENT or state.src[start] not in "ie{\\":
+        return False
+    match = next(filter(None, (code.match(state.src, start, limit) for code in (COMMENT, LIQUID, TEX))), None)
+    after = first + 1
+    if match:
+        while after < last and state.eMarks[after - 1] < match.end():
+            after += 1
+        match = None if state.src[match.end() : state.eMarks[after - 1]].strip() else match
+    elif not first or state.isEmpty(first - 1):
+        while after < last and not state.isEmpty(after):
+            after += 1
+        match = STATEMENT.match(state.src, start, state.eMarks[after - 1])
+    if match and not silent:
+        state.line = after
+    return match is not None
 
 
 def _fence(state: "StateBlock", first: int, last: int, silent: bool) -> bool:

@@ -26,6 +26,7 @@ SEEN = (
     r"|\{\{.*?\}\}|\{%.*?%\}|(?<!\w):[a-z][\w+-]*:(?!\w)"
 )
 CARRIED = re.compile(f"(?P<unseen>{UNSEEN})|{ROLE}|{SEEN}")
+MOST_NESTED = 100  # blocks in each other, beyond which text stays
 TITLE = re.compile(r"""\s("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\((?:\\.|[^()\\])*\))\s*\)$""", re.DOTALL)
 ELEMENT = re.compile(r"<(/?)([A-Za-z][\w-]*)")
 
@@ -55,7 +56,9 @@ def marked_parser() -> "MarkdownIt":
         from markdown_it import MarkdownIt
     except ImportError as error:
         raise DataError(f"Markdown needs markdown-it-py: {install_command('documents')}") from error
-    parser = MarkdownIt("commonmark").enable(["table", "strikethrough"]).disable("text_join")
+    parser = (
+        MarkdownIt("commonmark", {"maxNesting": MOST_NESTED}).enable(["table", "strikethrough"]).disable("text_join")
+    )
     parser.inline.ruler.before("escape", "carried", _carried)
     inline = parser.inline.ruler
     for name, rule in zip(inline.get_active_rules(), inline.getRules("")):

@@ -313,6 +313,32 @@ def test_what_is_a_container(text, expected):
     check_identity(MarkdownFormat, text.encode())
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("import A from 'a b';\nimport {\n  B,\n} from \"b\";\n\nText", ["Text"]),  # MDX
+        ("export const A = () => (\n  <b>words</b>\n);\n\nText", ["Text"]),
+        ("import of goods\n\nexport default values", ["import of goods"]),
+        ("Text\nimport 'a'", ["Text\nimport 'a'"]),
+        ("Text\n{/* some\n\nwords */}\nMore", ["Text", "More"]),
+        ("{/* some */} words", ["{/* some */} words"]),  # text behind it
+        ("{/* words\n\nText", ["{/* words", "Text"]),  # no end
+        ("Text\n{% highlight ruby %}\nputs a\n\nb\n{% endhighlight %}\nMore", ["Text", "More"]),  # Liquid
+        ("- Text\n  {% raw %}words{% endraw %}", ["Text"]),
+        ("{% raw %}words{% endcomment %}", ["{% raw %}words{% endcomment %}"]),
+        ("\\begin{align*}\na &= b\n\nc\n\\end{align*}\n\nText", ["Text"]),  # TeX
+        ("> \\begin{a}\n> b\n> \\end{a}\n\nText", ["Text"]),
+        ("    {/* a */}\n\n{ b", ["{ b"]),
+        ("- <div>Text</div>\n- [ ] <p>More\n  words</p>", ["Text", "More\nwords"]),
+        ("> <div>Text</div>", []),  # marks begin its lines
+        ("".join("  " * depth + "- a\n" for depth in range(12)), ["a"] * 12),
+    ],
+)
+def test_code_without_a_fence_and_blocks_in_lists(text, expected):
+    assert [one.strip() for one in texts(text)] == expected
+    check_identity(MarkdownFormat, text.encode())
+
+
 def test_a_title_of_a_container_stays_one():
     reader, (title, text) = parsed(MarkdownFormat, b'!!! note "A title"\n    Text')
     new = reader.write([['One "x" [y]\n`z` <b> *a* b_c'], text.pieces]).decode()
