@@ -298,9 +298,9 @@ TEST_LINES = {
     "training": 2625,
     "transformers_contract": 418,
     "translation": 1911,
-    "top-level files": 2894,
+    "top-level files": 2893,
 }
-MOST_LINES = {"package": 56531, "tests": 52505}
+MOST_LINES = {"package": 56531, "tests": 52504}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-import shutil
 import sys
 from pathlib import Path
 
@@ -18,7 +17,7 @@ LACKING = "fork register_at_fork killpg sched_getaffinity getuid geteuid setsid"
 
 def be_windows() -> None:
     """In this process there are no locks, no folder can be opened, and no open file be moved or deleted."""
-    store.fcntl, shutil._use_fd_functions = None, False
+    store.fcntl = None
     for name in LACKING:
         delattr(os, name)
     for name in ("open", "fsync", "unlink", "remove", "replace", "rename"):
@@ -30,7 +29,7 @@ def refusing(function):
         if function.__name__ == "fsync":
             is_refused = fcntl.fcntl(first, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY
         elif function.__name__ == "open":
-            is_refused = os.path.isdir(first)
+            is_refused = os.path.isdir(first) and "dir_fd" not in options  # as rmtree elsewhere opens them
         else:
             paths = {os.path.realpath(path) for path in (first, *others) if os.path.isfile(path)}
             is_refused = not paths.isdisjoint(map(os.path.realpath, Path("/proc/self/fd").iterdir()))
