@@ -119,7 +119,7 @@ def open_private(path: Path) -> BinaryIO:
     return cast(BinaryIO, os.fdopen(handle, "r+b", buffering=0))
 
 
-def delete_locked(path: Path, file: BinaryIO) -> None:
+def delete_locked(path: Path, file: "BinaryIO | Records") -> None:
     """Delete a file that `lock_file` opened, then unlock it: nobody else takes what is about to be gone."""
     if fcntl is None:
         file.close()
@@ -200,10 +200,7 @@ class Records:
 
     def delete(self) -> None:
         """Delete the file, and unlock it."""
-        if fcntl is None:
-            self.close()
-        self.path.unlink(missing_ok=True)
-        self.close()
+        delete_locked(self.path, self)
 
     def close(self) -> None:
         """Close the file, which unlocks it."""

@@ -270,7 +270,7 @@ PACKAGE_LINES = {
     "cli": 2427,
     "data": 6044,
     "evaluation": 8761,
-    "formats": 4958,
+    "formats": 4959,
     "hub": 2551,
     "modeling": 12285,
     "pretrained": 314,
@@ -279,7 +279,7 @@ PACKAGE_LINES = {
     "studies": 854,
     "training": 2585,
     "translation": 2901,
-    "top-level files": 2767,
+    "top-level files": 2764,
 }
 TEST_LINES = {
     "analysis": 2509,
@@ -300,7 +300,7 @@ TEST_LINES = {
     "translation": 1911,
     "top-level files": 2893,
 }
-MOST_LINES = {"package": 56531, "tests": 52504}
+MOST_LINES = {"package": 56529, "tests": 52504}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

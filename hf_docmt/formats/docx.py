@@ -108,8 +108,8 @@ class WordMember(OfficeMember):
         middle = kinds.index(["separate"]) if ["separate"] in kinds else len(runs) - 1
         shown = "".join(text.text for run in runs[middle:] for text in run.descendants("w:t"))
         kind = code.split()[:1]
-        is_typed = kind == ["HYPERLINK"] or (kind == ["FORMTEXT"] and any(map(str.isalpha, shown)))
-        if is_typed and middle < len(runs) - 1 and kinds[-1] == ["end"]:
+        is_read = kind == ["HYPERLINK"] or (kind == ["FORMTEXT"] and any(map(str.isalpha, shown)))
+        if is_read and middle < len(runs) - 1 and kinds[-1] == ["end"]:
             yield Tag("open", self.data[runs[0].start : runs[middle].end].decode())
             yield from self._items(runs[middle + 1 : -1])
             yield Tag("close", self.data[runs[-1].start : runs[-1].end].decode())

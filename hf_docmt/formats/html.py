@@ -9,7 +9,7 @@ from html import unescape
 
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.formats.document_format import DocumentFormat, FormatOptions, Piece, Segment, Tag
-from hf_docmt.formats.html_events import VOID, Event, page_events
+from hf_docmt.formats.html_events import Event, page_events
 from hf_docmt.formats.segment import has_letters
 from hf_docmt.formats.text_positions import MARKS, Edit, Slot, TextPositions, decoded
 
@@ -18,7 +18,7 @@ INLINE = frozenset(
     "a abbr acronym b bdi bdo big cite data del dfn em font i ins label mark nobr output q rb ruby s slot small "
     "span strike strong sub sup time tt u".split()
 )
-ALONE = VOID - frozenset("area base col hr link meta param source track".split())  # void ones that stand in a line
+ALONE = frozenset("br embed img input wbr".split())  # void ones that stand in a line
 SHOWN = frozenset("code kbd samp var math".split())  # carried whole, and read in their sentence
 HIDDEN = frozenset("svg rt rp rtc object iframe audio video canvas map noembed".split())  # carried whole
 SKIPPED = frozenset("pre listing xmp plaintext textarea script style template datalist".split())
