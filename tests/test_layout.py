@@ -265,7 +265,7 @@ def test_the_command_starts_light():
 
 
 PACKAGE_LINES = {
-    "analysis": 3388,
+    "analysis": 3402,
     "bench": 3304,
     "cli": 2427,
     "data": 6044,
@@ -282,7 +282,7 @@ PACKAGE_LINES = {
     "top-level files": 2764,
 }
 TEST_LINES = {
-    "analysis": 2509,
+    "analysis": 2510,
     "bench": 1611,
     "cli": 2844,
     "data": 5072,
@@ -300,7 +300,7 @@ TEST_LINES = {
     "translation": 1911,
     "top-level files": 2893,
 }
-MOST_LINES = {"package": 56529, "tests": 52504}
+MOST_LINES = {"package": 56543, "tests": 52505}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

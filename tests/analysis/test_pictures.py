@@ -230,6 +230,7 @@ def test_png(tmp_path):
     path = draw_breakdown(distances(SYSTEMS[:2]), tmp_path / "a.PNG")
     content = path.read_bytes()
     assert content[:8] == b"\x89PNG\r\n\x1a\n"
+    assert content[25] == 3 and b"hf-docmt" in content  # colours of a palette
     width, height = struct.unpack(">II", content[16:24])
     assert width == round(SINGLE[0] * DPI) and SINGLE[1] * DPI < height < (SINGLE[1] + 1) * DPI
     draw_breakdown(distances(SYSTEMS[:2], ("p", "q")), path)

@@ -84,7 +84,21 @@ def picture(path: str | Path, size: tuple[float, float], *, title: str = "", sty
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             figure.savefig(path, metadata=METADATA[path.suffix.lower()])
+        if path.suffix.lower() == ".png":
+            reduce_colours(path)
         report_missing(path, [str(warning.message) for warning in caught])
+
+
+def reduce_colours(path: Path) -> None:
+    """Writes a PNG file again with a palette of 256 colours, at a third of its size."""
+    from PIL import Image  # comes with matplotlib
+    from PIL.PngImagePlugin import PngInfo
+
+    with Image.open(path) as image:
+        colours, resolution, texts = image.convert("RGB"), image.info["dpi"], PngInfo()
+        for key, text in METADATA[".png"].items():
+            texts.add_text(key, text)
+    colours.quantize(256, dither=Image.Dither.NONE).save(path, optimize=True, dpi=resolution, pnginfo=texts)
 
 
 def report_missing(path: Path, messages: Sequence[str]) -> None:
