@@ -270,7 +270,7 @@ PACKAGE_LINES = {
     "cli": 2427,
     "data": 6044,
     "evaluation": 8761,
-    "formats": 4959,
+    "formats": 5017,
     "hub": 2551,
     "modeling": 12285,
     "pretrained": 314,
@@ -278,16 +278,16 @@ PACKAGE_LINES = {
     "serving": 864,
     "studies": 854,
     "training": 2585,
-    "translation": 2901,
+    "translation": 2903,
     "top-level files": 2764,
 }
 TEST_LINES = {
     "analysis": 2510,
     "bench": 1611,
-    "cli": 2844,
+    "cli": 2856,
     "data": 5072,
     "evaluation": 7115,
-    "formats": 2756,
+    "formats": 2789,
     "hub": 3015,
     "modeling": 10201,
     "reports": 1984,
@@ -297,10 +297,10 @@ TEST_LINES = {
     "support": 5142,
     "training": 2625,
     "transformers_contract": 418,
-    "translation": 1911,
+    "translation": 1917,
     "top-level files": 2893,
 }
-MOST_LINES = {"package": 56543, "tests": 52505}
+MOST_LINES = {"package": 56603, "tests": 52556}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

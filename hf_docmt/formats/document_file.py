@@ -105,7 +105,8 @@ class WrittenFile:
         told = ((counted(count, noun), what) for (noun, what), count in sorted(self.remarks.items()) if count)
         remarks = "".join(f", {count} {what}" for count, what in told)
         segments, tags = counted(self.segments, "segment"), counted(self.tags, "tag")
-        return "\n".join([*self.problems, f"{segments}{same}, {tags} kept{placed}{remarks}"])
+        nothing = "" if self.segments else ", nothing to translate"
+        return "\n".join([*self.problems, f"{segments}{nothing}{same}, {tags} kept{placed}{remarks}"])
 
 
 class DocumentFile:

@@ -66,9 +66,11 @@ def estimate_job(
     parts of them where the model is slow. The time of the job is that of the sample by characters (ratio estimator);
     the range is that of Student's t over the parts, and at least 5 %, by which machines vary. Several processes of a
     CPU are measured as one with its share of the threads, those of GPUs as so many times one; what slows processes
-    beside each other is not seen.
+    beside each other is not seen. ValueError: no document has a sentence.
     """
     sample = read_sample(document_groups(rows, batch_size=settings.batch_size))
+    if not sample.sentences:
+        raise ValueError("there is nothing to translate, and so no time to estimate; leave --estimate out")
     start = time.perf_counter()
     translator = GroupTranslator(settings)
     load_seconds = time.perf_counter() - start

@@ -128,7 +128,7 @@ class JobInput:
         for row in self.rows():
             size.documents += 1
             size.sentences += len(row["translation"])
-        if not size.sentences:
+        if not size.sentences and not isinstance(self.reader, DocumentReader):
             raise DataError(f"{display_path(self.path)}: no document has a sentence; give at least one")
         return size
 

@@ -41,6 +41,18 @@ def test_a_file(run, model, page, tmp_path):
     assert "A key" not in text  # translated, if not well
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "options"),
+    [("a.po", 'msgid "lamp"\nmsgstr "Lampe"\n', ["--only-missing"]), ("a.md", "```\nlamp()\n```\n", [])],
+)
+def test_a_file_with_nothing_to_translate(run, model, tmp_path, name, content, options):
+    """It is written as it was, and that is no error: a catalog may be complete."""
+    (tmp_path / name).write_text(content)
+    code, _, err = run("translate", model, tmp_path / name, "-o", tmp_path / f"out.{name}", *options)
+    assert code == 0 and "0 segments, nothing to translate" in err
+    assert (tmp_path / f"out.{name}").read_text() == content
+
+
 def test_by_name_and_first_bytes(run, model, page, tmp_path):
     other, output = page.rename(tmp_path / "page"), tmp_path / "out.html"
     assert run("translate", model, other, "-o", output)[0] == 0 and "<pre>The lamp</pre>" in output.read_text()

@@ -130,6 +130,7 @@ def test_round_trips(end):
         ("> One", ["+ x"], r"> \+ x"),
         ("One", ["::: x"], r"\::: x"),
         ("One", ["/// x"], r"\/// x"),
+        ("One", [": x"], r"\: x"),
         ("# One", ["C #"], r"# C \#"),
         ("One", [r"a\b \* `c`"], r"a\b \\\* \`c\`"),
         ("One", ["<b> &lt; a < b & c"], r"\<b> \&lt; a < b & c"),
@@ -306,6 +307,15 @@ def test_containers_stay_around_their_texts(end):
         ("- ::: x\n  Text\n  :::", ["Text"]),
         ("!!! note\n    Text\n\n\n\n", ["Text"]),
         ("[x]: y\n::: z\n[a]: b", []),
+        ("```{note}\n:class: words\n:name: more\nText\n\n- *An* item\n```\nEnd", ["Text", "An item", "End"]),  # MyST
+        (
+            "````{admonition} Some words\nText\n```{tip}\nMore\n```\n```\ncode\n```\n````",
+            ["Some words", "Text", "More"],
+        ),
+        ("- One\n  ```{warning}\n  Text\n  ```\n- Two", ["One", "Text", "Two"]),
+        ("Text\n```{note}\n```\nEnd", ["Text", "End"]),
+        ("```{code-block} python\nwords\n```\n```{note}\nno end", []),
+        ("    ```{note}\n    words\n    ```", []),
     ],
 )
 def test_what_is_a_container(text, expected):
@@ -339,6 +349,21 @@ def test_code_without_a_fence_and_blocks_in_lists(text, expected):
     check_identity(MarkdownFormat, text.encode())
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[^1]: A,\n    B\n\n        code()\n\n    C\n\n    - D\n\nE\n\n    code()", ["A,\nB", "C", "D", "E"]),
+        ("Term\n: A\n: B,\n  C\n\n      D\n\n        code()", ["Term", "A", "B,\nC", "D"]),
+        ("- [^1]: A\n\n      B\n\n> Term\n> :   C\n>\n>     D", ["A", "B", "Term", "C", "D"]),
+        ("[^1]: A\n\nB\n\n    code()", ["A", "B"]),
+        ("10:30\n:smile: a\n:b c", ["10:30\n:smile: a\n:b c"]),
+    ],
+)
+def test_footnotes_and_definitions_go_on(text, expected):
+    assert texts(text) == expected
+    check_identity(MarkdownFormat, text.encode())
+
+
 def test_a_title_of_a_container_stays_one():
     reader, (title, text) = parsed(MarkdownFormat, b'!!! note "A title"\n    Text')
     new = reader.write([['One "x" [y]\n`z` <b> *a* b_c'], text.pieces]).decode()
@@ -365,20 +390,28 @@ def test_deep_quotations():
 def page(random: Random, depth: int = 2) -> str:
     blocks = []
     for _ in range(random.randint(1, 4)):
-        kind = random.choice("pphltqcif" if depth else "ph")
+        kind = random.choice("pphltqcifdm" if depth else "ph")
         lines = "\n".join(inline(random) for _ in range(random.randint(1, 3)))
         if kind == "h":
             blocks.append("## " + inline(random))
         elif kind == "l":
             mark = random.choice(["- ", "1. ", "* "])
             blocks.append(mark + page(random, depth - 1).replace("\n", "\n" + " " * len(mark)))
+        elif kind == "m":
+            fence = "`" * (4 + depth)
+            blocks.append(f"{fence}{{note}}\n{page(random, depth - 1)}\n{fence}")
         elif kind == "q":
             blocks.append("> " + page(random, depth - 1).replace("\n", "\n> "))
         elif kind == "t":
             blocks.append(f"| {inline(random)} | a\\|b |\n|---|---|\n| {inline(random)} | | ")
         else:
             blocks.append(
-                {"c": "```\nx *y*\n```", "i": "<div>One <b>two</b></div>", "f": "[^1]: Note"}.get(kind, lines)
+                {
+                    "c": "```\nx *y*\n```",
+                    "i": "<div>One <b>two</b></div>",
+                    "f": "[^1]: Note\n\n    More",
+                    "d": "A key\n: Its text",
+                }.get(kind, lines)
             )
     return "\n\n".join(blocks)
 

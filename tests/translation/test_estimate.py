@@ -64,6 +64,11 @@ def test_a_small_job_is_translated_whole(clock):
     assert "1 process: 0 s (" in estimated.text() and "GiB at most" in estimated.text()
 
 
+def test_nothing_to_translate():
+    with pytest.raises(ValueError, match="nothing to translate, and so no time"):
+        estimate_job(TranslationSettings("model"), documents([0]))
+
+
 def test_sample_and_parts():
     groups = [*document_groups(documents([5] * 4000 + [100] * 300), max_sentences=100)]
     sample = read_sample(groups)

@@ -202,12 +202,13 @@ def test_arriving_documents_do_not_wait():
 
 
 def test_inputs_without_a_sentence(write):
-    """An empty document among others has no translation, all of them are refused."""
+    """An empty document among others has no translation, all of them are refused. Files with markup stay."""
     rows = [{"doc_id": "a", "source": ["One."]}, {"doc_id": "b", "source": []}, {"doc_id": "c", "source": ["Two."]}]
     size = JobInput(str(write("some.jsonl", jsonl(rows))), "auto", "en").size()
     assert (size.documents, size.sentences) == (3, 2)
     with pytest.raises(DataError, match="none.jsonl: no document has a sentence"):
         JobInput(str(write("none.jsonl", jsonl(rows[1:2]))), "auto", "en").size()
+    assert JobInput(str(write("code.md", "```\nlamp()\n```\n")), "auto", "en").size().sentences == 0
 
 
 def test_lines_of_several_sentences_are_warned_of(write, capsys):
