@@ -270,7 +270,7 @@ PACKAGE_LINES = {
     "cli": 2427,
     "data": 6044,
     "evaluation": 8761,
-    "formats": 5017,
+    "formats": 5044,
     "hub": 2551,
     "modeling": 12285,
     "pretrained": 314,
@@ -300,7 +300,7 @@ TEST_LINES = {
     "translation": 1917,
     "top-level files": 2893,
 }
-MOST_LINES = {"package": 56603, "tests": 52556}
+MOST_LINES = {"package": 56630, "tests": 52556}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -54,7 +54,8 @@ class SegmentSentences:
         """`keep` and `placeholders` match text that is carried; of the latter a translation has none of its own."""
         self.placeholders = placeholders
         self.written: dict[int, list[Piece]] = {id(SEAM): []}  # id of a tag that is no markup -> what it stands for
-        text, tags = _flat(_words_apart(list(kept_apart(pieces, [*keep, *placeholders])), self.written))
+        pieces = list(_with_notes(list(kept_apart(pieces, [*keep, *placeholders])), self.written))
+        text, tags = _flat(_with_seams(pieces))
         spans = _sentence_spans(text, tags, split)
         by_home = defaultdict(list)
         for tag, home in zip(tags, _homes(tags, spans)):
@@ -138,28 +139,54 @@ def kept_apart(pieces: Iterable[Piece], keep: Sequence[re.Pattern]) -> Iterator[
             yield piece[position:]
 
 
-def _words_apart(pieces: list[Piece], written: dict[int, list[Piece]]) -> Iterator[Piece]:
-    """The pieces with elements that are a mark behind a word as one tag each, and a seam where two words touch."""
-    number, before = 0, ""
-    while number < len(pieces):
-        piece, size = pieces[number], 1
-        end = next((end for end in range(number, len(pieces)) if not _is(pieces[end], "open")), number)
-        text = _text(pieces[end]) if end < len(pieces) else ""
-        mark = pieces[number : 2 * end - number + 1]
-        if before.isalpha() or before in tuple(".,;!?\"'”’»)"):
-            closes = end > number and len(mark) % 2 and all(_is(each, "close") for each in mark[end - number + 1 :])
-            after = _text(pieces[number + len(mark)]) if number + len(mark) < len(pieces) else ""
-            if closes and len(mark) > 2 * (end - number) and MARK.fullmatch(text) and not after[:1].isalnum():
-                piece, size = Tag("alone", None, text), len(mark)
-                written[id(piece)] = mark
-        if size == 1 and end > number and before.isalpha() and text[:1].isalpha() and _is(pieces[number - 1], "close"):
-            closing = pieces[number - 1]
-            is_link = isinstance(closing, Tag) and LINK_END.match(closing.raw or "")
-            if is_link or before.islower() and text[0].isupper():
+def _with_seams(pieces: Sequence[Piece]) -> Iterator[Piece]:
+    """The pieces with a seam between two elements whose words touch, such as two links."""
+    for number, (piece, before) in enumerate(zip(pieces, _last_characters(pieces))):
+        opened = _opening(pieces, number)
+        text = _text(pieces[number + opened]) if number + opened < len(pieces) else ""
+        closing = pieces[number - 1] if number else ""
+        if opened and before.isalpha() and text[:1].isalpha() and isinstance(closing, Tag) and closing.kind == "close":
+            if LINK_END.match(closing.raw or "") or before.islower() and text[0].isupper():
                 yield SEAM
         yield piece
-        ends_line = isinstance(piece, Tag) and piece.breaks
-        before, number = "" if ends_line else _text(piece)[-1:] or before, number + size
+
+
+def _with_notes(pieces: Sequence[Piece], written: dict[int, list[Piece]]) -> Iterator[Piece]:
+    """The pieces with elements that are a mark behind a word as one tag each."""
+    number, before = 0, _last_characters(pieces)
+    while number < len(pieces):
+        is_behind_word = before[number].isalpha() or before[number] in tuple(".,;!?\"'”’»)")
+        note = _note(pieces, number) if is_behind_word else []
+        if note:
+            mark = Tag("alone", None, "".join(map(_text, note)))
+            written[id(mark)] = note
+        yield mark if note else pieces[number]
+        number += len(note) or 1
+
+
+def _note(pieces: Sequence[Piece], start: int) -> list[Piece]:
+    """The elements that begin here, one in the other, if a mark is all that they have and no word goes on behind it."""
+    opened = _opening(pieces, start)
+    end = start + 2 * opened + 1
+    note = list(pieces[start:end])
+    if not opened or end > len(pieces) or not MARK.fullmatch(_text(note[opened])):
+        return []
+    after = _text(pieces[end])[:1] if end < len(pieces) else ""
+    return note if all(_is(piece, "close") for piece in note[opened + 1 :]) and not after.isalnum() else []
+
+
+def _opening(pieces: Sequence[Piece], start: int) -> int:
+    """How many elements open here, one in the other."""
+    return next((end for end in range(start, len(pieces)) if not _is(pieces[end], "open")), len(pieces)) - start
+
+
+def _last_characters(pieces: Sequence[Piece]) -> list[str]:
+    """Before each piece the last character of its line."""
+    last, before = "", []
+    for piece in pieces:
+        before.append(last)
+        last = "" if isinstance(piece, Tag) and piece.breaks else _text(piece)[-1:] or last
+    return before
 
 
 def _is(piece: Piece, kind: str) -> bool:
