@@ -267,9 +267,9 @@ def test_the_command_starts_light():
 PACKAGE_LINES = {
     "analysis": 3402,
     "bench": 3304,
-    "cli": 2427,
+    "cli": 2434,
     "data": 6044,
-    "evaluation": 8761,
+    "evaluation": 8772,
     "formats": 5044,
     "hub": 2551,
     "modeling": 12285,
@@ -284,9 +284,9 @@ PACKAGE_LINES = {
 TEST_LINES = {
     "analysis": 2510,
     "bench": 1611,
-    "cli": 2856,
+    "cli": 2858,
     "data": 5072,
-    "evaluation": 7115,
+    "evaluation": 7126,
     "formats": 2789,
     "hub": 3015,
     "modeling": 10201,
@@ -300,7 +300,7 @@ TEST_LINES = {
     "translation": 1917,
     "top-level files": 2893,
 }
-MOST_LINES = {"package": 56630, "tests": 52556}
+MOST_LINES = {"package": 56648, "tests": 52569}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

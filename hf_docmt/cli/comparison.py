@@ -92,6 +92,8 @@ def compare(
     else:
         reason = "is for translations side by side, but --show is not given"
         refuse(call, (*vars(side_by_side), *vars(selection)), reason)
+        if not tables.picture:
+            refuse(call, ("picture_of", "highlight"), "is of a picture, but --picture is not given")
         text = _table(reports, format, tables, **systems, **vars(tests))
     if output == "-":
         print(text)

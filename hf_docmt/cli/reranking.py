@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hf_docmt.cli.options import command
+import typer
+
+from hf_docmt.cli.options import command, refuse
 from hf_docmt.options import argument, named_files, option
 
 
 @command
 def rerank(
     *,
+    call: typer.Context,
     translations: list[str] = argument("JSON lines of docmt translate, of several systems, or of one with candidates."),
     output: str = option("-", "JSON lines to write; - is standard output.", "-o", "--output"),
     metric: str = option("chrf", "Utility of minimum Bayes risk: chrf or bleu, of sentences."),
@@ -31,5 +34,7 @@ def rerank(
     from hf_docmt.files import check_writable_file
     from hf_docmt.translation.corpus import write_translations
 
+    if external:
+        refuse(call, ("metric",), "is the utility of minimum Bayes risk, but --external is given")
     check_writable_file(output, [*translations, *(path for _, path in external or ())])
     write_translations(reranked_rows(translations, metric, unit, external or ()), output)

@@ -73,6 +73,10 @@ class Evaluation:
                 "a model or context for COMET, but no COMET: give the Python of an environment with unbabel-comet "
                 "(--comet)"
             )
+        if self.scorer_window and not self.scorer_input:
+            raise ValueError("scorer_window is of what scorer_input writes; give that, too, or leave the window out")
+        if isinstance(self.domains, str) and "domain" not in self.by:
+            raise ValueError("domains are for scores by domain; add domain to `by` (--by), or leave them out")
         names = [name.partition(":")[0] for name, _ in self.external or ()]
         if len(set(names)) < len(names):
             raise ValueError(f"external scores are called {max(names, key=names.count)!r} twice; name each differently")

@@ -52,6 +52,9 @@ def reranked_rows(
     check_known(unit, UNITS, "unit", "known are")
     if external and len(external) != len(files):
         raise ValueError(f"{len(external)} files of scores for {len(files)} of translations: give one for each")
+    if len({name for name, _ in external}) > 1:
+        names = ", ".join(name for name, _ in external)
+        raise ValueError(f"scores of {names} do not compare: give those of one metric, a file for each system")
     systems = read_systems(files)
     if len(files) == 1 and (external or unit == "document" or not any(row.get("candidates") for row in systems[0])):
         raise ValueError(

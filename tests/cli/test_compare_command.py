@@ -104,6 +104,8 @@ def test_show(run, reports, tmp_path):
     [
         (("--order", "change"), "--order is for translations side by side, but --show is not given; leave it out"),
         (("--reference", "x"), "--reference is for translations side by side"),
+        (("--highlight", "x"), "--highlight is of a picture, but --picture is not given; leave it out"),
+        (("--picture-of", "index"), "--picture-of is of a picture"),
         (("--translator", "x"), "--translator is for translations side by side"),
         (("--show", "--translator", "x", *LANGUAGES), "only sets of WMT have translators"),
         (("--show", "--runs", "x"), "--runs is for tables of scores, but --show is given; leave it out"),

@@ -75,6 +75,8 @@ def test_what_is_better(write):
     }
     (penalties,) = ExternalScore("MQM", write("b.txt", "-1\n-2\n")).score(DOCUMENTS)
     assert penalties.signature.get("better") == "higher"
+    (no_errors,) = ExternalScore("MQM", write("c.txt", "0\n0\n")).score(DOCUMENTS)
+    assert no_errors.signature.get("better") == "lower"
     refused("'less' is better, expected NAME:lower or NAME:higher", ExternalScore, "x:less", path)
 
 

@@ -199,10 +199,13 @@ OTHERS = {  # language -> (phenomenon, source, translation, reference): match, t
     "fr": [
         ("pronoun", "They saw it.", "Elles l'ont vu, lui et il.", "Ils l'ont vue, elle.", [[1, 1, 1], [1, 1, 1]]),
         ("pronoun", "The house.", "Elle.", "Elle.", [[0, 0, 0], [0, 0, 0]]),
+        ("pronoun", "Is it big?", "Est-elle grande ?", "Est-il là, celui-ci ?", [[0, 0, 2], [0, 1, 0]]),
+        ("formality", "Do you?", "As-tu un rendez-vous ?", "Avez-vous un Rendez-vous ?", [[0, 0, 1], [0, 1, 0]]),
         ("formality", "Your house?", "Ta maison, ta voiture ?", "Votre maison, ta voiture ?", [[0, 0, 1], [1, 2, 1]]),
     ],
     "es": [
         ("pronoun", "It is that.", "Él es ese.", "Ella es esa, ese.", [[1, 2, 1], [0, 0, 2]]),
+        ("pronoun", "It is.", "E\u0301l es.", "Él es.", [[1, 1, 1], [0, 0, 0]]),  # decomposed
         ("formality", "You know.", "Usted sabe, tú no.", "Usted sabe.", [[1, 1, 1], [0, 1, 0]]),
     ],
     "ru": [("formality", "Can you?", "Вы можете? Ты?", "Ты можешь? Тебе?", [[0, 1, 0], [1, 1, 2]])],
@@ -222,7 +225,7 @@ def test_other_languages_by_word_lists(lang, case):
     (result,) = metric.score(documents)
     assert result.value == pytest.approx(200 * match / (hypothesised + expected)) and result.n == expected
     assert result.details["statistics"]["rows"] == [[match, hypothesised, expected]]
-    assert result.signature["langs"] == f"en-{lang}" and result.signature["target-tagger"] == "word_list"
+    assert result.signature["langs"] == f"en-{lang}" and result.signature["target-tagger"] == "split_words"
 
 
 def test_languages_without_a_list():

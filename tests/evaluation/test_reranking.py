@@ -133,6 +133,7 @@ def test_documents_that_failed(systems):
         ({"a": [["x"]], "b": [["x"]]}, {"unit": "word"}, "unknown unit 'word': known are sentence, document"),
         ({"a": [["x"]], "b": [["x"]]}, {"metric": "ter"}, "is 'ter', expected chrf or bleu"),
         ({"a": [["x"]], "b": [["x"]]}, {"external": [("comet", "a")]}, "1 files of scores for 2 of translations"),
+        ({"a": [["x"]], "b": [["x"]]}, {"external": [("qe", "a"), ("MQM", "b")]}, "qe, MQM do not compare"),
     ],
 )
 def test_bad_input(systems, documents, options, message):
@@ -158,4 +159,6 @@ def test_the_command(systems, tmp_path, monkeypatch):
     scores = ["--external", "qe=one.scores", "--external", "qe=one.scores"]
     result = run("rerank", "a.jsonl", "b.jsonl", *scores, "--unit", "document")
     assert result.exit_code == 0 and json.loads(result.output)["chosen"] == "a"
+    refused = run("rerank", "a.jsonl", "b.jsonl", *scores, "--metric", "bleu")
+    assert refused.exit_code == 1 and "--metric is the utility of minimum Bayes risk" in str(refused.exception)
     assert run("rerank", "a.jsonl", "b.jsonl", "-o", "a.jsonl").exit_code == 1

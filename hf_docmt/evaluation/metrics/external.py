@@ -29,8 +29,8 @@ class ExternalScore(Metric):
     One number a line, for each sentence or for each document, in the order of the references; or JSON lines with
     `doc_id`, `score` or `prediction`, and `sentence` (from 1) unless the score is of the whole document, or of several
     `sentences` from there on, as `write_scorer_input` asks for it. Sentences that are blank on both sides need none. A
-    document with several scores counts as often. More is better, but for MetricX and MQM with penalties above 0; a name
-    NAME:lower or NAME:higher says it. ValueError: a name that one of our own metrics has; DataError: scores
+    document with several scores counts as often. More is better, but for MetricX and MQM without negative scores; a
+    name NAME:lower or NAME:higher says it. ValueError: a name that one of our own metrics has; DataError: scores
     that are missing, of other documents, or not finite numbers.
     """
 
@@ -52,7 +52,8 @@ class ExternalScore(Metric):
     def measure(self, documents: TranslatedDocuments) -> Measurement:
         statistics, self.segment = self._read(documents)  # type: ignore[misc]
         number = sum(int(row[1]) for document in statistics for row in document)
-        counts_errors = self.name.lower().startswith(ERRORS) and any(row[0] > 0 for rows in statistics for row in rows)
+        is_negative = any(row[0] < 0 for rows in statistics for row in rows)
+        counts_errors = self.name.lower().startswith(ERRORS) and not is_negative
         better = self.better or ("lower" if counts_errors else "higher")
         entries = {"scores": "external", "better": better, "segments": self.segment}
         return Measurement(statistics, Signature.of(entries), n=number)

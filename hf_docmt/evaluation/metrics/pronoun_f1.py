@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
+from unicodedata import normalize
+
+import regex
 
 from hf_docmt import __version__
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings, UndefinedError
-from hf_docmt.evaluation.metrics.phrases import words
 from hf_docmt.evaluation.metrics.tagging import Tagger, Token, load_tagger, tag, tagger_name
 from hf_docmt.evaluation.metrics.translated_documents import Documents, TranslatedDocuments, check_sides
 from hf_docmt.messages import check_known
@@ -96,6 +98,7 @@ PHENOMENA = {  # (what is counted, target language): German as Herold and Ney (2
         },
     ),
 }
+WORD = regex.compile(r"rendez-vous|\w+", regex.IGNORECASE)  # a noun, with no form of address
 WEIGHTS = {
     "paper": {"masculine": 1, "feminine": 1, "neuter": 1, "formal": 1, "informal": 1},
     "released": {"masculine": 0.5, "feminine": 0.5, "neuter": 0, "formal": 0.5, "informal": 0.5},
@@ -143,7 +146,7 @@ class PronounF1(Metric):
         lang = primary_language(documents.target_lang) or "de"
         rule, weight = PHENOMENA[self.phenomenon, lang], WEIGHTS[self.weights]
         ids = check_sides(hypotheses, references, sources, documents.doc_ids or None)
-        taggers = self.taggers or ((load_tagger("en"), load_tagger("de")) if rule.tags else (word_list, word_list))
+        taggers = self.taggers or ((load_tagger("en"), load_tagger("de")) if rule.tags else (split_words, split_words))
         source = _tagged(taggers[0], sources, self.lowercase)
         hypothesis, reference = (_tagged(taggers[1], side, self.lowercase) for side in (hypotheses, references))
         lengths = [len(document) for document in references]
@@ -193,9 +196,9 @@ class FormalityF1(PronounF1):
     phenomenon = "formality"
 
 
-def word_list(sentences: list[str]) -> list[list[Token]]:
-    """The words of each sentence, with no tags: as any word of a list counts."""
-    return [[(word, "") for word in words(sentence)] for sentence in sentences]
+def split_words(sentences: list[str]) -> list[list[Token]]:
+    """The words of each sentence, with no tags: any word of a list counts, also behind a hyphen (*vois-tu*)."""
+    return [[(word, "") for word in WORD.findall(normalize("NFC", sentence))] for sentence in sentences]
 
 
 def count_words(rule: Phenomenon, source: Sequence[Token] | None, target: Sequence[Token]) -> dict[str, int]:
