@@ -265,9 +265,9 @@ def test_the_command_starts_light():
 
 
 PACKAGE_LINES = {
-    "analysis": 3402,
+    "analysis": 3408,
     "bench": 3304,
-    "cli": 2434,
+    "cli": 2440,
     "data": 6044,
     "evaluation": 8772,
     "formats": 5044,
@@ -282,9 +282,9 @@ PACKAGE_LINES = {
     "top-level files": 2764,
 }
 TEST_LINES = {
-    "analysis": 2510,
+    "analysis": 2523,
     "bench": 1611,
-    "cli": 2858,
+    "cli": 2866,
     "data": 5072,
     "evaluation": 7126,
     "formats": 2789,
@@ -300,7 +300,7 @@ TEST_LINES = {
     "translation": 1917,
     "top-level files": 2893,
 }
-MOST_LINES = {"package": 56648, "tests": 52569}
+MOST_LINES = {"package": 56660, "tests": 52590}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

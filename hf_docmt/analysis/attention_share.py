@@ -90,9 +90,10 @@ def attention_share(
         raise ValueError(f"target must be one of {', '.join(TARGETS)}, got {target!r}")
     if target == "reference" and (strategy is not None or search):
         raise ValueError("strategy and other settings of the search are for target='search'; leave them out")
-    if registry.for_config(model.config).separate_context:
+    architecture = registry.for_config(model.config)
+    if architecture.separate_context or architecture.carries_state:
         raise ValueError(
-            f"{model.config.model_type} reads context sentences separately from the source, so all of its "
+            f"{model.config.model_type} reads other sentences apart from the source, so all of its "
             "cross-attention goes to the current sentence; give a model that reads several sentences as one segment"
         )
     if target == "reference":

@@ -157,4 +157,5 @@ def reason_alone(model: PreTrainedModel, strategy: str, found: Retranslation) ->
         return "its window came out in another number of sentences than it has, so it was translated again alone"
     if strategy == "sentence":
         return "strategy 'sentence' translates every sentence alone"
-    return f"no other sentence is in its reach (context: {model.config.context_reach()})"
+    reach = model.config.context_reach()
+    return f"strategy {strategy!r} reads no other sentence for it, or those around are too long (context: {reach})"

@@ -57,7 +57,7 @@ class Attribution:
         pairs = sum(self.pairs[1:])
         value = sum(score * n for score, n in zip(self.both[1:], self.pairs[1:])) / max(1, pairs)
         signature = {"gradient": "loss by embedding", "norm": 2, "tokens": "unique", "mean": "sentence pairs"}
-        signature |= {"reach": self.reach, "step": self.ranges[-1][1] - self.ranges[-1][0] + 1, "target": "reference"}
+        signature |= {"reach": self.reach, "step": self.ranges[1][1] - self.ranges[1][0] + 1, "target": "reference"}
         scores = zip(self.labels, self.both, self.pairs)
         parts = {f"distance={label}": (rounded(score), n) for label, score, n in scores}
         sides = {side: [rounded(score) for score in getattr(self, side)] for side in STACKS}

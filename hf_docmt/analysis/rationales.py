@@ -90,7 +90,11 @@ def rationales_files(
     first, last = only or (1, scat.lines)
     examples = [example for example in scat.examples if first <= int(example.example_id.rpartition(":")[2]) <= last]
     if not examples:
-        raise ValueError(f"no example can be read in lines {first}-{last}, {folder} has {scat.lines}; give others")
+        reasons = ", ".join(f"{count} with {reason}" for reason, count in scat.reasons.items()) or "no others"
+        raise ValueError(
+            f"no example can be read in lines {first}-{last}, {folder} has {scat.lines} (left out: {reasons}); "
+            "give others"
+        )
     agreement = rationale_agreement(system, examples, attention=attention, step=step)
     part = split if only is None else f"{split}, lines {first}-{last}"
     data = {"lines": scat.lines, "examples": len(examples), "skipped": scat.reasons}

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import typer
 
 from hf_docmt.cli.options import command, refuse
+from hf_docmt.cli.output import terminal_width
 from hf_docmt.options import OUTPUT_TEXT, PICTURE, argument, names, option
 
 SHOW = "Translations side by side (--show)"
@@ -103,8 +104,6 @@ def compare(
 
 def _table(reports: list[str], format: str, tables: Tables, **options) -> str:
     """The comparison of reports; the picture is drawn."""
-    from shutil import get_terminal_size
-
     from hf_docmt.analysis.pictures.comparison import draw_breakdown
     from hf_docmt.evaluation.comparison import compare as compare_reports
     from hf_docmt.messages import check_known
@@ -121,8 +120,7 @@ def _table(reports: list[str], format: str, tables: Tables, **options) -> str:
         raise ValueError("--rank is of whole scores, and --breakdown of their parts; give one of the two, or json")
     if tables.rank != "none" and format != "json":
         return format_ranking(comparison, format)
-    width = get_terminal_size((100, 24)).columns
-    return format_comparison(select_breakdown(comparison, tables.breakdown), format, width=width)
+    return format_comparison(select_breakdown(comparison, tables.breakdown), format, width=terminal_width())
 
 
 def _shown(reports: list[str], format: str, output: str, selection: Selection, **options) -> str:

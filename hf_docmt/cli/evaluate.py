@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from hf_docmt.cli.options import command
-from hf_docmt.cli.output import check_different, check_folder, print_report, write_reports
+from hf_docmt.cli.output import check_different, check_folder, print_report, terminal_width, write_reports
 from hf_docmt.options import AS_JSON, ReferenceReading, Scoring, argument, names, option
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def evaluate(
     other = evaluate_files(baseline, **shared)
     if output:
         report.write(output)
-    print_difference(other, report, as_json)
+    print_difference(other, report, as_json, "all" if scoring.by else "none")
 
 
 def evaluate_several(systems: list[str], shared: dict[str, Any], output: str | None, as_json: bool) -> None:
@@ -122,20 +122,21 @@ def evaluate_several(systems: list[str], shared: dict[str, Any], output: str | N
     check_folder(output, stems, [*systems, *shared["reference"]])
     reports = evaluate_systems(systems, names=names, **shared)
     write_reports(dict(zip(stems, reports)), output)
-    comparison = compare(reports, method="randomisation")
-    print(format_comparison(comparison, "json") if as_json else format_ranking(comparison))
+    comparison = compare(reports, method="randomisation", breakdown="all" if shared["by"] else "none")
+    if as_json or shared["by"]:  # whose parts a ranking has not
+        print(format_comparison(comparison, "json" if as_json else "text", width=terminal_width()))
+    else:
+        print(format_ranking(comparison))
 
 
-def print_difference(baseline: Report, report: Report, as_json: bool) -> None:
+def print_difference(baseline: Report, report: Report, as_json: bool, breakdown: str) -> None:
     """Print the scores of two systems with their differences and p-values, as `docmt compare` does."""
-    from shutil import get_terminal_size
-
     from hf_docmt.evaluation.comparison import compare
     from hf_docmt.reports.comparison_tables import format_comparison
 
     systems = [baseline.name if baseline.name != report.name else f"{baseline.name} (baseline)", report.name]
-    comparison = compare([baseline, report], names=systems, method="randomisation")
-    print(format_comparison(comparison, "json" if as_json else "text", width=get_terminal_size((100, 24)).columns))
+    comparison = compare([baseline, report], names=systems, method="randomisation", breakdown=breakdown)
+    print(format_comparison(comparison, "json" if as_json else "text", width=terminal_width()))
 
 
 def languages_of_pair(pair: str, references: References) -> list[str]:

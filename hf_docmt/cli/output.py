@@ -35,6 +35,13 @@ def print_table(cells: list[list[str]], facts: Report | dict | list, as_json: bo
         print(write_table(cells))
 
 
+def terminal_width() -> int:
+    """How many columns a table may have."""
+    from shutil import get_terminal_size
+
+    return get_terminal_size((100, 24)).columns
+
+
 def write_reports(reports: dict[str, Report], folder: str | None) -> None:
     """Write every report to NAME.json in a folder, where one is named; it is made if need be."""
     from pathlib import Path

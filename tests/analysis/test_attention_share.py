@@ -106,7 +106,7 @@ def test_what_gives_no_weights():
 
 
 def test_context_separate_from_the_source():
-    with pytest.raises(ValueError, match="docmt-routing reads context sentences separately from the source"):
+    with pytest.raises(ValueError, match="docmt-routing reads other sentences apart from the source"):
         attention_share(build("routing"), documents_of((["w7"], ["w8"])), word_tokenizer())
 
 
@@ -203,6 +203,15 @@ def test_shares_of_sentences_alone_where_the_model_reads_later_ones(future_conte
     np.testing.assert_allclose(found.shares, [[100.0]], atol=1e-6)
 
 
+def test_a_strategy_that_keeps_a_state():
+    model = build("concat", view="chunk")
+    search = {"target": "search", "strategy": "chunk_sequential", "max_new_tokens": 3}
+    refused(
+        "'chunk_sequential' keeps a state between the sentences",
+        attention_share, model, documents_of((["w7"], ["w8"])), word_tokenizer(), **search,
+    )  # fmt: skip
+
+
 def test_the_model_stays_as_it_was_after_a_search():
     for architecture in ("concat", "doct"):
         model = build(architecture, past_context=1)
@@ -220,7 +229,8 @@ def test_the_model_stays_as_it_was_after_a_search():
     [
         ("concat", {"target": "best"}, "target must be one of reference, search, got 'best'"),
         ("concat", {"strategy": "full"}, "are for target='search'; leave them out"),
-        ("memory", {"target": "search"}, "strategy 'stream' keeps a state between the sentences"),
+        ("memory", {"target": "search"}, "reads other sentences apart from the source"),
+        ("memory", {}, "reads other sentences apart from the source"),
     ],
 )
 def test_searches_that_are_refused(architecture, arguments, message):

@@ -85,6 +85,8 @@ def test_runs_and_rows_do_not_matter(reach):
     nearer = gradient_attribution(model, documents(), word_tokenizer(), reach=reach, step=1)
     assert nearer.both == pytest.approx(longer.both[: reach + 1], rel=1e-3)
     assert one.ranges[-1] == (1, min(reach, 4)) and one.reach == min(reach, 4)
+    uneven = gradient_attribution(model, documents(), word_tokenizer(), reach=4, step=3)
+    assert uneven.ranges[1:] == ((1, 3), (4, 4)) and uneven.result("d").signature["step"] == "3"
     assert model.training and not frozen.requires_grad and model.model.encoder.embed_tokens.weight.requires_grad
     assert not any(module._forward_hooks for module in model.modules())
     assert all(parameter.grad is None for parameter in model.parameters())

@@ -326,6 +326,14 @@ def test_evaluate_beside_a_baseline(run, documents, tmp_path):
         assert report["model"]["name"] == "ours" and report["results"][0]["value"] == 0
         assert report["results"][0]["details"]["statistics"]["ids"] == ids
     plain = (tmp_path / "ours.txt", tmp_path / "theirs.txt")
+    parts = run("evaluate", tmp_path / "ours.txt", *options, "--by", "index")[1]
+    assert "index=1" in parts and "index=2" in parts
+    rows = [{"doc_id": "a", "translation": ["Es.", "Sie."]}, {"doc_id": "b", "translation": ["Sie."]}]
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    systems = (tmp_path / "one.jsonl", tmp_path / "two.jsonl", documents, "-l", "en-de", "-m", "ter")
+    several = run("evaluate", *systems, "--by", "index")[1]
+    assert "index=1" in several and "two" in several and "index=1" not in run("evaluate", *systems)[1]
     assert "over sentences" in run("evaluate", *plain, "-m", "ter", "--baseline", plain[1])[1]
     found = json.loads(run("evaluate", tmp_path / "ours.txt", *options, "--json")[1])
     assert found["rows"][0]["figures"]["ours"]["test"]["delta"] == pytest.approx(-100 * 2 / 7)

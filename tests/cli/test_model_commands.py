@@ -158,7 +158,7 @@ def test_rationales_of_a_model(run, model, tmp_path):
     code, out, _ = run("analyze", "rationales", model, tmp_path, "--items", "1-1", "--attention", "decoder", "--json")
     assert json.loads(out)["results"][0]["split"] == "train, lines 1-1"
     code, _, err = run("analyze", "rationales", model, tmp_path, "--items", "2-2")
-    assert code == 1 and "no example can be read in lines 2-2" in err
+    assert code == 1 and "in lines 2-2" in err and "1 with unclear word border" in err
     code, _, err = run("analyze", "rationales", model, tmp_path, "--target-lang", "fr")
     assert code == 1 and "highlighted.train.context.fr" in err
     code, _, err = run("analyze", "rationales", model, tmp_path, "--source-lang", "de", "--target-lang", "en")

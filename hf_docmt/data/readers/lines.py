@@ -58,8 +58,8 @@ def source_files(languages: list[str], path: Paths, format: str) -> list[tuple[s
     """
     if len(languages) > 1:
         raise DataError(
-            f"the format {format!r} has no target side, got target language {languages[1]!r}; leave it out, or use tsv "
-            "or jsonl for parallel documents"
+            f"the format {format!r} has no target side, but target language {languages[1]!r} is asked for: give "
+            "parallel documents (tsv, jsonl), or leave the language out"
         )
     files = [path] if isinstance(path, str | Path) else list(path)
     for name in (file_stem, data_name, lambda file: display_path(Path(file).with_name(data_name(file)))):
