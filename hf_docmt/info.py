@@ -123,8 +123,9 @@ def _model_facts(target: str | Path) -> tuple[PreTrainedConfig, dict[str, Any]]:
     if folder.exists() and not (folder / "config.json").is_file():
         raise ValueError(f"{target} holds no model: config.json is missing; give a model folder or a recipe (.yaml)")
     try:
+        config = registry.load_config(target)  # which tells at once where the Hub is not there
         check_model_files(target)
-        return registry.load_config(target), _tokenizer_facts(load_tokenizer(target))
+        return config, _tokenizer_facts(load_tokenizer(target))
     except (OSError, ValueError) as error:
         reason = " ".join(str(error).split()).rstrip(".")
         raise ValueError(

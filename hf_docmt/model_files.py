@@ -53,7 +53,10 @@ def reading_model(path: str | Path) -> Iterator[None]:
         raise
     except Exception as error:  # every library that reads the files has errors of its own kinds, plain ones too
         is_told = isinstance(error, OSError | RuntimeError | SafetensorError | UnpicklingError)
-        reason = first_line(error) if is_told else f"{type(error).__name__}: {shorten(str(error), 200)}"
+        if "ignore_mismatched_sizes" in str(error):
+            reason = "weights have other shapes than its config.json says"
+        else:
+            reason = first_line(error) if is_told else f"{type(error).__name__}: {shorten(str(error), 200)}"
         raise ValueError(f"cannot load a model from {path}: {reason}. Copy or train the checkpoint again.") from error
 
 
@@ -74,7 +77,9 @@ def check_model_files(path: str | Path, revision: str | None = None, names: Sequ
             check_depth(values)
         except RecursionError as error:
             raise ValueError(f"{where}: nested too deeply; copy the folder again") from error
-        except ValueError:
+        except ValueError as error:
+            if name == GENERATION_CONFIG_NAME:  # transformers passes over it
+                raise ValueError(f"{where}: it is no JSON file ({error}); copy the folder again") from error
             continue  # which the library that reads it says in its own words
         if not isinstance(values, dict):
             raise ValueError(

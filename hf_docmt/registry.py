@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 MODEL_TYPE_PREFIX = "docmt-"
+LAYER, NOTHING = r"\.(layers?|block|h)\.\d+\.", "(?!)"  # names of weights
 
 
 @dataclass(frozen=True)
@@ -233,12 +235,7 @@ def load_model(path: str | Path, revision: str | None = None) -> tuple[PreTraine
             source, config=config, output_loading_info=True, **options
         )
         tokenizer = load_tokenizer(path, revision)
-    wrong = sorted([*loading["missing_keys"], *loading["unexpected_keys"]])
-    if wrong:
-        raise ValueError(
-            f"cannot load a model from {source}: {len(wrong)} weights are missing or do not belong to a model of its "
-            f"config.json ({', '.join(wrong[:3])}{', ...' * (len(wrong) > 3)}). Copy or train the checkpoint again."
-        )
+    check_loading(loading, source)
     if base is not None:
         with reading_model(path):
             model = merge_adapter(model, base, path, revision)
@@ -303,6 +300,18 @@ def _revision(revision: str | None) -> dict[str, str]:
     return {} if revision is None else {"revision": revision}
 
 
+def check_loading(loading: Mapping[str, Any], path: str | Path, leftovers: str = "") -> None:
+    """ValueError for weights that are missing, or left over with such a name; `loading` as transformers tells it."""
+    wrong = sorted(
+        [*loading["missing_keys"], *(key for key in loading["unexpected_keys"] if re.search(leftovers, key))]
+    )
+    if wrong:
+        raise ValueError(
+            f"cannot load a model from {path}: {len(wrong)} weights are missing or do not belong to a model of its "
+            f"config.json ({', '.join(wrong[:3])}{', ...' * (len(wrong) > 3)}). Copy or train the checkpoint again."
+        )
+
+
 def check_weights(model: PreTrainedModel, path: str | Path) -> None:
     """ValueError for weights that are nan or infinite, and for those that are all zero, with the name of the first one.
 
@@ -344,10 +353,10 @@ def linear_names(model: PreTrainedModel) -> set[str]:
     return {f"{name}.weight" for name in layers if "lora_" not in name}
 
 
-def check_token_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, path: str | Path) -> None:
+def check_token_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | None, path: str | Path) -> None:
     """ValueError for ids above the vocabulary, and for a generation config with which no translation ends."""
     size = model.config.vocab_size
-    if len(tokenizer) > size:
+    if tokenizer is not None and len(tokenizer) > size:
         raise ValueError(
             f"{path}: the tokenizer has {len(tokenizer)} tokens, the model's vocab_size is {size}; put the tokenizer "
             "that the model was trained with into the folder"

@@ -90,5 +90,7 @@ def _tokenizer_problem(error: Exception) -> str:
         return f"the tokenizer cannot be loaded without {' and '.join(missing)}: {core_command(missing)}"
     if str(error).startswith(("Unrecognized configuration class", "Couldn't instantiate the backend tokenizer")):
         return "no tokenizer is there: expected tokenizer.json, or files of a class that tokenizer_config.json names"
+    if isinstance(error, TypeError) and "NoneType" in str(error):  # the path of a file
+        return "files of the tokenizer's class are missing: copy the folder again"
     kind = "" if isinstance(error, ImportError | ValueError) else f"{type(error).__name__}: "
     return f"the tokenizer cannot be loaded: {kind}{shorten(str(error), 300)}"

@@ -269,17 +269,17 @@ PACKAGE_LINES = {
     "bench": 3304,
     "cli": 2440,
     "data": 6044,
-    "evaluation": 8772,
+    "evaluation": 8775,
     "formats": 5044,
     "hub": 2551,
     "modeling": 12285,
-    "pretrained": 314,
+    "pretrained": 321,
     "reports": 2528,
-    "serving": 864,
+    "serving": 865,
     "studies": 854,
     "training": 2585,
     "translation": 2903,
-    "top-level files": 2764,
+    "top-level files": 2781,
 }
 TEST_LINES = {
     "analysis": 2523,
@@ -288,7 +288,7 @@ TEST_LINES = {
     "data": 5072,
     "evaluation": 7126,
     "formats": 2789,
-    "hub": 3015,
+    "hub": 3045,
     "modeling": 10201,
     "reports": 1984,
     "serving": 590,
@@ -298,9 +298,9 @@ TEST_LINES = {
     "training": 2625,
     "transformers_contract": 418,
     "translation": 1917,
-    "top-level files": 2893,
+    "top-level files": 2894,
 }
-MOST_LINES = {"package": 56660, "tests": 52590}
+MOST_LINES = {"package": 56688, "tests": 52621}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

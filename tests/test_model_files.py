@@ -12,7 +12,7 @@ import pytest
 from support.errors import refused
 from tokenizers import Regex, Tokenizer, models, normalizers
 
-from hf_docmt import reachability, registry
+from hf_docmt import info, reachability, registry
 from hf_docmt.evaluation.systems import kind_of
 from hf_docmt.model_files import check_model_files, check_normalizers, check_patterns, reading_model
 
@@ -137,9 +137,10 @@ def test_a_name_that_nobody_answers_for(online, monkeypatch, tmp_path):
         raise OSError("no network")
 
     monkeypatch.setattr(reachability.socket, "create_connection", connect)
-    for load in (registry.load_model, kind_of):
+    monkeypatch.setattr(info, "check_model_files", lambda *_: pytest.fail("asks for nine files"))
+    for load in (registry.load_model, kind_of, info.describe):
         refused("owner/mispelled: no such folder, no such model in the cache, and hug", load, "owner/mispelled")
-    assert asked == [("huggingface.co", 443)] * 2
+    assert asked == [("huggingface.co", 443)] * 3
     monkeypatch.setattr(reachability.socket, "create_connection", lambda *_: time.sleep(30))
     begin = time.monotonic()
     refused("cannot be reached", kind_of, "owner/mispelled")

@@ -104,6 +104,8 @@ def from_sentence_model(
     set_search_languages(model)
     used = [name for name in LANGUAGES if uses_language(model.config, name)]
     set_tokenizer_languages(tokenizer, {name: getattr(model.config, name) for name in used})
+    if not isinstance(source, PreTrainedModel):
+        registry.check_token_ids(model, tokenizer, source)
     return model, tokenizer
 
 
@@ -149,7 +151,12 @@ def _load_model(source: str | os.PathLike) -> PreTrainedModel:
     if model_type not in FAMILIES:
         raise ValueError(f"{source}: got model type {model_type!r}, expected one of {', '.join(FAMILIES)}")
     with reading_model(source):
-        return AutoModelForSeq2SeqLM.from_pretrained(source, dtype=torch.float32, trust_remote_code=False)
+        model, loading = AutoModelForSeq2SeqLM.from_pretrained(
+            source, dtype=torch.float32, trust_remote_code=False, output_loading_info=True
+        )
+    registry.check_loading(loading, source, registry.LAYER)
+    registry.check_weights(model, source)
+    return model
 
 
 def _check_overrides(overrides: dict, fields: dict, config_class: type, interpolate_positions: bool) -> None:

@@ -1,5 +1,7 @@
 """Pretrained sentence-level models give the same logits as concatenation models."""
 
+import json
+
 import pytest
 import torch
 from support.errors import refused
@@ -8,6 +10,7 @@ from transformers import AutoModelForSeq2SeqLM, M2M100Config, PreTrainedTokenize
 
 from hf_docmt import registry
 from hf_docmt.data.tokenizers import train_tokenizer
+from hf_docmt.evaluation.systems import load_system
 from hf_docmt.hub.conversion import convert_sentence_model
 from hf_docmt.pretrained.conversion import config_from_pretrained
 
@@ -132,6 +135,33 @@ def test_truncated_weights_are_named(checkpoint):
     path = checkpoint / "model.safetensors"
     path.write_bytes(path.read_bytes()[:-100])
     refused("cannot load a model from", convert_sentence_model, checkpoint)
+
+
+@pytest.mark.parametrize("load", [convert_sentence_model, load_system])
+@pytest.mark.parametrize("layers", [-1, 1])
+def test_other_layers_than_those_of_the_config(checkpoint, load, layers):
+    """transformers draws what is missing, and passes over what is left."""
+    config = json.loads((checkpoint / "config.json").read_text())
+    config["decoder_layers"] += layers
+    (checkpoint / "config.json").write_text(json.dumps(config))
+    refused("weights are missing or do not belong to a model of its config.json", load, checkpoint)
+
+
+def test_damaged_files_are_not_converted(checkpoint):
+    model = AutoModelForSeq2SeqLM.from_pretrained(checkpoint)
+    model.generation_config.eos_token_id = 999
+    model.save_pretrained(checkpoint)
+    refused("eos_token_id of generation_config.json is 999", convert_sentence_model, checkpoint)
+    (checkpoint / "generation_config.json").write_text('{"num_beams": ')
+    for load in (convert_sentence_model, load_system):
+        refused("generation_config.json: it is no JSON file", load, checkpoint)
+    (checkpoint / "generation_config.json").unlink()
+    model.model.encoder.layers[0].fc1.weight.data[0, 0] = torch.nan
+    model.save_pretrained(checkpoint)
+    refused("model.encoder.layers.0.fc1.weight are not all finite", convert_sentence_model, checkpoint)
+    config = json.loads((checkpoint / "config.json").read_text())
+    (checkpoint / "config.json").write_text(json.dumps(config | {"encoder_ffn_dim": config["encoder_ffn_dim"] + 1}))
+    refused("weights have other shapes than its config.json says", convert_sentence_model, checkpoint)
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ from hf_docmt.evaluation.systems.document_spans import (
 from hf_docmt.evaluation.systems.system import ContextReach, System
 from hf_docmt.generation_settings import make_repeatable, reported_settings
 from hf_docmt.model_files import check_model_files, reading_model
-from hf_docmt.registry import check_weights
+from hf_docmt.registry import LAYER, NOTHING, check_loading, check_weights
 from hf_docmt.remote_code import load_tokenizer
 
 NOT_SETTINGS = ("_name_or_path", "transformers_version", "dtype")  # fields of configurations that change no score
@@ -109,7 +109,10 @@ class ModelSystem(System):
         if base := adapted_model(name, revision):
             check_model_files(base)
         with reading_model(name):
-            model = cls.auto_class.from_pretrained(name, dtype=dtype or "auto", trust_remote_code=False, **version)
+            model, loading = cls.auto_class.from_pretrained(
+                name, dtype=dtype or "auto", trust_remote_code=False, output_loading_info=True, **version
+            )
+            check_loading(loading, name, LAYER if model.config.is_encoder_decoder else NOTHING)
             check_weights(model, name)
             return model.eval(), load_tokenizer(name, revision)
 
