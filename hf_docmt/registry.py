@@ -235,7 +235,7 @@ def load_model(path: str | Path, revision: str | None = None) -> tuple[PreTraine
             source, config=config, output_loading_info=True, **options
         )
         tokenizer = load_tokenizer(path, revision)
-    check_loading(loading, source)
+    check_loading(model, loading, source)
     if base is not None:
         with reading_model(path):
             model = merge_adapter(model, base, path, revision)
@@ -300,11 +300,14 @@ def _revision(revision: str | None) -> dict[str, str]:
     return {} if revision is None else {"revision": revision}
 
 
-def check_loading(loading: Mapping[str, Any], path: str | Path, leftovers: str = "") -> None:
-    """ValueError for weights that are missing, or left over with such a name; `loading` as transformers tells it."""
-    wrong = sorted(
-        [*loading["missing_keys"], *(key for key in loading["unexpected_keys"] if re.search(leftovers, key))]
-    )
+def check_loading(model: PreTrainedModel, loading: Mapping[str, Any], path: str | Path, leftovers: str = "") -> None:
+    """ValueError for weights that are missing, or left over with such a name; `loading` as transformers tells it.
+
+    Tables of sines, which some models compute and never save, may be missing.
+    """
+    modules = {f"{name}.weight": type(module).__name__ for name, module in model.named_modules()}
+    missing = [name for name in loading["missing_keys"] if "Sinusoidal" not in modules.get(name, "")]
+    wrong = sorted([*missing, *(name for name in loading["unexpected_keys"] if re.search(leftovers, name))])
     if wrong:
         raise ValueError(
             f"cannot load a model from {path}: {len(wrong)} weights are missing or do not belong to a model of its "

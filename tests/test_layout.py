@@ -279,14 +279,14 @@ PACKAGE_LINES = {
     "studies": 854,
     "training": 2585,
     "translation": 2903,
-    "top-level files": 2781,
+    "top-level files": 2784,
 }
 TEST_LINES = {
     "analysis": 2523,
     "bench": 1611,
     "cli": 2866,
     "data": 5072,
-    "evaluation": 7126,
+    "evaluation": 7135,
     "formats": 2789,
     "hub": 3045,
     "modeling": 10201,
@@ -300,7 +300,7 @@ TEST_LINES = {
     "translation": 1917,
     "top-level files": 2894,
 }
-MOST_LINES = {"package": 56688, "tests": 52621}
+MOST_LINES = {"package": 56691, "tests": 52630}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

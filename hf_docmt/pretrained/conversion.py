@@ -154,7 +154,7 @@ def _load_model(source: str | os.PathLike) -> PreTrainedModel:
         model, loading = AutoModelForSeq2SeqLM.from_pretrained(
             source, dtype=torch.float32, trust_remote_code=False, output_loading_info=True
         )
-    registry.check_loading(loading, source, registry.LAYER)
+    registry.check_loading(model, loading, source, registry.LAYER)
     registry.check_weights(model, source)
     return model
 

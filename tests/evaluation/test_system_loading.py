@@ -7,6 +7,7 @@ from support.errors import refused
 from support.pretrained_models import saved
 from support.systems import DOCUMENTS, ITEMS, LANGUAGES, assert_close
 
+from hf_docmt import registry
 from hf_docmt.evaluation.systems import CausalSystem, DocMTSystem, Seq2SeqSystem, load_system
 from hf_docmt.hub.conversion import convert_sentence_model
 
@@ -64,6 +65,14 @@ def test_sampling_of_a_folder_is_switched_off(tmp_path, marian, tokenizer, caplo
     assert system.translate(DOCUMENTS) == first == load_system(folder, max_new_tokens=6).translate(DOCUMENTS)
     outputs = [load_system(folder, max_new_tokens=6, do_sample=True).translate(DOCUMENTS) for _ in range(2)]
     assert outputs[0] != outputs[1]
+
+
+def test_tables_of_sines_may_be_missing(marian):
+    """As in checkpoints of FSMT."""
+    loading = {"missing_keys": {"model.encoder.embed_positions.weight"}, "unexpected_keys": set()}
+    registry.check_loading(marian, loading, "m")
+    loading["missing_keys"].add("model.encoder.layers.0.fc1.weight")
+    refused("1 weights are missing or do not belong", registry.check_loading, marian, loading, "m")
 
 
 def test_linear_layers_of_zeros_are_refused(tmp_path, marian, tokenizer):

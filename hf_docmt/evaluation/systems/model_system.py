@@ -112,7 +112,7 @@ class ModelSystem(System):
             model, loading = cls.auto_class.from_pretrained(
                 name, dtype=dtype or "auto", trust_remote_code=False, output_loading_info=True, **version
             )
-            check_loading(loading, name, LAYER if model.config.is_encoder_decoder else NOTHING)
+            check_loading(model, loading, name, LAYER if model.config.is_encoder_decoder else NOTHING)
             check_weights(model, name)
             return model.eval(), load_tokenizer(name, revision)
 
