@@ -270,12 +270,12 @@ PACKAGE_LINES = {
     "cli": 2440,
     "data": 6044,
     "evaluation": 8775,
-    "formats": 5044,
+    "formats": 5046,
     "hub": 2551,
     "modeling": 12285,
-    "pretrained": 321,
+    "pretrained": 324,
     "reports": 2528,
-    "serving": 865,
+    "serving": 879,
     "studies": 854,
     "training": 2585,
     "translation": 2903,
@@ -288,10 +288,10 @@ TEST_LINES = {
     "data": 5072,
     "evaluation": 7135,
     "formats": 2789,
-    "hub": 3045,
+    "hub": 3054,
     "modeling": 10201,
     "reports": 1984,
-    "serving": 590,
+    "serving": 621,
     "space": 1108,
     "studies": 710,
     "support": 5142,
@@ -300,7 +300,7 @@ TEST_LINES = {
     "translation": 1917,
     "top-level files": 2894,
 }
-MOST_LINES = {"package": 56691, "tests": 52630}
+MOST_LINES = {"package": 56710, "tests": 52670}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -104,6 +104,8 @@ def decoded(data: bytes, encoding: str) -> tuple[str, str, bytes]:
         same = text.encode(encoding) == data[len(mark) :]
     except (UnicodeError, LookupError) as error:
         raise DataError(f"it is not {encoding}, as it should be ({error}); save it as UTF-8") from error
-    if not same or "\0" in text:
+    if "\0" in text:
+        raise DataError("it is no text, since it has a NUL character; take it out, or save it as UTF-8")
+    if not same:
         raise DataError(f"it is no text in {encoding}; save it as UTF-8")
     return text, encoding, mark

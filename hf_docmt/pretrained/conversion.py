@@ -68,7 +68,8 @@ def from_sentence_model(
     Where the family has language codes, `source_lang` and `target_lang` are codes of the family; without them every
     translation has to name them. Their ids are the tokenizer's: a model without one is converted without codes.
 
-    Departure: layer drop is left out. Raises ValueError for another model type or architecture, unknown overrides,
+    Departures: layer drop is left out, and translations of BART begin with `<s>`, as its targets do, whether or not its
+    generation config forces that. Raises ValueError for another model type or architecture, unknown overrides,
     overrides of what the weights fix, unknown languages, broken weight files.
     """
     target = registry.get(architecture)
@@ -92,6 +93,8 @@ def from_sentence_model(
         fields |= {"sep_token_id": tokenizer.sep_token_id, "bod_token_id": tokenizer.convert_tokens_to_ids(BOD)}
         fields |= {"unk_token_id": tokenizer.unk_token_id, "vocab_size": max(rows, fields["vocab_size"])}
         fields |= sequence_format_fields(original.config.model_type or "marian", tokenizer)
+        if fields["bos_token_id"] is None and "<s>" in fields.get("source_format", ""):
+            fields["bos_token_id"] = tokenizer.bos_token_id
     _check_overrides(overrides, fields, target.config_class, interpolate_positions)
 
     model = target.model_class(target.config_class(**fields | overrides)).eval()

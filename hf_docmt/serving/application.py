@@ -58,7 +58,12 @@ class Application(Starlette):
         super().__init__(
             routes=[Route(path, self._measured(path, answer), methods=[way]) for (way, path), answer in paths.items()],
             middleware=[
-                Middleware(CORSMiddleware, allow_origins=["*"], allow_headers=["Authorization", "Content-Type"]),
+                Middleware(
+                    CORSMiddleware,
+                    allow_origins=["*"],
+                    allow_methods=["GET", "POST"],
+                    allow_headers=["Authorization", "Content-Type"],
+                ),
                 Middleware(BodyLimit, self.limits.megabytes * 2**20),
             ],
             exception_handlers={HTTPException: _refused, Exception: _failed},
@@ -73,7 +78,7 @@ class Application(Starlette):
             source, probability = await run_in_threadpool(self.model.detected, "\n".join(texts))
             detected = detection.answer(source, probability)
         search = self.model.search(source, text_of(fields, "target"))
-        form = fields.get("format") or "text"
+        form = "text" if fields.get("format") in (None, "") else fields["format"]
         if form not in ("text", "html"):
             raise HTTPException(400, f"{str(form)[:40]} format is not supported, expected text or html")
         if str(fields.get("alternatives", 0)) != "0":

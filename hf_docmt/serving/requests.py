@@ -3,6 +3,7 @@
 import hmac
 import json
 import os
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from hf_docmt.options import ServerLimits
 
 KEYS = "HF_DOCMT_API_KEYS"
+FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
 class BodyLimit:
@@ -40,13 +42,18 @@ async def read_fields(request: Request) -> dict[str, Any]:
     """The fields of a request, in JSON, a form or its address. HTTPException: 400 for what cannot be read, 403 keys."""
     fields: dict[str, Any] = dict(request.query_params)
     try:
-        if request.headers.get("content-type", "").partition(";")[0].strip() == "application/json":
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind == "application/json":
             body = json.loads(await request.body())
             if not isinstance(body, dict):
                 raise HTTPException(400, f"Invalid JSON format: expected an object, got a {type(body).__name__}")
             fields |= body
+        elif kind not in FORMS:
+            if await request.body():
+                expected = " or ".join(("application/json", *FORMS))
+                raise HTTPException(400, f"Invalid request: its type is {kind[:60]!r}, expected {expected}")
         else:
-            form = await request.form(max_files=1, max_fields=1000)
+            form = await request.form(max_files=1, max_fields=1000, max_part_size=sys.maxsize)  # see BodyLimit
             fields |= {name: texts[0] if len(texts := form.getlist(name)) == 1 else texts for name in form}
     except (ValueError, RecursionError) as error:
         raise HTTPException(400, f"Invalid JSON format: {str(error)[:200]}") from error

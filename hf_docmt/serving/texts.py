@@ -1,5 +1,6 @@
 """Texts and files as sentences, and again as they were with translations in place."""
 
+from codecs import BOM_UTF8
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import PurePath
@@ -26,10 +27,10 @@ class PlainText:
 
 
 class MarkedText:
-    """A file of a format, or a piece of HTML, whose markup stays."""
+    """A file of a format, or a piece of HTML, whose markup stays; `mark` is for its reader alone."""
 
-    def __init__(self, data: bytes, name: str, format: DocumentFormat, options: FormatOptions):
-        self.document = DocumentFile(data, name, format, options)
+    def __init__(self, data: bytes, name: str, format: DocumentFormat, options: FormatOptions, mark: bytes = b""):
+        self.mark, self.document = mark, DocumentFile(mark + data, name, format, options)
         rows = [row for _, row in self.document.rows(["source"])]
         self.sentences = [pair["source"] for row in rows for pair in row["translation"]]
 
@@ -39,12 +40,13 @@ class MarkedText:
         data, written = translated_file(self.document, lambda sentences: list(islice(rest, len(sentences))), system)
         if written.problems:
             raise DataError("; ".join(written.problems))
-        return data
+        return data.removeprefix(self.mark)
 
 
 def html_text(text: str, source_lang: str, target_lang: str) -> MarkedText:
-    """A page or a part of one."""
-    return MarkedText(text.encode("utf-8"), "q", document_formats()["html"](), FormatOptions(source_lang, target_lang))
+    """A page or a part of one, which is UTF-8 whatever it declares."""
+    options = FormatOptions(source_lang, target_lang)
+    return MarkedText(text.encode("utf-8"), "q", document_formats()["html"](), options, mark=BOM_UTF8)
 
 
 def file_text(data: bytes, name: str, source_lang: str, target_lang: str) -> PlainText | MarkedText:

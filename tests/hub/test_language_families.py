@@ -157,6 +157,15 @@ def test_plain_generate_after_saving(source, tmp_path):
     assert torch.equal(ours, found.model.generate(**read[1], **search))
 
 
+@pytest.mark.parametrize("source", ["bart"], indirect=True)
+def test_a_first_token_that_only_the_tokenizer_names(source):
+    found = source[2]
+    found.model.config.bos_token_id = None
+    model, tokenizer = from_sentence_model(found.model, tokenizer=found.tokenizer)
+    assert model.config.bos_token_id == tokenizer.bos_token_id is not None
+    assert len(model.translate_documents([["Hello."]], tokenizer, max_new_tokens=3)[0]) == 1
+
+
 @pytest.mark.parametrize("source", ["nllb", "mbart"], indirect=True)
 def test_unknown_language(source):
     _, folder, found = source

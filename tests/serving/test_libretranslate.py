@@ -68,6 +68,35 @@ def test_html(client, expected):
     assert status == 200 and all(answer["translatedText"].count(tag) == 1 for tag in ("<b>", "</b>", "<i>", "</i>"))
 
 
+@pytest.mark.parametrize(
+    "declaration",
+    ['<meta charset="iso-8859-1">', '<?xml version="1.0" encoding="latin-1"?>', '<meta charset="koi8-r">\n', "\ufeff"],
+)
+def test_declarations_in_html_say_nothing_of_its_encoding(client, declaration):
+    """The text of a request is read as Unicode already."""
+    page = "<p>w7 € ü 東 “w8”</p>"
+    (plain,) = client.post("/translate", GOOD | {"q": [page], "format": "html"})[1]["translatedText"]
+    answer = client.post("/translate", GOOD | {"q": [declaration + page], "format": "html"})
+    assert answer == (200, {"translatedText": [declaration + plain]})
+
+
+def test_pages_of_others_may_ask(client):
+    """A browser asks first whether it may send JSON."""
+    headers = {"Origin": "http://page.example", "Access-Control-Request-Method": "POST"}
+    headers["Access-Control-Request-Headers"] = "content-type"
+    status, _, answer = client.call("OPTIONS", "/translate", None, headers)
+    assert status == 200 and "POST" in answer["access-control-allow-methods"]
+
+
+def test_types_of_requests(client):
+    body = b'{"q": "w7", "source": "en", "target": "de"}'
+    assert client.call("POST", "/translate", body, {"Content-Type": "Application/JSON; charset=utf-8"})[0] == 200
+    status, data, _ = client.call("POST", "/translate", body, {"Content-Type": "application/vnd.api+json"})
+    assert status == 400 and b"expected application/json or application/x-www-form-urlencoded or" in data
+    assert client.call("POST", "/translate?q=w7&source=en&target=de")[0] == 200
+    assert "exceeds text limit" in client.form("/translate", GOOD | {"q": "w7 " * 400_000})[1]["error"]
+
+
 def test_files_are_fetched_once(client, expected):
     status, answer = client.upload("a b/ü.txt", "\n".join(SENTENCES).encode())
     path = answer["translatedFileUrl"].removeprefix(client.url)
@@ -103,6 +132,8 @@ def test_files_are_fetched_once(client, expected):
         (GOOD | {"target": "auto"}, 400, "auto is not supported; it is detected for texts of /translate alone"),
         (GOOD | {"target": "xx"}, 400, "xx is not supported, expected one of de"),
         (GOOD | {"format": "pdf"}, 400, "pdf format is not supported"),
+        (GOOD | {"format": {}}, 400, "{} format is not supported"),
+        (GOOD | {"format": "html", "q": "<p>w7\0</p>"}, 400, "a NUL character"),
         (GOOD | {"alternatives": 3}, 400, "alternatives parameter must be <= 0"),
         (GOOD | {"session": "none"}, 404, "no session 'none'"),
         (GOOD | {"session": 7}, 400, "session must be text"),
