@@ -267,7 +267,7 @@ def test_the_command_starts_light():
 PACKAGE_LINES = {
     "analysis": 3408,
     "bench": 3304,
-    "cli": 2440,
+    "cli": 2446,
     "data": 6044,
     "evaluation": 8775,
     "formats": 5046,
@@ -275,7 +275,7 @@ PACKAGE_LINES = {
     "modeling": 12285,
     "pretrained": 324,
     "reports": 2528,
-    "serving": 879,
+    "serving": 878,
     "studies": 854,
     "training": 2585,
     "translation": 2903,
@@ -300,7 +300,7 @@ TEST_LINES = {
     "translation": 1917,
     "top-level files": 2894,
 }
-MOST_LINES = {"package": 56710, "tests": 52670}
+MOST_LINES = {"package": 56715, "tests": 52670}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

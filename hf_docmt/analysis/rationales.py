@@ -90,7 +90,7 @@ def rationales_files(
     first, last = only or (1, scat.lines)
     examples = [example for example in scat.examples if first <= int(example.example_id.rpartition(":")[2]) <= last]
     if not examples:
-        reasons = ", ".join(f"{count} with {reason}" for reason, count in scat.reasons.items()) or "no others"
+        reasons = ", ".join(f"{count} with {reason}" for reason, count in scat.reasons.items()) or "none"
         raise ValueError(
             f"no example can be read in lines {first}-{last}, {folder} has {scat.lines} (left out: {reasons}); "
             "give others"

@@ -11,6 +11,7 @@ from hf_docmt.cli.output import check_different, check_folder, print_report, ter
 from hf_docmt.options import AS_JSON, ReferenceReading, Scoring, argument, names, option
 
 if TYPE_CHECKING:
+    from hf_docmt.reports.comparison import Comparison
     from hf_docmt.reports.report import Report
 
 
@@ -112,7 +113,6 @@ def evaluate_several(systems: list[str], shared: dict[str, Any], output: str | N
     from hf_docmt.evaluation.translation_scores import evaluate_systems
     from hf_docmt.files import data_name
     from hf_docmt.reports.columns import system_names
-    from hf_docmt.reports.comparison_tables import format_comparison
     from hf_docmt.reports.ranking import format_ranking
 
     names, _ = system_names([Path(path) for path in systems], [data_name(path) for path in systems], None)
@@ -124,7 +124,7 @@ def evaluate_several(systems: list[str], shared: dict[str, Any], output: str | N
     write_reports(dict(zip(stems, reports)), output)
     comparison = compare(reports, method="randomisation", breakdown="all" if shared["by"] else "none")
     if as_json or shared["by"]:  # whose parts a ranking has not
-        print(format_comparison(comparison, "json" if as_json else "text", width=terminal_width()))
+        print_comparison(comparison, as_json)
     else:
         print(format_ranking(comparison))
 
@@ -132,10 +132,16 @@ def evaluate_several(systems: list[str], shared: dict[str, Any], output: str | N
 def print_difference(baseline: Report, report: Report, as_json: bool, breakdown: str) -> None:
     """Print the scores of two systems with their differences and p-values, as `docmt compare` does."""
     from hf_docmt.evaluation.comparison import compare
-    from hf_docmt.reports.comparison_tables import format_comparison
 
     systems = [baseline.name if baseline.name != report.name else f"{baseline.name} (baseline)", report.name]
     comparison = compare([baseline, report], names=systems, method="randomisation", breakdown=breakdown)
+    print_comparison(comparison, as_json)
+
+
+def print_comparison(comparison: Comparison, as_json: bool) -> None:
+    """Print systems beside each other, as text that fits the terminal or as JSON."""
+    from hf_docmt.reports.comparison_tables import format_comparison
+
     print(format_comparison(comparison, "json" if as_json else "text", width=terminal_width()))
 
 

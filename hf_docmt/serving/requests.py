@@ -48,13 +48,12 @@ async def read_fields(request: Request) -> dict[str, Any]:
             if not isinstance(body, dict):
                 raise HTTPException(400, f"Invalid JSON format: expected an object, got a {type(body).__name__}")
             fields |= body
-        elif kind not in FORMS:
-            if await request.body():
-                expected = " or ".join(("application/json", *FORMS))
-                raise HTTPException(400, f"Invalid request: its type is {kind[:60]!r}, expected {expected}")
-        else:
+        elif kind in FORMS:
             form = await request.form(max_files=1, max_fields=1000, max_part_size=sys.maxsize)  # see BodyLimit
             fields |= {name: texts[0] if len(texts := form.getlist(name)) == 1 else texts for name in form}
+        elif await request.body():
+            expected = " or ".join(("application/json", *FORMS))
+            raise HTTPException(400, f"Invalid request: its type is {kind[:60]!r}, expected {expected}")
     except (ValueError, RecursionError) as error:
         raise HTTPException(400, f"Invalid JSON format: {str(error)[:200]}") from error
     except ClientDisconnect as error:
