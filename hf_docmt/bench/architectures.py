@@ -48,7 +48,7 @@ class ArchitectureDecoding(ArchitecturesOptions, Benchmark):
                     rows.append(row)
                     on_row(row)
         checks = [
-            Check.at_most(f"{row.case}: time", 1 / row.ratio, MAX_TIME[row.more["name"]])
+            Check.at_most(f"{row.case}: time", row.time_ratio, MAX_TIME[row.more["name"]])
             for row in rows
             if row.more["precision"] == "int8" and row.more["name"] in MAX_TIME
         ]

@@ -10,7 +10,7 @@ from transformers import LogitsProcessor
 
 from hf_docmt import registry
 from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row
-from hf_docmt.bench.measurement import measure_rows, measure_work
+from hf_docmt.bench.measurement import measure_rows
 from hf_docmt.bench.models import SENTENCE_TOKENS, SEP, TRANSFORMER_BASE, random_document, random_model
 from hf_docmt.bench.options import AttentionOptions
 from hf_docmt.bench.results import BenchResult, Check, ScalingRow, find_row, growth_rows, ratio_of
@@ -39,7 +39,7 @@ DECODERS = ("concat", "lst")
 MODES = {"greedy": 1, "beam 4": 4}  # name: number of beams
 HEADS, HEAD_DIM = 8, 64  # of attention alone
 WARM_UP = 4  # tokens of segments written before the measurement
-WORK = "hf_docmt.bench.attention:measure"
+STEP, ALONE_STEP, WRITING = (f"{__name__}:{name}" for name in ("training_step", "attention_alone", "segment_decoding"))
 MAX_EXPONENT, MIN_RATIO = 1.1, 1.0  # exponent of time and memory; ratio from the second length on
 ALONE_MIN_RATIO, ALONE_MAX_MEMORY, EAGER_MAX_MEMORY = 25.0, 2.0, 1 / 30  # of sdpa's speed, its memory, eager's memory
 LST_MAX_TIME, LST_MAX_MEMORY = 1.15, 1.1  # over those of `PEER`
@@ -72,7 +72,7 @@ class AttentionBenchmark(AttentionOptions, Benchmark):
         rows: list[ScalingRow] = []
 
         def measure(cases: Mapping[str, Mapping], peer: str, shorter: Sequence[ScalingRow] = ()) -> None:
-            rows.extend(measure_rows(WORK, cases, partial(ScalingRow.at_length, peer=peer), self, on_row, shorter))
+            rows.extend(measure_rows(cases, partial(ScalingRow.at_length, peer=peer), self, on_row, shorter))
 
         for tokens in self.lengths:
             measure({name: self.step_case(name, tokens) for name in self.cases}, PEER, rows)
@@ -88,18 +88,18 @@ class AttentionBenchmark(AttentionOptions, Benchmark):
         """The training step of one of the cases."""
         architecture, implementation, fields = self.cases[name]
         settings = {"architecture": architecture, "implementation": implementation, "fields": fields}
-        return self.shared_case(work="training step", tokens=tokens, **settings)
+        return self.shared_case(build=STEP, tokens=tokens, **settings)
 
     def alone_case(self, implementation: str) -> dict:
         """Attention alone, at the last length."""
         settings = {"implementation": implementation, "fields": ALONE[implementation]}
-        return self.shared_case(work="attention alone", tokens=self.lengths[-1], **settings)
+        return self.shared_case(build=ALONE_STEP, tokens=self.lengths[-1], **settings)
 
     def decoding_case(self, architecture: str, mode: str, text: str) -> dict:
         """One of `DECODING`."""
         batch, length = DECODING[text]
         settings = {"architecture": architecture, "batch": batch, "length": length, "beams": MODES[mode]}
-        return self.shared_case(work="segment decoding", tokens=batch * length, **settings)
+        return self.shared_case(build=WRITING, tokens=batch * length, **settings)
 
 
 def decoding_name(architecture: str, mode: str, text: str) -> str:
@@ -132,27 +132,16 @@ def lst_checks(rows: Sequence[ScalingRow], lengths: Sequence[int]) -> list[Check
     for tokens in lengths:
         lst, peer = (find_row(rows, tokens, name) for name in ("lst", PEER))
         memory = ratio_of(lst.memory_mib, peer.memory_mib)
-        checks.append(Check.at_most(f"lst, {tokens} tokens: time over concat's", inverse(lst.ratio), LST_MAX_TIME))
+        checks.append(Check.at_most(f"lst, {tokens} tokens: time over concat's", lst.time_ratio, LST_MAX_TIME))
         checks.append(Check.at_most(f"lst, {tokens} tokens: memory over concat's", memory, LST_MAX_MEMORY))
     for text, (batch, length) in DECODING.items():
         for mode in MODES:
             row = find_row(rows, batch * length, decoding_name("lst", mode, text))
-            checks.append(Check.at_most(f"{row.name}: time over concat's", inverse(row.ratio), LST_MAX_TIME))
+            checks.append(Check.at_most(f"{row.name}: time over concat's", row.time_ratio, LST_MAX_TIME))
     return checks
 
 
-def inverse(ratio: float | None) -> float | None:
-    """Time over the peer's, from the ratio of speeds."""
-    return 1 / ratio if ratio else None
-
-
-def measure(case: Mapping, send: Callable) -> dict:
-    """`seconds` and `memory_mib` of a case, see `measure_work`.
-
-    Weights, inputs and what a step on a short document has made, such as gradients, are in memory before.
-    """
-    works = {"training step": training_step, "attention alone": attention_alone, "segment decoding": segment_decoding}
-    return measure_work(works[case["work"]], case)
+# Works, see `measure_work`: weights, and what is made of a short document, such as gradients, are in memory before
 
 
 def training_step(case: Mapping, device: torch.device) -> Callable[[], object]:

@@ -47,7 +47,7 @@ SYSTEMS: dict[str, tuple[str, dict]] = {  # name: architecture, fields of its co
 }
 NEEDS_CONTEXT = ("doct", ROUTING)
 SHORTENED = "grouping"  # the system whose growth is checked
-WORK = "hf_docmt.bench.cost_by_context:measure"
+WORK = f"{__name__}:measure"
 WARM_UP = 2  # sentences translated before the measurement
 TRAINING_STEPS = 3  # of a measurement
 MAX_TIME = {  # times the peer's seconds, at so many context sentences
@@ -94,7 +94,7 @@ class CostByContext(CostByContextOptions, Benchmark):
         for context in self.contexts:
             names = [name for name in SYSTEMS if context or name not in NEEDS_CONTEXT]
             cases = {name: self.case(name, context) for name in names}
-            rows += measure_rows(WORK, cases, system_row, self, on_row, rows)
+            rows += measure_rows(cases, system_row, self, on_row, rows, work=WORK)
         growth = memory_growth_rows(rows)
         if self.work == "translation":
             growth += kept_vectors_rows(growth, self.sizes["d_model"])
@@ -176,8 +176,7 @@ def target_checks(
     """The targets; a check is missed where a system was not measured, up to the last context."""
     checks = []
     for (name, context), target in MAX_TIME[work].items():
-        ratio = next((row.ratio for row in rows if (row.name, row.context) == (name, context)), None)
-        value = 1 / ratio if ratio else None
+        value = next((row.time_ratio for row in rows if (row.name, row.context) == (name, context)), None)
         checks.append(Check.at_most(f"{case_name(name, context)}: time over {PEER}'s", value, target))
     if work == "training":
         return checks

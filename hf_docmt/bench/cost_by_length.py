@@ -11,7 +11,7 @@ import torch
 
 from hf_docmt import registry
 from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row
-from hf_docmt.bench.measurement import measure_rows, measure_work, memory_in_use, trim_memory
+from hf_docmt.bench.measurement import measure_rows, memory_in_use, trim_memory
 from hf_docmt.bench.models import TINY, TRANSFORMER_BASE, random_model, random_units, written_ids
 from hf_docmt.bench.options import CostByLengthOptions
 from hf_docmt.bench.process import measure_in_subprocess
@@ -24,7 +24,7 @@ SYSTEMS = {  # name: architecture, strategy; `document` is one source of all tok
     "memory": ("memory", "stream"),
     "document": ("concat", "sentence"),
 }
-WORK, STREAM_WORK = "hf_docmt.bench.cost_by_length:measure", "hf_docmt.bench.cost_by_length:measure_stream"
+WORK, STREAM_WORK = f"{__name__}:translation", f"{__name__}:measure_stream"
 WARM_UP = 2  # chunks translated before the measurement; the second one of a stream reads a memory
 STREAM = "stream"
 VOCAB_SIZE, TARGET_TOKENS = 300, 4  # of a stream
@@ -66,7 +66,7 @@ class CostByLength(CostByLengthOptions, Benchmark):
         make_row = partial(ScalingRow.at_length, peer=PEER)
         for tokens in self.lengths:
             cases = {name: self.case(name, tokens) for name in SYSTEMS}
-            rows += measure_rows(WORK, cases, make_row, self, on_row, rows)
+            rows += measure_rows(cases, make_row, self, on_row, rows)
         rows += [row for name in SYSTEMS for row in growth_rows(name, PEER, rows, self.lengths)]
         checks = target_checks(rows, self.lengths)
         if self.stream_sentences:
@@ -77,18 +77,19 @@ class CostByLength(CostByLengthOptions, Benchmark):
         return self.result(rows, checks)
 
     def case(self, name: str, tokens: int) -> dict:
-        """What `measure` measures of a system at a length."""
+        """What is measured of a system at a length."""
         architecture, strategy = SYSTEMS[name]
         unit = tokens if name == "document" else self.chunk
-        return self.shared_case(architecture=architecture, strategy=strategy, fields={}, tokens=tokens, unit=unit)
+        settings = {"architecture": architecture, "strategy": strategy, "fields": {}, "build": WORK}
+        return self.shared_case(**settings, tokens=tokens, unit=unit)
 
 
 def target_checks(rows: Sequence[ScalingRow], lengths: Sequence[int]) -> list[Check]:
     """The targets at all lengths; a check is missed where a system was not measured at one of them."""
     checks = []
     for name, target in MAX_TIME.items():
-        ratios = [find_row(rows, tokens, name).ratio for tokens in lengths]
-        value = 1 / min(ratios) if all(ratios) else None
+        times = [find_row(rows, tokens, name).time_ratio for tokens in lengths]
+        value = max(times) if all(times) else None
         checks.append(Check.at_most(f"{name}: largest time over {PEER}'s", value, target))
     for name, target in MAX_EXPONENT.items():
         growth = next(row for row in rows if row.name == f"{name}, exponent of memory")
@@ -118,19 +119,12 @@ def stream_check(row: ScalingRow) -> Check:
     return Check.at_most(f"{STREAM}: MiB added after a tenth", row.memory_mib, MAX_STREAM_GROWTH)
 
 
-def measure(case: Mapping, send: Callable) -> dict:
-    """`seconds` and `memory_mib` of the translation of a case, see `measure_work`.
-
-    The weights and what is left by a translation of `WARM_UP` chunks, such as prepacked weights, are in memory before.
-    """
-    return measure_work(translation, case)
-
-
 def translation(case: Mapping, device: torch.device) -> Callable[[], list[list[int]]]:
     """The translation of `tokens` random tokens in units of `unit` tokens, by a strategy of the model's translator.
 
     It is `translate_documents` without texts. The decoder writes as many tokens for a unit as the unit has,
     since no special token is ever chosen. The function returned gives the ids of every unit, see `written_ids`.
+    The weights and what is left by a translation of `WARM_UP` chunks, such as prepacked weights, are in memory before.
     """
     model = random_model(case["architecture"], case["fields"], case["sizes"], case["vocab_size"]).to(device)
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from math import isinf
 from pathlib import Path
+from pkgutil import resolve_name
 from statistics import median
 from typing import Any
 
@@ -15,7 +16,7 @@ from hf_docmt.bench.process import measure_in_subprocess
 from hf_docmt.bench.results import ScalingRow
 
 RESERVED = 2**30  # bytes that are left to the machine
-BuildWork = Callable[[Mapping, torch.device], Callable[[], object]]
+MEASURE_WORK = "hf_docmt.bench.measurement:measure_work"
 
 # Time
 
@@ -54,12 +55,12 @@ def synchronize(device: torch.device | str) -> None:
 
 
 def measure_rows(
-    work: str,
     cases: Mapping[str, Mapping],
     make_row: Callable[[str, Mapping, Mapping[str, Mapping]], ScalingRow],
     options: Any,
     on_row: Callable[[ScalingRow], None],
     shorter: Sequence[ScalingRow] = (),
+    work: str = MEASURE_WORK,
 ) -> list[ScalingRow]:
     """The rows of cases measured in `options.repeats` alternating rounds.
 
@@ -105,13 +106,14 @@ def memory_limit(device: str) -> dict[str, int]:
 # Inside the process that does the work
 
 
-def measure_work(build: BuildWork, case: Mapping) -> dict:
+def measure_work(case: Mapping, send: Callable) -> dict:
     """`seconds` of a case, and `memory_mib` at the peak beyond what was in use before.
 
-    `build` gets the case and the device, makes what has to exist before the work, and returns the work.
+    Its `build`, `module:function`, gets the case and the device, makes what has to exist before the work, and returns
+    the work.
     """
     device = prepare_process(case)
-    work = build(case, device)
+    work = resolve_name(case["build"])(case, device)
     return measure_repeats(lambda: elapsed_seconds(work, device), 1, device)
 
 

@@ -19,34 +19,17 @@ SPECIAL_TOKENS = 6  # number of special tokens; their ids are the first ones
 EOS, SEP = 3, 4  # token ids
 SENTENCE_TOKENS = 25  # of a sentence in random documents
 NEVER = -1e9  # logit bias of a token that is never chosen
-# Sizes of Transformer-base (Vaswani et al. 2017, table 3).
-TRANSFORMER_BASE = {
-    "d_model": 512,
-    "encoder_layers": 6,
-    "decoder_layers": 6,
-    "encoder_attention_heads": 8,
-    "decoder_attention_heads": 8,
-    "encoder_ffn_dim": 2048,
-    "decoder_ffn_dim": 2048,
-}
-SMALL = {
-    "d_model": 256,
-    "encoder_layers": 3,
-    "decoder_layers": 3,
-    "encoder_attention_heads": 4,
-    "decoder_attention_heads": 4,
-    "encoder_ffn_dim": 1024,
-    "decoder_ffn_dim": 1024,
-}
-TINY = {
-    "d_model": 32,
-    "encoder_layers": 1,
-    "decoder_layers": 1,
-    "encoder_attention_heads": 2,
-    "decoder_attention_heads": 2,
-    "encoder_ffn_dim": 64,
-    "decoder_ffn_dim": 64,
-}
+
+
+def layer_sizes(d_model: int, **sizes: int) -> dict[str, int]:
+    """The fields of a configuration whose encoder and decoder have the same sizes."""
+    sides = ("encoder", "decoder")
+    return {"d_model": d_model} | {f"{side}_{name}": size for name, size in sizes.items() for side in sides}
+
+
+TRANSFORMER_BASE = layer_sizes(512, layers=6, attention_heads=8, ffn_dim=2048)  # Vaswani et al. 2017, table 3
+SMALL = layer_sizes(256, layers=3, attention_heads=4, ffn_dim=1024)
+TINY = layer_sizes(32, layers=1, attention_heads=2, ffn_dim=64)
 # Post-norm layers and scaled embeddings with sinusoidal positions, as in the paper; token ids of our tokenizers.
 COMMON = {
     "activation_function": "relu",

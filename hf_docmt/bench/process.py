@@ -7,10 +7,10 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import redirect_stdout, suppress
 from functools import partial
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import TextIO
 
 if sys.platform == "linux":
@@ -81,9 +81,7 @@ def answer(work: str, messages: TextIO) -> None:
         print(json.dumps(message), file=messages, flush=True)
 
     with redirect_stdout(sys.stderr):  # what libraries print is no message
-        module, _, name = work.partition(":")
-        function: Callable[[Mapping, Callable], dict] = getattr(import_module(module), name)
-        send(function(case, send))
+        send(resolve_name(work)(case, send))
 
 
 if __name__ == "__main__":

@@ -46,6 +46,11 @@ class Row:
         ours, peer = (amounts[side] / seconds[side] for side in SIDES)
         return cls.of(case, unit, ours, peer, more={f"{side}_seconds": seconds[side] for side in SIDES} | more)
 
+    @property
+    def time_ratio(self) -> float | None:
+        """Our time over the peer's, from the ratio of speeds."""
+        return 1 / self.ratio if self.ratio else None
+
     def to_json(self) -> dict[str, Any]:
         """The row as a dict; the keys are the names of the fields, and those of `more`."""
         return {item.name: getattr(self, item.name) for item in fields(self) if item.name != "more"} | dict(self.more)

@@ -1,18 +1,17 @@
 """Memory of training on long documents: the loss in chunks and gradient checkpointing against all logits at once."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 from hf_docmt import registry
-from hf_docmt.bench.attention import training_step
+from hf_docmt.bench.attention import STEP
 from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row
-from hf_docmt.bench.measurement import measure_rows, measure_work
+from hf_docmt.bench.measurement import measure_rows
 from hf_docmt.bench.models import TRANSFORMER_BASE
 from hf_docmt.bench.options import TrainMemoryOptions
 from hf_docmt.bench.results import BenchResult, Check, ScalingRow, find_row, ratio_of
 
-WORK = "hf_docmt.bench.train_memory:measure"
 PEER = "all logits"
 CASES = {  # name: whether the loss is computed in chunks, whether layers are computed again in the backward pass
     PEER: (False, False),
@@ -47,10 +46,10 @@ class TrainMemoryBenchmark(TrainMemoryOptions, Benchmark):
 
     def run(self, on_row: OnRow = ignore_row) -> BenchResult:
         cases = {
-            name: self.shared_case(skip_logits=skip_logits, checkpointing=checkpointing)
+            name: self.shared_case(build=STEP, skip_logits=skip_logits, checkpointing=checkpointing)
             for name, (skip_logits, checkpointing) in CASES.items()
         }
-        rows = measure_rows(WORK, cases, partial(ScalingRow.at_length, peer=PEER), self, on_row)
+        rows = measure_rows(cases, partial(ScalingRow.at_length, peer=PEER), self, on_row)
         return self.result(rows, target_checks(rows, self.tokens))
 
 
@@ -63,8 +62,3 @@ def target_checks(rows: Sequence[ScalingRow], tokens: int) -> list[Check]:
             value = ratio_of(getattr(row, column), getattr(peer, column))
             checks.append(Check.at_most(f"{name}: {what}", value, target))
     return checks
-
-
-def measure(case: Mapping, send: Callable) -> dict:
-    """`seconds` and `memory_mib` of a step of a case, see `measure_work`; weights and gradients are there before."""
-    return measure_work(training_step, case)

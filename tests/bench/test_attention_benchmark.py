@@ -11,14 +11,14 @@ from support.processes import run_python
 
 from hf_docmt.bench import attention, measurement
 from hf_docmt.bench.attention import CASES, AttentionBenchmark
-from hf_docmt.bench.measurement import available_memory, measure_rows
+from hf_docmt.bench.measurement import available_memory, measure_rows, measure_work
 from hf_docmt.bench.models import EOS, SEP, TINY, random_document
 from hf_docmt.bench.process import GIB, measure_in_subprocess
 from hf_docmt.bench.results import ScalingRow, growth_exponent
 
 SHARED = {"device": "cpu", "threads": 1}
 DECODING = SHARED | {"sizes": TINY, "vocab_size": 40, "batch": 2, "length": 60, "tokens": 120}
-ALONE = SHARED | {"work": "attention alone", "tokens": 1024, "fields": {}}
+ALONE = SHARED | {"build": attention.ALONE_STEP, "tokens": 1024, "fields": {}}
 
 
 def rows(*costs):
@@ -31,7 +31,7 @@ def known_cost(process, case, time_limit):
     tokens = case["tokens"]
     if "beams" in case:
         return {"seconds": tokens * (1.1 if case["architecture"] == "lst" else 1.0), "memory_mib": 5.0}
-    if case["implementation"] == "eager" and tokens == 400 and case["work"] == "training step":
+    if case["implementation"] == "eager" and tokens == 400 and case["build"] == attention.STEP:
         return {"skipped": "too much"}
     linear = case.get("architecture") == "window" or case["implementation"] == "window"
     cost = tokens * 10 if linear else tokens**2
@@ -60,7 +60,7 @@ def test_what_was_stopped_is_not_tried_again(monkeypatch):
     stopped = [ScalingRow(case="c", unit="u", name="a", tokens=tokens, skipped="late") for tokens in (10, 20)]
     cases = {name: {"tokens": 30, "device": "cpu"} for name in "ab"}
     make_row, options = partial(ScalingRow.at_length, peer="b"), AttentionBenchmark(repeats=1)
-    rows = measure_rows("any", cases, make_row, options, lambda row: None, stopped)
+    rows = measure_rows(cases, make_row, options, lambda row: None, stopped)
     assert [(row.skipped, row.seconds) for row in rows] == [("at 10 tokens: late", None), (None, 1)]
     assert [case["memory_limit"] for case in measured] == [4 * GIB]
 
@@ -165,8 +165,8 @@ def test_memory_of_maps_is_seen():
     In this process, what earlier tests left may be freed during the measurement, and would count against it.
     """
     cases = [ALONE | {"implementation": name} for name in ("sdpa", "eager")]
-    code = "import json; from hf_docmt.bench.attention import measure\n"
-    done = run_python("-c", f"{code}print(json.dumps([measure(case, None) for case in {cases}]))")
+    code = "import json; from hf_docmt.bench.measurement import measure_work\n"
+    done = run_python("-c", f"{code}print(json.dumps([measure_work(case, None) for case in {cases}]))")
     sdpa, eager = json.loads(done.stdout)
     assert eager.keys() == sdpa.keys() == {"seconds", "memory_mib"}
     assert eager["seconds"] > 0 and sdpa["seconds"] > 0
@@ -190,7 +190,5 @@ def test_available_memory():
 def test_on_a_gpu():
     if not torch.cuda.is_available():
         pytest.skip("no GPU")
-    eager, sdpa = (
-        attention.measure(ALONE | {"implementation": name, "device": "cuda"}, None) for name in ("eager", "sdpa")
-    )
+    eager, sdpa = (measure_work(ALONE | {"implementation": name, "device": "cuda"}, None) for name in ("eager", "sdpa"))
     assert eager["memory_mib"] > 64 > sdpa["memory_mib"] > 0 and available_memory("cuda") > 2**20

@@ -9,7 +9,7 @@ import torch
 
 from hf_docmt.bench import cost_by_length, measurement
 from hf_docmt.bench.cost_by_length import SYSTEMS, CostByLength
-from hf_docmt.bench.measurement import measure_rows
+from hf_docmt.bench.measurement import measure_rows, measure_work
 from hf_docmt.bench.models import SPECIAL_TOKENS, TINY, random_model
 from hf_docmt.bench.results import ScalingRow
 
@@ -99,7 +99,7 @@ def test_systems_alternate(monkeypatch):
     monkeypatch.setattr(measurement, "measure_in_subprocess", next_time)
     cases = {name: {"name": name, "tokens": 10, "device": "cpu"} for name in times}
     make_row, options, reported = partial(ScalingRow.at_length, peer="a"), CostByLength(repeats=3), []
-    rows = measure_rows("any", cases, make_row, options, reported.append)
+    rows = measure_rows(cases, make_row, options, reported.append)
     assert [(row.name, row.seconds) for row in reported] == [("a", 3), ("b", 5), ("b", None), ("a", 2), ("a", 2)]
     assert [(row.seconds, row.skipped) for row in rows] == [(2, None), (None, "killed")]
     assert calls == ["a", "b", "b", "a", "a"]
@@ -221,7 +221,7 @@ def test_command(monkeypatch, run):
 def test_on_a_gpu():
     if not torch.cuda.is_available():
         pytest.skip("no GPU")
-    assert cost_by_length.measure(CASE | {"device": "cuda"}, None)["memory_mib"] > 0
+    assert measure_work(CASE | {"device": "cuda", "build": cost_by_length.WORK}, None)["memory_mib"] > 0
     assert cost_by_length.measure_stream({"stream_sentences": 10, "device": "cuda", "threads": 1}, None)["end"] > 0
 
 

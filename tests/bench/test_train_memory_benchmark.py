@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from hf_docmt import registry
-from hf_docmt.bench import train_memory
+from hf_docmt.bench.attention import training_step
 from hf_docmt.bench.models import TINY
 from hf_docmt.bench.train_memory import CASES, TrainMemoryBenchmark, target_checks
 
@@ -39,7 +39,7 @@ def test_a_case_is_what_it_says(name, monkeypatch):
     case = TrainMemoryBenchmark(**SMALL, precision="bf16").shared_case(
         skip_logits=skip_logits, checkpointing=checkpointing
     )
-    train_memory.training_step(case, torch.device("cpu"))()
+    training_step(case, torch.device("cpu"))()
     assert len(outputs) == 2  # of a short document, and of the long one
     for (output, checkpointed), tokens in zip(outputs, (50, 60)):
         assert (output.logits is None) == skip_logits and checkpointed == checkpointing
