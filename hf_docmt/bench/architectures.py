@@ -73,12 +73,11 @@ class ArchitectureDecoding(ArchitecturesOptions, Benchmark):
         written = self.tokens if unit == SENTENCES else 2 * self.tokens + 1  # with the separator that was read
         search = {"num_beams": 1, "do_sample": False, "max_new_tokens": written}
         sides = {name: (model, model.default_strategy()) for name, model in models.items()}
-        measured = measure_sides(sides, documents, search, self.documents, self.repeats, repairs="none")
+        measured, _ = measure_sides(sides, documents, search, self.documents, self.repeats, repairs="none")
         for name in (name for name in models if name != PEER):
-            seconds = {"ours": measured.seconds[name], "peer": measured.seconds[PEER]}
-            amounts = dict.fromkeys(seconds, self.documents * self.sentences)
-            more = {"precision": precision, "name": name}
-            yield Row.of_speeds(f"{precision} {name}, {unit}", "sentences/s", amounts, seconds, **more)
+            seconds = {"ours": measured[name], "peer": measured[PEER]}
+            case, amount = f"{precision} {name}, {unit}", self.documents * self.sentences
+            yield Row.of_speeds(case, "sentences/s", amount, seconds, precision=precision, name=name)
 
     def model(self, architecture: str, precision: str, fields: Mapping) -> PreTrainedModel:
         """A random model in a precision."""

@@ -1,11 +1,11 @@
 """Speed of contrastive scoring: batches that encode each source once, against one candidate at a time."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row
-from hf_docmt.bench.measurement import elapsed_seconds, median_seconds
+from hf_docmt.bench.measurement import median_seconds_and_outputs
 from hf_docmt.bench.models import SMALL, build_pair, load_documents
 from hf_docmt.bench.options import ContrastOptions
 from hf_docmt.bench.results import BenchResult, Check, Row
@@ -57,15 +57,10 @@ class ContrastBenchmark(ContrastOptions, Benchmark):
 def suite_row(system: System, items: Sequence[SuiteItem], name: str, repeats: int) -> Row:
     """The items of one suite, scored both ways."""
     scorers = {"ours": system.token_log_probabilities, "peer": partial(score_one_by_one, system)}
-    scores: dict[str, list[list[list[float]]]] = {}
-
-    def side(name: str) -> Callable[[], float]:
-        return lambda: elapsed_seconds(lambda: scores.update({name: scorers[name](items)}))
-
-    seconds = median_seconds({name: side(name) for name in scorers}, repeats)
+    works = {side: partial(scorer, items) for side, scorer in scorers.items()}
+    seconds, scores = median_seconds_and_outputs(works, repeats)
     case = f"{name}, {len(items[0].candidates)} candidates"
-    difference = largest_difference(scores["ours"], scores["peer"])
-    return Row.of_speeds(case, "items/s", dict.fromkeys(scorers, len(items)), seconds, difference=difference)
+    return Row.of_speeds(case, "items/s", len(items), seconds, difference=largest_difference(**scores))
 
 
 def score_one_by_one(system: System, items: Sequence[SuiteItem]) -> list[list[list[float]]]:

@@ -9,14 +9,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import torch
 from transformers import TrainerCallback
 
 from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row
-from hf_docmt.bench.measurement import memory_in_use
+from hf_docmt.bench.measurement import medians, memory_in_use
 from hf_docmt.bench.models import TINY
 from hf_docmt.bench.options import DataOptions
 from hf_docmt.bench.process import measure_in_subprocess
@@ -124,13 +123,6 @@ def start_rows(case: str, ours: Mapping[str, Any], peer: Mapping[str, Any]) -> l
     """A row for every number of a start; None, and a ratio of None, where it was not measured."""
     name = case if "skipped" not in ours else f"{case} (skipped: {ours['skipped']})"
     return [Row.of(name, unit, ours.get(column), peer.get(column)) for column, unit in UNITS.items()]
-
-
-def medians(rounds: list[dict]) -> dict:
-    """The median of every number over the rounds; the first round that was skipped, where one was."""
-    skipped = next((numbers for numbers in rounds if "skipped" in numbers), None)
-    names = [name for name in UNITS if rounds[0].get(name) is not None]
-    return skipped or {name: median(numbers[name] for numbers in rounds) for name in names}
 
 
 def write_pairs(folder: Path, pairs: int, base: list[dict]) -> Path:

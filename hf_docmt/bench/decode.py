@@ -4,6 +4,7 @@ import copy
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import torch
 from transformers import GenerationConfig, PreTrainedModel
 
 from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row
-from hf_docmt.bench.measurement import elapsed_seconds, median_seconds
+from hf_docmt.bench.measurement import median_seconds_and_outputs
 from hf_docmt.bench.models import COMMON, NEVER, SMALL, SPECIAL_TOKENS, TRANSFORMER_BASE, build_pair
 from hf_docmt.bench.options import DecodeOptions
 from hf_docmt.bench.results import SIDES, BenchResult, Check, Row
@@ -35,6 +36,7 @@ MIN_OVER_CTRANSLATE2 = {  # targets of int8 in batches of 1, 16 and 64; whether 
     ("small", False): {"greedy": (0.5, 0.6, 0.7), "beam 4": (0.5, 0.6, 0.7)},
 }
 EMBEDDING_SIZE, ATTENTION_GAIN = 9.0, 3.6  # see `diversify_translations`
+Generate = Callable[[torch.Tensor, int], torch.Tensor]  # input_ids (B, S), number of beams: translations (B, 1 + T)
 
 
 @dataclass(kw_only=True)
@@ -94,7 +96,7 @@ class DecodeBenchmark(DecodeOptions, Benchmark):
         self,
         case: Mapping,
         models: Mapping[str, PreTrainedModel],
-        further: "CTranslate2Peer | None",
+        further: Generate | None,
         input_ids: torch.Tensor,
         beams: int,
     ) -> Row:
@@ -102,19 +104,10 @@ class DecodeBenchmark(DecodeOptions, Benchmark):
         ends = {name: value for name, value in COMMON.items() if name.endswith("token_id")}
         config = GenerationConfig(num_beams=beams, do_sample=False, max_new_tokens=self.tokens, **ends)
         inputs = {"attention_mask": torch.ones_like(input_ids), "generation_config": config}
-        outputs: dict[str, torch.Tensor] = {}
-
-        def side(name: str) -> Callable[[], float]:
-            def generate() -> None:
-                if name == "ctranslate2":
-                    outputs[name] = further.generate(input_ids, beams)
-                else:
-                    outputs[name] = models[name].generate(input_ids, **inputs)
-
-            return lambda: elapsed_seconds(generate, input_ids.device)
-
-        names = [*models, *(() if further is None else ("ctranslate2",))]
-        seconds = median_seconds({name: side(name) for name in names}, self.repeats)
+        works = {name: partial(model.generate, input_ids, **inputs) for name, model in models.items()}
+        if further is not None:
+            works["ctranslate2"] = partial(further, input_ids, beams)
+        seconds, outputs = median_seconds_and_outputs(works, self.repeats, input_ids.device)
         wrong = {name: tuple(ids.shape) for name, ids in outputs.items() if ids.shape[1] != self.tokens + 1}
         if wrong:  # the decoder's start token and `tokens` more
             raise RuntimeError(f"expected {self.tokens + 1} tokens a sentence, got {wrong}")
@@ -123,9 +116,9 @@ class DecodeBenchmark(DecodeOptions, Benchmark):
             "equal_choices": equal_choices(models, input_ids, outputs["peer"]),
             "different_tokens": outputs["ours"][:, 1:].unique().numel(),
         }
-        more |= {name: len(input_ids) / seconds[name] for name in names if name not in SIDES}
+        more |= {name: len(input_ids) / seconds[name] for name in works if name not in SIDES}
         name = "{precision} {mode} batch {batch}".format(**case)
-        return Row.of_speeds(name, "sentences/s", dict.fromkeys(SIDES, len(input_ids)), seconds, **more, **case)
+        return Row.of_speeds(name, "sentences/s", len(input_ids), seconds, **more, **case)
 
 
 def models_in(precision: str, models: Mapping[str, PreTrainedModel], device: str) -> dict[str, PreTrainedModel]:
@@ -213,12 +206,13 @@ def ctranslate2_version() -> str | None:
 
 def ctranslate2_peers(
     model: PreTrainedModel, precisions: Sequence[str], device: str, tokens: int
-) -> dict[str, "CTranslate2Peer"]:
+) -> dict[str, Generate]:
     """A peer for each precision that the library has; none where it is not installed."""
     if ctranslate2_version() is None:
         return {}
     types = {precision: COMPUTE_TYPES[precision] for precision in precisions if precision in COMPUTE_TYPES}
-    return {name: CTranslate2Peer(ctranslate2_model(model, kind, device), tokens) for name, kind in types.items()}
+    models = {precision: ctranslate2_model(model, kind, device) for precision, kind in types.items()}
+    return {precision: partial(ctranslate2_generate, peer, tokens) for precision, peer in models.items()}
 
 
 def ctranslate2_model(model: PreTrainedModel, quantization: str, device: str = "cpu") -> Any:
@@ -231,17 +225,10 @@ def ctranslate2_model(model: PreTrainedModel, quantization: str, device: str = "
         return CTranslate2Model(Path(folder), device)
 
 
-@dataclass
-class CTranslate2Peer:
-    """Translation into `tokens` tokens by CTranslate2, with as many threads as torch."""
-
-    model: Any
-    tokens: int
-
-    def generate(self, input_ids: torch.Tensor, beams: int) -> torch.Tensor:
-        """The translations with the decoder's start token, (B, 1 + tokens)."""
-        sources = [list(map(str, ids)) for ids in input_ids.tolist()]
-        start, limit = COMMON["decoder_start_token_id"], {"max_decoding_length": self.tokens}
-        prompts = [[str(start)]] * len(sources)
-        results = self.model.translator.translate_batch(sources, prompts, beam_size=beams, **limit)
-        return torch.tensor([[start, *map(int, result.hypotheses[0])] for result in results])
+def ctranslate2_generate(model: Any, tokens: int, input_ids: torch.Tensor, beams: int) -> torch.Tensor:
+    """The translations by CTranslate2, with as many threads as torch, after the decoder's start token, (B, 1 + T)."""
+    sources = [list(map(str, ids)) for ids in input_ids.tolist()]
+    start = COMMON["decoder_start_token_id"]
+    prompts = [[str(start)]] * len(sources)
+    results = model.translator.translate_batch(sources, prompts, beam_size=beams, max_decoding_length=tokens)
+    return torch.tensor([[start, *map(int, result.hypotheses[0])] for result in results])

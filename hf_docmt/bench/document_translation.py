@@ -2,9 +2,10 @@
 
 import copy
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, redirect_stdout
 from dataclasses import dataclass
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from sys import stderr
@@ -22,10 +23,10 @@ from hf_docmt.bench.decode import (
     diversify_translations,
     random_sources,
 )
-from hf_docmt.bench.measurement import elapsed_seconds, median_seconds
+from hf_docmt.bench.measurement import median_seconds_and_outputs
 from hf_docmt.bench.models import NEVER, TRANSFORMER_BASE, build_pair, load_documents
 from hf_docmt.bench.options import DocumentsOptions, WindowDecodingOptions
-from hf_docmt.bench.results import SIDES, BenchResult, Check, Row
+from hf_docmt.bench.results import BenchResult, Check, Row
 from hf_docmt.data.documents import sentences
 from hf_docmt.data.synthetic.corpus import write_corpus
 from hf_docmt.hub.stock import to_stock
@@ -79,9 +80,9 @@ class DocumentTranslation(DocumentsOptions, Benchmark):
         rows: list[Row] = []
         for case, (ours, other, read) in sides.items():
             search = {"num_beams": 1, "do_sample": False}
-            measured = measure_sides({"ours": ours, "peer": other}, read, search, self.batch_size, self.repeats)
-            equal = measured.equal("ours", "peer")
-            rows.append(Row.of_speeds(case, "sentences/s", measured.sentences, measured.seconds, equal=equal))
+            seconds, lines = measure_sides({"ours": ours, "peer": other}, read, search, self.batch_size, self.repeats)
+            equal = equal_share(lines["ours"], lines["peer"])
+            rows.append(Row.of_speeds(case, "sentences/s", len(lines["ours"]), seconds, equal=equal))
             on_row(rows[-1])
         time = next(row.time_ratio for row in rows if row.case == LONG_CASE)
         checks = [Check.at_most(f"{LONG_CASE}: time", time, MAX_SEQUENTIAL)]
@@ -108,17 +109,16 @@ class WindowDecoding(WindowDecodingOptions, Benchmark):
         model, documents, settings = self._trained() if self.model else self._random()
         engines = {"ours": model, "peer": StockEngine(model), **ctranslate2_engines(model)}
         sides = {name: (engine, "sliding") for name, engine in engines.items()}
-        rows = []
+        rows, count = [], sum(len(document.parts) for document in documents)
         for mode in self.modes:
             search = {"num_beams": MODES[mode], "do_sample": False, **settings}
             repairs = "none" if settings else "all"
-            measured = measure_sides(sides, documents, search, self.batch_size, self.repeats, repairs=repairs)
+            seconds, lines = measure_sides(sides, documents, search, self.batch_size, self.repeats, repairs=repairs)
             for name in (engine for engine in engines if engine != "peer"):
-                times = {"ours": measured.seconds[name], "peer": measured.seconds["peer"]}
-                more = {"equal": measured.equal(name, "ours"), "mode": mode, "engine": name}
-                rows.append(Row.of_speeds(f"{mode}: {name}", "sentences/s", measured.sentences, times, **more))
+                times = {"ours": seconds[name], "peer": seconds["peer"]}
+                more = {"equal": equal_share(lines[name], lines["ours"]), "mode": mode, "engine": name}
+                rows.append(Row.of_speeds(f"{mode}: {name}", "sentences/s", count, times, **more))
                 on_row(rows[-1])
-        count = sum(len(document.parts) for document in documents)
         setting = {"model": self.model or "random Transformer-base", "strategy": "sliding", "sentences": count}
         setting["ctranslate2"] = engines["ctranslate2 int8"].engine
         return self.result(rows, window_checks(rows), **setting)
@@ -158,24 +158,6 @@ def ctranslate2_engines(model: PreTrainedModel) -> dict:
         raise ValueError(f"--engine ctranslate2 needs CTranslate2: {install_command('ctranslate2')}") from error
 
 
-@dataclass
-class MeasuredSides:
-    """Seconds and translations (ids of each sentence) of each side."""
-
-    seconds: dict[str, float]
-    translations: dict[str, list[list[int]]]
-
-    @property
-    def sentences(self) -> dict[str, int]:
-        """How many sentences each side of a row has translated."""
-        return dict.fromkeys(SIDES, len(self.translations["ours"]))
-
-    def equal(self, side: str, other: str) -> float:
-        """The share of sentences that come out alike."""
-        pairs = zip(self.translations[side], self.translations[other], strict=True)
-        return sum(a == b for a, b in pairs) / len(self.translations[side])
-
-
 def measure_sides(
     sides: Mapping[str, Side],
     documents: Sequence[DocumentState],
@@ -183,25 +165,25 @@ def measure_sides(
     batch_size: int,
     repeats: int,
     **options: str,
-) -> MeasuredSides:
-    """Translate documents by each side, as in `translate_documents`."""
-    translations: dict[str, list[list[int]]] = {}
+) -> tuple[dict[str, float], dict[str, list[list[int]]]]:
+    """Translate documents by each side, as in `translate_documents`: its seconds, and the ids of each sentence."""
 
-    def side(name: str, engine: Any, strategy: str) -> Callable[[], float]:
-        def work() -> None:
-            states = []
-            for state in documents:
-                parts = [type(part)(part.sentence, part.ids) for part in state.parts]
-                states.append(DocumentState(state.size, parts, number=state.number))
-            translator = engine.translator_class(engine, batch_size, search)
-            translator.translate(states, strategy, **options)
-            translations[name] = [part.target for state in states for part in state.parts]
-
-        return lambda: elapsed_seconds(work, getattr(engine, "device", "cpu"))
+    def translate(engine: Any, strategy: str) -> list[list[int]]:
+        states = []
+        for state in documents:
+            parts = [type(part)(part.sentence, part.ids) for part in state.parts]
+            states.append(DocumentState(state.size, parts, number=state.number))
+        translator = engine.translator_class(engine, batch_size, search)
+        translator.translate(states, strategy, **options)
+        return [part.target for state in states for part in state.parts]
 
     with torch.inference_mode():
-        seconds = median_seconds({name: side(name, *how) for name, how in sides.items()}, repeats)
-    return MeasuredSides(seconds, translations)
+        return median_seconds_and_outputs({name: partial(translate, *how) for name, how in sides.items()}, repeats)
+
+
+def equal_share(translations: Sequence[list[int]], others: Sequence[list[int]]) -> float:
+    """The share of sentences that come out alike."""
+    return sum(a == b for a, b in zip(translations, others, strict=True)) / len(translations)
 
 
 def read_states(

@@ -34,6 +34,18 @@ def median_seconds(sides: Mapping[str, Callable[[], float]], repeats: int) -> di
     return {name: median(seconds[1:]) for name, seconds in times.items()}
 
 
+def median_seconds_and_outputs(
+    works: Mapping[str, Callable[[], Any]], repeats: int, device: torch.device | str = "cpu"
+) -> tuple[dict[str, float], dict[str, Any]]:
+    """Median seconds of the work of each side, see `median_seconds`, and what each returned the last time."""
+    outputs: dict[str, Any] = {}
+
+    def side(name: str) -> Callable[[], float]:
+        return lambda: elapsed_seconds(lambda: outputs.update({name: works[name]()}), device)
+
+    return median_seconds({name: side(name) for name in works}, repeats), outputs
+
+
 def elapsed_seconds(
     work: Callable[[], object], device: torch.device | str = "cpu", clock: Callable[[], float] = time.perf_counter
 ) -> float:
@@ -86,13 +98,17 @@ def measure_rows(
             limits = memory_limit(cases[name]["device"])
             measured = measure_in_subprocess(work, {**cases[name], **limits}, options.time_limit)
             runs[name].append(measured)
-            keep(name, measured if "skipped" in measured else medians(runs[name]))
+            keep(name, medians(runs[name]))
     return [make_row(name, case, numbers) for name, case in cases.items()]
 
 
-def medians(runs: Sequence[Mapping]) -> dict:
-    """The median of each number; None where the system reports none."""
-    return {name: None if value is None else median(run[name] for run in runs) for name, value in runs[0].items()}
+def medians(runs: Sequence[dict]) -> dict:
+    """The median of each number, None where the system reports none; the first run that was skipped, where one was."""
+    for run in runs:
+        if "skipped" in run:
+            return run
+    numbers = {name: value for name, value in runs[0].items() if not isinstance(value, str)}
+    return {name: None if value is None else median(run[name] for run in runs) for name, value in numbers.items()}
 
 
 def memory_limit(device: str) -> dict[str, int]:

@@ -36,14 +36,12 @@ class Row:
         return cls(case=case, ours=ours, peer=peer, ratio=ratio_of(ours, peer), unit=unit, **more)
 
     @classmethod
-    def of_speeds(
-        cls, case: str, unit: str, amounts: Mapping[str, float], seconds: Mapping[str, float], **more: Any
-    ) -> Self:
+    def of_speeds(cls, case: str, unit: str, amount: float, seconds: Mapping[str, float], **more: Any) -> Self:
         """The row of the speeds amount / seconds of both sides (keys `SIDES`), which were timed in this process.
 
-        For equal amounts `ratio` is the peer's time over ours. `more` gets the seconds, too.
+        `more` gets the seconds, too.
         """
-        ours, peer = (amounts[side] / seconds[side] for side in SIDES)
+        ours, peer = (amount / seconds[side] for side in SIDES)
         return cls.of(case, unit, ours, peer, more={f"{side}_seconds": seconds[side] for side in SIDES} | more)
 
     @property

@@ -1,6 +1,7 @@
 """Tables of what a report of all benchmarks measured, for a terminal and in Markdown."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -31,7 +32,7 @@ def speed_tables(report: BenchReport, style: str, benchmarks: Sequence[str] = MA
         for run in report.runs_of(benchmark):
             if run.rows:
                 if run.problem is None:
-                    heading = title.format(**run.setting) + kernels_text(run) + rounds_text(run)
+                    heading = title.format(**run.setting) + setting_text(run.setting)
                 else:
                     heading = f"{benchmark}: {run.problem}"
                 parts += [heading, write_table(make_cells(run, report), style)]
@@ -125,8 +126,9 @@ def ratio_cells(run: BenchmarkRun, report: BenchReport) -> Cells:
     return [["", "unit", *columns], *cells]
 
 
-def time_cells(run: BenchmarkRun, column: str, values: Sequence[int], unit: str) -> Cells:
-    """Every system with its time over that of its peer, and its memory, at each of these values of a column."""
+def time_cells(run: BenchmarkRun, report: BenchReport, option: str, column: str, unit: str) -> Cells:
+    """Every system with its time over that of its peer, and its memory, at each value of an option, in a column."""
+    values = run.options.get(option) or run.setting.get(option) or sorted({row[column] for row in run.rows})
     rows = [row for row in run.rows if row["unit"] == run.rows[0]["unit"] and row[column] in values]
     measured = {(row["name"], row[column]): row for row in rows}
     titles = [f"{value} {unit if value != 1 else unit.removesuffix('s')}" for value in values]
@@ -138,28 +140,15 @@ def time_cells(run: BenchmarkRun, column: str, values: Sequence[int], unit: str)
     return cells
 
 
-def length_cells(run: BenchmarkRun, report: BenchReport) -> Cells:
-    """`time_cells` by tokens."""
-    lengths = run.options.get("lengths") or run.setting.get("lengths") or sorted({row["tokens"] for row in run.rows})
-    return time_cells(run, "tokens", lengths, "tokens")
+length_cells = partial(time_cells, option="lengths", column="tokens", unit="tokens")
+context_cells = partial(time_cells, option="contexts", column="context", unit="context sentences")
 
 
-def context_cells(run: BenchmarkRun, report: BenchReport) -> Cells:
-    """`time_cells` by sentences of context."""
-    return time_cells(run, "context", run.options.get("contexts") or run.setting["contexts"], "context sentences")
-
-
-def kernels_text(run: BenchmarkRun) -> str:
-    """A sentence behind the title that says that nothing of it was compiled, where the benchmark says so."""
-    return "" if run.setting.get("kernels", True) else " By torch alone, without the compiled primitives."
-
-
-def rounds_text(run: BenchmarkRun) -> str:
-    """A sentence behind the title that says how often each case was measured, where the benchmark says so."""
-    rounds = run.setting.get("repeats")
-    if rounds is None:
-        return ""
-    return " Measured once." if rounds == 1 else f" Medians of {rounds} rounds."
+def setting_text(setting: Mapping[str, Any]) -> str:
+    """Behind the title: whether nothing of it was compiled, and how often each case was measured, where it is known."""
+    kernels = "" if setting.get("kernels", True) else " By torch alone, without the compiled primitives."
+    rounds = setting.get("repeats")
+    return kernels + ("" if rounds is None else " Measured once." if rounds == 1 else f" Medians of {rounds} rounds.")
 
 
 def machine_text(report: BenchReport) -> str:

@@ -182,7 +182,7 @@ def speed_row(case: str, epochs: Mapping[str, "Epoch"], seconds: Mapping[str, fl
     more |= {f"{side}_tokens_per_update": tokens[side] / epoch.updates for side, epoch in epochs.items()}
     more |= {f"{side}_loss": epoch.loss for side, epoch in epochs.items()}
     seconds = {"ours": seconds["ours"], "peer": seconds[peer]}
-    return Row.of_speeds(case, "target tokens/s", tokens, seconds, **more, target_tokens=tokens["ours"])
+    return Row.of_speeds(case, "target tokens/s", tokens["ours"], seconds, **more, target_tokens=tokens["ours"])
 
 
 @dataclass(frozen=True)

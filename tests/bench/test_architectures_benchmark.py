@@ -17,7 +17,7 @@ def test_rows_and_checks(monkeypatch):
 
     def spy(*arguments, **options):
         measured = measure_sides(*arguments, **options)
-        for name, translations in measured.translations.items():
+        for name, translations in measured[1].items():
             written.setdefault(name, set()).update(map(len, translations))
         return measured
 

@@ -5,7 +5,8 @@ import time
 
 import pytest
 
-from hf_docmt.bench.data import UNITS, DataBenchmark, measure, medians, mixed_documents, start_rows
+from hf_docmt.bench.data import UNITS, DataBenchmark, measure, mixed_documents, start_rows
+from hf_docmt.bench.measurement import medians
 from hf_docmt.data.documents import make_documents
 from hf_docmt.data.synthetic.corpus import make_corpus
 

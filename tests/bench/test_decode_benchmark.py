@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 
-from hf_docmt.bench import decode
+from hf_docmt.bench import decode, measurement
 from hf_docmt.bench.decode import DecodeBenchmark, ctranslate2_checks, diversify_translations, target_checks
 from hf_docmt.bench.models import TINY, build_pair
 from hf_docmt.bench.results import Row
@@ -20,7 +20,7 @@ def test_decode_targets():
     def row(precision, mode, ratio, equal=1.0):
         case = f"{precision} {mode}"
         more = {"precision": precision, "mode": mode, "equal_tokens": equal}
-        return Row.of_speeds(case, "sentences/s", {"ours": ratio, "peer": 1}, {"ours": 1, "peer": 1}, **more)
+        return Row.of(case, "sentences/s", ratio, 1, more=more)
 
     def verdicts(*rows):
         return {check.name: check.ok for check in target_checks(rows)}
@@ -39,7 +39,7 @@ def test_targets_beside_ctranslate2():
     def row(precision, mode, batch, ratio=None):
         more = {"precision": precision, "mode": mode, "batch": batch}
         more |= {} if ratio is None else {"ctranslate2": 10 / ratio}
-        return Row.of_speeds(f"{mode} {batch}", "sentences/s", {"ours": 10, "peer": 1}, {"ours": 1, "peer": 1}, **more)
+        return Row.of(f"{mode} {batch}", "sentences/s", 10, 1, more=more)
 
     rows = [
         row("int8", "greedy", 1, 2.0),
@@ -87,7 +87,7 @@ def test_decode_ratio_from_known_times(monkeypatch):
         assert repeats == 4 and all(run() > 0 for run in sides.values())
         return {"ours": 1.0, "peer": 1.9, "ssru": 0.5, "ctranslate2": 1.0}
 
-    monkeypatch.setattr(decode, "median_seconds", known)
+    monkeypatch.setattr(measurement, "median_seconds", known)
     options = {"batch_sizes": (2,), "precisions": ("fp32",), "tokens": 4, "sizes": TINY, "vocab_size": 50}
     found = DecodeBenchmark(repeats=4, **options).run().to_json()
     assert [row["ratio"] for row in found["rows"]] == pytest.approx([1.9, 1.9]) and found["rows"][0]["ours"] == 2.0
@@ -130,13 +130,12 @@ def test_unequal_tokens_are_seen(monkeypatch):
 def test_a_further_peer(monkeypatch):
     """A stand-in for CTranslate2 in fp32 takes part in every round."""
 
-    class Peer:
-        def generate(self, input_ids, beams):
-            asked.append((len(input_ids), beams))
-            return torch.zeros(len(input_ids), 5)
+    def generate(input_ids, beams):
+        asked.append((len(input_ids), beams))
+        return torch.zeros(len(input_ids), 5)
 
     asked = []
-    monkeypatch.setattr(decode, "ctranslate2_peers", lambda model, precisions, device, tokens: {"fp32": Peer()})
+    monkeypatch.setattr(decode, "ctranslate2_peers", lambda model, precisions, device, tokens: {"fp32": generate})
     options = {"batch_sizes": (2,), "tokens": 4, "sizes": TINY, "vocab_size": 50}
     rows = DecodeBenchmark(repeats=1, **options).run().to_json()["rows"]
     assert asked == [(2, 1), (2, 1), (2, 4), (2, 4)]
@@ -153,7 +152,7 @@ def test_ctranslate2_has_the_same_weights():
     peer = decode.ctranslate2_peers(models[0], ("fp32",), "cpu", found.tokens)["fp32"]
     sources = decode.random_sources(3, 6, 60, seed=1)
     ours = models[0].generate(sources, attention_mask=torch.ones_like(sources), max_new_tokens=6, do_sample=False)
-    assert torch.equal(peer.generate(sources, 1), ours)
+    assert torch.equal(peer(sources, 1), ours)
 
 
 def test_named_sizes(monkeypatch):

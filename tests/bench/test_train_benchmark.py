@@ -72,10 +72,10 @@ def test_train_in_bf16(monkeypatch):
 
 def test_bf16_is_slower(monkeypatch):
     """The losses are compared, speeds are not checked, and the setting says so."""
-    row = Row.of_speeds(f"sentences{train.OWN}", "s", SIDE, SIDE, ours_loss=3.0, peer_loss=2.9)
+    row = Row.of_speeds(f"sentences{train.OWN}", "s", 1, SIDE, ours_loss=3.0, peer_loss=2.9)
     monkeypatch.setattr(train, "VIEWS", {"sentences": 0})
     monkeypatch.setattr(train, "bf16_speed", lambda device: 0.9)
-    monkeypatch.setattr(train, "view_rows", lambda *_: [Row.of_speeds("sentences", "s", SIDE, SIDE), row])
+    monkeypatch.setattr(train, "view_rows", lambda *_: [Row.of_speeds("sentences", "s", 1, SIDE), row])
     found = TrainBenchmark(documents=2, precision="bf16", sizes=TINY, vocab_size=300).run()
     assert [(check.target, check.ok) for check in found.checks] == [(0.01, False)]
     assert "take longer with it" in found.setting["unchecked"]
