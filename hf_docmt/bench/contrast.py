@@ -65,13 +65,11 @@ def suite_row(system: System, items: Sequence[SuiteItem], name: str, repeats: in
 
 def score_one_by_one(system: System, items: Sequence[SuiteItem]) -> list[list[list[float]]]:
     """The result of `token_log_probabilities`, with a batch for every candidate."""
-    return [
-        [
-            system.token_log_probabilities([replace(item, candidates=(candidate,), correct=0)])[0][0]
-            for candidate in item.candidates
-        ]
-        for item in items
-    ]
+
+    def score(item: SuiteItem, candidate: str) -> list[float]:
+        return system.token_log_probabilities([replace(item, candidates=(candidate,), correct=0)])[0][0]
+
+    return [[score(item, candidate) for candidate in item.candidates] for item in items]
 
 
 def largest_difference(ours: list, peer: list) -> float:

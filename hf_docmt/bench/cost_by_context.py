@@ -120,17 +120,11 @@ def context_fields(name: str, context: int) -> dict:
 def system_row(name: str, case: Mapping, numbers: Mapping[str, Mapping]) -> ScalingRow:
     """The row of a system; `numbers` are those of all systems measured so far with this context."""
     context, sentences = case["context"], case["sentences"]
-    seconds, peer_seconds = (numbers.get(system, {}).get("seconds") for system in (name, PEER))
-    return ScalingRow.of(
-        case_name(name, context),
-        "sentences/s",
-        sentences / seconds if seconds else None,
-        sentences / peer_seconds if peer_seconds else None,
-        name=name,
-        tokens=case["tokens"],
-        context=context,
-        **{**numbers[name], "seconds": seconds / sentences if seconds else seconds},
-    )
+    times = [numbers.get(system, {}).get("seconds") for system in (name, PEER)]
+    speeds = [sentences / seconds if seconds else None for seconds in times]
+    of_one = {**numbers[name], "seconds": times[0] and times[0] / sentences}
+    more = {"name": name, "tokens": case["tokens"], "context": context, **of_one}
+    return ScalingRow.of(case_name(name, context), "sentences/s", *speeds, **more)
 
 
 def case_name(name: str, context: int) -> str:

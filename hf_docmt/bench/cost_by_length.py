@@ -101,17 +101,9 @@ def target_checks(rows: Sequence[ScalingRow], lengths: Sequence[int]) -> list[Ch
 def stream_row(sentences: int, numbers: Mapping) -> ScalingRow:
     """The row of a stream of so many sentences; `memory_mib` is what was added after the first tenth."""
     end, tenth = numbers.get("end"), numbers.get("tenth")
-    return ScalingRow.of(
-        f"{STREAM}, {sentences} sentences",
-        "MiB resident",
-        end,
-        tenth,
-        seconds=numbers.get("seconds"),
-        memory_mib=end - tenth if end and tenth else None,
-        skipped=numbers.get("skipped"),
-        name=STREAM,
-        tokens=None,
-    )
+    more = {"name": STREAM, "tokens": None, "memory_mib": end - tenth if end and tenth else None}
+    more |= {column: numbers.get(column) for column in ("seconds", "skipped")}
+    return ScalingRow.of(f"{STREAM}, {sentences} sentences", "MiB resident", end, tenth, **more)
 
 
 def stream_check(row: ScalingRow) -> Check:
@@ -166,9 +158,5 @@ def random_sentences(number: int, seed: int) -> Iterator[str]:
     """Sentences of two to six words of two to six random letters, generated lazily."""
     generator = random.Random(seed)
     for _ in range(number):
-        yield " ".join(random_word(generator) for _ in range(generator.randint(2, 6)))
-
-
-def random_word(generator: random.Random) -> str:
-    """Two to six random letters."""
-    return "".join(generator.choices(string.ascii_lowercase, k=generator.randint(2, 6)))
+        lengths = (generator.randint(2, 6) for _ in range(generator.randint(2, 6)))
+        yield " ".join("".join(generator.choices(string.ascii_lowercase, k=length)) for length in lengths)

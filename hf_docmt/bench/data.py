@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil  # which accelerate requires
 import torch
 from transformers import TrainerCallback
 
@@ -170,7 +171,7 @@ def measure(case: Mapping, send: Callable) -> dict:
         "seconds": watch.first_update - case["started"],
         "tokens_per_second": watch.tokens / watch.seconds,
         "memory_mib": None if peak is None else max(peak / 2**20, usage[1].ru_maxrss / 2**10),
-        "private_mib": private_mib(),
+        "private_mib": psutil.Process().memory_full_info().uss / 2**20,
         "cpu_seconds": sum(process.ru_utime + process.ru_stime for process in usage),
         "batches": counter.digest.hexdigest(),
     }
@@ -222,13 +223,3 @@ class UpdateWatch(TrainerCallback):
         if state.global_step == 1:
             self.first_update, self.before = now, self.counter.tokens
         self.tokens, self.seconds = self.counter.tokens - self.before, now - self.first_update
-
-
-def private_mib() -> float | None:
-    """Resident memory that is this process's own, without pages of files; None where the system does not report it."""
-    rollup = Path("/proc/self/smaps_rollup")
-    if not rollup.is_file():
-        return None
-    lines = [line.split() for line in rollup.read_text(encoding="utf-8").splitlines()]
-    sizes = {line[0]: int(line[1]) for line in lines if line[0].startswith("Private_")}
-    return (sizes["Private_Clean:"] + sizes["Private_Dirty:"]) / 2**10

@@ -4,12 +4,12 @@ import ctypes
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from math import isinf
 from pathlib import Path
 from pkgutil import resolve_name
 from statistics import median
 from typing import Any
 
+import psutil  # which accelerate requires
 import torch
 
 from hf_docmt.bench.process import measure_in_subprocess
@@ -112,11 +112,9 @@ def medians(runs: Sequence[dict]) -> dict:
 
 
 def memory_limit(device: str) -> dict[str, int]:
-    """The bytes that a process may take, where the system reports them; a GPU keeps its limit by itself."""
-    available = available_memory("cpu")
-    if torch.device(device).type == "cuda" or isinf(available):
-        return {}
-    return {"memory_limit": max(int(available) - RESERVED, RESERVED)}
+    """The bytes that a process may take; a GPU keeps its limit by itself."""
+    is_gpu = torch.device(device).type == "cuda"
+    return {} if is_gpu else {"memory_limit": max(available_memory("cpu") - RESERVED, RESERVED)}
 
 
 # Inside the process that does the work
@@ -190,14 +188,11 @@ def return_freed_blocks(min_bytes: int = 2**14) -> None:
         set_option(-3, min_bytes)  # M_MMAP_THRESHOLD
 
 
-def available_memory(device: str) -> float:
-    """Bytes that a new process may still allocate on a device; infinite where the system does not report them."""
+def available_memory(device: str) -> int:
+    """Bytes that a new process may still allocate on a device."""
     if torch.device(device).type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
-    available, info, group = float("inf"), Path("/proc/meminfo"), Path("/sys/fs/cgroup")
-    if info.is_file():
-        lines = dict(line.split(":") for line in info.read_text(encoding="utf-8").splitlines())
-        available = int(lines["MemAvailable"].split()[0]) * 1024
+    available, group = psutil.virtual_memory().available, Path("/sys/fs/cgroup")
     limit_file, used_file = group / "memory.max", group / "memory.current"
     if limit_file.is_file() and used_file.is_file():
         limit = limit_file.read_text(encoding="utf-8").strip()

@@ -12,22 +12,16 @@ from hf_docmt.reports.tables import write_table
 
 Cells = list[list[str]]
 BYTES = {"fp32": 4, "bf16": 2, "int8": 1}  # of a weight
-MAIN = (
-    "decode",
-    "architectures",
-    "train",
-    "train_memory",
-    "documents",
-    "attention",
-    "cost-by-length",
-    "cost-by-context",
-)
+FURTHER = ("contrast", "data")  # which the Markdown leaves out
 
 
-def speed_tables(report: BenchReport, style: str, benchmarks: Sequence[str] = MAIN) -> str:
-    """A table for each of these benchmarks that the report has, machine and versions below; `style`: one of STYLES."""
+def speed_tables(report: BenchReport, style: str, benchmarks: Sequence[str] | None = None) -> str:
+    """A table for each of these benchmarks that the report has, machine and versions below; `style`: one of STYLES.
+
+    None: all but `FURTHER`.
+    """
     parts = []
-    for benchmark in benchmarks:
+    for benchmark in [name for name in TABLES if name not in FURTHER] if benchmarks is None else benchmarks:
         title, make_cells = TABLES[benchmark]
         for run in report.runs_of(benchmark):
             if run.rows:
