@@ -132,17 +132,10 @@ def decisive_context(
     numbers = sorted(nearest)
     kept = set(everything.read) | {run.index}
     variants = [without(source, other, kept) for other in numbers]
-    results = run.translate(variants, strategy)
-    left_out = [
-        LeftOutSentence(
-            number=other + 1,
-            source=source[other],
-            translation=one.translation,
-            loss=everything.log_probability - one.log_probability,
-            is_usable=not one.is_alone,
-        )
-        for other, one in zip(numbers, results, strict=True)
-    ]
+    left_out = []
+    for other, one in zip(numbers, run.translate(variants, strategy), strict=True):
+        loss = everything.log_probability - one.log_probability
+        left_out.append(LeftOutSentence(other + 1, source[other], one.translation, loss, is_usable=not one.is_alone))
     return replace(found, left_out=tuple(left_out), is_cut=len(nearest) < len(everything.read))
 
 

@@ -250,14 +250,9 @@ def _figure(parts: Sequence[PartScore], result: Result, test: Outcome | RunsTest
 
 
 def _notes_n(rows: list[Row]) -> list[str]:
-    unequal = [
-        f"{row.dataset} {row.metric} {row.part}".strip()
-        for row in rows
-        if len({figure.n for figure in row.figures.values()}) > 1
-    ]
-    return (
-        [f"Systems scored on different numbers of items, n in their order: {first_names(unequal)}."] if unequal else []
-    )
+    unequal = [row for row in rows if len({figure.n for figure in row.figures.values()}) > 1]
+    names = first_names([f"{row.dataset} {row.metric} {row.part}".strip() for row in unequal])
+    return [f"Systems scored on different numbers of items, n in their order: {names}."] if unequal else []
 
 
 def _missing_notes(columns: Sequence[Column]) -> list[str]:

@@ -53,13 +53,11 @@ def ranking_cells(comparison: Comparison, signs: Signs, style: str, repeats: boo
         for number, system in enumerate(order):
             figure = row.figures[system]
             name = Markup(ESCAPES[style](row.metric) + signs["letter"].format(row.letter))
-            first = (
-                {"dataset": row.dataset, "metric": name} if number == 0 or repeats else {"dataset": "", "metric": ""}
-            )
-            line = {**first, "system": system, "n": figure.n}
+            score = (row.dataset, name) if number == 0 or repeats else ("", "")
+            line = dict(zip(("dataset", "metric"), score)) | {"system": system, "n": figure.n}
             if comparison.pairs:
-                rank, cluster = rank_of(system, order, better), clusters[system]
-                line |= {"rank": rank, "cluster": cluster} if has_direction else {"rank": "", "cluster": ""}
+                rank = (rank_of(system, order, better), clusters[system]) if has_direction else ("", "")
+                line |= dict(zip(("rank", "cluster"), rank))
             line["score"] = figure_text(figure, figure.runs, signs)
             if base is not None:
                 line["difference"] = "" if system == comparison.baseline else difference_text(figure, base, signs)

@@ -91,17 +91,9 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of the report."""
-        training = {} if self.training is None else {"training": self.training}
-        return {
-            "format": FORMAT,
-            "package": self.package,
-            "version": self.version,
-            "commit": self.commit,
-            "model": self.model,
-            "data": self.data,
-            **training,
-            "results": [result.to_dict() for result in self.results],
-        }
+        names = ["package", "version", "commit", "model", "data", *(["training"] if self.training is not None else [])]
+        results = [result.to_dict() for result in self.results]
+        return {"format": FORMAT, **{name: getattr(self, name) for name in names}, "results": results}
 
     def write(self, path: str | Path) -> None:
         """Write the report; a file that was there stays whole until the new one is. ValueError, OSError."""

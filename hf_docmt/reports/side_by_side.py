@@ -95,12 +95,13 @@ class SideBySide:
             rows.append(Overview(system, scores, changes))
         return rows
 
+    def differing(self, sentence: ComparedSentence) -> list[str]:
+        """The systems whose translation is another one than the baseline's."""
+        return [system for system in self.others if sentence.differs(system, self.baseline)]
+
     def is_changed_by_context(self, sentence: ComparedSentence) -> bool:
         """Whether a system that read context has another translation than the baseline that read none, or reversed."""
-        return any(
-            sentence.differs(system, self.baseline) and (system in self.alone) != (self.baseline in self.alone)
-            for system in self.others
-        )
+        return any((system in self.alone) != (self.baseline in self.alone) for system in self.differing(sentence))
 
     def select(self, sentences: str = "changed", order: str = "document") -> SideBySide:
         """`changed`, the sentences in which a system differs from the baseline, or `all` of them.
@@ -109,17 +110,9 @@ class SideBySide:
         """
         check_known(sentences, SENTENCES, "choice of sentences", "known are")
         check_known(order, ORDERS, "order", "known are")
-        kept = [
-            sentence
-            for sentence in self.sentences
-            if sentences == "all" or any(sentence.differs(system, self.baseline) for system in self.others)
-        ]
+        kept = [sentence for sentence in self.sentences if sentences == "all" or self.differing(sentence)]
         if order == "change":
-            kept.sort(
-                key=lambda sentence: (
-                    -max((abs(sentence.delta(name, self.baseline)) for name in self.others), default=0.0)
-                )
-            )
+            kept.sort(key=lambda one: -max((abs(one.delta(name, self.baseline)) for name in self.others), default=0.0))
         return replace(self, sentences=tuple(kept))
 
 

@@ -198,12 +198,8 @@ def side_by_side_page(shown: SideBySide, overview: Sequence[Overview] = ()) -> s
 
     def deltas(sentence: ComparedSentence) -> str:
         """As JSON, of every other system; null where its translation is the same."""
-        return json.dumps(
-            [
-                round(sentence.delta(system, shown.baseline), 2) if sentence.differs(system, shown.baseline) else None
-                for system in shown.others
-            ]
-        )
+        changes = {system: round(sentence.delta(system, shown.baseline), 2) for system in shown.differing(sentence)}
+        return json.dumps([changes.get(system) for system in shown.others])
 
     return environment.from_string(_PAGE).render(
         shown=shown,

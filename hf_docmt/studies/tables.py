@@ -163,14 +163,8 @@ def score(column: ColumnSection, report: Report) -> Result | None:
 
 def result_of(column: ColumnSection, report: Report, context: str) -> Result | None:
     """ValueError where several results fit."""
-    results = [
-        result
-        for result in report.results
-        if column.metric in (None, result.metric)
-        and column.dataset in (None, result.dataset)
-        and column.strategy in (None, result.strategy)
-        and condition_of(result) == context
-    ]
+    names, results = ("metric", "dataset", "strategy"), [one for one in report.results if condition_of(one) == context]
+    results = [one for one in results if all(getattr(column, name) in (None, getattr(one, name)) for name in names)]
     if len(results) > 1:
         names = ", ".join(f"{fit.dataset} {fit.metric} ({condition_of(fit)}, {fit.strategy})" for fit in results)
         raise ValueError(

@@ -119,7 +119,8 @@ def test_result_and_picture(tmp_path):
     assert result.breakdown["layer=2"].value == pytest.approx(found.heads[1].mean(), abs=1e-4)
     assert np.array(result.details["shares"]).sum(axis=1) == pytest.approx(100, abs=1e-2)
     for ending, first in ((".png", b"\x89PNG"), (".svg", b"<?xml")):
-        path = draw_attention_share(found, tmp_path / f"share{ending}", title="lst, talks")
+        path = tmp_path / f"share{ending}"
+        draw_attention_share(found, path, title="lst, talks")
         assert path.read_bytes().startswith(first)
     text = " ".join(re.findall(r"<!-- (.*?) -->", path.read_text(encoding="utf-8")))
     assert "lst, talks" in text and f"same sentence: {found.value:.1f} %" in text and "source sentence" in text

@@ -30,7 +30,7 @@ BAR = 0.2  # inches per token
 MEAN, LAYER = 1.2, 0.75  # inches per subplot of gates, height
 
 
-def draw_attention_share(shares: AttentionShare, path: str | Path, *, title: str = "") -> Path:
+def draw_attention_share(shares: AttentionShare, path: str | Path, *, title: str = "") -> None:
     """Share of each source sentence for each target sentence, and of the same sentence by layer and head.
 
     The file's ending says PNG or SVG. ValueError, here and below: another ending, no such folder, matplotlib missing.
@@ -42,10 +42,9 @@ def draw_attention_share(shares: AttentionShare, path: str | Path, *, title: str
         _draw_matrix(right, shares.heads, "head", "layer")
         right.set_title(f"same sentence: {shares.value:.1f} %")
         figure.colorbar(shown, ax=[left, right], label="share of attention (%)", fraction=0.05)
-    return Path(path)
 
 
-def draw_memory_maps(maps: Sequence[MemoryMap], path: str | Path, *, title: str = "") -> Path:
+def draw_memory_maps(maps: Sequence[MemoryMap], path: str | Path, *, title: str = "") -> None:
     """Maps of `write_and_read_maps`: tokens by slots of the update, slots by tokens of the output (figures 6, 7).
 
     Feng et al. (2022). A row of subplots for each side, one colour scale for all, up to the largest weight.
@@ -62,10 +61,9 @@ def draw_memory_maps(maps: Sequence[MemoryMap], path: str | Path, *, title: str 
             matrix = memory_map.weights if update else memory_map.weights.T
             shown = axes.imshow(matrix, vmin=0, vmax=largest, cmap=COLOUR_MAP, aspect="auto")
             slots, tokens = (axes.xaxis, axes.yaxis) if update else (axes.yaxis, axes.xaxis)
-            step = -(-memory_map.weights.shape[1] // NUMBERED)
-            slots.set_ticks(
-                range(0, memory_map.weights.shape[1], step), range(1, memory_map.weights.shape[1] + 1, step)
-            )
+            count = memory_map.weights.shape[1]
+            step = -(-count // NUMBERED)
+            slots.set_ticks(range(0, count, step), range(1, count + 1, step))
             turned = {} if update else {"rotation": 90}
             tokens.set_ticks(range(len(memory_map.tokens)), memory_map.tokens, fontsize=6, parse_math=False, **turned)
             slots.set_label_text("memory slot")
@@ -73,10 +71,9 @@ def draw_memory_maps(maps: Sequence[MemoryMap], path: str | Path, *, title: str 
                 f"{memory_map.side}: {memory_map.attention} {'by' if update else 'to'} sentence {memory_map.sentence}"
             )
         figure.colorbar(shown, ax=grid, label="attention, mean of heads", fraction=0.03)
-    return Path(path)
 
 
-def draw_group_maps(groups: GroupMaps, path: str | Path, *, title: str = "") -> Path:
+def draw_group_maps(groups: GroupMaps, path: str | Path, *, title: str = "") -> None:
     """Tokens by groups, a subplot for each sentence, darker for more weight; grey is exactly zero.
 
     Maka et al. (2024), figures 4, 6 and 7. One colour scale for all, up to the largest weight.
@@ -107,10 +104,9 @@ def draw_group_maps(groups: GroupMaps, path: str | Path, *, title: str = "") -> 
         for axes in grid[:, 0]:
             axes.set_ylabel("token", fontsize=7, loc="top")
         figure.colorbar(shown, ax=figure.axes, label="weight", fraction=0.05, aspect=30)
-    return Path(path)
 
 
-def draw_gates(gates: GateMap, path: str | Path, *, title: str = "") -> Path:
+def draw_gates(gates: GateMap, path: str | Path, *, title: str = "") -> None:
     """Stacked bars for the words of a sentence, a part for each context sentence; the mean and every layer."""
     layers, colours = gates.by_layer, [colour_of(name, gates.columns) for name in gates.columns]
     title = f"{title}{', ' if title else ''}sentence {gates.sentence}"
@@ -132,10 +128,9 @@ def draw_gates(gates: GateMap, path: str | Path, *, title: str = "") -> Path:
         figure.supylabel("share", fontsize=8)
         handles, labels = column[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), fontsize=8, handlelength=1)
-    return Path(path)
 
 
-def draw_information_gain(gains: dict[str, InformationGain], path: str | Path) -> Path:
+def draw_information_gain(gains: dict[str, InformationGain], path: str | Path) -> None:
     """Gain of update and output attention by memory size, {model: gain}; smaller memories first (figure 2).
 
     Model names are added below the sizes where two models have the same size.
@@ -149,10 +144,9 @@ def draw_information_gain(gains: dict[str, InformationGain], path: str | Path) -
             axes.plot(values, label=f"{attention} attention", color=COLOURS[number], marker=MARKERS[number])
         axes.axhline(0, color="#777777", linewidth=0.8, zorder=1)
         axes.legend()
-    return Path(path)
 
 
-def draw_attribution(attribution: Attribution, path: str | Path, *, title: str = "") -> Path:
+def draw_attribution(attribution: Attribution, path: str | Path, *, title: str = "") -> None:
     """Gradients by distance in sentences, of source and target words, on a logarithmic scale (figure 4)."""
     with single_plot(path, attribution.labels, "distance in sentences", "gradient of the loss") as axes:
         for number, side in enumerate(STACKS):
@@ -161,10 +155,9 @@ def draw_attribution(attribution: Attribution, path: str | Path, *, title: str =
             axes.set_yscale("log")  # a value of 0 is not drawn
         axes.set_title(title, parse_math=False)
         axes.legend()
-    return Path(path)
 
 
-def draw_by_index(ranges: Sequence, path: str | Path, *, title: str = "") -> Path:
+def draw_by_index(ranges: Sequence, path: str | Path, *, title: str = "") -> None:
     """Difference of s-BLEU by sentence index, with 95 % intervals; `ranges` come from `by_index`."""
     with single_plot(path, [span.label for span in ranges], "sentence index", "difference of s-BLEU") as axes:
         values = [span.difference for span in ranges]
@@ -176,10 +169,9 @@ def draw_by_index(ranges: Sequence, path: str | Path, *, title: str = "") -> Pat
         axes.errorbar(range(len(values)), values, **bars)
         axes.axhline(0, color="#777777", linewidth=0.8)
         axes.set_title(title, parse_math=False)
-    return Path(path)
 
 
-def draw_losses(runs: Sequence[Losses], path: str | Path) -> Path:
+def draw_losses(runs: Sequence[Losses], path: str | Path) -> None:
     """Training loss by update, a line for each run (figure 5 of Feng et al. 2022). ValueError: too many runs."""
     if len(runs) > len(COLOURS):
         raise ValueError(f"{len(runs)} runs in one picture, at most {len(COLOURS)} can be distinguished; give fewer")
@@ -187,16 +179,14 @@ def draw_losses(runs: Sequence[Losses], path: str | Path) -> Path:
         for run, colour in zip(runs, COLOURS):
             axes.plot(*zip(*run.training), label=run.name, color=colour)
         axes.legend()
-    return Path(path)
 
 
-def draw_position_components(components: PositionComponents, path: str | Path) -> Path:
+def draw_position_components(components: PositionComponents, path: str | Path) -> None:
     """Cumulative share of the variance of position encodings by component (figure 1 of Lupo et al. 2023)."""
     with single_plot(path, None, "principal components", "share of the variance (%)") as axes:
         axes.plot(range(1, len(components.cumulative) + 1), [100 * share for share in components.cumulative])
         axes.set_ylim(0, 102)
         axes.set_title(f"encodings of {components.positions} positions")
-    return Path(path)
 
 
 @contextmanager

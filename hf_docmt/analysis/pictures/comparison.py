@@ -200,9 +200,7 @@ def _draw_legend(figure) -> int:
     entries = {}
     for axes in figure.axes:
         entries |= {label: handle for handle, label in zip(*axes.get_legend_handles_labels())}
-    names = sorted(
-        entries, key=lambda name: ("others", "chance").index(name) + 1 if name in ("others", "chance") else 0
-    )
+    names = sorted(entries, key=lambda name: (name == "chance", name == "others"))
     for lines in range(1, len(names) + 1):  # filled column by column
         columns = [names[first : first + lines] for first in range(0, len(names), lines)]
         if sum(0.08 * max(map(len, column)) + 0.7 for column in columns) < figure.get_figwidth():  # inches
