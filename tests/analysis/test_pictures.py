@@ -7,6 +7,7 @@ import sys
 from xml.etree import ElementTree
 
 import pytest
+from support.errors import refused
 
 from hf_docmt.analysis.pictures.comparison import SUBPLOT, draw_breakdown
 from hf_docmt.analysis.pictures.figures import COLOURS, DISTINCT, DPI, GREY, SINGLE, check_picture_path, look_of
@@ -261,8 +262,7 @@ def test_settings_of_others_stay_as_they_are(tmp_path):
 )
 def test_wrong_names_are_refused(tmp_path, options, message):
     path = tmp_path / options.pop("path", "a.png")
-    with pytest.raises(ValueError, match=message):
-        draw_breakdown(distances(SYSTEMS[:2]), path, **options)
+    refused(message, draw_breakdown, distances(SYSTEMS[:2]), path, **options)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -280,8 +280,7 @@ def test_nothing_to_draw_is_refused(tmp_path):
 def test_without_matplotlib(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     message = "pictures need matplotlib.*" + re.escape(install_command("plots"))
-    with pytest.raises(ValueError, match=message):
-        draw_breakdown(indices(SYSTEMS), tmp_path / "a.png", axis="index")
+    refused(message, draw_breakdown, indices(SYSTEMS), tmp_path / "a.png", axis="index")
     with pytest.raises(ValueError, match=message):  # commands ask before the work
         check_picture_path(tmp_path / "a.png")
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 import sacrebleu
+from support.errors import refused
 from support.reader_checks import jsonl
 from support.tiny_models import random_text
 
@@ -52,10 +53,8 @@ def test_equal_systems_do_not_differ():
 
 def test_bad_input(tmp_path):
     system, baseline, references = sides()
-    with pytest.raises(ValueError, match="at least 1 index, got every=0"):
-        by_index(system, baseline, references, every=0)
-    with pytest.raises(ValueError, match="document 1: 4 translated sentences for 5"):
-        by_index(system, [baseline[0][:-1], *baseline[1:]], references)
+    refused("at least 1 index, got every=0", by_index, system, baseline, references, every=0)
+    refused("document 1: 4 translated sentences for 5", by_index, system, [baseline[0][:-1], *baseline[1:]], references)
 
 
 def files(tmp_path):

@@ -129,6 +129,7 @@ def test_a_command_runs_its_class(monkeypatch, run):
         ({"precisions": ()}, "precisions: expected at least one, got"),
         ({"precisions": ("fp16",)}, r"precisions: expected some of fp32, bf16, int8, got \['fp16'\]"),
         ({"precision": "fp16"}, "precision: expected fp32 or bf16, got 'fp16'"),
+        ({"size": "large"}, "size: expected base or small, got 'large'"),
     ],
 )
 def test_options_that_are_refused(arguments, message):

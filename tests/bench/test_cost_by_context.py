@@ -9,7 +9,7 @@ from torch import nn
 
 from hf_docmt.bench import cost_by_context, measurement
 from hf_docmt.bench.benchmark import WORKS
-from hf_docmt.bench.cost_by_context import NEEDS_CONTEXT, PEER, ROUTING, SINGLE, SYSTEMS, CostByContext, context_fields
+from hf_docmt.bench.cost_by_context import NEEDS_CONTEXT, PEER, ROUTING, SYSTEMS, CostByContext, context_fields
 from hf_docmt.bench.models import NEVER, SPECIAL_TOKENS, TINY, random_model, random_units
 
 CONTEXT, SENTENCES, SIZE, TOKENS = 3, 2, 5, 20  # context, sentences that follow it, their tokens, the vocabulary
@@ -207,15 +207,6 @@ def test_command(monkeypatch, run):
 def test_bad_options(run, options, message):
     code, out, err = run("bench", "cost", *options)
     assert code == 1 and out == "" and message in err
-
-
-def test_systems_are_named():
-    assert {
-        PEER,
-        SINGLE,
-        *(name for most in cost_by_context.MAX_TIME.values() for name, _ in most),
-        cost_by_context.SHORTENED,
-    } <= SYSTEMS.keys()
 
 
 @pytest.mark.gpu

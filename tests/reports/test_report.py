@@ -26,20 +26,10 @@ def result(metric="s-BLEU", value=23.456, signature="segments:sentence", **chang
 
 @pytest.fixture
 def report():
-    accuracy = result(
-        "accuracy",
-        75.0,
-        task="contrastive",
-        dataset="pronoun",
-        signature="ties:wrong",
-        breakdown={"distance=0": PartScore(100.0, 5), "distance=1": PartScore(66.7, 15)},
-    )
-    return Report(
-        model=MODEL,
-        data={"train": "talks"},
-        results=[result(strategy="sliding", beams=4), accuracy],
-        training={"steps": 9},
-    )
+    parts = {"distance=0": PartScore(100.0, 5), "distance=1": PartScore(66.7, 15)}
+    accuracy = result("accuracy", 75.0, "ties:wrong", task="contrastive", dataset="pronoun", breakdown=parts)
+    results = [result(strategy="sliding", beams=4), accuracy]
+    return Report(model=MODEL, data={"train": "talks"}, results=results, training={"steps": 9})
 
 
 def test_build(report):
@@ -153,9 +143,8 @@ def test_packed_files(report, tmp_path):
 
 
 def test_merge_replaces_what_was_measured_again(report):
-    later = Report(
-        model={"name": "tiny"}, data={"test": "news"}, results=[result(value=30.0, strategy="sliding", beams=4)]
-    )
+    again = result(value=30.0, strategy="sliding", beams=4)
+    later = Report(model={"name": "tiny"}, data={"test": "news"}, results=[again])
     merged = merge_reports(report, later)
     assert [(found.metric, found.value) for found in merged.results] == [("accuracy", 75.0), ("s-BLEU", 30.0)]
     assert merged.model == MODEL and merged.data == {"train": "talks", "test": "news"}

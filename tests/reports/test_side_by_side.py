@@ -17,10 +17,8 @@ HOSTILE = "<script>alert(1)</script> & \"q\" 'r' {{ 7 * 7 }} {% raw %} \x1b[31m\
 def sentence(number, a, b, c=None, scores=(50.0, 50.0, 50.0), context=(), **changes):
     names = "abc" if c is not None else "ab"
     given = {"doc_id": "d1", "source": f"Source {number} .", "references": (f"Reference {number} .",)}
-    translations, scores = dict(zip(names, (a, b, c))), dict(zip(names, scores))
-    return ComparedSentence(
-        number=number, context=context, translations=translations, scores=scores, **{**given, **changes}
-    )
+    given |= {"translations": dict(zip(names, (a, b, c))), "scores": dict(zip(names, scores))}
+    return ComparedSentence(number=number, context=context, **given | changes)
 
 
 def compared(*sentences, **changes):
@@ -182,9 +180,7 @@ def test_page():
 def test_page_stands_alone_and_runs_nothing_of_others():
     """No script but its own, no other file: hostile texts stay texts, also those of names, ids and languages."""
     one = sentence(1, HOSTILE, "b", doc_id=HOSTILE, source=HOSTILE, references=(HOSTILE,), context=(HOSTILE,))
-    one = ComparedSentence(
-        **{**vars(one), "translations": {HOSTILE: HOSTILE, "b": "b"}, "scores": {HOSTILE: 1.0, "b": 2.0}}
-    )
+    one = replace(one, translations={HOSTILE: HOSTILE, "b": "b"}, scores={HOSTILE: 1.0, "b": 2.0})
     found = SideBySide((HOSTILE, "b"), HOSTILE, (one,), HOSTILE, target_lang='de" onload="x')
     text = side_by_side_page(found, found.overview())
     page = Page(text)
@@ -197,10 +193,8 @@ def test_page_stands_alone_and_runs_nothing_of_others():
     allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     assert f"script-src 'sha256-{allowed}'" in text and "unsafe-inline'; script" in text
     assert "http" not in re.sub("http-equiv", "", text) and "\x1b" not in text
-    assert (
-        HOSTILE.replace("\x1b", "\\u001b") in page.of("dd")
-        and ("p", {"dir": "auto", "lang": 'de" onload="x'}) in page.tags
-    )
+    assert HOSTILE.replace("\x1b", "\\u001b") in page.of("dd")
+    assert ("p", {"dir": "auto", "lang": 'de" onload="x'}) in page.tags
     assert "default-src 'none'" in text
     assert all(attributes.get("dir") == "auto" for tag, attributes in page.tags if tag == "dd")
 
@@ -242,12 +236,8 @@ def test_page_in_a_browser(tab):
         return tab.locator("output").inner_text(), len(headings), headings[0] if headings else None
 
     assert state() == ("1 to 500 of 1001 sentences", 500, "d1, sentence 1")
-    for view, (first, count) in {
-        "changed": (10, 100),
-        "gains": (90, 40),
-        "losses": (100, 50),
-        "context": (10, 100),
-    }.items():
+    views = {"changed": (10, 100), "gains": (90, 40), "losses": (100, 50), "context": (10, 100)}
+    for view, (first, count) in views.items():
         tab.get_by_label("Show").select_option(view)
         assert state() == (f"{count} sentences", count, f"d1, sentence {first}")
     tab.get_by_label("Show").select_option("all")

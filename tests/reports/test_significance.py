@@ -45,17 +45,10 @@ def result(rows, metric="accuracy", **changes):
     """A result whose value follows from its rows, as written."""
     sums = np.array(rows, float).sum(0)
     value = 100 * sums[0] / sums[1] if len(sums) == 2 else 200 * sums[0] / (sums[1] + sums[2])
-    made = Result(
-        task="contrastive",
-        dataset="suite",
-        split="test",
-        metric=metric,
-        value=float(value),
-        signature=Signature.parse("logprob:sum|past:1|version:1"),
-        n=len(rows),
-        details={"statistics": Statistics([str(n) for n in range(len(rows))], rows).to_dict()},
-    )
-    return replace(made, **changes)
+    details = {"statistics": Statistics([str(n) for n in range(len(rows))], rows).to_dict()}
+    given = {"task": "contrastive", "dataset": "suite", "split": "test", "metric": metric, "value": float(value)}
+    given |= {"signature": Signature.parse("logprob:sum|past:1|version:1"), "n": len(rows), "details": details}
+    return Result(**given | changes)
 
 
 def with_statistics(made, **changes):
@@ -231,11 +224,9 @@ def test_f1_without_anything_is_zero():
 
 def test_plain_ratios():
     """A mean that is not in percent, such as log-probabilities."""
-    made = [
-        result([[-2.5, 2], [-1.0, 4], [-3.0, 3]], value=-6.5 / 9),
-        result([[-2, 2], [-1, 4], [-1, 3]], value=-4 / 9),
-    ]
-    found = compare_systems(dict(zip("xy", made)), "x")["y"]
+    x = result([[-2.5, 2], [-1.0, 4], [-3.0, 3]], value=-6.5 / 9)
+    y = result([[-2, 2], [-1, 4], [-1, 3]], value=-4 / 9)
+    found = compare_systems({"x": x, "y": y}, "x")["y"]
     assert found.delta == pytest.approx(2.5 / 9) and 0 <= found.interval[0] < found.interval[1] < 1
 
 

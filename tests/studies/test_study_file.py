@@ -117,10 +117,8 @@ def test_refused(study_file, changes, message):
 
 
 def test_unknown_budget_pattern_and_file(study_file):
-    with pytest.raises(ValueError, match="no budget 'shrot'.*did you mean 'short'"):
-        load_study(study_file(), "shrot")
-    with pytest.raises(ValueError, match=r"--only concat3: no such system or run.*concat2"):
-        plan_of(study_file).pending(["concat3"])
+    refused("no budget 'shrot'.*did you mean 'short'", load_study, study_file(), "shrot")
+    refused(r"--only concat3: no such system or run.*concat2", plan_of(study_file).pending, ["concat3"])
     refused(r"nothing.yaml: no such study", load_study, "nothing.yaml")
     study_file().write_text("- sentence\n", encoding="utf-8")
     refused(r"small.yaml: study: expected a mapping of keys to values, got \['sent", load_study, "small.yaml")
@@ -156,8 +154,7 @@ def test_a_system_has_options_of_its_own(study_file):
 
 def test_results_that_are_a_file_are_refused(study_file):
     path = study_file().rename("study")  # without a suffix: the folder of its name would be the file itself
-    with pytest.raises(ValueError, match="study is a file.*--results"):
-        StudyPlan(load_study(path))
+    refused("study is a file.*--results", StudyPlan, load_study(path))
 
 
 def test_digests_tell_recipes_and_commands_apart(study_file):
