@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 import torch
 from datasets import Dataset
+from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import registry
@@ -145,39 +145,30 @@ def sentences_of_tokens(config, batch: dict[str, torch.Tensor]) -> tuple[torch.T
     return source, target * batch.get("is_counted", labels != -100)[..., None]
 
 
-class SearchedSegment(NamedTuple):
-    """Token ids of one search: its source; prefix and hypothesis as the decoder reads them, and as it writes them.
-
-    `read` begins with the start token, `written` ends with the end token, so that both have T tokens; `is_predicted`
-    (T) is 0 for the forced prefix, and for an end that the search did not come to.
-    """
-
-    source: list[int]
-    read: list[int]
-    written: list[int]
-    is_predicted: list[int]
-
-
 def record_search(
     model: PreTrainedModel, documents: Dataset, tokenizer: PreTrainedTokenizerBase, strategy: str, **search
-) -> list[SearchedSegment]:
+) -> list[dict[str, list[int]]]:
     """Translate documents and keep what was searched, in the order of the searches; nothing is repaired.
 
-    `strategy` and `search` are those of `translate_documents`. ValueError: a strategy that keeps a state between the
-    searches, so that they are not known one by one.
+    Of each search: its source; prefix and hypothesis as the decoder reads them, behind the start token, and as it
+    writes them, with the end token, so that both have T tokens; `is_counted` (T) is 0 for the forced prefix, and for an
+    end that the search did not come to. `strategy` and `search` are those of `translate_documents`. ValueError: a
+    strategy that keeps a state between the searches, so that they are not known one by one.
     """
     own = model.translator_class
     if strategy in own.repaired_strategies(model.config):
         search = {"repairs": "none"} | search
-    segments: list[SearchedSegment] = []
+    segments: list[dict[str, list[int]]] = []
 
     class Recorder(own):
         def decode(self, jobs, *arguments, **options):
             outputs = super().decode(jobs, *arguments, **options)
             for job, output in zip(jobs, outputs):
-                read, is_predicted = [*job.prefix, *output.ids], [0] * len(job.prefix) + [1] * len(output.ids)
-                is_predicted.append(int(output.finished))
-                segments.append(SearchedSegment(job.source, [self.start, *read], [*read, self.eos], is_predicted))
+                written = [*job.prefix, *output.ids]
+                segment = {"input_ids": job.source, "decoder_input_ids": [self.start, *written]}
+                segment |= {name.replace("input_ids", "attention_mask"): [1] * len(segment[name]) for name in segment}
+                is_counted = [0] * len(job.prefix) + [1] * len(output.ids) + [int(output.finished)]
+                segments.append(segment | {"labels": [*written, self.eos], "is_counted": is_counted})
             return outputs
 
     lang, _ = check_documents(documents)
@@ -194,24 +185,16 @@ def record_search(
     return segments
 
 
-def search_batches(config, segments: list[SearchedSegment], max_tokens: int) -> Iterator[dict[str, torch.Tensor]]:
+def search_batches(
+    config, segments: Sequence[dict[str, list[int]]], max_tokens: int
+) -> Iterator[dict[str, torch.Tensor]]:
     """What was searched as batches: sources, what the decoder read, and which of its predictions the search made."""
-    lengths = np.array([(len(segment.source), len(segment.read)) for segment in segments])
+    padding = {"input_ids": config.pad_token_id, "decoder_input_ids": config.pad_token_id, "labels": -100}
+    padding |= dict.fromkeys(("is_counted", "attention_mask", "decoder_attention_mask"), 0)
+    lengths = np.array([[len(segment[name]) for name in ("input_ids", "labels")] for segment in segments])
     for batch in TokenBudgetBatchSampler(lengths, max_tokens, shuffle=False):
-        source, read, written, is_predicted = zip(*(segments[number] for number in batch))
-        yield {
-            "input_ids": padded_rows(source, config.pad_token_id),  # (B, S)
-            "attention_mask": padded_rows([[1] * len(row) for row in source], 0),
-            "decoder_input_ids": padded_rows(read, config.pad_token_id),  # (B, T)
-            "decoder_attention_mask": padded_rows([[1] * len(row) for row in read], 0),
-            "labels": padded_rows(written, -100),
-            "is_counted": padded_rows(is_predicted, 0).bool(),
-        }
-
-
-def padded_rows(rows: Sequence[list[int]], value: int) -> torch.Tensor:
-    """Rows of different lengths, filled on the right: (B, longest)."""
-    return torch.nn.utils.rnn.pad_sequence([torch.tensor(row) for row in rows], True, value)
+        rows = {name: [torch.tensor(segments[number][name]) for number in batch] for name in padding}
+        yield {name: pad_sequence(rows[name], True, value) for name, value in padding.items()}  # (B, S), (B, T)
 
 
 def padded_sum(tensor: torch.Tensor, other: torch.Tensor) -> torch.Tensor:

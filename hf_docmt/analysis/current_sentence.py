@@ -12,13 +12,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from hf_docmt import registry
 from hf_docmt.evaluation.systems.model_system import piece_ids
 from hf_docmt.modeling.decoding import Job, Output, Translator, pad_rows
-from hf_docmt.modeling.document_state import (
-    CurrentSentence,
-    DocumentState,
-    all_sentences,
-    has_text,
-    split_at,
-)
+from hf_docmt.modeling.document_state import CurrentSentence, DocumentState, all_sentences, has_text, split_at
 from hf_docmt.modeling.strategies import segments_that_fit
 
 SEGMENTS = ("full", "chunk_sequential")  # strategies that write segments which do not overlap

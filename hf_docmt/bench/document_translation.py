@@ -16,13 +16,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import registry
 from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row
-from hf_docmt.bench.decode import (
-    MODES,
-    ctranslate2_model,
-    ctranslate2_version,
-    diversify_translations,
-    random_sources,
-)
+from hf_docmt.bench.decode import MODES, ctranslate2_model, ctranslate2_version, diversify_translations, random_sources
 from hf_docmt.bench.measurement import median_seconds_and_outputs
 from hf_docmt.bench.models import NEVER, TRANSFORMER_BASE, build_pair, load_documents
 from hf_docmt.bench.options import DocumentsOptions, WindowDecodingOptions

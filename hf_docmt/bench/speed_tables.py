@@ -187,10 +187,7 @@ TABLES = {  # benchmark: title, in which names stand for its setting, and the ce
         "A training step on one long document by what is kept in memory: time over that with all logits, and memory.",
         length_cells,
     ),
-    "documents": (
-        "Documents, greedy, strategies side by side (ours : peer).",
-        ratio_cells,
-    ),
+    "documents": ("Documents, greedy, strategies side by side (ours : peer).", ratio_cells),
     "attention": (
         "A training step on one document by its length: time over that of `concat` with sdpa, and memory.",
         length_cells,

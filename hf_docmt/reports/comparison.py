@@ -8,14 +8,7 @@ from typing import Any
 
 from hf_docmt.messages import check_known, counted
 from hf_docmt.reports.columns import Column, differing_settings, group_runs, read_columns
-from hf_docmt.reports.measurement import (
-    SCORE,
-    SETTINGS,
-    first_names,
-    group_results,
-    group_signature,
-    measurement_notes,
-)
+from hf_docmt.reports.measurement import SCORE, SETTINGS, first_names, group_results, group_signature, measurement_notes
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import PartScore, Result
 from hf_docmt.reports.significance import (

@@ -15,6 +15,7 @@ from threading import Thread
 
 import pytest
 import yaml
+from support.errors import refused
 from support.small_study import VALUES
 from support.tiny_models import build, word_tokenizer
 from typer.testing import CliRunner
@@ -162,8 +163,7 @@ def test_sigterm_ends_the_jobs(plan):
 )
 def test_packages_that_are_missing_are_named_before_anything_runs(plan, monkeypatch, module, message):
     monkeypatch.setattr(f"{module}.find_spec", lambda name: None)
-    with pytest.raises(ValueError, match=message):
-        run_study(plan)
+    refused(message, run_study, plan)
     assert not Path("commands.txt").exists()
 
 
@@ -234,10 +234,8 @@ def test_packed_reports_of_gzip_and_damaged_ones(finished):
 
 def test_tables_that_reports_do_not_fit_keep_no_other_from_being_made(finished):
     values = yaml.safe_load(Path("small.yaml").read_text())
-    values["tables"] = {
-        "unclear": {"columns": {"score": {"evaluation": "bleu", "dataset": "test"}}},
-        **values["tables"],
-    }
+    unclear = {"columns": {"score": {"evaluation": "bleu", "dataset": "test"}}}
+    values["tables"] = {"unclear": unclear, **values["tables"]}
     Path("small.yaml").write_text(yaml.safe_dump(values, sort_keys=False))
     result = study("small.yaml", "--render")
     assert result.exit_code == 1 and "tables.unclear: column 'score'" in str(result.exception)
