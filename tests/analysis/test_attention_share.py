@@ -105,11 +105,6 @@ def test_what_gives_no_weights():
     refused("has no cross-attention", count_shares, model, [])
 
 
-def test_context_separate_from_the_source():
-    with pytest.raises(ValueError, match="docmt-routing reads other sentences apart from the source"):
-        attention_share(build("routing"), documents_of((["w7"], ["w8"])), word_tokenizer())
-
-
 def test_result_and_picture(tmp_path):
     pytest.importorskip("matplotlib")
     found = attention_share(build("lst", view="chunk", chunk_tokens=14), documents(), word_tokenizer())
@@ -232,8 +227,9 @@ def test_the_model_stays_as_it_was_after_a_search():
         ("concat", {"strategy": "full"}, "are for target='search'; leave them out"),
         ("memory", {"target": "search"}, "reads other sentences apart from the source"),
         ("memory", {}, "reads other sentences apart from the source"),
+        ("routing", {}, "docmt-routing reads other sentences apart from the source"),
     ],
 )
-def test_searches_that_are_refused(architecture, arguments, message):
-    with pytest.raises(ValueError, match=message):
-        attention_share(build(architecture), documents_of((["w7"], ["w8"])), word_tokenizer(), **arguments)
+def test_what_is_refused(architecture, arguments, message):
+    documents = documents_of((["w7"], ["w8"]))
+    refused(message, attention_share, build(architecture), documents, word_tokenizer(), **arguments)

@@ -101,11 +101,8 @@ def test_table_of_gates(run, command):
     arguments = command[1]("own", OWN)
     header, _, *rows = (line.split() for line in run(*arguments)[1].splitlines())
     found = gate_map(build("routing", past_context=1, **FAMILY, **CODES | OWN), SENTENCES, word_tokenizer())
-    assert header == ["layer", "token", "-1", "+1"] and [row[0] for row in rows[:: len(found.tokens)]] == [
-        "mean",
-        "1",
-        "2",
-    ]
+    assert header == ["layer", "token", "-1", "+1"]
+    assert [row[0] for row in rows[:: len(found.tokens)]] == ["mean", "1", "2"]
     assert [row[2:] for row in rows] == [[f"{one:.3f}" for one in row] for _, layer in found.by_layer for row in layer]
     code, out, _ = run(*arguments, "--sentence", 1)
     assert (code, out.split()[:4]) == (0, ["layer", "token", "+1", "nothing"])

@@ -37,17 +37,21 @@ def test_segments_are_attention_shares(architecture):
         assert found.by_token.mean(axis=0) == pytest.approx(row, abs=1e-4)
 
 
+def cross_attention(model, source, target):
+    """Mean of layers and heads while a target is written, (T, S)."""
+    read = torch.tensor([[model.config.decoder_start_token_id, *target[:-1]]])
+    model.set_attn_implementation("eager")
+    inputs = {"input_ids": torch.tensor([source]), "decoder_input_ids": read}
+    attentions = model(**inputs, output_attentions=True, use_cache=False).cross_attentions
+    return torch.stack(attentions).mean(dim=(0, 2))[0]
+
+
 @torch.no_grad()
 def test_words_have_the_attention_of_their_tokens():
     model = build("concat", past_context=1)
     source = [*TOKENIZER(SOURCE[1])["input_ids"][:-1], SEP, *TOKENIZER(SOURCE[2])["input_ids"]]
     target = [*TOKENIZER(TARGET[1])["input_ids"][:-1], SEP, *TOKENIZER(TARGET[2])["input_ids"]]
-    read = torch.tensor([[model.config.decoder_start_token_id, *target[:-1]]])
-    model.set_attn_implementation("eager")
-    attentions = model(
-        input_ids=torch.tensor([source]), decoder_input_ids=read, output_attentions=True, use_cache=False
-    ).cross_attentions
-    weights = torch.stack(attentions).mean(dim=(0, 2))[0]  # (T, S)
+    weights = cross_attention(model, source, target)
     expected = 100 * weights[target.index(SEP) + 1 :].mean(dim=0)  # while the current sentence is written
     before = used(model, 3).sentences[0]
     assert [text for text, _ in before.words if text.strip()] == SOURCE[1].split()
@@ -178,12 +182,7 @@ def test_source_beside_context_is_the_current_sentence():
     found = used(model, 2)
     assert sum(shares_of(found).values()) == pytest.approx(100) and list(shares_of(found)) == [(-1, False), (0, False)]
     source, target = (TOKENIZER(side[0])["input_ids"] for side in (SOURCE, TARGET))
-    read = torch.tensor([[model.config.decoder_start_token_id, *target[:-1]]])
-    model.set_attn_implementation("eager")
-    attentions = model(
-        input_ids=torch.tensor([source]), decoder_input_ids=read, output_attentions=True, use_cache=False
-    ).cross_attentions
-    weights = torch.stack(attentions).mean(dim=(0, 2))[0][:, 1:]  # (T, S) without the mark
+    weights = cross_attention(model, source, target)[:, 1:]  # without the mark
     expected = 100 * (weights / weights.sum(dim=1, keepdim=True)).mean(dim=0)[:-1]
     words = used(model, 1).sentences[0].words
     assert [share for text, share in words if text.strip()] == pytest.approx(expected.tolist(), abs=1e-3)

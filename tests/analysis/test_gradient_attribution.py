@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from support.errors import refused
 from support.tiny_models import build, documents_of, random_text, word_tokenizer
 
 from hf_docmt.analysis.gradient_attribution import Attribution, gradient_attribution
@@ -113,9 +114,8 @@ def test_result():
 def test_bad_input():
     model = build("memory", memory_size=3)
     for name in ("reach", "step"):
-        with pytest.raises(ValueError, match=f"{name} is a number of sentences, at least 1; got 0"):
-            gradient_attribution(model, documents(), word_tokenizer(), **{name: 0})
-    with pytest.raises(ValueError, match="no document has more than one sentence"):
-        gradient_attribution(model, documents_of((["w7"], ["w8"])), word_tokenizer())
-    with pytest.raises(ValueError, match="'lst' has no memory"):
-        gradient_attribution(build("lst"), documents(), word_tokenizer())
+        message = f"{name} is a number of sentences, at least 1; got 0"
+        refused(message, gradient_attribution, model, documents(), word_tokenizer(), **{name: 0})
+    short = documents_of((["w7"], ["w8"]))
+    refused("no document has more than one sentence", gradient_attribution, model, short, word_tokenizer())
+    refused("'lst' has no memory", gradient_attribution, build("lst"), documents(), word_tokenizer())

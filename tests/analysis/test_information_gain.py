@@ -4,6 +4,7 @@ import copy
 
 import pytest
 import torch
+from support.errors import refused
 from support.tiny_models import build, documents_of, random_text, word_tokenizer
 
 from hf_docmt.analysis.information_gain import information_gain, information_gain_over, new_model
@@ -126,7 +127,5 @@ def test_results():
 
 
 def test_without_memory():
-    with pytest.raises(ValueError, match="'concat' has no memory: expected"):
-        information_gain(build("concat"), documents(), word_tokenizer())
-    with pytest.raises(ValueError, match="at least 1; got 0"):
-        information_gain(build("memory", memory_size=3), documents(), word_tokenizer(), rows=0)
+    refused("'concat' has no memory: expected", information_gain, build("concat"), documents(), word_tokenizer())
+    refused("at least 1; got 0", information_gain, build("memory"), documents(), word_tokenizer(), rows=0)

@@ -67,12 +67,11 @@ def test_one_side_and_the_model_as_it_was():
 
 def test_bad_input():
     model = build("memory", memory_size=3)
-    with pytest.raises(ValueError, match="document 'd7' is not in the data: .* there are d0, d1"):
-        memory_maps(model, documents(), word_tokenizer(), "d7")
-    with pytest.raises(ValueError, match="layer 0 has no memory on the source side: expected one of 1"):
-        memory_maps(model, documents(), word_tokenizer(), "d1", layer=0)
-    with pytest.raises(ValueError, match="'window' has no memory"):
-        memory_maps(build("window", window=4, view="chunk"), documents(), word_tokenizer(), "d1")
+    inputs, window = (documents(), word_tokenizer()), build("window", window=4, view="chunk")
+    refused("document 'd7' is not in the data: .* there are d0, d1", memory_maps, model, *inputs, "d7")
+    message = "layer 0 has no memory on the source side: expected one of 1"
+    refused(message, memory_maps, model, *inputs, "d1", layer=0)
+    refused("'window' has no memory", memory_maps, window, *inputs, "d1")
     found = memory_maps(model, documents(), word_tokenizer(), "d1")
     for sentence in (0, 3):
         refused(f"sentence {sentence} and the next one .* a number from 1 to 2", write_and_read_maps, found, sentence)

@@ -47,11 +47,8 @@ def gates(model, sentence: int) -> np.ndarray:
 
     def after_self_attention(side, number, states):
         layer = f"model.encoder.layers.{number}"
-        name, normed = (
-            (f"{layer}.context_attn", f"{layer}.context_attn_layer_norm")
-            if routing
-            else (f"{layer}.context.attn", f"{layer}.context.layer_norm")
-        )
+        name = f"{layer}.context_attn" if routing else f"{layer}.context.attn"
+        normed = f"{layer}.context_attn_layer_norm" if routing else f"{layer}.context.layer_norm"
         x = norm(weights, normed, states) if config.normalize_before else states
         hidden = F.relu(x @ weights[f"{name}.selection.fc1.weight"].T + weights[f"{name}.selection.fc1.bias"])
         scores = [[*(weights[f"{name}.selection.fc2.weight"] @ word), torch.tensor(0.0)] for word in hidden]
@@ -123,12 +120,8 @@ def test_shares_in_a_report(gate):
     assert {name: part.value for name, part in result.breakdown.items()} == {
         "offset=-1": 40.0, "offset=+1": 30.0, "offset=nothing": 30.0, "layer=1": 30.0, "layer=2": 50.0,
     }  # fmt: skip
-    assert result.details == {
-        "sentence": 2,
-        "tokens": ["$x_", "</s>"],
-        "columns": ["-1", "+1", "nothing"],
-        "shares": SHARES,
-    }
+    columns, tokens = ["-1", "+1", "nothing"], ["$x_", "</s>"]
+    assert result.details == {"sentence": 2, "tokens": tokens, "columns": columns, "shares": SHARES}
 
 
 def test_drawn_gates(gate, tmp_path, drawn):
