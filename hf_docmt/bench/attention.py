@@ -76,10 +76,14 @@ class AttentionBenchmark(AttentionOptions, Benchmark):
 
         for tokens in self.lengths:
             measure({name: self.step_case(name, tokens) for name in self.cases}, PEER, rows)
-        measure({f"attention alone, {name}": self.alone_case(name) for name in ALONE}, "attention alone, sdpa")
-        for text in DECODING:
-            for mode in MODES:
-                cases = {decoding_name(name, mode, text): self.decoding_case(name, mode, text) for name in DECODERS}
+        at_last = {"build": ALONE_STEP, "tokens": self.lengths[-1]}
+        alone = {name: self.shared_case(**at_last, implementation=name, fields=ALONE[name]) for name in ALONE}
+        measure({f"attention alone, {name}": case for name, case in alone.items()}, "attention alone, sdpa")
+        for text, (batch, length) in DECODING.items():
+            size = {"build": WRITING, "batch": batch, "length": length, "tokens": batch * length}
+            for mode, beams in MODES.items():
+                cases = {name: self.shared_case(**size, architecture=name, beams=beams) for name in DECODERS}
+                cases = {decoding_name(name, mode, text): case for name, case in cases.items()}
                 measure(cases, decoding_name("concat", mode, text))
         growth = [row for name in self.cases for row in growth_rows(name, PEER, rows, self.lengths)]
         return self.result(rows + growth, target_checks(rows, growth, self.lengths))
@@ -89,17 +93,6 @@ class AttentionBenchmark(AttentionOptions, Benchmark):
         architecture, implementation, fields = self.cases[name]
         settings = {"architecture": architecture, "implementation": implementation, "fields": fields}
         return self.shared_case(build=STEP, tokens=tokens, **settings)
-
-    def alone_case(self, implementation: str) -> dict:
-        """Attention alone, at the last length."""
-        settings = {"implementation": implementation, "fields": ALONE[implementation]}
-        return self.shared_case(build=ALONE_STEP, tokens=self.lengths[-1], **settings)
-
-    def decoding_case(self, architecture: str, mode: str, text: str) -> dict:
-        """One of `DECODING`."""
-        batch, length = DECODING[text]
-        settings = {"architecture": architecture, "batch": batch, "length": length, "beams": MODES[mode]}
-        return self.shared_case(build=WRITING, tokens=batch * length, **settings)
 
 
 def decoding_name(architecture: str, mode: str, text: str) -> str:

@@ -32,7 +32,9 @@ def messages_of(work: str, case: Mapping, time_limit: float | None = None) -> It
     fails or takes over `time_limit` s.
     """
     limit, started = case.get("memory_limit"), time.monotonic()
-    set_limit = None if limit is None or sys.platform != "linux" else partial(limit_data, limit)
+    set_limit = None  # further bytes of data are an error of allocation
+    if limit is not None and sys.platform == "linux":
+        set_limit = partial(resource.setrlimit, resource.RLIMIT_DATA, (limit, limit))
     with tempfile.TemporaryFile("w+") as errors:
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": errors}
         with subprocess.Popen([*COMMAND, work], text=True, preexec_fn=set_limit, **pipes) as process:
@@ -66,11 +68,6 @@ def problem_of(code: int, errors: str) -> str:
     if code < 0:
         return f"its process was ended by {signal.Signals(-code).name}"
     return (errors.strip() or f"exit code {code} without a message").splitlines()[-1]
-
-
-def limit_data(size: int) -> None:
-    """From now on refuse this process more than so many bytes of data; further ones are an error of allocation."""
-    resource.setrlimit(resource.RLIMIT_DATA, (size, size))
 
 
 def answer(work: str, messages: TextIO) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -59,6 +60,8 @@ def run_study(plan: StudyPlan, only: Sequence[str] = (), processes: int = 1, dry
     command += ["--resources", *limits] if limits else []
     command += ["--config", *(f"{key}={json.dumps(value)}" for key, value in config.items() if value)]
     plan.output.mkdir(parents=True, exist_ok=True)
+    # A shell lets what runs in its background ignore SIGINT, and what that starts inherits it
+    hear_sigint = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     with folder_lock(plan.output), subprocess.Popen(command, preexec_fn=hear_sigint, process_group=0) as process:
         stop = lambda *_: os.killpg(process.pid, signal.SIGINT)  # noqa: E731  # Snakemake alone would wait for its jobs
         before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
@@ -67,11 +70,6 @@ def run_study(plan: StudyPlan, only: Sequence[str] = (), processes: int = 1, dry
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
-
-
-def hear_sigint() -> None:
-    """A shell lets what runs in its background ignore SIGINT, and what that starts inherits it."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def collect_reports(plan: StudyPlan) -> None:
