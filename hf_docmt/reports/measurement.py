@@ -60,9 +60,8 @@ def group_results(columns: Mapping[str, Sequence[Result]], may_differ: Sequence[
 
     Results are in different groups where their signatures differ in a key that is no property of the system (see
     `system_settings`) and not in `may_differ`, or where their statistics are of other documents, or the digests of
-    references and sources differ: data sets of one name.
-    Scores stand in the order of the columns, groups of one score one after the other. ValueError: no score is in two
-    columns, a key that no result has.
+    references and sources differ: data sets of one name. Scores stand in the order of the columns, groups of one score
+    one after the other. ValueError: no score is in two columns, a key that no result has.
     """
     everything = [(column, result) for column, results in columns.items() for result in results]
     _check_common(columns)

@@ -90,10 +90,9 @@ def compare_systems(
     With few documents the bootstrap raises more false alarms than it says; randomisation does not. sacrebleu counts >
     where here and in the papers it is >=: p is the same unless differences are equal, as between systems that do not
     differ, for which p is 1 here. Draws are those of sacrebleu with SACREBLEU_SEED=`test.seed`. The interval of the
-    difference is the bootstrap percentile one for every method. Signatures must be the same but for what
-    a system is (see `system_settings`) and the keys that `may_differ` names. ValueError: unknown baseline, systems
-    measured on different data or in different ways, no statistics, statistics that do not give the value, fewer than 2
-    documents.
+    difference is the bootstrap percentile one for every method. Signatures must be the same but for what a system is
+    (see `system_settings`) and the keys that `may_differ` names. ValueError: unknown baseline, systems measured on
+    different data or in different ways, no statistics, statistics that do not give the value, fewer than 2 documents.
     """
     check_known(baseline, list(results), "baseline", "the systems are")
     rows, score = _comparable(results, baseline, may_differ)

@@ -30,10 +30,9 @@ def draw_breakdown(
     different subplots. `axis`: `distance`, or another breakdown by distance, for accuracies in percent, of which those
     of guessing, where the reports say them, are a dashed line; else one of AXES, for scores (of `metric` alone).
     `datasets`: only these. `highlight`: systems in colour, all others are grey; none = all in colour. `order`: systems
-    of several pictures, in which each keeps its colour, marker and place. The file's ending says PNG or
-    SVG. A subplot has SUBPLOT inches, a single one SINGLE; legend and signatures add to the height. ValueError: nothing
-    to draw, another axis or ending, no such folder, an unknown system, more than can be distinguished, matplotlib
-    missing.
+    of several pictures, in which each keeps its colour, marker and place. The file's ending says PNG or SVG. A subplot
+    has SUBPLOT inches, a single one SINGLE; legend and signatures add to the height. ValueError: nothing to draw,
+    another axis or ending, no such folder, an unknown system, more than can be distinguished, matplotlib missing.
     """
     is_accuracy = "distance" in axis
     if not is_accuracy and axis not in AXES:
