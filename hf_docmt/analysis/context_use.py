@@ -119,7 +119,8 @@ def memory_use(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, passa
     not say whose words are in it. Slots have the attention of the current sentence (Feng et al. 2022, figure 7), and
     the words that the sentence before wrote into them (figure 6).
     """
-    passage = passage.until(passage.position)
+    end = passage.position + 1
+    passage = Passage(passage.source[:end], passage.translation[:end], passage.position)
     documents, stacks = as_documents(model.config, passage), memory_stacks(model)
     first = max(0, passage.position - REACH)
     last = {side: stack.memory_layers[-1] for side, stack in stacks.items()}

@@ -35,10 +35,6 @@ class Passage:
         """The sentence or the translation that stands so many sentences after the one looked at."""
         return (self.translation if is_target else self.source)[self.position + offset]
 
-    def until(self, position: int) -> "Passage":
-        """Without what follows this position."""
-        return Passage(self.source[: position + 1], self.translation[: position + 1], self.position)
-
 
 @dataclass(frozen=True)
 class ReadSentence:

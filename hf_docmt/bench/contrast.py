@@ -46,21 +46,16 @@ class ContrastBenchmark(ContrastOptions, Benchmark):
         rows = []
         for name in SUITES:
             items = Voita(name, context=3, content=suites[name]).read()[: self.items]
-            rows.append(suite_row(system, items, name, self.repeats))
+            scorers = {"ours": system.token_log_probabilities, "peer": partial(score_one_by_one, system)}
+            works = {side: partial(scorer, items) for side, scorer in scorers.items()}
+            seconds, scores = median_seconds_and_outputs(works, self.repeats)
+            case, difference = f"{name}, {len(items[0].candidates)} candidates", largest_difference(**scores)
+            rows.append(Row.of_speeds(case, "items/s", len(items), seconds, difference=difference))
             on_row(rows[-1])
         checks = [Check.at_least(f"{row.case}: ratio", row.ratio, MIN_RATIO) for row in rows]
         largest = max(row.more["difference"] for row in rows)
         checks.append(Check.at_least("scores: minus the largest difference", -largest, -MAX_DIFFERENCE))
         return self.result(rows, checks)
-
-
-def suite_row(system: System, items: Sequence[SuiteItem], name: str, repeats: int) -> Row:
-    """The items of one suite, scored both ways."""
-    scorers = {"ours": system.token_log_probabilities, "peer": partial(score_one_by_one, system)}
-    works = {side: partial(scorer, items) for side, scorer in scorers.items()}
-    seconds, scores = median_seconds_and_outputs(works, repeats)
-    case = f"{name}, {len(items[0].candidates)} candidates"
-    return Row.of_speeds(case, "items/s", len(items), seconds, difference=largest_difference(**scores))
 
 
 def score_one_by_one(system: System, items: Sequence[SuiteItem]) -> list[list[list[float]]]:
