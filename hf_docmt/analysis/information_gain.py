@@ -61,9 +61,8 @@ class InformationGain:
         for attention in ATTENTIONS:
             whole = self.mean(attention)
             parts = {f"side={side}": self.mean(attention, side) for side in sides}
-            parts |= {
-                f"{side} layer={layer}": gain for (kind, side, layer), gain in self.layers.items() if kind == attention
-            }
+            layers = [(side, layer, gain) for (kind, side, layer), gain in self.layers.items() if kind == attention]
+            parts |= {f"{side} layer={layer}": gain for side, layer, gain in layers}
             signature = {"entropy": "random less trained", "unit": "nats", "mean": "queries, heads, layers"}
             signature |= {"target": "reference", "seed": self.seed}
             scores = {label: (round(part.gain, DIGITS), part.n) for label, part in parts.items()}

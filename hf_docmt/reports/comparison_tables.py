@@ -135,9 +135,7 @@ def difference_text(figure: Figure, base: Figure, signs: Signs) -> str:
     """
     p_values = [signs["absent"]]
     if figure.test is not None:
-        values = dict.fromkeys(
-            (figure.test.p_value, figure.test.p_value if figure.test.holm is None else figure.test.holm)
-        )
+        values = dict.fromkeys(value for value in (figure.test.p_value, figure.test.holm) if value is not None)
         p_values = [f"{value:.1g}" if value < 0.001 else f"{value:.3f}" for value in values]
     return Markup(f"{_number(figure, figure.value - base.value, signs, '+')} ({', '.join(p_values)})")
 

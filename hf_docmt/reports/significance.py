@@ -126,9 +126,8 @@ def welch_test(base: Sequence[float], other: Sequence[float], level: float = 0.0
     errors = [stdev(values) ** 2 / len(values) for values in (base, other)]
     if not sum(errors):
         raise ValueError("the runs of each system have the same score, so a test over runs has no deviation to go by")
-    freedom = sum(errors) ** 2 / sum(
-        error**2 / (len(values) - 1) for error, values in zip(errors, (base, other), strict=True)
-    )
+    squares = [error**2 / (len(values) - 1) for error, values in zip(errors, (base, other), strict=True)]
+    freedom = sum(errors) ** 2 / sum(squares)
     delta = mean(other) - mean(base)
     scale = sum(errors) ** 0.5
     p_value, half = float(2 * stdtr(freedom, -abs(delta) / scale)), float(scale * stdtrit(freedom, 0.975))

@@ -38,9 +38,8 @@ def decode_row(precision, ours, peer):
 
 def test_lengths_of_a_run_with_the_defaults():
     """Rows of other numbers of tokens, such as those of decoding, have no column."""
-    rows = [
-        {"name": "lst", "tokens": tokens, "unit": "tokens/s", "ratio": 0.5, "memory_mib": 7} for tokens in (500, 1024)
-    ]
+    row = {"name": "lst", "unit": "tokens/s", "ratio": 0.5, "memory_mib": 7}
+    rows = [row | {"tokens": tokens} for tokens in (500, 1024)]
     setting = {"lengths": [1024], "repeats": 3}
     run = BenchmarkRun(benchmark="attention", problem=None, rows=rows, setting=setting)
     text = speed_tables(known_report(ceilings_run(), run, ceilings_run()), "markdown")

@@ -49,9 +49,8 @@ def test_ratio_is_the_time_of_the_peer_over_ours():
 def test_check_and_text():
     assert Check.at_least("x", 2.0, 2.0).ok and not Check.at_least("x", 1.99, 2.0).ok
     row = Row.of_speeds("a case", "sentences/s", 1, {"ours": 2.0, "peer": 5.0})
-    text = BenchResult(
-        [row], [Check.at_least("fast", 2.5, 1.5), Check.at_least("faster", 2.5, 3)], machine_setting()
-    ).to_text()
+    checks = [Check.at_least("fast", 2.5, 1.5), Check.at_least("faster", 2.5, 3)]
+    text = BenchResult([row], checks, machine_setting()).to_text()
     assert "a case" in text and "seconds" not in text and f"threads: {torch.get_num_threads()}" in text
     verdicts = {line.split()[0]: line.split()[-1] for line in text.splitlines() if line.startswith("fast")}
     assert verdicts == {"fast": "ok", "faster": "missed"}

@@ -197,16 +197,14 @@ def test_random_sentences_are_generated_lazily():
     sentences = cost_by_length.random_sentences(10**12, seed=1)
     drawn = [next(sentences) for _ in range(50)]
     assert len(set(drawn)) == 50 and all(2 <= len(sentence.split()) <= 6 for sentence in drawn)
-    assert (
-        drawn[0] == next(cost_by_length.random_sentences(1, seed=1)) != next(cost_by_length.random_sentences(1, seed=2))
-    )
+    again, other = (next(cost_by_length.random_sentences(1, seed=seed)) for seed in (1, 2))
+    assert drawn[0] == again != other
 
 
 def test_command(monkeypatch, run):
     monkeypatch.setattr(measurement, "measure_in_subprocess", known_cost)
-    monkeypatch.setattr(
-        cost_by_length, "measure_in_subprocess", lambda *arguments: {"seconds": 9.0, "tenth": 400.0, "end": 401.0}
-    )
+    stream = {"seconds": 9.0, "tenth": 400.0, "end": 401.0}
+    monkeypatch.setattr(cost_by_length, "measure_in_subprocess", lambda *arguments: stream)
     arguments = ("--lengths", "200,400,1600", "--stream-sentences", 50, "--time-limit", 5000, "--json")
     code, out, _ = run("bench", "cost", *arguments)
     result = json.loads(out)

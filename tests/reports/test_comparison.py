@@ -117,9 +117,8 @@ def test_what_a_system_is_stands_above_its_column(change, settings, signature):
 
 
 def test_another_split_or_dataset_is_another_score():
-    other = report(
-        "b", result(60.0, split="dev"), result(61.0, dataset="deixis"), result(1.0, task="discourse"), result(2.0)
-    )
+    others = [result(60.0, split="dev"), result(61.0, dataset="deixis"), result(1.0, task="discourse"), result(2.0)]
+    other = report("b", *others)
     found = compare_reports([report("a", result(40.0)), other])
     assert [values for *_, values in cells(found)] == [{"a": 40.0, "b": 2.0}, {"b": 60.0}, {"b": 61.0}, {"b": 1.0}]
     assert all(note.startswith("Not tested") for note in found.notes)
@@ -363,9 +362,8 @@ def test_difference_from_the_baseline():
         assert test.p_value == pytest.approx(exact_p(BASE, right), abs=0.01)
         assert test.documents == 8 and test.interval[0] <= test.delta <= test.interval[1]
     (note,) = found.notes
-    assert note == (
-        "* differs from a with p by Holm < 0.05 (randomisation over documents, 2000 samples, seed 1); 2 tests."
-    )
+    drawn = "randomisation over documents, 2000 samples, seed 1"
+    assert note == f"* differs from a with p by Holm < 0.05 ({drawn}); 2 tests."
     level = exact_p(BASE, BETTER) / 2
     strict = compare_reports(reports, baseline="a", method="randomisation", samples=2000, level=level)
     assert not any(figure.test and figure.test.significant for figure in strict.rows[0].figures.values())

@@ -259,9 +259,8 @@ def test_latex_escapes(comparison):
     bare = re.sub(r"\\[{}]", "", source)  # braces that are not printed
     depths = [bare[:end].count("{") - bare[:end].count("}") for end in range(len(bare) + 1)]
     assert min(depths) == 0 and depths[-1] == 0
-    assert re.findall(r"\\(?:begin|end)\{\w+\}", source) == [
-        *(r"\begin{table}", r"\begin{tabular}", r"\end{tabular}", r"\end{table}")
-    ]
+    marks = [r"\begin{table}", r"\begin{tabular}", r"\end{tabular}", r"\end{table}"]
+    assert re.findall(r"\\(?:begin|end)\{\w+\}", source) == marks
 
 
 @pytest.mark.parametrize("start", ["[1ex] talks", "* talks"])

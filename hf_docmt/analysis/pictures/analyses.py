@@ -67,9 +67,8 @@ def draw_memory_maps(maps: Sequence[MemoryMap], path: str | Path, *, title: str 
             turned = {} if update else {"rotation": 90}
             tokens.set_ticks(range(len(memory_map.tokens)), memory_map.tokens, fontsize=6, parse_math=False, **turned)
             slots.set_label_text("memory slot")
-            axes.set_title(
-                f"{memory_map.side}: {memory_map.attention} {'by' if update else 'to'} sentence {memory_map.sentence}"
-            )
+            sentence = f"{'by' if update else 'to'} sentence {memory_map.sentence}"
+            axes.set_title(f"{memory_map.side}: {memory_map.attention} {sentence}")
         figure.colorbar(shown, ax=grid, label="attention, mean of heads", fraction=0.03)
 
 
