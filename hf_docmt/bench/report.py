@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -108,10 +109,11 @@ class BenchReport:
         """The report in a file; ValueError where it is none, or of another format."""
         values = parse_json(check_file(path).read_text(encoding="utf-8"), path)
         names = [item.name for item in fields(cls)]
-        if not isinstance(values, dict) or values.get("format") != FORMAT or not values.keys() >= set(names):
-            raise ValueError(f"{path}: expected a report of `docmt bench all`, format {FORMAT}; write it again")
-        runs = [BenchmarkRun(**run) for run in values["runs"]]
-        return cls(**{name: values[name] for name in names} | {"runs": runs})
+        with suppress(KeyError, TypeError):  # no object, or one with other keys
+            if values["format"] == FORMAT:
+                runs = [BenchmarkRun(**run) for run in values["runs"]]
+                return cls(**{name: values[name] for name in names} | {"runs": runs})
+        raise ValueError(f"{path}: expected a report of `docmt bench all`, format {FORMAT}; write it again")
 
 
 def run_all_benchmarks(

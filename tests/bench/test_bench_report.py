@@ -216,8 +216,16 @@ def test_tables():
 
 def test_files_that_are_no_report(tmp_path):
     path = tmp_path / "bench.json"
-    for text in ('{"rows": []}', '{"format": 1, "runs": [], "started": "2026-01-02T03:04:05"}'):
-        path.write_text(text)
+    whole = {"format": 1, "runs": [], "started": "2026-01-02T03:04:05", "setting": {}, "seconds": 1.0}
+    no_reports = [
+        [],
+        {"rows": []},
+        whole | {"format": 2},
+        {name: whole[name] for name in ("format", "runs", "started")},
+    ]
+    no_reports += [whole | {"runs": runs} for runs in (1, [1], [{"rows": []}], [{"benchmark": "decode", "more": 1}])]
+    for values in no_reports:
+        path.write_text(json.dumps(values))
         refused("bench.json: expected a report of `docmt bench all`, format 1", BenchReport.read, path)
     refused("absent.json: the file does not exist", BenchReport.read, tmp_path / "absent.json")
 
