@@ -9,8 +9,15 @@ CONTEXT_INPUTS = ("context_input_ids", "context_attention_mask", "context_offset
 
 
 def given_context(inputs: dict) -> tuple[torch.Tensor | None, ...]:
-    """Of arguments of `forward` those of the context, None for what is missing: ids, mask, offsets, side."""
-    return tuple(inputs.get(name) for name in CONTEXT_INPUTS)
+    """Of arguments of `forward` those of the context, None for what is missing: ids, mask, offsets, side.
+
+    Without any sentence or token, C or L 0, they are those of one that is not there.
+    """
+    ids, *others = (inputs.get(name) for name in CONTEXT_INPUTS)
+    if ids is None or ids.numel():
+        return ids, *others
+    absent = ids.new_zeros(ids.shape[0], 1, 1)
+    return absent, absent, absent[..., 0], None
 
 
 def joined(config, ids: torch.Tensor, mask: torch.Tensor, offsets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -159,15 +166,14 @@ def with_end(config, ids: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tenso
 def by_offset(config, input_ids, ids, mask, offsets, is_target) -> tuple[torch.Tensor, torch.Tensor]:
     """Context sentences (B, C, L), a column for every offset that the model knows: (B, past + future, L), mask bool.
 
-    Past sentences stand first, in order of the document. Without any, ids None or C 0, all columns are empty. Raises
+    Past sentences stand first, in order of the document. Without any, ids None, all columns are empty. Raises
     `ValueError` as `check_context` does.
     """
-    columns = config.past_context + config.future_context
-    if ids is not None:
-        check_context(config, input_ids, ids, mask, offsets, is_target)
-    if ids is None or not ids.shape[1]:
-        sorted_ids = input_ids.new_full((input_ids.shape[0], columns, 1), config.pad_token_id)
-        return sorted_ids, torch.zeros_like(sorted_ids, dtype=torch.bool)
+    if ids is None:
+        columns = config.past_context + config.future_context
+        empty_ids = input_ids.new_full((input_ids.shape[0], columns, 1), config.pad_token_id)
+        return empty_ids, torch.zeros_like(empty_ids, dtype=torch.bool)
+    check_context(config, input_ids, ids, mask, offsets, is_target)
     mask = mask.bool()
     column_offsets = torch.tensor(config.known_offsets, device=offsets.device)  # (columns,)
     matches = (offsets[:, None] == column_offsets[:, None]) & mask.any(dim=2)[:, None]  # (B, columns, C)

@@ -265,42 +265,42 @@ def test_the_command_starts_light():
 
 
 PACKAGE_LINES = {
-    "analysis": 3408,
-    "bench": 3304,
+    "analysis": 3360,
+    "bench": 3165,
     "cli": 2446,
     "data": 6044,
     "evaluation": 8775,
     "formats": 5046,
     "hub": 2551,
-    "modeling": 12285,
+    "modeling": 12291,
     "pretrained": 324,
-    "reports": 2528,
+    "reports": 2490,
     "serving": 878,
-    "studies": 854,
+    "studies": 846,
     "training": 2585,
     "translation": 2903,
     "top-level files": 2784,
 }
 TEST_LINES = {
-    "analysis": 2523,
-    "bench": 1611,
+    "analysis": 2486,
+    "bench": 1578,
     "cli": 2866,
     "data": 5072,
     "evaluation": 7135,
     "formats": 2789,
-    "hub": 3054,
-    "modeling": 10201,
-    "reports": 1984,
+    "hub": 3056,
+    "modeling": 10211,
+    "reports": 1916,
     "serving": 621,
     "space": 1108,
-    "studies": 710,
-    "support": 5142,
+    "studies": 702,
+    "support": 5149,
     "training": 2625,
     "transformers_contract": 418,
     "translation": 1917,
-    "top-level files": 2894,
+    "top-level files": 2896,
 }
-MOST_LINES = {"package": 56715, "tests": 52670}
+MOST_LINES = {"package": 56488, "tests": 52545}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

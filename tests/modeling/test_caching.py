@@ -497,12 +497,22 @@ def test_sparsemax_of_large_and_lost_scores():
         ("han", {}),
     ],
 )
-def test_all_parameters_take_part_without_context(architecture, fields):
+@pytest.mark.parametrize("shape", [(1, 1, 2), (1, 0, 2), (1, 1, 0)])
+def test_all_parameters_take_part_without_context(architecture, fields, shape):
     """In a batch of first sentences, too, or training with several processes would wait for them for ever."""
-    model = build(architecture, **fields)
-    empty = inputs_with(context_attention_mask=torch.tensor([[[0, 0]]]), context_offsets=torch.tensor([[0]]))
-    model(**empty, labels=torch.tensor([[9, 3]])).loss.backward()
+    model, ids = build(architecture, **fields), torch.zeros(shape, dtype=torch.long)
+    empty = {"context_input_ids": ids, "context_attention_mask": ids, "context_offsets": ids.sum(dim=2)}
+    model(**inputs_with(**empty), labels=torch.tensor([[9, 3]])).loss.backward()
     assert all(parameter.grad is not None for parameter in model.parameters())
+
+
+@pytest.mark.parametrize("architecture", ["caching", "doct", "han", "multiencoder", "routing"])
+@pytest.mark.parametrize("shape", [(1, 0, 2), (1, 1, 0), (1, 0, 0)])
+def test_a_context_of_no_sentence_is_none(architecture, shape):
+    model, ids = build(architecture), torch.zeros(shape, dtype=torch.long)
+    empty = {"context_input_ids": ids, "context_attention_mask": ids, "context_offsets": ids.sum(dim=2)}
+    logits = [model(**inputs_with(**context)).logits for context in (empty, dict.fromkeys(empty))]
+    torch.testing.assert_close(*logits, atol=2e-6, rtol=0)
 
 
 def test_cache_that_transformers_names():

@@ -6,6 +6,7 @@ import pickle
 import random
 
 import torch
+from datasets import Dataset
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
@@ -139,11 +140,17 @@ def long_batch(source_words: int, target_words: int) -> dict:
 
 def documents_of(*documents: tuple[list[str], list[str]]):
     """Pairs of source and target sentences as the documents of a corpus."""
-    rows = [
-        {"doc_id": f"d{number}", "translation": [{"en": en, "de": de} for en, de in zip(source, target)]}
-        for number, (source, target) in enumerate(documents)
-    ]
-    return make_documents(rows, "en", "de")
+    key = str(documents)
+    if key not in _CORPORA:
+        rows = [
+            {"doc_id": f"d{number}", "translation": [{"en": en, "de": de} for en, de in zip(source, target)]}
+            for number, (source, target) in enumerate(documents)
+        ]
+        _CORPORA[key] = make_documents(rows, "en", "de")
+    return _CORPORA[key]
+
+
+_CORPORA: dict[str, Dataset] = {}
 
 
 def source_rows(*documents: list[str]) -> list[dict]:
