@@ -25,7 +25,7 @@ from transformers import (
 import hf_docmt
 from hf_docmt.data.documents import sentences
 from hf_docmt.data.synthetic.corpus import CHANCE
-from hf_docmt.evaluation.contrast import contrast
+from hf_docmt.evaluation.contrast import contrast_report
 from hf_docmt.evaluation.systems import DocMTSystem
 from hf_docmt.files import check_new_folder
 from hf_docmt.reports.tables import write_table
@@ -154,7 +154,7 @@ def accuracy_by_phenomenon(model_folder: Path, corpus: Path) -> dict[str, float]
     """Accuracy in percent on every contrastive suite of the corpus."""
     model, tokenizer = hf_docmt.load_model(model_folder)
     system = DocMTSystem(model, tokenizer, model_folder.name)
-    found = contrast(system, [corpus / f"{suite}.json" for suite in CHANCE])
+    found = contrast_report(system, [corpus / f"{suite}.json" for suite in CHANCE]).results
     return {result.dataset: result.value for result in found if result.metric == "accuracy"}
 
 

@@ -16,7 +16,7 @@ from transformers.utils.logging import disable_progress_bar
 from hf_docmt import registry
 from hf_docmt.data.readers import read_documents
 from hf_docmt.data.synthetic.corpus import CHANCE, write_corpus
-from hf_docmt.evaluation.contrast import contrast
+from hf_docmt.evaluation.contrast import contrast_report
 from hf_docmt.evaluation.systems import DocMTSystem
 from hf_docmt.evaluation.translation_scores import evaluate_files
 from hf_docmt.files import check_new_folder
@@ -104,7 +104,7 @@ def report_on(name: str, model_folder: Path, folder: Path) -> Report:
         reports / f"{name}.jsonl", corpus / "test.jsonl", source_lang="en", target_lang="de", beams=1
     )
     system = DocMTSystem(model, tokenizer, name)
-    accuracies = contrast(system, [corpus / f"{suite}.json" for suite in CHANCE])
+    accuracies = contrast_report(system, [corpus / f"{suite}.json" for suite in CHANCE]).results
     report = Report(
         model=system.describe(),
         data={"corpus": CORPUS, "source_lang": "en", "target_lang": "de"},

@@ -27,42 +27,30 @@ CHUNK_CONTEXT = 3  # past sentences that models of chunks get, as in ContraPro
 NORMALIZATIONS = ("sum", "mean", "window-mean")
 
 
-def contrast_report(system: System, suites: Sequence[str | Path], **options) -> Report:
-    """The report of a system's contrastive accuracy on suite files; `options` are those of `contrast`.
+def contrast_report(
+    system: System,
+    suites: Sequence[str | Path],
+    *,
+    normalization: str = "sum",
+    conditions: Sequence[str] = ("true",),
+    scores_folder: str | Path | None = None,
+    details: str | Path | None = None,
+    **reading,
+) -> Report:
+    """The report of a system's contrastive accuracy on suite files: every suite under every condition of context.
+
+    Further results join suites (`average_results`). Items get as much context as the system reads; `reading` are the
+    options of `read_items`. `conditions` are those of `with_context`. With a `scores_folder`, the scores under each
+    condition are written there in the published order, lower ones better: `SUITE.true.scores`. With `details`, a
+    `DetailsFile` of every item, an interrupted run can go on. ValueError: a suite of other languages than the system's,
+    two suites of one name.
 
     >>> report = contrast_report(load_system("runs/concat"), ["runs/corpus/deixis.json"])
     >>> [(result.metric, result.dataset) for result in report.results]
     [('accuracy', 'deixis')]
     """
-    results = contrast(system, suites, **options)
-    data = {"suites": [Path(suite).name for suite in suites]}
-    return Report(model=system.describe(), data=data, results=results)
-
-
-def contrast(
-    system: System,
-    suites: Sequence[str | Path],
-    *,
-    format: str = "auto",
-    documents: str | Path | None = None,
-    records: str | Path | None = None,
-    only: tuple[int, int] | None = None,
-    normalization: str = "sum",
-    conditions: Sequence[str] = ("true",),
-    scores_folder: str | Path | None = None,
-    limit: int | None = None,
-    details: str | Path | None = None,
-) -> list[Result]:
-    """Results for every suite and condition of context, and those that join suites (`average_results`).
-
-    Items get as much context as the system reads. `format`, `documents` and `records` go to `read_suite`, `only` is
-    (first, last) item of each suite, from 1, `limit` the most items of a suite. `conditions` are those of
-    `with_context`. With a `scores_folder`, the scores under each condition are written there in the published order,
-    lower ones better: `SUITE.true.scores`. With `details`, a `DetailsFile` of every item, an interrupted run can go on.
-    ValueError: a suite of other languages than the system's, two suites of one name.
-    """
-    file, reading = DetailsFile(details), {"format": format, "documents": documents, "records": records}
-    parts = [read_items(suite, system.context, **reading, only=only, limit=limit) for suite in suites]
+    file = DetailsFile(details)
+    parts = [read_items(suite, system.context, **reading) for suite in suites]
     check_names([items[0].suite for items, _, _ in parts], suites)
     for items, _, _ in parts:  # conditions are tried, too, before the first suite is scored
         check_language(items, *system.languages)
@@ -76,7 +64,8 @@ def contrast(
         of_suite = context_results(system, items, dataset=items[0].suite, split=split, details=file, **options)
         results += [result.with_details(note) for result in of_suite]
     file.finish()
-    return results + average_results(results)
+    data = {"suites": [Path(suite).name for suite in suites]}
+    return Report(model=system.describe(), data=data, results=results + average_results(results))
 
 
 def score_file_report(
@@ -85,20 +74,15 @@ def score_file_report(
     scores: str | Path,
     *,
     better: str = "lower",
-    format: str = "auto",
-    documents: str | Path | None = None,
-    records: str | Path | None = None,
-    only: tuple[int, int] | None = None,
-    limit: int | None = None,
     details: str | Path | None = None,
+    **reading,
 ) -> Report:
     """The report of a system of this name from a file of its scores, one a line in the published order of the suite.
 
-    With `only` or a `limit`, as in `contrast`, they are the scores of these items alone.
+    `reading` are the options of `read_items`. With `only` or a `limit` they are the scores of these items alone.
     """
-    reach = ContextReach(0 if documents is None else CHUNK_CONTEXT)  # the accuracy needs no texts
-    reading = {"format": format, "documents": documents, "records": records}
-    items, split, note = read_items(suite, reach, **reading, only=only, limit=limit)
+    reach = ContextReach(0 if reading.get("documents") is None else CHUNK_CONTEXT)  # the accuracy needs no texts
+    items, split, note = read_items(suite, reach, **reading)
     rows = read_scores(scores, items, better)
     facts = {"scores": "file", "better": better, "numbers": hash_of(rows)}
     write_details(details, items, item_records(items, rows, "file"), facts)
@@ -109,9 +93,12 @@ def score_file_report(
 
 
 def read_items(
-    path: str | Path, reach: ContextReach, *, only: tuple[int, int] | None, limit: int | None, **reading
+    path: str | Path, reach: ContextReach, *, only: tuple[int, int] | None = None, limit: int | None = None, **reading
 ) -> tuple[list[SuiteItem], str, dict]:
-    """Items of a suite with this context, see `items_between`, and details that say how its counts are other ones."""
+    """Items of a suite with this context, see `items_between`, and details that say how its counts are other ones.
+
+    `reading` are `format`, `documents` and `records` of `read_suite`.
+    """
     items = read_suite(path, context=reach.past, future_context=reach.future, **reading)
     note = counts_note(items)
     return *items_between(items, only, limit), {"counts": note} if note else {}

@@ -159,10 +159,10 @@ def pointwise_cxmi(
     facts = {"past": reach.past, "future": reach.future, "context": label, "without": "empty"}
     records = (details or DetailsFile()).records(
         items,
-        lambda part: [_record(item, gain, label) for item, gain in zip(part, _scored(system, part), strict=True)],
+        lambda part: _records(system, part, label),
         lambda: {"model": system.fingerprint(), **facts},
     )
-    return [_gain(item, *(record[key] for key in SCORES)) for item, record in zip(items, records)]
+    return [_gain(item, record) for item, record in zip(items, records)]
 
 
 def word_gains(gains: Sequence[PointwiseCXMI], least: int = 5) -> list[tuple[str, float, int]]:
@@ -229,35 +229,31 @@ def cxmi_result(
     )
 
 
-def _scored(system: System, items: Sequence[SuiteItem]) -> list[PointwiseCXMI]:
+def _records(system: System, items: Sequence[SuiteItem], context: str) -> list[dict]:
+    """What details files have of sentences: their log-probabilities with and without context by token and word."""
     with_it = system.token_log_probabilities(items)
     without, texts = system.token_log_probabilities(with_context(items, "empty")), system.token_texts(items)
-    gains = []
-    for item, (full,), (alone,), (tokens,) in zip(items, with_it, without, texts):
+    records = []
+    for item, (full,), (alone,), (tokens,) in zip(items, with_it, without, texts, strict=True):
         if len(full) != len(alone) or not all(map(math.isfinite, [*full, *alone])):
             raise ValueError(
                 f"{item.where}: log-probabilities {full} with context and {alone} without; expected as many, all "
                 "finite: check the model's weights and separator"
             )
-        gains.append(_gain(item, tokens, full, alone))
-    return gains
+        record = {
+            "context": context,
+            "document": item.group,
+            "source": list(item.source),
+            "target_context": list(item.target_context),
+            "reference": item.candidates[0],
+            **{name: list(values) for name, values in zip(SCORES, (tokens, full, alone))},
+        }
+        records.append(record | {"words": [list(pair) for pair in _gain(item, record).words()]})
+    return records
 
 
-def _gain(item: SuiteItem, tokens: Sequence[str], full: Sequence[float], alone: Sequence[float]) -> PointwiseCXMI:
-    return PointwiseCXMI(item.item_id, tuple(tokens), tuple(full), tuple(alone), item.group, labels_of(item))
-
-
-def _record(item: SuiteItem, gain: PointwiseCXMI, context: str) -> dict:
-    """What details files have of a sentence: its log-probabilities with and without context by token and word."""
-    return {
-        "context": context,
-        "document": item.group,
-        "source": list(item.source),
-        "target_context": list(item.target_context),
-        "reference": item.candidates[0],
-        **{name: list(getattr(gain, name)) for name in SCORES},
-        "words": [list(pair) for pair in gain.words()],
-    }
+def _gain(item: SuiteItem, record: dict) -> PointwiseCXMI:
+    return PointwiseCXMI(item.item_id, *(tuple(record[name]) for name in SCORES), item.group, labels_of(item))
 
 
 def _part(gains: Sequence[PointwiseCXMI], normalization: str, samples: int, seed: int) -> tuple[Statistics, PartScore]:

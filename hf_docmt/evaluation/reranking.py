@@ -91,9 +91,11 @@ def mean_utility(metric: str | Callable[[str, str], float]) -> Score:
     utility = utility_of(metric) if isinstance(metric, str) else metric
 
     def score(number: int, index: int, versions: dict[int, dict]) -> list[Candidate]:
-        found = {file: candidates_of(row, index) for file, row in versions.items()}
-        votes = Counter(text for texts in found.values() for text in texts)
         own = {file: row["translation"][index] for file, row in versions.items()}
+        found = {
+            file: row["candidates"][index] if row.get("candidates") else [own[file]] for file, row in versions.items()
+        }
+        votes = Counter(text for texts in found.values() for text in texts)
         sums = sums_of_utilities(dict.fromkeys([*own.values(), *votes]), votes, utility)
         texts = [(file, text) for file in versions for text in [own[file], *found[file]]]
         return [Candidate(file, text, sums[text] / votes.total()) for file, text in texts]
@@ -127,11 +129,6 @@ def scores_of_others(systems: Sequence[list[dict]], external: Sequence[tuple[str
 def own_score(candidates: Sequence[Candidate], file: int) -> float:
     """The score of a file's translation, its first candidate."""
     return next(candidate.score for candidate in candidates if candidate.file == file)
-
-
-def candidates_of(row: dict, index: int) -> list[str]:
-    """What a search has found for a sentence, or its translation alone."""
-    return row["candidates"][index] if row.get("candidates") else [row["translation"][index]]
 
 
 def read_systems(files: Sequence[str | Path]) -> list[list[dict]]:

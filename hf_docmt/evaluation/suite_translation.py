@@ -22,24 +22,20 @@ def suite_translation_report(
     system: System,
     suite: str | Path,
     *,
-    format: str = "auto",
-    documents: str | Path | None = None,
-    records: str | Path | None = None,
     discourse: Sequence[str] = (),
-    only: tuple[int, int] | None = None,
-    limit: int | None = None,
     details: str | Path | None = None,
+    **reading,
 ) -> Report:
     """The report of a system's translations of a suite's current sentences, as in Table 6 of Herold and Ney (2023).
 
     Every item is translated as a document with as much context, before and after, as the system reads, by the search
     that it does; its right candidate is the reference. Scored are s-BLEU, chrF and TER, and what `discourse` names,
-    such as `pronouns`: the pronoun F1 of that table. `format`, `documents` and `records` go to `read_suite`, `only` and
-    `limit` choose items, `details` is a `DetailsFile` with every translation. ValueError: a suite of other languages
-    than the system's, unknown measures, a tagger that is not installed.
+    such as `pronouns`: the pronoun F1 of that table. `details` is a `DetailsFile` with every translation, `reading` are
+    the options of `read_items`. ValueError: a suite of other languages than the system's, unknown measures, a tagger
+    that is not installed.
     """
-    file, reading = DetailsFile(details), {"format": format, "documents": documents, "records": records}
-    items, split, note = read_items(suite, system.context, **reading, only=only, limit=limit)
+    file = DetailsFile(details)
+    items, split, note = read_items(suite, system.context, **reading)
     check_language(items, *system.languages)
     languages = [own or other for own, other in zip(items[0].languages, system.languages)]
     further = Evaluation(discourse=discourse).discourse_metrics(*languages)

@@ -7,7 +7,13 @@ import pytest
 from support.errors import refused
 from support.systems import ITEMS
 
-from hf_docmt.evaluation.contrast import context_results, contrast, items_between, score_file_report, write_scores
+from hf_docmt.evaluation.contrast import (
+    context_results,
+    contrast_report,
+    items_between,
+    score_file_report,
+    write_scores,
+)
 from hf_docmt.evaluation.details import DetailsFile
 from hf_docmt.evaluation.suites import read_suite
 from hf_docmt.evaluation.systems import ContextReach
@@ -25,6 +31,9 @@ class Lengths:
     def token_log_probabilities(self, items):
         self.asked += len(items)
         return [[[-0.1 * len(word) for word in candidate.split()] for candidate in item.candidates] for item in items]
+
+    def describe(self):
+        return {"name": self.name}
 
     def fingerprint(self):
         return self.weights
@@ -123,7 +132,7 @@ def test_paths():
 def test_details_of_suites_and_of_scores(lopes, tmp_path):
     """Through the suites' files, with `limit`; and from a file of scores."""
     folder, path = lopes(), tmp_path / "details.jsonl"
-    (result,) = contrast(Lengths(), [folder], limit=2, details=path)
+    (result,) = contrast_report(Lengths(), [folder], limit=2, details=path).results
     first, second = (json.loads(line) for line in path.read_text("utf-8").splitlines())
     assert (result.n, result.split, first["phenomenon"], second["suite"]) == (2, "items 1-2", "elle", "OpenSubs")
     assert first["candidates"] == ["Elle est rouge.", "Il est rouge."]

@@ -11,7 +11,7 @@ from hf_docmt.analysis.decisive_context import decisive_context
 from hf_docmt.data.documents import write_documents
 from hf_docmt.data.synthetic.corpus import write_corpus
 from hf_docmt.data.synthetic.scene import Scene
-from hf_docmt.evaluation.contrast import contrast
+from hf_docmt.evaluation.contrast import contrast_report
 from hf_docmt.evaluation.systems import DocMTSystem
 from hf_docmt.training.recipe import load_recipe
 from hf_docmt.training.run import train
@@ -22,7 +22,7 @@ RECIPE = "examples/recipes/demo_concat4.yaml"
 def accuracies(folder, suite, context=None) -> dict[str, float]:
     """In percent, by distance."""
     system = DocMTSystem(*registry.load_model(folder), past_context=context)
-    (result,) = (result for result in contrast(system, [suite]) if result.metric == "accuracy")
+    (result,) = (result for result in contrast_report(system, [suite]).results if result.metric == "accuracy")
     return {name: part.value for name, part in result.breakdown.items() if name.startswith("distance")}
 
 

@@ -182,7 +182,7 @@ def _look_up(source_terms: Terms, documents: Documents, glossary: Mapping[str, S
 
 def _associate(source_terms: Terms, documents: Documents, prefix: int | None) -> Translations:
     """The word of the sentence that is associated best with the term."""
-    targets = [[{stem(word, prefix) for word in words(folded(text))} for text in document] for document in documents]
+    targets = [[{word[:prefix] for word in words(folded(text))} for text in document] for document in documents]
     pairs = list(zip(chain(*source_terms.sentences), chain(*targets)))
     of_term = Counter(term for terms, _ in pairs for term in terms)
     of_word = Counter(word for _, some in pairs for word in some)
@@ -240,7 +240,7 @@ def find_terms(sources: Documents, max_share: float, prefix: int | None) -> Term
     if not 0 < max_share <= 1:
         raise ValueError(f"max_share is {max_share}, expected a share of the sentences, more than 0 and at most 1")
     written = [[words(sentence) for sentence in document] for document in sources]
-    stems = [[[stem(folded(word), prefix) for word in sentence] for sentence in document] for document in written]
+    stems = [[[folded(word)[:prefix] for word in sentence] for sentence in document] for document in written]
     counts = Counter(term for document in stems for sentence in document for term in set(sentence))
     limit = max_share * sum(map(len, sources))
     rare, capital, small = set(), set(), set()
@@ -262,8 +262,3 @@ def listed_terms(sources: Documents, listed: Sequence[str]) -> Terms:
     pattern = phrase_pattern(terms)
     sentences = [[set(pattern.findall(folded(sentence))) for sentence in document] for document in sources]
     return Terms(sentences, {term for term, written in zip(terms, listed) if written[:1].isupper()})
-
-
-def stem(word: str, prefix: int | None) -> str:
-    """The part of a word that is compared: the first characters, None: all."""
-    return word[:prefix]
