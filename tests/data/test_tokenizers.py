@@ -219,8 +219,7 @@ def test_adapted_tokenizer_keeps_what_it_had():
 
 
 def test_adapting_needs_padding_and_end_tokens():
-    with pytest.raises(ValueError, match="no eos_token"):
-        adapt_tokenizer(foreign_tokenizer(eos_token=None))
+    refused("no eos_token", adapt_tokenizer, foreign_tokenizer(eos_token=None))
 
 
 @pytest.fixture(scope="module")

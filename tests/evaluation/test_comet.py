@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from support.errors import refused
 
 from hf_docmt import __version__
 from hf_docmt.evaluation.metrics.comet import Comet, DocumentComet, comet_items, read_comet_scores, run_comet
@@ -233,8 +234,7 @@ def test_both_results(environment):
     ],
 )
 def test_failing_programs(python, text, message):
-    with pytest.raises(ValueError, match=f"(?s).*python .* failed, {message}"):
-        run_comet(items_of(), python(text), "m")
+    refused(f"(?s).*python .* failed, {message}", run_comet, items_of(), python(text), "m")
     with pytest.raises(ValueError, match="(?s)no-such-python .* failed, .*No such file.*python -m venv comet-env"):
         run_comet(items_of(), "no-such-python", "m")
 
@@ -253,8 +253,7 @@ def test_failing_programs(python, text, message):
 def test_bad_scores(output, message, tmp_path):
     path = tmp_path / "scores.json"
     path.write_text(json.dumps(output))
-    with pytest.raises(ValueError, match=rf"scores\.json{message}"):
-        read_comet_scores(path, 4)
+    refused(rf"scores\.json{message}", read_comet_scores, path, 4)
 
 
 def test_bad_input():
@@ -263,10 +262,8 @@ def test_bad_input():
         (([SOURCES[0], ["Four.", "Five."]],), "document '2': 2 source sentences for 1 translated sentence"),
         ((None,), "COMET needs the source sentences of the documents; give sources"),
     ):
-        with pytest.raises(ValueError, match=message):
-            Comet().score(documents(*sides))
-    with pytest.raises(ValueError, match="context is -1: expected 0 or more sentences"):
-        DocumentComet(context=-1).score(documents())
+        refused(message, Comet().score, documents(*sides))
+    refused("context is -1: expected 0 or more sentences", DocumentComet(context=-1).score, documents())
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from support.errors import refused
 from support.systems import item
 from support.tiny_models import BOS, build, random_text, word_tokenizer
 from torch import nn
@@ -146,8 +147,7 @@ def test_equal_candidates_are_scored_once(tokenizer):
 def test_broken_weights_name_the_item(tokenizer):
     model = concat(tokenizer, past_context=1)
     nn.init.constant_(model.get_input_embeddings().weight, math.nan)
-    with pytest.raises(ValueError, match="item suite:1: NaN"):
-        contrastive_accuracy(ITEMS, score_suite(model, tokenizer, ITEMS))
+    refused("item suite:1: NaN", contrastive_accuracy, ITEMS, score_suite(model, tokenizer, ITEMS))
 
 
 def test_items_longer_than_learned_positions_are_named(tokenizer):
@@ -162,13 +162,11 @@ def test_items_longer_than_learned_positions_are_named(tokenizer):
     target = replace(item(3, context=1, candidates=2), source=("", few), target_context=(few,), candidates=(few, many))
     for side, location, long in (("source", r"suite\.json, item 2", source), ("target", "item suite:3", target)):
         words = rf"^{location}: \d+ {side} tokens with their context, but .* learned positions for {limit}; give less"
-        with pytest.raises(ValueError, match=words):
-            score_suite(model, tokenizer, [fits, long])
+        refused(words, score_suite, model, tokenizer, [fits, long])
 
 
 def test_a_suite_without_items_is_refused(tokenizer):
-    with pytest.raises(ValueError, match="no items"):
-        score_suite(concat(tokenizer), tokenizer, [])
+    refused("no items", score_suite, concat(tokenizer), tokenizer, [])
 
 
 ALIGNMENTS = [{}, {"alignment": "linear", "length_ratio": 0.8}, {"alignment": "one_to_one"}]

@@ -279,8 +279,7 @@ def test_systems_and_translators_that_are_not_there(xml, write):
     ],
 )
 def test_options_that_do_not_fit(reference, write, options, message):
-    with pytest.raises(ValueError, match=message):
-        evaluate_files(write("out.txt", "\n".join(OURS) + "\n"), reference, **LANGUAGES, **options)
+    refused(message, evaluate_files, write("out.txt", "\n".join(OURS) + "\n"), reference, **LANGUAGES, **options)
 
 
 def test_metrics_by_choice(reference, write):

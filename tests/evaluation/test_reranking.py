@@ -5,6 +5,7 @@ import random
 
 import pytest
 import sacrebleu
+from support.errors import refused
 from typer.testing import CliRunner
 
 from hf_docmt.cli import app
@@ -105,8 +106,7 @@ def test_scores_of_another_program(systems, tmp_path):
     assert translations("metricx", unit="document") == [["b1", "b2"], ["a3"]]
     scores[:] = [scores_file(tmp_path / "a", [0.1, 0.9]), scores_file(tmp_path / "b", [0.2, 0.3])]  # of documents
     assert translations(unit="document") == [["b1", "b2"], ["a3"]]
-    with pytest.raises(ValueError, match="scores of documents, which do not tell sentences apart"):
-        translations()
+    refused("scores of documents, which do not tell sentences apart", translations)
 
 
 def test_documents_that_failed(systems):
@@ -137,8 +137,7 @@ def test_documents_that_failed(systems):
     ],
 )
 def test_bad_input(systems, documents, options, message):
-    with pytest.raises(ValueError, match=message):
-        reranked_rows(systems(**documents), **options)
+    refused(message, reranked_rows, systems(**documents), **options)
 
 
 def test_the_command(systems, tmp_path, monkeypatch):

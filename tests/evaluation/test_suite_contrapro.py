@@ -1,4 +1,4 @@
-"""ContraPro: JSON with its documents, the text made from it, counts."""
+"""ContraPro: JSON with its documents, the text made from it."""
 
 import json
 
@@ -8,7 +8,7 @@ from support.suite_files import CONTRAPRO, changed, contrapro_files, write_lines
 
 from hf_docmt.evaluation.contrast import read_scores
 from hf_docmt.evaluation.contrastive_accuracy import contrastive_accuracy, item_records
-from hf_docmt.evaluation.suites import SuiteItem, counts_note, read_suite
+from hf_docmt.evaluation.suites import read_suite
 
 
 def test_contrapro(write_suite):
@@ -137,22 +137,3 @@ def test_contrapro_text_needs_context_files(tmp_path):
     folder = write_lines(tmp_path / "text", files)
     refused(r"contrapro\.context\.en: the file does not exist", read_suite, folder / "contrapro.text.en")
     assert len(read_suite(folder / "contrapro.text.en", context=0)) == 2
-
-
-def made(count, **fields):
-    given = {"item_id": "x:1", "source": ("s",), "target_context": (), "candidates": ("a", "b"), "correct": 0}
-    return [SuiteItem(**{**given, "phenomenon": "p", "distance": None, **fields})] * count
-
-
-@pytest.mark.parametrize(
-    ("name", "document", "is_contrapro"),
-    [
-        ("contrapro", "d1", True),
-        ("my_copy", "1999_1_2.de", True),
-        ("pronoun", "pronoun-1-2-er", False),  # of the built-in corpus
-        ("pronoun", None, False),
-    ],
-)
-def test_suites_in_the_format_of_contrapro_are_others(name, document, is_contrapro):
-    items = made(3, item_id=f"{name}:1", format="contrapro", group=document)
-    assert (counts_note(items) is not None) == is_contrapro

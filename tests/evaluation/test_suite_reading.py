@@ -140,6 +140,20 @@ def test_counts_note():
     assert counts_note(pairs[:-4]).count("published") == 5
 
 
+@pytest.mark.parametrize(
+    ("name", "document", "is_contrapro"),
+    [
+        ("contrapro", "d1", True),
+        ("my_copy", "1999_1_2.de", True),
+        ("pronoun", "pronoun-1-2-er", False),  # of the built-in corpus
+        ("pronoun", None, False),
+    ],
+)
+def test_suites_in_the_format_of_contrapro_are_others(name, document, is_contrapro):
+    items = made(3, item_id=f"{name}:1", format="contrapro", group=document)
+    assert (counts_note(items) is not None) == is_contrapro
+
+
 def test_languages(write_suite, lopes):
     french = read_suite(lopes())
     check_language(french, "en", "fr")

@@ -101,8 +101,7 @@ def test_compare_knows_the_scores_of_the_metrics(reference):
     ],
 )
 def test_bad_input(reference, rows, options, message):
-    with pytest.raises(ValueError, match=message):
-        evaluate(rows, read_documents(path=reference, **LANGUAGES), **options)
+    refused(message, evaluate, rows, read_documents(path=reference, **LANGUAGES), **options)
 
 
 @pytest.mark.parametrize("wrong", [{"search": "beam 4"}, {"repairs": ["a"]}, {"repairs": [{"sentence": 1}]}])
