@@ -9,6 +9,8 @@ from transformers import PreTrainedTokenizerBase
 from hf_docmt.data.examples import Examples
 from hf_docmt.store import text_digest
 
+LENGTHS = ("side_lengths", "side_lengths_with_context", "lengths", "mean_source_length", "mean_length_ratio")
+
 
 class AugmentedExamples(TorchDataset):
     """`Examples` of training data with augmentations, random in every epoch; the first two of Fernandes et al. (2021).
@@ -97,25 +99,11 @@ class AugmentedExamples(TorchDataset):
         options += [self.target_noise] if self.target_noise else []  # those without are known without it
         return text_digest(json.dumps([self.examples.fingerprint, options]))
 
-    @property
-    def side_lengths(self) -> np.ndarray:
-        return self.examples.side_lengths
-
-    @property
-    def side_lengths_with_context(self) -> np.ndarray:
-        return self.examples.side_lengths_with_context
-
-    @property
-    def lengths(self) -> np.ndarray:
-        return self.examples.lengths
-
-    @property
-    def mean_source_length(self) -> float:
-        return self.examples.mean_source_length
-
-    @property
-    def mean_length_ratio(self) -> float:
-        return self.examples.mean_length_ratio
+    def __getattr__(self, name: str):
+        """Lengths, which are those without augmentation."""
+        if name in LENGTHS:
+            return getattr(self.examples, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _cut_context(self, row: dict, random: np.random.Generator) -> dict:
         past, future = random.integers([self.examples.past_context + 1, self.examples.future_context + 1]).tolist()

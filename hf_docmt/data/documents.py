@@ -33,9 +33,6 @@ def make_documents(rows: Iterable[dict], source_lang: str, target_lang: str | No
 
     Without `target_lang` the documents have the source side only. Columns besides `doc_id` and `translation` are kept.
 
-        rows = [{"doc_id": "a", "translation": [{"en": "Hello.", "de": "Hallo."}]}]
-        documents = make_documents(rows, "en", "de")
-
     >>> rows = [{"doc_id": "talk-1", "translation": [{"en": "Hello.", "de": "Hallo."}]}]
     >>> make_documents(rows, "en", "de")["doc_id"][:]
     ['talk-1']

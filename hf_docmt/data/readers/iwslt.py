@@ -7,13 +7,7 @@ from pathlib import Path
 
 from hf_docmt.data.readers.reader import Evidence, Reader, Sample
 from hf_docmt.data.readers.tag_events import BARE_AMPERSAND, Event, sgm_events, xml_events
-from hf_docmt.data.readers.tagged_documents import (
-    METADATA,
-    SET_TAG,
-    TaggedDocument,
-    matched_rows,
-    tagged_documents,
-)
+from hf_docmt.data.readers.tagged_documents import METADATA, SET_TAG, TaggedDocument, matched_rows, tagged_documents
 from hf_docmt.files import DataError, location_of, read_lines
 
 Paths = str | Path | Sequence[str | Path]

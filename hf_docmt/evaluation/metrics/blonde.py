@@ -163,6 +163,4 @@ def _geometric_mean(values: np.ndarray) -> float:
 
 
 def _with_f1(recall: float, precision: float) -> tuple[float, float, float]:
-    if np.isnan(recall) or np.isnan(precision):
-        return recall, precision, np.nan
     return recall, precision, 2 * recall * precision / (recall + precision) if recall + precision else 0.0

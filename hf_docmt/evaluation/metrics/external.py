@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -83,17 +83,13 @@ class ExternalScore(Metric):
 
     def _by_id(self, lines: Sequence[tuple[int, str]], documents: TranslatedDocuments):
         sizes = {doc_id: len(document) for doc_id, document in zip(documents.ids, documents.hypotheses)}
+        known = sizes | dict.fromkeys(documents.without_sentences, 0)
         of_documents: dict[str, list[float]] = {}
         of_sentences: dict[tuple[str, int], float] = {}
         for number, line in lines:
-            doc_id, sentence, score = self._scored(number, line, sizes | dict.fromkeys(documents.without_sentences, 0))
+            doc_id, sentence, score = self._scored(number, line, known, of_sentences)
             if sentence is None:
                 of_documents.setdefault(doc_id, []).append(score)
-            elif (doc_id, sentence) in of_sentences:
-                raise DataError(
-                    f"{location_of(self.path, number)}: `sentence` is {sentence!r}, expected each of 1 to "
-                    f"{sizes[doc_id]} once for {doc_id!r}"
-                )
             else:
                 of_sentences[doc_id, sentence] = score
         if of_sentences and of_documents:
@@ -112,7 +108,9 @@ class ExternalScore(Metric):
             raise DataError(f"{display_path(self.path)}: {counted(len(missing), 'score')} missing, the first of {what}")
         return rows, "sentence" if of_sentences else "document"
 
-    def _scored(self, number: int, line: str, sizes: Mapping[str, int]) -> tuple[str, int | None, float]:
+    def _scored(
+        self, number: int, line: str, sizes: Mapping[str, int], before: Collection[tuple[str, int]]
+    ) -> tuple[str, int | None, float]:
         """Document, sentence (None: the score is of the document, or of several sentences) and score of a line."""
         location, row = location_of(self.path, number), parse_json(line, self.path, number)
         row = row if isinstance(row, dict) else {}
@@ -123,7 +121,8 @@ class ExternalScore(Metric):
         score = self._number(row.get(key), number)
         if sentence is None or "sentences" in row:
             return doc_id, None, score
-        if isinstance(sentence, bool) or not isinstance(sentence, int) or not 1 <= sentence <= sizes[doc_id]:
+        is_number = isinstance(sentence, int) and not isinstance(sentence, bool) and 1 <= sentence <= sizes[doc_id]
+        if not is_number or (doc_id, sentence) in before:
             raise DataError(
                 f"{location}: `sentence` is {sentence!r}, expected each of 1 to {sizes[doc_id]} once for {doc_id!r}"
             )

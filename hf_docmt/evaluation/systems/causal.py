@@ -1,6 +1,6 @@
 """Causal language models as systems: prompted with context, scored by the log-probability of the answer."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerBase
 
@@ -10,18 +10,22 @@ from hf_docmt.data.special_tokens import special_tokens_of
 from hf_docmt.evaluation.suites import SuiteItem
 from hf_docmt.evaluation.systems.answer_scores import answer_scores
 from hf_docmt.evaluation.systems.chats import AnswerFrame, answer_frame, chat_text, earlier_turns
-from hf_docmt.evaluation.systems.chunk_translation import ChunkTranslation
+from hf_docmt.evaluation.systems.document_spans import Span, TranslatedDocument, window_of
 from hf_docmt.evaluation.systems.model_system import (
+    ModelSystem,
     check_positions,
     end_tokens,
     evaluation_mode,
     one_line,
     piece_texts,
 )
-from hf_docmt.evaluation.systems.prompts import Lines, Prompt, glossary_text
+from hf_docmt.evaluation.systems.prompts import Lines, Prompt, glossary_text, numbered, numbered_lines
+from hf_docmt.messages import counted
 from hf_docmt.store import value_digest
 
 FORMATS = ("plain", "chat", "turns", "auto")
+REPAIRS = ("all", "none")
+REMINDER = "There are {0} numbered lines. Answer with {0} lines, each with its number.\n\n"
 PLAIN = Prompt.of_template(
     "Translate from {source_language} to {target_language}.\n\n"
     "{glossary}{context}{source_language}: {source}\n{target_language}:"
@@ -32,7 +36,7 @@ TURN = Prompt.of_template(
 )
 
 
-class CausalSystem(ChunkTranslation):
+class CausalSystem(ModelSystem):
     """A language model that continues a text; `prompt` (a `Prompt` or its template) holds the source and its context.
 
     `format` is `plain`, the tokenizer's first tokens and the text, answered by a blank, the translation and
@@ -86,7 +90,7 @@ class CausalSystem(ChunkTranslation):
         self.language_names = {"source_lang": source_lang, "target_lang": target_lang}
         self.chunk_sentences, self.repairs, self.glossary = chunk_sentences, repairs, [list(pair) for pair in glossary]
         self._check_prompt()
-        self.check_chunks()
+        self._check_chunks()
         self.before = list(special_tokens_of(tokenizer, is_target=False).before) if self.format == "plain" else []
         self.pad = tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
         self.frame = AnswerFrame(" ", [], "")
@@ -145,11 +149,42 @@ class CausalSystem(ChunkTranslation):
     def prepare(self, windows: Sequence[SuiteItem]) -> list[tuple[list[int], list[int]]]:
         return self._jobs([self._prompt_text(window) for window in windows], windows)
 
-    def span_jobs(
-        self, windows: Sequence[SuiteItem], joined: Lines, reminders: Sequence[str]
-    ) -> list[tuple[list[int], list[int]]]:
-        texts = [self._prompt_text(window, joined, reminder) for window, reminder in zip(windows, reminders)]
-        return self._jobs(texts, windows)
+    def translate_spans(self, documents: Sequence[TranslatedDocument], spans: Sequence[Span]) -> None:
+        """Translate chunks as numbered lines, twice where need be; those that fail sentence by sentence."""
+        if self.repairs == "none":
+            return self._translate_as_written(documents, spans)
+        chunks, single = [span for span in spans if span.size > 1], [span for span in spans if span.size == 1]
+        super().translate_spans(documents, single)
+        for reminder, kind, remedy in ("", "retry", "asked again"), (REMINDER, "by_sentence", "sentence by sentence"):
+            failed = []
+            for span, (text, ended) in self._answered(documents, chunks, numbered, reminder):
+                lines, document = numbered_lines(text, span.size), documents[span.document]
+                if lines is None:
+                    failed.append(span)
+                    count = counted(len([line for line in text.splitlines() if line.strip()]), "line")
+                    document.report(span, kind, f"an answer of {count} for {span.size} numbered ones: {remedy}")
+                else:
+                    document.write(span, lines, ended)
+            chunks = failed
+        for step in range(max((span.size for span in chunks), default=0)):
+            super().translate_spans(documents, [span.sentences[step] for span in chunks if step < span.size])
+
+    def _translate_as_written(self, documents: Sequence[TranslatedDocument], spans: Sequence[Span]) -> None:
+        """Translate spans as lines without numbers, whose translations are the lines of the answers."""
+        for span, (text, ended) in self._answered(documents, spans, "\n".join):
+            lines, document = [line.strip() for line in text.splitlines() if line.strip()], documents[span.document]
+            document.lines = [*(document.lines or []), *lines]
+            if len(lines) != span.size:
+                document.report(span, "misaligned", f"{len(lines)} sentences for {span.size}: left as written")
+            document.report_end(span, ended)
+
+    def _answered(
+        self, documents: Sequence[TranslatedDocument], spans: Sequence[Span], joined: Lines, reminder: str = ""
+    ) -> Iterator[tuple[Span, tuple[str, bool]]]:
+        """Every span, whose lines `joined` makes one text of, with its answer and whether that came to an end."""
+        windows = [window_of(documents, span, self.past_context, 0) for span in spans]
+        texts = [self._prompt_text(window, joined, reminder.format(span.size)) for window, span in zip(windows, spans)]
+        return zip(spans, self.answers(self._jobs(texts, windows), [span.size for span in spans]), strict=True)
 
     def _jobs(self, texts: Sequence[str], windows: Sequence[SuiteItem]) -> list[tuple[list[int], list[int]]]:
         prompts = [self._ids(text) for text in texts]
@@ -264,4 +299,17 @@ class CausalSystem(ChunkTranslation):
         if self.format == "plain" and letter == with_stop:
             raise ValueError(
                 f"prompt: stop is {self.prompt.stop!r}, which {tokenizer} does not keep; give a text that has tokens"
+            )
+
+    def _check_chunks(self) -> None:
+        """ValueError for sizes and repairs that are none, and for context where no sentence has its translation."""
+        size = self.chunk_sentences
+        if not isinstance(size, int) or isinstance(size, bool) or size < 0:
+            raise ValueError(f"chunk_sentences is {size!r}, expected a number of sentences, or 0 for whole documents")
+        if self.repairs not in REPAIRS:
+            raise ValueError(f"repairs must be one of {', '.join(REPAIRS)}, got {self.repairs!r}")
+        if self.repairs == "none" and (size == 1 or self.past_context):
+            raise ValueError(
+                "repairs='none' is for chunks without context, which are left as they were written; give "
+                f"chunk_sentences=0 or more than 1, and no past_context (got {size} and {self.past_context})"
             )
