@@ -227,8 +227,7 @@ def test_documents_without_a_target_side(documents, tokenizer):
 
 @pytest.mark.parametrize("context_sides", ["both", "source"])
 @pytest.mark.parametrize(
-    "view",
-    [{"view": "sentence"}, {"past_context": 2, "future_context": 1}, {"view": "chunk", "max_target_tokens": 9}],
+    "view", [{"view": "sentence"}, {"past_context": 2, "future_context": 1}, {"view": "chunk", "max_target_tokens": 9}]
 )
 def test_lengths_are_those_of_the_batch(documents, tokenizer, view, context_sides):
     """With the token that opens a document, so that batches keep to their budget."""

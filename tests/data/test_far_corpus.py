@@ -5,16 +5,7 @@ import re
 from collections import Counter, defaultdict
 
 import pytest
-from support.discourse_reading import (
-    NOUNS,
-    PRONOUN_OF,
-    TERMS,
-    address_of,
-    antecedent,
-    class_of_it,
-    owners_in,
-    words,
-)
+from support.discourse_reading import NOUNS, PRONOUN_OF, TERMS, address_of, antecedent, class_of_it, owners_in, words
 
 from hf_docmt.data.documents import write_documents
 from hf_docmt.data.synthetic.corpus import FAR_CHANCE, make_corpus, make_far_suites, write_corpus

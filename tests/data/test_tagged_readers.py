@@ -162,10 +162,7 @@ def test_wmt(write):
     for format in ("wmt", "auto"):
         documents = read(format, path=path, translator="A")
         assert ids(documents) == ["guardian.1", "bbc.2"]
-        assert pairs(documents) == [
-            [("Q&A <here>", "F&A"), ("Two.", "Zwei A."), ("", "Neu A.")],
-            [("Three.", "Drei.")],
-        ]
+        assert pairs(documents) == [[("Q&A <here>", "F&A"), ("Two.", "Zwei A."), ("", "Neu A.")], [("Three.", "Drei.")]]
     assert sentences(read("auto", target_lang=None, path=path)[0], "en") == ["Q&A <here>", "Two.", ""]
     path = write("one.xml", WMT.replace('translator="C"', 'translator="C" style="x"').replace('"A"', '"C"', 1))
     fails("one.xml, line 4", "2 <ref> in 'de'", "translators 'C', 'C', asked for is 'C'", path=path, translator="C")

@@ -222,29 +222,10 @@ def test_adapting_needs_padding_and_end_tokens():
     refused("no eos_token", adapt_tokenizer, foreign_tokenizer(eos_token=None))
 
 
-@pytest.fixture(scope="module")
-def marian_tokenizer(tmp_path_factory):
-    sentencepiece = pytest.importorskip("sentencepiece")
-    from transformers import MarianTokenizer
-
-    folder = tmp_path_factory.mktemp("marian")
-    (folder / "text.txt").write_text("\n".join(CORPUS), encoding="utf-8")
-    for side in ("source", "target"):
-        sentencepiece.SentencePieceTrainer.train(
-            input=str(folder / "text.txt"), model_prefix=str(folder / side), vocab_size=50, minloglevel=2
-        )
-        (folder / f"{side}.model").rename(folder / f"{side}.spm")
-    pieces = sentencepiece.SentencePieceProcessor(model_file=str(folder / "source.spm"))
-    names = ["</s>", "<unk>"] + [pieces.id_to_piece(i) for i in range(3, pieces.get_piece_size())] + ["<pad>"]
-    (folder / "vocab.json").write_text(json.dumps({name: i for i, name in enumerate(names)}), encoding="utf-8")
-    return MarianTokenizer(
-        source_spm=str(folder / "source.spm"), target_spm=str(folder / "target.spm"), vocab=str(folder / "vocab.json")
-    )
-
-
-def test_marian_tokenizer_is_adapted(marian_tokenizer, tmp_path):
+def test_marian_tokenizer_is_adapted(tmp_path):
+    marian_tokenizer = sentence_model("marian", tmp_path).tokenizer
     before = len(marian_tokenizer)
-    text = "The dog sees the cat."
+    text = "die katze hat ein haus"
     adapted, rows = adapt_tokenizer(marian_tokenizer)
     assert len(marian_tokenizer) == before and rows == before + 2
     assert (adapted.sep_token_id, adapted.convert_tokens_to_ids("<bod>")) == (before, before + 1)

@@ -134,14 +134,7 @@ def test_prompt_template(llama, tokenizer):
 
 def test_bad_causal(llama, tokenizer, monkeypatch):
     refused("the prompt names {source_lang}, but it is not given", CausalSystem, llama, tokenizer, target_lang="German")
-    refused(
-        "'json', expected plain, chat, turns or auto",
-        CausalSystem,
-        llama,
-        tokenizer,
-        format="json",
-        **LANGUAGES,
-    )
+    refused("'json', expected plain, chat, turns or auto", CausalSystem, llama, tokenizer, format="json", **LANGUAGES)
     with pytest.raises(
         ValueError, match="item suite:5: .* tokens with the prompt, but the model has positions for 256"
     ):

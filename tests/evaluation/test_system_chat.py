@@ -18,10 +18,7 @@ ASKED = (
     "numbers, if it has any.\n\n{}"
 )
 USER = {"gemma": "<start_of_turn>user\n{}<end_of_turn>\n", "qwen": "<|im_start|>user\n{}<|im_end|>\n"}
-ANSWER = {
-    "gemma": "<start_of_turn>model\n{}<end_of_turn>\n",
-    "qwen": "<|im_start|>assistant\n{}<|im_end|>\n",
-}
+ANSWER = {"gemma": "<start_of_turn>model\n{}<end_of_turn>\n", "qwen": "<|im_start|>assistant\n{}<|im_end|>\n"}
 BEGINNING = {"gemma": "<s>", "qwen": ""}
 OPENING = {"gemma": "<start_of_turn>model\n", "qwen": "<|im_start|>assistant\n<think>\n\n</think>\n\n"}
 END = {"gemma": "<end_of_turn>", "qwen": "<|im_end|>"}

@@ -6,8 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sentencepiece import SentencePieceProcessor
 from support.errors import refused
 from support.language_models import multilingual
+from support.marian_files import spm_file
 from support.pretrained_models import SIZES, randomised
 from support.systems import WORDS, assert_close, item, log_probabilities, pieces
 from transformers import M2M100Tokenizer, MarianConfig, MarianMTModel, MarianTokenizer
@@ -68,20 +70,12 @@ def test_language_codes_are_asked_for(family):
 @pytest.fixture(scope="module")
 def marian_tokenizer(tmp_path_factory):
     """Marian's own, with one sentencepiece model for each side."""
-    sentencepiece = pytest.importorskip("sentencepiece")
-    folder = tmp_path_factory.mktemp("marian")
-    names = ["</s>", "<unk>"]
-    for side, words in (("source", WORDS[:10]), ("target", WORDS[10:])):
-        text_file = folder / f"{side}.txt"
-        text_file.write_text("\n".join([" ".join(words)] * 9), encoding="utf-8")
-        prefix = str(folder / side)
-        settings = {"vocab_size": 40, "hard_vocab_limit": False, "minloglevel": 2}
-        sentencepiece.SentencePieceTrainer.train(input=text_file, model_prefix=prefix, **settings)
-        pieces = sentencepiece.SentencePieceProcessor(model_file=f"{prefix}.model")
-        names += [pieces.id_to_piece(i) for i in range(3, pieces.get_piece_size())]
-    names = [*dict.fromkeys(names), ">>deu<<", "<pad>"]
+    folder, sides = tmp_path_factory.mktemp("marian"), (("source_spm", WORDS[:10]), ("target_spm", WORDS[10:]))
+    models = {side: str(spm_file(folder, side, [" ".join(words)])) for side, words in sides}
+    processors = [SentencePieceProcessor(model_file=model) for model in models.values()]
+    pieces = [model.id_to_piece(index) for model in processors for index in range(model.get_piece_size())]
+    names = [*dict.fromkeys(pieces), ">>deu<<", "<pad>"]
     (folder / "vocab.json").write_text(json.dumps({name: i for i, name in enumerate(names)}), encoding="utf-8")
-    models = {f"{side}_spm": str(folder / f"{side}.model") for side in ("source", "target")}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Recommended: pip install sacremoses")
         return MarianTokenizer(**models, vocab=str(folder / "vocab.json"))
