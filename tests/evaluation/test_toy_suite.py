@@ -8,15 +8,16 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.errors import refused
 from support.reader_checks import jsonl
 from support.systems import DOCUMENTS
 
 from hf_docmt import evaluation
-from hf_docmt.evaluation.metrics import metric_classes
+from hf_docmt.evaluation.metrics import Metric, metric_classes
 from hf_docmt.evaluation.metrics.metric import METRICS
-from hf_docmt.evaluation.suites import read_suite, suite_classes
+from hf_docmt.evaluation.suites import Suite, read_suite, suite_classes
 from hf_docmt.evaluation.suites.suite import SUITES
-from hf_docmt.evaluation.systems import load_system, system_classes
+from hf_docmt.evaluation.systems import System, load_system, system_classes
 from hf_docmt.evaluation.systems.system import SYSTEMS
 
 README = (Path(evaluation.__file__).parent / "README.md").read_text(encoding="utf-8")
@@ -85,8 +86,7 @@ def test_a_system_without_options(run, write, tmp_path):
         assert "Traceback" not in err and "batch_size" not in err
         code, _, err = run(*arguments, "--beams", 2)
         assert code == 1 and "unknown option 'num_beams' of a shortest system" in err
-    with pytest.raises(ValueError, match="unknown option 'zzz' of a shortest system"):
-        load_system(folder, zzz=1)
+    refused("unknown option 'zzz' of a shortest system", load_system, folder, zzz=1)
 
 
 def test_messages(run, write, suite):
@@ -106,6 +106,12 @@ def test_context_and_counts(run, write, suite):
     shorter = write("mine.tabs", LINES[0])
     code, out, _ = run("contrast", "other", shorter, "--scores", write("scores.txt", "1\n2\n"))
     assert code == 0 and "mine: other counts than published: items 1 (published 2)" in out
+
+
+def test_a_name_is_taken_once():
+    for part, field, name in ((Suite, "format", "voita"), (System, "kind", "docmt"), (Metric, "name", "TER")):
+        words = f"two {part.__name__.lower()}s have the name '{name}': .*; give one another name"
+        refused(words, type, "Other", (part,), {field: name})
 
 
 HYPOTHESES = {"a": ["ein Hund", "er schläft"], "b": ["ja"], "c": ["das ist gut so"]}

@@ -12,7 +12,7 @@ import numpy as np
 from hf_docmt import __version__
 from hf_docmt.evaluation.breakdowns import Domains, break_down, check_axes, document_labels, sentence_labels
 from hf_docmt.evaluation.metrics.translated_documents import Documents, TranslatedDocuments, check_aligned
-from hf_docmt.evaluation.registration import registered
+from hf_docmt.evaluation.registration import register, registered
 from hf_docmt.messages import check_known
 from hf_docmt.reports.resampling import document_details
 from hf_docmt.reports.result import Result
@@ -77,7 +77,7 @@ class Metric:
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
         if "name" in vars(cls):
-            METRICS[cls.name] = cls
+            register(METRICS, cls.name, cls, "metric")
             if cls.score_from_sums is not Metric.score_from_sums:
                 register_score_function(cls.name, cls.score_from_sums)
 
