@@ -1,11 +1,11 @@
 """Reports of translations in memory: equal to those from files, in any order, with everything that files take."""
 
-import json
 import subprocess
 import sys
 
 import pytest
 from support.errors import refused
+from support.reader_checks import jsonl
 
 from hf_docmt.data.readers import read_documents
 from hf_docmt.evaluation.comparison import compare
@@ -25,11 +25,11 @@ def reference(write):
         {"doc_id": doc_id, "translation": [{"en": source, "de": target} for source, target in pairs]}
         for doc_id, pairs in DOCUMENTS.items()
     ]
-    return write("reference.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows))
+    return write("reference.jsonl", jsonl(rows))
 
 
 def test_equals_files(reference, write):
-    translations = write("ours.jsonl", "".join(f"{json.dumps(row)}\n" for row in ROWS))
+    translations = write("ours.jsonl", jsonl(ROWS))
     options = {"by": ("index",), "strategy": "sliding", "beams": 4}
     from_files = evaluate_files(translations, reference, **LANGUAGES, **options)
     documents = read_documents(path=reference, **LANGUAGES)
@@ -108,14 +108,13 @@ def test_bad_input(reference, rows, options, message):
 def test_rows_with_search_or_repairs_of_another_kind(reference, write, wrong):
     rows = [row | wrong for row in ROWS]
     with pytest.raises(ValueError, match="ours.jsonl, line 1: `search` must be an object and `repairs` a list of"):
-        evaluate_files(write("ours.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows)), reference, **LANGUAGES)
+        evaluate_files(write("ours.jsonl", jsonl(rows)), reference, **LANGUAGES)
 
 
 def test_rows_of_two_searches_with_other_names_of_ids(reference, write):
     rows = [{"id": row["doc_id"], "translation": row["translation"]} for row in ROWS]
     rows = [row | {"search": {"beams": number}} for number, row in enumerate(rows)]
-    with pytest.raises(ValueError, match="document 'b' was translated by"):
-        evaluate_files(write("ours.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows)), reference, **LANGUAGES)
+    refused("document 'b' was translated by", evaluate_files, write("ours.jsonl", jsonl(rows)), reference, **LANGUAGES)
 
 
 # Lines as they were written
@@ -136,7 +135,7 @@ def test_lines_as_written(reference, write):
     assert {(result.strategy, result.beams) for result in found.results} == {("full", 12)}
     assert found.results[0].details["repairs"] == {"misaligned": 1}
     assert found.model == {"name": "raw", "config": {"repairs": "none"}}
-    path = write("raw.jsonl", "".join(f"{json.dumps(row)}\n" for row in LINES))
+    path = write("raw.jsonl", jsonl(LINES))
     from_file = evaluate_files(path, reference, **LANGUAGES)
     assert (from_file.model, from_file.results) == (found.model, found.results)
     shorter = [row | {"search": {}} for row in LINES]
@@ -166,7 +165,7 @@ def test_rows_of_two_searches(reference):
 def test_documents_that_could_not_be_translated(reference, write, caplog):
     """Their empty sentences are scored, with a warning and their number in the details of every result."""
     rows = [ROWS[0] | {"translation": [""], "error": "scores that are not finite"}, ROWS[1]]
-    translations = write("ours.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows))
+    translations = write("ours.jsonl", jsonl(rows))
     report = evaluate_files(translations, reference, **LANGUAGES)
     assert [result.details["untranslated"] for result in report.results] == [1, 1, 1, 1]
     assert "ours.jsonl: 1 of 2 documents could not be translated, the first is 'b'; their empty" in caplog.text

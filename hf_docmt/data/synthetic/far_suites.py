@@ -19,7 +19,7 @@ import random
 
 from hf_docmt.data.synthetic.far_plan import DISTANCES, extend
 from hf_docmt.data.synthetic.far_scene import FarScene
-from hf_docmt.data.synthetic.suites import cell_rng, contrapro_item, make_suites, pronoun_item
+from hf_docmt.data.synthetic.suites import cell_rng, document_item, make_suites
 from hf_docmt.data.synthetic.word_forms import GENDERS, LEXICON, REGISTERS, Noun
 
 FAR_CHANCE = {"pronoun": 1 / 3, "cataphora": 1 / 3, "competing_antecedents": 1 / 3, "lex_cohesion": 1 / 2}
@@ -40,12 +40,7 @@ def make_far_suites(seed: int, items_per_cell: int, longest: int, far: int) -> d
         answer = scene.sentences[index].answer
         doc_id = f"{name}-{distance}-{number + 1}-{len(suites[name]) + 1}-{answer}"
         group = f"{name}-{distance}-{(number // 2 if name in _PAIRED else number) + 1}"
-        if name == "lex_cohesion":
-            item = contrapro_item(doc_id, scene, None, distance, "lexical cohesion", index)
-        elif name == "register":
-            item = contrapro_item(doc_id, scene, "you", distance, "register", index)
-        else:
-            item = pronoun_item(doc_id, scene, index)
+        item = document_item(name, doc_id, scene, distance, index)
         suites["documents"].append(scene.row(doc_id))
         suites[name].append(item | {"group": group, "labels": {"exact_distance": item["ante distance"]}})
 

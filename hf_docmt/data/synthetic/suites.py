@@ -66,10 +66,7 @@ def make_suites(
                 else:
                     doc_id = f"{group}-{PRONOUNS.get(answer, answer)}"
                     suites["documents"].append(scene.row(doc_id))
-                    if name == "register":
-                        item = contrapro_item(doc_id, scene, "you", distance, "register")
-                    else:
-                        item = pronoun_item(doc_id, scene, index=-2 if name == "cataphora" else -1)
+                    item = document_item(name, doc_id, scene, distance, index=-2 if name == "cataphora" else -1)
                 suites[name].append(item | {"group": group})
     return suites
 
@@ -91,8 +88,17 @@ def voita_item(scene: Scene) -> dict:
     }
 
 
-def contrapro_item(doc_id: str, scene: Scene, pronoun: str | None, distance: int, kind: str, index: int = -1) -> dict:
-    """What every item has; `kind` is what is wrong in the wrong translations, `index` the current sentence."""
+def document_item(name: str, doc_id: str, scene: Scene, distance: int, index: int) -> dict:
+    """An item of a suite in ContraPro's format, whose current sentence is `index`."""
+    if name == "register":
+        return _contrapro_item(doc_id, scene, "you", distance, "register", index)
+    if name == "lex_cohesion":
+        return _contrapro_item(doc_id, scene, None, distance, "lexical cohesion", index)
+    return _pronoun_item(doc_id, scene, index)
+
+
+def _contrapro_item(doc_id: str, scene: Scene, pronoun: str | None, distance: int, kind: str, index: int) -> dict:
+    """What every item has; `kind` is what is wrong in the wrong translations."""
     index %= len(scene.sentences)
     current = scene.sentences[index]
     wrong = {answer: de for answer, de in current.options.items() if answer != current.answer}
@@ -110,12 +116,12 @@ def contrapro_item(doc_id: str, scene: Scene, pronoun: str | None, distance: int
     }
 
 
-def pronoun_item(doc_id: str, scene: Scene, index: int = -1) -> dict:
+def _pronoun_item(doc_id: str, scene: Scene, index: int) -> dict:
     """With the antecedent's fields, too."""
     index %= len(scene.sentences)
     current = scene.sentences[index]
     noun, named = current.noun, scene.sentences[index - current.distance]
-    item = contrapro_item(doc_id, scene, "it", current.distance, "pronominal coreference", index)
+    item = _contrapro_item(doc_id, scene, "it", current.distance, "pronominal coreference", index)
     genders = {PRONOUNS[gender]: _GENDER_NAMES[gender] for gender in GENDERS}
     errors = [error | {"replacement gender": genders[error["replacement"]]} for error in item.pop("errors")]
     morpho = f"{_GENDER_NAMES[noun.gender]}|_|Sg"

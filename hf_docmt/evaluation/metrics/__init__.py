@@ -5,7 +5,6 @@ from hf_docmt.evaluation.metrics.metric import (
     Metric,
     ScoreSettings,
     default_metrics,
-    metric_choices,
     metric_class,
     metric_classes,
 )
@@ -17,7 +16,6 @@ __all__ = [
     "ScoreSettings",
     "TranslatedDocuments",
     "default_metrics",
-    "metric_choices",
     "metric_class",
     "metric_classes",
 ]

@@ -8,7 +8,6 @@ from hf_docmt.evaluation.suites.suite import (
     read_suite,
     suite_classes,
     suite_rules,
-    weighted_average,
 )
 
 __all__ = [
@@ -23,5 +22,4 @@ __all__ = [
     "read_suite",
     "suite_classes",
     "suite_rules",
-    "weighted_average",
 ]

@@ -12,6 +12,8 @@ from hf_docmt.evaluation.systems.answer_scores import answer_scores
 from hf_docmt.evaluation.systems.chats import AnswerFrame, answer_frame, chat_text, earlier_turns
 from hf_docmt.evaluation.systems.document_spans import Span, TranslatedDocument, window_of
 from hf_docmt.evaluation.systems.model_system import (
+    Answer,
+    Job,
     ModelSystem,
     check_positions,
     end_tokens,
@@ -146,7 +148,7 @@ class CausalSystem(ModelSystem):
         repairs = {"repairs": self.repairs} if self.repairs != "all" else {}
         return chunks | repairs | ({"glossary": value_digest(self.glossary)[:12]} if self.glossary else {})
 
-    def prepare(self, windows: Sequence[SuiteItem]) -> list[tuple[list[int], list[int]]]:
+    def prepare(self, windows: Sequence[SuiteItem]) -> list[Job]:
         return self._jobs([self._prompt_text(window) for window in windows], windows)
 
     def translate_spans(self, documents: Sequence[TranslatedDocument], spans: Sequence[Span]) -> None:
@@ -180,19 +182,19 @@ class CausalSystem(ModelSystem):
 
     def _answered(
         self, documents: Sequence[TranslatedDocument], spans: Sequence[Span], joined: Lines, reminder: str = ""
-    ) -> Iterator[tuple[Span, tuple[str, bool]]]:
+    ) -> Iterator[tuple[Span, Answer]]:
         """Every span, whose lines `joined` makes one text of, with its answer and whether that came to an end."""
         windows = [window_of(documents, span, self.past_context, 0) for span in spans]
         texts = [self._prompt_text(window, joined, reminder.format(span.size)) for window, span in zip(windows, spans)]
         return zip(spans, self.answers(self._jobs(texts, windows), [span.size for span in spans]), strict=True)
 
-    def _jobs(self, texts: Sequence[str], windows: Sequence[SuiteItem]) -> list[tuple[list[int], list[int]]]:
+    def _jobs(self, texts: Sequence[str], windows: Sequence[SuiteItem]) -> list[Job]:
         prompts = [self._ids(text) for text in texts]
         for prompt, window in zip(prompts, windows, strict=True):
             check_positions(window.where, len(prompt) + 1, "tokens with the prompt", self.limit)
         return [(prompt, []) for prompt in prompts]
 
-    def generate(self, jobs: Sequence[tuple[list[int], list[int]]], sentences: int = 1) -> list[tuple[str, bool]]:
+    def generate(self, jobs: Sequence[Job], sentences: int = 1) -> list[Answer]:
         """An answer stands before the first end token or stop; that of several lines stops at a blank one."""
         prompts, ends = [prompt for prompt, _ in jobs], end_tokens(self.model)
         ends += [] if self.frame.end_text else self.frame.end[-1:]

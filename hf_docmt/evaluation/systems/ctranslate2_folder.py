@@ -9,6 +9,7 @@ from torch import nn
 from transformers import GenerationConfig, PreTrainedConfig, PreTrainedTokenizerBase
 
 from hf_docmt.evaluation.suites import SuiteItem
+from hf_docmt.evaluation.systems.model_system import Answer, Job
 from hf_docmt.evaluation.systems.seq2seq import Seq2SeqSystem, until_end
 from hf_docmt.files import parse_json
 from hf_docmt.messages import install_command
@@ -81,7 +82,7 @@ class CTranslate2System(Seq2SeqSystem):
     def fingerprint(self) -> str:
         return f"{super().fingerprint()[:6]}{self.model.digest[:6]}"
 
-    def generate(self, jobs: Sequence[tuple[list[int], list[int]]], sentences: int = 1) -> list[tuple[str, bool]]:
+    def generate(self, jobs: Sequence[Job], sentences: int = 1) -> list[Answer]:
         """As `Seq2SeqSystem`'s."""
         settings, separator, eos = self.generate_kwargs, self.collate.separator, self.tokenizer.eos_token_id
         ends = [eos, *separator] if len(separator) == 1 else [eos]

@@ -12,7 +12,7 @@ from hf_docmt.data.examples import CONTEXT_SIDES, check_choices
 from hf_docmt.data.special_tokens import SpecialTokens, special_tokens_of
 from hf_docmt.evaluation.suites import SuiteItem
 from hf_docmt.evaluation.systems.forced_decoding import ForcedDecoding
-from hf_docmt.evaluation.systems.model_system import check_positions, end_tokens
+from hf_docmt.evaluation.systems.model_system import Answer, Job, check_positions, end_tokens
 from hf_docmt.modeling.sequence_format import example_codes
 
 
@@ -108,11 +108,11 @@ class Seq2SeqSystem(ForcedDecoding):
     def scored_model(self) -> nn.Module:
         return _SharedSources(self.model)
 
-    def prepare(self, windows: Sequence[SuiteItem]) -> list[tuple[list[int], list[int]]]:
+    def prepare(self, windows: Sequence[SuiteItem]) -> list[Job]:
         rows = [choice.examples[0] for choice in self.choices(windows)]  # the current sentence is empty in the target
         return [(self.collate.source(row), self.collate.decoder_prefix(row)) for row in rows]
 
-    def generate(self, jobs: Sequence[tuple[list[int], list[int]]], sentences: int = 1) -> list[tuple[str, bool]]:
+    def generate(self, jobs: Sequence[Job], sentences: int = 1) -> list[Answer]:
         """A translation is what stands before the first end token or separator.
 
         At the limit some models (Marian) are made to write an end token, so the length says whether it ended.
