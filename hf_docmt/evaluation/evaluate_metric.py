@@ -3,7 +3,7 @@
 import datasets
 import evaluate
 
-from hf_docmt.evaluation.metrics.metric import metric_class
+from hf_docmt.evaluation.metrics.metric import ScoreSettings, metric_class
 from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments
 
 
@@ -32,6 +32,7 @@ class DocumentMetric(evaluate.Metric):
         )
 
     def _compute(self, predictions, references, target_lang: str | None = None) -> dict:
-        measured = self.metric.measure(TranslatedDocuments(predictions, references, target_lang=target_lang))
-        segments = sum(map(len, measured.statistics)) if measured.n is None else measured.n
-        return {"score": measured.value, "signature": str(measured.signature), "n": segments, **measured.details}
+        documents = TranslatedDocuments(predictions, references, target_lang=target_lang)
+        (result,) = self.metric.score(documents, ScoreSettings(samples=0))
+        details = {name: value for name, value in result.details.items() if name != "statistics"}
+        return {"score": result.value, "signature": str(result.signature), "n": result.n, **details}

@@ -52,6 +52,10 @@ def test_equals_sacrebleu():
         computed = metric.compute()
         assert (computed["score"], computed["n"]) == (result.value, result.n)
         assert computed["signature"] == str(result.signature)
+    found = DocumentMetric("connectives").compute(predictions=[["and so"]], references=[["and but"]])
+    assert (found["score"], found["n"], found["difference"]) == (100, 2, 2)
+    found = DocumentMetric("blank sentences").compute(predictions=[["", "a"]], references=[["b", "c"]])
+    assert (found["score"], found["n"]) == (50, 2)
     refused("unknown metric 'dBLEU': expected one of .*'d-BLEU'", DocumentMetric, "dBLEU")
 
 

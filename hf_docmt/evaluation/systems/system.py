@@ -53,8 +53,9 @@ def load_system(
     if kind not in ("auto", own):
         raise ValueError(f"{name}: a model of kind {own}, not {kind}; leave the kind at 'auto' or give another model")
     system = system_classes()[own]
+    takes_others = any(option.kind is option.VAR_KEYWORD for option in inspect.signature(system).parameters.values())
     for option in sorted(options.keys() - system.options()):
-        if (hint := closest_hint(option, system.options())) or not system.takes_more_options():
+        if (hint := closest_hint(option, system.options())) or not takes_others:
             raise ValueError(f"unknown option {option!r} of a {own} system{hint}")
     options |= {} if revision is None else {"revision": revision}
     return system.load(
@@ -165,11 +166,6 @@ class System(ABC):
         """The keyword-only parameters of the class with their annotations."""
         parameters = inspect.signature(cls).parameters.values()
         return {option.name: option.annotation for option in parameters if option.kind is option.KEYWORD_ONLY}
-
-    @classmethod
-    def takes_more_options(cls) -> bool:
-        """Whether the class hands on what is none of its options, as models do to `generate`."""
-        return any(option.kind is option.VAR_KEYWORD for option in inspect.signature(cls).parameters.values())
 
     @property
     def context(self) -> ContextReach:
