@@ -6,6 +6,7 @@ import tracemalloc
 
 import pytest
 from datasets import Dataset, List, Translation
+from support.errors import refused
 from support.reader_checks import jsonl, read
 
 from hf_docmt.data import document_ids
@@ -84,14 +85,12 @@ def test_bad_rows(rows, words):
 
 @pytest.mark.parametrize("languages", [(None, "de"), ("", "de"), ("en", ""), ("en", "en")])
 def test_bad_languages(languages):
-    with pytest.raises(DataError, match="_lang"):
-        make_documents([row()], *languages)
+    refused("_lang", make_documents, [row()], *languages, error=DataError)
 
 
 def test_check_names_what_is_wrong():
     good = make_documents([row("a"), row("b")], "en", "de")
-    with pytest.raises(DataError, match="column 'doc_id' is missing"):
-        check_documents(good.remove_columns("doc_id"))
+    refused("column 'doc_id' is missing", check_documents, good.remove_columns("doc_id"), error=DataError)
     with pytest.raises(DataError, match="List\\(Translation"):
         check_documents(Dataset.from_list([{"doc_id": "a", "translation": ["x"]}]))
     three = {"doc_id": "a", "translation": [{"en": "x", "de": "y", "fr": "z"}]}
@@ -105,16 +104,14 @@ def test_check_names_what_is_wrong():
         "id is missing": [row(None)],
     }
     for message, rows in bad.items():
-        with pytest.raises(DataError, match=message):
-            check_documents(Dataset.from_list(rows, features=good.features))
+        refused(message, check_documents, Dataset.from_list(rows, features=good.features), error=DataError)
 
 
 def test_check_looks_at_selected_rows_only():
     features = make_documents([row()], "en", "de").features
     documents = Dataset.from_list([row("a"), row("b", []), row("c")], features=features)
     assert check_documents(documents.select([0, 2])) == ("en", "de")
-    with pytest.raises(DataError, match="'b' is empty"):
-        check_documents(documents.select([2, 1]))
+    refused("'b' is empty", check_documents, documents.select([2, 1]), error=DataError)
 
 
 def test_empty_documents_where_they_are_allowed():
@@ -122,13 +119,11 @@ def test_empty_documents_where_they_are_allowed():
     assert [len(made["translation"]) for made in checked_rows(enumerate(rows), ["en", "de"], True)] == [2, 0, 2]
     documents = collect_documents(((str(n), made) for n, made in enumerate(rows)), "en", "de", allow_empty=True)
     assert documents["doc_id"][:] == ["a", "b", "c"] and check_documents(documents, allow_empty=True) == ("en", "de")
-    with pytest.raises(DataError, match="'b' is empty"):
-        check_documents(documents)
+    refused("'b' is empty", check_documents, documents, error=DataError)
 
 
 def test_unknown_language_of_sentences():
-    with pytest.raises(DataError, match=r"document 'a' has no language 'fr', it has \['de', 'en'\]"):
-        sentences(row(), "fr")
+    refused(r"document 'a' has no language 'fr', it has \['de', 'en'\]", sentences, row(), "fr", error=DataError)
 
 
 def test_written_documents(tmp_path):
@@ -149,8 +144,7 @@ def test_written_documents(tmp_path):
     ],
 )
 def test_values_that_cannot_be_kept(row, message):
-    with pytest.raises(DataError, match=message):
-        make_documents([{"translation": [{"en": "a", "de": "b"}]} | row], "en", "de")
+    refused(message, make_documents, [{"translation": [{"en": "a", "de": "b"}]} | row], "en", "de", error=DataError)
 
 
 def test_other_columns_keep_their_order():
@@ -173,13 +167,11 @@ def test_nothing_is_read_ahead(write):
     path = write("a.jsonl", jsonl(rows(2)) + "broken\n")
     iterated = iterate_documents(path=path, source_lang="en")
     assert [next(iterated)["doc_id"], next(iterated)["doc_id"]] == ["d0", "d1"]
-    with pytest.raises(DataError, match="a.jsonl, line 3, column 1: broken JSON"):
-        next(iterated)
+    refused("a.jsonl, line 3, column 1: broken JSON", next, iterated, error=DataError)
 
 
 def test_arguments_are_checked_at_once(write):
-    with pytest.raises(DataError, match="source_lang is missing"):
-        iterate_documents(path=write("a.jsonl", ""), source_lang="")
+    refused("source_lang is missing", iterate_documents, error=DataError, path=write("a.jsonl", ""), source_lang="")
     with pytest.raises(DataError, match="takes no 'source'"):
         iterate_documents("jsonl", source=write("a.jsonl", ""), source_lang="en")
 

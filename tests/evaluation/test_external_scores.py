@@ -143,8 +143,7 @@ def test_windows(tmp_path):
     ],
 )
 def test_bad_files(write, text, message):
-    with pytest.raises(DataError, match=message):
-        score(write("scores", text))
+    refused(message, score, write("scores", text), error=DataError)
 
 
 def test_bad_options(write, outputs, reference):

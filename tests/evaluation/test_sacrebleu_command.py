@@ -29,6 +29,22 @@ KOREAN = {
     "out": "오늘은 날씨가 좋아서 공원에 갑니다.\n그는 책을 샀다.\n",
     "one": "오늘은 날씨가 좋으니 공원에 갑니다.\n그는 책을 세 권 샀다.\n",
 }
+DOCUMENTS = {name: [text.splitlines()[:3], text.splitlines()[3:]] for name, text in GERMAN.items()}
+
+
+@pytest.fixture
+def reference(write):
+    """The documents of the reference, with a second one in a column."""
+    rows = [
+        {"doc_id": number, "translation": [{"en": "x", "de": line} for line in one], "two": two}
+        for number, (one, two) in enumerate(zip(DOCUMENTS["one"], DOCUMENTS["two"]))
+    ]
+    return write("reference.jsonl", jsonl(rows))
+
+
+def joined(between):
+    """The German texts with a document in each line."""
+    return {name: "".join(between.join(lines) + "\n" for lines in some) for name, some in DOCUMENTS.items()}
 
 
 @pytest.fixture
@@ -127,22 +143,12 @@ def test_ter_of_chinese(files, flags):
     assert as_printed(report) == scores(*paths, "-i", outputs, "-m", "ter", *theirs)
 
 
-def test_document_bleu_of_two_references(files, write):
+def test_document_bleu_of_two_references(files, write, reference):
     """d-BLEU is sacrebleu's BLEU of files with a document in each line."""
-    outputs, paths = files(GERMAN, "one", "two")
-    lengths, joined, documents = (3, 1), {}, {}
-    for name, text in GERMAN.items():
-        lines = text.splitlines()
-        documents[name] = [lines[: lengths[0]], lines[lengths[0] :]]
-        joined[name] = "".join(" ".join(document) + "\n" for document in documents[name])
-    rows = [
-        {"doc_id": number, "translation": [{"en": "x", "de": line} for line in first], "two": second}
-        for number, (first, second) in enumerate(zip(documents["one"], documents["two"]))
-    ]
-    reference = write("reference.jsonl", jsonl(rows))
+    outputs, _ = files(GERMAN)
     languages = {"source_lang": "en", "target_lang": "de"}
     report = evaluate_files(outputs, reference, **languages, reference_columns=["two"], metrics=["d-bleu"])
-    outputs, paths = files(joined, "one", "two")
+    outputs, paths = files(joined(" "), "one", "two")
     expected = scores(*paths, "-i", outputs)
     assert as_printed(report) == expected and report.results[0].n == 2
     texts = [write(f"{name}.txt", GERMAN[name]) for name in ("out", "two")]
@@ -195,22 +201,13 @@ def spoil(line, share, words, rng):
 
 
 @pytest.mark.parametrize(("joiner", "between"), [("space", " "), ("none", "")])
-def test_scores_of_documents(files, write, joiner, between):
+def test_scores_of_documents(files, write, reference, joiner, between):
     """d-BLEU, d-chrF and d-TER are sacrebleu's scores of files with a document in each line."""
-    rows, joined = [], {}
-    for name, text in GERMAN.items():
-        lines = text.splitlines()
-        joined[name] = "".join(between.join(document) + "\n" for document in (lines[:3], lines[3:]))
-    out, one = (GERMAN[name].splitlines() for name in ("out", "one"))
-    for number, part in enumerate((slice(3), slice(3, None))):
-        rows.append({"doc_id": number, "translation": [{"en": "x", "de": line} for line in one[part]]})
-    translations = [
-        {"doc_id": number, "translation": out[part]} for number, part in enumerate((slice(3), slice(3, None)))
-    ]
-    reference, ours = write("reference.jsonl", jsonl(rows)), write("ours.jsonl", jsonl(translations))
+    translations = [{"doc_id": number, "translation": lines} for number, lines in enumerate(DOCUMENTS["out"])]
+    ours = write("ours.jsonl", jsonl(translations))
     options = {"source_lang": "en", "target_lang": "de", "joiner": joiner, "metrics": ["d-bleu", "d-chrf", "d-ter"]}
     report = evaluate_files(ours, reference, **options)
-    outputs, paths = files(joined, "one")
+    outputs, paths = files(joined(between), "one")
     assert as_printed(report) == scores(*paths, "-i", outputs, "-m", "bleu", "chrf", "ter")
     assert f"joiner:{joiner}|" in str(report.results[0].signature)
 

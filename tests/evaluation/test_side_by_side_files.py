@@ -82,8 +82,7 @@ def test_references_of_a_wmt_set_and_documents_that_failed(files, caplog):
     ]
     known = write(files / "set.jsonl", rows)
     paths = [files / "a.jsonl", files / "b.jsonl"]
-    with pytest.raises(DataError, match=r"references 'A', 'B'.*--translator"):
-        side_by_side(paths, known, **LANGUAGES)
+    refused(r"references 'A', 'B'.*--translator", side_by_side, paths, known, error=DataError, **LANGUAGES)
     assert not caplog.records
     failed = {"doc_id": "d2", "translation": [""], "error": "too long"}
     write(paths[1], [{"doc_id": "d1", "translation": OTHERS["b"]["d1"]}, failed])

@@ -3,6 +3,6 @@
 import pytest
 
 
-def refused(message, function, *arguments, **options):
-    with pytest.raises(ValueError, match=message):
+def refused(message, function, *arguments, error=ValueError, **options):
+    with pytest.raises(error, match=message):
         function(*arguments, **options)
