@@ -22,8 +22,8 @@ from transformers import PreTrainedTokenizerBase
 
 from hf_docmt import __version__
 from hf_docmt.data.documents import ROWS_PER_TABLE, checked_languages
-from hf_docmt.data.readers import iterate_documents, plugin_files
-from hf_docmt.data.readers.reader import NO_FILES
+from hf_docmt.data.readers import iterate_documents
+from hf_docmt.data.readers.reader import NO_FILES, plugin_files
 from hf_docmt.data.tokenized_documents import TokenizedDocuments, tokenize_table, write_tokenized
 from hf_docmt.files import STDIN
 from hf_docmt.store import Cache, files_digest

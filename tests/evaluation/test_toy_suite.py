@@ -15,8 +15,8 @@ from support.systems import DOCUMENTS
 from hf_docmt import evaluation
 from hf_docmt.evaluation.metrics import Metric, metric_classes
 from hf_docmt.evaluation.metrics.metric import METRICS
-from hf_docmt.evaluation.suites import Suite, read_suite, suite_classes
-from hf_docmt.evaluation.suites.suite import SUITES
+from hf_docmt.evaluation.suites import Suite, read_suite
+from hf_docmt.evaluation.suites.suite import SUITES, suite_classes
 from hf_docmt.evaluation.systems import System, load_system, system_classes
 from hf_docmt.evaluation.systems.system import SYSTEMS
 

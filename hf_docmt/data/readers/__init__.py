@@ -19,7 +19,6 @@ from hf_docmt.data.readers.reader import (
     get_reader,
     input_argument,
     input_files,
-    plugin_files,
     readers,
 )
 from hf_docmt.files import DataError
@@ -37,7 +36,6 @@ __all__ = [
     "input_argument",
     "input_files",
     "iterate_documents",
-    "plugin_files",
     "read_documents",
     "readers",
 ]

@@ -1,14 +1,7 @@
 """Contrastive suites: items with one right and some wrong translations, a class for each published file format."""
 
 from hf_docmt.evaluation.suites.items import SuiteItem, check_language, check_languages, items_digest, labels_of
-from hf_docmt.evaluation.suites.suite import (
-    Suite,
-    average_results,
-    counts_note,
-    read_suite,
-    suite_classes,
-    suite_rules,
-)
+from hf_docmt.evaluation.suites.suite import Suite, average_results, counts_note, read_suite, suite_rules
 
 __all__ = [
     "Suite",
@@ -20,6 +13,5 @@ __all__ = [
     "items_digest",
     "labels_of",
     "read_suite",
-    "suite_classes",
     "suite_rules",
 ]
