@@ -6,14 +6,7 @@ from pathlib import Path
 
 from hf_docmt.evaluation.suites.items import SuiteItem
 from hf_docmt.evaluation.suites.suite import Suite, read_json
-from hf_docmt.evaluation.suites.suite_files import (
-    Sides,
-    check_texts,
-    context_of,
-    field_of,
-    read_contexts,
-    read_parallel_text,
-)
+from hf_docmt.evaluation.suites.suite_files import Sides, check_texts, field_of, read_parallel_text
 from hf_docmt.files import DataError
 
 PAIRS = {"anaphora": 4, "lexical_choice": 2}  # in a block
@@ -85,7 +78,7 @@ class Bawden(Suite):
             for part in ("current", "prev")
         ]
         current = read_parallel_text(*files[0])
-        contexts = read_contexts(*files[1], current, 1)
+        contexts = current.contexts(*files[1], 1)
         if records is None and name not in PAIRS:
             raise DataError(
                 f"{self.path}: which pairs are a block is known of {' and '.join(PAIRS)}; give the set's JSON as "
@@ -93,7 +86,7 @@ class Bawden(Suite):
             )
         blocks = current.equal_blocks(2) if records is None else current.blocks([2] * len(records))
         for number, block in enumerate(list(blocks), 1):
-            before = context_of(block, contexts, files[1][0])
+            before = contexts.of(block)
             texts = (block.source, *block.candidates)
             size = PAIRS.get(name, 1)
             block_of = {"key": (number - 1) // size + 1, "size": size, "labels": {}}

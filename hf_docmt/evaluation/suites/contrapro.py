@@ -14,12 +14,9 @@ from hf_docmt.data.readers import read_documents
 from hf_docmt.evaluation.suites.items import SuiteItem
 from hf_docmt.evaluation.suites.suite import Suite, read_json, weighted_average
 from hf_docmt.evaluation.suites.suite_files import (
-    context_of,
-    context_size,
     entries_of,
     field_of,
     own_group,
-    read_contexts,
     read_parallel_text,
     recorded_fields,
     replaced_pronouns,
@@ -69,10 +66,10 @@ class ContraPro(Suite):
         sizes = [len(record.candidates) for record in records or ()]
         blocks = current.equal_blocks(LINES) if records is None else current.blocks(sizes)
         files = [self.path.with_name(f"{name}.context.{language}") for language in LANGUAGES]
-        size = context_size(files[0], current) if self.context else 0
-        contexts = read_contexts(*files, current, size)
+        size = current.context_size(files[0]) if self.context else 0
+        contexts = current.contexts(*files, size)
         for number, block in enumerate(blocks, 1):
-            context = context_of(block, contexts, files[0])
+            context = contexts.of(block)
             if records is None:
                 pronoun = replaced_pronouns(block.candidates[0], block.candidates[1:], PRONOUNS, block.where)
                 at_least = len(context[0]) + (len(context[0]) == size)  # a full context may be cut off in its document

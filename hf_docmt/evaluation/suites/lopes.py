@@ -8,11 +8,10 @@ from hf_docmt.evaluation.suites.contrapro import json_entries
 from hf_docmt.evaluation.suites.items import SuiteItem
 from hf_docmt.evaluation.suites.suite import Suite, read_json
 from hf_docmt.evaluation.suites.suite_files import (
+    Contexts,
     ParallelText,
     Sides,
-    context_of,
     field_of,
-    read_contexts,
     read_parallel_text,
     recorded_fields,
     replaced_pronouns,
@@ -89,11 +88,11 @@ class Lopes(Suite):
         blocks = current.equal_blocks(2)
         size = self._context_size(path, name) if self.context else 0
         files = _context_files(path, name, size)
-        contexts = read_contexts(*files, current, size)
+        contexts = current.contexts(*files, size)
         groups = _groups(path, name, current, size, contexts)
         records = self._recorded_items(path, name, len(current.source) // 2)
         for number, block in enumerate(blocks, 1):
-            context = context_of(block, contexts, files[0])
+            context = contexts.of(block)
             _check_sides(context, block.where, files)
             fields = {
                 "phenomenon": replaced_pronouns(block.candidates[0], block.candidates[1:], PRONOUNS, block.where),
@@ -155,17 +154,18 @@ def _context_files(path: Path, name: str, size: int) -> list[Path]:
     return [path.with_name(f"{name}.c{size}.context.{side}") for side in ("src", "trg")]
 
 
-def _groups(path: Path, name: str, current: ParallelText, size: int, contexts: list[Sides]) -> list[str | None]:
+def _groups(path: Path, name: str, current: ParallelText, size: int, contexts: Contexts) -> list[str | None]:
     """For every item the id of the first item with its context in the largest files; one without context is alone."""
     items = len(current.source) // 2
     largest = max(_sizes(path, name), default=0)
     if not largest:
         return [None] * items
     if largest != size:
-        contexts = read_contexts(*_context_files(path, name, largest), current, largest)
+        contexts = current.contexts(*_context_files(path, name, largest), largest)
     ids = [f"{name}:{number}" for number in range(1, items + 1)]
     first: dict[tuple[str, ...], str] = {}
-    return [first.setdefault(contexts[2 * i][0], ids[i]) if contexts[2 * i][0] else ids[i] for i in range(items)]
+    sources = [source for source, _ in contexts.lines[::2]]
+    return [first.setdefault(source, own) if source else own for source, own in zip(sources, ids)]
 
 
 def _check_sides(context: Sides, where: str, files: list[Path]) -> None:

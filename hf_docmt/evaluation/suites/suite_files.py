@@ -51,6 +51,25 @@ class Block(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Contexts:
+    """The sentences before every line of a parallel text, oldest first, and their file on the source side."""
+
+    path: Path
+    lines: list[Sides]
+
+    def of(self, block: Block) -> Sides:
+        """The context that all lines of an item have; DataError where it differs."""
+        context = self.lines[block.line]
+        for number in range(block.line, block.line + len(block.candidates)):
+            if self.lines[number] != context:
+                raise DataError(
+                    f"{self.path}: the context of line {number + 1} is not that of line {block.line + 1}, "
+                    f"{block.where}; the candidates of an item share it, so lines are lost or out of order"
+                )
+        return context
+
+
+@dataclass(frozen=True)
 class ParallelText:
     """The lines of two parallel files."""
 
@@ -82,6 +101,34 @@ class ParallelText:
             )
         return self.blocks([size] * (len(self.source) // size))
 
+    def context_size(self, path: Path) -> int:
+        """How many lines a file of contexts has for each line."""
+        return max(1, round(sum(1 for _ in read_lines(path)) / len(self.source)))
+
+    def contexts(self, source_path: Path, target_path: Path, size: int) -> Contexts:
+        """The sentences before every line, from files with `size` lines for each.
+
+        Where fewer sentences were there, the files have empty lines in their line: those before the first line with
+        text on either side are left out. For a `size` of 0 no file is read.
+        """
+        if size == 0:
+            return Contexts(source_path, [((), ())] * len(self.source))
+        texts = read_parallel_text(source_path, target_path)
+        lines, needed = len(texts.source), len(self.source)
+        if lines != size * needed:
+            short = f"; there is none for line {lines // size + 1}" if lines < size * needed else ""
+            raise DataError(
+                f"{source_path}: {lines} lines, expected {size * needed}, {size} for each of the {needed} lines of "
+                f"{self.source_path}{short}; one of the files is cut or of another suite"
+            )
+        contexts = []
+        for start in range(0, lines, size):
+            pairs = list(zip(texts.source[start : start + size], texts.target[start : start + size]))
+            while pairs and not any(side.strip() for side in pairs[0]):
+                pairs.pop(0)
+            contexts.append((tuple(source for source, _ in pairs), tuple(target for _, target in pairs)))
+        return Contexts(source_path, contexts)
+
     def _check(self, number: int, first: int) -> None:
         for path, line in ((self.source_path, self.source[number]), (self.target_path, self.target[number])):
             if not line.strip():
@@ -103,48 +150,6 @@ def read_parallel_text(source_path: Path, target_path: Path) -> ParallelText:
             "lines; the two are parallel, so one is cut or of another suite"
         )
     return ParallelText(source_path, target_path, source, target)
-
-
-def context_size(path: Path, current: ParallelText) -> int:
-    """How many lines a file of contexts has for each line of `current`."""
-    return max(1, round(sum(1 for _ in read_lines(path)) / len(current.source)))
-
-
-def read_contexts(source_path: Path, target_path: Path, current: ParallelText, size: int) -> list[Sides]:
-    """The sentences before every line of `current`, oldest first, from `size` lines for each.
-
-    Where fewer sentences were there, the files have empty lines in their line: those before the first line with text on
-    either side are left out. For a `size` of 0 no file is read.
-    """
-    if size == 0:
-        return [((), ())] * len(current.source)
-    texts = read_parallel_text(source_path, target_path)
-    lines, needed = len(texts.source), len(current.source)
-    if lines != size * needed:
-        short = f"; there is none for line {lines // size + 1}" if lines < size * needed else ""
-        raise DataError(
-            f"{source_path}: {lines} lines, expected {size * needed}, {size} for each of the {needed} lines of "
-            f"{current.source_path}{short}; one of the files is cut or of another suite"
-        )
-    contexts = []
-    for start in range(0, lines, size):
-        pairs = list(zip(texts.source[start : start + size], texts.target[start : start + size]))
-        while pairs and not any(side.strip() for side in pairs[0]):
-            pairs.pop(0)
-        contexts.append((tuple(source for source, _ in pairs), tuple(target for _, target in pairs)))
-    return contexts
-
-
-def context_of(block: Block, contexts: list[Sides], path: Path) -> Sides:
-    """The context that all lines of an item have; DataError where it differs."""
-    context = contexts[block.line]
-    for number in range(block.line, block.line + len(block.candidates)):
-        if contexts[number] != context:
-            raise DataError(
-                f"{path}: the context of line {number + 1} is not that of line {block.line + 1}, {block.where}; the "
-                "candidates of an item share it, so lines are lost or out of order"
-            )
-    return context
 
 
 def same_text(text: str, other: str) -> bool:
