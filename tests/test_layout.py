@@ -268,8 +268,8 @@ PACKAGE_LINES = {
     "analysis": 3360,
     "bench": 3165,
     "cli": 2446,
-    "data": 6044,
-    "evaluation": 8775,
+    "data": 6011,
+    "evaluation": 8689,
     "formats": 5046,
     "hub": 2551,
     "modeling": 12291,
@@ -285,8 +285,8 @@ TEST_LINES = {
     "analysis": 2486,
     "bench": 1578,
     "cli": 2866,
-    "data": 5072,
-    "evaluation": 7135,
+    "data": 5021,
+    "evaluation": 7105,
     "formats": 2789,
     "hub": 3056,
     "modeling": 10211,
@@ -300,7 +300,7 @@ TEST_LINES = {
     "translation": 1917,
     "top-level files": 2896,
 }
-MOST_LINES = {"package": 56488, "tests": 52545}
+MOST_LINES = {"package": 56369, "tests": 52464}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:
