@@ -37,7 +37,7 @@ class CachedContextTranslator(ContextTranslator):
         """Read sentences into the cache, longest together."""
         ids = {context: self.context_ids(context) for context in contexts}
         for batch in self.batches(contexts, lambda context: len(ids[context])):
-            self.store(batch, *pad_rows([ids[context] for context in batch], self.pad, self.model.device))
+            self.store(batch, *pad_rows([ids[context] for context in batch], self.pad, self.device))
 
     def store(self, contexts: Sequence[ContextSentence], input_ids: torch.Tensor, mask: torch.Tensor) -> None:
         """Put what the model reads of these sentences, ids and mask (P, L), into the cache."""
@@ -82,7 +82,7 @@ class SharedEncoderTranslator(CachedContextTranslator):
         for sentence in batch:
             by_offset = {context.index - sentence.index: context for context in self.context_of(sentence)}
             flat += [by_offset.get(offset, MISSING) for offset in self.config.known_offsets]
-        offsets = torch.tensor(self.config.known_offsets, device=self.model.device).expand(len(batch), -1)
+        offsets = torch.tensor(self.config.known_offsets, device=self.device).expand(len(batch), -1)
         return flat, offsets, torch.zeros_like(offsets, dtype=torch.bool)
 
     def store(self, contexts: Sequence[ContextSentence], input_ids: torch.Tensor, mask: torch.Tensor) -> None:
@@ -130,7 +130,7 @@ class ContextLayersTranslator(CachedContextTranslator):
         ]
 
     def store(self, contexts: Sequence[ContextSentence], input_ids: torch.Tensor, mask: torch.Tensor) -> None:
-        is_next = torch.tensor([context.is_next for context in contexts], device=self.model.device)
+        is_next = torch.tensor([context.is_next for context in contexts], device=self.device)
         read = self.model.get_encoder().read_context(input_ids=input_ids, attention_mask=mask, is_next=is_next)
         outputs = torch.stack(read, dim=2)  # (P, L, layers, D)
         for row, (context, length) in enumerate(zip(contexts, mask.sum(dim=1).tolist())):

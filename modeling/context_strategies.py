@@ -124,7 +124,7 @@ class ContextTranslator(Translator):
             for sentence, context in zip(batch, grid)
         ]
         is_target = [[other.is_target if other else False for other in context] for context in grid]
-        device = self.model.device
+        device = self.device
         flat = [other for context in grid for other in context]
         return flat, torch.tensor(offsets, device=device), torch.tensor(is_target, device=device)
 
@@ -134,7 +134,7 @@ class ContextTranslator(Translator):
         rows = [self.context_ids(context) if context else [] for context in grid]
         if not any(rows):
             return source
-        ids, mask = pad_rows(rows, self.pad, self.model.device)  # (B*C, L)
+        ids, mask = pad_rows(rows, self.pad, self.device)  # (B*C, L)
         return source | {
             "context_input_ids": ids.unflatten(0, offsets.shape),  # (B, C, L)
             "context_attention_mask": mask.unflatten(0, offsets.shape),

@@ -257,7 +257,7 @@ class Translator:
 
     def source_inputs(self, jobs: Sequence[Job]) -> dict[str, torch.Tensor]:
         """`input_ids` and `attention_mask` (B, S) of the jobs' sources."""
-        ids, mask = pad_rows([job.source for job in jobs], self.pad, self.model.device)
+        ids, mask = pad_rows([job.source for job in jobs], self.pad, self.device)
         return {"input_ids": ids, "attention_mask": mask}
 
     def prefix_inputs(self, jobs: list[Job]) -> dict[str, torch.Tensor]:
@@ -265,7 +265,7 @@ class Translator:
         if not any(map(self.has_prefix, jobs)):
             return {}
         prompts = [[self.start, *job.prefix] for job in jobs]
-        ids, mask = pad_rows(prompts, self.pad, self.model.device, side="left")
+        ids, mask = pad_rows(prompts, self.pad, self.device, side="left")
         return {"decoder_input_ids": ids, "decoder_attention_mask": mask}
 
     def has_prefix(self, job: Job) -> bool:
@@ -362,6 +362,15 @@ class Translator:
         """Tokens of a sentence that is translated at once: at most as many as positions without marks."""
         marks = len(self.format.source(self.opening(True)))
         return max(1, min(max_sentence_tokens, self.sentence_positions - marks))
+
+    @property
+    def device(self) -> torch.device:
+        """Where inputs are made: the model's, or that on which accelerate runs a model that is offloaded."""
+        device = self.model.device
+        if device.type != "meta":
+            return device
+        hook = getattr(self.model, "_hf_hook", None)
+        return torch.device(getattr(hook, "execution_device", None) or "cpu")
 
     @property
     def marks(self) -> int:

@@ -149,7 +149,7 @@ class GroupStack(SentenceStack):
             tokens = torch.ones_like(index[:1])
         places = nn.functional.pad(tokens, (0, index.shape[1] - tokens.shape[1])).long().cumsum(dim=1) - 1
         begins = nn.functional.pad(index[:, 1:] != index[:, :-1], (1, 0), value=True)
-        starts = places.clamp(min=0).masked_fill(~begins, 0).cummax(dim=1).values
+        starts = places.clamp(min=0).masked_fill(~begins, 0).cummax(dim=1)[0]
         return {"group_positions": (places - starts).clamp(min=0).index_select(1, new)}
 
 
@@ -210,7 +210,7 @@ class GTransformerDecoder(GroupStack, SentenceDecoder):
         if not torch.compiler.is_compiling() and not bool((source_groups > 1).any()):
             return inputs
         groups = sentence_index.index_select(1, new) + 1
-        groups = groups.view(len(source_groups), -1, 1)  # G_Q, (sources, rows of one * T, 1)
+        groups = groups.view(source_groups.shape[0], -1, 1)  # G_Q, (sources, rows of one * T, 1)
         seen = groups == source_groups[:, None]  # (sources, rows of one * T, S)
         seen = seen | ~seen.any(dim=-1, keepdim=True) & (source_groups > 0)[:, None]
         if self.config._attn_implementation == "sdpa":

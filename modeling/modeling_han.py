@@ -64,7 +64,8 @@ class HierarchicalContext(nn.Module):
         if context_mask is not None:
             read = self.read(states.detach(), context_states, context_mask, cache)  # d
             gate = torch.sigmoid(self.gate(torch.cat([states, read], dim=-1)))
-            present = context_mask.flatten(1).any(dim=1).repeat_interleave(len(states) // len(context_mask))  # (B,)
+            of_one = states.shape[0] // context_mask.shape[0]  # rows of one source
+            present = context_mask.flatten(1).any(dim=1).repeat_interleave(of_one)  # (B,)
             mixed = torch.where(present[:, None, None], gate * states + (1 - gate) * read, hidden_states)
         return (mixed if self.normalize_before else self.layer_norm(mixed)), states
 
@@ -73,7 +74,8 @@ class HierarchicalContext(nn.Module):
         summaries = self.summaries(self.word_query_norm(states), context_states, context_mask, cache)  # (B*T, C, D)
         query = self.sentence_query_norm(states).view(-1, 1, states.shape[-1])  # (B*T, 1, D)
         attention, present = self.sentence_attn, context_mask.any(dim=2)  # (S, C)
-        seen = with_key(present).repeat_interleave(len(query) // len(present), dim=0)[:, None, None]  # (B*T, 1, 1, C)
+        of_one = query.shape[0] // present.shape[0]  # queries of one source
+        seen = with_key(present).repeat_interleave(of_one, dim=0)[:, None, None]  # (B*T, 1, 1, C)
         projections = zip((attention.q_proj, attention.k_proj, attention.v_proj), (query, summaries, summaries))
         query, key, value = (attention.heads(layer(inputs)) for layer, inputs in projections)  # (B*T, H, 1 or C, Dh)
         document = attention.out_proj(self.attend(query, key, value, seen).reshape(states.shape))
@@ -87,7 +89,7 @@ class HierarchicalContext(nn.Module):
         context_states = None if context_states is None else context_states.flatten(1, 2)  # (S, C*L, D)
         key, value = (
             states.unflatten(2, (count, length)).flatten(0, 1)  # (S*H, C, L, Dh)
-            for states in attention.source_projections(context_states, cache, len(query))
+            for states in attention.source_projections(context_states, cache, query.shape[0])
         )
         heads = attention.heads(attention.q_proj(query).view(sources, -1, query.shape[-1]))  # (S, H, N, Dh), N = B*T/S
         seen = with_key(context_mask).repeat_interleave(heads.shape[1], dim=0)[:, :, None]  # (S*H, C, 1, L)
@@ -277,8 +279,9 @@ class HanModel(DocMTModel):
         if self.config.hierarchical_attention == "encoder":
             return {}
         context = {name: getattr(encoder_outputs, name, None) for name in CONTEXT_FIELDS}
-        rows = {len(part) for part in (encoder_outputs.last_hidden_state, *context.values()) if part is not None}
-        if not hasattr(encoder_outputs, "context_target_words") or len(rows) > 1:
+        rows = encoder_outputs.last_hidden_state.shape[0]
+        are_others = any(part is not None and part.shape[0] != rows for part in context.values())
+        if are_others or not hasattr(encoder_outputs, "context_target_words"):
             raise ValueError(
                 "encoder_outputs must come from this model's encoder: context_states and what belongs to them are "
                 "missing, or are of other sentences."

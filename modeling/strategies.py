@@ -284,7 +284,7 @@ def force_prefixes_together(translator: "SegmentTranslator", group: Sequence[Seg
         encoder_outputs = model.get_encoder()(**source, return_dict=True)
     prompts = [[translator.start, *job.prefix] for job in jobs]
     # padded by the start token, or `generate` puts one more in front
-    ids, mask = pad_rows(prompts, translator.start, model.device, side="left")
+    ids, mask = pad_rows(prompts, translator.start, translator.device, side="left")
     cache = model.new_cache()
     for step in range(group[0].end - group[0].first):
         rows = [row for row, segment in enumerate(group) if segment.first + step < segment.end]

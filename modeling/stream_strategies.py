@@ -68,7 +68,7 @@ class StreamTranslator(Translator):
         """
         # only where its document begins a sentence has the mark of the beginning
         jobs = [self.segment_job(*row, row.index + 1, is_opened=begins) for row, begins in zip(rows, starts)]
-        source, start = self.source_inputs(jobs), torch.tensor(starts, device=self.model.device)
+        source, start = self.source_inputs(jobs), torch.tensor(starts, device=self.device)
         memory = self.model.memory_with_rows(memory, len(rows))
         encoder_memory = memory.get("encoder_memory")
         encoder_outputs = self.model.get_encoder()(
@@ -81,7 +81,7 @@ class StreamTranslator(Translator):
         for sentence, output in zip(rows, outputs):
             self.take_sentence(sentence, output)
         written = [[self.start, *job.prefix, *sentence.part.target] for job, sentence in zip(jobs, rows)]
-        ids, mask = pad_rows(written, self.pad, self.model.device)
+        ids, mask = pad_rows(written, self.pad, self.device)
         inputs |= {"decoder_input_ids": ids, "decoder_attention_mask": mask}
         after = self.model.model(**inputs, use_cache=False, return_dict=True)
         return self.model.memory_after(after)

@@ -6,6 +6,7 @@ from typing import Literal, Optional
 import numpy as np
 import pytest
 from support.errors import refused
+from support.tiny_models import build
 from support.tiny_run import recipe_mapping, write_corpus_files
 
 from hf_docmt import registry
@@ -105,3 +106,11 @@ def test_modules_without_a_package(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ValueError, match="configuration_bare:BareConfig: model_type is 'toy', expected 'docmt-bare'"):
         _ = Architecture("bare", package="").config_class
+
+
+def test_an_export_for_other_programs_is_named(tmp_path):
+    build().save_pretrained(tmp_path)
+    (tmp_path / "export.json").write_text("{}")
+    refused(
+        "holds an export to ONNX or OpenVINO; give the folder that it was exported from", registry.load_model, tmp_path
+    )

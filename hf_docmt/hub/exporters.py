@@ -4,6 +4,7 @@ import importlib
 import io
 import json
 import logging
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
@@ -113,7 +114,13 @@ def compare_parts(model: PreTrainedModel, form: str, folder: Path) -> dict[str, 
     largest = dict.fromkeys(PARTS, 0.0)
     for seed, (shape, prompt) in enumerate(zip(SHAPES, PROMPTS)):
         batch = random_inputs(model, *shape, seed=seed)
-        for part, (actual, expected) in part_results(model, files, batch, prompt).items():
+        try:
+            results = part_results(model, files, batch, prompt)
+        except Exception as error:  # what the engines raise has no class in common
+            raise ValueError(
+                f"{NAMES[form]}: the files do not run on {shape[0]} rows of {shape[1]} tokens: {causes(error)}"
+            ) from error
+        for part, (actual, expected) in results.items():
             if actual.shape != expected.shape or not actual.isfinite().all():
                 raise ValueError(
                     f"{NAMES[form]}: {part} gives {tuple(actual.shape)} of some other numbers than the model's"
@@ -250,7 +257,8 @@ def quiet() -> Iterator[None]:
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
-        with redirect_stdout(io.StringIO()):
+        with redirect_stdout(io.StringIO()), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             yield
     finally:
         logging.disable(before)

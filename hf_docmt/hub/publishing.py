@@ -167,11 +167,12 @@ def _refusals_in_one_line(repo_id: str) -> Iterator[None]:
 
 
 def _check_code_repository(code_repo: str, repo_id: str, folder: str | os.PathLike) -> None:
-    """ValueError for a name that is none of a repository, or that of the model; and for an adapter, without code."""
+    """ValueError for a name that is none of a repository, or that of the model; and for a folder without code."""
     if not HUB_NAME.fullmatch(code_repo) or "--" in code_repo:
         raise ValueError(f"--code-repo: got {code_repo!r}, expected the name of a repository on the Hub, owner/name")
     validate_repo_id(code_repo)
     if code_repo == repo_id:
         raise ValueError(f"--code-repo: got the name of the model, {repo_id}; give a repository for code alone")
-    if is_adapter(folder):
-        raise ValueError(f"{folder}: an adapter has no code; push it without --code-repo")
+    if not any(Path(folder).glob("model*.safetensors")):
+        kind = "an adapter" if is_adapter(folder) else "an export to another engine"
+        raise ValueError(f"{folder}: {kind} has no code; push it without --code-repo")

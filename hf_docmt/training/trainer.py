@@ -240,6 +240,10 @@ class ProgressOnStderr(ProgressCallback):
     def on_train_begin(self, args, state, control, **kwargs) -> None:
         if state.is_world_process_zero:
             self.training_bar = tqdm(total=state.max_steps, dynamic_ncols=True, disable=None)  # None: if no terminal
+            if (warmup := args.get_warmup_steps(state.max_steps)) > state.max_steps:
+                text = f"the learning rate rises for {warmup} updates and there are {state.max_steps}, so it ends at "
+                reached = f"{args.learning_rate * state.max_steps / warmup:.3g}, not {args.learning_rate:.3g}"
+                tqdm.write(f"warning: {text}{reached}; give a lower training.warmup_steps", file=sys.stderr)
         self.current_step = 0
 
     def on_prediction_step(self, args, state, control, **kwargs) -> None:

@@ -86,9 +86,14 @@ def test_source_prefix(marian, tokenizer):
 
 @pytest.mark.filterwarnings("ignore:.*did not end before")
 @pytest.mark.parametrize("settings", [{}, {"past_context": 2}, {"past_context": 1, "context_sides": "both"}], ids=str)
-def test_seq2seq_translation(marian, tokenizer, settings):
-    """N in, N out; blank sentences stay empty; batches do not matter; separators are not in the text."""
+def test_seq2seq_translation(marian, tokenizer, settings, monkeypatch):
+    """N in, N out; blank sentences stay empty; batches do not matter; separators are not in the text.
+
+    Nothing is said of the `max_length` that the model has.
+    """
     found = {}
+    monkeypatch.setattr(marian.generation_config, "max_length", 64)
+    monkeypatch.setattr("transformers.generation.utils.logger.warning", pytest.fail)
     for size in (1, 3):
         system = Seq2SeqSystem(marian, tokenizer, batch_size=size, max_new_tokens=9, **settings)
         found[size] = system.translate(DOCUMENTS)

@@ -246,8 +246,8 @@ def test_what_looks_like_a_secret_and_is_none(folder, monkeypatch):
 PARTS = ("encoder", "first_step", "later_steps")
 ENGINES = {  # files of an export, the last one needed
     "ctranslate2": [f"ctranslate2/{name}" for name in ("config.json", "model.bin", "shared_vocabulary.json")],
-    "onnx": [f"{part}.{ending}" for part in PARTS for ending in ("onnx.data", "onnx")],
-    "openvino": [f"openvino_{part}.{ending}" for part in PARTS for ending in ("xml", "bin")],
+    "onnx": [*(f"{part}.{ending}" for part in PARTS for ending in ("onnx.data", "onnx")), "export.json"],
+    "openvino": ["export.json", *(f"openvino_{part}.{ending}" for part in PARTS for ending in ("xml", "bin"))],
 }
 
 
@@ -263,6 +263,7 @@ def test_folders_of_other_engines_go_up(hub, folder, engine):
     (folder / last).write_bytes(b"[]")
     push_model(folder, "someone/model")
     assert uploaded(hub) == contents(folder) and last in uploaded(hub) and left_files(folder) == []
+    refused("an export to another engine has no code", push_model, folder, "someone/model", code_repo="someone/code")
 
 
 def test_folder_of_git_stays_here(hub, folder):

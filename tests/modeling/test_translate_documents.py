@@ -2,10 +2,12 @@
 
 import pytest
 import torch
+from accelerate import cpu_offload
 from support.scripted_model import CHUNK, DOCUMENT, TRANSLATION, WINDOW, Scripted, prefix, segment
 from support.tiny_models import BOD, BOS, EOS, PAD, build, random_text, word_tokenizer
 from transformers import GenerationConfig
 
+from hf_docmt import registry
 from hf_docmt.modeling import cpu_inference
 from hf_docmt.modeling.strategies import SegmentTranslator
 
@@ -261,3 +263,14 @@ def test_outputs_without_names_by_configuration(architecture, beams):
     expected = model.translate_documents(documents, word_tokenizer(), **settings)
     model.config.return_dict = False
     assert model.translate_documents(documents, word_tokenizer(), **settings) == expected
+
+
+@pytest.mark.parametrize("architecture", registry.ARCHITECTURES)
+def test_offloaded_models_translate(architecture):
+    """All of their weights lie elsewhere, as of models that accelerate offloads."""
+    documents, fields = [["w7 w8", "w9"], ["w10"]], {} if architecture in ("memory", "routing") else {"past_context": 1}
+    model = build(architecture, **fields)
+    expected = model.translate_documents(documents, word_tokenizer(), max_new_tokens=4)
+    cpu_offload(model, execution_device=torch.device("cpu"))
+    assert model.device.type == "meta"
+    assert model.translate_documents(documents, word_tokenizer(), max_new_tokens=4) == expected

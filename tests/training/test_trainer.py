@@ -268,12 +268,19 @@ def test_output_and_bf16(data, tmp_path, capfd):
     full.train()
     output = capfd.readouterr()
     assert output.out == "" and "step 2 of 8  eval_loss" in output.err and "step 1 of 8  loss" in output.err
+    assert "warmup" not in output.err
     half = make_trainer(data, tmp_path / "half", dropout=0.0, bf16=True)
     half.train()
     assert losses(half) != losses(full)
     assert [loss for _, loss in losses(half)] == pytest.approx([loss for _, loss in losses(full)], rel=0.02)
     assert validation_losses(half)[-1][1] == pytest.approx(validation_losses(full)[-1][1], rel=0.02)
     assert json.loads(Path(tmp_path / "half" / "checkpoint-8" / "config.json").read_text())["use_cache"] is True
+
+
+def test_a_warm_up_longer_than_the_training_is_told(data, tmp_path, capfd):
+    make_trainer(data, tmp_path, learning_rate=1e-3, warmup_steps=16, max_steps=1).train()
+    text = "rises for 16 updates and there are 1, so it ends at 6.25e-05, not 0.001; give a lower training.warmup_steps"
+    assert text in capfd.readouterr().err
 
 
 def test_gradient_checkpointing(data, tmp_path):

@@ -200,7 +200,7 @@ class CausalSystem(ModelSystem):
         ends += [] if self.frame.end_text else self.frame.end[-1:]
         ids = pad_rows(prompts, self.pad, side="left").to(self.model.device)
         mask = pad_rows([[1] * len(prompt) for prompt in prompts], 0, side="left").to(ids.device)
-        settings = {"pad_token_id": self.pad, "eos_token_id": ends, **self.generate_kwargs}
+        settings = {"max_length": None, "pad_token_id": self.pad, "eos_token_id": ends, **self.generate_kwargs}
         settings["max_new_tokens"] *= sentences
         if self.limit is not None:
             settings["max_new_tokens"] = min(settings["max_new_tokens"], self.limit - ids.shape[1])

@@ -119,7 +119,8 @@ class Seq2SeqSystem(ForcedDecoding):
         """
         sources, prefixes = zip(*jobs)
         device, separator, ends = self.model.device, self.collate.separator, end_tokens(self.model)
-        settings = {"eos_token_id": [*ends, *separator] if len(separator) == 1 else ends, **self.generate_kwargs}
+        settings = {"max_length": None, "eos_token_id": [*ends, *separator] if len(separator) == 1 else ends}
+        settings |= self.generate_kwargs
         if self.collate.limit is not None:
             settings["max_new_tokens"] = min(settings["max_new_tokens"], self.collate.limit - len(prefixes[0]))
         output = self.model.generate(
