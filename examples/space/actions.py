@@ -146,7 +146,7 @@ class Actions:
             [source if text is None else text for source, text in zip(*pair, strict=True)]
             for pair in zip(made.sources, done, strict=True)
         ]
-        file, problems = write_upload(made.upload, made.rows, texts, made.langs, fits)
+        file, problems = write_upload(made.upload, made.rows, texts, made.langs, fits, made.progress.repairs)
         for problem in problems:
             gr.Warning(problem)
         return file

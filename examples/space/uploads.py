@@ -124,20 +124,25 @@ def write_upload(
     translations: list[list[str]],
     langs: tuple[str, str],
     fits: list[dict] | None = None,
+    repairs: list[list[dict]] | None = None,
 ) -> tuple[Upload, list[str]]:
-    """The upload translated, what is not text (markup, times, other columns) as it was; and what went wrong in it.
+    """The upload translated, what is not text (markup, times) as it was; and what went wrong in it.
 
     `fits` are the word fits of each document, see `sentence_fits`, which place inline markup; by position without.
+    `repairs` are those of each document, for the rows of JSON lines, which are those of `docmt translate`.
     """
     source_lang, target_lang = langs
     results = [
-        {"doc_id": row["doc_id"], "source": source_of(row, source_lang), "translation": own, FITS: own_fits}
-        for row, own, own_fits in zip(rows, translations, fits or [{}] * len(rows), strict=True)
+        {"doc_id": row["doc_id"], "source": source_of(row, source_lang), "translation": own}
+        for row, own in zip(rows, translations, strict=True)
     ]
+    if repairs is not None:
+        results = [result | {"repairs": own} for result, own in zip(results, repairs, strict=True)]
     problems: list[str] = []
     if upload.ending in MARKUP_FORMATS:
         document = _document_file(upload, source_lang, target_lang)
-        data, written = document.translated({result["doc_id"]: result for result in results})
+        fitted = zip(results, fits or [{}] * len(rows), strict=True)
+        data, written = document.translated({result["doc_id"]: result | {FITS: own} for result, own in fitted})
         problems = written.problems
     else:
         data = _render(upload)(rows, results).encode("utf-8")

@@ -54,6 +54,17 @@ def test_jsonl_keeps_documents_and_columns():
     assert (second["text"], second["genre"]) == ("THREE.\n\nFOUR.", "news")
 
 
+def test_jsonl_has_the_rows_of_the_command():
+    from uploads import Upload, read_upload, write_upload
+
+    upload = Upload("d.jsonl", b'{"doc_id": "a", "translation": [{"en": "One."}], "speaker": "x"}\n{"text": "Two."}')
+    repairs = [[{"sentence": 0, "kind": "parts", "detail": ""}], []]
+    made, _ = write_upload(upload, read_upload(upload, "en"), [["ONE."], ["TWO."]], LANGS, [{0: []}, {}], repairs)
+    first, second = map(json.loads, made.data.decode().splitlines())
+    assert first == {"doc_id": "a", "source": ["One."], "translation": ["ONE."], "repairs": repairs[0]}
+    assert second.keys() == {"text", "doc_id", "repairs"}
+
+
 def test_subtitles_keep_their_times():
     pytest.importorskip("pysubs2")
     from uploads import Upload
