@@ -10,15 +10,17 @@ from tempfile import TemporaryDirectory
 from hf_docmt.data.documents import make_row
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.data.readers import get_reader, iterate_documents
+from hf_docmt.data.readers.lines import TEXT_LAYOUT
 from hf_docmt.data.readers.row_layouts import TEXT_LINES
 from hf_docmt.data.readers.running_text import sentence_splitter, split_lines
+from hf_docmt.data.readers.text_layout import is_wrapped, split_blocks
 from hf_docmt.files import DataError
 from hf_docmt.formats import document_formats
 from hf_docmt.formats.document_file import FITS, DocumentFile, FormatOptions
 from hf_docmt.formats.odt import OdtFormat
 from hf_docmt.formats.pptx import PptxFormat
 from hf_docmt.formats.zip_archive import ZipArchive
-from hf_docmt.translation.corpus import document_text, renderer
+from hf_docmt.translation.corpus import document_text, renderer, text_again
 
 FILE_FORMATS = {".jsonl": "jsonl", ".srt": "subtitles", ".vtt": "subtitles"}  # those of the package's readers
 MARKUP_FORMATS = {  # but tables, whose columns would have to be named
@@ -164,7 +166,9 @@ def _render(upload: Upload) -> Callable[[list[dict], list[dict]], str]:
     else:
 
         def render(row, result):
-            return document_text(row, result).replace("\n", newline)
+            is_wrapped = TEXT_LAYOUT in row
+            text = text_again(row, result).removesuffix("\n") if is_wrapped else document_text(row, result)
+            return text.replace("\n", newline)
 
     return lambda rows, results: "".join(render(*pair) for pair in zip(rows, results))
 
@@ -175,8 +179,12 @@ def _text_row(upload: Upload, lang: str) -> dict:
     except UnicodeDecodeError as error:
         raise DataError(f"{upload.name} is not UTF-8, byte {error.start}; save it as UTF-8") from error
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    sentences, lines = split_lines(text, sentence_splitter(primary_language(lang)))
-    return make_row(upload.name, PurePath(upload.name).stem, sentences, None, [lang], **{TEXT_LINES: lines})
+    lines, split = text.split("\n"), sentence_splitter(primary_language(lang))
+    if is_wrapped(lines):
+        name, (sentences, layout) = TEXT_LAYOUT, split_blocks(lines, split)
+    else:
+        name, (sentences, layout) = TEXT_LINES, split_lines(text, split)
+    return make_row(upload.name, PurePath(upload.name).stem, sentences, None, [lang], **{name: layout})
 
 
 def _file_rows(upload: Upload, lang: str) -> list[dict]:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from itertools import islice
 from pathlib import PurePath
 
+from hf_docmt.data.readers.text_layout import is_wrapped, join_blocks, split_blocks
 from hf_docmt.evaluation.systems import System
 from hf_docmt.files import DataError
 from hf_docmt.formats import document_formats
@@ -24,6 +25,18 @@ class PlainText:
 
     def translated(self, translations: Sequence[str], system: System) -> bytes:
         return join_text(list(translations), self.gaps).encode("utf-8")
+
+
+class WrappedText(PlainText):
+    """Text whose lines go on in the next one; its paragraphs are wrapped again."""
+
+    def __init__(self, text: str):
+        self.line_end = "\r\n" if "\r\n" in text else "\n"
+        self.sentences, self.blocks = split_blocks(text.split("\n"), lambda block: split_text(block)[0])
+
+    def translated(self, translations: Sequence[str], system: System) -> bytes:
+        text = join_blocks(translations, self.blocks).removesuffix("\n")
+        return text.replace("\n", self.line_end).encode("utf-8")
 
 
 class MarkedText:
@@ -54,7 +67,8 @@ def file_text(data: bytes, name: str, source_lang: str, target_lang: str) -> Pla
     ending = PurePath(name).suffix.lower()
     if ending == PLAIN:
         try:
-            return PlainText(data.decode("utf-8-sig"))
+            text = data.decode("utf-8-sig")
+            return WrappedText(text) if is_wrapped(text.splitlines()) else PlainText(text)
         except UnicodeDecodeError as error:
             raise DataError(f"{name}: this is no text in UTF-8 ({error.reason} at byte {error.start})") from error
     for format in document_formats().values():

@@ -16,7 +16,7 @@ from hf_docmt.data.documents import checked_rows, make_row
 from hf_docmt.data.readers import check_arguments, detect_format, get_reader, input_files
 from hf_docmt.data.readers.lines import LinesReader
 from hf_docmt.data.readers.reader import NO_FILES, Sample
-from hf_docmt.data.readers.text_layout import share_of_several
+from hf_docmt.data.readers.text_layout import TEXT_SHARE, share_of_several
 from hf_docmt.files import STDIN, DataError, display_path, file_stem, location_of, read_lines
 from hf_docmt.formats import document_formats, document_reader
 from hf_docmt.formats.document_file import DocumentFile
@@ -27,7 +27,7 @@ from hf_docmt.translation.progress import JobSummary
 MAX_SENTENCES = 1024  # of a group
 MAX_CHARACTERS = 1 << 20  # of all sides that were read
 BATCHES = 4  # of documents, which a group of long ones has at least
-FIRST_LINES, TEXT_SHARE = 1000, 0.1  # of plain lines: if so many hold several sentences, they are no sentences
+FIRST_LINES = 1000  # of plain lines, by which they are sentences or text
 PATIENCE = 0.2  # seconds that a document waits for a further one
 
 

@@ -8,7 +8,7 @@ from support.reader_checks import TWO, fails, ids, pairs, read
 
 from hf_docmt.data.documents import sentences
 from hf_docmt.data.readers import get_reader
-from hf_docmt.data.readers.text_layout import join_blocks, share_of_several, split_blocks
+from hf_docmt.data.readers.text_layout import is_wrapped, join_blocks, share_of_several, split_blocks
 from hf_docmt.messages import install_command
 from hf_docmt.translation.corpus import renderer
 
@@ -295,6 +295,13 @@ def test_blocks_of_longer_translations():
 )
 def test_lines_that_hold_several_sentences(lines, share):
     assert share_of_several(lines) == share
+
+
+def test_wrapped_lines():
+    wrapped = ["He left the house early. It rained and when", "he came back nobody knew him."]
+    assert is_wrapped(wrapped)
+    assert not is_wrapped(["The way home", "He left the house early. It rained.", "flour", "milk"])
+    assert not is_wrapped(["he left the house early and it rained", "and when he came back nobody knew him"])
 
 
 def test_text_without_the_splitter_says_how_to_install_it(write, monkeypatch):

@@ -5,6 +5,7 @@ from starlette.exceptions import HTTPException
 from support.http_server import running
 
 from hf_docmt.serving.served_model import ServedModel
+from hf_docmt.serving.texts import file_text
 
 SENTENCES = ["w7 w8 w9", "w10 w11", "w12 w13 w14"]
 GOOD = {"q": "w7 w8", "source": "en", "target": "de"}
@@ -109,6 +110,16 @@ def test_files_are_fetched_once(client, expected):
     status, answer = client.upload("page.html", f"<html lang=en><p>{SENTENCES[0]}</p>".encode())
     page = client.call("GET", answer["translatedFileUrl"].removeprefix(client.url))[1].decode()
     assert page == f'<html lang="de"><p>{expected[0]}</p>'
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_wrapped_files_are_read_by_paragraphs(system, end):
+    lines = ["He left early. It was raining hard all day, and when", "he came back nobody knew him.", "", "- Milk."]
+    text = file_text(end.join(lines).encode(), "a.txt", "en", "de")
+    wrapped = "It was raining hard all day, and when he came back nobody knew him."
+    assert text.sentences == ["He left early.", wrapped, "Milk."]
+    written = text.translated([sentence.upper() for sentence in text.sentences], system)
+    assert written.decode() == end.join(lines).upper()
 
 
 @pytest.mark.parametrize(

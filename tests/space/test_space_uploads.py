@@ -40,6 +40,16 @@ def test_text_file_of_windows():
     assert made.data == b"ONE.\r\n\r\nTWO.\r\n" and made.name == "a.de.txt"
 
 
+def test_wrapped_text_is_read_by_paragraphs():
+    from uploads import Upload, source_of
+
+    text = "He left the house early. It was raining hard and when\r\nhe came back nobody knew him.\r\n\r\n- Milk.\r\n"
+    rows, made = capitals(Upload("a.txt", text.encode()))
+    wrapped = "It was raining hard and when he came back nobody knew him."
+    assert source_of(rows[0], "en") == ["He left the house early.", wrapped, "Milk."]
+    assert made.data.decode() == text.upper()
+
+
 def test_jsonl_keeps_documents_and_columns():
     from uploads import Upload
 

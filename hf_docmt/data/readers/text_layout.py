@@ -13,6 +13,7 @@ BULLET = re.compile(r"[-–—*•‣◦·]\s")
 LIST_ITEM = re.compile(r"(?:[-–—*•‣◦·]|\(?(?:\d{1,3}|[A-Za-z])\)|\d{1,3}\.)\s+(?=\S)")
 LINE_END = re.compile(r"[.!?…:;。！？：；؟।][\"'”’»)\]}」』]*$")  # behind which a line may end on purpose
 WRAPPED = 40  # characters that lines have at least which are filled up to a width
+TEXT_SHARE = 0.1  # of lines: if so many hold several sentences, they are no sentences
 
 Block = dict[str, Any]  # of lines that go together: prefix, indent, number of sentences, width (0: one line)
 
@@ -60,6 +61,14 @@ def share_of_several(lines: Iterable[str]) -> float:
     """The share of the lines with text in which a sentence ends before the line does, as far as punctuation tells."""
     shown = [line for line in lines if line.strip()]
     return sum(any(sentence_ends(line.strip())) for line in shown) / max(len(shown), 1)
+
+
+def is_wrapped(lines: list[str]) -> bool:
+    """Whether lines hold several sentences, and a long one goes on in the next, with a small letter."""
+    return share_of_several(lines) >= TEXT_SHARE and any(
+        len(line.rstrip()) >= WRAPPED and not LINE_END.search(line.rstrip()) and following.lstrip()[:1].islower()
+        for line, following in pairwise(lines)
+    )
 
 
 def _blocks(lines: list[str], split: Callable[[str], Iterable[str]]) -> Iterator[list[str]]:
