@@ -95,6 +95,7 @@ def translation_settings(
 ) -> TranslationSettings:
     """How the job translates. ValueError: a device, number type, language or option that is not the model's."""
     from hf_docmt.cli.loading import default_device
+    from hf_docmt.data.documents import UNNAMED
     from hf_docmt.generation_settings import load_generation_config, make_repeatable
     from hf_docmt.registry import MODEL_TYPE_PREFIX, load_config, read_config
     from hf_docmt.translation.group_translation import TranslationSettings, check_device, checked_dtype
@@ -124,7 +125,7 @@ def translation_settings(
         _check_source(model, languages.source_lang, config.source_lang)
     return TranslationSettings(
         model,
-        languages.source_lang or config.source_lang or "source",
+        languages.source_lang or config.source_lang or UNNAMED,
         device,
         search={k: v for k, v in (vars(search) | codes | {"nbest": options.nbest}).items() if v is not None},
         engine=library,
@@ -140,6 +141,7 @@ def system_settings(
     ValueError: options that such systems do not have.
     """
     from hf_docmt.cli.loading import NOT_FOR_JOBS
+    from hf_docmt.data.documents import UNNAMED
     from hf_docmt.evaluation.systems import kind_of, read_options
     from hf_docmt.evaluation.systems.prompts import read_glossary, read_prompt
     from hf_docmt.remote_code import load_tokenizer
@@ -166,13 +168,13 @@ def system_settings(
             codes = zip(("src_lang", "tgt_lang"), languages)
             chosen |= {name: code for name, code in codes if code is not None}
         chosen |= pairs
-        return languages.source_lang or chosen.get("src_lang") or own or "source", chosen
+        return languages.source_lang or chosen.get("src_lang") or own or UNNAMED, chosen
     for name, read in (("prompt", read_prompt), ("glossary", read_glossary)):
         if name in chosen:
             chosen[name] = read(chosen[name])
     codes = {"source_lang": languages.source_lang, "target_lang": languages.target_lang}
     chosen |= {"format": "auto"} | {name: code for name, code in codes.items() if code is not None}
-    return languages.source_lang or "source", chosen | pairs
+    return languages.source_lang or UNNAMED, chosen | pairs
 
 
 def flag(name: str) -> str:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # scores of plain lines need none of these, which take longer
     from datasets import Dataset
 
 ROWS_PER_TABLE = 1000
+UNNAMED = "source"  # language of documents that are to be translated, where neither model nor command name one
 
 
 def make_documents(rows: Iterable[dict], source_lang: str, target_lang: str | None = None) -> Dataset:
@@ -204,9 +205,12 @@ def _checked_sentences(location: str, name: str, row: dict, languages: list[str]
             text = pair.get(lang) if isinstance(pair, dict) else None
             if not isinstance(text, str):
                 have = sorted(pair) if isinstance(pair, dict) else pair
+                remedy = "an empty sentence is '', and a missing language is given up by leaving it out"
+                if lang == UNNAMED:
+                    remedy = "the model names no languages, give one of these as --source-lang"
                 raise DataError(
                     f"{location}: document {name!r}, sentence {number} of {len(pairs)} has no text in {lang!r}, got "
-                    f"{have!r}; an empty sentence is '', and a missing language is given up by leaving it out"
+                    f"{have!r}; {remedy}"
                 )
             check_unicode(text, f"{location}: document {name!r}, sentence {number} ({lang})", DataError)
     return [{lang: pair[lang] for lang in languages} for pair in pairs]

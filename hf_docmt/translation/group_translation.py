@@ -9,6 +9,7 @@ from accelerate.utils.memory import should_reduce_batch_size
 from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
 from hf_docmt import registry
+from hf_docmt.data.documents import UNNAMED
 from hf_docmt.evaluation.systems import DocMTSystem, System, load_system
 from hf_docmt.evaluation.systems.minimum_bayes_risk import with_rerank
 from hf_docmt.formats.document_file import with_fits
@@ -107,7 +108,7 @@ class GroupTranslator:
             own = self.model.config.source_lang
         else:
             self.tokenizer, own = self.system.tokenizer, self.system.languages[0]
-        self.source_lang: str = settings.source_lang or own or "source"
+        self.source_lang: str = settings.source_lang or own or UNNAMED
         self._translate(Group(0, []))  # checks the settings
 
     @cached_property

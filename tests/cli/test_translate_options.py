@@ -1,6 +1,7 @@
 """Options of `docmt translate` for device, dtype, batches and models on the Hub; models that are not there."""
 
 import json
+import shutil
 import socket
 import time
 
@@ -132,6 +133,15 @@ def test_int8(run, model, texts, tmp_path):
 def test_bad_options(run, model, texts, options, words):
     code, _, err = run("translate", model, texts, *options)
     assert code == 1 and all(word in err for word in words), err
+
+
+def test_model_that_names_no_languages(run, model, documents, tmp_path):
+    folder = shutil.copytree(model, tmp_path / "model")
+    config = json.loads((folder / "config.json").read_text()) | {"source_lang": None, "target_lang": None}
+    (folder / "config.json").write_text(json.dumps(config))
+    code, _, err = run("translate", folder, documents)
+    assert code == 1 and "no text in 'source', got ['de', 'en']; the model names no languages, give one of" in err
+    assert run("translate", folder, documents, "--source-lang", "en")[0] == 0
 
 
 def test_dtype_that_a_device_does_not_compute(monkeypatch):
