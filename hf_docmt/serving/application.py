@@ -18,6 +18,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from hf_docmt.files import DataError
+from hf_docmt.messages import closest_hint
 from hf_docmt.serving import detection
 from hf_docmt.serving.batches import Search
 from hf_docmt.serving.metrics import MEDIA_TYPE, Metrics
@@ -35,6 +36,7 @@ from hf_docmt.serving.served_model import AUTO, ServedModel
 from hf_docmt.serving.sessions import Kept, Session, session_of
 from hf_docmt.serving.texts import MarkedText, PlainText, file_endings, file_text, html_text
 
+FIELDS = ("sentences", "text", "source", "target", "strategy", "options", "session", "api_key")  # of a document
 MOST_FILES, FILE_SECONDS = 32, 1800.0  # that wait to be fetched
 
 
@@ -120,6 +122,10 @@ class Application(Starlette):
     async def translations(self, request: Request) -> Response:
         """Translate a document: sentences or text in, sentences and what was repaired out."""
         fields = await read_fields(request)
+        for name in fields:
+            if name not in FIELDS:
+                expected = f"expected {', '.join(FIELDS)}{closest_hint(name[:40], FIELDS)}"
+                raise HTTPException(400, f"Invalid request: unknown field {name[:40]!r}, {expected}")
         sides = zip(("source", "target"), self.model.languages)
         source, target = [checked_text(fields.get(side) or codes[0], side) for side, codes in sides]
         options, strategy = fields.get("options") or {}, fields.get("strategy")
