@@ -83,7 +83,7 @@ def load_recipe(target: str | os.PathLike, overrides: Iterable[str] = ()) -> Rec
     `target` is the path of a YAML file, or the name of a recipe that comes with the package
     (`load_recipe("lupo2023_ende_s4to4")`); see `hf_docmt.training.recipe_files.read_recipe` for how a base is merged.
 
-    Raises `RecipeError` (a `ValueError`) that names the file, the key, what was found and what is allowed.
+    Raises `RecipeError` (a `ValueError`) that names the file or override, the key, what was found and what is allowed.
 
     >>> recipe = load_recipe("lupo2023_ende_s4to4", ["training.max_steps=1000", "training.epochs=null"])
     >>> recipe.architecture, recipe.model["past_context"]
@@ -94,9 +94,12 @@ def load_recipe(target: str | os.PathLike, overrides: Iterable[str] = ()) -> Rec
     try:
         return parse_recipe(values, overrides)
     except RecipeError as error:
-        keys = [f"{override.partition('=')[0]}." for override in overrides]
-        is_overridden = any(f"{error.key}.".startswith(key) or key.startswith(f"{error.key}.") for key in keys)
-        file = path if is_overridden else source_of(error.key, sources, path)
+        keys = {override: f"{override.partition('=')[0]}." for override in overrides}
+        inside = [override for override, key in keys.items() if f"{error.key}.".startswith(key)]
+        around = [override for override, key in keys.items() if key.startswith(f"{error.key}.")]
+        if inside or around and error.key not in sources:
+            raise RecipeError(f"override {[*around, *inside][-1]!r}", str(error)) from error
+        file = path if around else source_of(error.key, sources, path)
         where = str(path) if file == path else f"{file} (base of {path})"
         raise RecipeError(where, str(error)) from error
 

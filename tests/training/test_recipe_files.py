@@ -139,8 +139,14 @@ def test_errors_name_the_file_of_the_key(tmp_path, write, in_base, in_leaf, mess
 
 def test_errors_of_overrides(write, base):
     leaf = write("leaf.yaml", "base: shared/base.yaml\nseed: 3\n")
-    with pytest.raises(RecipeError, match=r"^\S+leaf.yaml: training.clip: expected more than 0, got 0"):
-        load_recipe(leaf, ["training.clip=0"])
+    for override, message in {
+        "training.clip=0": "override 'training.clip=0': training.clip: expected more than 0, got 0",
+        "training={clp: 1}": "override 'training={clp: 1}': training.clp: unknown key",
+        "trainin.clip=1": "override 'trainin.clip=1': trainin: unknown key",
+        "training.epochs=3": r"\S+leaf.yaml: training: expected one of max_steps and epochs",
+    }.items():
+        with pytest.raises(RecipeError, match=f"^{message}"):
+            load_recipe(leaf, ["seed=4", override])
     with pytest.raises(RecipeError, match="override 'base=x.yaml': a base stands in a recipe file"):
         load_recipe(leaf, ["base=x.yaml"])
     with pytest.raises(RecipeError, match="base: unknown key"):
