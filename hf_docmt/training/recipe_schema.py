@@ -71,11 +71,13 @@ def convert(value: Any, kind: Any, key: str) -> Any:
     if origin in (Union, types.UnionType):
         if value is None and type(None) in kinds:
             return None
-        *others, last = [option for option in kinds if option is not type(None)]
-        for option in others:
+        kinds = tuple(option for option in kinds if option is not type(None))
+        if len(kinds) == 1:
+            return convert(value, kinds[0], key)
+        for option in kinds:
             with suppress(RecipeError):
                 return convert(value, option, key)
-        return convert(value, last, key)
+        raise _wrong_type(value, " or ".join(map(_expected, kinds)), key)
     if origin is Literal:
         if value not in kinds:
             raise RecipeError(key, f"got {_described(value)}{hint(value, kinds)}")
@@ -101,12 +103,19 @@ def convert(value: Any, kind: Any, key: str) -> Any:
         raise _wrong_type(value, "a finite number", key)
     if kind is not float and isinstance(value, kind) and (is_number or kind is not int):
         return value
-    raise _wrong_type(value, TYPE_NAMES.get(kind, kind.__name__), key)
+    raise _wrong_type(value, _expected(kind), key)
 
 
 def join(key: str, name: Any) -> str:
     """The dotted key of `name` inside the mapping at `key`."""
     return f"{key}.{name}" if key else str(name)
+
+
+def _expected(kind: Any) -> str:
+    if get_origin(kind) is Literal:
+        return " or ".join(map(str, get_args(kind)))
+    kind = get_origin(kind) or kind
+    return TYPE_NAMES.get(kind, kind.__name__)
 
 
 def _wrong_type(value: Any, expected: str, key: str) -> RecipeError:
