@@ -267,40 +267,40 @@ def test_the_command_starts_light():
 PACKAGE_LINES = {
     "analysis": 3360,
     "bench": 3165,
-    "cli": 2446,
-    "data": 6011,
+    "cli": 2448,
+    "data": 6024,
     "evaluation": 8690,
     "formats": 5046,
     "hub": 2560,
     "modeling": 12303,
     "pretrained": 324,
     "reports": 2490,
-    "serving": 878,
+    "serving": 898,
     "studies": 846,
-    "training": 2589,
-    "translation": 2903,
+    "training": 2601,
+    "translation": 2904,
     "top-level files": 2786,
 }
 TEST_LINES = {
     "analysis": 2486,
     "bench": 1578,
-    "cli": 2866,
-    "data": 5021,
+    "cli": 2876,
+    "data": 5028,
     "evaluation": 7110,
     "formats": 2789,
     "hub": 3057,
     "modeling": 10224,
     "reports": 1916,
-    "serving": 621,
-    "space": 1108,
+    "serving": 635,
+    "space": 1129,
     "studies": 702,
     "support": 5149,
-    "training": 2632,
+    "training": 2638,
     "transformers_contract": 418,
     "translation": 1917,
     "top-level files": 2905,
 }
-MOST_LINES = {"package": 56397, "tests": 52499}
+MOST_LINES = {"package": 56445, "tests": 52557}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:
