@@ -366,7 +366,7 @@ class Translator:
     @property
     def device(self) -> torch.device:
         """Where inputs are made: the model's, or that on which accelerate runs a model that is offloaded."""
-        device = self.model.device
+        device = torch.device(self.model.device)
         if device.type != "meta":
             return device
         hook = getattr(self.model, "_hf_hook", None)
