@@ -369,8 +369,8 @@ class Translator:
         device = torch.device(self.model.device)
         if device.type != "meta":
             return device
-        hook = getattr(self.model, "_hf_hook", None)
-        return torch.device(getattr(hook, "execution_device", None) or "cpu")
+        place = getattr(getattr(self.model, "_hf_hook", None), "execution_device", None)  # 0 is a GPU
+        return torch.device("cpu" if place is None else place)
 
     @property
     def marks(self) -> int:

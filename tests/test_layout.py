@@ -289,7 +289,7 @@ TEST_LINES = {
     "evaluation": 7110,
     "formats": 2789,
     "hub": 3057,
-    "modeling": 10224,
+    "modeling": 10240,
     "reports": 1916,
     "serving": 635,
     "space": 1129,
@@ -298,9 +298,9 @@ TEST_LINES = {
     "training": 2638,
     "transformers_contract": 418,
     "translation": 1917,
-    "top-level files": 2905,
+    "top-level files": 2908,
 }
-MOST_LINES = {"package": 56445, "tests": 52557}
+MOST_LINES = {"package": 56445, "tests": 52576}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -6,7 +6,7 @@ from typing import Literal, Optional
 import numpy as np
 import pytest
 from support.errors import refused
-from support.tiny_models import build
+from support.tiny_models import build, word_tokenizer
 from support.tiny_run import recipe_mapping, write_corpus_files
 
 from hf_docmt import registry
@@ -109,8 +109,11 @@ def test_modules_without_a_package(tmp_path, monkeypatch):
 
 
 def test_an_export_for_other_programs_is_named(tmp_path):
+    """Where its files stand beside weights, these are loaded."""
     build().save_pretrained(tmp_path)
+    word_tokenizer().save_pretrained(tmp_path)
     (tmp_path / "export.json").write_text("{}")
-    refused(
-        "holds an export to ONNX or OpenVINO; give the folder that it was exported from", registry.load_model, tmp_path
-    )
+    assert registry.load_model(tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    message = "holds an export to ONNX or OpenVINO; give the folder that it was exported from"
+    refused(message, registry.load_model, tmp_path)

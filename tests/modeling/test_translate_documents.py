@@ -1,5 +1,8 @@
 """Document strategies with a scripted model: what they read and what they write."""
 
+from contextlib import suppress
+from types import SimpleNamespace
+
 import pytest
 import torch
 from accelerate import cpu_offload
@@ -9,6 +12,7 @@ from transformers import GenerationConfig
 
 from hf_docmt import registry
 from hf_docmt.modeling import cpu_inference
+from hf_docmt.modeling.decoding import Translator
 from hf_docmt.modeling.strategies import SegmentTranslator
 
 CASES = {
@@ -274,3 +278,15 @@ def test_offloaded_models_translate(architecture):
     cpu_offload(model, execution_device=torch.device("cpu"))
     assert model.device.type == "meta"
     assert model.translate_documents(documents, word_tokenizer(), max_new_tokens=4) == expected
+
+
+def test_where_inputs_of_an_offloaded_model_are_made():
+    """Also on a GPU that is known by its number, the first one too."""
+
+    def made_at(place):
+        model = SimpleNamespace(device=torch.device("meta"), _hf_hook=SimpleNamespace(execution_device=place))
+        return str(Translator.device.fget(SimpleNamespace(model=model)))
+
+    assert [made_at(place) for place in (None, "cpu", "cuda:0")] == ["cpu", "cpu", "cuda:0"]
+    with suppress(RuntimeError):  # of a torch without devices that have numbers
+        assert made_at(0) != "cpu"
