@@ -26,9 +26,9 @@ import hf_docmt
 from hf_docmt.data.documents import sentences
 from hf_docmt.data.synthetic.corpus import CHANCE
 from hf_docmt.evaluation.contrast import contrast_report
-from hf_docmt.evaluation.systems import DocMTSystem
 from hf_docmt.files import check_new_folder
 from hf_docmt.reports.tables import write_table
+from hf_docmt.systems import DocMTSystem
 from hf_docmt.training.recipe import parse_recipe
 
 ARCHITECTURES = {  # what each of them reads: three sentences on either side, or a memory of all before

@@ -35,7 +35,7 @@ _LOCATIONS = {  # name -> module and, where it differs, the name there
     "Result": "reports.result",
     "Signature": "reports.signature",
     "Suite": "evaluation.suites",
-    "System": "evaluation.systems",
+    "System": "systems",
     "adapt_tokenizer": "data.tokenizers",
     "compare": "evaluation.comparison",
     "contrast": "evaluation.contrast:contrast_report",
@@ -47,7 +47,7 @@ _LOCATIONS = {  # name -> module and, where it differs, the name there
     "get_architecture": "registry:get",
     "load_model": "registry",
     "load_recipe": "training.recipe",
-    "load_system": "evaluation.systems",
+    "load_system": "systems",
     "make_documents": "data.documents",
     "push_model": "hub.publishing",
     "read_documents": "data.readers",
@@ -115,7 +115,6 @@ if TYPE_CHECKING:
     from hf_docmt.evaluation.metrics import Metric
     from hf_docmt.evaluation.reranking import reranked_rows
     from hf_docmt.evaluation.suites import Suite, read_suite
-    from hf_docmt.evaluation.systems import System, load_system
     from hf_docmt.evaluation.translation_scores import evaluate
     from hf_docmt.formats.file_translation import translate_file
     from hf_docmt.hub.conversion import convert_sentence_model
@@ -128,6 +127,7 @@ if TYPE_CHECKING:
     from hf_docmt.reports.report import Report
     from hf_docmt.reports.result import Result
     from hf_docmt.reports.signature import Signature
+    from hf_docmt.systems import System, load_system
     from hf_docmt.training.arguments import DocMTTrainingArguments
     from hf_docmt.training.recipe import load_recipe
     from hf_docmt.training.run import train

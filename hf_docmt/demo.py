@@ -17,12 +17,12 @@ from hf_docmt import registry
 from hf_docmt.data.readers import read_documents
 from hf_docmt.data.synthetic.corpus import CHANCE, write_corpus
 from hf_docmt.evaluation.contrast import contrast_report
-from hf_docmt.evaluation.systems import DocMTSystem
 from hf_docmt.evaluation.translation_scores import evaluate_files
 from hf_docmt.files import check_new_folder
 from hf_docmt.hub.export import export_model
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.tables import write_table
+from hf_docmt.systems import DocMTSystem
 from hf_docmt.training.recipe import load_recipe
 from hf_docmt.training.run import train
 from hf_docmt.training.run_folder import FACTS

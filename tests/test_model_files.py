@@ -13,8 +13,8 @@ from support.errors import refused
 from tokenizers import Regex, Tokenizer, models, normalizers
 
 from hf_docmt import info, reachability, registry
-from hf_docmt.evaluation.systems import kind_of
 from hf_docmt.model_files import check_model_files, check_normalizers, check_patterns, reading_model
+from hf_docmt.systems import kind_of
 
 
 @pytest.mark.parametrize(

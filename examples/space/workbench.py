@@ -13,10 +13,10 @@ from hf_docmt.analysis.decisive_context import DecisiveContext, decisive_context
 from hf_docmt.analysis.model_runs import chosen_languages
 from hf_docmt.analysis.read_sentences import ContextUse
 from hf_docmt.data.language_codes import primary_language
-from hf_docmt.evaluation.systems import DocMTSystem
-from hf_docmt.evaluation.systems.word_alignment import Fit
 from hf_docmt.formats.document_file import MARKUP, sentence_fits
 from hf_docmt.modeling.decoding import STRATEGIES
+from hf_docmt.systems import DocMTSystem
+from hf_docmt.systems.word_alignment import Fit
 from hf_docmt.translation.live_translation import Progress, live_translation
 
 BATCH_SIZE = 8

@@ -14,15 +14,15 @@ from hf_docmt import registry
 from hf_docmt.analysis.model_runs import context_result, forward, on_device, training_batches
 from hf_docmt.data.documents import check_documents, sentences
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
-from hf_docmt.evaluation.systems.attention_weights import (
+from hf_docmt.modeling.segments import sentence_index
+from hf_docmt.reports.result import Result
+from hf_docmt.systems.attention_weights import (
     CROSS_ATTENTION,
     attention_weights,
     eager_attention,
     kept_outputs,
     modules_named,
 )
-from hf_docmt.modeling.segments import sentence_index
-from hf_docmt.reports.result import Result
 
 TARGETS = ("reference", "search")
 DECIMALS = 4  # of the percentages in a report

@@ -11,9 +11,9 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt.analysis.model_runs import token_texts
 from hf_docmt.analysis.read_sentences import ContextUse, Passage, mean_attention, read_sentences, training_batch
-from hf_docmt.evaluation.systems.attention_weights import CROSS_ATTENTION, forward_hooks, modules_named
-from hf_docmt.evaluation.systems.model_system import evaluation_mode
 from hf_docmt.modeling.context_inputs import completed
+from hf_docmt.systems.attention_weights import CROSS_ATTENTION, forward_hooks, modules_named
+from hf_docmt.systems.model_system import evaluation_mode
 
 CONTEXT = ("context_input_ids", "context_attention_mask", "context_offsets")
 

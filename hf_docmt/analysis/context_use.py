@@ -34,8 +34,8 @@ from hf_docmt.analysis.read_sentences import (
     training_batch,
 )
 from hf_docmt.analysis.token_maps import NOTHING, gate_map
-from hf_docmt.evaluation.systems.attention_weights import eager_attention
 from hf_docmt.modeling.document_state import has_text
+from hf_docmt.systems.attention_weights import eager_attention
 
 REACH = 8  # sentences before the current one whose share is computed in a model with a memory
 SHOWN = 4  # words of a slot

@@ -10,10 +10,10 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import registry
-from hf_docmt.evaluation.systems.model_system import piece_ids
 from hf_docmt.modeling.decoding import Job, Output, Translator, pad_rows
 from hf_docmt.modeling.document_state import CurrentSentence, DocumentState, all_sentences, has_text, split_at
 from hf_docmt.modeling.strategies import segments_that_fit
+from hf_docmt.systems.model_system import piece_ids
 
 SEGMENTS = ("full", "chunk_sequential")  # strategies that write segments which do not overlap
 NOT_FOR_SENTENCES = ("past_context", "repairs")  # arguments of `translate_documents` that strategy `sentence` refuses

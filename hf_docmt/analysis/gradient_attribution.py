@@ -20,9 +20,9 @@ from hf_docmt.analysis.memory_maps import (
 )
 from hf_docmt.analysis.model_runs import context_result
 from hf_docmt.data.collators import IGNORE_INDEX
-from hf_docmt.evaluation.systems.attention_weights import forward_hooks
-from hf_docmt.evaluation.systems.model_system import evaluation_mode
 from hf_docmt.reports.result import Result
+from hf_docmt.systems.attention_weights import forward_hooks
+from hf_docmt.systems.model_system import evaluation_mode
 
 DIGITS = 6  # significant ones, of the scores in a report
 

@@ -6,10 +6,10 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt.analysis.model_runs import forward, token_texts
 from hf_docmt.analysis.read_sentences import ContextUse, Passage, read_sentences, training_batch
-from hf_docmt.evaluation.systems.attention_weights import kept_outputs
-from hf_docmt.evaluation.systems.model_system import evaluation_mode
 from hf_docmt.modeling.context_inputs import by_offset
 from hf_docmt.modeling.modeling_han import left_aligned
+from hf_docmt.systems.attention_weights import kept_outputs
+from hf_docmt.systems.model_system import evaluation_mode
 
 # in the order in which they run
 NAMES = ("word_attn.k_proj", "word_attn.q_proj", "sentence_attn.q_proj", "sentence_attn.k_proj", "gate")

@@ -21,8 +21,8 @@ from hf_docmt.analysis.memory_maps import (
     token_mask,
 )
 from hf_docmt.analysis.model_runs import context_result
-from hf_docmt.evaluation.systems.attention_weights import eager_attention
 from hf_docmt.reports.result import Result
+from hf_docmt.systems.attention_weights import eager_attention
 
 DIGITS = 6  # after the point, of the nats in a report
 

@@ -14,7 +14,7 @@ from hf_docmt import registry
 from hf_docmt.analysis.model_runs import forward, on_device, token_texts
 from hf_docmt.data.collators import IGNORE_INDEX
 from hf_docmt.data.streams import StreamCollator, split_steps
-from hf_docmt.evaluation.systems.attention_weights import eager_attention, forward_hooks
+from hf_docmt.systems.attention_weights import eager_attention, forward_hooks
 
 STACKS = {"source": "encoder", "target": "decoder"}
 INPUTS = {"source": "input_ids", "target": "decoder_input_ids"}

@@ -10,9 +10,9 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from hf_docmt import __version__, registry
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
 from hf_docmt.data.tokenized_documents import tokenize_sentences
-from hf_docmt.evaluation.systems.model_system import piece_spans
 from hf_docmt.reports.result import PartScore, Result
 from hf_docmt.reports.signature import Signature
+from hf_docmt.systems.model_system import piece_spans
 
 NOT_OF_THE_MODEL = ("labels", "label_weights", "is_counted")  # what a batch has beside the inputs of forward
 UNREADABLE = "\ufffd"  # what a tokenizer makes of a part of a character

@@ -13,12 +13,12 @@ from hf_docmt.analysis.model_runs import context_result, first_characters, forwa
 from hf_docmt.analysis.scat import MarkedText, ScatExample, read_scat
 from hf_docmt.data.examples import check_choices
 from hf_docmt.evaluation.suites import check_languages
-from hf_docmt.evaluation.systems.forced_decoding import ForcedDecoding, check_lengths
-from hf_docmt.evaluation.systems.model_system import UNBROKEN, WORD, evaluation_mode, piece_ids, word_spans
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.resampling import bootstrap_interval
 from hf_docmt.reports.result import Result
 from hf_docmt.reports.statistics import Statistics, score_function
+from hf_docmt.systems.forced_decoding import ForcedDecoding, check_lengths
+from hf_docmt.systems.model_system import UNBROKEN, WORD, evaluation_mode, piece_ids, word_spans
 
 ATTENTIONS = {"encoder": "encoder_attentions", "cross": "cross_attentions", "decoder": "decoder_attentions"}
 STEPS = ("writes", "reads")

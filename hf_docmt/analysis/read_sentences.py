@@ -11,14 +11,14 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from hf_docmt import registry
 from hf_docmt.analysis.model_runs import first_characters, forward, on_device
 from hf_docmt.data.documents import make_documents
-from hf_docmt.evaluation.systems.attention_weights import (
+from hf_docmt.systems.attention_weights import (
     CROSS_ATTENTION,
     attention_weights,
     eager_attention,
     kept_outputs,
     modules_named,
 )
-from hf_docmt.evaluation.systems.model_system import piece_ids, word_spans
+from hf_docmt.systems.model_system import piece_ids, word_spans
 
 Words = tuple[tuple[str, float], ...]
 

@@ -9,9 +9,9 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import registry
 from hf_docmt.analysis.model_runs import context_result, forward, on_device, training_batches
-from hf_docmt.evaluation.systems.model_system import evaluation_mode
 from hf_docmt.modeling.segments import sentence_index
 from hf_docmt.reports.result import Result
+from hf_docmt.systems.model_system import evaluation_mode
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import registry
 from hf_docmt.analysis.model_runs import context_result, on_device, sentence_ids, token_texts
-from hf_docmt.evaluation.systems.attention_weights import kept_outputs, modules_named
-from hf_docmt.evaluation.systems.model_system import evaluation_mode
 from hf_docmt.messages import counted
 from hf_docmt.reports.result import Result
+from hf_docmt.systems.attention_weights import kept_outputs, modules_named
+from hf_docmt.systems.model_system import evaluation_mode
 
 SELECTION = "selection"  # name of the module that computes the shares in every encoder layer
 NOTHING = "nothing"

@@ -14,7 +14,7 @@ from hf_docmt.data.synthetic.suites import make_suites
 from hf_docmt.data.tokenizers import train_tokenizer
 from hf_docmt.evaluation.suites import SuiteItem
 from hf_docmt.evaluation.suites.voita import Voita
-from hf_docmt.evaluation.systems import DocMTSystem, System
+from hf_docmt.systems import DocMTSystem, System
 
 SUITES = ("deixis", "ellipsis")  # of two and of four candidates
 MIN_RATIO = 5.0  # target of every case

@@ -218,7 +218,7 @@ def ctranslate2_peers(
 def ctranslate2_model(model: PreTrainedModel, quantization: str, device: str = "cpu") -> Any:
     """The model in CTranslate2's format, with weights of a type; its tokens are named by their ids."""
     from hf_docmt.hub.ctranslate2_conversion import write_ctranslate2_folder
-    from hf_docmt.translation.ctranslate2_model import CTranslate2Model
+    from hf_docmt.systems.ctranslate2_model import CTranslate2Model
 
     with tempfile.TemporaryDirectory() as folder:
         write_ctranslate2_folder(model, list(map(str, range(model.config.vocab_size))), Path(folder), quantization)

@@ -53,7 +53,7 @@ def load_system(
 
     check_within_reach(name)  # before what takes seconds to import
     from hf_docmt.evaluation.contrast import CHUNK_CONTEXT
-    from hf_docmt.evaluation.systems import kind_of, load_system, read_options, system_classes
+    from hf_docmt.systems import kind_of, load_system, read_options, system_classes
 
     hide_progress_bars()
     kind = kind_of(name)
@@ -129,8 +129,8 @@ def model_names(models: list[str]) -> list[str]:
 
 def analysis_report(model, tokenizer, name: str, data: dict, *results: Result) -> Report:
     """The report of an analysis of one model."""
-    from hf_docmt.evaluation.systems import DocMTSystem
     from hf_docmt.reports.report import Report
+    from hf_docmt.systems import DocMTSystem
 
     described = DocMTSystem(model, tokenizer, name).describe()
     return Report(model=described, data=data, results=results)

@@ -142,9 +142,9 @@ def system_settings(
     """
     from hf_docmt.cli.loading import NOT_FOR_JOBS
     from hf_docmt.data.documents import UNNAMED
-    from hf_docmt.evaluation.systems import kind_of, read_options
-    from hf_docmt.evaluation.systems.prompts import read_glossary, read_prompt
     from hf_docmt.remote_code import load_tokenizer
+    from hf_docmt.systems import kind_of, read_options
+    from hf_docmt.systems.prompts import read_glossary, read_prompt
 
     kind = kind_of(model, options.revision)
     chosen = {name: value for name, value in (vars(search) | vars(system)).items() if value is not None}

@@ -15,12 +15,12 @@ from hf_docmt.evaluation.conditions import CONDITIONS, condition_label, with_con
 from hf_docmt.evaluation.contrastive_accuracy import check_row, contrastive_accuracy, item_records
 from hf_docmt.evaluation.details import DetailsFile, hash_of, write_details
 from hf_docmt.evaluation.suites import SuiteItem, average_results, check_language, counts_note, read_suite
-from hf_docmt.evaluation.systems import ContextReach, System
 from hf_docmt.files import DataError, display_path, location_of, read_lines, write_lines
 from hf_docmt.messages import check_known
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Result
 from hf_docmt.reports.significance import PairedTest, compare_systems
+from hf_docmt.systems import ContextReach, System
 
 BETTER = ("lower", "higher")
 CHUNK_CONTEXT = 3  # past sentences that models of chunks get, as in ContraPro

@@ -20,12 +20,12 @@ from hf_docmt.evaluation.details import DetailsFile, hash_of, write_details
 from hf_docmt.evaluation.suites import SuiteItem, check_language, items_digest, labels_of
 from hf_docmt.evaluation.suites.suite import read_json
 from hf_docmt.evaluation.suites.suite_files import entries_of, field_of
-from hf_docmt.evaluation.systems import System
 from hf_docmt.files import DataError, read_lines
 from hf_docmt.messages import check_known, install_command
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Result
 from hf_docmt.reports.signature import Signature
+from hf_docmt.systems import System
 
 RULES = ("line", "published")
 LANGUAGES = re.compile(r"\.([a-z]{2,3})-([a-z]{2,3})(?:\.|$)")  # `NAME.opensubtitles.en-de.dev.json`

@@ -16,14 +16,14 @@ from hf_docmt.data.documents import sentences
 from hf_docmt.evaluation.conditions import condition_label, with_context
 from hf_docmt.evaluation.details import DetailsFile
 from hf_docmt.evaluation.suites import SuiteItem, check_language, items_digest, labels_of
-from hf_docmt.evaluation.systems import System
-from hf_docmt.evaluation.systems.model_system import word_spans
 from hf_docmt.messages import check_known
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.resampling import bootstrap_interval
 from hf_docmt.reports.result import PartScore, Result
 from hf_docmt.reports.signature import Signature
 from hf_docmt.reports.statistics import Statistics, score_function
+from hf_docmt.systems import System
+from hf_docmt.systems.model_system import word_spans
 
 NORMALIZATIONS = ("sum", "mean")
 SCORES = ("tokens", "with_context", "without_context")  # of a record of details

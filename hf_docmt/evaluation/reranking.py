@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 from hf_docmt.evaluation.metrics.external import ExternalScore
 from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments
-from hf_docmt.evaluation.systems.minimum_bayes_risk import sums_of_utilities, utility_of
 from hf_docmt.evaluation.translation_files import json_rows
 from hf_docmt.files import DataError, data_name, display_path
 from hf_docmt.messages import check_known
 from hf_docmt.reports.columns import system_names
+from hf_docmt.systems.minimum_bayes_risk import sums_of_utilities, utility_of
 
 UNITS = ("sentence", "document")
 

@@ -12,10 +12,10 @@ from hf_docmt.evaluation.metrics.pronoun_f1 import PronounF1
 from hf_docmt.evaluation.metrics.tagging import load_tagger, tag
 from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments
 from hf_docmt.evaluation.suites import SuiteItem, check_language
-from hf_docmt.evaluation.systems import System
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Result
 from hf_docmt.reports.signature import Signature
+from hf_docmt.systems import System
 
 
 def suite_translation_report(

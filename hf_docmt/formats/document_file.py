@@ -11,14 +11,14 @@ from typing import ClassVar, Protocol
 from hf_docmt.data.documents import make_row
 from hf_docmt.data.language_codes import is_right_to_left
 from hf_docmt.data.readers.running_text import sentence_splitter
-from hf_docmt.evaluation.systems import System
-from hf_docmt.evaluation.systems.forced_decoding import ForcedDecoding
-from hf_docmt.evaluation.systems.word_alignment import Fit, word_fits
 from hf_docmt.files import STDIN, DataError, display_path, open_bytes
 from hf_docmt.formats.carried import ADDRESS, placeholders_of
 from hf_docmt.formats.segment import Piece, Segment, Tag
 from hf_docmt.formats.segment_sentences import SegmentSentences
 from hf_docmt.messages import counted
+from hf_docmt.systems import System
+from hf_docmt.systems.forced_decoding import ForcedDecoding
+from hf_docmt.systems.word_alignment import Fit, word_fits
 
 MARKUP = "markup"  # column of the rows: the file, and the numbers of the sentences with inline markup
 FITS = "word_fits"  # of a result row: those of the sentences with markup, by number

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from hf_docmt.evaluation.systems import System
 from hf_docmt.files import DataError, check_writable_file, replaced_file
 from hf_docmt.formats import document_formats, document_reader
 from hf_docmt.formats.document_file import DocumentFile, WrittenFile, with_fits
 from hf_docmt.formats.document_format import DocumentFormat
+from hf_docmt.systems import System
 
 
 def translate_file(

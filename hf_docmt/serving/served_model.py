@@ -8,13 +8,13 @@ from typing import Any
 from starlette.exceptions import HTTPException
 
 from hf_docmt.data.language_codes import primary_language
-from hf_docmt.evaluation.systems import DocMTSystem, System
 from hf_docmt.modeling.decoding import NonFiniteScoresError
 from hf_docmt.modeling.pipeline_docmt import OF_DOCUMENTS
 from hf_docmt.options import ServerLimits
 from hf_docmt.serving.batches import Batches, Search, Translated
 from hf_docmt.serving.detection import ranked_languages
 from hf_docmt.serving.sessions import Kept, Session
+from hf_docmt.systems import DocMTSystem, System
 
 AUTO = "auto"  # a source language that is to be detected
 OPTIONS = {"num_beams": (1, 16), "past_context": (0, 100), "max_new_tokens": (1, 1024)}  # least and most

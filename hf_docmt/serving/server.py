@@ -2,10 +2,10 @@
 
 import uvicorn
 
-from hf_docmt.evaluation.systems import DocMTSystem, System
 from hf_docmt.options import ServerLimits
 from hf_docmt.serving.application import Application
 from hf_docmt.serving.served_model import ServedModel
+from hf_docmt.systems import DocMTSystem, System
 from hf_docmt.translation.group_translation import TranslationSettings, load_translating_system
 
 

@@ -6,13 +6,13 @@ from itertools import islice
 from pathlib import PurePath
 
 from hf_docmt.data.readers.text_layout import is_wrapped, join_blocks, split_blocks
-from hf_docmt.evaluation.systems import System
 from hf_docmt.files import DataError
 from hf_docmt.formats import document_formats
 from hf_docmt.formats.document_file import DocumentFile, FormatOptions
 from hf_docmt.formats.document_format import DocumentFormat
 from hf_docmt.formats.file_translation import translated_file
 from hf_docmt.modeling.text_splitting import join_text, split_text
+from hf_docmt.systems import System
 
 PLAIN = ".txt"
 

@@ -15,9 +15,9 @@ from hf_docmt.data.readers.row_layouts import TEXT_LINES
 from hf_docmt.data.readers.running_text import join_lines
 from hf_docmt.data.readers.text_layout import join_blocks
 from hf_docmt.data.readers.wmt_jsonl import KEPT
-from hf_docmt.evaluation.systems import System
 from hf_docmt.files import STDOUT, write_parts
 from hf_docmt.generation_settings import reported_settings
+from hf_docmt.systems import System
 from hf_docmt.translation.subtitle_output import subtitle_text
 
 if TYPE_CHECKING:  # takes longer to import than one sentence to translate

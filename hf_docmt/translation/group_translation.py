@@ -10,12 +10,12 @@ from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
 from hf_docmt import registry
 from hf_docmt.data.documents import UNNAMED
-from hf_docmt.evaluation.systems import DocMTSystem, System, load_system
-from hf_docmt.evaluation.systems.minimum_bayes_risk import with_rerank
 from hf_docmt.formats.document_file import with_fits
 from hf_docmt.generation_settings import make_repeatable, with_shortlist
 from hf_docmt.messages import closest_hint, first_line, install_command
 from hf_docmt.modeling.generation_docmt import DocumentTranslation
+from hf_docmt.systems import DocMTSystem, System, load_system
+from hf_docmt.systems.minimum_bayes_risk import with_rerank
 from hf_docmt.translation.corpus import search_settings, system_rows, translation_rows
 from hf_docmt.translation.job_input import Group
 
@@ -38,7 +38,7 @@ class TranslationSettings:
     batch_tokens, shortlist (the path of a file), mbr (a metric), nbest, and the codes source_lang and target_lang.
     `dtype` is one of `DTYPES` or int8 (None: that of the saved weights), `revision` a branch, tag or commit of a model
     on the Hub. `engine` computes: `transformers`, `ctranslate2` for a folder of its own format, or `system` for a model
-    of another package, a system of `hf_docmt.evaluation.systems`; then `search` are options of its class and
+    of another package, a system of `hf_docmt.systems`; then `search` are options of its class and
     arguments of its `generate`.
     """
 
@@ -72,7 +72,7 @@ def load_engine(settings: TranslationSettings) -> tuple[DocumentTranslation, Pre
             model.quantize(INT8)
         return model, tokenizer
     try:
-        from hf_docmt.translation.ctranslate2_model import load_ctranslate2_model
+        from hf_docmt.systems.ctranslate2_model import load_ctranslate2_model
     except ImportError as error:
         raise ValueError(f"--engine ctranslate2 needs CTranslate2: {install_command('ctranslate2')}") from error
     return load_ctranslate2_model(settings.model, settings.device, settings.dtype, settings.revision)

@@ -11,8 +11,8 @@ from support.tiny_models import SEP, build, documents_of, random_text, word_toke
 from hf_docmt import registry
 from hf_docmt.analysis.attention_share import attention_share, count_shares
 from hf_docmt.analysis.pictures.analyses import draw_attention_share
-from hf_docmt.evaluation.systems.attention_weights import attention_weights
 from hf_docmt.reports.result import PartScore
+from hf_docmt.systems.attention_weights import attention_weights
 
 CASES = {
     "concat window": ("concat", {"past_context": 2}),

@@ -13,8 +13,8 @@ from support.tiny_models import build
 from hf_docmt.analysis.rationales import Word, attention_on_marked_words, rationale_agreement
 from hf_docmt.analysis.scat import parse_marked_text, read_scat
 from hf_docmt.data.tokenizers import train_tokenizer
-from hf_docmt.evaluation.systems import DocMTSystem, Seq2SeqSystem
 from hf_docmt.files import DataError
+from hf_docmt.systems import DocMTSystem, Seq2SeqSystem
 
 SCAT = Path(__file__).resolve().parents[3] / "shared" / "data" / "scat"
 

@@ -11,9 +11,9 @@ from support.errors import refused
 from support.reader_checks import jsonl
 
 from hf_docmt import registry
-from hf_docmt.evaluation.systems import load_system
 from hf_docmt.modeling.shortlist import LexicalShortlist
 from hf_docmt.registry import load_model
+from hf_docmt.systems import load_system
 from hf_docmt.translation.group_translation import DTYPES, check_device, checked_dtype
 
 ROWS = [{"text": "The lamp is old. It is new.\n\nI see it."}, {"text": "She is here."}]

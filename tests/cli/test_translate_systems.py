@@ -10,7 +10,7 @@ from support.language_models import sentence_model
 from support.pretrained_models import saved
 from support.suite_files import CONTRAPRO, write_json_suite
 
-from hf_docmt.evaluation.systems import load_system
+from hf_docmt.systems import load_system
 from hf_docmt.translation import group_translation
 
 LANGUAGES = ("--source-lang", "en", "--target-lang", "de")
@@ -149,7 +149,7 @@ def test_whole_documents_are_aligned_afterwards(run, chat, documents, tmp_path, 
         answers["documents"] += len(jobs)
         return [("Die Lampe ist alt. Ich sehe\nsie.", True)] * len(jobs)
 
-    monkeypatch.setattr("hf_docmt.evaluation.systems.CausalSystem.generate", generate)
+    monkeypatch.setattr("hf_docmt.systems.CausalSystem.generate", generate)
     output = tmp_path / "out.jsonl"
     whole = ("--chunk-sentences", 0, "--repairs", "none")
     code, _, err = run("translate", chat, documents, "-o", output, *LANGUAGES, *whole)

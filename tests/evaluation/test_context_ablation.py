@@ -13,9 +13,9 @@ from hf_docmt.evaluation.conditions import CONDITIONS, with_context
 from hf_docmt.evaluation.contrast import context_results
 from hf_docmt.evaluation.cxmi import PointwiseCXMI, cxmi_report, cxmi_result, document_items, pointwise_cxmi, word_gains
 from hf_docmt.evaluation.suites import SuiteItem
-from hf_docmt.evaluation.systems import ContextReach, DocMTSystem
 from hf_docmt.reports.resampling import bootstrap_interval
 from hf_docmt.reports.statistics import score_function
+from hf_docmt.systems import ContextReach, DocMTSystem
 
 
 def item(number, document, context=3, after=0, **changes):

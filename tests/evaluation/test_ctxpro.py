@@ -23,9 +23,9 @@ from hf_docmt.evaluation.ctxpro import (
     translation_file_report,
 )
 from hf_docmt.evaluation.suites import SuiteItem
-from hf_docmt.evaluation.systems import ContextReach, DocMTSystem, Seq2SeqSystem, System
 from hf_docmt.messages import install_command
 from hf_docmt.reports.statistics import score_function
+from hf_docmt.systems import ContextReach, DocMTSystem, Seq2SeqSystem, System
 
 CTXPRO = Path(__file__).resolve().parents[3] / "shared" / "data" / "ctxpro_ende"
 

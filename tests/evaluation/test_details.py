@@ -16,7 +16,7 @@ from hf_docmt.evaluation.contrast import (
 )
 from hf_docmt.evaluation.details import DetailsFile
 from hf_docmt.evaluation.suites import read_suite
-from hf_docmt.evaluation.systems import ContextReach
+from hf_docmt.systems import ContextReach
 
 
 class Lengths:

@@ -12,7 +12,7 @@ from support.tiny_models import build, word_tokenizer
 
 from hf_docmt.evaluation.suite_translation import current_sentences, suite_documents, suite_translation_report
 from hf_docmt.evaluation.suites import read_suite
-from hf_docmt.evaluation.systems import ContextReach, DocMTSystem, System
+from hf_docmt.systems import ContextReach, DocMTSystem, System
 
 FIRST = changed(CONTRAPRO, **{
     "segment id": 1, "src segment": "Where is the cup?", "ref segment": "Wo ist die Tasse?",

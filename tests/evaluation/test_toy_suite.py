@@ -17,8 +17,8 @@ from hf_docmt.evaluation.metrics import Metric, metric_classes
 from hf_docmt.evaluation.metrics.metric import METRICS
 from hf_docmt.evaluation.suites import Suite, read_suite
 from hf_docmt.evaluation.suites.suite import SUITES, suite_classes
-from hf_docmt.evaluation.systems import System, load_system, system_classes
-from hf_docmt.evaluation.systems.system import SYSTEMS
+from hf_docmt.systems import System, load_system, system_classes
+from hf_docmt.systems.system import SYSTEMS
 
 README = (Path(evaluation.__file__).parent / "README.md").read_text(encoding="utf-8")
 CODE = dict(re.findall(r"```python\n# (\w+\.py)\n(.*?)```", README, re.DOTALL))

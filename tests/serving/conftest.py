@@ -4,7 +4,7 @@ import pytest
 from support.http_server import running
 from support.tiny_models import build, word_tokenizer
 
-from hf_docmt.evaluation.systems import DocMTSystem
+from hf_docmt.systems import DocMTSystem
 
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")

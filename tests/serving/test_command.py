@@ -4,10 +4,10 @@ import pytest
 from support.tiny_models import build, word_tokenizer, write_model
 
 from hf_docmt.cli.translation_settings import JobOptions, SystemOptions, translation_settings
-from hf_docmt.evaluation.systems import DocMTSystem
 from hf_docmt.options import DocumentSearch, ModelLanguages, ServerLimits
 from hf_docmt.serving.served_model import ServedModel
 from hf_docmt.serving.server import make_server, served_system
+from hf_docmt.systems import DocMTSystem
 
 
 def test_settings_of_the_command(tmp_path):

@@ -13,8 +13,8 @@ import pytest
 from support.http_server import Client, running
 from support.tiny_models import WORDS, word_tokenizer, write_model
 
-from hf_docmt.evaluation.systems import DocMTSystem
 from hf_docmt.serving import batches
+from hf_docmt.systems import DocMTSystem
 
 GOOD = {"q": "w7 w8", "source": "en", "target": "de"}
 

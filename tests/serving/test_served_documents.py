@@ -6,7 +6,7 @@ from support.language_models import multilingual
 from support.pretrained_models import saved
 from support.tiny_models import build, word_tokenizer
 
-from hf_docmt.evaluation.systems import DocMTSystem, load_system
+from hf_docmt.systems import DocMTSystem, load_system
 
 SENTENCES = ["w7 w8 w9", "w10 w11", "", "w12 w13 w14", "w15"]
 

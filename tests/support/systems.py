@@ -2,8 +2,11 @@
 
 import pytest
 import torch
+from transformers import LlamaConfig, LlamaForCausalLM, MarianConfig, MarianMTModel
 
+from hf_docmt.data.tokenizers import train_tokenizer
 from hf_docmt.evaluation.suites import SuiteItem
+from support.pretrained_models import SIZES, randomised
 
 WORDS = "der die das Hund Katze Haus schläft sitzt ist rot groß hier dort heute nie immer und oder aber Sie".split()
 TOKENS = {"pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3, "decoder_start_token_id": 0}
@@ -71,3 +74,24 @@ def assert_close(actual, expected):
     for rows, others in zip(actual, expected):
         for row, other in zip(rows, others):
             assert row == pytest.approx(other, abs=1e-5, rel=1e-5)
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return train_tokenizer([" ".join(WORDS), "English German Translate from to : \n"] * 3, vocab_size=340)
+
+
+@pytest.fixture(scope="module")
+def marian(tokenizer):
+    """Random weights with which translations are pieces that are cut into the same pieces again."""
+    torch.manual_seed(0)
+    config = MarianConfig(**SIZES, **TOKENS, vocab_size=len(tokenizer), decoder_vocab_size=len(tokenizer))
+    return randomised(MarianMTModel(config))
+
+
+@pytest.fixture(scope="module")
+def llama(tokenizer):
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 2}
+    ends = {"pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3, "max_position_embeddings": 256}
+    return randomised(LlamaForCausalLM(LlamaConfig(**sizes, **ends, vocab_size=len(tokenizer))))

@@ -12,7 +12,7 @@ from hf_docmt.data.documents import write_documents
 from hf_docmt.data.synthetic.corpus import write_corpus
 from hf_docmt.data.synthetic.scene import Scene
 from hf_docmt.evaluation.contrast import contrast_report
-from hf_docmt.evaluation.systems import DocMTSystem
+from hf_docmt.systems import DocMTSystem
 from hf_docmt.training.recipe import load_recipe
 from hf_docmt.training.run import train
 

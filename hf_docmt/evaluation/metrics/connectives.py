@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 
 from hf_docmt import __version__
 from hf_docmt.data.language_codes import primary_language
+from hf_docmt.data.phrases import checked_phrases, folded, phrase_pattern
 from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings, UndefinedError
-from hf_docmt.evaluation.metrics.phrases import checked_phrases, folded, phrase_pattern
 from hf_docmt.evaluation.metrics.translated_documents import Documents, TranslatedDocuments, check_sides
 from hf_docmt.reports.result import PartScore, Result
 from hf_docmt.reports.signature import Signature

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hf_docmt import __version__
+from hf_docmt.data.registration import register, registered
 from hf_docmt.evaluation.breakdowns import Domains, break_down, check_axes, document_labels, sentence_labels
 from hf_docmt.evaluation.metrics.translated_documents import Documents, TranslatedDocuments, check_aligned
-from hf_docmt.evaluation.registration import register, registered
 from hf_docmt.messages import check_known
 from hf_docmt.reports.resampling import document_details
 from hf_docmt.reports.result import Result

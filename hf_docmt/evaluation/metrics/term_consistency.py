@@ -12,8 +12,8 @@ from typing import ClassVar
 
 from hf_docmt import __version__
 from hf_docmt.data.language_codes import UNSPACED, primary_language
+from hf_docmt.data.phrases import checked_phrases, folded, phrase_pattern, words
 from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings, UndefinedError
-from hf_docmt.evaluation.metrics.phrases import checked_phrases, folded, phrase_pattern, words
 from hf_docmt.evaluation.metrics.translated_documents import Documents, TranslatedDocuments, check_sides
 from hf_docmt.reports.result import PartScore, Result
 from hf_docmt.reports.signature import Signature

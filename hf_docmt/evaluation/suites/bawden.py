@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from hf_docmt.evaluation.suites.items import SuiteItem
 from hf_docmt.evaluation.suites.suite import Suite, read_json
 from hf_docmt.evaluation.suites.suite_files import Sides, check_texts, field_of, read_parallel_text
 from hf_docmt.files import DataError
+from hf_docmt.systems.items import SuiteItem
 
 PAIRS = {"anaphora": 4, "lexical_choice": 2}  # in a block
 LANGUAGES = ("en", "fr")

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from hf_docmt.data.documents import sentences
 from hf_docmt.data.readers import read_documents
-from hf_docmt.evaluation.suites.items import SuiteItem
 from hf_docmt.evaluation.suites.suite import Suite, read_json, weighted_average
 from hf_docmt.evaluation.suites.suite_files import (
     entries_of,
@@ -24,6 +23,7 @@ from hf_docmt.evaluation.suites.suite_files import (
 )
 from hf_docmt.files import DataError, parse_json, read_lines
 from hf_docmt.reports.result import Result
+from hf_docmt.systems.items import SuiteItem
 
 LINES = 3  # of an item in the text files: the reference and two errors
 PRONOUNS = ("er", "sie", "es")

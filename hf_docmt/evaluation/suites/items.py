@@ -1,56 +1,11 @@
-"""One item of a contrastive suite, its labels, and whether its languages are those of a model."""
+"""Items of a contrastive suite: their digest, their labels, and whether their languages are those of a model."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.files import DataError
 from hf_docmt.reports.signature import content_digest
-
-ALL_CONTEXT = 10**6  # `past_context` of systems that take all the sentences there are
-
-
-def context_name(sentences: int) -> str | int:
-    """A number of context sentences as reports have it."""
-    return "all" if sentences >= ALL_CONTEXT else sentences
-
-
-@dataclass(frozen=True)
-class SuiteItem:
-    """One choice between translations of the last sentence of `source`; the same context stands before each of them.
-
-    All published suites have this structure: in those whose pairs have a target context of their own (Bawden et al.
-    2018), the right and the wrong translation of a pair have the same one, which the reader checks.
-    """
-
-    item_id: str
-    source: tuple[str, ...]  # context, oldest first, then the current sentence
-    target_context: tuple[str, ...]  # len(source) - 1 sentences
-    candidates: tuple[str, ...]  # translations of the current sentence
-    correct: int  # which candidate is right
-    phenomenon: str
-    distance: int | None  # sentences back to what decides; 0 = within the current one
-    labels: dict = field(default_factory=dict)  # further properties that accuracy is broken down by
-    index: int | None = None  # of the current sentence in its document, from 0; None: `source` is all of it
-    source_after: tuple[str, ...] = ()  # sentences after the current one, nearest first
-    target_after: tuple[str, ...] = ()  # their reference translations, as many
-    group: str | None = None  # id of its document, block or whole context, resampled as one; None: the item itself
-    document: str | None = None  # id of its document where that is not the group; None: the group
-    group_unit: str | None = None  # what the group is; None: what the suite's format says
-    group_size: int | None = None  # items of its group in the whole suite, if groups are counted; None: unknown
-    format: str | None = None  # of the `Suite` that it was read from, which has the published rules
-    languages: tuple[str | None, str | None] = (None, None)  # of source and candidates, as far as known
-    location: str = ""  # file and line or item that it was read from
-
-    @property
-    def suite(self) -> str:
-        """Name of the suite, such as `deixis_dev`."""
-        return self.item_id.rpartition(":")[0]
-
-    @property
-    def where(self) -> str:
-        """The item in messages: file and line or item number, else its id."""
-        return self.location or f"item {self.item_id}"
+from hf_docmt.systems.items import SuiteItem
 
 
 def items_digest(items: Sequence[SuiteItem]) -> str:

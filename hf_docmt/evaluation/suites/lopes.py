@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from hf_docmt.evaluation.suites.contrapro import json_entries
-from hf_docmt.evaluation.suites.items import SuiteItem
 from hf_docmt.evaluation.suites.suite import Suite, read_json
 from hf_docmt.evaluation.suites.suite_files import (
     Contexts,
@@ -17,6 +16,7 @@ from hf_docmt.evaluation.suites.suite_files import (
     replaced_pronouns,
 )
 from hf_docmt.files import DataError
+from hf_docmt.systems.items import SuiteItem
 
 PRONOUNS = ("il", "elle", "ils", "elles")
 LANGUAGES = ("en", "fr")

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
-from hf_docmt.evaluation.registration import register, registered
+from hf_docmt.data.registration import register, registered
 from hf_docmt.evaluation.suites.items import SuiteItem, labels_of
 from hf_docmt.evaluation.suites.suite_files import Block, Sides, entries_of
 from hf_docmt.files import DataError, file_stem, parse_json, read_lines

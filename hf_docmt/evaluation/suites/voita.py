@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from hf_docmt.evaluation.suites.items import SuiteItem
 from hf_docmt.evaluation.suites.suite import Suite, read_json, weighted_average
 from hf_docmt.evaluation.suites.suite_files import check_texts, entries_of, field_of, own_group, read_parallel_text
 from hf_docmt.files import DataError
 from hf_docmt.reports.result import PartScore, Result
+from hf_docmt.systems.items import SuiteItem
 
 WEIGHTS = {"deixis": 2500, "lex_cohesion": 1500, "ellipsis_infl": 500, "ellipsis_vp": 500}  # items of the test sets
 

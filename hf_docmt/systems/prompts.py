@@ -11,9 +11,9 @@ from regex import Pattern
 from transformers.models.whisper.tokenization_whisper import LANGUAGES
 
 from hf_docmt.data.language_codes import primary_language
-from hf_docmt.evaluation.metrics.phrases import folded, phrase_pattern
-from hf_docmt.evaluation.systems.model_system import one_line
+from hf_docmt.data.phrases import folded, phrase_pattern
 from hf_docmt.files import DataError, location_of, read_lines
+from hf_docmt.systems.model_system import one_line
 
 NAMED = {"source_lang", "target_lang", "source_language", "target_language"}
 FIELDS = {

@@ -8,7 +8,7 @@ from support.errors import refused
 from support.tiny_models import BOD, BOS, EOS, build, random_text, word_tokenizer
 
 from hf_docmt.evaluation.suites import SuiteItem
-from hf_docmt.evaluation.systems import DocMTSystem
+from hf_docmt.systems import DocMTSystem
 
 TOKENIZER = word_tokenizer()
 

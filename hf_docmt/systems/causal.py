@@ -7,11 +7,13 @@ from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokeni
 from hf_docmt.data.collators import pad_rows
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
 from hf_docmt.data.special_tokens import special_tokens_of
-from hf_docmt.evaluation.suites import SuiteItem
-from hf_docmt.evaluation.systems.answer_scores import answer_scores
-from hf_docmt.evaluation.systems.chats import AnswerFrame, answer_frame, chat_text, earlier_turns
-from hf_docmt.evaluation.systems.document_spans import Span, TranslatedDocument, window_of
-from hf_docmt.evaluation.systems.model_system import (
+from hf_docmt.messages import counted
+from hf_docmt.store import value_digest
+from hf_docmt.systems.answer_scores import answer_scores
+from hf_docmt.systems.chats import AnswerFrame, answer_frame, chat_text, earlier_turns
+from hf_docmt.systems.document_spans import Span, TranslatedDocument, window_of
+from hf_docmt.systems.items import SuiteItem
+from hf_docmt.systems.model_system import (
     Answer,
     Job,
     ModelSystem,
@@ -21,9 +23,7 @@ from hf_docmt.evaluation.systems.model_system import (
     one_line,
     piece_texts,
 )
-from hf_docmt.evaluation.systems.prompts import Lines, Prompt, glossary_text, numbered, numbered_lines
-from hf_docmt.messages import counted
-from hf_docmt.store import value_digest
+from hf_docmt.systems.prompts import Lines, Prompt, glossary_text, numbered, numbered_lines
 
 FORMATS = ("plain", "chat", "turns", "auto")
 REPAIRS = ("all", "none")

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-from hf_docmt.evaluation.systems.model_system import evaluation_mode
+from hf_docmt.systems.model_system import evaluation_mode
 
 CROSS_ATTENTION = "encoder_attn"  # name of the module in every decoder layer
 

@@ -13,7 +13,7 @@ from torch import nn
 from hf_docmt import registry
 from hf_docmt.evaluation.contrastive_accuracy import contrastive_accuracy
 from hf_docmt.evaluation.suites import SuiteItem
-from hf_docmt.evaluation.systems import DocMTSystem
+from hf_docmt.systems import DocMTSystem
 
 ITEMS = [item(number, context=number % 4, candidates=2 + number % 3) for number in range(1, 15)]
 ITEMS += [item(20, index=9), item(21, context=3, candidates=2)]

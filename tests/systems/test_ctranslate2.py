@@ -8,7 +8,7 @@ from support.language_models import sentence_model
 from support.pretrained_models import saved
 from support.systems import ITEMS
 
-from hf_docmt.evaluation.systems import kind_of, load_system
+from hf_docmt.systems import kind_of, load_system
 
 ctranslate2 = pytest.importorskip("ctranslate2")
 CODES = {"marian": {}, "nllb": {"src_lang": "eng_Latn", "tgt_lang": "fra_Latn"}}

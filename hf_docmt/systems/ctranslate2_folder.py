@@ -8,13 +8,13 @@ import torch
 from torch import nn
 from transformers import GenerationConfig, PreTrainedConfig, PreTrainedTokenizerBase
 
-from hf_docmt.evaluation.suites import SuiteItem
-from hf_docmt.evaluation.systems.model_system import Answer, Job
-from hf_docmt.evaluation.systems.seq2seq import Seq2SeqSystem, until_end
 from hf_docmt.files import parse_json
 from hf_docmt.messages import install_command
 from hf_docmt.remote_code import load_tokenizer
 from hf_docmt.store import file_digest
+from hf_docmt.systems.items import SuiteItem
+from hf_docmt.systems.model_system import Answer, Job
+from hf_docmt.systems.seq2seq import Seq2SeqSystem, until_end
 
 WEIGHTS = "model.bin"
 SEARCH = ("max_new_tokens", "num_beams", "length_penalty")

@@ -10,10 +10,10 @@ from transformers.modeling_outputs import BaseModelOutput
 from hf_docmt.data.collators import IGNORE_INDEX, pad_rows
 from hf_docmt.data.examples import CONTEXT_SIDES, check_choices
 from hf_docmt.data.special_tokens import SpecialTokens, special_tokens_of
-from hf_docmt.evaluation.suites import SuiteItem
-from hf_docmt.evaluation.systems.forced_decoding import ForcedDecoding
-from hf_docmt.evaluation.systems.model_system import Answer, Job, check_positions, end_tokens
 from hf_docmt.modeling.sequence_format import example_codes
+from hf_docmt.systems.forced_decoding import ForcedDecoding
+from hf_docmt.systems.items import SuiteItem
+from hf_docmt.systems.model_system import Answer, Job, check_positions, end_tokens
 
 
 class Seq2SeqSystem(ForcedDecoding):

@@ -14,8 +14,8 @@ from support.pretrained_models import SIZES, randomised
 from support.systems import WORDS, assert_close, item, log_probabilities, pieces
 from transformers import M2M100Tokenizer, MarianConfig, MarianMTModel, MarianTokenizer
 
-from hf_docmt.evaluation.systems import Seq2SeqSystem
-from hf_docmt.evaluation.systems.model_system import piece_spans, piece_texts, word_spans
+from hf_docmt.systems import Seq2SeqSystem
+from hf_docmt.systems.model_system import piece_spans, piece_texts, word_spans
 
 
 @pytest.mark.filterwarnings("ignore:.*did not end before")

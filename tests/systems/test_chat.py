@@ -8,9 +8,9 @@ from support.chat_models import TEMPLATES, byte_tokenizer, causal_model
 from support.errors import refused
 from support.systems import DOCUMENTS, ITEMS, LANGUAGES, assert_close, item, pieces
 
-from hf_docmt.evaluation.systems import CausalSystem, Prompt
-from hf_docmt.evaluation.systems.chats import answer_frame
-from hf_docmt.evaluation.systems.prompts import glossary_text, language_name, numbered_lines, read_glossary, read_prompt
+from hf_docmt.systems import CausalSystem, Prompt
+from hf_docmt.systems.chats import answer_frame
+from hf_docmt.systems.prompts import glossary_text, language_name, numbered_lines, read_glossary, read_prompt
 
 CODES = {"source_lang": "en", "target_lang": "de"}
 ASKED = (

@@ -9,7 +9,7 @@ from hf_docmt.hub.conversion import convert_sentence_model
 from hf_docmt.hub.export import export_model
 
 pytest.importorskip("ctranslate2")
-from hf_docmt.translation.ctranslate2_model import load_ctranslate2_model  # noqa: E402
+from hf_docmt.systems.ctranslate2_model import load_ctranslate2_model  # noqa: E402
 
 CHUNKS = {"view": "chunk", "chunk_tokens": 14, "use_bod": True}
 LEARNED = {"position_type": "learned", "layernorm_embedding": True, "position_offset": 2, "max_position_embeddings": 30}

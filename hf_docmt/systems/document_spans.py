@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from hf_docmt.evaluation.suites.items import SuiteItem
 from hf_docmt.modeling.document_state import has_text
+from hf_docmt.systems.items import SuiteItem
 
 
 @dataclass(frozen=True)

@@ -6,16 +6,16 @@ import numpy as np
 import regex
 import torch
 
-from hf_docmt.evaluation.suites.items import SuiteItem
-from hf_docmt.evaluation.systems.attention_weights import (
+from hf_docmt.systems.attention_weights import (
     CROSS_ATTENTION,
     attention_weights,
     eager_attention,
     kept_outputs,
     modules_named,
 )
-from hf_docmt.evaluation.systems.forced_decoding import ForcedDecoding
-from hf_docmt.evaluation.systems.model_system import piece_spans, word_spans
+from hf_docmt.systems.forced_decoding import ForcedDecoding
+from hf_docmt.systems.items import SuiteItem
+from hf_docmt.systems.model_system import piece_spans, word_spans
 
 POWER = 3  # of attention, which makes the words that it means stand out from those that it glances at
 COPIED = 2.0  # times the attention to a source word that is the same as the target word

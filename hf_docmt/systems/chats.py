@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
 
-from hf_docmt.evaluation.systems.model_system import one_line
-from hf_docmt.evaluation.systems.prompts import Lines, Prompt
 from hf_docmt.messages import first_line
+from hf_docmt.systems.model_system import one_line
+from hf_docmt.systems.prompts import Lines, Prompt
 
 
 def chat_text(tokenizer: PreTrainedTokenizerBase, messages: Sequence[dict], *, add_generation_prompt: bool) -> str:

@@ -19,19 +19,19 @@ from transformers.models.auto.modeling_auto import (
 
 from hf_docmt.adapters import adapted_model
 from hf_docmt.data.tokenized_documents import tokenize_sentences
-from hf_docmt.evaluation.suites.items import SuiteItem, context_name
-from hf_docmt.evaluation.systems.document_spans import (
+from hf_docmt.generation_settings import make_repeatable, reported_settings
+from hf_docmt.model_files import check_model_files, reading_model
+from hf_docmt.registry import LAYER, NOTHING, check_loading, check_weights
+from hf_docmt.remote_code import load_tokenizer
+from hf_docmt.systems.document_spans import (
     Span,
     TranslatedDocument,
     read_documents,
     spans_by_step,
     window_of,
 )
-from hf_docmt.evaluation.systems.system import ContextReach, System
-from hf_docmt.generation_settings import make_repeatable, reported_settings
-from hf_docmt.model_files import check_model_files, reading_model
-from hf_docmt.registry import LAYER, NOTHING, check_loading, check_weights
-from hf_docmt.remote_code import load_tokenizer
+from hf_docmt.systems.items import SuiteItem, context_name
+from hf_docmt.systems.system import ContextReach, System
 
 NOT_SETTINGS = ("_name_or_path", "transformers_version", "dtype")  # fields of configurations that change no score
 WORD = re.compile(r"\w+|[^\w\s]+")  # letters and digits, or a run of punctuation

@@ -6,12 +6,11 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import registry
-from hf_docmt.evaluation.suites import SuiteItem
-from hf_docmt.evaluation.suites.items import ALL_CONTEXT
-from hf_docmt.evaluation.systems.forced_decoding import ForcedDecoding, stream_log_probabilities
-from hf_docmt.evaluation.systems.minimum_bayes_risk import with_rerank
 from hf_docmt.generation_settings import with_shortlist
 from hf_docmt.messages import counted
+from hf_docmt.systems.forced_decoding import ForcedDecoding, stream_log_probabilities
+from hf_docmt.systems.items import ALL_CONTEXT, SuiteItem
+from hf_docmt.systems.minimum_bayes_risk import with_rerank
 
 
 class DocMTSystem(ForcedDecoding):

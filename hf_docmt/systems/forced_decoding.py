@@ -12,8 +12,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from hf_docmt.data.collators import IGNORE_INDEX
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
 from hf_docmt.data.tokenized_documents import tokenize_sentences
-from hf_docmt.evaluation.suites import SuiteItem
-from hf_docmt.evaluation.systems.model_system import ModelSystem, check_positions, evaluation_mode, piece_texts
+from hf_docmt.systems.items import SuiteItem
+from hf_docmt.systems.model_system import ModelSystem, check_positions, evaluation_mode, piece_texts
 
 Collate = Callable[[list[dict]], dict[str, torch.Tensor]]  # examples -> batch
 

@@ -11,13 +11,12 @@ from typing import ClassVar, get_args
 import torch
 from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
-from hf_docmt.evaluation.registration import register, registered
-from hf_docmt.evaluation.suites import SuiteItem
-from hf_docmt.evaluation.suites.items import context_name
+from hf_docmt.data.registration import register, registered
 from hf_docmt.files import check_hub_name
 from hf_docmt.messages import check_known, closest_hint, first_line
 from hf_docmt.model_files import CONFIG, check_model_files
 from hf_docmt.reachability import check_within_reach
+from hf_docmt.systems.items import SuiteItem, context_name
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16, "int8": torch.int8}
 DTYPES |= {"auto": None}  # that of the saved weights

@@ -7,7 +7,7 @@ from support.systems import DOCUMENTS, ITEMS, TOKENS, assert_close, item, log_pr
 from support.tiny_models import word_tokenizer
 from transformers import T5Config, T5ForConditionalGeneration
 
-from hf_docmt.evaluation.systems import Seq2SeqSystem
+from hf_docmt.systems import Seq2SeqSystem
 
 
 def t5(tokenizer):

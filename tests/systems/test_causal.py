@@ -9,7 +9,7 @@ from support.pretrained_models import randomised
 from support.systems import DOCUMENTS, ITEMS, LANGUAGES, assert_close, item, pieces, text
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaForCausalLM
 
-from hf_docmt.evaluation.systems import CausalSystem, Prompt
+from hf_docmt.systems import CausalSystem, Prompt
 
 
 def gpt2(tokenizer):

@@ -1,0 +1,3 @@
+"""Tiny models of systems."""
+
+from support.systems import llama, marian, tokenizer  # noqa: F401 (fixtures)
