@@ -18,8 +18,7 @@ from hf_docmt.evaluation.contrast import add_differences, check_names, items_bet
 from hf_docmt.evaluation.contrastive_accuracy import group_verdicts, verdict_result
 from hf_docmt.evaluation.details import DetailsFile, hash_of, write_details
 from hf_docmt.evaluation.suites import SuiteItem, check_language, items_digest, labels_of
-from hf_docmt.evaluation.suites.suite import read_json
-from hf_docmt.evaluation.suites.suite_files import entries_of, field_of
+from hf_docmt.evaluation.suites.suite_files import entries_of, field_of, read_json
 from hf_docmt.files import DataError, read_lines
 from hf_docmt.messages import check_known, install_command
 from hf_docmt.reports.report import Report

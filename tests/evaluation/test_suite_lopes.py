@@ -200,7 +200,7 @@ def test_lopes_text_with_records(lopes, tmp_path):
     other = write_lopes(tmp_path / "mixed", mixed)
     assert [item.distance for item in read_suite(other, records=path)] == [0, 7, 2]
     path.write_text(json.dumps(entries[:2]), encoding="utf-8")
-    refused(r"3 items, 2 in .*testset\.json; the files are not of one set", read_suite, folder, records=path)
+    refused(r"current\.src: 6 lines, expected 4 for 2 items", read_suite, folder, records=path)
     refused("documents is .* has no use for it", read_suite, folder, documents=path)
 
 

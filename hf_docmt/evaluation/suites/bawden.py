@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from typing import Any
 
-from hf_docmt.evaluation.suites.suite import Suite, read_json
-from hf_docmt.evaluation.suites.suite_files import Sides, check_texts, field_of, read_parallel_text
+from hf_docmt.evaluation.suites.suite import Suite
+from hf_docmt.evaluation.suites.suite_files import Block, field_of
 from hf_docmt.files import DataError
 from hf_docmt.systems.items import SuiteItem
 
@@ -28,13 +28,17 @@ class Bawden(Suite):
 
     format = "bawden"
     title = "Bawden"
-    text_name = re.compile(r"(.+)\.(?:prev|current)\.(en|fr)")
+    text_name = re.compile(r"(.+)\.(?:prev|current)\.(?:en|fr)")
     unit = "block"
     options = {"records": "text files of Bawden"}
     published = {
         "anaphora": {"items": 200, "groups": 50, "kind=correct": 100, "kind=semi-correct": 100},
         "lexical_choice": {"items": 200, "groups": 100},
     }
+
+    def __init__(self, path, **options):
+        super().__init__(path, **options)
+        self.name = self.name.replace("-", "_")
 
     @classmethod
     def matches_json(cls, content: object) -> bool:
@@ -52,83 +56,57 @@ class Bawden(Suite):
         blocks = [right for name, right in groups.items() if sizes.get(name) in (None, len(right))]
         return {"block=all right": [all(right) for right in blocks]}
 
-    def json_items(self) -> Iterator[SuiteItem]:
-        number = 0
-        for key, block in _blocks(self.content, self.path).items():
-            pairs = list(_pairs(block, f"{self.path}, block {key}"))
-            for number_in_block, (labels, *pair) in enumerate(pairs, 1):
-                number += 1
-                where = f"{self.path}, block {key}, pair {number_in_block}"
-                source, right, wrong = (_two_sentences(side, where) for side in pair)
-                if right[0] != wrong[0]:
-                    raise DataError(
-                        f"{where}: the previous target sentence is {right[0]!r} before the right translation, "
-                        f"{wrong[0]!r} before the wrong one; a pair has one, so the file is altered"
-                    )
-                texts = (source[1], right[1], wrong[1])
-                block_of = {"key": key, "size": len(pairs), "labels": labels}
-                yield self._pair(_set_name(self.name), number, (source[:1], right[:1]), texts, where, **block_of)
+    def json_rows(self) -> Iterator[tuple[str, Any]]:
+        """Every pair of every block; blocks whose keys are all numbers in the order of these."""
+        content = self.content
+        if not isinstance(content, dict) or not content:
+            got = type(content).__name__
+            raise DataError(f"{self.path}: a suite is a JSON object of blocks, at least one, got {got}")
+        for key in sorted(content, key=int) if all(map(str.isdecimal, content)) else content:
+            where = f"{self.path}, block {key}"
+            if not isinstance(content[key], dict):
+                raise DataError(f"{where}: expected an object, got {type(content[key]).__name__}")
+            pairs = list(_pairs(content[key], where))
+            yield from ((f"{where}, pair {n}", (key, len(pairs), *pair)) for n, pair in enumerate(pairs, 1))
 
-    def text_items(self) -> Iterator[SuiteItem]:
-        prefix = self.text_name.fullmatch(self.path.name)[1]
-        name, path = _set_name(prefix), self.records_path(prefix)
-        records = path and list(Bawden(path, context=1, content=read_json(path)).json_items())
-        files = [
-            [self.path.with_name(f"{prefix}.{part}.{language}") for language in LANGUAGES]
-            for part in ("current", "prev")
-        ]
-        current = read_parallel_text(*files[0])
-        contexts = current.contexts(*files[1], 1)
-        if records is None and name not in PAIRS:
+    def json_fields(self, number, row, where):
+        key, size, labels, *sides = row
+        source, right, wrong = (_two_sentences(side, where) for side in sides)
+        if right[0] != wrong[0]:
+            raise DataError(
+                f"{where}: the previous target sentence is {right[0]!r} before the right translation, {wrong[0]!r} "
+                "before the wrong one; a pair has one, so the file is altered"
+            )
+        texts = {"source": source, "target_context": right[:1], "candidates": (right[1], wrong[1])}
+        return texts | self._fields(source[:1], right[:1], where, key, size) | {"labels": labels}
+
+    def recorded_items(self, context=1):
+        return super().recorded_items(context)
+
+    def text_files(self):
+        current, before = (
+            [self.path.with_name(f"{self.name}.{part}.{lang}") for lang in LANGUAGES] for part in ("current", "prev")
+        )
+        return {"files": current, "context_files": before, "size": 1}
+
+    def text_fields(self, number, block: Block, record):
+        if record is not None:
+            key = record.group.rpartition(":")[2]
+            return self._fields(*block.before, block.where, key, record.group_size) | {"labels": record.labels}
+        if self.name not in PAIRS:
             raise DataError(
                 f"{self.path}: which pairs are a block is known of {' and '.join(PAIRS)}; give the set's JSON as "
                 "records"
             )
-        blocks = current.equal_blocks(2) if records is None else current.blocks([2] * len(records))
-        for number, block in enumerate(list(blocks), 1):
-            before = contexts.of(block)
-            texts = (block.source, *block.candidates)
-            size = PAIRS.get(name, 1)
-            block_of = {"key": (number - 1) // size + 1, "size": size, "labels": {}}
-            if records is not None:
-                item = records[number - 1]
-                expected = (*item.source[:1], *item.target_context, item.source[1], *item.candidates)
-                check_texts(block.where, (*before[0], *before[1], *texts), expected, item.location)
-                block_of = {"key": item.group.rpartition(":")[2], "size": item.group_size, "labels": item.labels}
-            yield self._pair(name, number, before, texts, block.where, **block_of)
+        size = PAIRS[self.name]
+        return self._fields(*block.before, block.where, (number - 1) // size + 1, size)
 
-    def _pair(
-        self, name: str, number: int, before: Sides, texts: Sequence[str], where: str, *, key, size: int, labels: dict
-    ) -> SuiteItem:
-        """An item from its context, and `texts`: the current source sentence, the right and the wrong translation."""
-        if [len(side) for side in before] != [1, 1] or not all(side[0].strip() for side in before):
+    def _fields(self, before: Sequence[str], before_target: Sequence[str], where: str, key: object, size: int) -> dict:
+        """What all items have; DataError where their previous sentences are not there."""
+        if [len(before), len(before_target)] != [1, 1] or not (before[0].strip() and before_target[0].strip()):
             raise DataError(f"{where}: its previous sentence is missing or empty; the pair cannot be scored without it")
-        return self.item(
-            number,
-            item_id=f"{name}:{number}",
-            source=(*before[0], texts[0]),
-            target_context=before[1],
-            candidates=tuple(texts[1:]),
-            phenomenon=name,
-            distance=None,
-            labels=labels,
-            index=1,
-            group=f"{name}:{key}",
-            group_size=size,
-            languages=LANGUAGES,
-            location=where,
-        )
-
-
-def _blocks(content: object, path: Path) -> dict[str, dict]:
-    """A JSON value as an object of blocks, at least one, each an object; where all keys are numbers, in their order."""
-    if not isinstance(content, dict) or not content:
-        raise DataError(f"{path}: a suite is a JSON object of blocks, at least one, got {type(content).__name__}")
-    for key, block in content.items():
-        if not isinstance(block, dict):
-            raise DataError(f"{path}, block {key}: expected an object, got {type(block).__name__}")
-    numbered = all(key.isdecimal() for key in content)
-    return {key: content[key] for key in sorted(content, key=int)} if numbered else content
+        block = {"group": f"{self.name}:{key}", "group_size": size}
+        return {"phenomenon": self.name, "index": 1, "languages": LANGUAGES, **block}
 
 
 def _pairs(block: dict, where: str) -> Iterator[tuple[dict, object, object, object]]:
@@ -153,7 +131,3 @@ def _two_sentences(side: Sequence, where: str) -> tuple[str, str]:
     if len(side) != 2 or not all(isinstance(sentence, str) for sentence in side):
         raise DataError(f"{where}: got {side!r}, expected two sentences, the previous and the current one")
     return tuple(side)
-
-
-def _set_name(name: str) -> str:
-    return name.replace("-", "_")

@@ -6,26 +6,19 @@ The JSON is a format that the test sets of Lopes et al. have, too.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
+from typing import ClassVar
 
 from hf_docmt.data.documents import sentences
 from hf_docmt.data.readers import read_documents
-from hf_docmt.evaluation.suites.suite import Suite, read_json, weighted_average
-from hf_docmt.evaluation.suites.suite_files import (
-    entries_of,
-    field_of,
-    own_group,
-    read_parallel_text,
-    recorded_fields,
-    replaced_pronouns,
-    same_text,
-)
+from hf_docmt.evaluation.suites.suite import Suite, weighted_average
+from hf_docmt.evaluation.suites.suite_files import field_of, own_group, replaced_pronouns, same_text
 from hf_docmt.files import DataError, parse_json, read_lines
 from hf_docmt.reports.result import Result
 from hf_docmt.systems.items import SuiteItem
 
-LINES = 3  # of an item in the text files: the reference and two errors
 PRONOUNS = ("er", "sie", "es")
 LANGUAGES = ("en", "de")
 RECORDED = ("phenomenon", "distance", "labels", "index", "group", "group_unit")  # what the JSON knows of text files
@@ -33,7 +26,49 @@ DISTANCES = {"0": 2400, "1": 7075, "2": 1510, "3": 573, ">3": 442}  # items at e
 DOCUMENT_ID = re.compile(r"\d{4}_\d+_\d+(\.de)?")  # of OpenSubtitles: year, film, subtitles
 
 
-class ContraPro(Suite):
+class DocumentItems(Suite):
+    """Items whose JSON names a segment of a document, from which their context is taken; the base of formats.
+
+    An item has one or more errors.
+    """
+
+    first_segment: ClassVar[int]  # `segment id` of a document's first sentence
+
+    @cached_property
+    def suite_documents(self) -> SuiteDocuments | None:
+        """The documents, where they are given or context is asked for."""
+        needed = self.documents is not None or self.context or self.future_context
+        return SuiteDocuments(self, self.first_segment) if needed else None
+
+    def json_fields(self, number, row, where):
+        source, doc_id = field_of(row, "src segment", str, where), field_of(row, "document id", str, where)
+        segment, documents = field_of(row, "segment id", int, where), self.suite_documents
+        around = documents.around(doc_id, segment, source, where) if documents else [()] * 4
+        before, before_target, after, after_target = around
+        errors = field_of(row, "errors", list, where)
+        if not errors:
+            raise DataError(f"{where}: no contrastive translations, expected at least one; the file seems to be cut")
+        wrong = [field_of(error, "contrastive", str, f"{where}, error {i}") for i, error in enumerate(errors, 1)]
+        ending = re.search(r"\.([a-z]{2})$", doc_id)  # the language, such as in `1999_1_2.de`
+        labels = field_of(row, "labels", dict, where, optional=True) or {}
+        pronouns = [row.get("src pronoun"), row.get("ref pronoun")]
+        inside = field_of(row, "intrasegmental", bool, where, optional=True)
+        return {
+            "source": (*before, source),
+            "target_context": before_target,
+            "candidates": (field_of(row, "ref segment", str, where), *wrong),
+            "phenomenon": ":".join(pronouns).lower() if all(isinstance(p, str) for p in pronouns) else self.name,
+            "distance": field_of(row, "ante distance", int, where, optional=True),
+            "labels": labels | ({} if inside is None else {"intrasegmental": "yes" if inside else "no"}),
+            "index": segment - self.first_segment,
+            "source_after": after,
+            "target_after": after_target,
+            **own_group(row, where, doc_id),
+            "languages": documents.languages if documents else (None, ending and ending[1]),
+        }
+
+
+class ContraPro(DocumentItems):
     """German pronouns er, sie and es (Müller et al. 2018); other suites use the format, too.
 
     JSON with `segment id` counted from 1 and one or more errors an item; `labels`, an object, may name further
@@ -47,36 +82,29 @@ class ContraPro(Suite):
 
     format = "contrapro"
     title = "ContraPro"
-    text_name = re.compile(r"(.+)\.text\.(en|de)")
+    text_name = re.compile(r"(.+)\.text\.(?:en|de)")
+    lines = 3  # the reference and two errors
+    first_segment = 1
     json_key = "src segment"
     options = {"documents": "JSON of ContraPro", "records": "text files of ContraPro"}
     published = {
         "contrapro": {"items": 12000, "candidates": 36000} | {f"distance={d}": n for d, n in DISTANCES.items()}
     }
 
-    def json_items(self) -> Iterator[SuiteItem]:
-        for number, (_, fields) in enumerate(json_entries(self, first_segment=1), 1):
-            yield self.item(number, **fields)
+    def text_files(self):
+        files, context_files = (
+            [self.path.with_name(f"{self.name}.{part}.{lang}") for lang in LANGUAGES] for part in ("text", "context")
+        )
+        if not self.context:
+            return {"files": files}
+        needed, lines = (sum(1 for _ in read_lines(side)) for side in (files[0], context_files[0]))
+        return {"files": files, "context_files": context_files, "size": max(1, round(lines / needed))}
 
-    def text_items(self) -> Iterator[SuiteItem]:
-        name = self.text_name.fullmatch(self.path.name)[1]
-        path = self.records_path(name)
-        records = path and list(ContraPro(path, context=0, content=read_json(path)).json_items())
-        current = read_parallel_text(*(self.path.with_name(f"{name}.text.{language}") for language in LANGUAGES))
-        sizes = [len(record.candidates) for record in records or ()]
-        blocks = current.equal_blocks(LINES) if records is None else current.blocks(sizes)
-        files = [self.path.with_name(f"{name}.context.{language}") for language in LANGUAGES]
-        size = current.context_size(files[0]) if self.context else 0
-        contexts = current.contexts(*files, size)
-        for number, block in enumerate(blocks, 1):
-            context = contexts.of(block)
-            if records is None:
-                pronoun = replaced_pronouns(block.candidates[0], block.candidates[1:], PRONOUNS, block.where)
-                at_least = len(context[0]) + (len(context[0]) == size)  # a full context may be cut off in its document
-                fields = {"phenomenon": f"it:{pronoun}", "index": at_least}
-            else:
-                fields = recorded_fields(records[number - 1], block, *RECORDED)
-            yield self.text_item(name, number, block, context, languages=LANGUAGES, **fields)
+    def text_fields(self, number, block, record):
+        if record is not None:
+            return {name: getattr(record, name) for name in RECORDED} | {"languages": LANGUAGES}
+        pronoun = replaced_pronouns(block, PRONOUNS)
+        return {"phenomenon": f"it:{pronoun}", "index": block.index, "languages": LANGUAGES}
 
     @classmethod
     def published_counts(cls, name: str, items: Sequence[SuiteItem]) -> dict[str, int] | None:
@@ -103,48 +131,6 @@ class ContraPro(Suite):
                 weighted_average("CP_avg", result.dataset, result, far, dict.fromkeys(far, 1)),
             ]
         return averages
-
-
-def json_entries(suite: Suite, first_segment: int) -> Iterator[tuple[dict, dict]]:
-    """The JSON entry and the fields of every item of a suite, with the context that it asks for.
-
-    `first_segment` is the `segment id` of a document's first sentence. An item has one or more errors.
-    """
-    documents = None
-    if suite.documents is not None or suite.context or suite.future_context:
-        documents = SuiteDocuments(suite, first_segment)
-    for number, entry in enumerate(entries_of(suite.content, suite.path), 1):
-        where = f"{suite.path}, item {number}"
-        source, doc_id = field_of(entry, "src segment", str, where), field_of(entry, "document id", str, where)
-        segment = field_of(entry, "segment id", int, where)
-        around = documents.around(doc_id, segment, source, where) if documents else [()] * 4
-        before, before_target, after, after_target = around
-        errors = field_of(entry, "errors", list, where)
-        if not errors:
-            raise DataError(f"{where}: no contrastive translations, expected at least one; the file seems to be cut")
-        wrong = [field_of(error, "contrastive", str, f"{where}, error {i}") for i, error in enumerate(errors, 1)]
-        ending = re.search(r"\.([a-z]{2})$", doc_id)  # the language, such as in `1999_1_2.de`
-        labels = field_of(entry, "labels", dict, where, optional=True) or {}
-        pronouns = [entry.get("src pronoun"), entry.get("ref pronoun")]
-        distance = field_of(entry, "ante distance", int, where, optional=True)
-        inside = field_of(entry, "intrasegmental", bool, where, optional=True)
-        yield (
-            entry,
-            {
-                "source": (*before, source),
-                "target_context": before_target,
-                "candidates": (field_of(entry, "ref segment", str, where), *wrong),
-                "phenomenon": ":".join(pronouns).lower() if all(isinstance(p, str) for p in pronouns) else suite.name,
-                "distance": distance,
-                "labels": labels | ({} if inside is None else {"intrasegmental": "yes" if inside else "no"}),
-                "index": segment - first_segment,
-                "source_after": after,
-                "target_after": after_target,
-                **own_group(entry, where, doc_id),
-                "languages": documents.languages if documents else (None, ending and ending[1]),
-                "location": where,
-            },
-        )
 
 
 class SuiteDocuments:

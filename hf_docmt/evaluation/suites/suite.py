@@ -1,48 +1,39 @@
 """A contrastive test set: the base class, one subclass in one file for each published format, and reading by it."""
 
+from __future__ import annotations
+
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from hf_docmt.data.registration import register, registered
 from hf_docmt.evaluation.suites.items import SuiteItem, labels_of
-from hf_docmt.evaluation.suites.suite_files import Block, Sides, entries_of
-from hf_docmt.files import DataError, file_stem, parse_json, read_lines
+from hf_docmt.evaluation.suites.suite_files import Block, check_record, entries_of, read_blocks, read_json
+from hf_docmt.files import DataError, file_stem
 from hf_docmt.messages import check_known
 from hf_docmt.reports.result import PartScore, Result
 
-SUITES: dict[str, type["Suite"]] = {}  # every class by its format, in the order of registration
+SUITES: dict[str, type[Suite]] = {}  # every class by its format, in the order of registration
 
 
-def read_suite(
-    path: str | Path,
-    format: str = "auto",
-    *,
-    documents: str | Path | None = None,
-    records: str | Path | None = None,
-    context: int = 3,
-    future_context: int = 0,
-    context_file: int | None = None,
-) -> list[SuiteItem]:
-    """Items of a suite in file order, each with at most `context` sentences before the current one.
+def read_suite(path: str | Path, format: str = "auto", **options) -> list[SuiteItem]:
+    """Items of a suite in file order, each with at most `context` sentences (3) before the current one.
 
     `format` is the name of a registered suite, such as `contrapro`, `voita`, `lopes` or `bawden`, whose classes
     say which files they read; `auto` recognises it by file name and JSON keys, classes from plugins first.
     `documents` are the texts that ContraPro's JSON points into, `records` the JSON that belongs to text files (by
     default the one of their name beside them or a folder above), `context_file` is N of Lopes' `NAME.cN.context.src`.
-    Only ContraPro's documents have sentences after the current one (`future_context`).
+    Only ContraPro's documents have sentences after the current one (`future_context`, 0).
     ValueError: an unknown format, an option that the file has no use for. DataError (a ValueError) names file and item.
 
     >>> items = read_suite("runs/corpus/pronoun.json", context=2)
     >>> len(items[0].source), items[0].candidates[items[0].correct] in items[0].candidates
     (3, True)
     """
-    options = {"documents": documents, "records": records, "context_file": context_file}
-    options |= {"context": context, "future_context": future_context}
     if format == "auto":
         suite, content = recognise(path)
         return suite(path, content=content, **options).read()
@@ -50,7 +41,7 @@ def read_suite(
     return suite_classes()[format](path, **options).read()
 
 
-def recognise(path: str | Path) -> tuple[type["Suite"], object]:
+def recognise(path: str | Path) -> tuple[type[Suite], object]:
     """The class of a file by its name, else by its JSON; and the JSON value, None where it was not read.
 
     DataError: JSON of no registered format. The class that was registered last is asked first.
@@ -68,12 +59,12 @@ def recognise(path: str | Path) -> tuple[type["Suite"], object]:
     raise DataError(f"{path}: neither {formats} items, got keys {keys}; give the format, or a file of one of these")
 
 
-def suite_classes() -> dict[str, type["Suite"]]:
+def suite_classes() -> dict[str, type[Suite]]:
     """All registered classes by format: those of this folder, and those from outside that were imported."""
     return registered(SUITES, __package__)
 
 
-def suite_rules(items: Sequence[SuiteItem]) -> type["Suite"]:
+def suite_rules(items: Sequence[SuiteItem]) -> type[Suite]:
     """The class of these items' format, which holds its rules; `Suite` itself, the defaults, for no known format."""
     return suite_classes().get(items[0].format, Suite)
 
@@ -81,10 +72,11 @@ def suite_rules(items: Sequence[SuiteItem]) -> type["Suite"]:
 class Suite:
     """A contrastive test set: how one format is recognised and read, and the rules published for it.
 
-    A subclass sets `format` and writes `items`, or `json_items` and `text_items`; it is registered when it is defined.
-    All else has defaults. An instance is one file (or folder) of the format and what is asked of it: `context`
-    sentences before the current one, `future_context` after it, and further files (see `options`). `content` is the
-    parsed JSON of the file where it is in memory already. ValueError: a negative number of context sentences.
+    A subclass sets `format`, and either writes `items`, or says what an item is: `json_fields` of an entry of a list in
+    JSON, `text_files` and `text_fields` of lines in parallel text. It is registered when it is defined, and all else
+    has defaults. An instance is one file (or folder) of the format and what is asked of it: `context` sentences before
+    the current one, `future_context` after it, and further files (see `options`). `content` is the parsed JSON of the
+    file where it is in memory already. ValueError: a negative number of context sentences.
     """
 
     format: ClassVar[str]  # name for --format, items and reports
@@ -92,7 +84,8 @@ class Suite:
     ties: ClassVar[str] = "wrong"  # rule for equal scores, see `contrastive_accuracy`
     unit: ClassVar[str] = "document"  # what the group of an item is, which is resampled as one
     json_key: ClassVar[str | None] = None  # key of the first item by which JSON of this format is recognised
-    text_name: ClassVar[re.Pattern | None] = None  # names of text files of this format
+    text_name: ClassVar[re.Pattern | None] = None  # names of text files of this format, (set) in them
+    lines: ClassVar[int] = 2  # of an item in text files, where its JSON does not say it
     options: ClassVar[Mapping[str, str]] = {}  # a further file -> `text files of X` or `JSON of X` that have it
     published: ClassVar[Mapping[str, Mapping[str, int]]] = {}  # name of the set -> counts, named as in `counts_note`
 
@@ -118,7 +111,8 @@ class Suite:
                 f"context is {context}, future_context {future_context}; expected the number of sentences before and "
                 "after the current one, 0 or more"
             )
-        self.path, self.name = Path(path), file_stem(path)
+        self.path, named = Path(path), self.text_name and self.text_name.fullmatch(Path(path).name)
+        self.name = named[1] if named else file_stem(path)
         self.context, self.future_context = context, future_context
         self.documents, self.records, self.context_file = documents, records, context_file
         if content is not None:
@@ -141,10 +135,36 @@ class Suite:
 
     def json_items(self) -> Iterator[SuiteItem]:
         """The items of a JSON file."""
+        for number, (where, row) in enumerate(self.json_rows(), 1):
+            yield self.item(number, location=where, **self.json_fields(number, row, where))
+
+    def json_rows(self) -> Iterator[tuple[str, Any]]:
+        """Where each item stands, for messages, and what the JSON has of it."""
+        for number, entry in enumerate(entries_of(self.content, self.path), 1):
+            yield f"{self.path}, item {number}", entry
+
+    def json_fields(self, number: int, row: Any, where: str) -> dict:
+        """The fields of the item of a row of `json_rows`, the first of them number 1."""
         raise NotImplementedError
 
     def text_items(self) -> Iterator[SuiteItem]:
-        """The items of text files, whose names `matches_name` knows."""
+        """The items of text files, whose texts are those of the JSON that belongs to them, if it is there."""
+        records = self.recorded_items()
+        sizes = self.lines if records is None else [len(record.candidates) for record in records]
+        for number, block in enumerate(read_blocks(**self.text_files(), sizes=sizes), 1):
+            record = records[number - 1] if records else None
+            if record:
+                check_record(block, record)
+            fields = {"source": (*block.before[0], block.source), "target_context": block.before[1]}
+            fields |= {"candidates": block.candidates, "location": block.where}
+            yield self.item(number, **fields | self.text_fields(number, block, record))
+
+    def text_files(self) -> dict[str, Any]:
+        """The text files as arguments of `read_blocks`."""
+        raise NotImplementedError
+
+    def text_fields(self, number: int, block: Block, record: SuiteItem | None) -> dict:
+        """The other fields of an item of text files, and of the item of the JSON that belongs to it."""
         raise NotImplementedError
 
     @classmethod
@@ -197,33 +217,21 @@ class Suite:
             fields |= {"source": fields["source"][extra:], "target_context": fields["target_context"][extra:]}
         return SuiteItem(**fields)
 
-    def text_item(self, name: str, number: int, block: Block, context: Sides, **fields) -> SuiteItem:
-        """Item `number` of the text files of this name, from its lines and its context."""
-        return self.item(
-            number,
-            item_id=f"{name}:{number}",
-            source=(*context[0], block.source),
-            target_context=context[1],
-            candidates=tuple(block.candidates),
-            location=block.where,
-            **fields,
-        )
-
-    def records_path(self, name: str) -> Path | None:
-        """The JSON that belongs to text files of this name: `records`, else the one beside them or a folder above.
+    def records_path(self) -> Path | None:
+        """The JSON that belongs to text files: `records`, else the one beside them or a folder above.
 
         None where it is not there. Bawden's `lexical_choice` is called `lexical-choice.json`.
         """
         if self.records is not None:
             return Path(self.records)
-        folder, names = self.path.parent, (name, name.replace("_", "-"))
+        folder, names = self.path.parent, (self.name, self.name.replace("_", "-"))
         paths = [parent / f"{stem}.json" for parent in (folder, folder / "..") for stem in names]
         return next((path for path in paths if path.is_file()), None)
 
-
-def read_json(path: str | Path) -> object:
-    """The JSON value of a file; DataError names file, line and column."""
-    return parse_json("\n".join(line for _, line in read_lines(path)), path)
+    def recorded_items(self, context: int = 0) -> list[SuiteItem] | None:
+        """The items of the JSON that belongs to text files, with so much context; None where it is not there."""
+        path = self.records_path()
+        return None if path is None else list(type(self)(path, context=context).json_items())
 
 
 def counts_note(items: Sequence[SuiteItem]) -> str | None:

@@ -4,14 +4,20 @@ import difflib
 import html
 import re
 import unicodedata
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from hf_docmt.files import DataError, read_lines
+from hf_docmt.files import DataError, parse_json, read_lines
+from hf_docmt.systems.items import SuiteItem
 
 Sides = tuple[tuple[str, ...], tuple[str, ...]]  # source and target sentences, as many
+Files = Sequence[Path]  # of the source and the target side
+
+
+def read_json(path: str | Path) -> object:
+    """The JSON value of a file; DataError names file, line and column."""
+    return parse_json("\n".join(line for _, line in read_lines(path)), path)
 
 
 def entries_of(content: object, path: str | Path) -> list[dict]:
@@ -42,114 +48,95 @@ def own_group(entry: dict, where: str, other: str) -> dict[str, str]:
 
 
 class Block(NamedTuple):
-    """The lines of one item."""
+    """The lines of one item of text files: a source, the candidates, the sentences before, oldest first."""
 
     where: str  # file and line, for messages
-    line: int  # the first one, from 0
     source: str
-    candidates: list[str]
+    candidates: tuple[str, ...]
+    before: Sides
+    index: int  # of the source in its document: a full context may be cut off there, so that one more goes before
 
 
-@dataclass(frozen=True)
-class Contexts:
-    """The sentences before every line of a parallel text, oldest first, and their file on the source side."""
+def read_blocks(files: Files, sizes: int | Sequence[int], context_files: Files = (), size: int = 0) -> list[Block]:
+    """The items of parallel text: `sizes` lines each, which repeat the source, in order of the candidates.
 
-    path: Path
-    lines: list[Sides]
-
-    def of(self, block: Block) -> Sides:
-        """The context that all lines of an item have; DataError where it differs."""
-        context = self.lines[block.line]
-        for number in range(block.line, block.line + len(block.candidates)):
-            if self.lines[number] != context:
-                raise DataError(
-                    f"{self.path}: the context of line {number + 1} is not that of line {block.line + 1}, "
-                    f"{block.where}; the candidates of an item share it, so lines are lost or out of order"
-                )
-        return context
-
-
-@dataclass(frozen=True)
-class ParallelText:
-    """The lines of two parallel files."""
-
-    source_path: Path
-    target_path: Path
-    source: list[str]
-    target: list[str]
-
-    def blocks(self, sizes: Sequence[int]) -> Iterator[Block]:
-        """Items of so many lines each, which repeat the source; DataError where a line is empty or it is not so."""
-        if sum(sizes) != len(self.source):
+    With a `size` every line has so many lines in the `context_files`. DataError where a line is empty, or lines are
+    too many, too few, or not those of one item.
+    """
+    pairs, path = read_pairs(files), files[0]
+    if isinstance(sizes, int):
+        if len(pairs) % sizes:
             raise DataError(
-                f"{self.source_path}: {len(self.source)} lines, expected {sum(sizes)} for {len(sizes)} items, one for "
-                "each candidate; the file is cut or belongs to another suite"
+                f"{path}: {len(pairs)} lines, expected a multiple of {sizes}, the lines of an item; the file is cut, "
+                f"its last whole item ends in line {len(pairs) // sizes * sizes}"
             )
-        line = 0
-        for size in sizes:
-            for number in range(line, line + size):
-                self._check(number, line)
-            yield Block(f"{self.source_path}, line {line + 1}", line, self.source[line], self.target[line:][:size])
-            line += size
-
-    def equal_blocks(self, size: int) -> Iterator[Block]:
-        """As `blocks`, of the same number of lines each."""
-        if len(self.source) % size:
-            raise DataError(
-                f"{self.source_path}: {len(self.source)} lines, expected a multiple of {size}, the lines of an item; "
-                f"the file is cut, its last whole item ends in line {len(self.source) // size * size}"
-            )
-        return self.blocks([size] * (len(self.source) // size))
-
-    def context_size(self, path: Path) -> int:
-        """How many lines a file of contexts has for each line."""
-        return max(1, round(sum(1 for _ in read_lines(path)) / len(self.source)))
-
-    def contexts(self, source_path: Path, target_path: Path, size: int) -> Contexts:
-        """The sentences before every line, from files with `size` lines for each.
-
-        Where fewer sentences were there, the files have empty lines in their line: those before the first line with
-        text on either side are left out. For a `size` of 0 no file is read.
-        """
-        if size == 0:
-            return Contexts(source_path, [((), ())] * len(self.source))
-        texts = read_parallel_text(source_path, target_path)
-        lines, needed = len(texts.source), len(self.source)
-        if lines != size * needed:
-            short = f"; there is none for line {lines // size + 1}" if lines < size * needed else ""
-            raise DataError(
-                f"{source_path}: {lines} lines, expected {size * needed}, {size} for each of the {needed} lines of "
-                f"{self.source_path}{short}; one of the files is cut or of another suite"
-            )
-        contexts = []
-        for start in range(0, lines, size):
-            pairs = list(zip(texts.source[start : start + size], texts.target[start : start + size]))
-            while pairs and not any(side.strip() for side in pairs[0]):
-                pairs.pop(0)
-            contexts.append((tuple(source for source, _ in pairs), tuple(target for _, target in pairs)))
-        return Contexts(source_path, contexts)
-
-    def _check(self, number: int, first: int) -> None:
-        for path, line in ((self.source_path, self.source[number]), (self.target_path, self.target[number])):
-            if not line.strip():
-                raise DataError(f"{path}, line {number + 1}: empty, expected a sentence; the file is cut or altered")
-        if self.source[number] != self.source[first]:
-            raise DataError(
-                f"{self.source_path}, line {number + 1}: {self.source[number]!r} is not line {first + 1} again, which "
-                f"is {self.source[first]!r}; the lines of an item have one source, so some are lost or out of order"
-            )
-
-
-def read_parallel_text(source_path: Path, target_path: Path) -> ParallelText:
-    """DataError unless both are there and have equally many lines."""
-    source, target = ([line for _, line in read_lines(path)] for path in (source_path, target_path))
-    if len(source) != len(target):
-        cut, full = (source_path, target_path) if len(source) < len(target) else (target_path, source_path)
+        sizes = [sizes] * (len(pairs) // sizes)
+    elif sum(sizes) != len(pairs):
         raise DataError(
-            f"{cut}: ends after line {min(len(source), len(target))}, {full} has {max(len(source), len(target))} "
-            "lines; the two are parallel, so one is cut or of another suite"
+            f"{path}: {len(pairs)} lines, expected {sum(sizes)} for {len(sizes)} items, one for each candidate; the "
+            "file is cut or belongs to another suite"
         )
-    return ParallelText(source_path, target_path, source, target)
+    contexts = read_contexts(context_files, size, len(pairs), path) if size else [((), ())] * len(pairs)
+    blocks, first = [], 0
+    for count in sizes:
+        where, source = f"{path}, line {first + 1}", pairs[first][0]
+        for number in range(first, first + count):
+            _check_line(files, pairs[number], number + 1, source, first + 1)
+            if contexts[number] != contexts[first]:
+                raise DataError(
+                    f"{context_files[0]}: the context of line {number + 1} is not that of line {first + 1}, {where}; "
+                    "the candidates of an item share it, so lines are lost or out of order"
+                )
+        candidates, before = tuple(target for _, target in pairs[first : first + count]), contexts[first]
+        index = len(before[0]) + (len(before[0]) == size)
+        blocks.append(Block(where, source, candidates, before, index))
+        first += count
+    return blocks
+
+
+def read_contexts(files: Files, size: int, needed: int, path: Path) -> list[Sides]:
+    """The sentences before each of the lines of `path` that need some, from files with `size` lines for each.
+
+    Where fewer sentences were there, the files have empty lines in their line: those before the first line with text
+    on either side are left out.
+    """
+    pairs = read_pairs(files)
+    if len(pairs) != size * needed:
+        short = f"; there is none for line {len(pairs) // size + 1}" if len(pairs) < size * needed else ""
+        raise DataError(
+            f"{files[0]}: {len(pairs)} lines, expected {size * needed}, {size} for each of the {needed} lines of "
+            f"{path}{short}; one of the files is cut or of another suite"
+        )
+    contexts = []
+    for start in range(0, len(pairs), size):
+        some = pairs[start : start + size]
+        while some and not any(side.strip() for side in some[0]):
+            some = some[1:]
+        contexts.append((tuple(source for source, _ in some), tuple(target for _, target in some)))
+    return contexts
+
+
+def read_pairs(files: Files) -> list[tuple[str, str]]:
+    """The lines of parallel files. DataError unless both are there and have equally many lines."""
+    sides = [[line for _, line in read_lines(path)] for path in files]
+    if len(sides[0]) != len(sides[1]):
+        (short, cut), (long, full) = sorted(zip(map(len, sides), files))
+        raise DataError(
+            f"{cut}: ends after line {short}, {full} has {long} lines; the two are parallel, so one is cut or of "
+            "another suite"
+        )
+    return list(zip(*sides))
+
+
+def _check_line(files: Files, pair: tuple[str, str], number: int, source: str, first: int) -> None:
+    for path, text in zip(files, pair):
+        if not text.strip():
+            raise DataError(f"{path}, line {number}: empty, expected a sentence; the file is cut or altered")
+    if pair[0] != source:
+        raise DataError(
+            f"{files[0]}, line {number}: {pair[0]!r} is not line {first} again, which is {source!r}; the lines of an "
+            "item have one source, so some are lost or out of order"
+        )
 
 
 def same_text(text: str, other: str) -> bool:
@@ -165,19 +152,23 @@ def check_texts(where: str, texts: Sequence[str], expected: Sequence[str], locat
             raise DataError(f"{where}: {text!r} is not {other!r}, {location}; the files are not of one suite")
 
 
-def recorded_fields(record: Any, block: Block, *names: str) -> dict:
-    """These fields of the item of the JSON that belongs to an item of text files. DataError: they have other texts."""
-    texts, expected = (block.source, *block.candidates), (record.source[-1], *record.candidates)
-    check_texts(block.where, texts, expected, record.location)
-    return {name: getattr(record, name) for name in names}
+def check_record(block: Block, record: SuiteItem) -> None:
+    """DataError where the item of the JSON that belongs to an item of text files has other texts.
+
+    Of the context it may have any part, as far as it was read.
+    """
+    sides = (*block.before[0], block.source), block.before[1], block.candidates
+    for texts, expected in zip(sides, (record.source, record.target_context, record.candidates)):
+        check_texts(block.where, texts[-len(expected) :], expected, record.location)
 
 
-def replaced_pronouns(right: str, wrong: Sequence[str], pronouns: Collection[str], where: str) -> str:
+def replaced_pronouns(block: Block, pronouns: Collection[str]) -> str:
     """The pronouns of the right translation that are others in the wrong translations, usually one.
 
     Words are runs of letters and digits, compared without case (`qu'elles`, `a-t-il`). Several pronouns are joined by
-    `+`. DataError, beginning with `where`, if there is none.
+    `+`. DataError if there is none.
     """
+    right, *wrong = block.candidates
     words, replaced = re.findall(r"\w+", right.casefold()), {}
     for text in wrong:
         matcher = difflib.SequenceMatcher(None, words, re.findall(r"\w+", text.casefold()), autojunk=False)
@@ -186,7 +177,7 @@ def replaced_pronouns(right: str, wrong: Sequence[str], pronouns: Collection[str
                 replaced |= dict.fromkeys(word for word in words[start:end] if word in pronouns)
     if not replaced:
         raise DataError(
-            f"{where}: {right!r} and {wrong[0]!r} do not differ in {', '.join(pronouns)}; expected the right "
+            f"{block.where}: {right!r} and {wrong[0]!r} do not differ in {', '.join(pronouns)}; expected the right "
             "translation, then the wrong ones, so lines are lost, or it is another kind of suite"
         )
     return "+".join(replaced)

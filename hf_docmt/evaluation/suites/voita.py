@@ -2,9 +2,18 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
 
-from hf_docmt.evaluation.suites.suite import Suite, read_json, weighted_average
-from hf_docmt.evaluation.suites.suite_files import check_texts, entries_of, field_of, own_group, read_parallel_text
+from hf_docmt.evaluation.suites.suite import Suite, weighted_average
+from hf_docmt.evaluation.suites.suite_files import (
+    check_texts,
+    entries_of,
+    field_of,
+    own_group,
+    read_blocks,
+    read_json,
+)
 from hf_docmt.files import DataError
 from hf_docmt.reports.result import PartScore, Result
 from hf_docmt.systems.items import SuiteItem
@@ -21,7 +30,7 @@ class Voita(Suite):
 
     format = "voita"
     title = "Voita"
-    text_name = re.compile(r".+(?:(?<!\.current)(?<!\.context)\.src|\.dst)")  # the others are Lopes' files
+    text_name = re.compile(r"(.+)(?:(?<!\.current)(?<!\.context)\.src|\.dst)")  # the others are Lopes' files
     ties = "first"
     unit = "context"
     json_key = "dst"
@@ -35,9 +44,59 @@ class Voita(Suite):
         "ellipsis_vp": {"items": 500, "candidates": 5203},
     }
 
-    def json_items(self) -> Iterator[SuiteItem]:
-        entries = entries_of(self.content, self.path)
-        return self._items(entries, [f"{self.path}, item {number}" for number in range(1, len(entries) + 1)])
+    def __init__(self, path, **options):
+        super().__init__(path, **options)
+        self.groups: dict[tuple[str, ...], str] = {}  # items with one context, named by the first of them
+
+    def json_fields(self, number, row, where):
+        source = _sentences(field_of(row, "src", str, where))
+        targets = _targets(row, source, where)
+        return {
+            "source": source,
+            "target_context": targets[0][:-1],
+            "candidates": tuple(target[-1] for target in targets),
+            "correct": row["true_ind"],
+            "phenomenon": re.sub(r"[_-](dev|valid|validation|test|train)$", "", self.name),
+            "distance": field_of(row, "ctx_dist", int, where, optional=True),
+            "index": len(source) - 1,
+            "languages": self.languages,
+            **own_group(row, where, self.groups.setdefault(source[:-1], f"{self.name}:{number}")),
+        }
+
+    def text_items(self) -> Iterator[SuiteItem]:
+        return self.json_items()  # with the texts of the lines
+
+    def json_rows(self) -> Iterator[tuple[str, Any]]:
+        """The items of the JSON; of text files those of its JSON with the texts of the lines."""
+        if not self.matches_name(self.path):
+            yield from super().json_rows()
+            return
+        entries = list(Voita(self.records_path(), content=self.content).json_rows())
+        sizes = [len(field_of(entry, "dst", list, where)) for where, entry in entries]
+        blocks = read_blocks([self.path.with_suffix(suffix) for suffix in (".src", ".dst")], sizes)
+        for (location, entry), block in zip(entries, blocks):
+            field_of(entry, "src", str, location)
+            check_texts(block.where, (block.source, *block.candidates), (entry["src"], *entry["dst"]), location)
+            yield block.where, entry | {"src": block.source, "dst": list(block.candidates)}
+
+    @cached_property
+    def content(self) -> object:
+        path = self.records_path() if self.matches_name(self.path) else self.path
+        if path is None:
+            raise DataError(
+                f"{self.path}: which lines are one item is in {self.name}.json, which is not beside it or a folder "
+                "above; give it as records"
+            )
+        return read_json(path)
+
+    @cached_property
+    def languages(self) -> tuple[str | None, str | None]:
+        """English and Russian for a set of a published name in Cyrillic letters; others use the format, too."""
+        entries = entries_of(self.content, self.path) if self.name in self.published else []
+        text = "".join(map(str, (entry.get("dst") for entry in entries)))
+        letters = [letter for letter in text.replace("_eos", "") if letter.isalpha()]
+        cyrillic = sum("\u0400" <= letter <= "\u04ff" for letter in letters)
+        return ("en", "ru") if 2 * cyrillic > len(letters) else (None, None)
 
     @classmethod
     def averages(cls, results: Sequence[Result]) -> list[Result]:
@@ -61,52 +120,6 @@ class Voita(Suite):
                 averages.append(weighted_average("Voita", dataset, first, parts, WEIGHTS))
                 averages.append(weighted_average("Voita_avg", dataset, first, parts, dict.fromkeys(WEIGHTS, 1)))
         return averages
-
-    def _items(self, entries: Sequence[dict], positions: Sequence[str]) -> Iterator[SuiteItem]:
-        """The items of JSON entries; `positions` are their names in messages."""
-        languages = self._languages(entries)
-        groups: dict[tuple[str, ...], str] = {}  # items with one context, named by the first of them
-        for number, (entry, where) in enumerate(zip(entries, positions, strict=True), 1):
-            source = _sentences(field_of(entry, "src", str, where))
-            targets = _targets(entry, source, where)
-            yield self.item(
-                number,
-                source=source,
-                target_context=targets[0][:-1],
-                candidates=tuple(target[-1] for target in targets),
-                correct=entry["true_ind"],
-                phenomenon=re.sub(r"[_-](dev|valid|validation|test|train)$", "", self.name),
-                distance=field_of(entry, "ctx_dist", int, where, optional=True),
-                index=len(source) - 1,
-                languages=languages,
-                location=where,
-                **own_group(entry, where, groups.setdefault(source[:-1], f"{self.name}:{number}")),
-            )
-
-    def text_items(self) -> Iterator[SuiteItem]:
-        """Those of the JSON with the texts of the text files."""
-        records = self.records_path(self.path.stem)
-        if records is None:
-            raise DataError(
-                f"{self.path}: which lines are one item is in {self.path.stem}.json, which is not beside it or a "
-                "folder above; give it as records"
-            )
-        content = entries_of(read_json(records), records)
-        items = list(Voita(records, context=self.context, content=content).json_items())
-        text = read_parallel_text(*(self.path.with_suffix(suffix) for suffix in (".src", ".dst")))
-        entries, positions = [], []
-        for entry, item, block in zip(content, items, text.blocks([len(item.candidates) for item in items])):
-            check_texts(block.where, (block.source, *block.candidates), (entry["src"], *entry["dst"]), item.location)
-            entries.append(entry | {"src": block.source, "dst": block.candidates})
-            positions.append(block.where)
-        return self._items(entries, positions)
-
-    def _languages(self, entries: Sequence[dict]) -> tuple[str | None, str | None]:
-        """English and Russian for a set of a published name in Cyrillic letters; others use the format, too."""
-        text = str([entry.get("dst") for entry in entries]) if self.name in self.published else ""
-        letters = [letter for letter in text.replace("_eos", "") if letter.isalpha()]
-        cyrillic = sum("\u0400" <= letter <= "\u04ff" for letter in letters)
-        return ("en", "ru") if 2 * cyrillic > len(letters) else (None, None)
 
 
 def _targets(entry: dict, source: tuple[str, ...], where: str) -> list[tuple[str, ...]]:
