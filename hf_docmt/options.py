@@ -106,7 +106,6 @@ OPTION_PAIRS = option(
     None, "KEY=VALUE, an option of Seq2SeqSystem or CausalSystem, such as tgt_lang=deu_Latn; repeatable.", "--option"
 )
 OUTPUT = option(None, "Report file to write.", "-o", "--output")
-OUTPUT_FOLDER = option(None, "Folder to write a report of each system to.", "-o", "--output")
 OUTPUT_TEXT = option("-", "File to write, or - for standard output.", "-o", "--output")
 PICTURE = option(None, "Also draw a picture: a file ending in .png or .svg.")
 STRATEGY = option(None, "sentence, sliding, sequential, chunk_sequential, full or stream; default: the model's.")

@@ -186,7 +186,7 @@ def test_rooms():
         ("hf_docmt.translation.corpus", "from hf_docmt.cli import main"),
         ("hf_docmt.translation.corpus", "from hf_docmt import load_model"),
         ("hf_docmt.evaluation.metrics", "from hf_docmt.analysis import scat"),
-        ("hf_docmt.analysis.losses", "from hf_docmt.training import run"),
+        ("hf_docmt.analysis.memory", "from hf_docmt.training import run"),
         ("hf_docmt.hub.cards", "from hf_docmt.evaluation import suites"),
         ("hf_docmt.hub.cards", "from hf_docmt.data.documents import sentences"),
         ("hf_docmt.bench.decode", "from hf_docmt.cli.options import command"),

@@ -4,11 +4,11 @@ from itertools import chain, groupby
 from pathlib import Path
 
 import jinja2
+from read_sentences import ContextUse, ReadSentence
 from repairs import repairs_of
 from uploads import Upload
 from workbench import STRATEGY_NAMES, Explanation, Workbench
 
-from hf_docmt.analysis.read_sentences import ContextUse, ReadSentence
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.reports.side_by_side import changed_words
 from hf_docmt.translation.live_translation import Progress

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import langcodes
+from context_use import context_use
+from read_sentences import ContextUse
 
 import hf_docmt
 from hf_docmt import registry
-from hf_docmt.analysis.context_use import context_use
 from hf_docmt.analysis.decisive_context import DecisiveContext, decisive_context
 from hf_docmt.analysis.model_runs import chosen_languages
-from hf_docmt.analysis.read_sentences import ContextUse
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.formats.document_file import MARKUP, sentence_fits
 from hf_docmt.modeling.decoding import STRATEGIES

@@ -11,11 +11,10 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import registry
-from hf_docmt.analysis.model_runs import context_result, forward, on_device, training_batches
+from hf_docmt.analysis.model_runs import forward, on_device, training_batches
 from hf_docmt.data.documents import check_documents, sentences
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
 from hf_docmt.modeling.segments import sentence_index
-from hf_docmt.reports.result import Result
 from hf_docmt.systems.attention_weights import (
     CROSS_ATTENTION,
     attention_weights,
@@ -25,7 +24,6 @@ from hf_docmt.systems.attention_weights import (
 )
 
 TARGETS = ("reference", "search")
-DECIMALS = 4  # of the percentages in a report
 
 
 @dataclass(frozen=True)
@@ -48,20 +46,6 @@ class AttentionShare:
     def value(self) -> float:
         """The share of the source sentence of the same number, over all target tokens, layers and heads."""
         return float(self.heads.mean())
-
-    def result(self, dataset: str) -> Result:
-        """The result of a report: `n` is the number of target tokens."""
-        tokens = [int(count) for count in self.tokens]
-        diagonal = [(n, float(share)) for n, share in enumerate(self.shares.diagonal()) if tokens[n]]
-        layers = [float(row.mean()) for row in self.heads]
-        parts = {f"sentence={n + 1}": (round(share, DECIMALS), tokens[n]) for n, share in diagonal}
-        parts |= {f"layer={i + 1}": (round(share, DECIMALS), sum(tokens)) for i, share in enumerate(layers)}
-        matrices = {"shares": self.shares, "heads": self.heads}
-        details = {name: matrix.round(DECIMALS).tolist() for name, matrix in matrices.items()}
-        signature = {"attention": "cross", "to": "same sentence", "unit": "target token"}
-        signature["target"] = "reference" if self.strategy is None else "search"
-        search = {"strategy": self.strategy, "beams": self.beams}
-        return context_result("attention share", self.value, sum(tokens), dataset, signature, parts, details, **search)
 
 
 def attention_share(

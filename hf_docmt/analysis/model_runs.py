@@ -1,4 +1,4 @@
-"""One way of looking into a model: passes with forced references and hooks, sentences as tokens, results as reports."""
+"""Looking into a model: passes with forced references, sentences as tokens, languages of models of many."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -7,11 +7,9 @@ import torch
 from datasets import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_docmt import __version__, registry
+from hf_docmt import registry
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
 from hf_docmt.data.tokenized_documents import tokenize_sentences
-from hf_docmt.reports.result import PartScore, Result
-from hf_docmt.reports.signature import Signature
 from hf_docmt.systems.model_system import piece_spans
 
 NOT_OF_THE_MODEL = ("labels", "label_weights", "is_counted")  # what a batch has beside the inputs of forward
@@ -107,32 +105,3 @@ def chosen_languages(model: PreTrainedModel, source_lang: str | None, target_lan
     finally:
         for name, language in own.items():
             setattr(model.config, name, language)
-
-
-# Results
-
-
-def context_result(
-    metric: str,
-    value: float,
-    n: int,
-    dataset: str,
-    signature: Mapping[str, object],
-    parts: Mapping[str, tuple[float, int]],
-    details: Mapping[str, object] | None = None,
-    split: str = "all",
-    **search,
-) -> Result:
-    """What an analysis found as a result of a report; `parts` are {label: (value, n)}; `search`: strategy, beams."""
-    return Result(
-        task="context use",
-        dataset=dataset,
-        split=split,
-        metric=metric,
-        value=value,
-        signature=Signature.of({**signature, "version": __version__}),
-        n=n,
-        breakdown={label: PartScore(*part) for label, part in parts.items()},
-        details=dict(details or {}),
-        **search,
-    )

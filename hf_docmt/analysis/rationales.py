@@ -9,13 +9,15 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from hf_docmt.analysis.model_runs import context_result, first_characters, forward, on_device
+from hf_docmt import __version__
+from hf_docmt.analysis.model_runs import first_characters, forward, on_device
 from hf_docmt.analysis.scat import MarkedText, ScatExample, read_scat
 from hf_docmt.data.examples import check_choices
 from hf_docmt.evaluation.suites import check_languages
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.resampling import bootstrap_interval
-from hf_docmt.reports.result import Result
+from hf_docmt.reports.result import PartScore, Result
+from hf_docmt.reports.signature import Signature
 from hf_docmt.reports.statistics import Statistics, score_function
 from hf_docmt.systems.forced_decoding import ForcedDecoding, check_lengths
 from hf_docmt.systems.model_system import UNBROKEN, WORD, evaluation_mode, piece_ids, word_spans
@@ -55,8 +57,18 @@ class Agreement:
             details["statistics"] = Statistics(self.ids, rows, "example").to_dict()
             interval = bootstrap_interval(rows, score_function(metric, 2), samples, seed)
             details |= {} if interval is None else {"interval": list(interval)}
-            parts = {name: (head, n) for name, head in zip(self.heads, heads)}
-            results.append(context_result(metric, value, n, dataset, self.signature, parts, details, split=split))
+            result = Result(
+                task="context use",
+                dataset=dataset,
+                split=split,
+                metric=metric,
+                value=value,
+                signature=Signature.of({**self.signature, "version": __version__}),
+                n=n,
+                breakdown={name: PartScore(head, n) for name, head in zip(self.heads, heads)},
+                details=details,
+            )
+            results.append(result)
         return results
 
 
@@ -167,8 +179,8 @@ def check_attention(system: ForcedDecoding) -> None:
         raise ValueError(f"{system.name}: attention can be compared for encoder-decoder systems only")
     if getattr(system, "carries_state", False):
         raise ValueError(
-            f"{system.name} reads one sentence at a time, so no attention goes from one to another; docmt analyze "
-            "memory-maps shows what its memory does"
+            f"{system.name} reads one sentence at a time, so no attention goes from one to another; "
+            "examples/analysis/memory_maps.py shows what its memory does"
         )
     if getattr(system, "separate_context", False):
         raise ValueError(

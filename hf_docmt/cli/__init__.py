@@ -10,10 +10,7 @@ from typing import Annotated
 import typer
 
 from hf_docmt import __version__
-from hf_docmt.cli.analyze_files import by_index, connectives, losses
-from hf_docmt.cli.analyze_memory import attribution, information_gain, memory_maps
-from hf_docmt.cli.analyze_model import attention_share, gates, groups, positions, rationales, segment_losses
-from hf_docmt.cli.analyze_sentence import why
+from hf_docmt.cli.analyze import rationales, why
 from hf_docmt.cli.bench import bench_app
 from hf_docmt.cli.comparison import compare
 from hf_docmt.cli.data import corpus, data_app, segment
@@ -34,11 +31,6 @@ PANELS = {  # panel of the help -> its commands, in the order a user meets them
     "Models": (train, info, translate, serve),
     "Evaluation": (evaluate, contrast, translate_suite, ctxpro, cxmi, compare, rerank, study),
     "Publication": (convert, export, push),
-}
-ANALYSES = {  # the same of `docmt analyze`
-    "Attention and context of one model": (why, rationales, attention_share, groups, gates, segment_losses, positions),
-    "Models with a recurrent memory": (information_gain, attribution, memory_maps),
-    "Files of training runs and translations": (losses, by_index, connectives),
 }
 
 app = typer.Typer(
@@ -94,11 +86,12 @@ def _options(
         call.with_resource(trust_remote_code())
 
 
-analyze_app = typer.Typer(help="Analyse how a model uses context: tables, reports, pictures.", no_args_is_help=True)
-for group, panels in ((app, PANELS), (analyze_app, ANALYSES)):
-    for panel, commands in panels.items():
-        for command in commands:
-            group.command(rich_help_panel=panel)(command)
+for panel, commands in PANELS.items():
+    for command in commands:
+        app.command(rich_help_panel=panel)(command)
+analyze_app = typer.Typer(help="Analyse how a model uses context.", no_args_is_help=True)
+for command in (why, rationales):
+    analyze_app.command()(command)
 app.command("words", hidden=True)(segment)  # the name of `segment` in 0.1
 app.add_typer(data_app, name="data", rich_help_panel="Data")
 app.add_typer(analyze_app, name="analyze", rich_help_panel="Analysis and speed")

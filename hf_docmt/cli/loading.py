@@ -3,12 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from hf_docmt.options import ModelLanguages
-    from hf_docmt.reports.report import Report
-    from hf_docmt.reports.result import Result
 
 NOT_FOR_SCORING = ("past_context", "strategy", "batch_size", "max_new_tokens", "chunk_sentences", "repairs")
 NOT_FOR_TRANSLATION = ("past_context", "strategy", "batch_size", "batch_tokens", "repairs")
@@ -115,56 +109,3 @@ def hide_progress_bars() -> None:
     from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()
-
-
-def model_names(models: list[str]) -> list[str]:
-    """The names of the models' folders. ValueError: two of one name."""
-    from pathlib import Path
-
-    names = [Path(model).name for model in models]
-    if repeated := [name for name in names if names.count(name) > 1]:
-        raise ValueError(f"two models are called {repeated[0]!r}; give their folders different names")
-    return names
-
-
-def analysis_report(model, tokenizer, name: str, data: dict, *results: Result) -> Report:
-    """The report of an analysis of one model."""
-    from hf_docmt.reports.report import Report
-    from hf_docmt.systems import DocMTSystem
-
-    described = DocMTSystem(model, tokenizer, name).describe()
-    return Report(model=described, data=data, results=results)
-
-
-class AnalysisInput:
-    """A model and the documents it is analysed on, read in the languages asked for, or else the model's."""
-
-    def __init__(self, model: str, documents: str, languages: ModelLanguages):
-        from pathlib import Path
-
-        from hf_docmt.analysis.model_runs import set_languages
-        from hf_docmt.data.readers import read_documents
-        from hf_docmt.files import data_name
-
-        self.model, self.tokenizer = load_model(model)
-        set_languages(self.model, *languages)
-        config = self.model.config
-        self.languages = {"source_lang": config.source_lang, "target_lang": config.target_lang}
-        if not all(self.languages.values()):
-            raise ValueError(
-                f"{model}: its config.json does not name both languages, which documents need; give --source-lang and "
-                "--target-lang"
-            )
-        self.documents = read_documents(path=documents, **self.languages)
-        self.name, self.dataset = Path(model).name, data_name(documents)
-        self.title = f"{self.name}, {self.dataset}"
-
-    @property
-    def arguments(self) -> tuple:
-        """Model, documents and tokenizer: the first arguments of every analysis."""
-        return self.model, self.documents, self.tokenizer
-
-    def report(self, *results: Result) -> Report:
-        """The report of these results on these documents."""
-        data = {"documents": len(self.documents), **self.languages}
-        return analysis_report(self.model, self.tokenizer, self.name, data, *results)

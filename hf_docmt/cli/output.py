@@ -3,36 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hf_docmt.reports.report import Report
 
 
-def print_report(report: Report, as_json: bool, output: str | None, text: Callable[[], str] | None = None) -> None:
-    """Print the report as its table, or as this text, or as JSON; write it to a file where one is named."""
+def print_report(report: Report, as_json: bool, output: str | None) -> None:
+    """Print the report as its table, or as JSON; write it to a file where one is named."""
     if output:
         report.write(output)
     if as_json:
         print(json.dumps(report.to_dict(), ensure_ascii=False))
     else:
-        print(text() if text else str(report))
-
-
-def print_table(cells: list[list[str]], facts: Report | dict | list, as_json: bool, output: str | None = None) -> None:
-    """Print rows of cells, the first row being the header, or all facts as JSON; write a report where a file is named.
-
-    `facts` are a report, reports or values that JSON can hold.
-    """
-    from hf_docmt.reports.tables import write_table
-
-    if output:
-        facts.write(output)
-    if as_json:
-        print(json.dumps(facts, ensure_ascii=False, default=lambda report: report.to_dict()))
-    else:
-        print(write_table(cells))
+        print(report)
 
 
 def terminal_width() -> int:
@@ -73,20 +58,8 @@ def check_different(**outputs: str | None) -> None:
             raise ValueError(f"{path} is to be both {other} and {use}; give two files")
 
 
-def check_files(picture: str | None, output: str | None, inputs: Iterable[str] = ()) -> None:
-    """Raise `ValueError` before the analysis where picture or report cannot be written, or is one of the `inputs`."""
-    from hf_docmt.analysis.pictures.figures import check_picture_path
-    from hf_docmt.files import check_writable_file
-
-    check_writable_file(output or "-", inputs)
-    if picture:
-        check_picture_path(picture)
-        check_writable_file(picture, inputs)
-        check_different(picture=picture, report=output)
-
-
 def check_folder(folder: str | None, names: Iterable[str], inputs: Iterable[str]) -> None:
-    """Raise `ValueError` before the analysis where reports of these names cannot be written, or one is an input."""
+    """Raise `ValueError` before the work where reports of these names cannot be written, or one is an input."""
     from pathlib import Path
 
     from hf_docmt.files import check_writable_file, check_writable_folder

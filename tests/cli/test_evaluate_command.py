@@ -114,12 +114,6 @@ def test_outputs_that_are_inputs(run, documents, tmp_path, option):
         "translate-suite no_model suite.json --documents INPUT",
         "translate-suite no_model suite.json --records INPUT",
         "ctxpro no_model set.json --inputs INPUT",
-        "analyze by-index INPUT other.jsonl reference.jsonl",
-        "analyze by-index one.jsonl INPUT reference.jsonl",
-        "analyze by-index one.jsonl other.jsonl INPUT",
-        "analyze segment-losses no_model INPUT",
-        "analyze attention-share no_model INPUT",
-        "analyze attribution no_model INPUT",
         "segment INPUT",
     ],
 )
@@ -129,12 +123,6 @@ def test_any_file_that_is_read_is_an_input(run, documents, command):
     code, _, err = run(*words, "-o", documents)
     assert code == 1 and f"the output {documents} is the input {documents}" in err
     assert documents.read_bytes() == before
-
-
-def test_a_picture_is_no_input(run, documents, tmp_path):
-    picture = documents.rename(tmp_path / "documents.png")
-    code, _, err = run("analyze", "attribution", "no_model", picture, "--picture", picture)
-    assert code == 1 and f"the output {picture} is the input {picture}" in err
 
 
 def test_a_packed_reference_has_the_name_of_its_data(run, documents, translations, tmp_path):
@@ -147,9 +135,8 @@ def test_a_packed_reference_has_the_name_of_its_data(run, documents, translation
 
 def test_languages_of_evaluate_have_no_default(run):
     """There is no model whose languages they could be."""
-    for command in (("evaluate",), ("analyze", "by-index"), ("analyze", "connectives")):
-        _, out, _ = run(*command, "--help")
-        assert "Language of the documents" in " ".join(out.split()) and "that of the model" not in out
+    _, out, _ = run("evaluate", "--help")
+    assert "Language of the documents" in " ".join(out.split()) and "that of the model" not in out
 
 
 def test_evaluate_plain_lines_of_different_number(run, tmp_path):

@@ -165,22 +165,3 @@ def test_rationales_of_a_model(run, model, tmp_path):
     assert code == 1 and "the source language is 'de', the model's 'en'" in err
     code, _, err = run("analyze", "rationales", model, tmp_path, "--attention", "all")
     assert code == 1 and "attention" in err
-
-
-def test_attention_share(run, model, documents, tmp_path):
-    picture, output = tmp_path / "share.svg", tmp_path / "share.json"
-    code, out, err = run("analyze", "attention-share", model, documents, "--picture", picture, "-o", output)
-    assert (code, err) == (0, "") and "attention share" in out and "  sentence=1" in out and picture.exists()
-    (result,) = json.loads(output.read_text())["results"]
-    assert 0 < result["value"] <= 100 and result["dataset"] == "documents"
-    searched = ("analyze", "attention-share", model, documents, "--target", "search", "--strategy", "sequential")
-    code, out, err = run(*searched, "--beams", 2, "--json")
-    assert (code, err) == (0, "")
-    (result,) = json.loads(out)["results"]
-    assert (result["strategy"], result["beams"]) == ("sequential", 2) and "target:search" in result["signature"]
-    code, out, err = run("analyze", "attention-share", model, documents, "--strategy", "sequential")
-    assert (code, out) == (1, "") and "are for target='search'; leave them out" in err
-    code, out, err = run("analyze", "attention-share", model, tmp_path / "missing.jsonl", "--json")
-    assert code == 1 and err.startswith("docmt: ") and out == ""
-    code, out, err = run("analyze", "attention-share", "nowhere", documents, "--picture", tmp_path / "share.pdf")
-    assert code == 1 and "ends in .png or .svg" in err

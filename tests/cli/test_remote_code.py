@@ -75,7 +75,7 @@ def test_commands(run, planted, documents, tmp_path, command):
         "evaluate": ("cxmi", folder, documents),
         "contrast": ("contrast", folder, tmp_path / "c" / "ellipsis.json"),
         "export": ("export", folder, tmp_path / "exported"),
-        "analyze": ("analyze", "attention-share", folder, documents),
+        "analyze": ("analyze", "why", folder, documents, "--sentence", 1),
     }
     code, out, err = run(*arguments[command], stdin="Yes\n" * 20)
     assert code == 1 and not marker.exists() and "--trust-remote-code" in err and "Traceback" not in err

@@ -165,7 +165,7 @@ COMMANDS = [
     ("info", "{}"),
     ("export", "{}", "out"),
     ("contrast", "{}", "x.jsonl"),
-    ("analyze", "gates", "{}", "x.jsonl"),
+    ("analyze", "why", "{}", "x.jsonl", "--sentence", "1"),
 ]
 
 

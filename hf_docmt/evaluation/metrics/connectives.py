@@ -20,7 +20,7 @@ def connectives_of(target_lang: str) -> tuple[str, ...]:
     if primary_language(target_lang) != "en":
         raise ValueError(
             f"without a list of words connectives are counted in English, got {target_lang!r}; give those of that "
-            "language to docmt analyze connectives (--words), or from Python to Connectives"
+            "language from Python to Connectives, as examples/analysis/connectives.py does"
         )
     return CONJUNCTIONS
 

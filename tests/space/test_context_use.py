@@ -7,13 +7,26 @@ from support.errors import refused
 from support.tiny_models import SEP, build, documents_of, random_text, word_tokenizer
 
 from hf_docmt.analysis.attention_share import attention_share
-from hf_docmt.analysis.context_use import context_use
-from hf_docmt.analysis.gradient_attribution import gradient_attribution
-from hf_docmt.analysis.memory_maps import memory_maps
-from hf_docmt.analysis.token_maps import gate_map, group_maps
+from hf_docmt.analysis.gates import gate_map
+from hf_docmt.analysis.memory import (
+    attention_maps,
+    document_batches,
+    embedding_gradients,
+    empty_memory,
+    forward_step,
+    maps_of_step,
+    memory_stacks,
+    sentence_losses,
+)
 
 SOURCE, TARGET = random_text([3, 5, 4, 2], seed=1), random_text([3, 4, 5, 2], seed=2)
 TOKENIZER = word_tokenizer()
+
+
+def context_use(*arguments):
+    from context_use import context_use
+
+    return context_use(*arguments)
 
 
 def used(model, sentence, source=SOURCE, target=TARGET):
@@ -169,7 +182,9 @@ def test_groups_are_taken_apart(shortening):
     """Attention to one group alone: the words have their weights in it."""
     model = build("caching", past_context=1, shortening=shortening, shortening_size=1, include_current=False)
     found = used(model, 2)
-    column = group_maps(model, SOURCE[:1], TOKENIZER).sentences[0].weights[:, 0]
+    ids = torch.tensor([TOKENIZER(SOURCE[0])["input_ids"]])
+    states, *_ = model.get_encoder().read(ids, torch.ones_like(ids))
+    column = model.get_encoder().shortener.categories(states, torch.ones_like(ids))[0, :, 0]
     expected = (100 * column / column.sum()).tolist()[:-1]  # without the end mark
     assert found.kind == "groups" and shares_of(found) == {(-1, False): pytest.approx(100)}
     assert [share for text, share in found.sentences[0].words if text.strip()] == pytest.approx(expected, abs=1e-3)
@@ -200,18 +215,26 @@ def test_gates_are_the_gate_map(architecture, fields):
 
 
 def test_memory_is_gradients_and_slots():
-    """Words of two sentences without a word twice: the shares are as the scores of the paper's figure 4."""
+    """Words have the gradients of the loss at their embeddings, slots the attention of both sides in the last layer."""
     source, target = ["w6 w7 w8", "w9 w10"], ["w11 w12", "w13 w14 w15"]
     model = build("memory")
     found = used(model, 2, source, target)
-    documents = documents_of((source, target))
-    score = gradient_attribution(model, documents, TOKENIZER, reach=1)
+    (steps,) = document_batches(model, documents_of((source, target)), TOKENIZER)
+    with embedding_gradients(model) as embeddings:
+        *_, (earlier, loss) = sentence_losses(model, steps, embeddings, 1)
+        sides = ("source", "target")
+        norms = [grad[0].norm(dim=1) for grad in torch.autograd.grad(loss, [earlier[1][1][side] for side in sides])]
     words = {(one.offset, one.is_target): sum(share for _, share in one.words) for one in found.sentences}
-    ratio = words[(-1, True)] / words[(-1, False)]
     assert list(words) == [(-1, False), (-1, True), (0, False), (0, True)]
-    assert ratio == pytest.approx(score.target[1] / score.source[1], rel=1e-3)
+    expected = norms[1][1:].sum() / norms[0][:3].sum()  # without the start token, without the end mark
+    assert words[(-1, True)] / words[(-1, False)] == pytest.approx(float(expected), rel=1e-3)
     assert sum(one.share for one in found.sentences) == pytest.approx(100)
-    maps = memory_maps(model, documents, TOKENIZER, "d0")
+    stacks, memory, maps = memory_stacks(model), empty_memory(model, 1), []
+    model.set_attn_implementation("eager")
+    with attention_maps(stacks) as weights, torch.no_grad():
+        for number, step in enumerate(steps, 1):
+            _, memory = forward_step(model, step, memory)
+            maps += maps_of_step(weights, dict.fromkeys(stacks, 1), step, number, TOKENIZER)
     read = {one.side: 100 * one.weights.mean(axis=0) for one in maps if (one.attention, one.sentence) == ("output", 2)}
     for side, expected in read.items():
         assert [one.share for one in found.slots if one.side == side] == pytest.approx(expected.tolist())

@@ -4,26 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
-
-from hf_docmt import registry
-from hf_docmt.analysis.attention_share import sentences_of_tokens
-from hf_docmt.analysis.context_attention import context_attention_use
-from hf_docmt.analysis.current_sentence import check_sentence
-from hf_docmt.analysis.gradient_attribution import embedding_gradients, mean_losses
-from hf_docmt.analysis.hierarchical_use import hierarchical_use
-from hf_docmt.analysis.memory_maps import (
-    INPUTS,
-    MemoryMap,
-    attention_maps,
-    document_batches,
-    empty_memory,
-    forward_step,
-    maps_of_step,
-    memory_stacks,
-)
-from hf_docmt.analysis.model_runs import token_texts
-from hf_docmt.analysis.read_sentences import (
+from context_attention import context_attention_use, hierarchical_use
+from read_sentences import (
     ContextUse,
     MemorySlot,
     Passage,
@@ -33,7 +15,25 @@ from hf_docmt.analysis.read_sentences import (
     read_sentences,
     training_batch,
 )
-from hf_docmt.analysis.token_maps import NOTHING, gate_map
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from hf_docmt import registry
+from hf_docmt.analysis.attention_share import sentences_of_tokens
+from hf_docmt.analysis.current_sentence import check_sentence
+from hf_docmt.analysis.gates import NOTHING, gate_map
+from hf_docmt.analysis.memory import (
+    INPUTS,
+    MemoryMap,
+    attention_maps,
+    document_batches,
+    embedding_gradients,
+    empty_memory,
+    forward_step,
+    maps_of_step,
+    mean_losses,
+    memory_stacks,
+)
+from hf_docmt.analysis.model_runs import token_texts
 from hf_docmt.modeling.document_state import has_text
 from hf_docmt.systems.attention_weights import eager_attention
 

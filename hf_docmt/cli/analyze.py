@@ -1,12 +1,25 @@
-"""`docmt analyze why`: which context decided the translation of one sentence."""
+"""`docmt analyze`: which context decided a translation, and attention to the words that people marked."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hf_docmt.cli.loading import load_model
+from hf_docmt.cli.loading import NOT_FOR_ATTENTION, languages_of, load_model, load_system
 from hf_docmt.cli.options import command
-from hf_docmt.options import AS_JSON, BEAMS, MODEL, REQUIRED, STRATEGY, ModelLanguages, argument, option
+from hf_docmt.cli.output import check_report, print_report
+from hf_docmt.options import (
+    AS_JSON,
+    BEAMS,
+    MODEL,
+    OPTION_PAIRS,
+    OUTPUT,
+    REQUIRED,
+    STRATEGY,
+    ModelLanguages,
+    argument,
+    item_range,
+    option,
+)
 
 if TYPE_CHECKING:
     from hf_docmt.analysis.decisive_context import DecisiveContext
@@ -81,3 +94,35 @@ def lines_of(found: DecisiveContext, doc_id: str) -> list[str]:
         found.verdict,
         *([f"  {decisive.number}  {visible(decisive.source)}"] if decisive else []),
     ]
+
+
+@command
+def rationales(
+    *,
+    model: str = MODEL,
+    folder: str = argument("Folder with the files highlighted.SPLIT.LANG of SCAT."),
+    split: str = option("train", "Part of SCAT."),
+    items: tuple[int, int] | None = option(
+        None, "Only the examples on these lines: FIRST-LAST, from 1.", read=item_range
+    ),
+    attention: str = option("decoder", "encoder, cross or decoder."),
+    step: str = option("writes", "Decoder step: the one that writes the pronoun or the one that reads it."),
+    languages: ModelLanguages,
+    option_pairs: list[str] | None = OPTION_PAIRS,
+    output: str | None = OUTPUT,
+    as_json: bool = AS_JSON,
+) -> None:
+    """Attention of pronouns to the words that annotators marked as supporting context (Yin et al. 2021)."""
+    from hf_docmt.analysis.rationales import rationales_files
+
+    check_report(output, ())
+    system = load_system(
+        model,
+        option_pairs=option_pairs,
+        excluded=NOT_FOR_ATTENTION,
+        prompt_languages=languages,
+        attn_implementation="eager",
+    )
+    choice = {"split": split, "only": items, "attention": attention, "step": step}
+    report = rationales_files(system, folder, **choice, **languages_of(system, languages))
+    print_report(report, as_json, output)

@@ -1,4 +1,4 @@
-"""A recurrent memory while it is read and written: documents sentence by sentence, and maps of its attention."""
+"""A recurrent memory while documents are read sentence by sentence: attention to it, gradients through it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,14 +14,15 @@ from hf_docmt import registry
 from hf_docmt.analysis.model_runs import forward, on_device, token_texts
 from hf_docmt.data.collators import IGNORE_INDEX
 from hf_docmt.data.streams import StreamCollator, split_steps
-from hf_docmt.systems.attention_weights import eager_attention, forward_hooks
+from hf_docmt.systems.attention_weights import forward_hooks
+from hf_docmt.systems.model_system import evaluation_mode
 
 STACKS = {"source": "encoder", "target": "decoder"}
 INPUTS = {"source": "input_ids", "target": "decoder_input_ids"}
 ATTENTIONS = ("update", "output")  # memory reads sentence, sentence reads memory
-DECIMALS = 4  # of the weights in JSON
 
 Batch = dict[str, torch.Tensor]
+Words = tuple[Batch, dict[str, torch.Tensor]]  # a step, and the embeddings (B, T, D) of its tokens by side
 
 
 @dataclass(frozen=True)
@@ -40,46 +41,6 @@ class MemoryMap:
     tokens: tuple[str, ...]
     weights: np.ndarray
 
-    def as_json(self) -> dict:
-        """All fields, the weights rounded."""
-        facts = {name: getattr(self, name) for name in ("attention", "side", "layer", "sentence")}
-        return facts | {"tokens": list(self.tokens), "weights": self.weights.round(DECIMALS).tolist()}
-
-
-def memory_maps(
-    model: PreTrainedModel,
-    documents: Dataset,
-    tokenizer: PreTrainedTokenizerBase,
-    document: str,
-    *,
-    layer: int | None = None,
-) -> list[MemoryMap]:
-    """Maps of update and output attention for every sentence of a document, references forced.
-
-    Feng et al. (2022), section 5.3: figure 6 has the update by sentence t, figure 7 the output to sentence t + 1.
-    `layer`: index from 0; None = the last one with a memory. The paper does not say how heads are combined; here it is
-    their mean. ValueError: a model without memory, an unknown document id or one that occurs twice, a layer without a
-    memory.
-    """
-    stacks, maps_read = memory_stacks(model), []
-    for side, stack in stacks.items():
-        if layer not in (None, *stack.memory_layers):
-            layers = ", ".join(map(str, stack.memory_layers))
-            raise ValueError(f"layer {layer} has no memory on the {side} side: expected one of {layers}")
-    chosen = {side: stack.memory_layers[-1] if layer is None else layer for side, stack in stacks.items()}
-    ids = list(documents["doc_id"])
-    if ids.count(document) != 1:
-        names = ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
-        fault = "occurs several times" if document in ids else "is not in the data"
-        raise ValueError(f"document {document!r} {fault}: expected the id of one document, there are {names}")
-    (steps,) = document_batches(model, documents.select([ids.index(document)]), tokenizer, rows=1)
-    memory = empty_memory(model, 1)
-    with eager_attention(model), attention_maps(stacks) as maps, torch.inference_mode():
-        for number, step in enumerate(steps, 1):
-            _, memory = forward_step(model, step, memory)
-            maps_read += maps_of_step(maps, chosen, step, number, tokenizer)
-    return maps_read
-
 
 def maps_of_step(weights: dict, layers: dict[str, int], step: Batch, sentence: int, tokenizer) -> list[MemoryMap]:
     """The maps of one sentence in one layer a side, from `weights` as `attention_maps` gives them, of one document."""
@@ -92,25 +53,6 @@ def maps_of_step(weights: dict, layers: dict[str, int], step: Batch, sentence: i
             mean = mean.T if attention == "update" else mean
             maps.append(MemoryMap(attention, side, layer, sentence, tuple(tokens), mean))
     return maps
-
-
-def write_and_read_maps(maps: list[MemoryMap], sentence: int) -> list[MemoryMap]:
-    """The maps by which sentence t writes and sentence t + 1 reads the memory: update of t, output of t + 1.
-
-    ValueError: one of the two is not in the document.
-    """
-    last = max(memory_map.sentence for memory_map in maps)
-    if not 1 <= sentence < last:
-        raise ValueError(
-            f"sentence {sentence} and the next one are shown, but the document has {last}: expected a number from "
-            f"1 to {last - 1}" + (", which a document of one sentence does not have" if last < 2 else "")
-        )
-    wanted = {"update": sentence, "output": sentence + 1}
-    chosen = [memory_map for memory_map in maps if memory_map.sentence == wanted[memory_map.attention]]
-    return sorted(chosen, key=lambda memory_map: (memory_map.side, memory_map.sentence))
-
-
-# Reading documents
 
 
 def memory_stacks(model: PreTrainedModel) -> dict[str, nn.Module]:
@@ -185,3 +127,61 @@ def attention_maps(stacks: dict[str, nn.Module]) -> Iterator[dict[tuple[str, str
     hooks = [(getattr(unit, f"{kind}_attn"), keep((kind, *key))) for key, unit in units.items() for kind in ATTENTIONS]
     with forward_hooks(hooks):
         yield maps
+
+
+def replay(stack: nn.Module, memory: torch.Tensor | None, states: dict, step: Batch, side: str) -> torch.Tensor:
+    """Output and update attention of a stack's memory M^t to the states {layer: h^t (B, T, D)}; returns M^{t+1}."""
+    start, batch = step["document_start"], len(step["labels"])
+    if memory is None:
+        memory, start = stack.initial_memory.weight.repeat(batch, 1, 1), None
+    memory = stack.memory_before(memory, start, stack.initial_memory.weight.device, batch)
+    for layer, layer_memory in stack.by_layer(memory).items():
+        stack.layers[layer].memory.output_attn(states[layer], layer_memory)
+    return stack.memory_after(memory, states, token_mask(step, side))
+
+
+def mean_losses(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """Cross-entropy per target token of each row, (B, T, V) and (B, T) -> (B,); 0 without one."""
+    losses = torch.nn.functional.cross_entropy(logits.float().mT, labels, ignore_index=IGNORE_INDEX, reduction="none")
+    return losses.sum(dim=1) / (labels != IGNORE_INDEX).sum(dim=1).clamp(min=1)
+
+
+@contextmanager
+def embedding_gradients(model: PreTrainedModel) -> Iterator[list[torch.Tensor]]:
+    """The model without dropout, with gradients for token embeddings only; a forward pass appends them to the list."""
+    embeddings: list[torch.Tensor] = []
+
+    def make_leaf(module, inputs, output):
+        embeddings.append(output.detach().requires_grad_())
+        return embeddings[-1]
+
+    tables = {getattr(model.model, name).embed_tokens for name in STACKS.values()}  # one module where they share it
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    model.requires_grad_(False)
+    try:
+        with evaluation_mode(model), forward_hooks((table, make_leaf) for table in tables), torch.enable_grad():
+            yield embeddings
+    finally:
+        for parameter in parameters:
+            parameter.requires_grad_(True)
+
+
+def sentence_losses(
+    model: PreTrainedModel, steps: list[Batch], embeddings: list[torch.Tensor], reach: int
+) -> Iterator[tuple[list[Words], torch.Tensor]]:
+    """For each step: it and up to `reach` steps before, nearest first, with their embeddings, and the summed loss.
+
+    `embeddings` is filled by `embedding_gradients`. A graph spans 2 `reach` sentences, of which the later half is
+    scored: every sentence is read twice, and memory does not grow with the document.
+    """
+    before = empty_memory(model, len(steps[0]["labels"]))  # the state before the span
+    for first in range(0, len(steps), reach):
+        memory, words, begin = before, [], max(0, first - reach)
+        for index, step in enumerate(steps[begin : first + reach], begin):
+            if index == first:
+                before = {name: state.detach() for name, state in memory.items()}
+            embeddings.clear()
+            outputs, memory = forward_step(model, step, memory)
+            words.append((step, dict(zip(INPUTS, embeddings, strict=True))))
+            if index >= first:
+                yield words[: -reach - 2 : -1], mean_losses(outputs.logits, step["labels"]).sum()

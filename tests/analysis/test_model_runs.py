@@ -1,0 +1,54 @@
+"""Texts of tokens, sentences that are given as texts, and languages of models."""
+
+import pytest
+from support.errors import refused
+from support.tiny_models import build, word_tokenizer
+
+from hf_docmt.analysis.gates import gate_map
+from hf_docmt.analysis.model_runs import chosen_languages, sentence_ids, set_languages, token_texts
+from hf_docmt.data.tokenizers import train_tokenizer
+
+
+def test_texts_of_tokens():
+    tokenizer = train_tokenizer(["The dog sees the cat."] * 5, "bpe", 300)
+    ids = tokenizer("The 他 dog")["input_ids"]
+    texts = token_texts(tokenizer, ids)
+    assert "".join(text for text in texts if text != "…") == "The␣他dog</s>" and len(texts) == len(ids)
+    assert "他" in texts and "…" in texts and not any("\ufffd" in text for text in texts)
+    cut = tokenizer("他", add_special_tokens=False)["input_ids"][:-1]
+    assert len(token_texts(tokenizer, cut)) == len(cut) and token_texts(tokenizer, []) == []
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (["w7", "", "w8"], "sentence 2 is empty: got '', expected text; leave it out"),
+        ([], "expected a list of sentences; give at least one"),
+        ("w7 w8", r"got 'w7 w8', expected a list of sentences; give at least one, as \[text\]"),
+    ],
+)
+def test_bad_texts(texts, message):
+    refused(message, sentence_ids, texts, word_tokenizer())
+
+
+def test_sentences_without_gates():
+    model, tokenizer = build("routing"), word_tokenizer()
+    refused("sentence 1 of 1 has no context: .* 1 sentence before", gate_map, model, ["w7"], tokenizer)
+    refused("sentence 0 of 2: expected a number from 1 to 2", gate_map, model, ["w7", "w8"], tokenizer, 0)
+    refused("words do not select among context sentences", gate_map, build("concat"), ["w7", "w8"], tokenizer)
+
+
+def test_languages():
+    """Codes of a family, and languages of a model that has no codes."""
+    model = build("concat", past_context=1)
+    model.config.source_lang, model.config.target_lang = "en", None
+    refused("source_lang='fr': this model has no codes", set_languages, model, "fr", "de")
+    with chosen_languages(model, None, "de"):
+        assert (model.config.source_lang, model.config.target_lang) == ("en", "de")
+    assert (model.config.source_lang, model.config.target_lang) == ("en", None)
+    family = {"source_format": "[source_lang] X </s>", "target_format": "<start> [target_lang] X </s>"}
+    model = build("concat", **family, language_ids={"xx": 26, "yy": 27}, source_lang=None, target_lang=None)
+    refused("source_lang is missing", set_languages, model)
+    refused("target_lang='de' is none of the 2 language codes", set_languages, model, "xx", "de")
+    set_languages(model, "xx", "yy")
+    assert (model.config.source_lang, model.config.target_lang) == ("xx", "yy")
