@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
-from hf_docmt.evaluation.conditions import CONDITIONS, condition_label, with_context
+from hf_docmt.evaluation.context_ablation import CONDITIONS, condition_label, with_context
 from hf_docmt.evaluation.contrastive_accuracy import check_row, contrastive_accuracy, item_records
 from hf_docmt.evaluation.details import DetailsFile, hash_of, write_details
 from hf_docmt.evaluation.suites import SuiteItem, average_results, check_language, counts_note, read_suite

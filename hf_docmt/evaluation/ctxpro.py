@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from hf_docmt import __version__
-from hf_docmt.evaluation.conditions import condition_label, with_context
+from hf_docmt.evaluation.context_ablation import condition_label, with_context
 from hf_docmt.evaluation.contrast import add_differences, check_names, items_between
 from hf_docmt.evaluation.contrastive_accuracy import group_verdicts, verdict_result
 from hf_docmt.evaluation.details import DetailsFile, hash_of, write_details

@@ -13,7 +13,7 @@ from datasets import Dataset
 
 from hf_docmt import __version__
 from hf_docmt.data.documents import sentences
-from hf_docmt.evaluation.conditions import condition_label, with_context
+from hf_docmt.evaluation.context_ablation import condition_label, with_context
 from hf_docmt.evaluation.details import DetailsFile
 from hf_docmt.evaluation.suites import SuiteItem, check_language, items_digest, labels_of
 from hf_docmt.messages import check_known

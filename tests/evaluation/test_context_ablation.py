@@ -9,7 +9,7 @@ import pytest
 from support.errors import refused
 from support.tiny_models import build, documents_of, word_tokenizer
 
-from hf_docmt.evaluation.conditions import CONDITIONS, with_context
+from hf_docmt.evaluation.context_ablation import CONDITIONS, with_context
 from hf_docmt.evaluation.contrast import context_results
 from hf_docmt.evaluation.cxmi import PointwiseCXMI, cxmi_report, cxmi_result, document_items, pointwise_cxmi, word_gains
 from hf_docmt.evaluation.suites import SuiteItem

@@ -9,7 +9,7 @@ from support.errors import refused
 from support.suite_files import DATA, LOPES, write_lopes
 
 from hf_docmt.data.documents import write_documents
-from hf_docmt.evaluation.conditions import with_context
+from hf_docmt.evaluation.context_ablation import with_context
 from hf_docmt.evaluation.contrastive_accuracy import contrastive_accuracy
 from hf_docmt.evaluation.suites import counts_note, read_suite
 
