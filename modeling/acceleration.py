@@ -7,7 +7,7 @@ from .chunked_loss import OutputProjection
 from .cpu_inference import Linear, faster_attention, is_plain, joint_linear
 from .model_support import HeadSupport, ModelSupport
 from .quantization import takes_bias
-from .training import dropout, init_as_fairseq
+from .training import dropout
 
 __all__ = [
     "HeadSupport",
@@ -16,7 +16,6 @@ __all__ = [
     "OutputProjection",
     "dropout",
     "faster_attention",
-    "init_as_fairseq",
     "is_plain",
     "joint_linear",
     "takes_bias",

@@ -12,6 +12,7 @@ from inspect import unwrap
 import torch
 from torch import nn
 
+from .attention_kernels import without_cudnn
 from .cpu_inference import faster_attention, is_plain, prepacked_layer
 from .int8_linear import int8_product, is_plain_int8, joint_bias
 
@@ -282,7 +283,8 @@ def attention_output(query, key, value, mask: torch.Tensor | None, scaling: floa
     output = faster_attention(query, key, value, mask, scaling)
     if output is not None:
         return output
-    output = nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=scaling)
+    with without_cudnn(query):
+        output = nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=scaling)
     return output.transpose(1, 2)
 
 

@@ -13,6 +13,7 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from .acceleration import Linear, dropout, faster_attention, joint_linear
+from .attention_kernels import without_cudnn
 from .cache import keep_source_states, source_states
 from .configuration_docmt import DocMTConfig
 from .ssru import SSRU
@@ -105,7 +106,8 @@ class Attention(nn.Module):
             if output is not None:
                 return output, None
         function = ALL_ATTENTION_FUNCTIONS.get_interface(implementation, eager_attention)
-        return function(self, query, key, value, attention_mask, **settings, output_attentions=output_attentions)
+        with without_cudnn(query):
+            return function(self, query, key, value, attention_mask, **settings, output_attentions=output_attentions)
 
     def heads(self, states: torch.Tensor) -> torch.Tensor:
         return states.view(*states.shape[:2], -1, self.head_dim).transpose(1, 2)  # (B, T, D) -> (B, H, T, Dh)

@@ -7,9 +7,8 @@ import shutil
 from pathlib import Path
 
 import torch
-from torch import nn
 
-from .chunked_loss import OutputProjection, gives_loss
+from .chunked_loss import gives_loss
 from .cpu_inference import prepacked_weights
 from .decoding_kernels import decoding_step
 from .encoder_kernels import encoder_states
@@ -126,21 +125,3 @@ class HeadSupport:
         """
         names = {name for name, _ in self.named_parameters()}
         return dict(state_dict), names - state_dict.keys()
-
-    def set_output_embeddings(self, value: nn.Linear) -> None:
-        """Take over the weights; the layer stays one that can add a bias."""
-        self.lm_head = OutputProjection(value.in_features, value.out_features, bias=False, device="meta")
-        self.lm_head.weight, self.lm_head.init_role = value.weight, "logits"
-        self.lm_head._is_hf_initialized = True  # `init_weights` draws no new ones
-
-    def resize_token_embeddings(self, new_num_tokens=None, pad_to_multiple_of=None, mean_resizing=True) -> nn.Embedding:
-        """As in transformers, for the tables of both sides; the logits' bias grows with zeros."""
-        embeddings = super().resize_token_embeddings(new_num_tokens, pad_to_multiple_of, mean_resizing)
-        decoder, size = self.model.decoder, embeddings.num_embeddings
-        if decoder.embed_tokens.num_embeddings != size:
-            decoder.embed_tokens = self._get_resized_embeddings(decoder.embed_tokens, size, mean_resizing=mean_resizing)
-            if self.config.tie_word_embeddings:
-                self.lm_head.weight = decoder.embed_tokens.weight
-        added = embeddings.num_embeddings - self.final_logits_bias.shape[1]
-        self.final_logits_bias = nn.functional.pad(self.final_logits_bias, (0, added))  # added < 0 cuts
-        return embeddings

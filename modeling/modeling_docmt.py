@@ -23,7 +23,7 @@ from transformers.modeling_outputs import (
 from transformers.utils.generic import ModelOutput, can_return_tuple, merge_with_config_defaults
 from transformers.utils.output_capturing import OutputRecorder, capture_outputs
 
-from .acceleration import HeadSupport, ModelSupport, OutputProjection, dropout, init_as_fairseq, takes_bias
+from .acceleration import HeadSupport, ModelSupport, OutputProjection, dropout, takes_bias
 from .cache import CACHE_NAME, CompactCache, DecodingCache, cache_by_either_name, cached_length, is_static
 from .configuration_docmt import DocMTConfig
 from .generation_docmt import DocumentTranslation
@@ -32,8 +32,6 @@ from .layers import Attention, DecoderLayer, EncoderLayer, backbone
 from .pipeline_docmt import DocumentTranslationPipeline
 from .segments import is_right_padded, sinusoid, token_positions
 from .ssru import RecurrentLayer
-
-torch.backends.cuda.enable_cudnn_sdp(False)  # it plans for half a second at each new shape, and documents have many
 
 
 class DocMTPreTrainedModel(ModelSupport, PreTrainedModel):
@@ -64,6 +62,33 @@ class DocMTPreTrainedModel(ModelSupport, PreTrainedModel):
             init.zeros_(module.final_logits_bias)
         else:
             super()._init_weights(module)
+
+
+def init_as_fairseq(module: nn.Module, config: DocMTConfig) -> None:
+    """Draw the weights of a linear layer or an embedding, D = `d_model`, by its `init_role` where it has one.
+
+    Embeddings and output layer (`logits`) N(0, 1/D), zeros for padding; of sentences (`segments`, Lupo et al.) N(0, 1).
+    In attention Xavier-uniform: `projection` (Q, K, V) with the factor 1/sqrt(2) and biases U(-1/sqrt(D), 1/sqrt(D)),
+    `attention_output` with bias 0. Other linear layers, of the feed-forward network and of mechanisms, with
+    `fairseq_0.9` Xavier-uniform and bias 0, else (fairseq from 0.10 on) weights and biases U(-1/sqrt(n), 1/sqrt(n)) of
+    n inputs.
+    """
+    role = getattr(module, "init_role", None)
+    if isinstance(module, nn.Embedding) or role == "logits":
+        init.normal_(module.weight, std=1.0 if role == "segments" else config.d_model**-0.5)
+        if getattr(module, "padding_idx", None) is not None:
+            init.zeros_(module.weight[module.padding_idx])
+        return
+    bound = module.in_features**-0.5  # torch's own for linear layers
+    if role is None and config.init != "fairseq_0.9":
+        init.uniform_(module.weight, -bound, bound)
+    else:
+        init.xavier_uniform_(module.weight, gain=2**-0.5 if role == "projection" else 1.0)
+    if module.bias is not None:
+        if role == "projection" or (role is None and config.init != "fairseq_0.9"):
+            init.uniform_(module.bias, -bound, bound)
+        else:
+            init.zeros_(module.bias)
 
 
 @dataclass
@@ -551,6 +576,24 @@ class DocMTForConditionalGeneration(
         return self.output_class(loss=loss, logits=logits, **states)
 
     @backbone
+    def set_output_embeddings(self, value: nn.Linear) -> None:
+        """Take over the weights; the layer stays one that can add a bias."""
+        self.lm_head = OutputProjection(value.in_features, value.out_features, bias=False, device="meta")
+        self.lm_head.weight, self.lm_head.init_role = value.weight, "logits"
+        self.lm_head._is_hf_initialized = True  # `init_weights` draws no new ones
+
+    def resize_token_embeddings(self, new_num_tokens=None, pad_to_multiple_of=None, mean_resizing=True) -> nn.Embedding:
+        """As in transformers, for the tables of both sides; the logits' bias grows with zeros."""
+        embeddings = super().resize_token_embeddings(new_num_tokens, pad_to_multiple_of, mean_resizing)
+        decoder, size = self.model.decoder, embeddings.num_embeddings
+        if decoder.embed_tokens.num_embeddings != size:
+            decoder.embed_tokens = self._get_resized_embeddings(decoder.embed_tokens, size, mean_resizing=mean_resizing)
+            if self.config.tie_word_embeddings:
+                self.lm_head.weight = decoder.embed_tokens.weight
+        added = embeddings.num_embeddings - self.final_logits_bias.shape[1]
+        self.final_logits_bias = nn.functional.pad(self.final_logits_bias, (0, added))  # added < 0 cuts
+        return embeddings
+
     def logits_of(self, hidden_states: torch.Tensor) -> torch.Tensor:
         """Logits (..., V) of states (..., D)."""
         bias = self.final_logits_bias[0]

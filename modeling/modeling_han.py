@@ -9,6 +9,7 @@ from transformers.activations import ACT2FN
 from transformers.modeling_outputs import BaseModelOutput
 
 from .acceleration import Linear, dropout
+from .attention_kernels import without_cudnn
 from .cache import source_states
 from .configuration_han import HanConfig
 from .context_attention import ContextForConditionalGeneration, fill_with_zeros, move_affine
@@ -100,7 +101,8 @@ class HierarchicalContext(nn.Module):
     def attend(self, query, key, value, mask) -> torch.Tensor:
         """softmax(QK^T / sqrt(d)) V, of batches in two dimensions; mask True = is seen."""
         p = self.attention_dropout if self.training else 0.0
-        return nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=p)
+        with without_cudnn(query):
+            return nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=p)
 
 
 class HierarchicalLayer:

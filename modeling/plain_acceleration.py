@@ -69,14 +69,6 @@ class HeadSupport:
         count = (targets != -100).sum() if num_items_in_batch is None else num_items_in_batch
         return losses.sum() / count, None if skip_logits else logits
 
-    def resize_token_embeddings(self, *args, **kwargs):
-        raise needs_package("resize_token_embeddings")
-
-
-def init_as_fairseq(module: nn.Module, config) -> None:
-    """No initial values but those of `init` `normal`, which transformers has."""
-    raise needs_package(f"drawing weights with init={config.init!r}")
-
 
 def needs_package(what: str) -> NotImplementedError:
     """What is raised for the rest."""

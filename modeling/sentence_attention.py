@@ -10,6 +10,8 @@ from torch import nn
 from torch.autograd import Function
 from torch.utils.checkpoint import checkpoint
 
+from .attention_kernels import without_cudnn
+
 NAMES = ("slot_tokens", "token_slots", "empty_slots", "hidden_tokens", "group_sizes")
 FEW_TOKENS = 8  # by which the lengths in a group may differ, where a quarter of the longest one is less
 
@@ -106,9 +108,10 @@ def attend_gathered(
         end = start + rows * row_length
         q, k, v = (states[start:end].view(rows, row_length, heads, dim).transpose(1, 2) for states in gathered)
         mask = None if filled is None else filled[start:end].view(rows, 1, 1, row_length)
-        output = nn.functional.scaled_dot_product_attention(
-            q, k, v, attn_mask=mask, dropout_p=dropout, is_causal=is_causal
-        )
+        with without_cudnn(q):
+            output = nn.functional.scaled_dot_product_attention(
+                q, k, v, attn_mask=mask, dropout_p=dropout, is_causal=is_causal
+            )
         outputs.append(output.transpose(1, 2).reshape(-1, heads * dim))
         start = end
     joined = outputs[0] if len(outputs) == 1 else torch.cat(outputs)  # (R, H * Dh)

@@ -94,6 +94,16 @@ for task in json.loads(sys.argv[1]):
     model.save_pretrained(task["again"])
     tokenizer.save_pretrained(task["again"])
     assert not Path(task["again"], "README.md").exists()  # texts of cards do not travel
+    if "-int8" not in task["folder"]:  # the class is whole: a vocabulary grows, and fairseq's initial values are drawn
+        size = model.config.vocab_size
+        assert model.resize_token_embeddings(size + 8).num_embeddings == size + 8
+        with torch.no_grad():
+            grown = model(**expected["batch"]).logits
+        torch.testing.assert_close(grown[..., :size], expected["logits"], atol=1e-5, rtol=1e-5)
+        assert grown.shape[-1] == size + 8
+        model.config.init = "fairseq"
+        drawn = type(model)(model.config).get_input_embeddings().weight
+        assert 0.9 < drawn.std() * model.config.d_model**0.5 < 1.1
 assert not any(name.split(".")[0] == "hf_docmt" for name in sys.modules)
 print("checked", len(json.loads(sys.argv[1])))
 """

@@ -1,15 +1,18 @@
 """Attention on short rows of bf16, trained on a CPU, against sdpa in fp32 and the whole model in fp32."""
 
-import subprocess
-import sys
+import ast
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 from support.tiny_models import build
 from torch.autograd import grad
+from torch.backends import cuda
 from torch.nn.functional import scaled_dot_product_attention
 
-from hf_docmt.modeling import cpu_inference
+from hf_docmt.modeling import attention_kernels, cpu_inference
+from hf_docmt.modeling.attention_kernels import without_cudnn
 from hf_docmt.modeling.cpu_inference import batched_attention
 
 BATCH = {
@@ -62,7 +65,34 @@ def test_short_rows_of_bf16_are_trained_so(longest, calls, monkeypatch):
     assert len(lengths) == calls
 
 
-def test_attention_is_left_to_kernels_that_need_no_plan_for_every_shape():
-    program = "import torch, hf_docmt.modeling.modeling_docmt as _; print(torch.backends.cuda.cudnn_sdp_enabled())"
-    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "False\n"
-    assert torch.backends.cuda.flash_sdp_enabled() and torch.backends.cuda.mem_efficient_sdp_enabled()
+def test_a_gpu_attends_without_cudnn_and_the_process_keeps_its_switches():
+    """Nothing is switched off for the whole process, and kernels that a user has switched off stay off."""
+    states = SimpleNamespace(is_cuda=True)
+    with without_cudnn(states):
+        assert not cuda.cudnn_sdp_enabled() and cuda.flash_sdp_enabled() and cuda.mem_efficient_sdp_enabled()
+    assert cuda.cudnn_sdp_enabled()
+    cuda.enable_flash_sdp(False)
+    try:
+        with without_cudnn(states):
+            assert not cuda.flash_sdp_enabled() and cuda.math_sdp_enabled()
+    finally:
+        cuda.enable_flash_sdp(True)
+
+
+def test_no_file_asks_for_attention_outside_of_such_a_scope():
+    """Each call of torch's attention, and of those of transformers, is inside a `with without_cudnn(...)`."""
+    calls = {}
+    for path in Path(attention_kernels.__file__).parent.glob("*.py"):
+        tree = ast.parse(path.read_text())
+        scopes = [node for node in ast.walk(tree) if isinstance(node, ast.With) and "without_cudnn" in ast.dump(node)]
+        inside = {id(node) for scope in scopes for node in ast.walk(scope)}
+        names = {"scaled_dot_product_attention", "function"}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in names:
+                calls.setdefault(path.stem, []).append(id(node) in inside)
+    assert {name: all(found) for name, found in calls.items()} == {
+        "layers": True,
+        "modeling_han": True,
+        "sentence_attention": True,
+        "decoding_step": True,
+    }
