@@ -6,7 +6,13 @@ from itertools import zip_longest
 CLOSING = "\"'”’»›)]}」』）】》〉"  # may stand between the end of a sentence and the next one
 OPENING = "\"'“„‘‚«‹([{¿¡-–—*•"  # may stand before its first letter
 FULL_WIDTH_ENDS = "。！？｡」』）】》〉，、"  # no blank follows these
-SENTENCE_END = re.compile(rf"[.!?…؟۔।॥։።]+[{re.escape(CLOSING)}]*(?=\s+\S)|[。！？｡]+[{re.escape(CLOSING)}]*(?=\s*\S)")
+ENDS, FULL_ENDS, CLOSED = ".!?…؟۔।॥։።", "。！？｡", f"[{re.escape(CLOSING)}]*+"
+# each run of punctuation is tried once, from its first sign: linear in the length of the line
+SENTENCE_END = re.compile(
+    rf"(?<![{ENDS}])[{ENDS}]++{CLOSED}(?=\s++\S)|(?<![{FULL_ENDS}])[{FULL_ENDS}]++{CLOSED}(?=\s*+\S)"
+)
+NEXT_LETTER = re.compile(rf"\s*+[{re.escape(OPENING)}]*+(.?)")
+LONGEST_WORD = 80  # characters before punctuation in which an abbreviation is looked for
 ABBREVIATIONS = frozenset(
     "mr mrs ms dr prof st jr sr vs cf fig vol pp approx gen gov sen rep rev col sgt capt lt hon "  # English
     "bzw ca nr hr fr frl str abb bd vgl evtl ggf inkl zzgl geb gest hl jh jhdt mio mrd dipl ing "  # German
@@ -66,11 +72,11 @@ def sentence_ends(line: str) -> list[int]:
 
 def is_end(line: str, match: re.Match) -> bool:
     """Whether punctuation ends a sentence, by the word before it and the letter behind it."""
-    if match[0][0] in "。！？｡":
+    if match[0][0] in FULL_ENDS:
         return True
-    if line[match.end() :].lstrip().lstrip(OPENING)[:1].islower():
+    if NEXT_LETTER.match(line, match.end())[1].islower():
         return False
-    words = line[: match.start()].split()
+    words = line[max(0, match.start() - LONGEST_WORD) : match.start()].split()
     if match[0] != "." or not words:
         return True
     word = words[-1].lstrip(OPENING)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from hf_docmt.data.language_codes import primary_language
+from hf_docmt.data.readers.tag_events import PROLOGUE
 from hf_docmt.files import DataError
 from hf_docmt.formats.bilingual_xml import BilingualXml, Edit, Unit, child
 from hf_docmt.formats.inline_strings import locale_code
@@ -18,7 +19,7 @@ class TmxFormat(BilingualXml):
 
     name = "tmx"
     endings = (".tmx",)
-    first_bytes = re.compile(rb"\s*(<\?xml[^>]*>\s*)?(<!--.*?-->\s*)*(<!DOCTYPE[^>]*>\s*)?<tmx\s", re.DOTALL)
+    first_bytes = re.compile(PROLOGUE + rb"<tmx\s", re.DOTALL)
 
     def units(self) -> Iterator[Unit]:
         if self.root.local_name != "tmx":

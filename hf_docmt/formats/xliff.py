@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 
 from hf_docmt.data.language_codes import primary_language
+from hf_docmt.data.readers.tag_events import PROLOGUE
 from hf_docmt.files import DataError
 from hf_docmt.formats.bilingual_xml import BilingualXml, Edit, Unit, child, with_attributes
 from hf_docmt.formats.inline_strings import locale_code
@@ -25,7 +26,7 @@ class XliffFormat(BilingualXml):
 
     name = "xliff"
     endings = (".xlf", ".xliff", ".sdlxliff", ".mqxliff", ".mxliff")
-    first_bytes = re.compile(rb"\s*(<\?xml[^>]*>\s*)?(<!--.*?-->\s*)*(<!DOCTYPE[^>]*>\s*)?<(\w+:)?xliff\s", re.DOTALL)
+    first_bytes = re.compile(PROLOGUE + rb"<(\w+:)?xliff\s", re.DOTALL)
 
     def units(self) -> Iterator[Unit]:
         version = self.root.attributes.get("version", "1.")  # where it is left out, as programs do

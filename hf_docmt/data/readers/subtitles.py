@@ -36,7 +36,7 @@ class SubtitlesReader(Reader):
     name = "subtitles"
     output_format = "subtitles"
     endings = (".srt", ".vtt")
-    first_bytes = re.compile(rb"WEBVTT(\s|$)|\s*(\d+\s*\n)?\s*\d+:\d\d:\d\d[,.]\d+ *--> *\d+:\d\d:\d\d[,.]\d+")
+    first_bytes = re.compile(rb"WEBVTT(\s|$)|\s*+(\d+[^\S\n]*+\n\s*+)?\d+:\d\d:\d\d[,.]\d+ *--> *\d+:\d\d:\d\d[,.]\d+")
 
     def read(
         self, languages: list[str], path: str | Path, max_line: str | None = None, max_speed: str | None = None

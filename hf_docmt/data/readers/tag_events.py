@@ -15,7 +15,7 @@ BARE_AMPERSAND = re.compile(r"&(?!#?\w+;)")
 BARE_LESS_THAN = re.compile(r"<(?!/?[a-z]|!--|!doctype\b|\?)", re.IGNORECASE)
 BLOCK = 1 << 16  # characters of XML that are parsed at once
 MAX_OPEN_LINES, MAX_OPEN_CHARACTERS = 1000, 1 << 16  # of one SGML tag or comment
-PROLOGUE = rb"\s*(<\?xml[^>]*>\s*)?(<!DOCTYPE[^>]*>\s*)?(<!--.*?-->\s*)?"  # what may stand before the first tag
+PROLOGUE = rb"\s*+(<\?xml[^>]*>\s*+)?(?>(<!--.*?-->|<!DOCTYPE[^>]*>)\s*+)*+"  # before the first tag; linear
 
 
 class Event(NamedTuple):
