@@ -89,10 +89,11 @@ class Architecture:
         config: PreTrainedConfig,
         view: str | None = None,
         resolutions: Sequence[int | str] | None = None,
+        num_proc: int | None = 1,
     ):
         """Documents as training examples, an `hf_docmt.data.examples.Examples`.
 
-        `documents` is a `datasets.Dataset`, or `StoredDocuments` in a cache, which take hardly any memory.
+        `documents` is a `datasets.Dataset`; one in a cache is tokenized by `num_proc` processes.
 
         `view` replaces the configuration's own: `sentence`, `window` or `chunk`. With `resolutions`, which models of
         segments take, they are segments of these numbers of sentences and `document` (`MultiResolutionExamples`).
@@ -107,6 +108,7 @@ class Architecture:
             "target_lang": config.target_lang,
             "context_sides": config.context_sides,
             "use_bod": config.use_bod,
+            "num_proc": num_proc,
         }
         if resolutions is not None:
             options |= {"max_target_tokens": config.chunk_tokens, "resolutions": resolutions}

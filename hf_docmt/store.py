@@ -8,16 +8,12 @@ survive a kill at any moment, and all tell damage.
 import hashlib
 import json
 import os
-import shutil
-import sys
-import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from hf_docmt.files import atomic_folder, check_writable_folder, location_of
+from hf_docmt.files import location_of
 
 try:
     import fcntl
@@ -27,7 +23,6 @@ except ImportError:  # on Windows, which locks nothing here, and moves and delet
 CHECKSUM = b', "crc32": "'  # before the last value of a record
 SEAL = ".complete"  # written last: a folder without it is not whole
 BLOCK = 1 << 20  # bytes read at a time
-SECONDS_BETWEEN_LOOKS = 0.2  # at what another process is making
 
 
 class DamagedError(ValueError):
@@ -125,25 +120,6 @@ def delete_locked(path: Path, file: "BinaryIO | Records") -> None:
         file.close()
     path.unlink(missing_ok=True)
     file.close()
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """A context that one process at a time is in; the others wait.
-
-    Raises `OSError` on a file system without locks.
-    """
-    try:
-        while (file := lock_file(path)) is None:
-            time.sleep(SECONDS_BETWEEN_LOOKS)
-    except OSError as error:
-        raise OSError(
-            f"{path} cannot be locked ({error}); choose a cache on another disk, data.cache in a recipe"
-        ) from error
-    try:
-        yield
-    finally:
-        delete_locked(path, file)
 
 
 # Records that are added one by one
@@ -262,68 +238,6 @@ def check_files(folder: Path, files: dict[str, dict[str, Any]]) -> None:
             raise DamagedError(f"{path} is missing") from error
         except OSError as error:
             raise DamagedError(f"{path} cannot be read ({error})") from error
-
-
-class Cache:
-    """A folder of what takes long to make: sealed folders `KIND-DIGEST`, which appear when they are whole.
-
-    An entry is taken for its key only; a damaged one is made again. Several processes and runs may share a cache: one
-    makes an entry, the others wait for it. It may be deleted whenever no run uses it. ValueError for a folder that
-    cannot be written.
-
-        cache = Cache("runs/.docmt_cache")
-        folder = cache.entry("greeting", {"text": "Hello."}, lambda folder: (folder / "a.txt").write_text("Hello."))
-    """
-
-    def __init__(self, folder: str | Path):
-        self.folder = check_writable_folder(folder)
-
-    def entry(self, kind: str, key: dict, make: Callable[[Path], object]) -> Path:
-        """The folder of that kind and key; where there is none, `make` fills a new one."""
-        name = f"{kind}-{value_digest(key)[:32]}"
-        path = self.folder / name
-        if is_whole(path):
-            return path
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with locked(self.folder / f".{name}.lock"):
-            if is_whole(path):
-                return path
-            for leftover in (path, *self.folder.glob(f".{name}.*/")):  # damaged, or of a process that was killed
-                shutil.rmtree(leftover, ignore_errors=True)
-            with atomic_folder(path) as folder:
-                make(folder)
-                seal(folder, {"key": key})
-            sync(self.folder)
-        return path
-
-    def entry_by_content(self, kind: str, make: Callable[[Path], str]) -> Path:
-        """The folder that `make` fills now, named by the digest it returns; an equal one that was there is kept."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        new = self.folder / f".{kind}-new"
-        with locked(self.folder / f".{kind}.lock"):
-            shutil.rmtree(new, ignore_errors=True)  # of a process that was killed
-            new.mkdir()
-            try:
-                return self.entry(kind, {"digest": make(new)}, lambda folder: _move_files(new, folder))
-            finally:
-                shutil.rmtree(new)
-
-
-def is_whole(folder: Path) -> bool:
-    """Whether a folder is sealed, and its files are there with their sizes; damage is told on standard error."""
-    if not (folder / SEAL).exists():
-        return False
-    try:
-        check_files(folder, read_seal(folder)["files"])
-    except DamagedError as error:
-        print(f"{error}; it is made again", file=sys.stderr)
-        return False
-    return True
-
-
-def _move_files(source: Path, target: Path) -> None:
-    for file in source.iterdir():
-        file.rename(target / file.name)
 
 
 def _files(folder: Path) -> Iterator[tuple[str, Path]]:

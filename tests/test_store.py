@@ -1,23 +1,17 @@
-"""What is done: records that survive a kill at any byte, folders that are sealed, entries of a cache made once."""
+"""What is done: records that survive a kill at any byte, folders that are sealed."""
 
 import json
-import multiprocessing
 import os
-import signal
-import threading
-import time
 from pathlib import Path
 
 import pytest
 
 from hf_docmt.store import (
     SEAL,
-    Cache,
     DamagedError,
     Records,
     check_files,
     differences,
-    is_whole,
     lock_file,
     read_seal,
     seal,
@@ -128,36 +122,6 @@ def test_order_of_writing(tmp_path, monkeypatch):
         read_seal(folder)
 
 
-# The cache
-
-
-def filled(text):
-    return lambda folder: (folder / "a.txt").write_text(text)
-
-
-def never(folder):
-    raise AssertionError("it was there")
-
-
-def test_an_entry_is_made_once_for_its_key(tmp_path):
-    cache = Cache(tmp_path / "new" / "cache")
-    entry = cache.entry("text", {"a": 1, "b": 2}, filled("one"))
-    assert cache.entry("text", {"b": 2, "a": 1}, never) == entry and (entry / "a.txt").read_text() == "one"
-    others = [cache.entry(kind, key, filled("x")) for kind, key in (("text", {"a": 1}), ("word", {"a": 1, "b": 2}))]
-    assert len({entry, *others}) == 3
-    assert sorted(path.name for path in cache.folder.iterdir()) == sorted(path.name for path in (entry, *others))
-
-
-def test_a_failure_leaves_nothing(tmp_path):
-    def fail(folder):
-        filled("half")(folder)
-        raise ValueError("no")
-
-    with pytest.raises(ValueError, match="no"):
-        Cache(tmp_path).entry("text", {}, fail)
-    assert list(tmp_path.iterdir()) == []
-
-
 def flip(path, place):
     """One bit."""
     content = bytearray(path.read_bytes())
@@ -168,80 +132,18 @@ def flip(path, place):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda entry: (entry / "a.txt").write_text("who"), "a.txt has 3 bytes, 5 were written; it is made again"),
-        (lambda entry: (entry / "a.txt").unlink(), "a.txt is missing; it is made again"),
-        (lambda entry: flip(entry / "a.txt", 2), "a.txt is not as it was written (its CRC-32 differs); it is made"),
-        (lambda entry: (entry / SEAL).write_text("{"), f"{SEAL} cannot be read"),
-        (lambda entry: (entry / SEAL).write_text("[]"), f"{SEAL} cannot be read"),
-        (lambda entry: flip(entry / SEAL, 30), f"{SEAL} "),
-        (lambda entry: (entry / SEAL).unlink(), ""),
+        (lambda folder: (folder / "a.txt").write_text("who"), "a.txt has 3 bytes, 5 were written"),
+        (lambda folder: (folder / "a.txt").unlink(), "a.txt is missing"),
+        (lambda folder: flip(folder / "a.txt", 2), r"a.txt is not as it was written \(its CRC-32 differs\)"),
+        (lambda folder: (folder / SEAL).write_text("{"), f"{SEAL} cannot be read"),
+        (lambda folder: (folder / SEAL).write_text("[]"), f"{SEAL} cannot be read"),
+        (lambda folder: flip(folder / SEAL, 30), f"{SEAL} "),
     ],
 )
-def test_a_damaged_entry_is_made_again(tmp_path, capsys, damage, message):
-    entry = Cache(tmp_path).entry("text", {}, filled("whole"))
-    assert is_whole(entry)
-    damage(entry)
-    assert Cache(tmp_path).entry("text", {}, filled("whole")) == entry and is_whole(entry)
-    assert message in capsys.readouterr().err and list(tmp_path.iterdir()) == [entry]
-
-
-def test_others_wait_for_the_one_that_makes_it(tmp_path):
-    made, entries = [], []
-
-    def make(folder):
-        made.append(1)
-        time.sleep(0.3)
-        filled("slow")(folder)
-
-    waiting = [
-        threading.Thread(target=lambda: entries.append(Cache(tmp_path).entry("text", {}, make))) for _ in range(3)
-    ]
-    for thread in waiting:
-        thread.start()
-    for thread in waiting:
-        thread.join()
-    assert len(made) == 1 and len(set(entries)) == 1 and (entries[0] / "a.txt").read_text() == "slow"
-
-
-def test_a_killed_process_leaves_no_lock_and_no_half_entry(tmp_path):
-    ready = multiprocessing.get_context("fork").Event()
-
-    def hang(folder):
-        filled("half")(folder)
-        ready.set()
-        time.sleep(60)
-
-    process = multiprocessing.get_context("fork").Process(target=Cache(tmp_path).entry, args=("text", {}, hang))
-    process.start()
-    assert ready.wait(30)
-    os.kill(process.pid, signal.SIGKILL)
-    process.join()
-    assert any(path.name.startswith(".text-") for path in tmp_path.iterdir())
-    entry = Cache(tmp_path).entry("text", {}, filled("whole"))
-    assert (entry / "a.txt").read_text() == "whole" and list(tmp_path.iterdir()) == [entry]
-
-
-def test_entries_by_content(tmp_path):
-    def make(text):
-        return lambda folder: filled(text)(folder) and text
-
-    cache = Cache(tmp_path)
-    one = cache.entry_by_content("text", make("one"))
-    before = (one / "a.txt").stat().st_ino
-    assert cache.entry_by_content("text", make("one")) == one and (one / "a.txt").stat().st_ino == before
-    assert cache.entry_by_content("text", make("two")) != one and len(list(tmp_path.iterdir())) == 2
-
-
-def test_without_locks(tmp_path, monkeypatch):
-    def refuse(path):
-        raise OSError(37, "No locks available")
-
-    monkeypatch.setattr("hf_docmt.store.lock_file", refuse)
-    with pytest.raises(OSError, match="cannot be locked .*No locks available.*; choose a cache on another disk"):
-        Cache(tmp_path).entry("text", {}, filled("x"))
-
-
-def test_a_folder_that_cannot_be(tmp_path):
-    (tmp_path / "file").write_text("x")
-    with pytest.raises(ValueError, match="cannot be a folder: .*file is a file; choose another name"):
-        Cache(tmp_path / "file" / "cache")
+def test_damage_of_a_sealed_folder_is_told(tmp_path, damage, message):
+    (tmp_path / "a.txt").write_text("whole")
+    seal(tmp_path, {})
+    check_files(tmp_path, read_seal(tmp_path)["files"])
+    damage(tmp_path)
+    with pytest.raises(DamagedError, match=message):
+        check_files(tmp_path, read_seal(tmp_path)["files"])

@@ -9,7 +9,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import registry
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
-from hf_docmt.data.tokenized_documents import tokenize_sentences
+from hf_docmt.data.tokenizers import tokenize_sentences
 from hf_docmt.systems.model_system import piece_spans
 
 NOT_OF_THE_MODEL = ("labels", "label_weights", "is_counted")  # what a batch has beside the inputs of forward
@@ -50,7 +50,7 @@ def sentence_ids(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> li
     """Token ids of each sentence as in training, without special tokens. ValueError: no sentence, or an empty one."""
     if isinstance(texts, str) or not texts:
         raise ValueError(f"texts: got {texts!r}, expected a list of sentences; give at least one, as [text]")
-    ids = tokenize_sentences([list(texts)], tokenizer, is_target=False).lists(0, len(texts))
+    ids = tokenize_sentences(list(texts), tokenizer, is_target=False)
     for number, (text, row) in enumerate(zip(texts, ids), 1):
         if not (text.strip() and row):
             raise ValueError(f"sentence {number} is empty: got {text!r}, expected text; leave it out")

@@ -7,7 +7,6 @@ from datasets import Dataset
 from transformers import PreTrainedTokenizerBase
 
 from hf_docmt.data.examples import Examples
-from hf_docmt.data.stored_documents import StoredDocuments
 
 
 class ContextExamples(Examples):
@@ -23,7 +22,7 @@ class ContextExamples(Examples):
 
     def __init__(
         self,
-        documents: Dataset | StoredDocuments,
+        documents: Dataset,
         tokenizer: PreTrainedTokenizerBase,
         *,
         source_lang: str,

@@ -14,8 +14,7 @@ from torch.utils.data import Dataset as TorchDataset
 from transformers import PreTrainedTokenizerBase
 
 from hf_docmt.data.documents import check_documents
-from hf_docmt.data.stored_documents import StoredDocuments
-from hf_docmt.data.tokenized_documents import TokenizedDocuments, tokenize_table
+from hf_docmt.data.tokenized_documents import tokenized_documents
 from hf_docmt.files import DataError
 from hf_docmt.modeling.segments import chunk_cuts
 from hf_docmt.store import text_digest
@@ -53,8 +52,9 @@ class Examples(TorchDataset):
     the ones after the document's end are empty lists, so the current one always has number len - 1 - future_context.
     A chunk has at most `max_target_tokens` target tokens, separators included (Herold and Ney 2023 cut near 1000).
 
-    `documents` are tokenized into memory, or, where they are stored in a cache, into files of the cache: then examples
-    take hardly any memory, and are there at once when they are made again. Examples are cut when they are asked for.
+    `documents` are tokenized into memory, or, where they are files of a cache (`cached_documents`), by `num_proc`
+    processes into files of the cache: then examples take little memory, and are there at once when they are made again.
+    Examples are cut when they are asked for.
 
     `examples.side_lengths` (examples, 2) int32 is the number of source and target tokens of each, with a separator or
     end mark after every sentence and, with `use_bod`, the `<bod>` that opens a document; with `context_sides="source"`
@@ -73,7 +73,7 @@ class Examples(TorchDataset):
 
     def __init__(
         self,
-        documents: "Dataset | StoredDocuments",
+        documents: "Dataset",
         tokenizer: PreTrainedTokenizerBase,
         *,
         source_lang: str,
@@ -84,11 +84,12 @@ class Examples(TorchDataset):
         max_target_tokens: int = 1000,
         context_sides: str = "both",
         use_bod: bool = False,
+        num_proc: int | None = 1,
     ):
         check_choices(view=(view, VIEWS), context_sides=(context_sides, CONTEXT_SIDES))
         _check_languages(documents, source_lang, target_lang)
         _check_reach(view, past_context, future_context, max_target_tokens)
-        self.corpus = _tokenized(documents, tokenizer, (source_lang, target_lang), self.drop_blank)
+        self.corpus = tokenized_documents(documents, tokenizer, (source_lang, target_lang), self.drop_blank, num_proc)
         if not len(self.corpus):
             raise DataError("all source sentences are blank; check the documents and their languages")
         self.view, self.past_context, self.future_context = view, past_context, future_context
@@ -254,16 +255,8 @@ def check_choices(**choices: tuple[str, tuple[str, ...]]) -> None:
             raise ValueError(f"{name}={value!r} is unknown; choose one of {', '.join(allowed)}")
 
 
-def _tokenized(documents: "Dataset | StoredDocuments", tokenizer, languages, drop_blank) -> TokenizedDocuments:
-    if isinstance(documents, StoredDocuments):
-        return documents.tokenized(tokenizer, languages, drop_blank)
-    table = documents.select_columns(["doc_id", "translation"]).with_format("arrow")[:]
-    return tokenize_table(table, tokenizer, languages, drop_blank)
-
-
-def _check_languages(documents: "Dataset | StoredDocuments", source_lang: str, target_lang: str) -> None:
-    stored = isinstance(documents, StoredDocuments)  # was checked when it was read
-    have = documents.languages if stored else [lang for lang in check_documents(documents) if lang]
+def _check_languages(documents: "Dataset", source_lang: str, target_lang: str) -> None:
+    have = [lang for lang in check_documents(documents) if lang]
     for name, lang in (("source_lang", source_lang), ("target_lang", target_lang)):
         if lang not in have:
             raise DataError(f"{name}={lang!r} is not in the documents, they have {have}; correct the language")

@@ -8,7 +8,6 @@ from datasets import Dataset
 from transformers import PreTrainedTokenizerBase
 
 from hf_docmt.data.examples import Examples, in_document_order
-from hf_docmt.data.stored_documents import StoredDocuments
 from hf_docmt.store import text_digest
 
 DOCUMENT = "document"
@@ -32,7 +31,7 @@ class MultiResolutionExamples(Examples):
 
     def __init__(
         self,
-        documents: Dataset | StoredDocuments,
+        documents: Dataset,
         tokenizer: PreTrainedTokenizerBase,
         *,
         resolutions: Sequence[int | str],

@@ -1,64 +1,143 @@
-"""Tokenized documents: flat arrays of token ids and of borders, in memory or in files."""
+"""Documents in the cache of `datasets`, and their tokens: read and tokenized once, mapped from files."""
 
+import atexit
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
-from functools import cached_property
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from functools import cached_property, partial
 from pathlib import Path
+from threading import Thread, active_count
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import tokenizers
+import transformers
+from datasets import Dataset, Features, List, Translation, Value
+from datasets.exceptions import DatasetGenerationError
 from transformers import PreTrainedTokenizerBase
 
+from hf_docmt import __version__
+from hf_docmt.data.documents import ROWS_PER_TABLE, check_documents, checked_languages
+from hf_docmt.data.readers import iterate_documents
+from hf_docmt.data.readers.reader import NO_FILES, plugin_files
+from hf_docmt.data.tokenizers import tokenize_sentences
+from hf_docmt.files import STDIN
 from hf_docmt.modeling.document_state import has_text
-from hf_docmt.store import text_digest
+from hf_docmt.store import files_digest, text_digest, value_digest
 
-SENTENCES_PER_CALL = 1000
-BLOCK = 2**22  # values of an array that are read at a time
-ARRAYS = {  # name: type of its values
-    "document_starts": np.int64,
-    "doc_id_bytes": np.uint8,
-    "doc_id_starts": np.int64,
-    "source_ids": np.int32,
-    "source_starts": np.int64,
-    "target_ids": np.int32,
-    "target_starts": np.int64,
-}
+LAYOUT = 2  # of the files in the cache; another one makes them anew
+SENTENCES_PER_CALL = 1000  # of a tokenizer
+BLOCK = 2**22  # tokens of which a digest is taken at a time
+SAMPLE_SEED = 0
+TOKENS = Features({"doc_id": Value("string")} | dict.fromkeys(("source", "target"), List(List(Value("int32")))))
 
 
-class FileArray:
-    """A one-dimensional array in a file, of which slices are read: none of it stays in the memory of the process.
+# Documents
 
-    A mapped file would count as resident memory page by page as it is touched. Pickled it is the name of the file.
+
+def cached_documents(
+    cache: str | Path,
+    format: str = "auto",
+    *,
+    source_lang: str,
+    target_lang: str,
+    **files: str | Path | Sequence[str | Path] | None,
+) -> Dataset:
+    """Read documents as `iterate_documents` does, once for every state of the files, and of files of plugins.
+
+    That files are the same is told by path, size and the times of change (of content and of status, as the file system
+    has them), and so is a folder's list of files. Input without them (standard input, a name that is no path) is read
+    at every start. DataError as `read_documents`.
     """
+    paths, languages = {k: v for k, v in files.items() if v is not None}, checked_languages(source_lang, target_lang)
+    status = input_status(paths)
+    key = {"layout": LAYOUT, "version": __version__, "plugins": files_digest(plugin_files())}
+    key |= {"format": format, "languages": languages, "files": status}
+    if status is None:
+        cache = tempfile.mkdtemp(dir=cache)
+        atexit.register(shutil.rmtree, cache, ignore_errors=True)
 
-    def __init__(self, path: str | Path, dtype):
-        self.path, self.dtype = Path(path), np.dtype(dtype)
-        self._file = open(self.path, "rb", buffering=0)  # noqa: SIM115  # as long as the array lives
-        self._length = os.fstat(self._file.fileno()).st_size // self.dtype.itemsize
+    def rows() -> Iterator[dict]:
+        for row in iterate_documents(format, source_lang=source_lang, target_lang=target_lang, **paths):
+            yield {"doc_id": row["doc_id"], "translation": row["translation"]}
+
+    features = Features({"doc_id": Value("string"), "translation": List(Translation(languages))})
+    try:
+        return Dataset.from_generator(rows, features=features, cache_dir=str(cache), fingerprint=value_digest(key)[:32])
+    except DatasetGenerationError as error:
+        raise error.__cause__ or error from None
+
+
+def input_status(files: dict[str, str | Path | Sequence[str | Path]]) -> list | None:
+    """What tells that files are unchanged; None where nothing does."""
+    status: list = []
+    for name, value in sorted(files.items()):
+        for path in [value] if isinstance(value, str | Path) else value:
+            if str(path) == STDIN:
+                return None
+            path = Path(path)
+            some = [] if name in NO_FILES else sorted(path.rglob("*")) if path.is_dir() else [path]
+            status.append([name, str(path), [_file_status(file) for file in some if file.is_file()]])
+    return status if any(files for *_, files in status) else None
+
+
+def _file_status(file: Path) -> list:
+    status = file.stat()
+    return [str(file.resolve()), status.st_size, status.st_mtime_ns, status.st_ctime_ns]
+
+
+def sample_texts(documents: Dataset, pairs: int) -> Iterator[str]:
+    """Sentences of all languages of so many pairs, drawn over the whole corpus, in its order; all if it has fewer.
+
+    Of each document first the source sentences, then the target sentences.
+    """
+    languages = check_documents(documents)
+    translation = documents.data.column("translation")
+    count = pc.sum(pc.list_value_length(translation)).as_py()
+    drawn = np.ones(count, dtype=bool)
+    if pairs < count:
+        random = np.random.default_rng(SAMPLE_SEED)
+        drawn[random.choice(count, count - pairs, replace=False, shuffle=False)] = False
+    number = 0
+    for document in translation:
+        kept = drawn[number : number + len(document)]
+        number += len(document)
+        chosen = document.as_py() if kept.all() else [document[int(i)].as_py() for i in np.flatnonzero(kept)]
+        for lang in languages:
+            yield from (pair[lang] for pair in chosen)
+
+
+# Tokens
+
+
+class TokenIds:
+    """The token ids of a side one after the other, of which slices are read where they lie."""
+
+    def __init__(self, parts: Sequence[np.ndarray]):
+        self.parts, self.ends = parts, np.cumsum([0, *map(len, parts)])
 
     def __len__(self) -> int:
-        return self._length
+        return int(self.ends[-1])
 
     def __getitem__(self, where: slice) -> np.ndarray:
-        start, stop, _ = where.indices(self._length)
-        size = max(0, stop - start) * self.dtype.itemsize
-        data = os.pread(self._file.fileno(), size, start * self.dtype.itemsize)
-        if len(data) < size:
-            raise OSError(f"{self.path} has become shorter while it was read; delete its folder, it is made again")
-        return np.frombuffer(data, dtype=self.dtype)
-
-    def __reduce__(self):
-        return FileArray, (self.path, self.dtype)
+        start, stop, _ = where.indices(len(self))
+        first, last = np.searchsorted(self.ends, start, side="right") - 1, np.searchsorted(self.ends, stop)
+        parts = [part[max(0, start - at) : stop - at] for part, at in zip(self.parts[first:last], self.ends[first:])]
+        return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, np.int32), *parts])
 
 
 class TokenizedSentences:
-    """The token ids of many sentences in one array: sentence i is `ids[starts[i]:starts[i + 1]]`."""
+    """The token ids of many sentences: sentence i is `ids[starts[i]:starts[i + 1]]`."""
 
-    def __init__(self, ids: np.ndarray | FileArray, starts: np.ndarray):
-        self.ids, self.starts = ids, starts
+    def __init__(self, column: pa.ChunkedArray):
+        sentences = [document.flatten() for document in column.chunks]
+        lengths = [np.zeros(1, np.int64), *(chunk.value_lengths().to_numpy() for chunk in sentences)]
+        self.starts = np.cumsum(np.concatenate(lengths), dtype=np.int64)
+        self.ids = TokenIds([chunk.flatten().to_numpy() for chunk in sentences])
 
     def lists(self, start: int, stop: int) -> list[list[int]]:
         """Token ids of the sentences start to stop - 1."""
@@ -68,135 +147,122 @@ class TokenizedSentences:
 
 
 class TokenizedDocuments:
-    """Documents as token ids, without special tokens.
+    """Documents as token ids, without special tokens, from a data set with the columns of `TOKENS`.
 
     `document_starts` (documents + 1,) int64 in sentences of the corpus; `sides` are the `TokenizedSentences` of source
-    and target. `arrays` are those of `ARRAYS`.
+    and target.
     """
 
-    def __init__(self, arrays: dict[str, np.ndarray | FileArray], folder: Path | None = None):
-        self.arrays, self.folder = arrays, folder
-        self.document_starts = arrays["document_starts"]
-        source, target = (
-            TokenizedSentences(arrays[f"{side}_ids"], arrays[f"{side}_starts"]) for side in ("source", "target")
-        )
-        self.sides = (source, target)
-
-    @classmethod
-    def open(cls, folder: Path) -> "TokenizedDocuments":
-        """Those written by `write_tokenized`: ids are read when they are asked for, borders are mapped."""
-        return cls({name: _open_array(folder / name, dtype) for name, dtype in ARRAYS.items()}, folder)
+    def __init__(self, dataset: Dataset):
+        self.dataset = dataset
+        source, target = (dataset.data.column(name) for name in ("source", "target"))
+        lengths = pc.list_value_length(source).to_numpy()
+        self.document_starts = np.cumsum(np.concatenate([np.zeros(1, np.int64), lengths]), dtype=np.int64)
+        self.sides = (TokenizedSentences(source), TokenizedSentences(target))
 
     def __len__(self) -> int:
         return len(self.document_starts) - 1
 
     def __reduce__(self):
-        return (
-            (TokenizedDocuments, (self.arrays,)) if self.folder is None else (TokenizedDocuments.open, (self.folder,))
-        )
+        return TokenizedDocuments, (self.dataset,)
 
     def doc_id(self, document: int) -> str:
-        start, stop = self.arrays["doc_id_starts"][document : document + 2].tolist()
-        return self.arrays["doc_id_bytes"][start:stop].tobytes().decode()
+        return self.dataset.data.column("doc_id")[document].as_py()
 
     @cached_property
     def digest(self) -> str:
         """Digest of tokens and borders; not of document ids."""
-        file = self.folder and self.folder / "digest"
-        if file and file.is_file():
-            return file.read_text()
-        return text_digest(" ".join(array_digest(self.arrays[name]) for name in ARRAYS if "doc_id" not in name))
+        arrays = [self.document_starts, *(array for side in self.sides for array in (side.ids, side.starts))]
+        return text_digest(" ".join(map(array_digest, arrays)))
+
+
+def tokenized_documents(
+    documents: Dataset,
+    tokenizer: PreTrainedTokenizerBase,
+    languages: tuple[str, str],
+    drop_blank: bool = False,
+    num_proc: int | None = 1,
+) -> TokenizedDocuments:
+    """The documents tokenized (see `tokenize_table`): those in a cache once, by `num_proc` processes (None: all cores).
+
+    Those in memory have their tokens in memory.
+    """
+    versions = [LAYOUT, tokenizers.__version__, transformers.__version__]
+    key = [documents._fingerprint, languages, drop_blank, tokenizer_digest(tokenizer), *versions]
+    processes = min(num_proc or available_cores(), len(documents) // ROWS_PER_TABLE) if documents.cache_files else 1
+    tokens = documents.with_format("arrow").map(
+        partial(_tokenize_part, os.getpid(), tokenizer=tokenizer, languages=languages, drop_blank=drop_blank),
+        batched=True,
+        batch_size=ROWS_PER_TABLE,
+        remove_columns=documents.column_names,
+        features=TOKENS,
+        num_proc=processes if processes > 1 else None,
+        new_fingerprint=value_digest(key)[:32],
+        desc="tokenizing",
+    )
+    return TokenizedDocuments(tokens)
+
+
+def available_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def tokenizer_digest(tokenizer: PreTrainedTokenizerBase) -> str:
+    """Digest of what the tokenizer saves: equal tokenizers give equal tokens."""
+    with tempfile.TemporaryDirectory() as folder:
+        tokenizer.save_pretrained(folder)
+        return files_digest(sorted(Path(folder).iterdir()))
+
+
+def _tokenize_part(main_process: int, table: pa.Table, **settings) -> pa.Table:
+    """`tokenize_table`, here or in a process that ends with the main one, whose next part it would await for ever."""
+
+    def watch() -> None:
+        while os.getppid() == main_process:
+            time.sleep(1)
+        os._exit(1)
+
+    if os.getpid() != main_process and active_count() == 1:
+        Thread(target=watch, daemon=True).start()
+    return tokenize_table(table, **settings)
 
 
 def tokenize_table(
     table: pa.Table, tokenizer: PreTrainedTokenizerBase, languages: tuple[str, str], drop_blank: bool = False
-) -> TokenizedDocuments:
-    """The documents of an Arrow table with columns `doc_id` and `translation`, every sentence tokenized once.
+) -> pa.Table:
+    """The documents of a table with columns `doc_id` and `translation`, every sentence tokenized once.
 
     Text that looks like a special token is read as plain text. With `drop_blank`, pairs whose source is blank are left
     out, and documents that then are empty.
     """
-    translation, ids = table.column("translation"), table.column("doc_id")
-    counts = pc.list_value_length(translation).to_numpy().astype(np.int64)
-    texts = {
-        lang: pa.chunked_array([chunk.flatten().field(lang) for chunk in translation.chunks]) for lang in languages
-    }
+    translation, ids = table.column("translation").combine_chunks(), table.column("doc_id").combine_chunks()
+    counts = translation.value_lengths().to_numpy().astype(np.int64)
+    texts = {lang: translation.flatten().field(lang) for lang in languages}
     if drop_blank:
-        kept = np.array([has_text(text) for some in _lists(texts[languages[0]]) for text in some])
-        if not kept.all():
-            texts = {lang: column.filter(pa.array(kept)) for lang, column in texts.items()}
-            counts = np.add.reduceat(kept, np.cumsum(counts) - counts, dtype=np.int64)
-            ids, counts = ids.filter(pa.array(counts > 0)), counts[counts > 0]
-    arrays = {"document_starts": _starts(counts)}
-    names = [text.encode() for text in ids.to_pylist()]
-    arrays["doc_id_bytes"] = np.frombuffer(b"".join(names), dtype=np.uint8)
-    arrays["doc_id_starts"] = _starts(np.array([len(name) for name in names], dtype=np.int64))
-    for side, lang in zip(("source", "target"), languages):
-        tokenized = tokenize_sentences(_lists(texts[lang]), tokenizer, is_target=side == "target")
-        arrays |= {f"{side}_ids": tokenized.ids, f"{side}_starts": tokenized.starts}
-    return TokenizedDocuments(arrays)
+        kept = np.array([has_text(text) for text in texts[languages[0]].to_pylist()])
+        texts = {lang: column.filter(pa.array(kept)) for lang, column in texts.items()}
+        counts = np.add.reduceat(kept, np.cumsum(counts) - counts, dtype=np.int64)
+        ids, counts = ids.filter(pa.array(counts > 0)), counts[counts > 0]
+    borders = pa.array(np.cumsum([0, *counts]), pa.int32())
+    sides = [
+        pa.ListArray.from_arrays(borders, _tokenized(texts[lang], tokenizer, is_target=number == 1))
+        for number, lang in enumerate(languages)
+    ]
+    return pa.table([ids, *sides], schema=TOKENS.arrow_schema)
 
 
-def tokenize_sentences(
-    texts: Iterable[list[str]], tokenizer: PreTrainedTokenizerBase, *, is_target: bool
-) -> TokenizedSentences:
-    """The sentences of some lists, tokenized without special tokens into arrays in memory."""
-    ids, lengths = [np.zeros(0, dtype=np.int32)], [np.zeros(0, dtype=np.int64)]
-    for batch in texts:
-        sides = {"text_target": batch} if is_target else {"text": batch}
-        rows = tokenizer(
-            **sides,
-            add_special_tokens=False,
-            split_special_tokens=True,
-            return_attention_mask=False,
-            return_token_type_ids=False,
-            verbose=False,
-        )["input_ids"]
-        lengths.append(np.array([len(row) for row in rows], dtype=np.int64))
-        ids.append(np.array([token for row in rows for token in row], dtype=np.int32))
-    tokens = np.concatenate(ids)
-    special = [token for token in tokenizer.all_special_ids if token != tokenizer.unk_token_id]
-    if tokenizer.unk_token_id is not None:  # a word of the text that the vocabulary only has as a special token
-        tokens[np.isin(tokens, special)] = tokenizer.unk_token_id
-    return TokenizedSentences(tokens, _starts(np.concatenate(lengths)))
+def _tokenized(texts: pa.Array, tokenizer: PreTrainedTokenizerBase, *, is_target: bool) -> pa.ListArray:
+    lists = [pa.array([], pa.list_(pa.int32()))]
+    for start in range(0, len(texts), SENTENCES_PER_CALL):
+        some = texts.slice(start, SENTENCES_PER_CALL).to_pylist()
+        lists.append(pa.array(tokenize_sentences(some, tokenizer, is_target=is_target), pa.list_(pa.int32())))
+    return pa.concat_arrays(lists)
 
 
-def write_tokenized(parts: Iterable[TokenizedDocuments], folder: Path) -> None:
-    """Write the documents of all parts, in order, a file for each array, and their digest."""
-    ends = dict.fromkeys((name for name in ARRAYS if name.endswith("starts")), 0)
-    with ExitStack() as stack:
-        files = {name: stack.enter_context((folder / name).open("wb")) for name in ARRAYS}
-        for name in ends:
-            files[name].write(np.zeros(1, dtype=np.int64).data)
-        for part in parts:
-            for name, array in part.arrays.items():
-                if name in ends:
-                    array = array[1:] + ends[name]
-                    ends[name] = int(array[-1]) if len(array) else ends[name]
-                files[name].write(np.ascontiguousarray(array).data)
-    (folder / "digest").write_text(TokenizedDocuments.open(folder).digest)
-
-
-def array_digest(array: np.ndarray | FileArray) -> str:
-    """Digest of type, number and values of a one-dimensional array; it need not be in memory."""
-    digest = hashlib.sha256(f"{np.dtype(array.dtype).str} {len(array)} ".encode())
+def array_digest(array: np.ndarray | TokenIds) -> str:
+    """Digest of type, number and values of a one-dimensional array, of which a part at a time is read."""
+    digest = hashlib.sha256(f"{array[:0].dtype.str} {len(array)} ".encode())
     for start in range(0, len(array), BLOCK):
         digest.update(np.ascontiguousarray(array[start : start + BLOCK]).data)
     return digest.hexdigest()
-
-
-def _open_array(path: Path, dtype) -> np.ndarray | FileArray:
-    if not path.name.endswith("starts"):
-        return FileArray(path, dtype)
-    return np.asarray(np.memmap(path, dtype, mode="r")) if path.stat().st_size else np.zeros(0, dtype)
-
-
-def _starts(lengths: np.ndarray) -> np.ndarray:
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-
-
-def _lists(texts: pa.ChunkedArray) -> Iterator[list[str]]:
-    """The texts, some at a time."""
-    for chunk in texts.chunks:
-        for start in range(0, len(chunk), SENTENCES_PER_CALL):
-            yield chunk.slice(start, SENTENCES_PER_CALL).to_pylist()

@@ -126,6 +126,25 @@ def adapt_tokenizer(tokenizer: PreTrainedTokenizerBase) -> tuple[PreTrainedToken
     return adapted, max(adapted.get_vocab().values()) + 1
 
 
+def tokenize_sentences(texts: list[str], tokenizer: PreTrainedTokenizerBase, *, is_target: bool) -> list[list[int]]:
+    """The token ids of each sentence, without special tokens; text that looks like one is read as plain text."""
+    rows = tokenizer(
+        **{"text_target" if is_target else "text": texts},
+        add_special_tokens=False,
+        split_special_tokens=True,
+        return_attention_mask=False,
+        return_token_type_ids=False,
+        verbose=False,
+    )["input_ids"]
+    unknown, special = tokenizer.unk_token_id, set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
+    if unknown is None:
+        return rows
+    # a word of the text that the vocabulary only has as a special token
+    return [
+        row if special.isdisjoint(row) else [unknown if token in special else token for token in row] for row in rows
+    ]
+
+
 def _occupy_language_ids(tokenizer: PreTrainedTokenizerBase) -> None:
     """Add M2M-100's language codes as tokens: their ids are those behind the vocabulary, which new tokens would get."""
     codes = getattr(tokenizer, "lang_token_to_id", {})

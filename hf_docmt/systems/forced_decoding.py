@@ -11,7 +11,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt.data.collators import IGNORE_INDEX
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
-from hf_docmt.data.tokenized_documents import tokenize_sentences
+from hf_docmt.data.tokenizers import tokenize_sentences
 from hf_docmt.systems.items import SuiteItem
 from hf_docmt.systems.model_system import ModelSystem, check_positions, evaluation_mode, piece_texts
 
@@ -186,8 +186,7 @@ def _share_sources(model: nn.Module, batch: dict, rows: int) -> dict:
 def _tokenize(texts: Iterator[str], tokenizer: PreTrainedTokenizerBase, *, is_target: bool) -> dict[str, list[int]]:
     """Token ids of every different sentence, as the training views make them."""
     different = list(dict.fromkeys(texts))
-    table = tokenize_sentences([different], tokenizer, is_target=is_target)
-    return dict(zip(different, table.lists(0, len(different))))
+    return dict(zip(different, tokenize_sentences(different, tokenizer, is_target=is_target) if different else []))
 
 
 def _batches(choices: list[Choice], batch_tokens: int) -> Iterator[list[int]]:

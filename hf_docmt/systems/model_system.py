@@ -18,7 +18,7 @@ from transformers.models.auto.modeling_auto import (
 )
 
 from hf_docmt.adapters import adapted_model
-from hf_docmt.data.tokenized_documents import tokenize_sentences
+from hf_docmt.data.tokenizers import tokenize_sentences
 from hf_docmt.generation_settings import make_repeatable, reported_settings
 from hf_docmt.model_files import check_model_files, reading_model
 from hf_docmt.registry import LAYER, NOTHING, check_loading, check_weights
@@ -266,7 +266,7 @@ def piece_texts(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int]) -> list[
 
 def piece_ids(tokenizer: PreTrainedTokenizerBase, text: str, *, is_target: bool) -> list[int]:
     """Token ids of a sentence without special tokens, as the scorer and training have them."""
-    return tokenize_sentences([[text]], tokenizer, is_target=is_target).lists(0, 1)[0]
+    return tokenize_sentences([text], tokenizer, is_target=is_target)[0]
 
 
 def piece_spans(tokenizer: PreTrainedTokenizerBase, text: str, *, is_target: bool) -> list[tuple[int, int]]:

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import tokenizers
+from datasets import Dataset
 from tokenizers import Tokenizer
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import __version__, registry
-from hf_docmt.data.stored_documents import StoredDocuments
+from hf_docmt.data.tokenized_documents import sample_texts
 from hf_docmt.data.tokenizers import adapt_tokenizer, train_tokenizer, trained_tokenizer
+from hf_docmt.files import write_text
 from hf_docmt.pretrained.conversion import (
     FAMILIES,
     from_sentence_model,
@@ -23,6 +25,7 @@ from hf_docmt.pretrained.conversion import (
 )
 from hf_docmt.pretrained.weights import add_neutral_mechanism, mechanism_parameters
 from hf_docmt.remote_code import load_tokenizer
+from hf_docmt.store import value_digest
 from hf_docmt.training.recipe import SET_ELSEWHERE, Recipe, config_fields
 from hf_docmt.training.recipe_sections import TokenizerRecipe
 
@@ -74,10 +77,10 @@ def load_origin(
         raise ValueError(f"init_from: {error}") from error
 
 
-def new_tokenizer(recipe: TokenizerRecipe, documents: StoredDocuments | None) -> PreTrainedTokenizerBase:
+def new_tokenizer(recipe: TokenizerRecipe, documents: Dataset, cache: Path) -> PreTrainedTokenizerBase:
     """The tokenizer that the recipe names, with `<sep>` and `<bod>`, or one trained on both sides of the documents.
 
-    A trained one is kept in the cache of the documents.
+    A trained one is kept in the folder `cache`.
     """
     if recipe.path is not None:
         if not Path(recipe.path).is_dir():
@@ -85,15 +88,13 @@ def new_tokenizer(recipe: TokenizerRecipe, documents: StoredDocuments | None) ->
         registry.register_all()
         return adapt_tokenizer(load_tokenizer(recipe.path))[0]
     versions = [__version__, tokenizers.__version__]
-    key = {"documents": documents.digest, "recipe": asdict(recipe), "versions": versions}
-
-    def train(folder: Path) -> None:
-        texts = documents.sample_texts(recipe.sample)
+    key = {"documents": documents._fingerprint, "recipe": asdict(recipe), "versions": versions}
+    file = cache / f"tokenizer-{value_digest(key)[:32]}.json"
+    if not file.exists():
+        texts = sample_texts(documents, recipe.sample)
         trained = train_tokenizer(texts, recipe.model, recipe.vocab_size, recipe.lowercase)
-        trained.backend_tokenizer.save(str(folder / "tokenizer.json"))
-
-    folder = documents.cache.entry("tokenizer", key, train)
-    return trained_tokenizer(Tokenizer.from_file(str(folder / "tokenizer.json")))
+        write_text(trained.backend_tokenizer.to_str(pretty=True), file)
+    return trained_tokenizer(Tokenizer.from_file(str(file)))
 
 
 def model_config(

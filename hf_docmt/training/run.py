@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from accelerate import PartialState
+from datasets import Dataset
 from transformers import (
     EarlyStoppingCallback,
     GenerationConfig,
@@ -22,10 +23,10 @@ from transformers.trainer_callback import TrainerState
 from hf_docmt import registry
 from hf_docmt.data.augmentation import AugmentedExamples
 from hf_docmt.data.examples import Examples
-from hf_docmt.data.stored_documents import StoredDocuments, store_documents
+from hf_docmt.data.tokenized_documents import cached_documents
+from hf_docmt.files import check_writable_folder
 from hf_docmt.pretrained.weights import has_new_separators
 from hf_docmt.remote_code import load_tokenizer
-from hf_docmt.store import Cache
 from hf_docmt.training.arguments import DocMTTrainingArguments, training_arguments
 from hf_docmt.training.checkpoints import (
     average_weights,
@@ -114,26 +115,31 @@ def _train(recipe: Recipe, arguments: DocMTTrainingArguments, removal: ExitStack
         write_facts(output, session | training_facts(trainer, state))
 
 
-def read_part(recipe: Recipe, part: str) -> StoredDocuments:
-    """The documents of `train`, `validation` or `test`, in the cache of the run."""
-    data = recipe.data
+def cache_folder(recipe: Recipe) -> Path:
+    """The folder for what is made of the data of a run."""
     try:
-        cache = Cache(data.cache or Path(recipe.output_dir).absolute().parent / CACHE)
+        folder = check_writable_folder(recipe.data.cache or Path(recipe.output_dir).absolute().parent / CACHE)
     except ValueError as error:
         raise ValueError(f"data.cache: {error}") from error
-    languages = {"source_lang": data.source_lang, "target_lang": data.target_lang}
-    return store_documents(cache, num_proc=data.num_proc, **languages, **getattr(data, part))
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def read_part(recipe: Recipe, part: str) -> Dataset:
+    """The documents of `train`, `validation` or `test`, in the cache of the run."""
+    languages = {"source_lang": recipe.data.source_lang, "target_lang": recipe.data.target_lang}
+    return cached_documents(cache_folder(recipe), **languages, **getattr(recipe.data, part))
 
 
 def run_tokenizer(
-    recipe: Recipe, output: Path, documents: StoredDocuments, origin: PreTrainedTokenizerBase | None
+    recipe: Recipe, output: Path, documents: Dataset, origin: PreTrainedTokenizerBase | None
 ) -> PreTrainedTokenizerBase:
     """The tokenizer of the run: saved in the output folder by the first process, loaded by all and when resuming.
 
     The recipe is saved after it: a folder that has the recipe has the whole tokenizer.
     """
     if not (output / RECIPE).exists():
-        tokenizer = origin or new_tokenizer(recipe.tokenizer or TokenizerRecipe(), documents)
+        tokenizer = origin or new_tokenizer(recipe.tokenizer or TokenizerRecipe(), documents, cache_folder(recipe))
         tokenizer.save_pretrained(output)
         recipe.save(output / RECIPE)
     return load_tokenizer(output)
@@ -142,7 +148,7 @@ def run_tokenizer(
 def make_trainer(
     recipe: Recipe,
     arguments: DocMTTrainingArguments,
-    documents: dict[str, StoredDocuments],
+    documents: dict[str, Dataset],
     tokenizer: PreTrainedTokenizerBase,
     origin: PreTrainedModel | None = None,
 ) -> DocMTTrainer:
@@ -155,10 +161,13 @@ def make_trainer(
     architecture = registry.for_config(config)
     check_examples(recipe.training, config)
     resolutions = {"train": recipe.training.resolutions}  # a loss of validation is always that of the model's view
-    examples = {
-        part: architecture.examples(rows, tokenizer, config, resolutions=resolutions.get(part))
-        for part, rows in documents.items()
-    }
+    with PartialState().main_process_first():  # which tokenizes
+        examples = {
+            part: architecture.examples(
+                rows, tokenizer, config, resolutions=resolutions.get(part), num_proc=recipe.data.num_proc
+            )
+            for part, rows in documents.items()
+        }
     _fill_in_lengths(config, examples["train"])
     collate = architecture.collator(config, tokenizer, context_discount=recipe.training.context_discount)
     for part, rows in examples.items():

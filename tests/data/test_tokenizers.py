@@ -17,8 +17,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import AutoTokenizer, BartphoTokenizer, BartTokenizer, BertTokenizer, PreTrainedTokenizerFast
 
 from hf_docmt.data.special_tokens import sequence_format_fields
-from hf_docmt.data.tokenized_documents import tokenize_sentences
-from hf_docmt.data.tokenizers import SPECIAL_TOKENS, adapt_tokenizer, train_tokenizer
+from hf_docmt.data.tokenizers import SPECIAL_TOKENS, adapt_tokenizer, tokenize_sentences, train_tokenizer
 from hf_docmt.modeling.configuration_docmt import DocMTConfig
 from hf_docmt.modeling.document_state import token_ids
 
@@ -313,7 +312,7 @@ def test_separators_in_a_text(kind, tmp_path):
             assert set(inputs) == {"input_ids", "attention_mask"}
             assert str(whole)[1:-1] in str(inputs["input_ids"])
             assert tokenizer.sep_token_id not in token_ids(text, tokenizer)
-            read = tokenize_sentences([[text]], tokenizer, is_target=False).ids.tolist()
+            read = tokenize_sentences([text], tokenizer, is_target=False)[0]
             assert read == token_ids(text, tokenizer)
             assert tokenizer(text, add_special_tokens=False)["input_ids"] == whole  # as before
 

@@ -89,8 +89,8 @@ def test_missing_data(corpus, tmp_path):
 
 def test_runs_share_what_is_made_of_their_data(corpus, tmp_path, monkeypatch):
     """The second run, of another seed and mechanism, reads, trains and tokenizes nothing; a cache of its own does."""
-    names = (("stored_documents.iterate_documents", 2), ("stored_documents.tokenize_table", 2))
-    counts = {f"hf_docmt.data.{name}": number for name, number in names}
+    names = (("iterate_documents", 2), ("tokenize_table", 2))
+    counts = {f"hf_docmt.data.tokenized_documents.{name}": number for name, number in names}
     counts["hf_docmt.training.initialization.train_tokenizer"] = 1
     calls = Counter()
 
