@@ -227,8 +227,6 @@ def load_model(path: str | Path, revision: str | None = None) -> tuple[PreTraine
     config = load_config(path, revision)
     if (Path(path) / "ctranslate2" / "model.bin").exists():
         raise ValueError(f"{path} holds weights of CTranslate2 alone; translate with --engine ctranslate2")
-    if (Path(path) / "export.json").exists() and not any(Path(path).glob("model*.safetensors")):
-        raise ValueError(f"{path} holds an export to ONNX or OpenVINO; give the folder that it was exported from")
     base = adapted_model(path, revision)
     source, options = (path, _revision(revision)) if base is None else (base, {})
     for folder in dict.fromkeys((path, source)):

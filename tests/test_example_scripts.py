@@ -11,7 +11,7 @@ import torch
 import yaml
 from support import recipe_files
 from support.processes import run_python
-from support.tiny_models import write_model
+from support.tiny_models import build, word_tokenizer, write_model
 from support.tiny_run import SIZES, write_corpus_files
 from transformers import MarianConfig, MarianMTModel
 
@@ -345,6 +345,22 @@ def test_pages_of_a_real_model(tmp_path):
     assert done.returncode == 0, done.stderr
     assert sorted(path.name for path in (tmp_path / "pages").iterdir()) == pages == ["alice.md", "holmes.md"]
     assert all((tmp_path / "pages" / name).read_text("utf-8").startswith("# ") for name in pages)
+
+
+@pytest.mark.parametrize(
+    "form", ["dynamo", *(pytest.param(name, marks=pytest.mark.slow) for name in ("onnx", "openvino"))]
+)
+def test_exported_graph(form, tmp_path):
+    """transformers' exporters take a model with context as inputs of its own; the script runs the written graph."""
+    if form != "dynamo":
+        pytest.importorskip({"onnx": "onnxscript"}.get(form, form))
+    build("caching", past_context=2, shortening="grouping").save_pretrained(tmp_path / "model")
+    word_tokenizer().save_pretrained(tmp_path / "model")
+    documents = write_corpus_files(tmp_path) / "train.jsonl"
+    done = run_python(ROOT / "export_graph.py", tmp_path / "model", documents, tmp_path / "graph", "--format", form)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"graph: largest difference of logits from the model \d\.\de[-+]\d\d\n$", done.stdout)
+    assert (tmp_path / "graph" / "export.json").is_file()
 
 
 def test_agreement_pairs(tmp_path, monkeypatch, capsys):

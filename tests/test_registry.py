@@ -6,7 +6,6 @@ from typing import Literal, Optional
 import numpy as np
 import pytest
 from support.errors import refused
-from support.tiny_models import build, word_tokenizer
 from support.tiny_run import recipe_mapping, write_corpus_files
 
 from hf_docmt import registry
@@ -106,14 +105,3 @@ def test_modules_without_a_package(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ValueError, match="configuration_bare:BareConfig: model_type is 'toy', expected 'docmt-bare'"):
         _ = Architecture("bare", package="").config_class
-
-
-def test_an_export_for_other_programs_is_named(tmp_path):
-    """Where its files stand beside weights, these are loaded."""
-    build().save_pretrained(tmp_path)
-    word_tokenizer().save_pretrained(tmp_path)
-    (tmp_path / "export.json").write_text("{}")
-    assert registry.load_model(tmp_path)
-    (tmp_path / "model.safetensors").unlink()
-    message = "holds an export to ONNX or OpenVINO; give the folder that it was exported from"
-    refused(message, registry.load_model, tmp_path)

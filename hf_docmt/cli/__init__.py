@@ -13,7 +13,7 @@ from hf_docmt import __version__
 from hf_docmt.cli.analyze import rationales, why
 from hf_docmt.cli.bench import bench_app
 from hf_docmt.cli.comparison import compare
-from hf_docmt.cli.data import corpus, data_app, segment
+from hf_docmt.cli.data import corpus, data_app
 from hf_docmt.cli.evaluate import evaluate
 from hf_docmt.cli.hub import convert, export, push
 from hf_docmt.cli.reranking import rerank
@@ -27,7 +27,7 @@ PROGRAM = "docmt"
 LARGE_PAGES = "THP_MEM_ALLOC_ENABLE"  # torch reads it once, when it makes its first tensor
 PANELS = {  # panel of the help -> its commands, in the order a user meets them
     "Start": (demo,),
-    "Data": (corpus, segment),
+    "Data": (corpus,),
     "Models": (train, info, translate, serve),
     "Evaluation": (evaluate, contrast, translate_suite, ctxpro, cxmi, compare, rerank, study),
     "Publication": (convert, export, push),
@@ -92,7 +92,6 @@ for panel, commands in PANELS.items():
 analyze_app = typer.Typer(help="Analyse how a model uses context.", no_args_is_help=True)
 for command in (why, rationales):
     analyze_app.command()(command)
-app.command("words", hidden=True)(segment)  # the name of `segment` in 0.1
 app.add_typer(data_app, name="data", rich_help_panel="Data")
 app.add_typer(analyze_app, name="analyze", rich_help_panel="Analysis and speed")
 app.add_typer(bench_app, name="bench", rich_help_panel="Analysis and speed")

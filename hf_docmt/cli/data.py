@@ -1,4 +1,4 @@
-"""`docmt corpus`, `docmt segment` and `docmt data stats`: data for training and evaluation."""
+"""`docmt corpus` and `docmt data stats`: data for training and evaluation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import typer
 
 from hf_docmt.cli.options import command
-from hf_docmt.options import AS_JSON, OUTPUT_TEXT, REQUIRED, argument, option
+from hf_docmt.options import AS_JSON, REQUIRED, argument, option
 
 data_app = typer.Typer(help="Documents of any format.", no_args_is_help=True)
 
@@ -45,26 +45,6 @@ def corpus(
     written = write_corpus(folder, sentences=sentences, **vars(sizes))
     for file in sorted(written.iterdir()):
         print(file)
-
-
-@command
-def segment(
-    *,
-    input: str = argument("Chinese text, plain or with tags, or - for standard input.", default="-"),
-    output: str = OUTPUT_TEXT,
-) -> None:
-    """Separate the words of Chinese text by blanks, line by line, for models trained on segmented text."""
-    from hf_docmt.data.word_segmentation import chinese_segmenter, segment_line
-    from hf_docmt.files import check_writable_file, read_lines, write_lines
-
-    check_writable_file(output, [input])
-    segmenter = chinese_segmenter()
-    lines = (segment_line(line, segmenter) for _, line in read_lines(input))
-    if output == "-":
-        for line in lines:
-            print(line)
-    else:
-        write_lines(lines, output)
 
 
 @data_app.command("stats")

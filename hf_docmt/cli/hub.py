@@ -31,8 +31,6 @@ def export(
     ctranslate2: str | None = option(
         None, "The same for --engine ctranslate2, with weights of this type: int8, float32, float16, ..."
     ),
-    onnx: bool = option(False, "As ONNX files: encoder, first step, later steps; every architecture."),
-    openvino: bool = option(False, "The same as OpenVINO IR files."),
 ) -> None:
     """Write a folder for the Hub, with a model card made from reports."""
     from hf_docmt.adapters import adapted_model
@@ -40,10 +38,8 @@ def export(
     from hf_docmt.hub.export import collect_reports, export_model
     from hf_docmt.reports.report import Report
 
-    forms = {"--stock": stock, "--ctranslate2": ctranslate2 is not None, "--onnx": onnx, "--openvino": openvino}
-    asked = [flag for flag, is_asked in forms.items() if is_asked]
-    if len(asked) > 1:
-        raise ValueError(f"{' and '.join(asked)} write different folders; give one of them at a time")
+    if stock and ctranslate2 is not None:
+        raise ValueError("--stock and --ctranslate2 write different folders; give one of them at a time")
 
     loaded, tokenizer = load_model(model, device="cpu")
     base = adapted_model(model)
@@ -56,7 +52,7 @@ def export(
     }
     if ctranslate2 is not None:
         card["quantization"] = ctranslate2
-    form = asked[0].removeprefix("--") if asked else "document"
+    form = "stock" if stock else "document" if ctranslate2 is None else "ctranslate2"
     print(export_model(loaded, tokenizer, folder, facts, form=form, **card))
 
 

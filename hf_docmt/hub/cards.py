@@ -18,13 +18,7 @@ from hf_docmt.reports.result import Result
 from hf_docmt.reports.signature import extra_digits
 
 UNKNOWN_LICENSE = "unknown"
-FORMS = {  # form: its library
-    "document": "transformers",
-    "stock": "transformers",
-    "ctranslate2": "ctranslate2",
-    "onnx": "onnx",
-    "openvino": "openvino",
-}
+FORMS = {"document": "transformers", "stock": "transformers", "ctranslate2": "ctranslate2"}  # form: its library
 
 
 def make_card(

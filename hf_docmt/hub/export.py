@@ -1,10 +1,9 @@
-"""Export of a model to a folder for the Hub, as files of transformers, CTranslate2, ONNX or OpenVINO."""
+"""Export of a model to a folder for the Hub, as files of transformers or CTranslate2."""
 
 import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from importlib.resources import files
 from pathlib import Path
 
@@ -36,10 +35,9 @@ def export_model(
     `trust_remote_code=True` on machines without this package, and with `handler.py` on Inference Endpoints), `stock` (a
     concatenation model without sentence encodings as transformers' own class, see `to_stock`: no code, same logits),
     `ctranslate2` (such a model for `docmt translate --engine ctranslate2`, weights of the type `quantization`; the
-    files of `ctranslate2.Translator` are in `ctranslate2/`), `onnx` and `openvino` (see `exporters`). A model without
-    tokenizer is for `document` alone. `card` holds further arguments of `make_card`. Raises ValueError where the folder
-    has something in it, where the tokenizer's tokens are not those of the model, and for a model that the form cannot
-    hold or a missing package.
+    files of `ctranslate2.Translator` are in `ctranslate2/`). A model without tokenizer is for `document` alone. `card`
+    holds further arguments of `make_card`. Raises ValueError where the folder has something in it, where the tokens of
+    the tokenizer are not those of the model, and for a model that the form cannot hold or a missing package.
 
     >>> folder = export_model(model, tokenizer, "runs/hub", license="apache-2.0")
     >>> (folder / "modeling_concat.py").is_file()  # the code goes with it
@@ -81,10 +79,6 @@ def writer_of(
         names = {index: token for token, index in tokenizer.get_vocab().items()}
         tokens = [names.get(index, f"<row {index}>") for index in range(model.config.vocab_size)]
         return lambda folder: write_ctranslate2_folder(model, tokens, folder, quantization)
-    if form in ("onnx", "openvino"):
-        from hf_docmt.hub.exporters import export_parts
-
-        return partial(export_parts, model, form)
     return model.save_pretrained
 
 

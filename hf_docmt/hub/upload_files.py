@@ -14,7 +14,6 @@ from huggingface_hub.utils import DEFAULT_IGNORE_PATTERNS, filter_repo_objects
 from transformers.dynamic_module_utils import get_relative_import_files
 
 HANDLER = "handler.py"  # of Inference Endpoints
-PARTS, EXPORT = ("encoder", "first_step", "later_steps"), "export.json"  # of an export to ONNX or OpenVINO
 MODEL_FILES = ("README.md", "config.json", "tokenizer_config.json")
 ADAPTER_FILES = ("README.md", "adapter_config.json", "adapter_model.safetensors")
 CTRANSLATE2_FILES = ("ctranslate2/config.json", "ctranslate2/model.bin", "ctranslate2/shared_vocabulary.json")
@@ -24,8 +23,6 @@ WRITTEN_FILES = (  # by docmt export, save_pretrained and peft, and by hand for 
     "model.safetensors", "model-*-of-*.safetensors", "model.safetensors.index.json",
     "tokenizer.json", "special_tokens_map.json", "added_tokens.json", "chat_template.jinja", "vocab.json",
     "target_vocab.json", "vocab.txt", "merges.txt", "*.spm", "*.bpe.model", "spiece.model", "tokenizer.model",
-    EXPORT, *(f"{part}.{end}" for part in PARTS for end in ("onnx", "onnx.data")),
-    *(f"openvino_{part}.{end}" for part in PARTS for end in ("xml", "bin")),
 )  # fmt: skip
 PICKLES = (".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".joblib", ".distcp")
 STATES = ("optimizer", "scheduler", "rng_state", "scaler", "training_args")
@@ -150,10 +147,6 @@ def _missing(folder: Path) -> list[str]:
         weights = sorted(set(json.loads(index.read_text("utf-8"))["weight_map"].values()))
     elif (folder / "ctranslate2").is_dir():
         weights = CTRANSLATE2_FILES
-    elif any(folder.glob("*.onnx")):
-        weights = [EXPORT, *(f"{part}.onnx" for part in PARTS)]
-    elif any(folder.glob("openvino_*.xml")):
-        weights = [EXPORT, *(f"openvino_{part}.{end}" for part in PARTS for end in ("xml", "bin"))]
     return missing + [name for name in weights if not (folder / name).is_file()]
 
 

@@ -41,8 +41,3 @@ def test_stock_export(run, model, tmp_path):
     code, _, err = run("export", model, tmp_path / "int4", "--ctranslate2", "int4")
     assert code == 1 and "weights of CTranslate2: got 'int4', expected one of float32, " in err
     assert not (tmp_path / "both").exists() and not (tmp_path / "int4").exists()
-
-
-def test_one_form_at_a_time(run, model, tmp_path):
-    code, _, err = run("export", model, "--onnx", tmp_path / "both", "--openvino")
-    assert code == 1 and "--onnx and --openvino write different folders" in err and not (tmp_path / "both").exists()

@@ -142,8 +142,6 @@ def test_empty_file(write, format):
         if format == "dtag":
             fails("empty: the file is empty", format=format, source=full, target=path)
     else:
-        if format == "wmt":
-            pytest.importorskip("defusedxml")
         target_lang = None if format in names else "de"
         if format == "text":
             pytest.importorskip("sentencex")

@@ -1,7 +1,6 @@
 """Sets of documents in tags: newstest in SGML, WMT in XML, IWSLT in XML and as train.tags."""
 
 import json
-import sys
 
 import pytest
 from support.reader_checks import fails, ids, pairs, read
@@ -9,7 +8,6 @@ from support.reader_checks import fails, ids, pairs, read
 from hf_docmt.data.documents import sentences
 from hf_docmt.evaluation.translation_scores import evaluate_files
 from hf_docmt.files import DataError
-from hf_docmt.messages import install_command
 
 SRC = """<srcset setid="newstest2018" srclang="any">
 <doc sysid="ref" docid="abc.1" genre="news" origlang="en">
@@ -150,14 +148,12 @@ WMT = """<?xml version='1.0' encoding='utf-8'?>
 
 
 def test_languages_spelled_otherwise_in_xml(write):
-    pytest.importorskip("defusedxml")
     path, codes = write("newstest2021.en-de.xml", WMT), ("eng_Latn", "de_DE")
     spelled_otherwise = pairs(read("wmt", *codes, path=path, translator="A"), *codes)
     assert spelled_otherwise == pairs(read("wmt", path=path, translator="A"))
 
 
 def test_wmt(write):
-    pytest.importorskip("defusedxml")
     path = write("newstest2021.en-de.xml", WMT)
     for format in ("wmt", "auto"):
         documents = read(format, path=path, translator="A")
@@ -186,13 +182,11 @@ def test_wmt(write):
     ],
 )  # fmt: skip
 def test_wmt_bad_input(write, old, new, words):
-    pytest.importorskip("defusedxml")
     path = write("set.xml", WMT.replace(old, new, 1))
     fails(*words, path=path, translator="A" if old else None)
 
 
 def test_xml_that_is_cut_or_dangerous(write):
-    pytest.importorskip("defusedxml")
     for end in range(WMT.index("<collection"), len(WMT.rstrip()), 7):
         fails("cut.xml, line", "broken XML", "cut", path=write("cut.xml", WMT[:end]), translator="A")
     fails("u.xml, line 8", "not UTF-8", path=write("u.xml", WMT.encode().replace(b"Two", b"T\xffo")), translator="A")
@@ -204,11 +198,6 @@ def test_xml_that_is_cut_or_dangerous(write):
     steal = f'<!DOCTYPE dataset [<!ENTITY s SYSTEM "file://{secret}">]>\n<dataset'
     path = write("d.xml", WMT.replace("<dataset", steal, 1).replace("Two.", "&s;"))
     fails("d.xml, line 2", "entity 's'", format="wmt", target_lang=None, path=path)
-
-
-def test_xml_without_defusedxml_says_how_to_install_it(write, monkeypatch):
-    monkeypatch.setitem(sys.modules, "defusedxml.common", None)
-    fails(install_command("xml"), path=write("a.xml", WMT))
 
 
 XML = """<?xml version="1.0" encoding="UTF-8"?>
@@ -271,7 +260,6 @@ def train_tags(write, **replaced):
 
 
 def test_iwslt_xml(write):
-    pytest.importorskip("defusedxml")
     files = iwslt(write)
     for format in ("iwslt", "auto"):
         documents = read(format, target_lang="it", **files)
@@ -340,7 +328,6 @@ def test_iwslt_bad_files(write):
     fails("2 source files but 1 target files", target_lang="it", source=[cut, cut], target=[cut])
     fails("'dtag' takes one file as 'source'", format="dtag", target_lang=None, source=[cut, cut])
     fails("'iwslt' takes one file as 'source', got []", target_lang=None, source=[])
-    pytest.importorskip("defusedxml")
     files = iwslt(write)
     path = files["target"][1]
     path.write_text(path.read_text().replace('<seg id="2"> Due. </seg>\n', ""))

@@ -57,7 +57,6 @@ def reference(write):
 
 @pytest.fixture
 def xml(write):
-    pytest.importorskip("defusedxml")
     one = {"src": ("One.", "Two."), "a": ("Eins.", "Zwei."), "c": ("Ein.", "Zwo."), "online": ("Eins.", "Zwo.")}
     two = {"src": ["Three."], "a": ["Drei."], "c": ["Drei Stück."], "online": ["Drei Stück."]}
     documents = ({key: segs(*side) for key, side in sides.items()} for sides in (one, two))

@@ -5,11 +5,9 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import NamedTuple
-from xml.sax import ContentHandler, SAXParseException
-from xml.sax.xmlreader import Locator
+from xml.parsers import expat
 
-from hf_docmt.files import DataError, display_path, location_of, read_lines
-from hf_docmt.messages import install_command
+from hf_docmt.files import DataError, location_of, read_lines
 
 BARE_AMPERSAND = re.compile(r"&(?!#?\w+;)")
 BARE_LESS_THAN = re.compile(r"<(?!/?[a-z]|!--|!doctype\b|\?)", re.IGNORECASE)
@@ -30,40 +28,43 @@ class Event(NamedTuple):
 def xml_events(path: str | Path) -> Iterator[Event]:
     """Events of an XML file, which must be well-formed. Definitions of entities are refused, external files never read.
 
-    DataError says file, line and column, or that defusedxml is not installed.
+    DataError says file, line and column.
     """
-    try:
-        from defusedxml.common import EntitiesForbidden
-        from defusedxml.sax import make_parser
-    except ImportError as error:
-        raise DataError(f"{display_path(path)}: XML needs defusedxml: {install_command('xml')}") from error
-    parser, handler = make_parser(), _XmlHandler()
-    parser.forbid_external = False  # sets may name a document type, which the parser never fetches
-    parser.setContentHandler(handler)
-    handler.setDocumentLocator(parser)
+    parser, found = expat.ParserCreate(), _EventList()
+    parser.buffer_text = True  # it is kept back until the next tag
+
+    def text(content: str) -> None:
+        after = content[len(content.rstrip()) :].count("\n")
+        found.add(parser.CurrentLineNumber - after, "text", content)
+
+    def refuse_entity(name: str, *_) -> None:
+        raise DataError(
+            f"{location_of(path, parser.CurrentLineNumber)}: XML that defines the entity {name!r}, which is refused, "
+            "since such definitions can fill the memory; write out what it stands for"
+        )
+
+    parser.StartElementHandler = lambda name, attributes: found.add(
+        parser.CurrentLineNumber, "start", name, attributes.items()
+    )
+    parser.EndElementHandler = lambda name: found.add(parser.CurrentLineNumber, "end", name)
+    parser.CharacterDataHandler = text
+    parser.EntityDeclHandler = refuse_entity
     try:
         block, size = [], 0  # a tag over many lines is read again with each piece that comes
         for number, line in read_lines(path):
             block.append("\n" * (number > 1) + line)
             size += len(block[-1])
             if size > BLOCK:
-                parser.feed("".join(block))
-                yield from handler.take()
+                parser.Parse("".join(block), False)
+                yield from found.take()
                 block, size = [], 0
-        parser.feed("".join(block))
-        parser.close()
-        yield from handler.take()
-    except SAXParseException as error:
-        yield from handler.take()  # what is before the fault may have a fault of its own
+        parser.Parse("".join(block), True)
+        yield from found.take()
+    except expat.ExpatError as error:
+        yield from found.take()  # what is before the fault may have a fault of its own
         raise DataError(
-            f"{location_of(path, error.getLineNumber())}, column {error.getColumnNumber() + 1}: broken "
-            f"XML ({error.getMessage()}); repair what stands there, or fetch the file again if it is cut"
-        ) from error
-    except EntitiesForbidden as error:
-        raise DataError(
-            f"{location_of(path, parser.getLineNumber())}: XML that defines the entity "
-            f"{error.name!r}, which is refused, since such definitions can fill the memory; write out what it stands "
-            "for"
+            f"{location_of(path, error.lineno)}, column {error.offset + 1}: broken XML "
+            f"({expat.ErrorString(error.code)}); repair what stands there, or fetch the file again if it is cut"
         ) from error
 
 
@@ -104,20 +105,6 @@ class _EventList:
     def add(self, line: int, kind: str, value: str, attributes=()) -> None:
         attributes = {name.lower(): text or "" for name, text in attributes}
         self.events.append(Event(line, kind, value.lower() if kind in ("start", "end") else value, attributes))
-
-
-class _XmlHandler(_EventList, ContentHandler):
-    _locator: Locator  # set by the parser
-
-    def startElement(self, name, attrs):
-        self.add(self._locator.getLineNumber(), "start", name, attrs.items())
-
-    def endElement(self, name):
-        self.add(self._locator.getLineNumber(), "end", name)
-
-    def characters(self, content):
-        after = content[len(content.rstrip()) :].count("\n")  # text is kept back until the next tag
-        self.add(self._locator.getLineNumber() - after, "text", content)
 
 
 class _SgmParser(_EventList, HTMLParser):
