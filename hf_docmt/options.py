@@ -7,7 +7,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from math import inf
 from typing import Any
 
-BLEU, CHRF, TER, COMET, OTHERS = "BLEU", "chrF", "TER", "COMET", "Scores of others"  # panels of the help
+BLEU, CHRF, TER, OTHERS = "BLEU", "chrF", "TER", "Scores of others"  # panels of the help
 REQUIRED: Any = MISSING  # default of an option without one
 
 
@@ -257,11 +257,6 @@ class Scoring:
     ter_asian_support: bool = option(False, "Treat Asian characters as tercom does.", panel=TER)
     ter_no_punct: bool = option(False, "Leave out punctuation.", panel=TER)
     ter_normalized: bool = option(False, "Normalise and tokenize as tercom does.", panel=TER)
-    comet: str | None = option(None, "Also score COMET: path of a Python with unbabel-comet.", panel=COMET)
-    comet_model: str | None = option(
-        None, "COMET model, a Hub name or checkpoint; default: Unbabel/wmt22-comet-da.", panel=COMET
-    )
-    comet_context: int = option(0, "Also score doc-COMET with this many context sentences.", least=0, panel=COMET)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,6 @@ from functools import cached_property
 from pathlib import Path
 
 from hf_docmt.evaluation.breakdowns import Domains
-from hf_docmt.evaluation.metrics.comet import MODEL, Comet, DocumentComet
 from hf_docmt.evaluation.metrics.corpus_scores import CorpusScore
 from hf_docmt.evaluation.metrics.external import ExternalScore
 from hf_docmt.evaluation.metrics.metric import Metric, default_metrics, metric_choices, metric_class
@@ -31,12 +30,10 @@ class Evaluation:
     `paragraph` (of documents with blank lines between them), or `sentence` as sacrebleu does (of BLEU, chrF and TER; a
     single document, such as plain lines, has no interval else); None = sentences of a single document. Intervals are of
     `samples` draws (0: none).
-    `sentence_scores`: a file for the scores of every sentence (see `sentence_scores`). `comet`, the Python of an
-    environment with unbabel-comet, adds COMET by `comet_model`, with `comet_context` sentences of context
-    document-level COMET, too. `external` has names and files of scores that others gave (see `ExternalScore`), and
-    `scorer_input` writes what such a program takes, (format, file), in windows of `scorer_window` (see
-    `write_scorer_input`).
-    ValueError: an unknown metric, other `repairs`, options of a metric that is not scored, or of COMET without `comet`.
+    `sentence_scores`: a file for the scores of every sentence (see `sentence_scores`). `external` has names and files
+    of scores that others gave (see `ExternalScore`), and `scorer_input` writes what such a program takes, (format,
+    file), in windows of `scorer_window` (see `write_scorer_input`).
+    ValueError: an unknown metric, other `repairs`, options of a metric that is not scored.
     """
 
     metrics: Sequence[str] | None = None
@@ -59,20 +56,12 @@ class Evaluation:
     scorer_input: tuple[str, str] | None = None
     scorer_window: tuple[int, int | None] | None = None
     samples: int = 1000
-    comet: str | None = None
-    comet_model: str | None = None
-    comet_context: int = 0
 
     def __post_init__(self):
         if self.repairs not in (None, "none"):
             raise ValueError(f"repairs is {self.repairs!r}, expected none, for lines as they were written, or nothing")
         if self.unit is not None:
             check_known(self.unit, UNITS, "unit", "expected one of")
-        if self.comet is None and (self.comet_model is not None or self.comet_context):
-            raise ValueError(
-                "a model or context for COMET, but no COMET: give the Python of an environment with unbabel-comet "
-                "(--comet)"
-            )
         if self.scorer_window and not self.scorer_input:
             raise ValueError("scorer_window is of what scorer_input writes; give that, too, or leave the window out")
         if isinstance(self.domains, str) and "domain" not in self.by:
@@ -105,12 +94,6 @@ class Evaluation:
     @cached_property
     def external_scores(self) -> list[Metric]:
         return [ExternalScore(name, path) for name, path in self.external or ()]
-
-    def comet_metrics(self) -> list[Metric]:
-        if self.comet is None:
-            return []
-        options = {"python": self.comet, "model": self.comet_model or MODEL}
-        return [Comet(**options)] + ([DocumentComet(**options, context=self.comet_context)] * bool(self.comet_context))
 
     def _chosen(self) -> list[type[Metric]]:
         if self.metrics is None:

@@ -210,22 +210,22 @@ def _report(
 def evaluation_results(
     documents: TranslatedDocuments, evaluation: Evaluation, repairs: str | None = None
 ) -> list[Result]:
-    """Results of an alignment, of the metrics chosen, of further ones and of COMET, in this order.
+    """Results of an alignment, of the metrics chosen, of further ones and of external scores, in this order.
 
     A measure that is undefined for these documents is left out with a warning. `repairs` is what the rows say.
     """
-    chosen, comet = evaluation.corpus_metrics, evaluation.comet_metrics()
+    chosen = evaluation.corpus_metrics
     further = evaluation.discourse_metrics(documents.source_lang, documents.target_lang)
     unit = evaluation.unit or ("document" if len(documents.ids) > 1 else "sentence")
     settings = ScoreSettings(evaluation.by, evaluation.domains, evaluation.samples, unit=unit)
     if evaluation.sentence_scores is not None:
         sentence_metrics(chosen)  # none: an error before the work
-    single = [metric for metric in (*chosen, *further, *comet) if not metric.several_references]
+    single = [metric for metric in (*chosen, *further) if not metric.several_references]
     if documents.other_references and (single or evaluation.align):
         names = ", ".join([*(metric.choice or metric.name for metric in single), *["alignment"] * evaluation.align])
         count = 1 + len(documents.other_references)
         raise ValueError(f"{count} references, but {names} take one only; give one, or leave these out")
-    readers = [metric.choice or metric.name for metric in (*chosen, *further, *comet[:1]) if metric.needs_sources]
+    readers = [metric.choice or metric.name for metric in (*chosen, *further) if metric.needs_sources]
     sources = documents.sources or [None] * len(documents.hypotheses)
     lost = [doc_id for doc_id, source in zip(documents.ids, sources) if not isinstance(source, list)]
     if readers and lost:
@@ -248,7 +248,7 @@ def evaluation_results(
         format, path = evaluation.scorer_input
         write_scorer_input(path, documents, format, *(evaluation.scorer_window or ()))
     measured = _scores(further, documents, settings)  # fails early, if at all
-    results += [*_scores(chosen, documents, settings), *measured, *_scores(comet, documents, settings)]
+    results += [*_scores(chosen, documents, settings), *measured]
     results += _scores(evaluation.external_scores, documents, settings)
     if evaluation.sentence_scores is not None:
         write_sentence_scores(evaluation.sentence_scores, documents, chosen)

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import sys
 
 import pytest
 from support.reader_checks import DOCUMENTS, jsonl
@@ -202,58 +201,6 @@ def test_evaluate_parts_alignment_and_discourse(run, documents, translations):
         assert code == 1 and words in err
     code, _, err = run("evaluate", *files, *languages, "--discourse", "metaphors")
     assert code == 1 and "unknown discourse measure 'metaphors'" in err
-
-
-@pytest.fixture
-def comet_python(tmp_path):
-    """A stand-in for a Python with unbabel-comet: the score is the length of the source, context included."""
-    path = tmp_path / "python"
-    path.write_text(
-        f"#!{sys.executable}\nimport json, sys\nfile, output, _, model = sys.argv[4:8]\n"
-        "rows = [json.loads(line) for line in open(file, encoding='utf-8')]\n"
-        "scores = [len(''.join(row['src'])) for row in rows]\n"
-        "json.dump({'model': model, 'scores': scores, 'context': '--context' in sys.argv}, open(output, 'w'))\n"
-    )
-    path.chmod(0o755)
-    return path
-
-
-def test_evaluate_with_comet(run, documents, translations, comet_python):
-    """Sources beside the translations are scored, alone and in context, into the same report."""
-    arguments = ("evaluate", translations(), documents, *LANGUAGES, "--comet", comet_python)
-    code, _, err = run(*arguments)
-    assert code == 1 and "'a' has no 'source' beside its translation, needed for COMET; give the JSON lines" in err
-    translations(sources=True)
-    code, out, _ = run(*arguments, "--json")
-    found = {result["metric"]: result for result in json.loads(out)["results"]}
-    assert code == 0 and {"s-BLEU", "COMET"} <= set(found) and "doc-COMET" not in found
-    assert found["COMET"]["value"] == pytest.approx(100 * (16 + 10) / 2)  # a blank sentence is no item
-    assert "model:Unbabel/wmt22-comet-da" in found["COMET"]["signature"]
-    options = ("--comet-context", 1, "--comet-model", "org/metric", "--strategy", "full", "--json")
-    code, out, _ = run(*arguments, *options)
-    found = {result["metric"]: result for result in json.loads(out)["results"]}
-    assert code == 0 and found["COMET"]["value"] == pytest.approx(100 * 26 / 2)
-    assert found["doc-COMET"]["value"] == pytest.approx(100 * (16 + 10) / 2)
-    assert "model:org/metric|scale:100|context:1" in found["doc-COMET"]["signature"]
-    assert found["doc-COMET"]["strategy"] == "full" and found["doc-COMET"]["details"]["statistics"]["ids"] == ["a", "b"]
-
-
-def test_evaluate_without_what_comet_needs(run, documents, comet_python, tmp_path):
-    for name in ("a.txt", "b.txt"):
-        (tmp_path / name).write_text("eins\n")
-    plain = ("evaluate", tmp_path / "a.txt", tmp_path / "b.txt")
-    code, _, err = run(*plain, "--comet", comet_python)
-    assert code == 1 and "has no 'source' beside its translation, needed for COMET; give the JSON lines that" in err
-    for option in (("--comet-context", 2), ("--comet-model", "org/metric")):
-        code, _, err = run(*plain, *option)
-        assert code == 1 and "give the Python of an environment with unbabel-comet (--comet)" in err
-    row = {"doc_id": "a", "source": ["x"], "translation": ["y"]}
-    (tmp_path / "one.jsonl").write_text(json.dumps(row) + "\n")
-    (tmp_path / "reference.jsonl").write_text(json.dumps({"doc_id": "a", "translation": [{"en": "x", "de": "y"}]}))
-    arguments = (tmp_path / "one.jsonl", tmp_path / "reference.jsonl", "--source-lang", "en", "--target-lang", "de")
-    code, out, err = run("evaluate", *arguments, "--comet", tmp_path / "no-python", "-o", tmp_path / "report.json")
-    assert code == 1 and out == "" and "pip install unbabel-comet 'setuptools<81'" in err
-    assert not (tmp_path / "report.json").exists()
 
 
 def test_discourse_of_aligned_translations_says_so(run, tmp_path):
