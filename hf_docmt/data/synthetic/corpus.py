@@ -19,8 +19,7 @@ On request (`cataphora`) some antecedents stand after their pronoun: what *it* i
 
 Another corpus on request (`far`) has its clues up to so many sentences away, as a comparison of mechanisms needs them:
 antecedents before and after the pronoun with nouns of other classes in between, competing antecedents whose owner tells
-which is meant, terms used again much later (`far_plan.py`; suites and what chance is there: `far_suites.py`).
-`docmt corpus FOLDER --far 30 --longest 40` writes it.
+which is meant, terms used again much later. `docmt corpus FOLDER --far 30 --longest 40` writes it.
 """
 
 import json
@@ -33,18 +32,15 @@ import jinja2
 from huggingface_hub import DatasetCard, DatasetCardData
 
 from hf_docmt.data.documents import write_documents
-from hf_docmt.data.synthetic.document_plan import draw_document
-from hf_docmt.data.synthetic.far_plan import draw_far_document
-from hf_docmt.data.synthetic.far_suites import FAR_CHANCE, make_far_suites
-from hf_docmt.data.synthetic.suites import make_suites
+from hf_docmt.data.synthetic.document_plan import draw_document, draw_far_document
+from hf_docmt.data.synthetic.suites import CHANCE, FAR_CHANCE, make_suites
 from hf_docmt.files import atomic_folder, check_new_folder, write_text
 
-CHANCE = {"pronoun": 1 / 3, "deixis": 1 / 2, "lex_cohesion": 1 / 2, "ellipsis": 1 / 4}
 SPLITS = ("train", "validation", "test")
 
 _ATTEMPTS = 100
 
-__all__ = ["CHANCE", "FAR_CHANCE", "SPLITS", "make_corpus", "make_far_suites", "make_suites", "write_corpus"]
+__all__ = ["CHANCE", "FAR_CHANCE", "SPLITS", "make_corpus", "make_suites", "write_corpus"]
 
 
 def make_corpus(
@@ -97,7 +93,7 @@ def write_corpus(
     Files: train.jsonl, validation.jsonl, test.jsonl; pronoun.json and register.json (ContraPro format) with their
     documents.jsonl; deixis.json, lex_cohesion.json, ellipsis.json (Voita format), `suite_items` items per distance and
     answer; README.md, a data set card. With `cataphora` > 0 (see `make_corpus`) cataphora.json, in ContraPro's format.
-    With `far` > 0 the suites of `far_suites.py`, all but deixis and ellipsis in ContraPro's format.
+    With `far` > 0 the suites of `FAR_CHANCE`, all but deixis and ellipsis in ContraPro's format.
     The folder appears when it is complete. ValueError if it exists and is not empty.
 
     >>> folder = write_corpus("small", train=4, validation=1, test=1, suite_items=1)
@@ -106,10 +102,7 @@ def write_corpus(
     """
     folder = check_new_folder(folder)
     corpus = make_corpus(seed, train, validation, test, sentences, cataphora, far)
-    if far:
-        suites = make_far_suites(seed, suite_items, longest=max(sentences), far=far)
-    else:
-        suites = make_suites(seed, suite_items, longest=max(sentences), cataphora=cataphora > 0)
+    suites = make_suites(seed, suite_items, longest=max(sentences), cataphora=cataphora > 0, far=far)
     with atomic_folder(folder) as unfinished:
         for name, rows in {**corpus, "documents": suites.pop("documents")}.items():
             write_documents(rows, unfinished / f"{name}.jsonl")
