@@ -5,7 +5,6 @@ here is what JSON alone could do: ask for a kernel, for files outside the folder
 """
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath, PureWindowsPath
@@ -20,10 +19,9 @@ from hf_docmt.messages import first_line
 from hf_docmt.remote_code import check_attention
 
 CONFIG, TOKENIZER_CONFIG = "config.json", "tokenizer_config.json"
-TOKENIZER, ADAPTER = "tokenizer.json", "adapter_config.json"
 INDEXES = (SAFE_WEIGHTS_INDEX_NAME, WEIGHTS_INDEX_NAME)
-CHECKED = (CONFIG, TOKENIZER, TOKENIZER_CONFIG, "special_tokens_map.json", "added_tokens.json", ADAPTER, *INDEXES)
-CHECKED += (GENERATION_CONFIG_NAME,)
+CHECKED = (CONFIG, "tokenizer.json", TOKENIZER_CONFIG, "special_tokens_map.json", "added_tokens.json")
+CHECKED += ("adapter_config.json", *INDEXES, GENERATION_CONFIG_NAME)
 LARGEST = {  # fields of config.json by their endings, and the largest value that a model would have
     "layers": 1000,
     "layer": 1000,
@@ -39,9 +37,6 @@ LARGEST = {  # fields of config.json by their endings, and the largest value tha
     "length": 2**24,
 }
 UNLIMITED = 1e29  # tokenizers write 1e30 for a length without a limit
-MOST_REPETITIONS = 3  # without an end in a regular expression, whose time is a power of their number
-REPETITION = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|(?P<nested>\)[*+{])|(?P<repetition>[*+]|\{\d*,)", re.DOTALL)
-MOST_GROWTH = 64  # times the length of a text, which normalisers of a tokenizer may make of it
 
 
 @contextmanager
@@ -64,8 +59,7 @@ def check_model_files(path: str | Path, revision: str | None = None, names: Sequ
     """ValueError, one line with the file, for JSON files of a model's folder or Hub name that hold what none should.
 
     Each has an object in it. `config.json` names no kernel of attention, no quantization of another package for a
-    model of this one, and sizes that exist; an index of weights names files of the folder; normalisers of a tokenizer
-    do not make texts many times longer.
+    model of this one, and sizes that exist; an index of weights names files of the folder.
     """
     for name in names:
         file = _file(path, name, revision)
@@ -97,15 +91,11 @@ def check_model_files(path: str | Path, revision: str | None = None, names: Sequ
         elif name == TOKENIZER_CONFIG:
             if not isinstance(length := values.get("model_max_length", 0), int | float | None):
                 raise ValueError(f"{where}: model_max_length is {length!r:.40}, expected a number; correct it")
-        elif name == TOKENIZER:
-            check_normalizers(values.get("normalizer"), where)
         elif name == GENERATION_CONFIG_NAME:
             for field in [field for field in values if field.endswith("_token_id")]:
                 ids = values[field]
                 if not all(isinstance(token, int | None) for token in (ids if isinstance(ids, list) else [ids])):
                     raise ValueError(f"{path}: {field} of {name} is {ids!r:.40}, expected ids of tokens; correct it")
-        elif name == ADAPTER:
-            check_patterns(values, where)
         elif name in INDEXES:
             check_index(values, where)
 
@@ -162,98 +152,3 @@ def check_sizes(values: Any, where: str, name: str = "") -> None:
         limit = next((limit for ending, limit in LARGEST.items() if name.endswith(ending)), None)
         if limit is not None and not values <= limit and not (name.endswith("length") and values >= UNLIMITED):
             raise ValueError(f"{where}: {name} is {values!r:.40}, expected {limit} at most; correct it")
-
-
-def check_patterns(values: dict, where: str) -> None:
-    """ValueError for regular expressions of an adapter whose time may grow exponentially with the length of a name.
-
-    No group is repeated, and at most three parts of an alternative are without an end, but for `.*` at its own end:
-    `.*decoder.*(q|v)_proj` is taken.
-    """
-    for field in ("target_modules", "exclude_modules", "layers_pattern", "rank_pattern", "alpha_pattern"):
-        value = values.get(field)
-        if not isinstance(value, str | list | dict | None):
-            raise ValueError(f"{where}: {field} is {value!r:.40}, expected names or expressions; correct it")
-        is_expression = isinstance(value, str) or "pattern" in field
-        for pattern in [value] if isinstance(value, str) else list(value or ()) if is_expression else ():
-            matches = [list(REPETITION.finditer(part)) for part in _alternatives(str(pattern))]
-            endless = max(sum(match["repetition"] is not None for match in part) for part in matches)
-            if any(match["nested"] for part in matches for match in part) or endless > MOST_REPETITIONS:
-                raise ValueError(
-                    f"{where}: {field} has the regular expression {pattern!r:.80}, expected {MOST_REPETITIONS} "
-                    "repetitions at most and no repeated group: it may take for ever; name the modules in a list"
-                )
-
-
-def _alternatives(pattern: str) -> list[str]:
-    """The parts of a regular expression between bars that stand in no group, without `.*` at their ends."""
-    parts, depth = [""], 0
-    for piece in re.findall(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|.", pattern, re.DOTALL):
-        depth += {"(": 1, ")": -1}.get(piece, 0)
-        if piece == "|" and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += piece
-    return [re.sub(r"(?<!\\)\.\*\??\)*$", "", part) for part in parts]
-
-
-def check_normalizers(normalizer: Any, where: str) -> None:
-    """ValueError for normalisers that make texts more than 64 times longer: each may add to what the others made.
-
-    Replacements of texts are tried on these texts, one after the other; what expressions may add is multiplied.
-    """
-    steps = list(_steps(normalizer))
-    probes = {_replaced_text(step) or " " for step in steps}
-    growth = max([1.0, *(_length_after(steps, probe) / len(probe) for probe in probes)])
-    for step in steps:
-        content = step.get("content")
-        added = len(content) if isinstance(content, str) else 0
-        if step.get("pattern") and not _replaced_text(step):
-            growth *= max(1.0, added / _shortest_match(step["pattern"]))
-    if growth > MOST_GROWTH:
-        raise ValueError(
-            f"{where}: its normalisers may make a text {growth:.3g} times longer, expected {MOST_GROWTH} at most; take "
-            "the replacements out"
-        )
-
-
-def _replaced_text(step: dict) -> str:
-    """What a step replaces, where it is a text and no expression."""
-    pattern = step.get("pattern")
-    text = pattern.get("String") if isinstance(pattern, dict) else None
-    return text if isinstance(text, str) else ""
-
-
-def _length_after(steps: list[dict], text: str) -> int:
-    """Characters of a text behind these steps, as far as they add and replace texts; a length that is far too much."""
-    for step in steps:
-        content = step.get("content", step.get("prepend", ""))
-        content = content if isinstance(content, str) else ""
-        if step.get("type") == "Prepend":
-            text = content + text
-        elif old := _replaced_text(step):
-            if len(text) + text.count(old) * len(content) > 1e6:
-                return 10**6
-            text = text.replace(old, content)
-    return len(text)
-
-
-def _shortest_match(pattern: Any) -> float:
-    """Characters that a pattern of `Replace` replaces at least; less than 1 where it may match between characters."""
-    pattern = pattern if isinstance(pattern, dict) else {}
-    if isinstance(pattern.get("String"), str):
-        return 0.5  # an empty one
-    expression = str(pattern.get("Regex"))
-    try:
-        is_empty = re.match(expression, "") is not None
-    except re.error:  # of the library alone
-        is_empty = True
-    return 0.5 if is_empty or re.search(r"\(\?[=!<]|\\[bBAGzZ]|\^|\$", expression) else 1
-
-
-def _steps(normalizer: Any) -> Iterator[dict]:
-    """Normalisers that are applied one after the other."""
-    if isinstance(normalizer, dict):
-        yield normalizer
-        for step in normalizer.get("normalizers") or ():
-            yield from _steps(step)

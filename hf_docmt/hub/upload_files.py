@@ -1,6 +1,5 @@
 """What of a folder goes to the Hub, and what must not: secrets, pickles, states of training, half a model."""
 
-import binascii
 import json
 import os
 import pickletools
@@ -42,7 +41,6 @@ SECRETS = {  # what it is -> what it looks like
 }
 LOADS = {"GLOBAL", "STACK_GLOBAL", "INST"}  # operations of a pickle
 CALLS = {"REDUCE", "INST", "OBJ", "NEWOBJ", "NEWOBJ_EX", "BUILD", "STOP"}
-BASE64 = re.compile(rb"[A-Za-z0-9+/]{40,}")
 SECRET_VARIABLES = re.compile(r"(?i)(.*[_-])?(token|secret|password|api_key)s?([_-]?\d+)?")
 CHUNK, OVERLAP, MAX_HEADER = 1 << 20, 1 << 10, 100_000_000  # bytes; the last is the format's own limit
 
@@ -164,7 +162,7 @@ def _reason_against(folder: Path, name_in_folder: str) -> str | None:
     if name.endswith(PICKLES) or _is_pickle(path):
         return "a pickle, which can run code where it is loaded"
     for secret, pattern in _secrets().items():
-        if any(re.search(pattern, text) for part in _parts(path) for text in _readings(part)):
+        if any(re.search(pattern, text) for part in _parts(path) for text in {part, part.replace(b"\0", b"")}):
             return f"holds {secret}"
     return None
 
@@ -207,14 +205,3 @@ def _parts(path: Path) -> Iterator[bytes]:
         while part := file.read(CHUNK):
             yield end + part
             end = part[-OVERLAP:]
-
-
-def _readings(part: bytes) -> Iterator[bytes]:
-    """A text as it stands, as UTF-16 or UTF-32, and what stands in it as base64."""
-    yield part
-    if b"\0" in part:
-        yield part.replace(b"\0", b"")
-    for run in BASE64.findall(part):
-        for start in range(4):
-            text = binascii.a2b_base64(run[start : start + (len(run) - start) // 4 * 4])
-            yield from (text, text.replace(b"\0", b""))

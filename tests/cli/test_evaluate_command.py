@@ -113,7 +113,6 @@ def test_outputs_that_are_inputs(run, documents, tmp_path, option):
         "translate-suite no_model suite.json --documents INPUT",
         "translate-suite no_model suite.json --records INPUT",
         "ctxpro no_model set.json --inputs INPUT",
-        "segment INPUT",
     ],
 )
 def test_any_file_that_is_read_is_an_input(run, documents, command):

@@ -1,6 +1,5 @@
 """Upload of a folder to a double of the Hub: what goes up, what is refused, and where the token is not."""
 
-import base64
 import json
 import logging
 import pickle
@@ -157,13 +156,8 @@ REFUSED = {
     "run.json": (write_text('{"key": "0123456789abcdef0123"}'), "the value of TRACKER_API_KEY"),
     "no_end": (lambda path: path.write_bytes(b"cos\nsystem\n(S'echo'\ntR0junk\xff"), "a pickle"),
     "fields.npy": (lambda path: numpy.save(path, numpy.zeros(2, [("a", "O")])), "a pickle"),
-    "base64_utf16.txt": (
-        lambda path: path.write_bytes(base64.b64encode(LOOKS_LIKE_A_TOKEN.encode("utf-16-le"))),
-        "a token of the Hub",
-    ),
     "protocol_0": (lambda path: path.write_bytes(pickle.dumps(HfApi, protocol=0)), "a pickle"),
     "utf16.txt": (lambda path: path.write_text(f"token: {LOOKS_LIKE_A_TOKEN}", "utf-16"), "a token of the Hub"),
-    "base64.txt": (lambda path: path.write_bytes(base64.b64encode(LOOKS_LIKE_A_TOKEN.encode())), "a token of the Hub"),
     **dict.fromkeys(
         (".aws/credentials", "credentials", "prod.env", ".npmrc", ".ssh/config", "client_secret.json", "a.kdbx"),
         (write_text("A"), "a file of secrets"),
