@@ -21,7 +21,7 @@ from datasets.exceptions import DatasetGenerationError
 from transformers import PreTrainedTokenizerBase
 
 from hf_docmt import __version__
-from hf_docmt.data.documents import ROWS_PER_TABLE, check_documents, checked_languages
+from hf_docmt.data.documents import CHECKED, ROWS_PER_TABLE, check_documents, checked_languages
 from hf_docmt.data.readers import iterate_documents
 from hf_docmt.data.readers.reader import NO_FILES, plugin_files
 from hf_docmt.data.tokenizers import tokenize_sentences
@@ -31,7 +31,7 @@ from hf_docmt.store import files_digest, text_digest, value_digest
 
 LAYOUT = 2  # of the files in the cache; another one makes them anew
 SENTENCES_PER_CALL = 1000  # of a tokenizer
-BLOCK = 2**22  # tokens of which a digest is taken at a time
+BLOCK = 2**18  # tokens of which a digest is taken at a time
 SAMPLE_SEED = 0
 TOKENS = Features({"doc_id": Value("string")} | dict.fromkeys(("source", "target"), List(List(Value("int32")))))
 
@@ -67,9 +67,12 @@ def cached_documents(
 
     features = Features({"doc_id": Value("string"), "translation": List(Translation(languages))})
     try:
-        return Dataset.from_generator(rows, features=features, cache_dir=str(cache), fingerprint=value_digest(key)[:32])
+        fingerprint = value_digest(key)[:32]
+        documents = Dataset.from_generator(rows, features=features, cache_dir=str(cache), fingerprint=fingerprint)
     except DatasetGenerationError as error:
         raise error.__cause__ or error from None
+    documents.info.description = CHECKED
+    return documents
 
 
 def input_status(files: dict[str, str | Path | Sequence[str | Path]]) -> list | None:
