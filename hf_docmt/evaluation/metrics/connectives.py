@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from hf_docmt import __version__
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.data.phrases import checked_phrases, folded, phrase_pattern
-from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings, UndefinedError
-from hf_docmt.evaluation.metrics.translated_documents import Documents, TranslatedDocuments, check_sides
-from hf_docmt.reports.result import PartScore, Result
+from hf_docmt.evaluation.metrics.metric import Measurement, Metric, UndefinedError
+from hf_docmt.evaluation.metrics.translated_documents import Documents, TranslatedDocuments, check_aligned
+from hf_docmt.reports.result import PartScore
 from hf_docmt.reports.signature import Signature
-from hf_docmt.reports.statistics import Statistics
+from hf_docmt.reports.statistics import column_sums
 
 CONJUNCTIONS = ("and", "but", "or", "because", "so", "yet", "then")  # those of the paper
 
@@ -63,6 +63,7 @@ class Connectives(Metric):
     name = "connectives"
     choice = "connectives"
     task = "discourse"
+    segment = "document"
 
     def __init__(self, connectives: Sequence[str] = CONJUNCTIONS, systems: Mapping[str, Documents] | None = None):
         self.connectives, self.systems = connectives, dict(systems or {})
@@ -72,38 +73,29 @@ class Connectives(Metric):
         if target_lang:
             connectives_of(target_lang)
 
-    def score(self, documents: TranslatedDocuments, settings: ScoreSettings | None = None) -> list[Result]:
-        hypotheses, references = documents.hypotheses, documents.references
-        ids = check_sides(hypotheses, references, doc_ids=documents.doc_ids or None)
+    def measure(self, documents: TranslatedDocuments) -> Measurement:
         for name, others in self.systems.items():
             if name in ("reference", "hypothesis"):
                 raise ValueError(f"a further system is called {name!r}, which names the other columns; rename it")
             try:
-                check_sides(others, references, doc_ids=ids)
+                check_aligned(others, documents.references, documents.ids)
             except ValueError as error:
                 raise ValueError(f"system {name!r}: {error}") from error
-        table = connective_table({"reference": references, "hypothesis": hypotheses, **self.systems}, self.connectives)
+        sides = {"reference": documents.references, "hypothesis": documents.hypotheses}
+        table = connective_table({**sides, **self.systems}, self.connectives)
         rows = [
             [sum(count_connectives([document], self.connectives).values()) for document in pair]
-            for pair in zip(hypotheses, references)
+            for pair in zip(documents.hypotheses, documents.references)
         ]
-        written, expected = (sum(column) for column in zip(*rows))
+        expected = column_sums(rows)[1]
         if not expected:
             raise UndefinedError(
                 f"the references have none of the connectives {', '.join(table)}; give those of their language"
             )
-        result = self.result(
-            documents,
-            value=100 * written / expected,
-            signature=Signature.of(
-                {
-                    "count": "+".join(table),
-                    "unit": "percent-of-reference",
-                    "case": "folded",
-                    "match": "whole-word,longest-first",
-                    "version": __version__,
-                }
-            ),
+        signature = {"count": "+".join(table), "unit": "percent-of-reference", "case": "folded"}
+        return Measurement(
+            [[row] for row in rows],
+            Signature.of({**signature, "match": "whole-word,longest-first", "version": __version__}),
             n=expected,
             breakdown={
                 f"connective={name}": PartScore(100 * counts["hypothesis"] / counts["reference"], counts["reference"])
@@ -113,7 +105,5 @@ class Connectives(Metric):
             details={
                 "table": table,
                 "difference": sum(abs(counts["hypothesis"] - counts["reference"]) for counts in table.values()),
-                "statistics": Statistics(ids, rows).to_dict(),
             },
         )
-        return [result]

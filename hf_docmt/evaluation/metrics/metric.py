@@ -12,10 +12,10 @@ import numpy as np
 from hf_docmt import __version__
 from hf_docmt.data.registration import register, registered
 from hf_docmt.evaluation.breakdowns import Domains, break_down, check_axes, document_labels, sentence_labels
-from hf_docmt.evaluation.metrics.translated_documents import Documents, TranslatedDocuments, check_aligned
+from hf_docmt.evaluation.metrics.translated_documents import Documents, TranslatedDocuments, check_sides
 from hf_docmt.messages import check_known
 from hf_docmt.reports.resampling import document_details
-from hf_docmt.reports.result import Result
+from hf_docmt.reports.result import PartScore, Result
 from hf_docmt.reports.signature import Signature
 from hf_docmt.reports.statistics import column_sums, register_score_function, score_function
 
@@ -46,6 +46,7 @@ class Measurement:
     """Statistics of each segment of each document, and what else is known of a score.
 
     `statistics`: [document][segment][column]; `n` defaults to the number of segments, `value` to the score of the sums.
+    `breakdown`: parts besides those that `ScoreSettings.by` asks for.
     """
 
     statistics: Sequence[Sequence[Sequence[float]]]
@@ -53,6 +54,7 @@ class Measurement:
     n: int | None = None
     value: float | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
+    breakdown: Mapping[str, PartScore] = field(default_factory=dict)
 
 
 class Metric:
@@ -61,7 +63,7 @@ class Metric:
     The least that a subclass has is a `name` and `segment_statistics`, rows of numbers for every sentence from whose
     sums the score follows: by `score_from_sums`, or as `reports.statistics.score_function` has it for 2 columns (a
     ratio in percent) and 3 (an F1). Intervals, breakdowns and significance tests follow from them. One whose results
-    are made in another way overrides `measure` or `score`. Options of a metric are arguments of its constructor, all
+    are made in another way overrides `measure`. Options of a metric are arguments of its constructor, all
     with defaults. `sentence_shares.LengthRatio` is a short one.
     """
 
@@ -114,14 +116,15 @@ class Metric:
         ValueError: another number of documents, or of sentences in a document, on the two sides; an unknown axis.
         """
         settings = settings or ScoreSettings()
-        ids = documents.ids
-        check_aligned(documents.hypotheses, documents.references, documents.doc_ids or None)
+        references = documents.hypotheses if documents.references is None else documents.references
+        sources = self.required_sources(documents) if self.needs_sources else None
+        ids = check_sides(documents.hypotheses, references, sources, documents.doc_ids or None)
         check_axes(settings.by, settings.domains)
         measured = self.measure(documents)
         rows = [row for document in measured.statistics for row in document]
         width, value = len(rows[0]), measured.value
         unit = settings.unit if self.segment == "sentence" else "document"
-        groups = unit_of_sentences(unit, ids, documents.references)
+        groups = unit_of_sentences(unit, ids, references)
         if self.segment == "document":
             groups = [[doc_id] for doc_id in ids]
         by_unit: dict[str, list[Sequence[float]]] = {doc_id: [] for doc_id in ids} if unit == "document" else {}
@@ -130,7 +133,7 @@ class Metric:
         units, sums = list(by_unit), [column_sums(own, width) for own in by_unit.values()]
         if value is None:
             value = float(score_function(self.name, width)(np.array([column_sums(sums)], float))[0])
-        lengths = [len(document) for document in documents.references]
+        lengths = [len(document) for document in references]
         label = document_labels if self.segment == "document" else sentence_labels
         labels = label(ids, lengths, settings.by, settings.domains)
         resampling = (settings.samples, settings.seed)
@@ -140,7 +143,7 @@ class Metric:
             value=value,
             signature=measured.signature,
             n=len(rows) if measured.n is None else measured.n,
-            breakdown=break_down(self.name, rows, labels, list(chain(*groups)), *resampling),
+            breakdown={**measured.breakdown, **break_down(self.name, rows, labels, list(chain(*groups)), *resampling)},
             details={**documents.details, **measured.details, **details},
         )
         return [result]

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import ClassVar
 from unicodedata import normalize
 
@@ -9,13 +10,13 @@ import regex
 
 from hf_docmt import __version__
 from hf_docmt.data.language_codes import primary_language
-from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings, UndefinedError
+from hf_docmt.evaluation.metrics.metric import Measurement, Metric, UndefinedError
 from hf_docmt.evaluation.metrics.tagging import Tagger, Token, load_tagger, tag, tagger_name
-from hf_docmt.evaluation.metrics.translated_documents import Documents, TranslatedDocuments, check_sides
+from hf_docmt.evaluation.metrics.translated_documents import Documents, TranslatedDocuments
 from hf_docmt.messages import check_known
-from hf_docmt.reports.result import PartScore, Result
+from hf_docmt.reports.result import PartScore
 from hf_docmt.reports.signature import Signature
-from hf_docmt.reports.statistics import Statistics
+from hf_docmt.reports.statistics import column_sums
 
 SOURCE_TAGS = frozenset("PRP PRP$ WP WP$".split())
 TARGET_TAGS = frozenset("PDAT PDS PIAT PIS PPER PPOSAT PPOSS PRELAT PRELS PRF PWAT PWAV PWS".split())
@@ -127,6 +128,7 @@ class PronounF1(Metric):
     choice = "pronouns"
     task = "discourse"
     needs_sources = True
+    segment = "document"
     phenomenon: ClassVar[str] = "pronoun"
 
     def __init__(self, taggers: tuple[Tagger, Tagger] | None = None, weights: str = "paper", lowercase: bool = False):
@@ -140,49 +142,50 @@ class PronounF1(Metric):
             targets = ", ".join(lang for phenomenon, lang in PHENOMENA if phenomenon == cls.phenomenon)
             raise ValueError(f"{cls.choice} are counted from en to {targets}, got {source_lang} to {target_lang}")
 
-    def score(self, documents: TranslatedDocuments, settings: ScoreSettings | None = None) -> list[Result]:
-        sources, hypotheses, references = documents.sources, documents.hypotheses, documents.references
+    def required_sources(self, documents):
+        return documents.sources  # without them all sentences count
+
+    def measure(self, documents: TranslatedDocuments) -> Measurement:
         self.check_languages(documents.source_lang, documents.target_lang)
         lang = primary_language(documents.target_lang) or "de"
         rule, weight = PHENOMENA[self.phenomenon, lang], WEIGHTS[self.weights]
-        ids = check_sides(hypotheses, references, sources, documents.doc_ids or None)
         taggers = self.taggers or ((load_tagger("en"), load_tagger("de")) if rule.tags else (split_words, split_words))
-        source = _tagged(taggers[0], sources, self.lowercase)
-        hypothesis, reference = (_tagged(taggers[1], side, self.lowercase) for side in (hypotheses, references))
-        lengths = [len(document) for document in references]
-        counts = _document_counts(rule, source, hypothesis, reference, lengths)
-        totals = {name: [sum(part[name][i] for part in counts) for i in range(3)] for name in rule.classes}
-        rows = [[sum(weight[name] * part[name][i] for name in rule.classes) for i in range(3)] for part in counts]
-        match, hypothesised, expected = (sum(column) for column in zip(*rows))
+        source = _tagged(taggers[0], documents.sources, self.lowercase)
+        sides = [_tagged(taggers[1], side, self.lowercase) for side in (documents.hypotheses, documents.references)]
+        sentences = zip(source or repeat(None), *sides)
+        counts = [
+            _summed([_counts(rule, *next(sentences)) for _ in document], len(rule.classes))
+            for document in documents.references
+        ]
+        totals = dict(zip(rule.classes, _summed(counts, len(rule.classes))))
+        rows = [
+            column_sums([[weight[name] * n for n in part] for name, part in zip(rule.classes, of_document)])
+            for of_document in counts
+        ]
+        match, hypothesised, expected = column_sums(rows)
         if not hypothesised + expected:
             raise UndefinedError(
-                f"not one word that counts in {sum(lengths)} translations and references; "
+                f"not one word that counts in {len(sides[0])} translations and references; "
                 "check the languages, and that taggers have the tags of spaCy's pipelines"
             )
-        result = self.result(
-            documents,
-            value=_f1(match, hypothesised, expected),
-            signature=Signature.of(
-                {
-                    "langs": f"en-{lang}",
-                    "classes": "+".join(rule.classes),
-                    "weights": self.weights,
-                    "case": "lc" if self.lowercase else "mixed",
-                    "validity": "all" if sources is None else "source",
-                    "source-tagger": "none" if sources is None else tagger_name(taggers[0]),
-                    "target-tagger": tagger_name(taggers[1]),
-                    "version": __version__,
-                }
-            ),
+        signature = {
+            "langs": f"en-{lang}",
+            "classes": "+".join(rule.classes),
+            "weights": self.weights,
+            "case": "lc" if self.lowercase else "mixed",
+            "validity": "all" if source is None else "source",
+            "source-tagger": "none" if source is None else tagger_name(taggers[0]),
+            "target-tagger": tagger_name(taggers[1]),
+            "version": __version__,
+        }
+        undefined = {"undefined": [name for name, total in totals.items() if not any(total)]}
+        return Measurement(
+            [[row] for row in rows],
+            Signature.of(signature),
             n=sum(total[2] for name, total in totals.items() if weight[name]),
             breakdown={f"class={name}": _part(*total) for name, total in totals.items() if any(total)},
-            details={
-                **_precision_recall(match, hypothesised, expected),
-                "undefined": [name for name, total in totals.items() if not any(total)],
-                "statistics": Statistics(ids, rows).to_dict(),
-            },
+            details=_precision_recall(match, hypothesised, expected) | undefined,
         )
-        return [result]
 
 
 class FormalityF1(PronounF1):
@@ -213,20 +216,15 @@ def count_words(rule: Phenomenon, source: Sequence[Token] | None, target: Sequen
     }
 
 
-def _document_counts(rule: Phenomenon, source, hypothesis, reference, lengths) -> list[dict[str, list[int]]]:
-    """{class: [match, hypothesis, reference]} of every document, from the tagged sentences of all."""
-    sentences = iter(zip(source or [None] * sum(lengths), hypothesis, reference))
-    documents = []
-    for length in lengths:
-        counts = {name: [0, 0, 0] for name in rule.classes}
-        for _ in range(length):
-            source_words, *sides = next(sentences)
-            pair = [count_words(rule, source_words, side) for side in sides]
-            for name, sums in counts.items():
-                hypothesised, expected = (side[name] for side in pair)
-                counts[name] = [a + b for a, b in zip(sums, (min(hypothesised, expected), hypothesised, expected))]
-        documents.append(counts)
-    return documents
+def _counts(rule: Phenomenon, source: Sequence[Token] | None, *sides: Sequence[Token]) -> list[list[int]]:
+    """[match, hypothesis, reference] of each class in a sentence."""
+    pair = [count_words(rule, source, side).values() for side in sides]
+    return [[min(both), *both] for both in zip(*pair)]
+
+
+def _summed(counts: Sequence[Sequence[Sequence[int]]], classes: int) -> list[list[int]]:
+    """The sums of such counts, zeros where there are none."""
+    return [column_sums([part[number] for part in counts], 3) for number in range(classes)]
 
 
 def _tagged(tagger: Tagger, side: Documents | None, lowercase: bool) -> list[list[Token]] | None:
@@ -237,11 +235,7 @@ def _tagged(tagger: Tagger, side: Documents | None, lowercase: bool) -> list[lis
 
 def _part(match: int, hypothesised: int, expected: int) -> PartScore:
     details = {**_precision_recall(match, hypothesised, expected), "hypothesis": hypothesised, "match": match}
-    return PartScore(_f1(match, hypothesised, expected), expected, details)
-
-
-def _f1(match: float, hypothesised: float, expected: float) -> float:
-    return 200 * match / (hypothesised + expected)
+    return PartScore(200 * match / (hypothesised + expected), expected, details)
 
 
 def _precision_recall(match: float, hypothesised: float, expected: float) -> dict[str, float | None]:

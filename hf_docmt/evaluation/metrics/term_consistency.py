@@ -13,11 +13,10 @@ from typing import ClassVar
 from hf_docmt import __version__
 from hf_docmt.data.language_codes import UNSPACED, primary_language
 from hf_docmt.data.phrases import checked_phrases, folded, phrase_pattern, words
-from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings, UndefinedError
-from hf_docmt.evaluation.metrics.translated_documents import Documents, TranslatedDocuments, check_sides
-from hf_docmt.reports.result import PartScore, Result
+from hf_docmt.evaluation.metrics.metric import Measurement, Metric, UndefinedError
+from hf_docmt.evaluation.metrics.translated_documents import Documents, TranslatedDocuments
+from hf_docmt.reports.result import PartScore
 from hf_docmt.reports.signature import Signature
-from hf_docmt.reports.statistics import Statistics
 
 SHORTEST = 4  # letters of a word that is a term by rule
 SHOWN = 20  # changed terms in the details
@@ -47,6 +46,7 @@ class TermConsistency(Metric):
     choice = "terms"
     task = "discourse"
     needs_sources = True
+    segment = "document"
     kept: ClassVar[str] = "in-all-sentences"  # in the signature
 
     def __init__(
@@ -67,59 +67,47 @@ class TermConsistency(Metric):
         if primary_language(target_lang) in UNSPACED:
             raise ValueError(f"terms need a language that parts words by blanks, got {target_lang!r}; leave them out")
 
-    def score(self, documents: TranslatedDocuments, settings: ScoreSettings | None = None) -> list[Result]:
-        sources, hypotheses = self.required_sources(documents), documents.hypotheses
-        references = documents.references
-        others = hypotheses if references is None else references
-        ids = check_sides(hypotheses, others, sources, documents.doc_ids or None)
-        prefix, max_share = self.prefix, self.max_share
+    def measure(self, documents: TranslatedDocuments) -> Measurement:
+        sources, references = self.required_sources(documents), documents.references
         listed = list(self.glossary) if self.glossary is not None else self.terms
-        source_terms = find_terms(sources, max_share, prefix) if listed is None else listed_terms(sources, listed)
-        uses = self._uses(source_terms, hypotheses)
-        rows = [self._counted(document) for document in uses]
-        flat = [use for document in uses for use in document]
+        by_rule = listed is None
+        terms = find_terms(sources, self.max_share, self.prefix) if by_rule else listed_terms(sources, listed)
+        uses = self._uses(terms, documents.hypotheses)
+        flat = list(chain(*uses))
         if not flat:
             raise UndefinedError(
-                f"no term stands in two sentences of one of the {len(ids)} documents; give terms or a glossary that "
-                f"fit the source, or, for terms found by rule, a larger max_share than {max_share:g}"
+                f"no term stands in two sentences of one of the {len(uses)} documents; give terms or a glossary that "
+                f"fit the source, or, for terms found by rule, a larger max_share than {self.max_share:g}"
             )
         kinds: dict[str, list[_Use]] = {"name": [], "word": []}
         for use in flat:
-            kinds["name" if use.term in source_terms.names else "word"].append(use)
-        result = self.result(
-            documents,
-            value=self._share(flat),
-            signature=_signature(listed, self.glossary, prefix, max_share, self.kept),
+            kinds["name" if use.term in terms.names else "word"].append(use)
+        changed = [
+            {"document": name, "term": use.term, "translations": [sorted(some) for some in use.translations]}
+            for name, document in zip(documents.ids, uses)
+            for use in document
+            if not use.kept
+        ]
+        return Measurement(
+            [[self._counted(document)] for document in uses],
+            _signature(listed, self.glossary, self.prefix, self.max_share, self.kept),
             n=self._counted(flat)[1],
-            breakdown={
-                f"kind={kind}": PartScore(self._share(some), self._counted(some)[1])
-                for kind, some in kinds.items()
-                if some
-            },
+            breakdown={f"kind={kind}": self._share(some) for kind, some in kinds.items() if some},
             details={
                 "agreement": 100 * sum(use.most for use in flat) / sum(len(use.translations) for use in flat),
-                "reference": None
-                if references is None
-                else self._share([*chain(*self._uses(source_terms, references))]),
-                "changed": [
-                    {"document": name, "term": use.term, "translations": [sorted(some) for some in use.translations]}
-                    for name, document in zip(ids, uses)
-                    for use in document
-                    if not use.kept
-                ][:SHOWN],
-                "statistics": Statistics(ids, rows).to_dict(),
+                "reference": references and self._share(list(chain(*self._uses(terms, references)))).value,
+                "changed": changed[:SHOWN],
             },
         )
-        return [result]
 
     @staticmethod
     def _counted(uses: Sequence[_Use]) -> list[int]:
         """[kept, terms] of these terms."""
         return [sum(use.kept for use in uses), len(uses)]
 
-    def _share(self, uses: Sequence[_Use]) -> float:
+    def _share(self, uses: Sequence[_Use]) -> PartScore:
         kept, number = self._counted(uses)
-        return 100 * kept / number
+        return PartScore(100 * (kept / number), number)
 
     def _uses(self, source_terms: Terms, side: Documents) -> list[list[_Use]]:
         """The repeated terms of every document with their translations on this side."""

@@ -59,9 +59,9 @@ def check_sides(
     ids = [str(number) for number in range(1, len(references) + 1)] if doc_ids is None else list(doc_ids)
     if len(ids) != len(references) or len(set(ids)) != len(ids):
         raise ValueError(f"{len(ids)} document ids, {len(set(ids))} of them different, for {len(references)} documents")
-    check_aligned(hypotheses, references, ids)
+    check_aligned(hypotheses, references, doc_ids)
     if sources is not None:
-        check_aligned(sources, references, ids, ("source", "translated"))
+        check_aligned(sources, references, doc_ids, ("source", "translated"))
     return ids
 
 
