@@ -15,7 +15,6 @@ from hf_docmt.reports.significance import (
     GroupTests,
     Outcome,
     PairedTest,
-    RunsTest,
     compare_with_baseline,
     corrected,
     mean_and_deviation,
@@ -41,7 +40,7 @@ class Figure:
     strategy: str | None
     beams: int | None
     interval: tuple[float, float] | None = None
-    test: Outcome | RunsTest | None = None  # against the baseline
+    test: Outcome | None = None  # against the baseline
     runs: int = 1
     deviation: float | None = None
 
@@ -82,7 +81,7 @@ class Pair:
     group: int
     other: str
     system: str
-    test: Outcome | RunsTest
+    test: Outcome
 
 
 @dataclass(frozen=True)
@@ -233,7 +232,7 @@ def _part(result: Result, label: str) -> PartScore:
     return result.breakdown[label] if label else PartScore(result.value, result.n, result.details)
 
 
-def _figure(parts: Sequence[PartScore], result: Result, test: Outcome | RunsTest | None, name: str) -> Figure:
+def _figure(parts: Sequence[PartScore], result: Result, test: Outcome | None, name: str) -> Figure:
     """The figure of one run, or of the mean over several."""
     mean, deviation = mean_and_deviation([part.value for part in parts])
     intervals = [_interval(part, name) for part in parts]

@@ -1,9 +1,7 @@
 """A comparison of systems as text for a terminal, Markdown, LaTeX, CSV or JSON."""
 
 import json
-import re
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 
 from hf_docmt.reports.comparison import Comparison, Figure, Row
 from hf_docmt.reports.measurement import SETTINGS
@@ -41,7 +39,7 @@ def format_comparison(comparison: Comparison, format: str = "text", width: int |
     Above the figures stands what is different between systems (strategy, beams, context), behind them their 95 %
     intervals, below each score the difference from the baseline and its p-value. Two digits stand after the point, four
     in nats. `width`: characters of a line of text; a table that is wider is written without intervals, then in several
-    parts, with systems as rows where that takes fewer. CSV, a line for each figure, and JSON hold all there is, not
+    parts. CSV, a line for each figure, and JSON hold all there is, not
     rounded. LaTeX needs the package booktabs.
     """
     if format not in FORMATS:
@@ -188,72 +186,29 @@ def comparison_remarks(comparison: Comparison, intervals: bool = True) -> list[s
 
 
 def _text(comparison: Comparison, signs: Signs, width: int | None) -> str:
-    """The table, in parts that keep to the width, of columns of systems, or of rows where these are fewer."""
-    remarks, tables = comparison_remarks(comparison), [_columns_of_systems(comparison, signs)]
+    """The table, in several with some of the systems each where that is needed to keep to the width."""
+    remarks, systems = comparison_remarks(comparison), list(comparison.systems)
+    tables = [_table_of(comparison, signs, systems)]
     if width is not None and _width(tables[0]) > width:
         signs = signs | {"interval": ""}
         remarks = [f"95 % intervals do not fit into {width} characters; CSV and JSON have them."]
         remarks += comparison_remarks(comparison, intervals=False)
-        columns = _parts(partial(_columns_of_systems, comparison, signs), len(comparison.systems), width)
-        rows = _parts(partial(_rows_of_systems, comparison, signs), len(comparison.rows), width)
-        tables = min(columns, rows, key=lambda tables: (max(map(_width, tables)) > width, len(tables)))
+        tables = []
+        while systems:
+            end = 1
+            while end < len(systems) and _width(_table_of(comparison, signs, systems[: end + 1])) <= width:
+                end += 1
+            tables.append(_table_of(comparison, signs, systems[:end]))
+            systems = systems[end:]
     signatures = [f"({letter}) {text}" for letter, text in comparison.signatures.items()]
     return "\n\n".join([*tables, "\n".join(signatures), *(["\n".join(remarks)] if remarks else [])])
 
 
-def _parts(table: Callable[[range], str], count: int, width: int) -> list[str]:
-    """A table of so many columns in as many parts as it takes to keep to the width."""
-    tables, rest = [], range(count)
-    while rest:
-        end = 1
-        while end < len(rest) and _width(table(rest[: end + 1])) <= width:
-            end += 1
-        tables.append(table(rest[:end]))
-        rest = rest[end:]
-    return tables
-
-
-def _columns_of_systems(comparison: Comparison, signs: Signs, systems: range | None = None) -> str:
-    """A column for each of these systems, None for all, and below each score the differences."""
+def _table_of(comparison: Comparison, signs: Signs, systems: Sequence[str]) -> str:
+    """A column for each of these systems, and below each score the differences."""
     cells, labels, header = _cells(comparison, signs, "text")
-    columns = list(zip(*(line[labels + 1 :] for line in cells)))
-    chosen = columns if systems is None else [columns[number] for number in systems]
-    return write_table(_with_aligned([line[: labels + 1] for line in cells], chosen, header), header=header)
-
-
-def _rows_of_systems(comparison: Comparison, signs: Signs, scores: range) -> str:
-    """Two lines for each system: its scores, of these rows, and below them what it is, and the differences."""
-    rows, systems = [comparison.rows[number] for number in scores], comparison.systems
-    runs = {system: _most_runs(comparison, system) for system in systems}
-    settings = _settings(comparison, runs, "")
-    facts = [name for name in ("task", "split", "part") if len({getattr(row, name) for row in comparison.rows}) > 1]
-    header = [["", *(getattr(row, name) for row in rows)] for name in ("dataset", *facts)]
-    header += [["", *(row.metric + signs["letter"].format(row.letter) for row in rows)], ["n", *map(_counts, rows)]]
-    body = []
-    for number, system in enumerate(systems):
-        figures = [row.figures.get(system) for row in rows]
-        body.append([system, *(figure_text(figure, runs[system], signs) for figure in figures)])
-        about = [(key, values[number]) for key, values in settings.items() if values[number]]
-        names = ", ".join(value if key in ("architecture", "strategy") else f"{key} {value}" for key, value in about)
-        bases = [base_figure(comparison, row) if system != comparison.baseline else None for row in rows]
-        pairs = zip(figures, bases, strict=True)
-        body.append([f"  {names}", *(difference_text(*pair, signs) if all(pair) else "" for pair in pairs)])
-    cells = [*header, *(line for line in body if any(cell.strip() for cell in line))]
-    columns = list(zip(*(line[1:] for line in cells)))
-    return write_table(_with_aligned([line[:1] for line in cells], columns, len(header)), header=len(header))
-
-
-def _with_aligned(before: Lines, columns: Sequence[Sequence[str]], header: int) -> Lines:
-    """Lines with further columns, whose numbers are aligned below the header."""
-    aligned = [[*column[:header], *_aligned(column[header:])] for column in columns]
-    return [[*line, *own] for line, *own in zip(before, *aligned)]
-
-
-def _aligned(column: Sequence[str]) -> list[str]:
-    """Cells with their numbers flush right, and what follows a number flush left."""
-    parts = [re.findall(r"([-+]?[\d.]*)(.*)", cell)[0] for cell in column]
-    number, rest = (max(map(len, side)) for side in zip(*parts))
-    return [first.rjust(number) + last.ljust(rest) for first, last in parts]
+    columns = [*range(labels + 1), *(labels + 1 + comparison.systems.index(system) for system in systems)]
+    return write_table([[line[number] for number in columns] for line in cells], header=header)
 
 
 def _width(table: str) -> int:

@@ -18,36 +18,26 @@ _TOLERANCE = 1e-9  # score points; closer values are equal
 
 @dataclass(frozen=True)
 class Outcome:
-    """System minus baseline in score points, its 95 % interval, p-value (two-sided), number of documents tested.
+    """System minus baseline in score points, or means of their runs, its 95 % interval, p-value (two-sided).
 
+    `documents` is the number of those tested, `runs` that of the baseline's and the system's in a test over runs.
     `holm` is the p-value with all tests of a table in mind, None where it stands alone (see `corrected`).
     """
 
     delta: float
     interval: tuple[float, float]
     p_value: float
-    documents: int
+    documents: int | None
     significant: bool
     holm: float | None = None
-
-
-@dataclass(frozen=True)
-class RunsTest:
-    """Mean of a system's runs minus that of the baseline's, its 95 % interval, p-value, the numbers of runs."""
-
-    delta: float
-    interval: tuple[float, float]
-    p_value: float
-    runs: tuple[int, int]  # of the baseline, of the system
-    significant: bool
-    holm: float | None = None
+    runs: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
 class GroupTests:
     """The tests of the systems of a group, and for those that could not be tested the reason."""
 
-    tests: dict[str, Outcome | RunsTest]
+    tests: dict[str, Outcome]
     obstacles: dict[str, str]
     units: frozenset[str] = frozenset()  # what was drawn in paired tests
 
@@ -113,7 +103,7 @@ def compare_systems(
     return outcomes
 
 
-def welch_test(base: Sequence[float], other: Sequence[float], level: float = 0.05) -> RunsTest:
+def welch_test(base: Sequence[float], other: Sequence[float], level: float = 0.05) -> Outcome:
     """Welch's t-test (1947), two-sided, between the scores of runs: would runs with other seeds differ, too?
 
     The data stay the same, so it says nothing about other documents. ValueError: fewer than 2 runs of one, or all runs
@@ -128,10 +118,9 @@ def welch_test(base: Sequence[float], other: Sequence[float], level: float = 0.0
         raise ValueError("the runs of each system have the same score, so a test over runs has no deviation to go by")
     squares = [error**2 / (len(values) - 1) for error, values in zip(errors, (base, other), strict=True)]
     freedom = sum(errors) ** 2 / sum(squares)
-    delta = mean(other) - mean(base)
-    scale = sum(errors) ** 0.5
+    delta, scale, runs = mean(other) - mean(base), sum(errors) ** 0.5, (len(base), len(other))
     p_value, half = float(2 * stdtr(freedom, -abs(delta) / scale)), float(scale * stdtrit(freedom, 0.975))
-    return RunsTest(delta, (delta - half, delta + half), p_value, (len(base), len(other)), p_value < level)
+    return Outcome(delta, (delta - half, delta + half), p_value, None, p_value < level, runs=runs)
 
 
 def holm_p_values(p_values: Sequence[float]) -> list[float]:
@@ -177,7 +166,7 @@ def compare_with_baseline(
     Single runs are tested over documents, several of each system over the runs. Systems are tested pair by pair, so
     that a result does not depend on which others stand beside it.
     """
-    tests: dict[str, Outcome | RunsTest] = {}
+    tests: dict[str, Outcome] = {}
     obstacles: dict[str, str] = {}
     units: set[str] = set()
     for system in (name for name in systems if name != baseline):
@@ -208,7 +197,7 @@ def significance_notes(
     tests = [test for outcome in outcomes for test in outcome.tests.values()]
     units = dict.fromkeys(unit for outcome in outcomes for unit in sorted(outcome.units))
     how = [f"{test.method} over {', '.join(units)}, {test.samples} samples, seed {test.seed}"] if units else []
-    how += ["Welch's t-test over runs"] if any(isinstance(test, RunsTest) for test in tests) else []
+    how += ["Welch's t-test over runs"] if any(test.runs for test in tests) else []
     corrected_too = all(each.holm is not None for each in tests)
     marker = (
         f"* differs from {baseline} with p{' by Holm' * (corrected_too and len(tests) > 1)} < {test.level:g} "

