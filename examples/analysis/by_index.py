@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from inputs import parser, show
 
-from hf_docmt.analysis.pictures.figures import COLOURS, SINGLE, picture
+from hf_docmt.analysis.pictures import COLOURS, SINGLE, picture
 from hf_docmt.evaluation.metrics.corpus_scores import SentenceBleu, bleu, segment_statistics
 from hf_docmt.evaluation.references import read_references
 from hf_docmt.evaluation.translation_files import read_translated

@@ -9,7 +9,7 @@ import pandas as pd
 from inputs import load, parser, show
 
 from hf_docmt.analysis.gates import gate_map
-from hf_docmt.analysis.pictures.figures import COLOURS, picture
+from hf_docmt.analysis.pictures import COLOURS, picture
 
 
 def draw(path: str, mean: pd.DataFrame, columns: tuple[str, ...]) -> None:

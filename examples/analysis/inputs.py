@@ -6,7 +6,7 @@ import torch
 
 import hf_docmt
 from hf_docmt.analysis.model_runs import set_languages
-from hf_docmt.analysis.pictures.figures import COLOURS, MARKERS, SINGLE, picture
+from hf_docmt.analysis.pictures import COLOURS, MARKERS, SINGLE, picture
 
 
 def parser(text: str, *arguments: str) -> argparse.ArgumentParser:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 from inputs import parser, show
 
-from hf_docmt.analysis.pictures.figures import COLOURS, SINGLE, picture
+from hf_docmt.analysis.pictures import COLOURS, SINGLE, picture
 
 
 def read_losses(folder: str) -> tuple[pd.Series, float | None]:

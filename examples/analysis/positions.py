@@ -10,7 +10,7 @@ import pandas as pd
 import torch
 from inputs import load, parser, show
 
-from hf_docmt.analysis.pictures.figures import SINGLE, picture
+from hf_docmt.analysis.pictures import SINGLE, picture
 from hf_docmt.modeling.segments import sinusoid
 
 SHARES = (0.9, 0.95, 0.99, 0.999, 0.9999)  # of the variance

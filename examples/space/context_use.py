@@ -19,7 +19,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import registry
 from hf_docmt.analysis.attention_share import sentences_of_tokens
-from hf_docmt.analysis.current_sentence import check_sentence
+from hf_docmt.analysis.decisive_context import check_sentence
 from hf_docmt.analysis.gates import NOTHING, gate_map
 from hf_docmt.analysis.memory import (
     INPUTS,

@@ -104,7 +104,7 @@ def compare(
 
 def _table(reports: list[str], format: str, tables: Tables, **options) -> str:
     """The comparison of reports; the picture is drawn."""
-    from hf_docmt.analysis.pictures.comparison import draw_breakdown
+    from hf_docmt.analysis.pictures import draw_breakdown
     from hf_docmt.evaluation.comparison import compare as compare_reports
     from hf_docmt.messages import check_known
     from hf_docmt.reports.comparison import select_breakdown

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 
-from hf_docmt.analysis.pictures.figures import check_matplotlib
+from hf_docmt.analysis.pictures import check_matplotlib
 from hf_docmt.evaluation.metrics import metric_classes
 from hf_docmt.files import write_text
 from hf_docmt.info import describe

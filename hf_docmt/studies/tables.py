@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hf_docmt.analysis.pictures.comparison import draw_breakdown
+from hf_docmt.analysis.pictures import draw_breakdown
 from hf_docmt.reports.comparison import compare_reports
 from hf_docmt.reports.measurement import SYSTEM_KEYS
 from hf_docmt.reports.report import Report

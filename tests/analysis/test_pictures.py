@@ -10,8 +10,17 @@ from xml.etree import ElementTree
 import pytest
 from support.errors import refused
 
-from hf_docmt.analysis.pictures.comparison import SUBPLOT, draw_breakdown
-from hf_docmt.analysis.pictures.figures import COLOURS, DISTINCT, DPI, GREY, SINGLE, check_picture_path, look_of
+from hf_docmt.analysis.pictures import (
+    COLOURS,
+    DISTINCT,
+    DPI,
+    GREY,
+    SINGLE,
+    SUBPLOT,
+    check_picture_path,
+    draw_breakdown,
+    look_of,
+)
 from hf_docmt.messages import install_command
 from hf_docmt.reports.comparison import compare_reports
 from hf_docmt.reports.report import Report

@@ -158,7 +158,7 @@ def test_sigterm_ends_the_jobs(plan):
     ("module", "message"),
     [
         ("hf_docmt.studies.run", "pip install 'snakemake>="),
-        ("hf_docmt.analysis.pictures.figures", "pictures need matplotlib"),
+        ("hf_docmt.analysis.pictures", "pictures need matplotlib"),
     ],
 )
 def test_packages_that_are_missing_are_named_before_anything_runs(plan, monkeypatch, module, message):
