@@ -192,9 +192,6 @@ class DocumentSearch:
     shortlist: str | None = option(
         None, "Marian's binary shortlist (lex.*.bin): write words that translate those of the source alone."
     )
-    mbr: str | None = option(
-        None, "chrf or bleu: of the beams, not the most probable one but the one that is most like the others."
-    )
     batch_tokens: int | None = option(
         None,
         "Source tokens of a batch, padding included, in place of --batch-size; sequential and stream, whose rows are "

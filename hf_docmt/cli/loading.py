@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-NOT_FOR_SCORING = ("past_context", "strategy", "batch_size", "max_new_tokens", "chunk_sentences", "repairs")
+SEARCH = ("decoding_past_context", "strategy", "batch_size", "max_new_tokens", "chunk_sentences", "repairs")
+NOT_FOR_SCORING = ("past_context", *SEARCH)
 NOT_FOR_TRANSLATION = ("past_context", "strategy", "batch_size", "batch_tokens", "repairs")
 NOT_FOR_JOBS = (*NOT_FOR_TRANSLATION, "max_new_tokens", "chunk_sentences", "prompt", "glossary")
-NOT_FOR_ATTENTION = (*NOT_FOR_SCORING[1:], "batch_tokens")
+NOT_FOR_ATTENTION = (*SEARCH, "batch_tokens")
 
 
 def load_model(name: str, device: str | None = None) -> tuple:
@@ -47,7 +48,7 @@ def load_system(
 
     check_within_reach(name)  # before what takes seconds to import
     from hf_docmt.evaluation.contrast import CHUNK_CONTEXT
-    from hf_docmt.systems import kind_of, load_system, read_options, system_classes
+    from hf_docmt.systems import System, kind_of, read_options, system_classes
 
     hide_progress_bars()
     kind = kind_of(name)
@@ -64,7 +65,7 @@ def load_system(
         raise ValueError(f"{name}: a system of kind {kind} reads no future context; leave --future-context out")
     reach = {"past_context": context, "future_context": future_context}
     options |= {key: value for key, value in reach.items() if value is not None}
-    system = load_system(name, device=default_device(), **options | pairs)
+    system = System.load(name, device=default_device(), **options | pairs)
     if "past_context" not in options | pairs and system.reads_chunks:
         system.past_context = CHUNK_CONTEXT
     check_model_languages(system, model_languages)

@@ -42,13 +42,11 @@ def serve(
     from hf_docmt.messages import install_command
 
     try:
-        from hf_docmt.serving.server import make_server, served_system
+        from hf_docmt.serving.server import make_server
     except ImportError as error:
         raise ValueError(f"docmt serve needs starlette, uvicorn and more: {install_command('serve')}") from error
     hide_progress_bars()
     options = {name: value for name, value in vars(server).items() if name not in ("host", "port")}
     settings = translation_settings(model, languages, search, JobOptions(**options), system)
-    target_lang = languages.target_lang or settings.search.get("target_lang") or settings.search.get("tgt_lang")
     source_lang = None if settings.source_lang == "source" else settings.source_lang
-    loaded = served_system(settings)
-    make_server(loaded, (source_lang, target_lang), limits, server.host, server.port).run()
+    make_server(settings.load(), (source_lang, settings.target_lang), limits, server.host, server.port).run()

@@ -102,23 +102,16 @@ def translation_job(
 def _local_job(
     settings: TranslationSettings, input: str, output: str, options: JobOptions, markup: MarkupOptions
 ) -> TranslationJob:
-    from hf_docmt.registry import load_config
     from hf_docmt.translation.corpus import check_repairs, output_format, renderer
     from hf_docmt.translation.document_output import DocumentOutput, check_document_output
-    from hf_docmt.translation.group_translation import translates_without_context
     from hf_docmt.translation.job import TranslationJob
     from hf_docmt.translation.job_input import JobInput
     from hf_docmt.translation.job_output import check_output, open_output
     from hf_docmt.translation.processes import job_engine
 
-    if settings.engine == "system":
-        is_line_by_line = not settings.search.get("past_context") and settings.search.get("chunk_sentences", 1) == 1
-        target_lang = settings.search.get("target_lang") or settings.search.get("tgt_lang")
-    else:
-        config = load_config(settings.model, settings.revision)
-        is_line_by_line = translates_without_context(config, settings.strategy)
-        target_lang = settings.search.get("target_lang") or config.target_lang
-    documents = JobInput(input, options.format, settings.source_lang, is_line_by_line, target_lang, markup.arguments())
+    documents = JobInput(
+        input, options.format, settings.source_lang, settings.line_by_line, settings.target_lang, markup.arguments()
+    )
     check_repairs(documents.reader, settings.search.get("repairs"))
     if options.nbest is not None and output_format(documents.reader) != "jsonl":
         raise ValueError(f"--nbest is for JSON lines, translations of {documents.reader.name} are none; leave it out")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hf_docmt.options import BATCH_SIZE, OPTION_PAIRS, STRATEGY, DocumentSearch, ModelLanguages, option
@@ -13,6 +12,9 @@ if TYPE_CHECKING:
 
 MARKUP = "Documents with markup"  # panels of the help
 LANGUAGE_MODELS = "Language models"
+KINDS = dict.fromkeys(("strategy", "engine", "alignment", "batch_tokens", "shortlist", "nbest"), ("docmt",))
+KINDS |= dict.fromkeys(("prompt", "chunk_sentences", "glossary"), ("causal",)) | {"repairs": ("docmt", "causal")}
+OWNERS = {"docmt": "models of this package", "causal": "causal language models"}
 
 
 @dataclass(kw_only=True)
@@ -94,105 +96,58 @@ def translation_settings(
     model: str, languages: ModelLanguages, search: DocumentSearch, options: JobOptions, system: SystemOptions
 ) -> TranslationSettings:
     """How the job translates. ValueError: a device, number type, language or option that is not the model's."""
-    from hf_docmt.cli.loading import default_device
+    from hf_docmt.cli.loading import NOT_FOR_JOBS, default_device
     from hf_docmt.data.documents import UNNAMED
-    from hf_docmt.generation_settings import load_generation_config, make_repeatable
-    from hf_docmt.registry import MODEL_TYPE_PREFIX, load_config, read_config
-    from hf_docmt.translation.group_translation import TranslationSettings, check_device, checked_dtype
+    from hf_docmt.systems import kind_of, read_options, system_classes
+    from hf_docmt.systems.devices import check_device, checked_dtype
+    from hf_docmt.systems.prompts import read_glossary, read_prompt
+    from hf_docmt.translation.group_translation import TranslationSettings
 
     device = check_device(options.device or default_device())
-    library = "ctranslate2" if options.engine == "ctranslate2" else "transformers"
-    if library == "transformers":
+    asked = {"strategy": options.strategy, "engine": options.engine, "nbest": options.nbest}
+    chosen = {name: value for name, value in (asked | vars(search) | vars(system)).items() if value is not None}
+    if chosen["engine"] != "ctranslate2":
+        del chosen["engine"]
         checked_dtype(options.dtype, device)
-    shared = {name: getattr(options, name) for name in ("strategy", "batch_size", "dtype", "revision")}
-    of_ctranslate2 = (Path(model) / "model.bin").is_file()  # its config.json names no type
-    if of_ctranslate2 or not read_config(model, options.revision)["model_type"].startswith(MODEL_TYPE_PREFIX):
-        source_lang, arguments = system_settings(model, languages, search, options, system)
-        return TranslationSettings(model, source_lang, device, search=arguments, engine="system", **shared)
-    for name, value in vars(system).items():
-        if value is not None:
-            raise ValueError(
-                f"{'--option' if name == 'option_pairs' else flag(name)} is for models of other packages; leave it out"
-            )
-    for name, value in {"shortlist": search.shortlist, "mbr": search.mbr, "nbest": options.nbest}.items():
-        if value is not None and library != "transformers":
-            raise ValueError(f"{flag(name)} is not for --engine {options.engine}; leave it out")
-    config = load_config(model, options.revision)
-    make_repeatable(load_generation_config(model, options.revision), model)  # here for its warning
-    codes = config.language_codes(*languages)
-    config.sequence_format(codes.get("source_lang"), languages.target_lang)  # refuses a target that is not written
-    if "source_lang" not in codes:
-        _check_source(model, languages.source_lang, config.source_lang)
-    return TranslationSettings(
-        model,
-        languages.source_lang or config.source_lang or UNNAMED,
-        device,
-        search={k: v for k, v in (vars(search) | codes | {"nbest": options.nbest}).items() if v is not None},
-        engine=library,
-        **shared,
-    )
-
-
-def system_settings(
-    model: str, languages: ModelLanguages, search: DocumentSearch, options: JobOptions, system: SystemOptions
-) -> tuple[str, dict[str, Any]]:
-    """The language of the documents, and the options of the class of a system of another package.
-
-    ValueError: options that such systems do not have.
-    """
-    from hf_docmt.cli.loading import NOT_FOR_JOBS
-    from hf_docmt.data.documents import UNNAMED
-    from hf_docmt.remote_code import load_tokenizer
-    from hf_docmt.systems import kind_of, read_options
-    from hf_docmt.systems.prompts import read_glossary, read_prompt
-
     kind = kind_of(model, options.revision)
-    chosen = {name: value for name, value in (vars(search) | vars(system)).items() if value is not None}
-    if options.strategy is not None or options.engine == "ctranslate2":
-        name, value = ("strategy", options.strategy) if options.strategy else ("engine", options.engine)
-        raise ValueError(f"--{name} {value} is for models of this package, got a model of kind {kind}; leave it out")
-    for name in ("alignment", "batch_tokens", "shortlist", "mbr", "nbest"):
-        if chosen.get(name, getattr(options, name, None)) is not None:
-            raise ValueError(f"{flag(name)} is for models of this package, got a model of kind {kind}; leave it out")
+    check_options(kind, chosen)
     pairs = read_options(chosen.pop("option_pairs", ()), kind, NOT_FOR_JOBS)
-    if kind != "causal":
-        for name in ("prompt", "chunk_sentences", "glossary", "repairs"):
-            if name in chosen:
-                raise ValueError(
-                    f"{flag(name)} is for causal language models, got a model of kind {kind}; leave it out"
-                )
-        tokenizer = load_tokenizer(model, options.revision)
-        own = getattr(tokenizer, "source_lang", None)
-        _check_source(model, languages.source_lang, own)
-        if hasattr(tokenizer, "src_lang"):
-            codes = zip(("src_lang", "tgt_lang"), languages)
-            chosen |= {name: code for name, code in codes if code is not None}
-        chosen |= pairs
-        return languages.source_lang or chosen.get("src_lang") or own or UNNAMED, chosen
     for name, read in (("prompt", read_prompt), ("glossary", read_glossary)):
         if name in chosen:
             chosen[name] = read(chosen[name])
-    codes = {"source_lang": languages.source_lang, "target_lang": languages.target_lang}
-    chosen |= {"format": "auto"} | {name: code for name, code in codes.items() if code is not None}
-    return languages.source_lang or UNNAMED, chosen | pairs
+    if kind == "docmt" and "past_context" in chosen:
+        chosen["decoding_past_context"] = chosen.pop("past_context")
+    chosen |= {"format": "auto"} if kind == "causal" else {}
+    system_class = system_classes()[kind]
+    codes, (source_lang, target_lang) = system_class.language_options(model, *languages, options.revision)
+    chosen |= codes | pairs
+    return TranslationSettings(
+        model,
+        source_lang or chosen.get("src_lang") or UNNAMED,
+        device,
+        batch_size=options.batch_size,
+        search=chosen,
+        dtype=options.dtype,
+        revision=options.revision,
+        target_lang=target_lang or chosen.get("target_lang") or chosen.get("tgt_lang"),
+        line_by_line=system_class.reads_sentences_alone(model, chosen, options.revision),
+    )
+
+
+def check_options(kind: str, chosen: dict[str, Any]) -> None:
+    """ValueError for an option that models of this kind do not have, or not by the engine ctranslate2."""
+    for name, kinds in KINDS.items():
+        if name in chosen and kind not in kinds:
+            value = f" {chosen[name]}" if name in ("strategy", "engine") else ""
+            owners = "models of other packages" if kind == "docmt" else OWNERS[kinds[-1]]
+            raise ValueError(f"{flag(name)}{value} is for {owners}, got a model of kind {kind}; leave it out")
+    if kind == "docmt" and "option_pairs" in chosen:
+        raise ValueError("--option is for models of other packages; leave it out")
+    for name in ("shortlist", "nbest"):
+        if name in chosen and "engine" in chosen:
+            raise ValueError(f"{flag(name)} is not for --engine ctranslate2; leave it out")
 
 
 def flag(name: str) -> str:
     """The flag of an option."""
-    return "--option" if name == "option_pairs" else f"--{name.replace('_', '-')}"
-
-
-def _check_source(model: str, asked: str | None, own: str | None) -> None:
-    """ValueError for another source language than that of a model without language codes, where both are known.
-
-    Codes of different length, such as those of documents with sides `src` and `tgt`, are not compared, nor those of
-    groups of languages (ISO 639-5), such as `roa` and `mul`.
-    """
-    from hf_docmt.data.language_codes import GROUPS, primary_language
-
-    codes = {primary_language(code) for code in (asked, own) if code} - GROUPS
-    if len(codes) == 2 and len(set(map(len, codes))) == 1:
-        raise ValueError(
-            f"--source-lang is {asked!r}, but {model} translates from {own!r}; leave it out, or "
-            "give a model of this language"
-        )
+    return f"--{name.replace('_', '-')}"

@@ -11,9 +11,9 @@ from hf_docmt.evaluation.translation_files import json_rows
 from hf_docmt.files import DataError, data_name, display_path
 from hf_docmt.messages import check_known
 from hf_docmt.reports.columns import system_names
-from hf_docmt.systems.minimum_bayes_risk import sums_of_utilities, utility_of
 
 UNITS = ("sentence", "document")
+METRICS = ("chrf", "bleu")
 
 
 class Candidate(NamedTuple):
@@ -35,11 +35,12 @@ def reranked_rows(
         y* = argmax_h 1/N sum_n u(h, y_n)    (Kumar and Byrne 2004)
 
     over the N translations of a sentence: those of all files, and all `candidates` of a file that has some. `metric` is
-    u as in `MinimumBayesRisk`. With `unit="document"` the files' documents are the hypotheses, the gain of one is the
-    sum over its sentences: what a file decided for one sentence, such as a form of address, stays with what follows
-    from it in others. In place of the risk `external` has names and files of scores (see `ExternalScore`), one for
-    each file; their `candidates` do not count then. `chosen` of a row names the files, of each sentence or of the
-    document. A document that a file failed to translate is not its candidate.
+    u: sentence-level `chrf` or `bleu` of sacrebleu, or a function of two texts. With `unit="document"` the files'
+    documents are the hypotheses, the gain of one is the sum over its sentences: what a file decided for one sentence,
+    such as a form of address, stays with what follows from it in others. In place of the risk `external` has names and
+    files of scores (see `ExternalScore`), one for each file; their `candidates` do not count then. `chosen` of a row
+    names the files, of each sentence or of the document. A document that a file failed to translate is not its
+    candidate.
 
     ValueError: one file without candidates, an unknown metric or unit, other numbers of scores than of files, scores of
     documents for sentences. DataError: files of other documents, or of other numbers of sentences.
@@ -96,11 +97,22 @@ def mean_utility(metric: str | Callable[[str, str], float]) -> Score:
             file: row["candidates"][index] if row.get("candidates") else [own[file]] for file, row in versions.items()
         }
         votes = Counter(text for texts in found.values() for text in texts)
-        sums = sums_of_utilities(dict.fromkeys([*own.values(), *votes]), votes, utility)
+        different = dict.fromkeys([*own.values(), *votes])
+        sums = {text: sum(count * utility(text, other) for other, count in votes.items()) for text in different}
         texts = [(file, text) for file in versions for text in [own[file], *found[file]]]
         return [Candidate(file, text, sums[text] / votes.total()) for file, text in texts]
 
     return score
+
+
+def utility_of(metric: str) -> Callable[[str, str], float]:
+    """A sentence-level score of a hypothesis and a reference, by name."""
+    if metric not in METRICS:
+        raise ValueError(f"the utility of minimum Bayes risk is {metric!r}, expected {' or '.join(METRICS)}")
+    from sacrebleu.metrics import BLEU, CHRF
+
+    scorer = CHRF() if metric == "chrf" else BLEU(effective_order=True)
+    return lambda hypothesis, reference: scorer.sentence_score(hypothesis, [reference]).score
 
 
 def scores_of_others(systems: Sequence[list[dict]], external: Sequence[tuple[str, str | Path]], unit: str) -> Score:

@@ -17,8 +17,7 @@ from hf_docmt.formats.segment import Piece, Segment, Tag
 from hf_docmt.formats.segment_sentences import SegmentSentences
 from hf_docmt.messages import counted
 from hf_docmt.systems import System
-from hf_docmt.systems.forced_decoding import ForcedDecoding
-from hf_docmt.systems.word_alignment import Fit, word_fits
+from hf_docmt.systems.word_alignment import Fit
 
 MARKUP = "markup"  # column of the rows: the file, and the numbers of the sentences with inline markup
 FITS = "word_fits"  # of a result row: those of the sentences with markup, by number
@@ -236,13 +235,14 @@ def sentence_fits(system: System | None, tagged: Sequence[int], result: dict) ->
 
     Of a sentence that the tokenizer gives no characters for, or that is too long for the model, they are empty.
     """
-    if not isinstance(system, ForcedDecoding):
-        return {}
     fits: dict[str, Fit] = {}
-    for number in tagged:
+    for number in tagged if system else ():
         source, translation = result["source"][number], result["translation"][number]
         try:
-            fits[str(number)] = word_fits(system, [(source, translation)])[0] if translation.strip() else []
+            fit = system.word_fits(source, translation) if translation.strip() else []
         except ValueError:
-            fits[str(number)] = []
+            fit = []
+        if fit is None:
+            return {}
+        fits[str(number)] = fit
     return fits

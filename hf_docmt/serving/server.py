@@ -5,8 +5,7 @@ import uvicorn
 from hf_docmt.options import ServerLimits
 from hf_docmt.serving.application import Application
 from hf_docmt.serving.served_model import ServedModel
-from hf_docmt.systems import DocMTSystem, System
-from hf_docmt.translation.group_translation import TranslationSettings, load_translating_system
+from hf_docmt.systems import System
 
 
 class Server(uvicorn.Server):
@@ -17,18 +16,6 @@ class Server(uvicorn.Server):
     def handle_exit(self, sig, frame):
         self.model.batches.is_stopping = True
         super().handle_exit(sig, frame)
-
-
-def served_system(settings: TranslationSettings) -> System:
-    """The system of the settings, which translates as a job with them does. ValueError: it cannot be loaded."""
-    if settings.engine == "system":
-        return load_translating_system(settings)
-    codes = {name: settings.search[name] for name in ("source_lang", "target_lang") if name in settings.search}
-    system = load_translating_system(settings.__class__(**vars(settings) | {"search": codes}))
-    assert isinstance(system, DocMTSystem)
-    system.strategy = settings.strategy
-    system.generate_kwargs = {name: value for name, value in settings.search.items() if name not in codes}
-    return system
 
 
 def make_server(

@@ -4,19 +4,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import nn
 from transformers import GenerationConfig, PreTrainedConfig, PreTrainedTokenizerBase
 
 from hf_docmt.files import parse_json
-from hf_docmt.messages import install_command
+from hf_docmt.model_files import CONFIG
 from hf_docmt.remote_code import load_tokenizer
-from hf_docmt.store import file_digest
+from hf_docmt.systems.ctranslate2_model import CTranslate2Weights
 from hf_docmt.systems.items import SuiteItem
 from hf_docmt.systems.model_system import Answer, Job
 from hf_docmt.systems.seq2seq import Seq2SeqSystem, until_end
 
-WEIGHTS = "model.bin"
 SEARCH = ("max_new_tokens", "num_beams", "length_penalty")
 
 
@@ -32,7 +29,9 @@ class CTranslate2System(Seq2SeqSystem):
     auto_class = None
     default_dtype = "auto"
 
-    def __init__(self, model: "Weights", tokenizer: PreTrainedTokenizerBase, name: str | None = None, **options):
+    def __init__(
+        self, model: "TokenizerWeights", tokenizer: PreTrainedTokenizerBase, name: str | None = None, **options
+    ):
         super().__init__(model, tokenizer, name, **options)
         if unknown := sorted(self.generate_kwargs.keys() - SEARCH):
             raise ValueError(f"{unknown[0]} is not among the settings that CTranslate2 takes here: {', '.join(SEARCH)}")
@@ -48,22 +47,22 @@ class CTranslate2System(Seq2SeqSystem):
         return "model_type" not in config and {"decoder_start_token", "eos_token", "unk_token"} <= config.keys()
 
     @classmethod
-    def load(cls, name: str, *, dtype: torch.dtype | None, device: str, **options) -> "CTranslate2System":
-        """`dtype` is what it computes in; None: as its weights were saved."""
+    def load(cls, name: str, *, dtype: str, device: str, **options) -> "CTranslate2System":
+        """`dtype` is what it computes in; auto: as its weights were saved."""
         for argument in ("attn_implementation", "revision"):
             if (value := options.pop(argument, None)) is not None:
                 raise ValueError(f"{name}: {argument} is for models of transformers, got {value!r}; leave it out")
         tokenizer = load_tokenizer(name)
-        return cls(Weights(Path(name), tokenizer, dtype, device), tokenizer, str(name), **options)
+        return cls(TokenizerWeights(Path(name), tokenizer, dtype, device), tokenizer, str(name), **options)
 
     def token_log_probabilities(self, items: Sequence[SuiteItem]) -> list[list[list[float]]]:
         choices = self.choices(items)
         examples = [example for choice in choices for example in choice.examples]
         targets = [self.collate.target(example) for example in examples]
         results = self.model.translator.score_batch(
-            [self._tokens(self.collate.source(example)) for example in examples],
-            [self._tokens(ids[:-1]) for ids, _ in targets],  # the end token is its own
-            max_batch_size=self.batch_tokens,
+            [self.model.token_names(self.collate.source(example)) for example in examples],
+            [self.model.token_names(ids[:-1]) for ids, _ in targets],  # the end token is its own
+            max_batch_size=self.scored_tokens,
             batch_type="tokens",
             max_input_length=0,
         )
@@ -72,8 +71,10 @@ class CTranslate2System(Seq2SeqSystem):
         return [[values[row] for row in choice.rows] for values, choice in zip(different, choices)]
 
     def describe(self) -> dict:
-        facts = super().describe()
-        return {key: value for key, value in facts.items() if key != "parameters"} | {"architecture": self.model.engine}
+        return super().describe() | {"architecture": self.model.engine}
+
+    def word_fits(self, source: str, translation: str) -> None:
+        """Unknown: it gives no attention."""
 
     @property
     def search(self) -> dict:
@@ -87,53 +88,35 @@ class CTranslate2System(Seq2SeqSystem):
         settings, separator, eos = self.generate_kwargs, self.collate.separator, self.tokenizer.eos_token_id
         ends = [eos, *separator] if len(separator) == 1 else [eos]
         forced = len(jobs[0][1]) - 1  # CTranslate2 puts the start token before them
-        results = self.model.translator.translate_batch(
-            [self._tokens(source) for source, _ in jobs],
-            [self._tokens(prefix[1:]) for _, prefix in jobs],
+        results = self.model.translate(
+            [source for source, _ in jobs],
+            [prefix[1:] for _, prefix in jobs],
+            end_ids=ends,
             beam_size=settings.get("num_beams", 1),
             length_penalty=settings.get("length_penalty", 1.0),
             max_decoding_length=forced + settings["max_new_tokens"],
-            max_input_length=0,
-            min_decoding_length=0,
-            end_token=self._tokens(ends),
-            return_end_token=True,
         )
-        rows = [self.tokenizer.convert_tokens_to_ids(result.hypotheses[0][forced:]) for result in results]
+        rows = [hypotheses[0][forced:] for hypotheses, _ in results]
         texts = [until_end(ids, ends, separator) for ids in rows]
         return [
             (self.tokenizer.decode(text, skip_special_tokens=True), len(text) < len(ids))
             for text, ids in zip(texts, rows)
         ]
 
-    def _tokens(self, ids: Sequence[int]) -> list[str]:
+
+class TokenizerWeights(CTranslate2Weights):
+    """Those of a folder of the library, whose tokens the tokenizer names."""
+
+    def __init__(self, folder: Path, tokenizer: PreTrainedTokenizerBase, dtype: str | None, device: str):
+        super().__init__(folder, device, dtype)
+        self.tokenizer = tokenizer
+        own: dict[str, Any] = parse_json((folder / CONFIG).read_text("utf-8"), folder / CONFIG)
+        start, end = tokenizer.convert_tokens_to_ids([own["decoder_start_token"], own["eos_token"]])
+        self.config = PreTrainedConfig(decoder_start_token_id=start, name_or_path=str(folder))
+        self.generation_config = GenerationConfig(decoder_start_token_id=start, eos_token_id=end, num_beams=1)
+
+    def token_names(self, ids: Sequence[int]) -> list[str]:
         return self.tokenizer.convert_ids_to_tokens(list(ids))
 
-
-class Weights(nn.Module):
-    """The library's translator, and what is read of a model beside it; no parameters of torch."""
-
-    def __init__(self, folder: Path, tokenizer: PreTrainedTokenizerBase, dtype: torch.dtype | None, device: str):
-        super().__init__()
-        try:
-            import ctranslate2
-        except ImportError as error:
-            raise ValueError(f"{folder} needs CTranslate2: {install_command('ctranslate2')}") from error
-        own: dict[str, Any] = parse_json((folder / "config.json").read_text("utf-8"), folder / "config.json")
-        ids = {key: tokenizer.convert_tokens_to_ids(own[f"{key}_token"]) for key in ("decoder_start", "eos")}
-        self.config = PreTrainedConfig(decoder_start_token_id=ids["decoder_start"], name_or_path=str(folder))
-        self.generation_config = GenerationConfig(
-            decoder_start_token_id=ids["decoder_start"], eos_token_id=ids["eos"], num_beams=1
-        )
-        kind, _, index = device.partition(":")
-        try:
-            self.translator = ctranslate2.Translator(
-                str(folder),
-                device=kind,
-                device_index=int(index or 0),
-                compute_type="default" if dtype is None else str(dtype).removeprefix("torch."),
-                intra_threads=torch.get_num_threads(),
-            )
-        except (RuntimeError, ValueError) as error:
-            raise ValueError(f"cannot load a model of CTranslate2 from {folder}: {error}") from error
-        self.engine = f"ctranslate2 {ctranslate2.__version__}, {self.translator.compute_type}"
-        self.digest = file_digest(folder / WEIGHTS)
+    def token_ids(self, names: Sequence[str]) -> list[int]:
+        return self.tokenizer.convert_tokens_to_ids(list(names))

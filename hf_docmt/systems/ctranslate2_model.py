@@ -1,25 +1,26 @@
-"""Models in CTranslate2's format that translate documents (extra `ctranslate2`)."""
+"""Weights in CTranslate2's format (extra `ctranslate2`): they translate, and are no model of torch."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-import ctranslate2
 import torch
-from huggingface_hub import snapshot_download
-from transformers import GenerationConfig, PreTrainedTokenizerBase
+from torch import nn
+from transformers import GenerationConfig
 
 from hf_docmt import registry
+from hf_docmt.messages import install_command
 from hf_docmt.modeling.decoding import Job, Output
 from hf_docmt.modeling.document_state import CurrentSentence
 from hf_docmt.modeling.generation_docmt import DocumentTranslation
 from hf_docmt.modeling.generation_seams import HARMLESS, READ, RECORDED, effective_settings
 from hf_docmt.modeling.strategies import Segment, SegmentTranslator, rest_of
-from hf_docmt.remote_code import load_tokenizer
+from hf_docmt.store import file_digest
 
-FOLDER = "ctranslate2"  # of the library's files, inside that of the model
+FOLDER = "ctranslate2"  # of the library's files, inside that of a model of this package
+WEIGHTS = "model.bin"
 COMPUTE_TYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}  # our name of a dtype: theirs
 SUPPORTED = {  # values that ask for nothing
     "repetition_penalty": 1.0,
@@ -30,21 +31,87 @@ SUPPORTED = {  # values that ask for nothing
 WITHOUT_EFFECT = ("use_cache", "cache_implementation", "renormalize_logits")  # scores are renormalized always
 
 
-def load_ctranslate2_model(
-    path: str | Path, device: str = "cpu", dtype: str | None = None, revision: str | None = None
-) -> tuple["CTranslate2Model", PreTrainedTokenizerBase]:
-    """Model and tokenizer of a folder or Hub name that `docmt export --ctranslate2` wrote.
+class CTranslate2Weights(nn.Module):
+    """A translator of the library behind ids of tokens; `dtype` is what it computes in (None, auto: as saved).
 
-    `dtype` is what it computes in (None: as its weights were saved). Raises ValueError for another folder, and for a
-    dtype that the device does not have.
-
-    >>> model, tokenizer = load_ctranslate2_model("runs/int8")
-    >>> model.translate_documents([["Here is a lamp.", "It is old."]], tokenizer)
-    [['Hier ist eine Lampe.', 'Sie ist alt.']]
+    A subclass names tokens in `token_names` and `token_ids`. ValueError: the library is not installed, a folder that it
+    cannot read, a dtype that the device does not have.
     """
-    registry.load_config(path, revision)  # which checks the name
-    folder = Path(path) if Path(path).exists() else Path(snapshot_download(str(path), revision=revision))
-    return CTranslate2Model(folder, device, dtype), load_tokenizer(path, revision)
+
+    def __init__(self, folder: Path, device: str = "cpu", dtype: str | None = None):
+        super().__init__()
+        try:
+            import ctranslate2
+        except ImportError as error:
+            raise ValueError(f"{folder} needs CTranslate2: {install_command('ctranslate2')}") from error
+        kind, _, index = device.partition(":")
+        computed = "default" if dtype in (None, "auto") else compute_type(dtype, kind)
+        try:
+            self.translator = ctranslate2.Translator(
+                str(folder),
+                device=kind,
+                device_index=int(index or 0),
+                compute_type=computed,
+                intra_threads=torch.get_num_threads(),
+            )
+        except (RuntimeError, ValueError) as error:
+            raise ValueError(f"cannot load a model of CTranslate2 from {folder}: {error}") from error
+        self.engine = f"ctranslate2 {ctranslate2.__version__}, {self.translator.compute_type}"  # for reports
+        self.file = folder / WEIGHTS
+
+    @property
+    def digest(self) -> str:
+        """That of the file of weights."""
+        return file_digest(self.file)
+
+    def token_names(self, ids: Sequence[int]) -> list[str]:
+        """The names of tokens in the library's vocabulary."""
+        raise NotImplementedError
+
+    def token_ids(self, names: Sequence[str]) -> list[int]:
+        """Their ids."""
+        raise NotImplementedError
+
+    def translate(
+        self,
+        sources: Sequence[Sequence[int]],
+        prefixes: Sequence[Sequence[int]],
+        *,
+        end_ids: Sequence[int],
+        suppressed_ids: Sequence[Sequence[int]] = (),
+        fewest: int = 0,
+        **arguments: Any,
+    ) -> list[tuple[list[list[int]], list[float]]]:
+        """Translations of one batch of sources, with forced ids in front and the end token behind.
+
+        `prefixes` are forced ids, behind the decoder's start token where the folder does not name it; that is not given
+        back. `suppressed_ids` are sequences that are not written, `fewest` the least number of ids, with the forced
+        ones; `arguments` are those of `ctranslate2.Translator.translate_batch`. Returns for each source the ids of its
+        translations, best first, and their scores where they were asked for.
+        """
+        results = self.translator.translate_batch(
+            [self.token_names(source) for source in sources],
+            [self.token_names(prefix) for prefix in prefixes],
+            end_token=self.token_names(end_ids),
+            suppress_sequences=[self.token_names(ids) for ids in suppressed_ids] or None,
+            max_input_length=0,
+            min_decoding_length=fewest,
+            return_end_token=True,
+            **arguments,
+        )
+        return [([self.token_ids(names) for names in result.hypotheses], result.scores) for result in results]
+
+
+def compute_type(dtype: str, device: str) -> str:
+    """CTranslate2's name of what is computed in; ValueError where the device does not have it."""
+    import ctranslate2
+
+    name, supported = COMPUTE_TYPES.get(dtype, dtype), ctranslate2.get_supported_compute_types(device)
+    if name not in supported:
+        ours = {theirs: name for name, theirs in COMPUTE_TYPES.items()}
+        allowed = ", ".join(sorted(ours.get(theirs, theirs) for theirs in supported))
+        raise ValueError(f"dtype {dtype!r}: CTranslate2 computes on this {device} in {allowed}; choose one of them")
+    return name
 
 
 class CTranslate2Translator(SegmentTranslator):
@@ -153,85 +220,34 @@ def check_search(settings: GenerationConfig, arguments: dict) -> None:
         )
 
 
-class CTranslate2Model(DocumentTranslation):
-    """What the strategies need of a model: configuration, settings of generation, and translation of segments."""
+class CTranslate2Model(DocumentTranslation, CTranslate2Weights):
+    """A document model that `docmt export --ctranslate2` wrote: what the strategies need of a model.
+
+    >>> model = CTranslate2Model(Path("runs/int8"))
+    >>> model.translate_documents([["Here is a lamp.", "It is old."]], tokenizer)
+    [['Hier ist eine Lampe.', 'Sie ist alt.']]
+    """
 
     translator_class = CTranslate2Translator
 
     def __init__(self, folder: Path, device: str = "cpu", dtype: str | None = None):
-        if not (folder / FOLDER / "model.bin").is_file():
+        if not (folder / FOLDER / WEIGHTS).is_file():
             raise ValueError(
                 f"{folder} holds no weights of CTranslate2; write such a folder with docmt export {folder} NEW_FOLDER "
                 "--ctranslate2 int8"
             )
+        super().__init__(folder / FOLDER, device, dtype)
         self.config = registry.load_config(folder)
         self.generation_config = GenerationConfig.from_pretrained(folder)
         self.names: list[str] = json.loads((folder / FOLDER / "shared_vocabulary.json").read_text(encoding="utf-8"))
         self.ids = {name: index for index, name in enumerate(self.names)}
-        kind, _, index = device.partition(":")
-        self.translator = ctranslate2.Translator(
-            str(folder / FOLDER),
-            device=kind,
-            device_index=int(index or 0),
-            compute_type=compute_type(dtype, kind),
-            intra_threads=torch.get_num_threads(),
-        )
 
-    @property
-    def engine(self) -> str:
-        """The library, its version and what it computes in, for reports."""
-        return f"ctranslate2 {ctranslate2.__version__}, {self.translator.compute_type}"
-
-    def translate(
-        self,
-        sources: Sequence[Sequence[int]],
-        prompts: Sequence[Sequence[int]],
-        *,
-        end_ids: Sequence[int],
-        suppressed_ids: Sequence[Sequence[int]] = (),
-        fewest: int = 0,
-        **arguments: Any,
-    ) -> list[tuple[list[list[int]], list[float]]]:
-        """Translations of one batch of sources, with forced ids in front and the end token behind.
-
-        `prompts` are the decoder's start token, which is not given back, and forced ids; `suppressed_ids` are sequences
-        that are not written, `fewest` the least number of ids, with the forced ones; `arguments` are those of
-        `ctranslate2.Translator.translate_batch`. Returns for each source the ids of its translations, best first, and
-        their scores where they were asked for.
-        """
-        results = self.translator.translate_batch(
-            [self._tokens(source) for source in sources],
-            [self._tokens(prompt) for prompt in prompts],
-            end_token=self._tokens(end_ids),
-            suppress_sequences=[self._tokens(ids) for ids in suppressed_ids] or None,
-            max_input_length=0,
-            min_decoding_length=fewest,
-            return_end_token=True,
-            **arguments,
-        )
-        return [
-            ([[self.ids[name] for name in names] for names in result.hypotheses], result.scores) for result in results
-        ]
-
-    def _tokens(self, ids: Sequence[int]) -> list[str]:
+    def token_names(self, ids: Sequence[int]) -> list[str]:
         return [self.names[index] for index in ids]
+
+    def token_ids(self, names: Sequence[str]) -> list[int]:
+        return [self.ids[name] for name in names]
 
     # What a scope of inference asks of a torch model, see hf_docmt.modeling.search
 
     prepacked_weights = nullcontext
-
-    def modules(self) -> Iterator:
-        """No module of torch."""
-        return iter(())
-
-
-def compute_type(dtype: str | None, device: str) -> str:
-    """CTranslate2's name of what is computed in; ValueError where the device does not have it."""
-    if dtype is None:
-        return "default"
-    name, supported = COMPUTE_TYPES.get(dtype, dtype), ctranslate2.get_supported_compute_types(device)
-    if name not in supported:
-        ours = {theirs: name for name, theirs in COMPUTE_TYPES.items()}
-        allowed = ", ".join(sorted(ours.get(theirs, theirs) for theirs in supported))
-        raise ValueError(f"dtype {dtype!r}: CTranslate2 computes on this {device} in {allowed}; choose one of them")
-    return name

@@ -1,16 +1,25 @@
 """Document translation models of this package as systems."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import torch
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from huggingface_hub import snapshot_download
+from torch import nn
+from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import registry
-from hf_docmt.generation_settings import with_shortlist
+from hf_docmt.generation_settings import make_repeatable, reported_settings, with_shortlist
 from hf_docmt.messages import counted
+from hf_docmt.remote_code import load_tokenizer
+from hf_docmt.systems.ctranslate2_model import CTranslate2Model
 from hf_docmt.systems.forced_decoding import ForcedDecoding, stream_log_probabilities
 from hf_docmt.systems.items import ALL_CONTEXT, SuiteItem
-from hf_docmt.systems.minimum_bayes_risk import with_rerank
+from hf_docmt.systems.model_system import ModelSystem, check_source_language
+from hf_docmt.systems.word_alignment import Fit
+
+SETTINGS = ("past_context", "repairs", "alignment", "source_lang", "target_lang")  # beside strategy and beams
 
 
 class DocMTSystem(ForcedDecoding):
@@ -19,9 +28,11 @@ class DocMTSystem(ForcedDecoding):
     `past_context` may be less than the model's. One trained on chunks, whose configuration names no number of
     sentences, is scored with as many before and after (`future_context`) as are given, none by default; one that
     carries a state with all that there are before. `source_lang` and `target_lang` are language codes of a model that
-    has some, by default those of its configuration; for others they are the languages of the data. `strategy`,
-    `batch_size` and further arguments go to `translate_documents`; `shortlist` may be a path, `mbr` is a metric.
-    ValueError: more context than a window model takes, a language code that is missing or unknown.
+    has some, by default those of its configuration; for others they are the languages of the data.
+
+    `strategy`, `batch_size`, `batch_tokens` and further arguments are those of `translate_documents`, of which
+    `decoding_past_context` is the `past_context`; `shortlist` may be a path. ValueError: more context than a window
+    model takes, a language code that is missing or unknown.
     """
 
     kind = "docmt"
@@ -37,8 +48,9 @@ class DocMTSystem(ForcedDecoding):
         source_lang: str | None = None,
         target_lang: str | None = None,
         strategy: str | None = None,
+        decoding_past_context: int | None = None,
         batch_size: int = 16,
-        batch_tokens: int = 4096,
+        batch_tokens: int | None = None,
         **generate_kwargs,
     ):
         config, architecture = model.config, registry.for_config(model.config)
@@ -57,6 +69,8 @@ class DocMTSystem(ForcedDecoding):
                 f"past_context is {past_context}, but the model was trained with "
                 f"{counted(config.past_context, 'sentence')} of past context; give as many or fewer"
             )
+        if decoding_past_context is not None:
+            generate_kwargs["past_context"] = decoding_past_context
         self.codes = config.language_codes(source_lang, target_lang)
         codes = (self.codes.get("source_lang"), self.codes.get("target_lang"))
         super().__init__(
@@ -68,7 +82,7 @@ class DocMTSystem(ForcedDecoding):
             future_context=future_context,
             batch_tokens=batch_tokens,
             missing_future="left out" if chunks else "empty",
-            generate_kwargs=with_rerank(with_shortlist(generate_kwargs), tokenizer),
+            generate_kwargs=with_shortlist(generate_kwargs),
         )
         self.window_collate = architecture.collator(config, tokenizer, 1.0, codes)
         self.reads_chunks = chunks
@@ -81,6 +95,19 @@ class DocMTSystem(ForcedDecoding):
         return str(config.get("model_type")).startswith("docmt-")
 
     @classmethod
+    def load(cls, name: str, *, engine: str | None = None, **options) -> "ModelSystem":
+        """As other models; by the `engine` ctranslate2 a folder of `docmt export --ctranslate2`, which translates."""
+        if engine is None:
+            return super().load(name, **options)
+        dtype, device, revision = (options.pop(key, None) for key in ("dtype", "device", "revision"))
+        options.pop("attn_implementation", None)
+        registry.load_config(name, revision)  # which checks the name
+        folder = Path(name) if Path(name).exists() else Path(snapshot_download(str(name), revision=revision))
+        model = CTranslate2Model(folder, device, dtype)
+        make_repeatable(model.generation_config, str(name))
+        return cls(model, load_tokenizer(name, revision), str(name), **options)
+
+    @classmethod
     def load_model(
         cls, name: str, dtype: torch.dtype | None, revision: str | None = None
     ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
@@ -89,6 +116,22 @@ class DocMTSystem(ForcedDecoding):
         if dtype is torch.int8:
             return model if getattr(model, "is_quantized", False) else model.quantize("int8"), tokenizer
         return model.to(dtype=dtype), tokenizer
+
+    @classmethod
+    def language_options(
+        cls, name: str, source_lang: str | None, target_lang: str | None, revision: str | None = None
+    ) -> tuple[dict[str, str], tuple[str | None, str | None]]:
+        """Codes, where they stand in sequences of the model."""
+        config = registry.load_config(name, revision)
+        codes = config.language_codes(source_lang, target_lang)
+        config.sequence_format(codes.get("source_lang"), target_lang)  # refuses a target that is not written
+        if "source_lang" not in codes:
+            check_source_language(name, source_lang, config.source_lang)
+        return codes, (source_lang or config.source_lang, codes.get("target_lang") or config.target_lang)
+
+    @classmethod
+    def reads_sentences_alone(cls, name: str, options: Mapping[str, Any], revision: str | None = None) -> bool:
+        return translates_without_context(registry.load_config(name, revision), options.get("strategy"))
 
     def token_log_probabilities(self, items: Sequence[SuiteItem]) -> list[list[list[float]]]:
         if not self.carries_state:
@@ -113,19 +156,37 @@ class DocMTSystem(ForcedDecoding):
         return super().target_context
 
     @property
+    def scored_model(self) -> nn.Module:
+        """ValueError for weights of CTranslate2."""
+        if isinstance(self.model, CTranslate2Model):
+            raise ValueError(
+                f"{self.name}: CTranslate2 translates with this model alone; score the model it was made of"
+            )
+        return self.model
+
+    def word_fits(self, source: str, translation: str) -> Fit | None:
+        return None if isinstance(self.model, CTranslate2Model) else super().word_fits(source, translation)
+
+    @property
     def decoding(self) -> dict:
         strategy = self.model.default_strategy() if self.strategy is None else self.strategy
         return super().decoding | {"strategy": strategy}
 
+    @property
+    def search(self) -> dict:
+        return search_settings(self.model, self.decoding["strategy"], self.codes | self.generate_kwargs)
+
     def translate(self, documents: list[list[str]]) -> list[list[str]]:
         return self.translate_with_repairs(documents)[0]
 
-    def translate_with_repairs(self, documents: list[list[str]]) -> tuple[list[list[str]], list[list[dict]]]:
+    def translate_with_repairs(self, documents: list[list[str]]) -> tuple:
+        """With `nbest` also the candidates of every sentence, see `translate_documents`."""
         return self.model.translate_documents(
             documents,
             self.tokenizer,
             strategy=self.strategy,
             batch_size=self.batch_size,
+            batch_tokens=self.batch_tokens,
             return_report=True,
             **self.codes,
             **self.generate_kwargs,
@@ -135,3 +196,26 @@ class DocMTSystem(ForcedDecoding):
         names = registry.get(self.architecture).config_class.reported_fields
         settings = {name: getattr(self.model.config, name, None) for name in names}
         return self.model_facts(self.architecture, **self.codes, **settings)
+
+
+def translates_without_context(config: PreTrainedConfig, strategy: str | None) -> bool:
+    """Whether a model of this configuration reads sentences by themselves, wherever in a document they stand.
+
+    That is strategy `sentence` (`strategy` None is the model's own), but where a token marks the first sentence.
+    """
+    strategies = registry.for_config(config).model_class.translator_class
+    strategy = strategy or config.strategy or strategies.default_strategy(config)
+    return strategy == "sentence" and not config.use_bod
+
+
+def search_settings(model: PreTrainedModel, strategy: str, arguments: Mapping[str, Any]) -> dict:
+    """How `translate_documents` with these arguments searches: strategy, beams and what else is set."""
+    configs = (arguments.get("generation_config"), model.generation_config)
+    beams = arguments.get("num_beams") or next((c.num_beams for c in configs if c and c.num_beams), 1)
+    settings = {"past_context": None, "engine": getattr(model, "engine", None)}  # engine: None of transformers' models
+    settings |= {name: arguments.get(name) for name in SETTINGS}
+    settings["shortlist"] = str(arguments["shortlist"]) if arguments.get("shortlist") else None
+    if settings["past_context"] is None and strategy in ("sliding", "sequential"):
+        settings["past_context"] = getattr(model.config, "decoding_past_context", None)
+    settings |= {name: value for name, value in reported_settings(model, arguments).items() if name not in settings}
+    return {"strategy": strategy, "beams": beams} | {k: v for k, v in settings.items() if v is not None}

@@ -14,7 +14,9 @@ from hf_docmt.data.samplers import TokenBudgetBatchSampler
 from hf_docmt.data.tokenizers import tokenize_sentences
 from hf_docmt.systems.items import SuiteItem
 from hf_docmt.systems.model_system import ModelSystem, check_positions, evaluation_mode, piece_texts
+from hf_docmt.systems.word_alignment import Fit, attention_fit
 
+BATCH_TOKENS = 4096
 Collate = Callable[[list[dict]], dict[str, torch.Tensor]]  # examples -> batch
 
 
@@ -24,8 +26,9 @@ class ForcedDecoding(ModelSystem):
     `collate` gives `label_weights` 1 to the tokens of the current sentence and its end token, 0 to context, as the
     collators of architectures do with `context_discount=0`; `<bod>`, which translation is given, is not scored. Future
     sentences that an item does not have are `missing_future`: `empty`, as in windows, or `left out`, as at the end of
-    chunks. `batch_tokens` limits the padded source and target tokens of a batch; each source is encoded once where
-    `scored_model` can share it between rows (`per_source_inputs`). `options` are those of `ModelSystem`.
+    chunks. `batch_tokens` limits the padded source and target tokens of a batch, 4096 by default; each source is
+    encoded once where `scored_model` can share it between rows (`per_source_inputs`). `options` are those of
+    `ModelSystem`.
     """
 
     def __init__(
@@ -35,12 +38,17 @@ class ForcedDecoding(ModelSystem):
         name: str,
         *,
         collate: Collate,
-        batch_tokens: int = 4096,
+        batch_tokens: int | None = None,
         missing_future: str = "empty",
         **options,
     ):
         super().__init__(model, tokenizer, name, **options)
         self.collate, self.batch_tokens, self.missing_future = collate, batch_tokens, missing_future
+
+    @property
+    def scored_tokens(self) -> int:
+        """The most tokens of a batch that is scored."""
+        return self.batch_tokens or BATCH_TOKENS
 
     def token_log_probabilities(self, items: Sequence[SuiteItem]) -> list[list[list[float]]]:
         """As `System`'s, in fp32, given the source, the context that is read and the reference translation of it.
@@ -68,13 +76,19 @@ class ForcedDecoding(ModelSystem):
         """The model as `forced` calls it."""
         return self.model
 
+    def word_fits(self, source: str, translation: str) -> Fit | None:
+        """By the model's cross-attention."""
+        choice = self.choices([SuiteItem("", (source,), (), (translation,), 0, "", 0)])[0]
+        example = choice.examples[0]
+        return attention_fit(self.model, self.tokenizer, example, self.collate([example]), source, translation)
+
     def forced(self, items: Sequence[SuiteItem], collate: Collate) -> list[list[list[float]]]:
         """Log-probabilities of the labels that have a weight in the batches of `collate`."""
         model, choices = self.scored_model, self.choices(items)
         check_lengths(model, collate, [choice.examples for choice in choices])
         scores: list[list[list[float]]] = [[] for _ in items]
         with evaluation_mode(model), unchanged_weights(model):
-            for batch in _batches(choices, self.batch_tokens):
+            for batch in _batches(choices, self.scored_tokens):
                 rows = len(choices[batch[0]].examples)
                 examples = [example for index in batch for example in choices[index].examples]
                 groups = log_probabilities(model, scored_batch(collate, examples), rows)  # items x rows x tokens
@@ -219,7 +233,7 @@ def stream_log_probabilities(system: ForcedDecoding, items: Sequence[SuiteItem])
     scores: list[list[list[float]]] = [[] for _ in items]
     with evaluation_mode(model), unchanged_weights(model):
         while order:
-            size = _rows_within(system.batch_tokens, [choices[item] for item in order])
+            size = _rows_within(system.scored_tokens, [choices[item] for item in order])
             batch, order = order[:size], order[size:]
             values = _stream_batch(model, [choices[item] for item in batch], collate)
             for item in batch:

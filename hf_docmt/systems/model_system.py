@@ -18,11 +18,13 @@ from transformers.models.auto.modeling_auto import (
 )
 
 from hf_docmt.adapters import adapted_model
+from hf_docmt.data.language_codes import GROUPS, primary_language
 from hf_docmt.data.tokenizers import tokenize_sentences
 from hf_docmt.generation_settings import make_repeatable, reported_settings
 from hf_docmt.model_files import check_model_files, reading_model
 from hf_docmt.registry import LAYER, NOTHING, check_loading, check_weights
 from hf_docmt.remote_code import load_tokenizer
+from hf_docmt.systems.devices import checked_dtype
 from hf_docmt.systems.document_spans import (
     Span,
     TranslatedDocument,
@@ -77,17 +79,17 @@ class ModelSystem(System):
         cls,
         name: str,
         *,
-        dtype: torch.dtype | None,
+        dtype: str,
         device: str,
         attn_implementation: str | None = None,
         revision: str | None = None,
         **options,
     ) -> "ModelSystem":
-        model, tokenizer = cls.load_model(name, dtype, revision)
+        model, tokenizer = cls.load_model(name, checked_dtype(dtype, device), revision)
         make_repeatable(model.generation_config, str(name))
         if attn_implementation is not None:
             model.set_attn_implementation(attn_implementation)
-        return cls(model.to(device), tokenizer, str(name), **options)
+        return cls(model.to(device=device), tokenizer, str(name), **options)
 
     @classmethod
     def matches_config(cls, config: dict) -> bool:
@@ -151,8 +153,10 @@ class ModelSystem(System):
         if self.model.generation_config and (search := reported_settings(self.model, self.generate_kwargs)):
             shown["generation"] = search
         shown |= {"past_context": context_name(self.past_context), "future_context": self.future_context}
-        parameters = sum(parameter.numel() for parameter in self.model.parameters())
-        return {"name": str(self.name), "architecture": architecture, "parameters": parameters, "config": shown}
+        facts = {"name": str(self.name), "architecture": architecture}
+        if parameters := sum(parameter.numel() for parameter in self.model.parameters()):
+            facts["parameters"] = parameters
+        return facts | {"config": shown}
 
     def translate(self, documents: list[list[str]]) -> list[list[str]]:
         """The translations of `translate_with_repairs`; warns of those that did not end before `max_new_tokens`."""
@@ -225,6 +229,20 @@ def end_tokens(model: PreTrainedModel) -> list[int]:
     if ends is None:
         raise ValueError("the model has no eos_token_id, at which a translation ends; set it in generation_config")
     return list(ends) if isinstance(ends, list | tuple) else [ends]
+
+
+def check_source_language(name: str, asked: str | None, own: str | None) -> None:
+    """ValueError for another source language than that of a model without language codes, where both are known.
+
+    Codes of different length, such as those of documents with sides `src` and `tgt`, are not compared, nor those of
+    groups of languages (ISO 639-5), such as `roa` and `mul`.
+    """
+    codes = {primary_language(code) for code in (asked, own) if code} - GROUPS
+    if len(codes) == 2 and len(set(map(len, codes))) == 1:
+        raise ValueError(
+            f"--source-lang is {asked!r}, but {name} translates from {own!r}; leave it out, or "
+            "give a model of this language"
+        )
 
 
 def check_positions(where: str, tokens: int, what: str, limit: int | None, kind: str = "positions") -> None:

@@ -11,9 +11,10 @@ from hf_docmt.data.collators import IGNORE_INDEX, pad_rows
 from hf_docmt.data.examples import CONTEXT_SIDES, check_choices
 from hf_docmt.data.special_tokens import SpecialTokens, special_tokens_of
 from hf_docmt.modeling.sequence_format import example_codes
+from hf_docmt.remote_code import load_tokenizer
 from hf_docmt.systems.forced_decoding import ForcedDecoding
 from hf_docmt.systems.items import SuiteItem
-from hf_docmt.systems.model_system import Answer, Job, check_positions, end_tokens
+from hf_docmt.systems.model_system import Answer, Job, check_positions, check_source_language, end_tokens
 
 
 class Seq2SeqSystem(ForcedDecoding):
@@ -45,7 +46,7 @@ class Seq2SeqSystem(ForcedDecoding):
         src_lang: str | None = None,
         tgt_lang: str | None = None,
         batch_size: int = 16,
-        batch_tokens: int = 4096,
+        batch_tokens: int | None = None,
         max_new_tokens: int = 256,
         **generate_kwargs,
     ):
@@ -90,6 +91,17 @@ class Seq2SeqSystem(ForcedDecoding):
             "tgt_lang": tgt_lang,
         }
         self.batch_size = batch_size
+
+    @classmethod
+    def language_options(
+        cls, name: str, source_lang: str | None, target_lang: str | None, revision: str | None = None
+    ) -> tuple[dict[str, str], tuple[str | None, str | None]]:
+        """Codes of the tokenizer, where it has some."""
+        tokenizer = load_tokenizer(name, revision)
+        own = getattr(tokenizer, "source_lang", None)
+        check_source_language(name, source_lang, own)
+        codes = zip(("src_lang", "tgt_lang"), (source_lang, target_lang)) if hasattr(tokenizer, "src_lang") else ()
+        return {key: code for key, code in codes if code is not None}, (source_lang or own, target_lang)
 
     @property
     def languages(self) -> tuple[str | None, str | None]:

@@ -3,80 +3,29 @@
 import hashlib
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, get_args
+from typing import Any, ClassVar, get_args
 
-import torch
-from transformers import PreTrainedConfig, PreTrainedTokenizerBase
+from transformers import GenerationConfig, PreTrainedTokenizerBase
 
 from hf_docmt.data.registration import register, registered
-from hf_docmt.files import check_hub_name
-from hf_docmt.messages import check_known, closest_hint, first_line
-from hf_docmt.model_files import CONFIG, check_model_files
-from hf_docmt.reachability import check_within_reach
+from hf_docmt.files import parse_json
+from hf_docmt.messages import check_known, closest_hint
+from hf_docmt.model_files import CONFIG
+from hf_docmt.registry import read_config
+from hf_docmt.systems.devices import INT8, checked_dtype
 from hf_docmt.systems.items import SuiteItem, context_name
 
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16, "int8": torch.int8}
-DTYPES |= {"auto": None}  # that of the saved weights
 SYSTEMS: dict[str, type["System"]] = {}  # every class by its kind, in the order of registration
-
-
-def load_system(
-    name: str | Path,
-    kind: str = "auto",
-    *,
-    dtype: str | None = None,
-    device: str = "cpu",
-    attn_implementation: str | None = None,
-    revision: str | None = None,
-    **options,
-) -> "System":
-    """A system from a folder or a name on the Hub; `options` are those of its class.
-
-    `docmt` is a model of this package (`DocMTSystem`), `seq2seq` any encoder-decoder model of transformers
-    (`Seq2SeqSystem`), `ctranslate2` one in that library's format (`CTranslate2System`), `causal` a causal language
-    model (`CausalSystem`); `auto` finds the kind by the configuration. `dtype` is `float32` by default, or that of the
-    saved weights (`auto`); `revision` a branch, tag or commit of a model on the Hub. Attention weights need
-    `attn_implementation="eager"`. Options that resemble none of the class are left to `generate`. ValueError: no model
-    there, one that cannot be read or of another kind, unknown options.
-
-    >>> system = load_system("runs/concat", past_context=1)
-    >>> system.context.past, system.languages
-    (1, ('en', 'de'))
-    """
-    check_known(kind, ("auto", *system_classes()), "kind of system", "expected one of")
-    check_known(dtype or "auto", DTYPES, "dtype", "expected one of")
-    own = kind_of(name, revision)
-    if kind not in ("auto", own):
-        raise ValueError(f"{name}: a model of kind {own}, not {kind}; leave the kind at 'auto' or give another model")
-    system = system_classes()[own]
-    takes_others = any(option.kind is option.VAR_KEYWORD for option in inspect.signature(system).parameters.values())
-    for option in sorted(options.keys() - system.options()):
-        if (hint := closest_hint(option, system.options())) or not takes_others:
-            raise ValueError(f"unknown option {option!r} of a {own} system{hint}")
-    options |= {} if revision is None else {"revision": revision}
-    return system.load(
-        name,
-        dtype=DTYPES[dtype or system.default_dtype],
-        device=device,
-        attn_implementation=attn_implementation,
-        **options,
-    )
 
 
 def kind_of(name: str | Path, revision: str | None = None) -> str:
     """The kind of a model folder or a model on the Hub; its weights are not read. ValueError: none, or no model."""
-    if Path(name).exists() and not (Path(name) / "config.json").is_file():
-        raise ValueError(f"{name} holds no model: config.json is missing; give a model folder or a name on the Hub")
-    check_hub_name(name, "model")
-    check_within_reach(name, revision)
-    check_model_files(name, revision, names=(CONFIG,))
-    try:
-        config = PreTrainedConfig.get_config_dict(name, **({} if revision is None else {"revision": revision}))[0]
-    except OSError as error:
-        raise ValueError(f"{name}: no model there ({first_line(error)}); check the folder or the name") from error
+    file = Path(name) / CONFIG
+    is_of_ctranslate2 = (Path(name) / "model.bin").is_file() and file.is_file()  # its file names no type
+    config = parse_json(file.read_text("utf-8"), file) if is_of_ctranslate2 else read_config(name, revision)
     for kind, system in reversed(system_classes().items()):  # those from outside first
         if system.matches_config(config):
             return kind
@@ -131,9 +80,9 @@ class ContextReach:
 class System(ABC):
     """Gives log-probabilities to translations and translates documents.
 
-    A subclass with a `kind` is registered when it is defined: `load_system` finds it by `matches_config` and calls its
-    `load`. The keyword-only parameters of its `__init__` are its options. Everything that evaluation needs of a system
-    is here; it looks at nothing else.
+    A subclass with a `kind` is registered when it is defined: `System.load` finds it by `matches_config` and calls its
+    `load`. The keyword-only parameters of its `__init__` are its options. Everything that evaluation and translation
+    need of a system is here; they look at nothing else.
     """
 
     kind: ClassVar[str]
@@ -155,10 +104,69 @@ class System(ABC):
 
     @classmethod
     def load(
-        cls, name: str, *, dtype: torch.dtype | None, device: str, attn_implementation: str | None = None, **options
+        cls,
+        name: str | Path,
+        kind: str = "auto",
+        *,
+        dtype: str | None = None,
+        device: str = "cpu",
+        attn_implementation: str | None = None,
+        revision: str | None = None,
+        **options,
     ) -> "System":
-        """The system of a folder or Hub name; `options` are those of the class. ValueError: it cannot be read."""
-        raise ValueError(f"{name}: a system of kind {cls.kind!r} is made in Python, it cannot be loaded")
+        """A system from a folder or a name on the Hub; `options` are those of its class, whose `load` is called.
+
+        `docmt` is a model of this package (`DocMTSystem`), `seq2seq` any encoder-decoder model of transformers
+        (`Seq2SeqSystem`), `ctranslate2` one in that library's format (`CTranslate2System`), `causal` a causal language
+        model (`CausalSystem`); `auto` finds the kind by the configuration. `dtype` is a name such as `fp32`,
+        `bfloat16`, `int8` or `auto`, that of the saved weights; by default float32. `revision` is a branch, tag or
+        commit of a model on the Hub. Attention weights need `attn_implementation="eager"`. Options that resemble none
+        of the class are left to `generate`. ValueError: no model there, one that cannot be read or of another kind,
+        unknown options.
+
+        >>> system = System.load("runs/concat", past_context=1)
+        >>> system.context.past, system.languages
+        (1, ('en', 'de'))
+        """
+        if cls is not System:
+            raise ValueError(f"{name}: a system of kind {cls.kind!r} is made in Python, it cannot be loaded")
+        check_known(kind, ("auto", *system_classes()), "kind of system", "expected one of")
+        if "engine" not in options and dtype != INT8:  # which CTranslate2 has on other devices, too
+            checked_dtype(dtype, device)
+        own = kind_of(name, revision)
+        if kind not in ("auto", own):
+            remedy = "leave the kind at 'auto' or give another model"
+            raise ValueError(f"{name}: a model of kind {own}, not {kind}; {remedy}")
+        system = system_classes()[own]
+        system.check_options(options)
+        options |= {} if revision is None else {"revision": revision}
+        dtype = dtype or system.default_dtype
+        return system.load(name, dtype=dtype, device=device, attn_implementation=attn_implementation, **options)
+
+    @classmethod
+    def check_options(cls, options: Collection[str]) -> None:
+        """ValueError for options that resemble those of the class, and for others where it takes none."""
+        takes_others = any(option.kind is option.VAR_KEYWORD for option in inspect.signature(cls).parameters.values())
+        known = vars(GenerationConfig()).keys() if takes_others else ()
+        for option in sorted(set(options) - cls.options().keys() - set(known)):
+            if (hint := closest_hint(option, cls.options())) or not takes_others:
+                raise ValueError(f"unknown option {option!r} of a {cls.kind} system{hint}")
+
+    @classmethod
+    def language_options(
+        cls, name: str, source_lang: str | None, target_lang: str | None, revision: str | None = None
+    ) -> tuple[dict[str, str], tuple[str | None, str | None]]:
+        """Options that say to a model, which is not loaded yet, between which languages it translates.
+
+        With them the languages in which documents are read: those asked for, else the model's own. ValueError: others
+        than the model's.
+        """
+        return {}, (source_lang, target_lang)
+
+    @classmethod
+    def reads_sentences_alone(cls, name: str, options: Mapping[str, Any], revision: str | None = None) -> bool:
+        """Whether with these options it reads sentences by themselves, wherever in a document they stand."""
+        return not options.get("past_context") and options.get("chunk_sentences", 1) == 1
 
     @classmethod
     def options(cls) -> dict[str, type]:
@@ -213,6 +221,10 @@ class System(ABC):
         """The same, and of each document the repairs that `translate_corpus` describes; none by default."""
         return self.translate(documents), [[] for _ in documents]
 
+    def word_fits(self, source: str, translation: str) -> list[list[float]] | None:
+        """How well the words of a sentence and its translation fit (see `word_alignment`); None: unknown."""
+        return None
+
     @abstractmethod
     def describe(self) -> dict:
         """The `model` section of a report: name, architecture, parameters, config."""
@@ -220,3 +232,6 @@ class System(ABC):
     def fingerprint(self) -> str:
         """A short hash of the system, by which an interrupted evaluation knows it again."""
         return hashlib.sha256(repr(self.describe()).encode("utf-8")).hexdigest()[:12]
+
+
+load_system = System.load

@@ -16,14 +16,12 @@ from hf_docmt.data.readers.running_text import join_lines
 from hf_docmt.data.readers.text_layout import join_blocks
 from hf_docmt.data.readers.wmt_jsonl import KEPT
 from hf_docmt.files import STDOUT, write_parts
-from hf_docmt.generation_settings import reported_settings
-from hf_docmt.systems import System
+from hf_docmt.systems import System, search_settings
 from hf_docmt.translation.subtitle_output import subtitle_text
 
 if TYPE_CHECKING:  # takes longer to import than one sentence to translate
     from datasets import Dataset
 
-SETTINGS = ("past_context", "repairs", "alignment", "source_lang", "target_lang")  # beside strategy and beams
 Render = Callable[[dict, dict], str]
 
 
@@ -54,54 +52,31 @@ def translate_corpus(
     """
     lang, _ = check_documents(documents, allow_empty=True)
     sources = [sentences(row, lang) for row in documents]
-    return translation_rows(
-        model, tokenizer, documents["doc_id"][:], sources, strategy=strategy, batch_size=batch_size, **generate_kwargs
-    )
-
-
-def translation_rows(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    doc_ids: Sequence[str],
-    sources: list[list[str]],
-    *,
-    strategy: str | None = None,
-    batch_size: int = 16,
-    **generate_kwargs,
-) -> list[dict]:
-    """The rows of `translate_corpus` for documents given as their ids and their lists of sentences."""
-    translations, repairs, *candidates = model.translate_documents(
+    results = model.translate_documents(
         sources, tokenizer, strategy=strategy, batch_size=batch_size, return_report=True, **generate_kwargs
     )
     search = search_settings(model, strategy or model.default_strategy(), generate_kwargs)
-    rows = [
-        {"doc_id": doc_id, "source": source, "translation": translation, "repairs": repaired, "search": search}
-        for doc_id, source, translation, repaired in zip(doc_ids, sources, translations, repairs)
-    ]
-    return [{**row, "candidates": found} for row, found in zip(rows, *candidates)] if candidates else rows
+    return _rows(documents["doc_id"][:], sources, search, *results)
 
 
-def system_rows(system: System, doc_ids: Sequence[str], sources: list[list[str]]) -> list[dict]:
-    """The rows of `translate_corpus` for documents that any system translates; `search` is the system's own."""
-    translations, repairs = system.translate_with_repairs(sources)
-    return [
-        {"doc_id": doc_id, "source": source, "translation": translation, "repairs": repaired, "search": system.search}
-        for doc_id, source, translation, repaired in zip(doc_ids, sources, translations, repairs, strict=True)
-    ]
+def translation_rows(system: System, doc_ids: Sequence[str], sources: list[list[str]]) -> list[dict]:
+    """The rows of `translate_corpus` by any system, for documents given as their ids and lists of sentences."""
+    results = system.translate_with_repairs(sources)
+    return _rows(doc_ids, sources, system.search, *results)
 
 
-def search_settings(model: PreTrainedModel, strategy: str, arguments: dict) -> dict:
-    """How `translate_documents` with these arguments searches: strategy, beams and what else is set."""
-    configs = (arguments.get("generation_config"), model.generation_config)
-    beams = arguments.get("num_beams") or next((c.num_beams for c in configs if c and c.num_beams), 1)
-    settings = {"past_context": None, "engine": getattr(model, "engine", None)}  # engine: None of transformers' models
-    settings |= {name: arguments.get(name) for name in SETTINGS}
-    settings["mbr"] = getattr(arguments.get("rerank"), "metric", None)
-    settings["shortlist"] = str(arguments["shortlist"]) if arguments.get("shortlist") else None
-    if settings["past_context"] is None and strategy in ("sliding", "sequential"):
-        settings["past_context"] = getattr(model.config, "decoding_past_context", None)
-    settings |= {name: value for name, value in reported_settings(model, arguments).items() if name not in settings}
-    return {"strategy": strategy, "beams": beams} | {k: v for k, v in settings.items() if v is not None}
+def _rows(
+    doc_ids: Sequence[str],
+    sources: list[list[str]],
+    search: dict,
+    translations: Sequence[list[str]],
+    repairs: Sequence[list[dict]],
+    candidates: Sequence[list[list[str]]] = (),
+) -> list[dict]:
+    columns = zip(doc_ids, sources, translations, repairs, strict=True)
+    names = ("doc_id", "source", "translation", "repairs")
+    rows = [dict(zip(names, values)) | {"search": search} for values in columns]
+    return [row | {"candidates": found} for row, found in zip(rows, candidates)] if candidates else rows
 
 
 def write_translations(rows: list[dict], path: str | Path, plain: bool = False) -> None:

@@ -14,7 +14,7 @@ from hf_docmt import registry
 from hf_docmt.modeling.shortlist import LexicalShortlist
 from hf_docmt.registry import load_model
 from hf_docmt.systems import load_system
-from hf_docmt.translation.group_translation import DTYPES, check_device, checked_dtype
+from hf_docmt.systems.devices import DTYPES, check_device, checked_dtype
 
 ROWS = [{"text": "The lamp is old. It is new.\n\nI see it."}, {"text": "She is here."}]
 
@@ -58,21 +58,6 @@ def test_shortlist(run, model, texts, tmp_path):
     assert code == 1 and "--shortlist is not for --engine ctranslate2; leave it out" in err
 
 
-def test_minimum_bayes_risk(run, model, texts):
-    """The metric stands in the rows; what has no beams to choose from is refused."""
-    command = ("translate", model, texts, "--max-new-tokens", 4)
-    code, out, err = run(*command, "--beams", 3, "--mbr", "chrf")
-    assert code == 0, err
-    assert {json.loads(line)["search"]["mbr"] for line in out.splitlines()} == {"chrf"}
-    for more, message in (
-        (("--mbr", "chrf"), "got num_beams=1: give at least 2"),
-        (("--beams", 3, "--mbr", "comet"), "'comet', expected chrf or bleu"),
-        (("--beams", 3, "--mbr", "chrf", "--engine", "ctranslate2"), "--mbr is not for --engine ctranslate2"),
-    ):
-        code, _, err = run(*command, *more)
-        assert code == 1 and message in err and err.count("\n") == 1
-
-
 def test_nbest(run, model, texts, tmp_path):
     """Rows have the candidates of every sentence; what has no rows or fewer beams is refused."""
     code, out, err = run("translate", model, texts, "--beams", 3, "--nbest", 2, "--max-new-tokens", 4)
@@ -101,7 +86,7 @@ def test_dtype(run, model, texts, dtype, monkeypatch):
     translate = "hf_docmt.translation.group_translation.translation_rows"
     row = {"doc_id": "a", "repairs": [], "search": {}}
     rows = [row | {"source": ["."] * n, "translation": ["."] * n} for n in (3, 1)]
-    monkeypatch.setattr(translate, lambda loaded, *_, **__: found.append(loaded.dtype) or rows)
+    monkeypatch.setattr(translate, lambda system, *_: found.append(system.model.dtype) or rows)
     code, _, err = run("translate", model, texts, "--dtype", dtype)
     assert code == 0 and set(found) == {DTYPES[dtype]}, err
 

@@ -207,7 +207,7 @@ def test_jobs_go_on(run, chat, tmp_path, monkeypatch):
     (tmp_path / "terms.tsv").write_text("lamp\tLeuchte\n")
     command = ("translate", chat, source, *LANGUAGES, "--max-new-tokens", 4, "--glossary", tmp_path / "terms.tsv")
     assert run(*command, "-o", outputs[0])[0] == 0
-    whole, calls = group_translation.system_rows, []
+    whole, calls = group_translation.translation_rows, []
 
     def fails(system, doc_ids, sources):
         calls.append(doc_ids)
@@ -215,7 +215,7 @@ def test_jobs_go_on(run, chat, tmp_path, monkeypatch):
             raise OSError("the disk is gone")
         return whole(system, doc_ids, sources)
 
-    monkeypatch.setattr(group_translation, "system_rows", fails)
+    monkeypatch.setattr(group_translation, "translation_rows", fails)
     code, _, err = run(*command, "-o", outputs[1])
     assert code == 1 and "4 documents (8 sentences) are kept" in err, err
     (tmp_path / "prompt.txt").write_text("{source}")

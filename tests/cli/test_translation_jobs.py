@@ -137,10 +137,10 @@ def test_failed_documents(run, model, documents, tmp_path, monkeypatch):
     """They have an error in their row, blank lines in plain text, and the exit code says so."""
     whole = group_translation.translation_rows
 
-    def fragile(model, tokenizer, doc_ids, sources, **options):
+    def fragile(system, doc_ids, sources):
         if any("It is new." in source for source in sources):
             raise ValueError("scores of the next token are not finite (step 3)")
-        return whole(model, tokenizer, doc_ids, sources, **options)
+        return whole(system, doc_ids, sources)
 
     monkeypatch.setattr(group_translation, "translation_rows", fragile)
     code, out, err = run("translate", model, documents)

@@ -6,7 +6,7 @@ from support.tiny_models import build, word_tokenizer, write_model
 from hf_docmt.cli.translation_settings import JobOptions, SystemOptions, translation_settings
 from hf_docmt.options import DocumentSearch, ModelLanguages, ServerLimits
 from hf_docmt.serving.served_model import ServedModel
-from hf_docmt.serving.server import make_server, served_system
+from hf_docmt.serving.server import make_server
 from hf_docmt.systems import DocMTSystem
 
 
@@ -15,10 +15,13 @@ def test_settings_of_the_command(tmp_path):
     search = DocumentSearch(num_beams=2, past_context=0, max_new_tokens=5, batch_tokens=50)
     options = JobOptions(strategy="sliding", batch_size=3, device="cpu")
     arguments = (ModelLanguages(), search, options, SystemOptions())
-    system = served_system(translation_settings(str(write_model(tmp_path)), *arguments))
+    system = translation_settings(str(write_model(tmp_path)), *arguments).load()
     document = ["w7 w8", "w9"]
     chosen = {"num_beams": 2, "past_context": 0, "max_new_tokens": 5, "batch_tokens": 50}
-    assert system.generate_kwargs == chosen and (system.strategy, system.batch_size) == ("sliding", 3)
+    assert system.generate_kwargs | {"batch_tokens": system.batch_tokens} == chosen and (
+        system.strategy,
+        system.batch_size,
+    ) == ("sliding", 3)
     expected = system.model.translate_documents([document], system.tokenizer, strategy="sliding", **chosen)
     assert system.translate([document]) == expected
 

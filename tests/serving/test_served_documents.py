@@ -26,7 +26,7 @@ def test_document(client, system, strategy):
         [SENTENCES], system.tokenizer, strategy=strategy, return_report=True, **options
     )
     assert (answer["translations"], answer["repairs"]) == (expected[0], repairs[0])
-    assert answer["search"] == {"beams": 2, "max_new_tokens": 6, "past_context": 1, "strategy": strategy}
+    assert answer["search"] == {"beams": 2, "max_new_tokens": 6, "strategy": strategy}
 
 
 def test_text(client, system):

@@ -69,7 +69,7 @@ def test_beams_and_ends(folders):
     class Ends:
         def translate_batch(self, sources, prefixes, **options):
             assert options["end_token"] == [end] and prefixes == [["fra_Latn"]] * len(sources)
-            return [type("Result", (), {"hypotheses": [["fra_Latn", "s", end]]})] * len(sources)
+            return [type("Result", (), {"hypotheses": [["fra_Latn", "s", end]], "scores": []})] * len(sources)
 
     short.model.translator = Ends()
     assert short.translate_with_repairs([["der", "hund"]]) == ([["s", "s"]], [[]])

@@ -2,14 +2,18 @@
 
 import pytest
 import torch
+from support.errors import refused
 from support.language_models import sentence_model
+from support.systems import ITEMS
 from support.tiny_models import SEP, build, random_text, word_tokenizer
 
 from hf_docmt.hub.conversion import convert_sentence_model
 from hf_docmt.hub.export import export_model
+from hf_docmt.systems import load_system
+from hf_docmt.systems.ctranslate2_model import CTranslate2Model
 
 pytest.importorskip("ctranslate2")
-from hf_docmt.systems.ctranslate2_model import load_ctranslate2_model  # noqa: E402
+
 
 CHUNKS = {"view": "chunk", "chunk_tokens": 14, "use_bod": True}
 LEARNED = {"position_type": "learned", "layernorm_embedding": True, "position_offset": 2, "max_position_embeddings": 30}
@@ -27,7 +31,7 @@ def pair(tmp_path_factory):
             model = build(**fields)
             model.final_logits_bias[0, SEP] += 1.0  # windows of several sentences
             folder = export_model(model, word_tokenizer(), tmp_path_factory.mktemp("models") / "int", **FLOAT32)
-            pairs[repr(fields)] = model, load_ctranslate2_model(folder)[0]
+            pairs[repr(fields)] = model, CTranslate2Model(folder)
         return pairs[repr(fields)]
 
     return models
@@ -83,7 +87,7 @@ def test_language_codes(tmp_path):
     source, tokenizer, *languages = sentence_model("nllb", tmp_path)
     fields = dict(zip(("source_lang", "target_lang"), languages), past_context=1)
     model, tokenizer = convert_sentence_model(source, tokenizer=tokenizer, **fields)
-    peer, _ = load_ctranslate2_model(export_model(model, tokenizer, tmp_path / "int", **FLOAT32))
+    peer = CTranslate2Model(export_model(model, tokenizer, tmp_path / "int", **FLOAT32))
     for settings in ({}, {"source_lang": languages[1], "target_lang": languages[0], "strategy": "sequential"}):
         arguments = ([["abc de", "fgh"], ["ij"]], tokenizer)
         texts = [engine.translate_documents(*arguments, max_new_tokens=6, **settings) for engine in (model, peer)]
@@ -127,8 +131,11 @@ def test_refusals(pair, tmp_path):
     model.save_pretrained(tmp_path)
     word_tokenizer().save_pretrained(tmp_path)
     with pytest.raises(ValueError, match="holds no weights of CTranslate2; write such a folder with docmt export"):
-        load_ctranslate2_model(tmp_path)
+        CTranslate2Model(tmp_path)
     folder = export_model(model, word_tokenizer(), tmp_path / "int", **FLOAT32)
     with pytest.raises(ValueError, match="dtype 'fp8': CTranslate2 computes on this cpu in .*fp32.*int8"):
-        load_ctranslate2_model(folder, dtype="fp8")
-    assert load_ctranslate2_model(folder, dtype="int8")[0].engine.endswith(", int8_float32")
+        CTranslate2Model(folder, dtype="fp8")
+    assert load_system(folder, engine="ctranslate2", dtype="int8").model.engine.endswith(", int8_float32")
+    system = load_system(folder, engine="ctranslate2")
+    assert system.word_fits("w6 w7", "w8") is None
+    refused("CTranslate2 translates with this model alone", system.token_log_probabilities, ITEMS)

@@ -8,7 +8,7 @@ from support.tiny_models import build, word_tokenizer
 
 from hf_docmt import registry
 from hf_docmt.systems import DocMTSystem, Seq2SeqSystem
-from hf_docmt.systems.word_alignment import position_fit, word_fits, words_of
+from hf_docmt.systems.word_alignment import position_fit, words_of
 
 PAIRS = [("w6 w7 w8 w9", "w9 w20 w6"), ("w10", "w11 w12")]
 
@@ -40,7 +40,8 @@ def test_fits_follow_attention():
     """A token is a word here: row t of the attention writes word t, and the end of the sentence is left out."""
     model, tokenizer = build("concat"), word_tokenizer()
     model.set_attn_implementation("eager")
-    fits = word_fits(DocMTSystem(model, tokenizer), PAIRS)
+    system = DocMTSystem(model, tokenizer)
+    fits = [system.word_fits(*pair) for pair in PAIRS]
     for (source, target), fit in zip(PAIRS, fits):
         ids = tokenizer(source, return_tensors="pt").input_ids
         forced = torch.tensor([[model.config.decoder_start_token_id, *tokenizer(target).input_ids[:-1]]])
@@ -57,7 +58,8 @@ def test_every_architecture_gives_fits(name, past_context):
     fields = {"past_context": past_context, "use_bod": True} if past_context and name != "memory" else {}
     model = build(name, **fields)
     before = model.config._attn_implementation
-    fits = word_fits(DocMTSystem(model, word_tokenizer()), PAIRS)
+    system = DocMTSystem(model, word_tokenizer())
+    fits = [system.word_fits(*pair) for pair in PAIRS]
     for (source, target), fit in zip(PAIRS, fits):
         values = table(fit, source, target)
         assert values.max(axis=0).tolist() == [1.0] * values.shape[1]  # each source word has a best one
@@ -69,7 +71,7 @@ def test_every_family_gives_fits(family, tmp_path):
     model, tokenizer, *codes = sentence_model(family, tmp_path)
     options = {"src_lang": codes[0], "tgt_lang": codes[1]} if codes[0] else {"source_prefix": ""}
     source, target = "der hund schläft gut heute", "sie bellt laut"
-    (fit,) = word_fits(Seq2SeqSystem(model, tokenizer, **options), [(source, target)])
+    fit = Seq2SeqSystem(model, tokenizer, **options).word_fits(source, target)
     assert table(fit, source, target).max(axis=0).tolist() == [1.0] * 5
 
 

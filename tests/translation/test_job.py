@@ -42,6 +42,7 @@ def translator(monkeypatch):
     def make(model=None, **settings):
         model = model or Fragile(past_context=1, source_lang="en")
         model.to = lambda **_: model
+        monkeypatch.setattr("hf_docmt.systems.system.kind_of", lambda *_: "docmt")
         monkeypatch.setattr("hf_docmt.registry.load_model", lambda *_: (model, word_tokenizer()))
         return GroupTranslator(TranslationSettings("folder", **settings))
 
@@ -234,7 +235,7 @@ def test_a_lack_of_memory_of_a_system_of_another_package(tmp_path):
             return documents, [[] for _ in documents]
 
     translate = GroupTranslator.__new__(GroupTranslator)
-    translate.settings, translate.system = TranslationSettings("m", engine="system"), Other()
+    translate.system = Other()
     translate.source_lang = "en"
     (row,) = translate(Group(0, source_rows(["w6", "w7"])))
     assert row["translation"] == ["w6", "w7"] and sizes == [4, 1] and translate.system.batch_size == 4
@@ -275,7 +276,7 @@ def test_settings_are_checked_before_the_first_group(translator):
         ({"strategy": "stream"}, "strategy 'stream' carries a state"),
         ({"batch_size": 0}, "must be at least 1, got 0"),
         ({"search": {"num_beams": 0}}, "num_beams must be a whole number >= 1"),
-        ({"search": {"past_context": 9}}, "past_context must be at most 1"),
+        ({"search": {"decoding_past_context": 9}}, "past_context must be at most 1"),
         ({"search": {"alignment": "linear"}}, "is for window models"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -10,8 +10,9 @@ from support.tiny_models import build, random_text, word_tokenizer
 
 from hf_docmt import registry
 from hf_docmt.data.documents import DataError
-from hf_docmt.translation.corpus import translation_rows
-from hf_docmt.translation.group_translation import TranslationSettings, translates_without_context
+from hf_docmt.systems import DocMTSystem
+from hf_docmt.systems.docmt import translates_without_context
+from hf_docmt.translation.group_translation import TranslationSettings
 from hf_docmt.translation.job import job_identity, model_checksums
 from hf_docmt.translation.job_input import PATIENCE, JobInput, arriving_rows, document_groups
 from hf_docmt.translation.progress import JobSummary
@@ -68,9 +69,10 @@ def test_lines_by_themselves_are_translated_as_in_their_document(architecture):
     lines = [*random_text([3, 1, 7, 2, 5]), "", *random_text([4], seed=1)]
     options = {"strategy": "sentence", "max_new_tokens": 9, "num_beams": 2}
     assert translates_without_context(model.config, "sentence")
-    (whole,) = translation_rows(model, tokenizer, ["a"], [lines], **options)
-    alone = translation_rows(model, tokenizer, list("abcdefg"), [[line] for line in lines], **options)
-    assert [row["translation"][0] for row in alone] == whole["translation"]
+    system = DocMTSystem(model, tokenizer, **options)
+    assert [translation for (translation,) in system.translate([[line] for line in lines])] == system.translate(
+        [lines]
+    )[0]
 
 
 def test_identity(tmp_path, write):

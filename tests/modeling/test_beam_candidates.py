@@ -1,43 +1,16 @@
-"""Minimum Bayes risk: the choice against all pairs, what it is given by every strategy, the command."""
+"""The beams of a sentence: what `rerank` chooses from by every strategy, and what `nbest` keeps."""
 
-import random
 from types import SimpleNamespace
 
 import pytest
-import sacrebleu
 from support.errors import refused
 from support.tiny_models import SEP, build, random_text, word_tokenizer
 
 from hf_docmt.modeling.decoding import Job, Output, Translator
 from hf_docmt.modeling.document_state import CurrentSentence, DocumentState, SentencePart
-from hf_docmt.systems.minimum_bayes_risk import MinimumBayesRisk, best_by_risk, utility_of
 
 DOCUMENTS = [random_text([3, 2, 4], seed=1), random_text([2, 5], seed=2)]
 CHUNK = {"view": "chunk", "chunk_tokens": 12}
-
-
-def sentence_score(metric: str, hypothesis: str, reference: str) -> float:
-    if metric == "chrf":
-        return sacrebleu.sentence_chrf(hypothesis, [reference]).score
-    return sacrebleu.sentence_bleu(hypothesis, [reference]).score
-
-
-@pytest.mark.parametrize("metric", ["chrf", "bleu"])
-def test_the_greatest_sum_over_all_pairs(metric):
-    words = random.Random(1)
-    for _ in range(30):
-        texts = [" ".join(words.choices("the a cat dog sees runs".split(), k=words.randint(1, 6))) for _ in range(6)]
-        texts += words.choices(texts, k=3)
-        sums = [sum(sentence_score(metric, text, other) for other in texts) for text in texts]
-        chosen = best_by_risk(texts, utility_of(metric))
-        assert sums[chosen] == pytest.approx(max(sums)) and chosen == texts.index(texts[chosen])
-
-
-def test_equal_texts_count_each():
-    """Alone, the last one is as near to the others as they are to it; said twice, it is the nearest."""
-    utility = lambda one, other: float(one == other)  # noqa: E731
-    assert best_by_risk(["a", "b", "c", "c"], utility) == 2
-    assert best_by_risk(["a", "b", "c"], utility) == 0
 
 
 @pytest.mark.parametrize(
@@ -147,14 +120,7 @@ def test_candidates_of_blank_and_of_long_sentences():
 def test_refusals():
     model, tokenizer = build(), word_tokenizer()
     with pytest.raises(ValueError, match="among the beams of a search, got num_beams=1: give at least 2"):
-        model.translate_documents(DOCUMENTS, tokenizer, rerank=MinimumBayesRisk(tokenizer))
+        model.translate_documents(DOCUMENTS, tokenizer, rerank=len)
     with pytest.raises(ValueError, match="nbest=3: a search with num_beams=2 finds fewer, give as many beams"):
         model.translate_documents(DOCUMENTS, tokenizer, num_beams=2, nbest=3)
     refused("nbest must be at least 1, got 0", model.translate_documents, DOCUMENTS, tokenizer, nbest=0)
-    refused("'comet', expected chrf or bleu", MinimumBayesRisk, tokenizer, "comet")
-
-
-def test_metric_of_ones_own():
-    model, tokenizer = build(), word_tokenizer()
-    rerank = MinimumBayesRisk(tokenizer, lambda one, other: -abs(len(one) - len(other)))
-    assert model.translate_documents(DOCUMENTS, tokenizer, num_beams=3, rerank=rerank, max_new_tokens=4)
