@@ -1,13 +1,11 @@
 """What the settings of generation in a model's folder do in jobs: runs repeat, and what changes a search is named."""
 
 import logging
-from pathlib import Path
 from typing import Any
 
 from transformers import GenerationConfig
-from transformers.utils import GENERATION_CONFIG_NAME, cached_file
+from transformers.utils import GENERATION_CONFIG_NAME
 
-from hf_docmt.adapters import adapted_model
 from hf_docmt.modeling.generation_seams import HARMLESS, READ, RECORDED, effective_settings, is_neutral, merged_config
 from hf_docmt.modeling.shortlist import LexicalShortlist
 
@@ -17,22 +15,6 @@ UNREPORTED = {*READ, *HARMLESS, *RECORDED} - CHANGING
 UNREPORTED |= {"cache_implementation", "cache_config", "compile_config", "disable_compile", "low_memory"}
 
 _logger = logging.getLogger(__name__)
-
-
-def load_generation_config(path: str | Path, revision: str | None = None) -> GenerationConfig:
-    """The settings of a model's folder or Hub name; of an adapter that has none those of the model that it adapts.
-
-    ValueError: they cannot be read.
-    """
-    options: dict[str, Any] = {} if revision is None else {"revision": revision}
-    file = cached_file(str(path), GENERATION_CONFIG_NAME, _raise_exceptions_for_missing_entries=False, **options)
-    if file is None:
-        base = adapted_model(path, revision)
-        return GenerationConfig() if base is None else load_generation_config(base)
-    try:
-        return GenerationConfig.from_pretrained(Path(file).parent)
-    except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError(f"{path}, {GENERATION_CONFIG_NAME}: {error}; copy the folder again") from error
 
 
 def make_repeatable(config: GenerationConfig | None, name: str | None = None) -> None:

@@ -20,7 +20,7 @@ ROOMS = {  # room -> rooms that it may import, besides itself
     "adapters": {"trained_tokens"},
     "files": set(),
     "store": {"files"},
-    "generation_settings": {"modeling", "adapters"},
+    "generation_settings": {"modeling"},
     "messages": set(),
     "model_files": {"remote_code"},
     "options": set(),

@@ -60,6 +60,7 @@ def job(monkeypatch, url):
     """A run of the job with shards of four sentences; `translated` lists the documents that it has translated."""
     model = Scripted(past_context=1, source_lang="en")
     model.to = lambda **_: model
+    monkeypatch.setattr("hf_docmt.systems.system.kind_of", lambda *_: "docmt")
     monkeypatch.setattr("hf_docmt.registry.load_model", lambda *_: (model, word_tokenizer()))
     monkeypatch.setattr(shards, "SHARD_SENTENCES", 4)
     monkeypatch.setattr(jobs, "document_groups", lambda rows, batch_size: document_groups(rows, 3))
