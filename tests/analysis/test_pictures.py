@@ -143,14 +143,6 @@ def test_deviations_over_runs_are_bars(drawn, tmp_path):
     assert drawn[0].get_supxlabel().endswith("runs of each system: 2\nbars: standard deviations over runs")
 
 
-def test_deviations_end_where_percentages_do(drawn, tmp_path):
-    """Of 100 and 60, whose deviation is more than what is left to 100."""
-    reports = [report(f"a-{n}", result(parts={"distance=0": value})) for n, value in enumerate((100.0, 80.0, 100.0))]
-    draw_breakdown(compare_reports(reports, breakdown="distance", runs="-."), tmp_path / "a.png")
-    _, (y,), (low,), (high,) = series(drawn[0].axes[0])["a"]
-    assert high == 100.0 and y - low == pytest.approx((400 / 3) ** 0.5)
-
-
 def test_a_system_looks_the_same_in_all_pictures(drawn, tmp_path):
     """Colour, marker and place by the order of a study, whichever of its systems are drawn."""
     order = [f"s{n}" for n in range(20)]
@@ -184,16 +176,6 @@ def test_missing_fonts_are_named_once(tmp_path, caplog, recwarn):
     (record,) = caplog.records
     assert "a.png: no installed font has \U00013000 \U00013001; install Noto Sans" in record.getMessage()
     assert not [one for one in recwarn if "Glyph" in str(one.message)]
-
-
-def test_missing_values_and_intervals(drawn, tmp_path):
-    """A system without a value has no point there; a part without an interval no bar."""
-    few = result(parts={"distance=3": 70.0})
-    del few.breakdown["distance=3"].details["interval"]
-    found = compare_reports([report("a", result(parts=DISTANCES)), report("b", few)], breakdown="distance")
-    draw_breakdown(found, tmp_path / "a.png")
-    x, y, low, high = series(drawn[0].axes[0])["b"]
-    assert (round(x[0]), y, low, high) == (2, [70.0], [70.0], [70.0])
 
 
 def test_scores(drawn, tmp_path):
@@ -245,13 +227,6 @@ def test_svg_is_the_same_every_time(tmp_path):
     assert ElementTree.parse(paths[0]).getroot().tag == "{http://www.w3.org/2000/svg}svg"
 
 
-def test_settings_of_others_stay_as_they_are(tmp_path):
-    with matplotlib.rc_context({"font.size": 13.5, "lines.linewidth": 7}):
-        before = dict(matplotlib.rcParams)
-        draw_breakdown(indices(SYSTEMS), tmp_path / "a.png", axis="index")
-        assert dict(matplotlib.rcParams) == before
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -282,8 +257,3 @@ def test_without_matplotlib(tmp_path, monkeypatch):
     refused(message, draw_breakdown, indices(SYSTEMS), tmp_path / "a.png", axis="index")
     with pytest.raises(ValueError, match=message):  # commands ask before the work
         check_picture_path(tmp_path / "a.png")
-
-
-def test_names_with_dollar_signs_are_no_formulas(tmp_path):
-    path = draw_breakdown(distances(["a$_b$", "$\\frac$"]), tmp_path / "a.png")
-    assert path.stat().st_size
