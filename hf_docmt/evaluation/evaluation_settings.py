@@ -8,53 +8,29 @@ from functools import cached_property
 from pathlib import Path
 
 from hf_docmt.evaluation.breakdowns import Domains
-from hf_docmt.evaluation.metrics.corpus_scores import CorpusScore
-from hf_docmt.evaluation.metrics.external import ExternalScore
-from hf_docmt.evaluation.metrics.metric import Metric, default_metrics, metric_choices, metric_class
+from hf_docmt.evaluation.metrics import CorpusScore, Metric, default_metrics, metric_choices, metric_class
 from hf_docmt.messages import check_known
+from hf_docmt.options import Scoring
 
 UNITS = ("document", "paragraph", "sentence")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evaluation:
-    """What is scored, and how.
+class Evaluation(Scoring):
+    """What is scored, and how: the options of `docmt evaluate`, by the names of `options.Scoring`, and of Python.
 
-    `metrics` names the metrics to score by their `choice`; by default s-BLEU, d-BLEU, chrF and TER. `discourse` names
-    others besides, those of plugins included. `tokenize` and `lowercase` (of BLEU), `chrf_lowercase` and the options of
-    TER are those of sacrebleu's command line; `joiner` (space, newline, none) stands between the sentences of a
-    document that is a segment. `by` and `domains` ask for parts of the scores (see `breakdowns`),
-    `align` cuts translations with other sentences than the reference (see `alignment`). `repairs="none"`: documents are
-    lines as a model wrote them, more or fewer than sentences, and are scored line by line (see `pair_lines`) unless
-    they are aligned; None = as their rows say. `unit` is what intervals and significance tests draw, `document`,
-    `paragraph` (of documents with blank lines between them), or `sentence` as sacrebleu does (of BLEU, chrF and TER; a
-    single document, such as plain lines, has no interval else); None = sentences of a single document. Intervals are of
-    `samples` draws (0: none).
-    `sentence_scores`: a file for the scores of every sentence (see `sentence_scores`). `external` has names and files
-    of scores that others gave (see `ExternalScore`), and `scorer_input` writes what such a program takes, (format,
-    file), in windows of `scorer_window` (see `write_scorer_input`).
+    `metrics` and `discourse` name metrics by their `choice`, those of plugins included; by default s-BLEU, d-BLEU, chrF
+    and TER. `domains` may be a mapping, too (see `breakdowns`). `repairs="none"`: documents are lines as a model wrote
+    them, more or fewer than sentences, and are scored line by line (see `pair_lines`) unless they are aligned; None =
+    as their rows say. `unit` None = sentences of a single document, which has no interval else. Intervals are of
+    `samples` draws (0: none). `sentence_scores`: a file for the scores of every sentence (see `sentence_scores`). See
+    `ExternalScore` for `external`, `write_scorer_input` for `scorer_input` and `scorer_window`.
     ValueError: an unknown metric, other `repairs`, options of a metric that is not scored.
     """
 
-    metrics: Sequence[str] | None = None
-    discourse: Sequence[str] = ()
-    tokenize: str | None = None
-    lowercase: bool = False
-    joiner: str = "space"
-    chrf_lowercase: bool = False
-    ter_normalized: bool = False
-    ter_no_punct: bool = False
-    ter_asian_support: bool = False
-    ter_case_sensitive: bool = False
-    by: Sequence[str] = ()
     domains: Domains | None = None
-    align: bool = False
-    repairs: str | None = None
     unit: str | None = "document"
     sentence_scores: str | Path | None = None
-    external: Sequence[tuple[str, str | Path]] | None = None
-    scorer_input: tuple[str, str] | None = None
-    scorer_window: tuple[int, int | None] | None = None
     samples: int = 1000
 
     def __post_init__(self):
@@ -93,18 +69,22 @@ class Evaluation:
 
     @cached_property
     def external_scores(self) -> list[Metric]:
-        return [ExternalScore(name, path) for name, path in self.external or ()]
+        if not self.external:
+            return []
+        from hf_docmt.evaluation.metrics.external import ExternalScore
+
+        return [ExternalScore(name, path) for name, path in self.external]
 
     def _chosen(self) -> list[type[Metric]]:
         if self.metrics is None:
             return [metric_class(name) for name in default_metrics()]
         if not self.metrics:
-            raise ValueError(f"no metrics; give some of {', '.join(metric_choices())}, or leave them out")
-        return _named(self.metrics, metric_choices(), "metric")
+            raise ValueError(f"no metrics; give some of {', '.join(metric_choices(None))}, or leave them out")
+        return _named(self.metrics, metric_choices(self.metrics), "metric")
 
     def _further(self) -> list[type[Metric]]:
-        measures = {name: metric for name, metric in metric_choices().items() if not issubclass(metric, CorpusScore)}
-        chosen = self._chosen()
+        choices, chosen = metric_choices(self.discourse), self._chosen()
+        measures = {name: metric for name, metric in choices.items() if not issubclass(metric, CorpusScore)}
         return [metric for metric in _named(self.discourse, measures, "discourse measure") if metric not in chosen]
 
     def _made(self, metric: type[Metric]) -> Metric:

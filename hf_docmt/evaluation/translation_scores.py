@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hf_docmt.data.documents import check_documents, id_text, sentences
-from hf_docmt.evaluation.alignment import align_documents, alignment_results
 from hf_docmt.evaluation.evaluation_settings import Evaluation
 from hf_docmt.evaluation.metrics.corpus_scores import sentence_metrics, write_sentence_scores
-from hf_docmt.evaluation.metrics.external import write_scorer_input
 from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings, UndefinedError
 from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments
 from hf_docmt.evaluation.references import (
@@ -235,6 +233,8 @@ def evaluation_results(
         )
     results = []
     if evaluation.align:
+        from hf_docmt.evaluation.alignment import align_documents, alignment_results
+
         sides = (documents.hypotheses, documents.references)
         alignment = align_documents(*sides, doc_ids=documents.ids, target_lang=documents.target_lang)
         documents = replace(documents, hypotheses=alignment.documents, alignment=alignment.signature)
@@ -245,6 +245,8 @@ def evaluation_results(
         pairs = zip(documents.hypotheses, documents.references)
         documents = replace(documents, hypotheses=[pair_lines(lines, len(sentences)) for lines, sentences in pairs])
     if evaluation.scorer_input is not None:
+        from hf_docmt.evaluation.metrics.external import write_scorer_input
+
         format, path = evaluation.scorer_input
         write_scorer_input(path, documents, format, *(evaluation.scorer_window or ()))
     measured = _scores(further, documents, settings)  # fails early, if at all

@@ -1,21 +1,25 @@
 """Metrics of translated documents, a class and a file each; see `metric.Metric`."""
 
+from hf_docmt.evaluation.metrics.corpus_scores import CorpusScore
 from hf_docmt.evaluation.metrics.metric import (
     Measurement,
     Metric,
     ScoreSettings,
     default_metrics,
+    metric_choices,
     metric_class,
     metric_classes,
 )
 from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments
 
 __all__ = [
+    "CorpusScore",
     "Measurement",
     "Metric",
     "ScoreSettings",
     "TranslatedDocuments",
     "default_metrics",
+    "metric_choices",
     "metric_class",
     "metric_classes",
 ]

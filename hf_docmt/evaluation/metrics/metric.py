@@ -183,15 +183,22 @@ def metric_classes() -> dict[str, type[Metric]]:
 
 def metric_class(name: str) -> type[Metric]:
     """The metric of this name; ValueError with the closest one for an unknown one."""
-    check_known(name, metric_classes(), "metric", "expected one of")
-    return metric_classes()[name]
+    if name not in METRICS:
+        check_known(name, metric_classes(), "metric", "expected one of")
+    return METRICS[name]
 
 
 def default_metrics() -> tuple[str, ...]:
     """The names of the metrics that are scored where none are named."""
-    return tuple(name for name, metric in metric_classes().items() if metric.default)
+    return tuple(name for name, metric in METRICS.items() if metric.default)
 
 
-def metric_choices() -> dict[str, type[Metric]]:
-    """The metrics that can be asked for, by the names of these choices."""
+def metric_choices(names: Sequence[str] | None = ()) -> dict[str, type[Metric]]:
+    """The metrics that can be asked for, by the names of these choices: all where one of `names` is not known, or None.
+
+    Else those that are imported.
+    """
+    choices = {metric.choice: metric for metric in METRICS.values() if metric.choice is not None}
+    if names is not None and choices.keys() >= set(names):
+        return choices
     return {metric.choice: metric for metric in metric_classes().values() if metric.choice is not None}
