@@ -1,12 +1,10 @@
 """Pronoun and formality F1: hand-counted sentences for every rule, a slow second reading, taggers, bad input."""
 
 import importlib.util
-import random
 import re
 import sys
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 from support.errors import refused
 
@@ -16,7 +14,6 @@ from hf_docmt.evaluation.metrics.tagging import MODELS, SpacyTagger, load_tagger
 from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments
 from hf_docmt.messages import install_command
 from hf_docmt.reports.result import PartScore
-from hf_docmt.reports.statistics import score_function
 
 ENGLISH = dict.fromkeys(
     "he it itself she her hers herself you yours yourself they them theirs themselves".split(), "PRP"
@@ -233,53 +230,6 @@ def test_languages_without_a_list():
         with pytest.raises(ValueError, match=f"{metric.choice} are counted from en to .*, got {source} to {target}"):
             metric.check_languages(source, target)
     assert PronounF1.check_languages("eng_Latn", "fra_Latn") is None
-
-
-def slow_f1(phenomenon, sources, hypotheses, references, weights):
-    """Facts of the authors' code, one sentence after the other: (F1 in percent, [match, hypothesis, reference])."""
-    it, she = {"it", "its", "itself"}, {"she", "her", "hers", "herself"}
-    you, they = {"you", "your", "yours", "yourself"}, {"they", "them", "their", "theirs", "themselves"}
-    names = ("masculine", "feminine", "neuter") if phenomenon == "pronoun" else ("formal", "informal")
-    sums = [0, 0, 0]
-    for source, *sides in zip(sources, hypotheses, references):
-        present = {word.lower() for word, tag in TAGGERS[0]([source])[0] if tag in ("PRP", "PRP$", "WP", "WP$")}
-        for name in names:
-            values = []
-            for side in sides:
-                value = 0
-                for word, tag in TAGGERS[1]([side])[0]:
-                    if tag in GERMAN_TAGS and word.lower() in FORMS[name].split():
-                        value += 1
-                if not present & (it if phenomenon == "pronoun" else you):
-                    value = 0
-                if name == "feminine" and present & (you | they) or name == "formal" and present & (they | it | she):
-                    value = 0
-                values.append(value)
-            weight = weights.get(name, 1)
-            sums = [a + weight * b for a, b in zip(sums, (min(values), *values))]
-    precision, recall = sums[0] / sums[1], sums[0] / sums[2]
-    return 100 * 2 * precision * recall / (precision + recall), sums
-
-
-@pytest.mark.parametrize("phenomenon", ["pronoun", "formality"])
-@pytest.mark.parametrize(
-    ("weights", "values"),
-    [("paper", {}), ("released", {"masculine": 0.5, "feminine": 0.5, "neuter": 0, "formal": 0.5, "informal": 0.5})],
-)
-def test_equals_slow_reading(phenomenon, weights, values):
-    rng = random.Random(phenomenon)
-    english = [*ENGLISH, *map(str.capitalize, ENGLISH), *(f"{word}_NN" for word in ENGLISH)]
-    english += ["it", "you"] * 12 + ["dog", "him_PRP", "we_PRP", "yourselves_PRP", "who_WP"]
-    german = [*GERMAN, *map(str.capitalize, GERMAN), "er_NE", "es_ART", "Hund"]
-    texts = [english, german, german]
-    sides = [[" ".join(rng.choices(words, k=rng.randrange(6))) for _ in range(900)] for words in texts]
-    documents = [[side[:50], side[50:50], side[50:]] for side in sides]
-    found = pronoun_f1(*documents, **WHERE, phenomenon=phenomenon, weights=weights)
-    expected, sums = slow_f1(phenomenon, *sides, values)
-    assert found.value == pytest.approx(expected)
-    rows = np.array(found.details["statistics"]["rows"])
-    assert rows.sum(0).tolist() == pytest.approx(sums) and rows[1].tolist() == [0, 0, 0]
-    assert score_function(found.metric, 3)(rows.sum(0, keepdims=True))[0] == pytest.approx(found.value)
 
 
 def test_signature():
