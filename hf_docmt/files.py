@@ -18,6 +18,7 @@ from typing import BinaryIO, cast
 
 STDIN = "-"
 STDOUT = "-"
+IS_WINDOWS = sys.platform == "win32"  # which moves and deletes no file that is open
 LINE_LIMIT_VARIABLE = "HF_DOCMT_MAX_LINE_MIB"
 MAX_LINE_MIB = 64  # unless the variable of the environment says otherwise
 MAX_PACKING_RATIO, MIN_PACKING_BYTES = 200, 1 << 22  # beyond both, a gzip file is taken for a bomb; text packs 3 to 30
@@ -221,32 +222,65 @@ def atomic_folder(path: str | os.PathLike) -> Iterator[Path]:
         raise
 
 
-def write_parts(parts: Iterable[str], path: str | os.PathLike) -> None:
-    """Write texts one behind the other to a file that appears when it is complete (see `write_text`)."""
+def write_parts(parts: Iterable[str], path: str | os.PathLike, temporary: Path | None = None) -> None:
+    """Write texts one behind the other to a file that appears when it is complete (see `write_text`).
+
+    `temporary`: see `replaced_file`.
+    """
     path = Path(path)
     if path.exists() and not path.is_file():  # a pipe or device
         with path.open("w", encoding="utf-8", newline="\n") as file:
             file.writelines(parts)
         return
-    with replaced_file(path) as raw:
+    with replaced_file(path, temporary) as raw:
         packed = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if path.suffix == ".gz" else raw
         with io.TextIOWrapper(packed, encoding="utf-8", newline="\n") as file:
             file.writelines(parts)
 
 
 @contextmanager
-def replaced_file(path: Path) -> Iterator[BinaryIO]:
-    """A file to write, which takes the place of `path`, with its mode, when the block ends without an error."""
+def replaced_file(path: Path, temporary: Path | None = None) -> Iterator[BinaryIO]:
+    """A file to write, which takes the place of `path`, with its mode, when the block ends without an error.
+
+    Until then it has a name that no other file has, or is `temporary`, written over: a kill leaves one at most.
+    """
     path = path.resolve()
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    if temporary is None:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        temporary = Path(name)
+    else:
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0), 0o600)
     try:
         with os.fdopen(handle, "wb") as raw:
             yield raw
-        os.chmod(temporary, mode_of_file(path))
-        os.replace(temporary, path)
+        move_durably(temporary, path)
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+def move_durably(temporary: Path, path: Path) -> None:
+    """Put a new file or folder, all of which is on the disk before, in its place, with the mode of the file there."""
+    for file in (temporary, *temporary.rglob("*")):
+        sync(file)
+    if temporary.is_file():
+        os.chmod(temporary, mode_of_file(path))
+    os.replace(temporary, path)
+    sync(path.parent)
+
+
+def sync(path: str | os.PathLike) -> None:
+    """Put on the disk what a file holds, or which files a folder has: new and renamed ones then survive a power cut.
+
+    Windows writes through files that may be written, and no folders.
+    """
+    if IS_WINDOWS and os.path.isdir(path):
+        return
+    handle = os.open(path, os.O_RDWR if IS_WINDOWS else os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def mode_of_file(path: Path) -> int:

@@ -14,9 +14,8 @@ import torch
 from hf_docmt.bench import CLASSES, load_benchmark
 from hf_docmt.bench.process import ProcessError, messages_of
 from hf_docmt.bench.results import Check, machine_setting
-from hf_docmt.files import check_file, parse_json, write_text
+from hf_docmt.files import check_file, parse_json, sync, write_text
 from hf_docmt.plugins import load_plugins
-from hf_docmt.store import sync
 
 FORMAT = 1
 UNFINISHED = "not finished"

@@ -20,7 +20,9 @@ from hf_docmt.options import (
 
 if TYPE_CHECKING:
     from hf_docmt.translation.group_translation import TranslationSettings
-    from hf_docmt.translation.job import TranslationJob
+    from hf_docmt.translation.input_parts import InputParts
+    from hf_docmt.translation.job import Engine, TranslationJob
+    from hf_docmt.translation.job_input import JobInput
 
 
 @command
@@ -48,14 +50,12 @@ def translate(
     Only with --repairs none may the number of lines be another one. --format text is written as text again: paragraphs,
     line ends and items of lists as they were.
 
-    A file appears when all is translated; FILE.partial and FILE.journal hold what is done, for --resume.
+    A file appears when all is translated; until then FILE.journal holds what is done, for --resume.
 
     A pipe is written as documents come in. Plain lines are one document, but for strategy sentence and for models of
     other packages without --past-context and --chunk-sentences.
 
-    Started by accelerate launch or torchrun, each of their processes translates.
-
-    With --engine ray the output is a folder of shards, JSON lines, with a manifest.
+    With --engine ray the input may also be a folder, a pattern with * or a URL of JSON lines and Parquet files.
     """
     from hf_docmt.reachability import check_within_reach
 
@@ -64,10 +64,6 @@ def translate(
 
     try:
         with interruption() as signals:
-            from hf_docmt.translation.processes import is_first_rank, serve_rank
-
-            if not is_first_rank():
-                return None if options.estimate else serve_rank()
             settings = translation_settings(model, languages, search, options, system)
             job = translation_job(settings, input, output, options, markup)
             if options.estimate:
@@ -87,66 +83,52 @@ def translation_job(
     settings: TranslationSettings, input: str, output: str, options: JobOptions, markup: MarkupOptions
 ) -> TranslationJob:
     """The job on this machine or on a Ray cluster. ValueError: options that do not fit the engine."""
-    from hf_docmt.cli.loading import hide_progress_bars
-
     if options.engine not in ("local", "ctranslate2", "ray"):
         raise ValueError(f"--engine is {options.engine!r}, expected local, ctranslate2 or ray")
     if options.engine != "ray" and options.address is not None:
         raise ValueError("--address is that of a Ray cluster; give --engine ray, too, or leave it out")
-    hide_progress_bars()
-    if options.engine == "ray":
-        return _sharded_job(settings, input, output, options)
-    return _local_job(settings, input, output, options, markup)
-
-
-def _local_job(
-    settings: TranslationSettings, input: str, output: str, options: JobOptions, markup: MarkupOptions
-) -> TranslationJob:
+    from hf_docmt.cli.loading import hide_progress_bars
     from hf_docmt.translation.corpus import check_repairs, output_format, renderer
-    from hf_docmt.translation.document_output import DocumentOutput, check_document_output
+    from hf_docmt.translation.document_output import check_document_output, write_documents
     from hf_docmt.translation.job import TranslationJob
-    from hf_docmt.translation.job_input import JobInput
-    from hf_docmt.translation.job_output import check_output, open_output
-    from hf_docmt.translation.processes import job_engine
+    from hf_docmt.translation.job_output import JournaledOutput, check_output, open_output
 
-    documents = JobInput(
-        input, options.format, settings.source_lang, settings.line_by_line, settings.target_lang, markup.arguments()
-    )
+    hide_progress_bars()
+    documents = job_input(settings, input, options, markup)
     check_repairs(documents.reader, settings.search.get("repairs"))
     if options.nbest is not None and output_format(documents.reader) != "jsonl":
         raise ValueError(f"--nbest is for JSON lines, translations of {documents.reader.name} are none; leave it out")
-    make_engine = partial(job_engine, processes=options.processes or 1)
+    render = renderer(documents.reader, documents.line_end)
     if documents.reader.output_format == "document":
         check_document_output(output, documents, options.resume)
-        open_documents = partial(DocumentOutput, output, documents=documents, resume=options.resume)
-        return TranslationJob(settings, documents, make_engine, open_documents)
-    check_output(output, options.resume, documents.paths)
-    render = renderer(documents.reader, documents.line_end)
-    return TranslationJob(
-        settings,
-        documents,
-        make_engine,
-        open_output=lambda identity: open_output(output, identity, render, options.resume),
+        write = partial(write_documents, documents)
+        open_job_output = partial(JournaledOutput, output, render=render, resume=options.resume, write=write)
+    else:
+        check_output(output, options.resume, documents.paths)
+        open_job_output = partial(open_output, output, render=render, resume=options.resume)
+    return TranslationJob(settings, documents, partial(job_engine, options), open_job_output)
+
+
+def job_input(
+    settings: TranslationSettings, input: str, options: JobOptions, markup: MarkupOptions
+) -> JobInput | InputParts:
+    """The documents; for a Ray cluster they may also be many files of JSON lines and Parquet."""
+    from hf_docmt.translation.input_parts import InputParts, has_parts
+    from hf_docmt.translation.job_input import JobInput
+
+    if options.engine == "ray" and options.format == "auto" and has_parts(input):
+        return InputParts(input, settings.source_lang)
+    return JobInput(
+        input, options.format, settings.source_lang, settings.line_by_line, settings.target_lang, markup.arguments()
     )
 
 
-def _sharded_job(settings: TranslationSettings, input: str, output: str, options: JobOptions) -> TranslationJob:
-    from hf_docmt.files import STDIN, STDOUT
-    from hf_docmt.translation.job import TranslationJob
-    from hf_docmt.translation.ray_actors import ray_engine
-    from hf_docmt.translation.shards import PartitionedInput, ShardFolder
+def job_engine(options: JobOptions, settings: TranslationSettings) -> Engine:
+    """What translates: this process, others of this machine, or a Ray cluster."""
+    from hf_docmt.translation import processes
 
-    if options.format != "auto":
-        raise ValueError(
-            f"--engine ray reads JSON lines and Parquet, by the files' names; leave --format {options.format} out"
-        )
-    if input == STDIN or output == STDOUT:
-        raise ValueError("--engine ray reads files and writes shards; give a folder, pattern or URL, and -o FOLDER")
-    documents = PartitionedInput(input, settings.source_lang)
-    engine = ray_engine(settings, options.address, options.processes)
-    return TranslationJob(
-        settings,
-        documents,
-        make_engine=lambda settings: engine,
-        open_output=lambda identity: ShardFolder(output, identity, documents, options.resume),
-    )
+    if options.engine != "ray":
+        return processes.job_engine(settings, options.processes or 1)
+    from hf_docmt.translation.ray_tasks import ray_engine
+
+    return ray_engine(settings, options.address, options.processes)

@@ -33,8 +33,7 @@ class JobOptions:
     )
     engine: str = option(
         "local",
-        "local: this machine; ctranslate2: this machine, a folder of docmt export --ctranslate2; ray: a Ray cluster, "
-        "from a folder or URL of parts to shards.",
+        "local: this machine; ctranslate2: this machine, a folder of docmt export --ctranslate2; ray: a Ray cluster.",
     )
     address: str | None = option(None, "Of the Ray cluster; default: RAY_ADDRESS, else this machine alone.")
     nbest: int | None = option(

@@ -7,7 +7,7 @@ from torch.utils.data import Dataset as TorchDataset
 from transformers import PreTrainedTokenizerBase
 
 from hf_docmt.data.examples import Examples
-from hf_docmt.store import text_digest
+from hf_docmt.journal import text_digest
 
 LENGTHS = ("side_lengths", "side_lengths_with_context", "lengths", "mean_source_length", "mean_length_ratio")
 

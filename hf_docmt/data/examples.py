@@ -16,8 +16,8 @@ from transformers import PreTrainedTokenizerBase
 from hf_docmt.data.documents import check_documents
 from hf_docmt.data.tokenized_documents import tokenized_documents
 from hf_docmt.files import DataError
+from hf_docmt.journal import text_digest
 from hf_docmt.modeling.segments import chunk_cuts
-from hf_docmt.store import text_digest
 
 if TYPE_CHECKING:  # takes longer to import than one sentence to translate
     from datasets import Dataset

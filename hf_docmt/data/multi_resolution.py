@@ -8,7 +8,7 @@ from datasets import Dataset
 from transformers import PreTrainedTokenizerBase
 
 from hf_docmt.data.examples import Examples, in_document_order
-from hf_docmt.store import text_digest
+from hf_docmt.journal import text_digest
 
 DOCUMENT = "document"
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from hf_docmt.evaluation.context_ablation import CONDITIONS, condition_label, with_context
 from hf_docmt.evaluation.contrastive_accuracy import check_row, contrastive_accuracy, item_records
-from hf_docmt.evaluation.details import DetailsFile, hash_of, write_details
+from hf_docmt.evaluation.item_records import ItemRecords, hash_of, write_item_records
 from hf_docmt.evaluation.suites import SuiteItem, average_results, check_language, counts_note, read_suite
 from hf_docmt.files import DataError, display_path, location_of, read_lines, write_lines
 from hf_docmt.messages import check_known
@@ -42,14 +42,14 @@ def contrast_report(
     Further results join suites (`average_results`). Items get as much context as the system reads; `reading` are the
     options of `read_items`. `conditions` are those of `with_context`. With a `scores_folder`, the scores under each
     condition are written there in the published order, lower ones better: `SUITE.true.scores`. With `details`, a
-    `DetailsFile` of every item, an interrupted run can go on. ValueError: a suite of other languages than the system's,
+    `ItemRecords` of every item, an interrupted run can go on. ValueError: a suite of other languages than the system's,
     two suites of one name.
 
     >>> report = contrast_report(load_system("runs/concat"), ["runs/corpus/deixis.json"])
     >>> [(result.metric, result.dataset) for result in report.results]
     [('accuracy', 'deixis')]
     """
-    file = DetailsFile(details)
+    file = ItemRecords(details)
     parts = [read_items(suite, system.context, **reading) for suite in suites]
     check_names([items[0].suite for items, _, _ in parts], suites)
     for items, _, _ in parts:  # conditions are tried, too, before the first suite is scored
@@ -85,7 +85,7 @@ def score_file_report(
     items, split, note = read_items(suite, reach, **reading)
     rows = read_scores(scores, items, better)
     facts = {"scores": "file", "better": better, "numbers": hash_of(rows)}
-    write_details(details, items, item_records(items, rows, "file"), facts)
+    write_item_records(details, items, item_records(items, rows, "file"), facts)
     result = contrastive_accuracy(items, rows, split=split, how_scored={"scores": "file"})
     result = result.with_details({"better": better} | note)
     data = {"suites": [Path(suite).name], "scores": Path(scores).name}
@@ -116,7 +116,7 @@ def context_results(
     seed: int = 0,
     samples: int = 1000,
     scores_folder: str | Path | None = None,
-    details: DetailsFile | None = None,
+    details: ItemRecords | None = None,
 ) -> list[Result]:
     """Contrastive accuracy under each condition of `with_context`, as report results that differ in `context`.
 
@@ -125,7 +125,7 @@ def context_results(
     where there are two groups or more. `details` gets texts, scores and verdict of every item.
     """
     check_known(normalization, NORMALIZATIONS, "normalization", "expected one of")
-    reach, results, details = system.context, {}, details or DetailsFile()
+    reach, results, details = system.context, {}, details or ItemRecords()
     for condition in conditions:
         label = condition_label(condition, seed)
         changed = with_context(items, condition, seed)

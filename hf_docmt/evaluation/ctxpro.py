@@ -16,7 +16,7 @@ from hf_docmt import __version__
 from hf_docmt.evaluation.context_ablation import condition_label, with_context
 from hf_docmt.evaluation.contrast import add_differences, check_names, items_between
 from hf_docmt.evaluation.contrastive_accuracy import group_verdicts, verdict_result
-from hf_docmt.evaluation.details import DetailsFile, hash_of, write_details
+from hf_docmt.evaluation.item_records import ItemRecords, hash_of, write_item_records
 from hf_docmt.evaluation.suites import SuiteItem, check_language, items_digest, labels_of
 from hf_docmt.evaluation.suites.suite_files import entries_of, field_of, read_json
 from hf_docmt.files import DataError, read_lines
@@ -47,13 +47,13 @@ def generative_report(
 
     Items get as many sentences before the current one as the system reads, and the last translated sentence counts
     (see `is_right`); the conditions are those of `with_context`, without translations of the context, which the sets do
-    not have. `inputs` is for one set alone, `limit` is the most items of a set. With `details`, a `DetailsFile` of
+    not have. `inputs` is for one set alone, `limit` is the most items of a set. With `details`, a `ItemRecords` of
     every item, an interrupted run can go on. The report has the search that the system does (`System.decoding`).
     ValueError: a set of other languages than the system's, two sets of one name.
     """
     if inputs is not None and len(sets) != 1:
         raise ValueError(f"inputs belong to one set, got {len(sets)} sets; translate them one by one")
-    parts, results, file, reach = [], [], DetailsFile(details), system.context
+    parts, results, file, reach = [], [], ItemRecords(details), system.context
     read = [read_set(path, inputs) for path in sets]
     check_names([items[0].suite for items in read], sets)
     for whole in read:  # conditions are tried, too, before the first set is translated
@@ -114,7 +114,7 @@ def translation_file_report(
     items, split = items_between(whole, None, limit)
     outputs = [[line] for line in lines[: len(items)]]
     records, facts = item_records(items, outputs, rule, "file"), {"translations": "file", "rule": rule}
-    write_details(details, items, records, facts | {"texts": hash_of(outputs)})
+    write_item_records(details, items, records, facts | {"texts": hash_of(outputs)})
     result = generative_result(items, [record["right"] for record in records], rule, split, {"translations": "file"})
     data = {"sets": [Path(path).name], "translations": Path(translations).name}
     return Report(model={"name": name}, data=data, results=[result])

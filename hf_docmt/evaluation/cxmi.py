@@ -14,7 +14,7 @@ from datasets import Dataset
 from hf_docmt import __version__
 from hf_docmt.data.documents import sentences
 from hf_docmt.evaluation.context_ablation import condition_label, with_context
-from hf_docmt.evaluation.details import DetailsFile
+from hf_docmt.evaluation.item_records import ItemRecords
 from hf_docmt.evaluation.suites import SuiteItem, check_language, items_digest, labels_of
 from hf_docmt.messages import check_known
 from hf_docmt.reports.report import Report
@@ -43,7 +43,7 @@ def cxmi_report(
 ) -> Report:
     """The report of what context adds to the log-probability of references: CXMI, with the words that gain most.
 
-    One result for each of `conditions`, see `pointwise_cxmi`; `details` is a `DetailsFile` of every sentence.
+    One result for each of `conditions`, see `pointwise_cxmi`; `details` is a `ItemRecords` of every sentence.
     ValueError: documents of other languages than the system's.
 
     >>> languages = {"source_lang": "en", "target_lang": "de"}
@@ -58,7 +58,7 @@ def cxmi_report(
     digest = items_digest(items)
     for condition in conditions:  # tried before the first one is scored
         with_context(items, condition, seed)
-    results, file = [], DetailsFile(details)
+    results, file = [], ItemRecords(details)
     for condition in conditions:
         gains = pointwise_cxmi(system, items, condition, seed, file)
         label = condition_label(condition, seed)
@@ -145,7 +145,7 @@ def pointwise_cxmi(
     items: Sequence[SuiteItem],
     condition: str = "true",
     seed: int = 0,
-    details: DetailsFile | None = None,
+    details: ItemRecords | None = None,
 ) -> list[PointwiseCXMI]:
     """The right candidate of every item, forced with its context (gold target context) and with none.
 
@@ -157,7 +157,7 @@ def pointwise_cxmi(
     items = [replace(item, candidates=(item.candidates[item.correct],), correct=0) for item in items]
     items, label, reach = with_context(items, condition, seed), condition_label(condition, seed), system.context
     facts = {"past": reach.past, "future": reach.future, "context": label, "without": "empty"}
-    records = (details or DetailsFile()).records(
+    records = (details or ItemRecords()).records(
         items,
         lambda part: _records(system, part, label),
         lambda: {"model": system.fingerprint(), **facts},

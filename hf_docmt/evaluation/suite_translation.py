@@ -5,8 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from hf_docmt.evaluation.contrast import read_items
-from hf_docmt.evaluation.details import DetailsFile
 from hf_docmt.evaluation.evaluation_settings import Evaluation
+from hf_docmt.evaluation.item_records import ItemRecords
 from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings, default_metrics, metric_class
 from hf_docmt.evaluation.metrics.pronoun_f1 import PronounF1
 from hf_docmt.evaluation.metrics.tagging import load_tagger, tag
@@ -30,11 +30,11 @@ def suite_translation_report(
 
     Every item is translated as a document with as much context, before and after, as the system reads, by the search
     that it does; its right candidate is the reference. Scored are s-BLEU, chrF and TER, and what `discourse` names,
-    such as `pronouns`: the pronoun F1 of that table. `details` is a `DetailsFile` with every translation, `reading` are
+    such as `pronouns`: the pronoun F1 of that table. `details` is a `ItemRecords` with every translation, `reading` are
     the options of `read_items`. ValueError: a suite of other languages than the system's, unknown measures, a tagger
     that is not installed.
     """
-    file = DetailsFile(details)
+    file = ItemRecords(details)
     items, split, note = read_items(suite, system.context, **reading)
     check_language(items, *system.languages)
     languages = [own or other for own, other in zip(items[0].languages, system.languages)]
@@ -65,7 +65,7 @@ def current_sentences(items: Sequence[SuiteItem], outputs: Sequence[Sequence[str
     return [output[len(item.source) - 1] for item, output in zip(items, outputs)]
 
 
-def _translations(system: System, items: Sequence[SuiteItem], file: DetailsFile) -> list[str]:
+def _translations(system: System, items: Sequence[SuiteItem], file: ItemRecords) -> list[str]:
     """The translations of the current sentences, as far as possible from the file of details."""
 
     def find(part: Sequence[SuiteItem]) -> list[dict]:

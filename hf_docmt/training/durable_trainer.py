@@ -11,7 +11,7 @@ from transformers import Seq2SeqTrainer, set_seed
 from transformers.trainer import OPTIMIZER_NAME, OPTIMIZER_NAME_BIN, SCHEDULER_NAME, TRAINER_STATE_NAME
 
 from hf_docmt.adapters import ADAPTER_WEIGHTS
-from hf_docmt.store import text_digest
+from hf_docmt.journal import text_digest
 from hf_docmt.training.checkpoints import (
     INDEX,
     SHARDED_WEIGHTS,

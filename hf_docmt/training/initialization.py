@@ -16,6 +16,7 @@ from hf_docmt import __version__, registry
 from hf_docmt.data.tokenized_documents import sample_texts
 from hf_docmt.data.tokenizers import adapt_tokenizer, train_tokenizer, trained_tokenizer
 from hf_docmt.files import write_text
+from hf_docmt.journal import value_digest
 from hf_docmt.pretrained.conversion import (
     FAMILIES,
     from_sentence_model,
@@ -25,7 +26,6 @@ from hf_docmt.pretrained.conversion import (
 )
 from hf_docmt.pretrained.weights import add_neutral_mechanism, mechanism_parameters
 from hf_docmt.remote_code import load_tokenizer
-from hf_docmt.store import value_digest
 from hf_docmt.training.recipe import SET_ELSEWHERE, Recipe, config_fields
 from hf_docmt.training.recipe_sections import TokenizerRecipe
 

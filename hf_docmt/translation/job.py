@@ -12,8 +12,8 @@ import transformers
 
 from hf_docmt import __version__
 from hf_docmt.adapters import ADAPTER_CONFIG, BASE, adapted_model
+from hf_docmt.journal import file_digest
 from hf_docmt.messages import counted
-from hf_docmt.store import file_digest
 from hf_docmt.translation.group_translation import TranslationSettings
 from hf_docmt.translation.interruption import Interrupted, Interruption
 from hf_docmt.translation.job_input import Group, JobInput, arriving_rows, document_groups
@@ -21,7 +21,7 @@ from hf_docmt.translation.job_output import JobOutput, changes
 from hf_docmt.translation.progress import JobSummary, Progress
 
 if TYPE_CHECKING:
-    from hf_docmt.translation.shards import PartitionedInput
+    from hf_docmt.translation.input_parts import InputParts
 
 Results = Generator[tuple[Group, list[dict]], None, None]  # groups and their rows of `translate_corpus`
 # gives the results of groups in their order; it may take groups in advance, None says that no group has arrived yet
@@ -44,7 +44,7 @@ class TranslationJob:
     """
 
     settings: TranslationSettings
-    input: "JobInput | PartitionedInput"
+    input: "JobInput | InputParts"
     make_engine: Callable[[TranslationSettings], Engine]
     open_output: Callable[[dict[str, Any]], JobOutput]
 
@@ -113,7 +113,7 @@ def check_first_documents(results: Results) -> Results:
     yield from results
 
 
-def job_identity(settings: TranslationSettings, documents: "JobInput | PartitionedInput") -> dict[str, Any]:
+def job_identity(settings: TranslationSettings, documents: "JobInput | InputParts") -> dict[str, Any]:
     """What identifies a job, as JSON values: a job goes on only where model, options, input and versions are the same.
 
     Model and input count by their content, not by their names.

@@ -21,7 +21,7 @@ from hf_docmt.files import STDIN, DataError, display_path, file_stem, location_o
 from hf_docmt.formats import document_formats, document_reader
 from hf_docmt.formats.document_file import DocumentFile
 from hf_docmt.formats.document_format import DocumentReader
-from hf_docmt.store import file_digest, value_digest
+from hf_docmt.journal import file_digest, value_digest
 from hf_docmt.translation.progress import JobSummary
 
 MAX_SENTENCES = 1024  # of a group

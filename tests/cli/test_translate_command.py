@@ -97,7 +97,7 @@ def test_a_failed_write_keeps_the_old_file(run, model, documents, tmp_path, monk
         patch.setattr("hf_docmt.files.os.replace", full)
         code, _, err = run("translate", model, documents, "-o", output)
     assert code == 1 and err.endswith(f"\ndocmt: cannot write {output}: No space left on device\n")
-    assert f"2 documents (3 sentences) are kept in {output}.partial: go on with the same command and --resume" in err
+    assert f"2 documents (3 sentences) are kept in {output}.journal: go on with the same command and --resume" in err
     assert output.read_text() == "precious\n"
     code, _, err = run("translate", model, documents, "-o", output, "--resume")
     assert code == 0 and output.read_text().count("\n") == 2

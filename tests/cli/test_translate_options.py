@@ -138,11 +138,10 @@ def test_dtype_that_a_device_does_not_compute(monkeypatch):
     refused("cpu does not compute in fp16 .*for Half.*; choose another dtype", checked_dtype, "fp16", "cpu")
 
 
-def test_other_ranks_of_a_launcher_estimate_nothing(run, model, texts, monkeypatch):
-    """They would wait for a job that never begins."""
-    monkeypatch.setenv("RANK", "1")
-    monkeypatch.setattr("hf_docmt.translation.processes.serve_rank", None)
-    assert run("translate", model, texts, "--estimate") == (0, "", "")
+def test_processes_of_a_launcher_are_refused(run, model, texts, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    code, _, err = run("translate", model, texts)
+    assert code == 1 and "starts its processes itself: give --processes, and no torchrun" in err
 
 
 COMMANDS = [

@@ -14,7 +14,7 @@ import torch
 from support.scripted_model import Scripted
 from support.tiny_models import WORDS, build, source_rows, word_tokenizer
 
-from hf_docmt.store import Records
+from hf_docmt.journal import Journal
 from hf_docmt.translation.corpus import json_line, translate_corpus
 from hf_docmt.translation.group_translation import GroupTranslator, TranslationSettings
 from hf_docmt.translation.interruption import Interrupted, Interruption, interruption
@@ -126,7 +126,7 @@ def test_a_job_of_empty_translations_has_failed(translator, tmp_path, empty, oth
     "lines, message", [(2, "source changed"), (4, "source changed"), (3, "3 documents of 3 sentences, but 1 of 1")]
 )
 def test_an_input_that_changes_is_an_error(translator, tmp_path, lines, message):
-    """What was translated stays in the partial file; in the last case a document was lost on the way."""
+    """What was translated stays in the journal; in the last case a document was lost on the way."""
     path, output = tmp_path / "in.txt", tmp_path / "out.txt"
     path.write_text("w6\n\nw7\n\nw8\n")
 
@@ -146,7 +146,7 @@ def test_an_input_that_changes_is_an_error(translator, tmp_path, lines, message)
     )
     with pytest.raises(ValueError, match=message):
         job.run(Interruption())
-    assert not output.exists() and output.with_name("out.txt.partial").exists()
+    assert not output.exists() and output.with_name("out.txt.journal").exists()
 
 
 def test_translations_of_an_input_in_between_are_not_gone_on_with(translator, tmp_path):
@@ -171,7 +171,7 @@ def test_translations_of_an_input_in_between_are_not_gone_on_with(translator, tm
     with pytest.raises(ValueError, match="source changed"):
         job(engine, False).run(Interruption())
     path.write_text(before)
-    with pytest.raises(ValueError, match="translations of other documents than the input has now.*delete .*partial"):
+    with pytest.raises(ValueError, match="translations of other documents than the input has now.*delete .*journal"):
         job(lambda groups: ((group, translate(group)) for group in groups), True).run(Interruption())
 
 
@@ -312,18 +312,19 @@ def test_a_library_that_makes_another_error_of_it():
 
 def test_a_signal_while_a_group_is_written(translator, tmp_path, monkeypatch):
     """Between the record of the group and its being counted."""
-    append = Records.append
+    append = Journal.append
 
-    def append_and_stop(journal, *records):
-        append(journal, *records)
-        if len(journal.items) == 2:
+    def append_and_stop(journal, *rows):
+        append(journal, *rows)
+        if journal.count == 2:
             os.kill(os.getpid(), signal.SIGTERM)
             time.sleep(0.01)
 
-    monkeypatch.setattr(Records, "append", append_and_stop)
+    monkeypatch.setattr(Journal, "append", append_and_stop)
     with pytest.raises(Interrupted, match="; 1 document .* is kept in .*--resume"), interruption() as signals:
         run(source_rows(["w6"], ["w8"]), translator(), tmp_path / "out.jsonl", signals, max_sentences=1)
-    assert json.loads((tmp_path / "out.jsonl.partial").read_text())["translation"] == ["w18"]
+    _, row = Journal(tmp_path / "out.jsonl.journal").rows()
+    assert json.loads(row["text"])["translation"] == ["w18"]
 
 
 # Progress: lines in a log, a bar on a terminal

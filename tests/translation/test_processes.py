@@ -1,11 +1,10 @@
 """Several processes: the rows of one in the groups' order, whatever becomes of a process; none is left behind."""
 
 import os
-import random
 import signal
-import subprocess
 import sys
 import time
+from concurrent.futures import BrokenExecutor, Future
 from threading import Timer
 
 import psutil
@@ -13,19 +12,15 @@ import pytest
 import torch
 from support.errors import refused
 from support.processes import FORKS
-from support.reader_checks import jsonl
 from support.tiny_models import WORDS, source_rows, write_model
 
 from hf_docmt.files import DataError
 from hf_docmt.translation import processes
 from hf_docmt.translation.group_translation import GroupTranslator, TranslationSettings
 from hf_docmt.translation.job_input import Group, document_groups
-from hf_docmt.translation.processes import AHEAD, MAX_LOSSES, Workers, job_engine, process_devices, process_engine
+from hf_docmt.translation.processes import MAX_LOSSES, in_order, job_engine, process_devices
 
 ROWS = source_rows(*[[f"{WORDS[number % 20]} {WORDS[k]}" for k in range(1 + number % 4)] for number in range(60)])
-
-LAUNCH = ("accelerate.commands.launch", "--multi_gpu", "--main_process_port", "29541", "--num_processes")
-TORCHRUN = ("torch.distributed.run", "--master_port", "29543", "--nproc_per_node")
 
 
 @pytest.fixture(scope="module")
@@ -47,14 +42,14 @@ def workers():
 
 def test_rows_of_one_process_though_another_is_killed(settings, capsys):
     groups = list(document_groups(ROWS, max_sentences=5))
-    results, pairs = process_engine(settings, 2)(groups), []
+    results, pairs = job_engine(settings, 2)(groups), []
     pairs.append(next(results))
     stopped = workers()[0]
     stopped.suspend()  # so that it has a group when it is killed
     Timer(1, stopped.kill).start()
     pairs += results
     assert pairs == [*zip(groups, map(GroupTranslator(settings), groups))] and len(groups) > 20
-    assert "a process was lost; documents 'd" in capsys.readouterr().err
+    assert "a process was lost; documents from 'd" in capsys.readouterr().err
     assert workers() == []
 
 
@@ -66,40 +61,11 @@ def test_devices(monkeypatch):
     refused("--processes must be at least 1, got 0", process_devices, "cpu", 0)
 
 
-def test_the_engine_that_is_asked_for(settings, monkeypatch):
-    monkeypatch.setattr(processes, "process_engine", lambda settings, count: ("processes", count))
-    monkeypatch.setattr(processes, "rank_engine", lambda settings: "ranks")
-    assert job_engine(settings, 2) == ("processes", 2)
-    assert next(job_engine(settings)(document_groups(ROWS)))[1][0]["doc_id"] == "d0"
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    assert job_engine(settings) == "ranks"
-    refused("a launcher has; leave it out", job_engine, settings, 2)
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("launcher", [LAUNCH, TORCHRUN])
-def test_ranks_of_a_launcher_write_what_one_process_writes(settings, launcher, tmp_path):
-    rows = [row | {"doc_id": f"{row['doc_id']}-{copy}"} for copy in range(40) for row in ROWS]  # several groups
-    (tmp_path / "in.jsonl").write_text(jsonl(rows))
-    command = ["hf_docmt", "translate", settings.model, tmp_path / "in.jsonl", "--strategy", "sentence", "-o"]
-    ranks = [sys.executable, "-m", *launcher, "2"]
-    for start, name in (([sys.executable], "one"), (ranks, "two")):
-        subprocess.run([*map(str, [*start, "-m", *command, tmp_path / name])], check=True, timeout=300)
-    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
-
-
-@pytest.mark.slow
-def test_errors_and_the_death_of_all_processes(settings):
-    groups = list(document_groups(ROWS, max_sentences=5))
+def test_errors_of_a_process(settings):
     wrong = TranslationSettings(settings.model, strategy="stream")
     with pytest.raises(ValueError, match="strategy"):
-        list(process_engine(wrong, 2)(groups))
-    results = process_engine(settings, 2)(groups)
-    next(results)
-    for process in workers():
-        process.kill()
-    with pytest.raises(ChildProcessError, match="all processes of the translation were killed"):
-        list(results)
+        list(job_engine(wrong, 2)(document_groups(ROWS, max_sentences=5)))
     assert workers() == []
 
 
@@ -121,7 +87,7 @@ def test_processes_end_with_the_one_that_started_them(settings, number, tmp_path
         "    from hf_docmt.translation.job_input import document_groups\n"
         "    settings = processes.TranslationSettings('none')\n"
         "    row = {'doc_id': 'a', 'translation': [{'en': 'b'}]}\n"
-        "    list(processes.process_engine(settings, 2)(document_groups([row] * 9, 1)))\n"
+        "    list(processes.job_engine(settings, 2)(document_groups([row] * 9, 1)))\n"
     )
     job = psutil.Popen([sys.executable, script], stderr=open(tmp_path / "errors", "w"))
     while len(list(tmp_path.glob("*.started"))) < 2:
@@ -134,33 +100,24 @@ def test_processes_end_with_the_one_that_started_them(settings, number, tmp_path
     assert "leaked" not in (tmp_path / "errors").read_text()
 
 
-# Workers of any kind
+# Any kind of processes
 
 
-class Pool(Workers):
-    """In this process: workers finish in a random order, and some are lost in between."""
+class Pool:
+    """In this process: the rows come when they are asked for, and some processes are lost in between."""
 
-    def __init__(self, size: int, losses: dict[int, int] | None = None):
-        super().__init__(size)
-        self.losses, self.given, self.loading = dict(losses or {}), [], size
-        self.busy: list[Group] = []
+    def __init__(self, losses: dict[int, int] | None = None):
+        self.losses, self.given = dict(losses or {}), []
 
-    def submit(self, worker, group):
-        self.busy.append(group)
+    def __call__(self, group):
         self.given.append(group.number)
-
-    def wait(self):
-        if self.loading:
-            self.loading -= 1
-            self.idle.append("worker")
-            return []
-        assert self.busy, "would wait for ever"
-        group = self.busy.pop(random.randrange(len(self.busy)))
-        self.idle.append("worker")  # a lost worker is replaced
+        future = Future()
         if self.losses.get(group.number):
             self.losses[group.number] -= 1
-            return [(group, None)]
-        return [(group, [{"number": group.number}])]
+            future.set_exception(BrokenExecutor())
+        else:
+            future.set_result([{"number": group.number}])
+        return future
 
 
 def groups(count, taken=None):
@@ -170,13 +127,12 @@ def groups(count, taken=None):
         yield Group(number, [{"doc_id": f"d{number}"}])
 
 
-@pytest.mark.parametrize("size", [1, 2, 5])
-def test_order_and_bound(size):
-    random.seed(size)
-    taken, pool = [], Pool(size, {3: 1, 4: MAX_LOSSES - 1})
-    for expected, (group, rows) in enumerate(pool.translate(groups(60, taken))):
-        assert group.number == expected and rows == [{"number": expected}]
-        assert len(taken) - expected <= AHEAD * size
+def test_order_and_bound(monkeypatch):
+    """Futures that are not done say so, so that as many groups as may be are taken in."""
+    monkeypatch.setattr(Future, "done", lambda self: self.exception() is not None)
+    taken, pool = [], Pool({3: 1, 4: MAX_LOSSES - 1})
+    for expected, (group, rows) in enumerate(in_order(groups(60, taken), pool, ahead=5)):
+        assert group.number == expected and rows == [{"number": expected}] and len(taken) <= expected + 5
     assert expected == 59 and sorted(pool.given) == sorted([*range(60), 3] + [4] * (MAX_LOSSES - 1))
 
 
@@ -187,15 +143,15 @@ def test_groups_before_a_broken_document_are_given_out():
 
     results = []
     with pytest.raises(DataError, match="line 10"):
-        for _, rows in Pool(2).translate(broken()):
+        for _, rows in in_order(broken(), Pool(), 8):
             results += rows
     assert [row["number"] for row in results] == list(range(9))
 
 
 def test_numbers_of_a_resumed_job_begin_anywhere():
     later = [group for group in groups(9) if group.number > 5]
-    assert [rows[0]["number"] for _, rows in Pool(2).translate(later)] == [6, 7, 8]
-    assert list(Pool(2).translate([])) == []
+    assert [rows[0]["number"] for _, rows in in_order(later, Pool(), 8)] == [6, 7, 8]
+    assert list(in_order([], Pool(), 8)) == []
 
 
 def test_rows_do_not_wait_for_groups_that_have_not_arrived():
@@ -210,12 +166,12 @@ def test_rows_do_not_wait_for_groups_that_have_not_arrived():
                 yield None
             yield group
 
-    for _, rows in Pool(3).translate(arriving()):
+    for _, rows in in_order(arriving(), Pool(), 12):
         numbers.append(rows[0]["number"])
     assert numbers == [0, 1, 2, 3]
 
 
-def test_a_group_that_loses_its_workers_again_and_again_ends_the_job():
-    results = Pool(2, {2: MAX_LOSSES}).translate(groups(9))
+def test_a_group_that_loses_its_processes_again_and_again_ends_the_job():
+    results = in_order(groups(9), Pool({2: MAX_LOSSES}), 8)
     with pytest.raises(ChildProcessError, match="3 processes ended while they translated documents 'd2' to 'd2'"):
         list(results)

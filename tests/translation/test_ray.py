@@ -1,4 +1,4 @@
-"""Actors of a Ray cluster: a node that is killed while it works costs time, and no document."""
+"""Tasks of a Ray cluster: a node that is killed while it works costs time, and no document."""
 
 import json
 import os
@@ -11,33 +11,34 @@ from threading import Thread
 import pytest
 from support.tiny_models import WORDS, source_rows, write_model
 
+from hf_docmt.journal import Journal
 from hf_docmt.messages import install_command
-from hf_docmt.translation import ray_actors
+from hf_docmt.translation import ray_tasks
 from hf_docmt.translation.group_translation import GroupTranslator, TranslationSettings
 from hf_docmt.translation.job_input import document_groups
-from hf_docmt.translation.ray_actors import TranslatingActor, actor_needs, ray_engine
+from hf_docmt.translation.ray_tasks import ray_engine, task_needs
 
 
 def nodes(*resources):
     return [{"Resources": dict(zip(("CPU", "GPU"), amounts))} for amounts in resources]
 
 
-def test_actors_and_what_they_need():
-    assert actor_needs("cuda", None, nodes((8, 2), (8, 1), (4,))) == (3, {"num_gpus": 1})
-    assert actor_needs("cuda:0", 2, nodes((8, 2), (8, 1))) == (2, {"num_gpus": 1})
-    assert actor_needs("cpu", None, nodes((8, 2), (6, 1), (0,))) == (2, {"num_cpus": 6})
-    assert actor_needs("cpu", 4, nodes((8,), (6,))) == (4, {"num_cpus": 3})
-    assert actor_needs("cpu", 14, nodes((8,), (6,))) == (14, {"num_cpus": 1})
+def test_tasks_and_what_they_need():
+    assert task_needs("cuda", None, nodes((8, 2), (8, 1), (4,))) == (3, {"num_gpus": 1})
+    assert task_needs("cuda:0", 2, nodes((8, 2), (8, 1))) == (2, {"num_gpus": 1})
+    assert task_needs("cpu", None, nodes((8, 2), (6, 1), (0,))) == (2, {"num_cpus": 6})
+    assert task_needs("cpu", 4, nodes((8,), (6,))) == (4, {"num_cpus": 3})
+    assert task_needs("cpu", 14, nodes((8,), (6,))) == (14, {"num_cpus": 1})
     for device, count, message in (
-        ("cpu", 15, "15 actors need as many CPUs, the Ray cluster has 14"),
+        ("cpu", 15, "15 processes need as many CPUs, the Ray cluster has 14"),
         ("cuda", None, "GPUs"),
     ):
         with pytest.raises(ValueError, match=message):
-            actor_needs(device, count, nodes((8,), (6,)))
+            task_needs(device, count, nodes((8,), (6,)))
 
 
 def test_ray_is_an_extra(monkeypatch):
-    monkeypatch.setattr(ray_actors, "ray", None)
+    monkeypatch.setattr(ray_tasks, "ray", None)
     with pytest.raises(ValueError, match=re.escape(install_command("ray"))):
         ray_engine(TranslationSettings("folder"))
 
@@ -49,13 +50,6 @@ def settings(tmp_path):
 
 def documents(count):
     return source_rows(*[[f"{WORDS[number % 20]} {WORDS[k % 23]}" for k in range(32)] for number in range(count)])
-
-
-def test_an_actor_gives_the_rows_of_the_translator_also_after_a_restart(settings):
-    (group,) = document_groups(documents(3))
-    expected = GroupTranslator(settings)(group)
-    actor = TranslatingActor(settings, False, 1)
-    assert actor.translate(group) == expected == actor.translate(group)
 
 
 @pytest.mark.slow
@@ -73,36 +67,27 @@ def test_a_node_that_is_killed_costs_time_and_no_document(settings, tmp_path, ca
     cluster = Cluster(initialize_head=True, head_node_args={"include_dashboard": False, **size})
     try:
         lost = cluster.add_node(**size)
-        command = ["translate", settings.model, tmp_path / "in", "-o", tmp_path / "out", "--strategy", "sentence"]
+        output = tmp_path / "out.jsonl"
+        command = ["translate", settings.model, tmp_path / "in", "-o", output, "--strategy", "sentence"]
         options = ["--engine", "ray", "--address", cluster.address, "--source-lang", "en"]
         job = subprocess.Popen(
             [sys.executable, "-m", "hf_docmt", *map(str, [*command, *options])], stderr=subprocess.PIPE
         )
-        killer = Thread(target=_kill_after_the_first_shard, args=(cluster, lost, tmp_path / "out"), daemon=True)
+        killer = Thread(target=_kill_after_the_first_group, args=(cluster, lost, tmp_path), daemon=True)
         killer.start()
         messages = job.communicate(timeout=500)[1].decode()
     finally:
         cluster.shutdown()
     assert job.returncode == 0, messages
-    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
-    written = [json.loads(line) for shard in manifest["shards"] for line in (tmp_path / "out" / shard["file"]).open()]
-    done = [row["doc_id"] for row in written]
-    redone = sum(int(last) - int(first) + 1 for first, last in _lost_documents(messages))
-    table = {"documents": len(rows), "done": len(done), "redone": redone}
-    table |= {"lost": len({row["doc_id"] for row in rows} - {*done}), "doubled": len(done) - len({*done})}
-    assert table == {"documents": 640, "done": 640, "redone": redone, "lost": 0, "doubled": 0} and 0 < redone <= 64
-    assert done == [row["doc_id"] for row in rows] and manifest["complete"]
+    assert not killer.is_alive(), "killed too late"
+    written = [json.loads(line) for line in output.open()]
+    assert [row["doc_id"] for row in written] == [row["doc_id"] for row in rows]
     translator = GroupTranslator(settings)
     first, *_, last = document_groups(rows)
     assert written[:32] == translator(first) and written[-32:] == translator(last)
 
 
-def _kill_after_the_first_shard(cluster, node, folder):
-    while not list(folder.glob("shard-*")):
+def _kill_after_the_first_group(cluster, node, folder):
+    while len(list(Journal(folder / "out.jsonl.journal").rows())) < 2:
         time.sleep(0.05)
     cluster.remove_node(node, allow_graceful=False)
-
-
-def _lost_documents(messages):
-    lines = [line.split("'") for line in messages.splitlines() if line.startswith("a process was lost")]
-    return [(line[1][1:], line[3][1:]) for line in lines]

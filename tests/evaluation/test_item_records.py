@@ -1,4 +1,4 @@
-"""Details of items: records, runs that were interrupted at any byte, files of other runs."""
+"""Records of items: their contents, runs that were interrupted at any byte, files of other runs."""
 
 import json
 from types import SimpleNamespace
@@ -14,7 +14,7 @@ from hf_docmt.evaluation.contrast import (
     score_file_report,
     write_scores,
 )
-from hf_docmt.evaluation.details import DetailsFile
+from hf_docmt.evaluation.item_records import ItemRecords
 from hf_docmt.evaluation.suites import read_suite
 from hf_docmt.systems import ContextReach
 
@@ -40,7 +40,7 @@ class Lengths:
 
 
 def run(path, system, chunk=3, items=ITEMS, **options):
-    file = DetailsFile(path)
+    file = ItemRecords(path)
     records = file.records
     file.records = lambda *arguments: records(*arguments, chunk=chunk)
     results = context_results(
@@ -102,7 +102,7 @@ def test_files_of_other_runs(tmp_path, change, message):
 def test_files_of_more_than_the_run(tmp_path):
     path = tmp_path / "details.jsonl"
     run(path, Lengths())
-    file = DetailsFile(path)
+    file = ItemRecords(path)
     context_results(Lengths(), ITEMS, dataset="d", conditions=("true",), details=file)
     refused(rf"line {len(ITEMS) + 1}: item 'suite:1', but this run ends before it", file.finish)
 
@@ -111,7 +111,7 @@ def test_files_of_more_than_the_run(tmp_path):
 def test_bad_files_stay_as_they_are(tmp_path, content):
     path = tmp_path / "details.jsonl"
     path.write_bytes(content)
-    refused("no file of details of items, which would be overwritten; give another file", run, path, Lengths())
+    refused("details.jsonl is in the way, which is something else, .*give another name", run, path, Lengths())
     assert path.read_bytes() == content
 
 
@@ -120,13 +120,13 @@ def test_damage_is_told(tmp_path):
     run(path, Lengths())
     damaged = path.read_bytes().replace(b"suite:1", b"suite:7", 1)
     path.write_bytes(damaged)
-    refused("details.jsonl, line 1: no record, or not as it was written .*another file", run, path, Lengths())
+    refused("details.jsonl, line 1: no row, or not as it was written .*another file", run, path, Lengths())
     assert path.read_bytes() == damaged
 
 
 def test_paths():
-    refused("details go to a file", DetailsFile, "-")
-    refused("cannot write", DetailsFile, "/no/such/folder/details.jsonl")
+    refused("details go to a file", ItemRecords, "-")
+    refused("cannot write", ItemRecords, "/no/such/folder/details.jsonl")
 
 
 def test_details_of_suites_and_of_scores(lopes, tmp_path):

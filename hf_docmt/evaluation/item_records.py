@@ -3,40 +3,35 @@
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from hf_docmt import __version__
 from hf_docmt.files import STDOUT, check_writable_file, location_of
+from hf_docmt.journal import Journal
 from hf_docmt.reports.signature import Signature
-from hf_docmt.store import Records
 
-START = b'{"item": '  # of every line
+START = b'{"item": '  # of every record
 CHUNK = 500  # items that are scored, and written, together
 REMEDY = "give another file, or go on with what that run was given"
 
 
-class DetailsFile:
-    """Records (`hf_docmt.store.Records`), one an item, in the order of the suites; those there are not scored again.
+class ItemRecords:
+    """A journal of records, one an item, in the order of the suites; items that have one are not scored again.
 
     A file that is there is continued after its last whole chunk, so that it ends as that of a run without interruption.
-    Every line has the `signature` of its suite and condition: system, options, items. Without a `path` nothing is read
-    or written. ValueError: a path that cannot be written, a file with lines of another run or that are damaged.
+    Every record has the `signature` of its suite and condition: system, options, items. Without a `path` nothing is
+    read or written. ValueError: a path that cannot be written, a file with records of another run or that are damaged.
     """
 
     def __init__(self, path: str | Path | None = None):
         if str(path) == STDOUT:
             raise ValueError("details go to a file, from which an interrupted run can go on; give its name")
         self.used = 0  # records that belong to the parts so far
-        self.file = None if path is None else Records(check_writable_file(path))
-        if self.file is None or not self.file.path.is_file():
-            return
-        with self.file.path.open("rb") as file:
-            start = file.read(len(START))
-        if not START.startswith(start):
-            raise ValueError(f"{path}: no file of details of items, which would be overwritten; give another file")
-        if self.file.damage:
-            raise ValueError(f"{self.file.damage}; give another file")
+        self.journal = None if path is None else Journal(check_writable_file(path), START)
+        if self.journal and self.journal.damage:
+            raise ValueError(f"{self.journal.damage}; give another file")
 
     def records(
         self,
@@ -50,42 +45,43 @@ class DetailsFile:
         Items have an `item_id` and a `location`. `facts` gives what records depend on besides the items.
         """
         signature, records = None, []
-        if self.file is not None:
+        if self.journal is not None:
             digest = hash_of([replace(item, location="") for item in items])
             signature = Signature.of({**facts(), "items": digest, "version": __version__})
-            records = self._kept(items, signature, chunk)
+            records = self._kept(self.journal, items, signature, chunk)
         for start in range(len(records), len(items), chunk):
             some = items[start : start + chunk]
             new = [{"item": item.item_id, **record} for item, record in zip(some, find(some), strict=True)]
-            if self.file is not None:
-                self.file.append(*({**record, "signature": str(signature)} for record in new))
+            if self.journal is not None:
+                self.journal.append(*({**record, "signature": str(signature)} for record in new))
                 self.used += len(new)
             records += new
         return records
 
     def finish(self) -> None:
-        """ValueError where the file has lines behind the last item of this run."""
-        if self.file is not None and self.used < len(self.file.items):
+        """ValueError where the file has records behind the last item of this run."""
+        if self.journal is not None and self.used < self.journal.count:
+            item = next(self.journal.rows(self.used)).get("item")
             raise ValueError(
-                f"{location_of(self.file.path, self.used + 1)}: item {self.file.items[self.used].get('item')!r}, but "
-                "this run ends before it; give another file, or the same suites, items and conditions"
+                f"{location_of(self.journal.path, self.used + 1)}: item {item!r}, but this run ends before it; give "
+                "another file, or the same suites, items and conditions"
             )
 
-    def _kept(self, items: Sequence[Any], signature: Signature, chunk: int) -> list[dict]:
+    def _kept(self, journal: Journal, items: Sequence[Any], signature: Signature, chunk: int) -> list[dict]:
         """The records that the file has of these items; the rest of a chunk that is not whole is cut off the file."""
-        kept = self.file.items[self.used : self.used + len(items)]
+        kept = list(islice(journal.rows(self.used), len(items)))
         for number, (record, item) in enumerate(zip(kept, items), self.used + 1):
-            _check(record, item, signature, location_of(self.file.path, number))
+            _check(record, item, signature, location_of(journal.path, number))
         if 0 < len(kept) < len(items):
             kept = kept[: len(kept) // chunk * chunk]
-            self.file.keep(self.used + len(kept))
+            journal.keep(self.used + len(kept))
         self.used += len(kept)
         return [{key: value for key, value in record.items() if key != "signature"} for record in kept]
 
 
-def write_details(path: str | Path | None, items: Sequence[Any], records: list[dict], facts: dict) -> None:
-    """A file of details from records of all its items."""
-    file = DetailsFile(path)
+def write_item_records(path: str | Path | None, items: Sequence[Any], records: list[dict], facts: dict) -> None:
+    """A file of records from those of all its items."""
+    file = ItemRecords(path)
     file.records(items, lambda _: records, lambda: facts, chunk=len(items))
     file.finish()
 
