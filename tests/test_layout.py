@@ -14,13 +14,12 @@ ROOT = Path(__file__).resolve().parent.parent
 MODELING = sorted((ROOT / "modeling").glob("*.py"))
 PACKAGE = sorted((ROOT / "hf_docmt").rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
-BASE = {"modeling", "files", "journal", "options", "reachability", "store"}  # what every other room may import
+BASE = {"modeling", "files", "journal", "options", "reachability"}  # what every other room may import
 ROOMS = {  # room -> rooms that it may import, besides itself
     "trained_tokens": set(),
     "adapters": {"trained_tokens"},
     "files": set(),
     "journal": {"files"},
-    "store": {"files", "journal"},
     "generation_settings": {"modeling"},
     "messages": set(),
     "model_files": {"remote_code"},

@@ -8,7 +8,7 @@ from pathlib import Path
 from support.processes import FORKS
 from support.tiny_run import recipe_mapping, write_corpus_files
 
-from hf_docmt import cli, files, store
+from hf_docmt import cli, files
 from hf_docmt.training.recipe import parse_recipe
 from hf_docmt.training.run import train
 
@@ -17,7 +17,7 @@ LACKING = "fork register_at_fork killpg sched_getaffinity getuid geteuid setsid"
 
 def be_windows() -> None:
     """In this process there are no locks, no folder can be opened, and no open file be moved or deleted."""
-    store.fcntl, files.IS_WINDOWS = None, True
+    files.IS_WINDOWS = True
     for name in LACKING:
         delattr(os, name)
     for name in ("open", "fsync", "unlink", "remove", "replace", "rename"):

@@ -88,7 +88,7 @@ def translation_job(
     if options.engine != "ray" and options.address is not None:
         raise ValueError("--address is that of a Ray cluster; give --engine ray, too, or leave it out")
     from hf_docmt.cli.loading import hide_progress_bars
-    from hf_docmt.translation.corpus import check_repairs, output_format, renderer
+    from hf_docmt.translation.corpus import check_repairs, json_line, output_format, renderer
     from hf_docmt.translation.document_output import check_document_output, write_documents
     from hf_docmt.translation.job import TranslationJob
     from hf_docmt.translation.job_output import JournaledOutput, check_output, open_output
@@ -98,13 +98,18 @@ def translation_job(
     check_repairs(documents.reader, settings.search.get("repairs"))
     if options.nbest is not None and output_format(documents.reader) != "jsonl":
         raise ValueError(f"--nbest is for JSON lines, translations of {documents.reader.name} are none; leave it out")
-    render = renderer(documents.reader, documents.line_end)
     if documents.reader.output_format == "document":
         check_document_output(output, documents, options.resume)
-        write = partial(write_documents, documents)
-        open_job_output = partial(JournaledOutput, output, render=render, resume=options.resume, write=write)
+        open_job_output = partial(
+            JournaledOutput,
+            output,
+            render=lambda document, result: json_line(result),
+            resume=options.resume,
+            write=partial(write_documents, documents),
+        )
     else:
         check_output(output, options.resume, documents.paths)
+        render = renderer(documents.reader, documents.line_end)
         open_job_output = partial(open_output, output, render=render, resume=options.resume)
     return TranslationJob(settings, documents, partial(job_engine, options), open_job_output)
 

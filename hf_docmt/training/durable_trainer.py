@@ -1,9 +1,12 @@
 """A trainer whose checkpoints are whole on the disk, and which resumes from the last one that is."""
 
 import json
+import shutil
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from accelerate.utils import broadcast_object_list
@@ -14,46 +17,45 @@ from hf_docmt.adapters import ADAPTER_WEIGHTS
 from hf_docmt.journal import text_digest
 from hf_docmt.training.checkpoints import (
     INDEX,
+    SAVED_RUN,
     SHARDED_WEIGHTS,
     WEIGHTS,
-    Manifest,
+    SavedRun,
     check_checkpoint,
     checkpoint_path,
+    checkpoint_steps,
+    complete_checkpoint,
     explain_write_errors,
-    last_usable_checkpoint,
-    read_manifest,
-    remove_checkpoint,
-    remove_half_deleted,
     remove_unneeded,
-    require_weights,
-    write_manifest,
+    saved_run,
 )
 from hf_docmt.training.distributed import accumulation_for
 
+UNFINISHED = "unfinished"  # folder in which a checkpoint is saved
+
 
 class DurableTrainer(Seq2SeqTrainer):
-    """`Seq2SeqTrainer` with checkpoints that survive kills, power cuts and damage.
+    """`Seq2SeqTrainer` with checkpoints that survive kills and power cuts.
 
-    A manifest marks a checkpoint as complete when all of it is on the disk; then those that are not needed any more are
-    deleted, but for the last two. Resuming (`train(resume_from_checkpoint=True)`) takes the last one whose files are
-    all as they were written: weights, optimizer, scheduler, random state, trainer state.
+    A checkpoint gets its name when all of it is on the disk; then those that are not needed any more are deleted, but
+    for the last two. Resuming (`train(resume_from_checkpoint=True)`) takes the last one: weights, optimizer, scheduler,
+    random state, trainer state.
 
     A run may go on with another number of processes where every update can have the same batches as before, so that
     it equals one with the old number up to rounding and the random numbers of dropout; else it is refused. Other
     training and validation data (their `fingerprint`, if there is one) are refused, too; `data_name` names the former
-    in the error.
+    in the error. What is compared is in the state that the trainer saves.
     """
 
     def __init__(self, *args, data_name: str = "train_dataset", **kwargs):
         super().__init__(*args, **kwargs)
         self.data_name = data_name
         self.batch_processes = self.args.world_size  # that batches are made for; another after resuming with others
-        self._checked: str | None = None  # checkpoint that was found to be whole
 
     # Resuming
 
     def train(self, resume_from_checkpoint: str | bool | None = None, **kwargs):
-        """As `Seq2SeqTrainer.train`; `True` is the last usable checkpoint.
+        """As `Seq2SeqTrainer.train`; `True` is the last complete checkpoint.
 
         Raises `ValueError` for a damaged checkpoint, other training data, and a number of processes that cannot go on.
         """
@@ -61,22 +63,14 @@ class DurableTrainer(Seq2SeqTrainer):
             resume_from_checkpoint = self.last_checkpoint()
             if resume_from_checkpoint is None:
                 raise ValueError(f"{self.args.output_dir}: no complete checkpoint to resume from; start the run anew")
-        elif resume_from_checkpoint and resume_from_checkpoint != self._checked:
-            path = resume_from_checkpoint
-            self._in_main_process(lambda: check_checkpoint(path, self.checkpoint_files).processes)
-            self._adopt(path)
-        self._checked = None
-        if self.args.should_save:
-            remove_half_deleted(self.args.output_dir)
+        if resume_from_checkpoint:
+            self._adopt(resume_from_checkpoint)
         return super().train(resume_from_checkpoint, **kwargs)
 
     def last_checkpoint(self) -> str | None:
-        """The last usable checkpoint, found by the main process; None where none is complete. Raises as `train`."""
-        path = self._in_main_process(lambda: last_usable_checkpoint(self.args.output_dir, self.checkpoint_files))
-        if path is None:
-            return None
-        self._adopt(str(path))
-        return str(path)
+        """The last complete checkpoint, found by the main process; None where there is none."""
+        steps = self._in_main_process(lambda: checkpoint_steps(self.args.output_dir))
+        return str(checkpoint_path(self.args.output_dir, steps[-1])) if steps else None
 
     def checkpoint_files(self, processes: int) -> list[tuple[str, ...]]:
         """What a checkpoint of so many processes must have, one file of each tuple."""
@@ -96,18 +90,19 @@ class DurableTrainer(Seq2SeqTrainer):
 
     def _adopt(self, checkpoint: str) -> None:
         """Check that the run of a checkpoint can go on here, with the batches it had in every update."""
-        manifest = read_manifest(checkpoint)
+        run = saved_run(checkpoint)
+        self._in_main_process(lambda: check_checkpoint(checkpoint, self.checkpoint_files(run.processes)))
         fingerprints = self._in_main_process(lambda: self.data_fingerprints)
         names = {"data": f"{self.data_name}: not the training data", "validation": "not the validation data"}
         for field, name in names.items():
-            there, here = getattr(manifest, field), fingerprints[field]
+            there, here = getattr(run, field), fingerprints[field]
             if there and here and there != here:
                 raise ValueError(
                     f"{name} of {checkpoint} (fingerprint {there[:12]} there, {here[:12]} here); restore the files of "
                     "then, or start a new run in another folder"
                 )
-        before, now = manifest.batch_processes, self.args.world_size
-        accumulation = manifest.accumulation or self.args.gradient_accumulation_steps
+        before, now = run.batch_processes, self.args.world_size
+        accumulation = run.accumulation or self.args.gradient_accumulation_steps
         if before != now:
             steps = self.steps_per_epoch(before)
             try:
@@ -120,13 +115,12 @@ class DurableTrainer(Seq2SeqTrainer):
                     f"with {before}"
                 ) from error
             self.batch_processes = before
-        if manifest.processes != now and self.is_world_process_zero():
+        if run.processes != now and self.is_world_process_zero():
             print(
-                f"{checkpoint} was saved by {manifest.processes} processes, now there are {now}: every update has the "
+                f"{checkpoint} was saved by {run.processes} processes, now there are {now}: every update has the "
                 "same batches, dropout has other random numbers",
                 file=sys.stderr,
             )
-        self._checked = checkpoint
 
     @cached_property
     def data_fingerprints(self) -> dict[str, str | None]:
@@ -147,7 +141,7 @@ class DurableTrainer(Seq2SeqTrainer):
         return result
 
     def _load_rng_state(self, checkpoint: str | None) -> None:
-        if checkpoint is not None and read_manifest(checkpoint).processes != self.args.world_size:
+        if checkpoint is not None and saved_run(checkpoint).processes != self.args.world_size:
             set_seed(self.args.seed + self.state.global_step)
         else:
             super()._load_rng_state(checkpoint)
@@ -159,27 +153,38 @@ class DurableTrainer(Seq2SeqTrainer):
         ]
         super()._issue_warnings_after_load(load_result)
 
-    def _load_best_model(self) -> None:
-        require_weights(self.state.best_model_checkpoint)
-        super()._load_best_model()
-
     # Saving
 
     def _save_checkpoint(self, model, trial) -> None:
-        """Save, mark as complete, then delete what is no longer needed: a failure leaves the earlier checkpoints."""
-        folder = checkpoint_path(self.args.output_dir, self.state.global_step)
+        """Save, name it when all is on the disk, then delete what is not needed: a failure leaves the ones before.
+
+        The Trainer saves in the `output_dir` of its arguments, which is another one until then.
+        """
+        output, is_pushed = self.args.output_dir, self.args.push_to_hub
+        unfinished, folder = Path(output) / UNFINISHED, checkpoint_path(output, self.state.global_step)
         with explain_write_errors(folder):
             if self.args.should_save:
-                remove_checkpoint(folder)  # what an interrupted run has left, or a damaged one
+                accumulation = self.args.world_size * self.args.gradient_accumulation_steps // self.batch_processes
+                run = SavedRun(self.args.world_size, self.batch_processes, accumulation, **self.data_fingerprints)
+                self.state.stateful_callbacks[SAVED_RUN] = asdict(run)
+                shutil.rmtree(unfinished, ignore_errors=True)  # of a run that was killed
             self.accelerator.wait_for_everyone()
-            super()._save_checkpoint(model, trial)
+            self.args.output_dir, self.args.push_to_hub = str(unfinished), False
+            try:
+                super()._save_checkpoint(model, trial)
+            finally:
+                self.args.output_dir, self.args.push_to_hub = output, is_pushed
+            if self.state.best_global_step:
+                self.state.best_model_checkpoint = str(checkpoint_path(output, self.state.best_global_step))
             self.accelerator.wait_for_everyone()
             if self.args.should_save:
-                processes = self.args.world_size
-                accumulation = processes * self.args.gradient_accumulation_steps // self.batch_processes
-                manifest = Manifest(processes, self.batch_processes, accumulation, **self.data_fingerprints)
-                write_manifest(folder, manifest)
-                remove_unneeded(self.args.output_dir, self.state.best_global_step, self.args.average)
+                self.state.save_to_json(str(unfinished / folder.name / TRAINER_STATE_NAME))
+                complete_checkpoint(unfinished / folder.name, folder)
+                unfinished.rmdir()
+                remove_unneeded(output, self.state.best_global_step, self.args.average)
+            self.accelerator.wait_for_everyone()
+        if is_pushed:
+            self._push_from_checkpoint(str(folder))
 
 
 def fingerprint_of(data) -> str | None:

@@ -33,6 +33,7 @@ from hf_docmt.training.checkpoints import (
     checkpoint_path,
     checkpoint_steps,
     save_whole,
+    saved_state,
     steps_to_average,
 )
 from hf_docmt.training.initialization import (
@@ -225,11 +226,6 @@ def check_positions(config: PreTrainedConfig, examples: Examples, collate: Calla
                 f"learned positions for {config.max_position_embeddings}; take shorter chunks or windows "
                 "(model.chunk_tokens, model.past_context), or leave the sentence out"
             )
-
-
-def saved_state(checkpoint: str | Path) -> TrainerState:
-    """What the trainer knew when it saved a checkpoint."""
-    return TrainerState.load_from_json(str(Path(checkpoint) / "trainer_state.json"))
 
 
 def is_finished(state: TrainerState) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hf_docmt.files import write_text
-from hf_docmt.store import delete_locked, differences, lock_file
+from hf_docmt.journal import differences, try_lock, unlock
 from hf_docmt.training.recipe import Recipe, load_recipe
 
 RECIPE, FACTS = "recipe.yaml", "training.json"  # the latter is written last: with it the run is finished
@@ -60,27 +60,24 @@ def folder_lock(folder: Path) -> Iterator[None]:
     """
     path = folder / LOCK
     try:
-        file = lock_file(path)
+        lock = try_lock(path)
     except OSError as error:
         if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS):
             raise ValueError(f"output_dir: {folder} cannot be written to ({error}); choose another folder") from error
         print(f"{path} cannot be locked ({error}): start no second run in this folder", file=sys.stderr)
         yield
         return
-    if file is None:
+    if lock is None:
         raise ValueError(
             f"output_dir: {folder} is in use: {path.read_text(encoding='utf-8') or 'another process'} trains in it; "
             "wait for it or stop it, or choose another folder"
         )
-    with file:
-        if hasattr(os, "register_at_fork"):  # workers that load data do not keep the lock of a killed run
-            os.register_at_fork(after_in_child=file.close)
-        file.truncate()
-        file.write(f"process {os.getpid()} on {socket.gethostname()}".encode())
-        try:
-            yield
-        finally:
-            delete_locked(path, file)
+    try:
+        with suppress(OSError):  # Windows writes to no file that is locked
+            path.write_text(f"process {os.getpid()} on {socket.gethostname()}", encoding="utf-8")
+        yield
+    finally:
+        unlock(lock)
 
 
 def _check_empty(output: Path) -> None:

@@ -136,8 +136,6 @@ def test_search_options_reach_the_report(run, tmp_path, documents):
         (("--repairs", "some"), "repairs must be one of all, none, got 'some'"),
         (("--engine", "spark"), "--engine is 'spark', expected local, ctranslate2 or ray"),
         (("--address", "auto"), "--address is that of a Ray cluster"),
-        (("--engine", "ray"), "give a folder, pattern or URL, and -o FOLDER"),
-        (("--engine", "ray", "--format", "tsv", "-o", "out"), "leave --format tsv out"),
     ],
 )
 def test_options_that_do_not_fit(run, model, documents, options, message):

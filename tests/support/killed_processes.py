@@ -12,7 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from hf_docmt import cli
-from hf_docmt.training.checkpoints import DELETED, checkpoint_steps
+from hf_docmt.training.checkpoints import checkpoint_steps
+from hf_docmt.training.durable_trainer import UNFINISHED
 from hf_docmt.training.recipe import parse_recipe
 from hf_docmt.training.run import train
 from hf_docmt.training.run_folder import FACTS, RECIPE
@@ -189,10 +190,10 @@ def moment(output: Path) -> str:
         return MOMENTS[0]
     checkpoints = output / "checkpoints"
     steps = checkpoint_steps(checkpoints)
-    if list(checkpoints.glob(f"{DELETED}*")):
-        return MOMENTS[4]
-    if len(steps) < len(list(checkpoints.glob("checkpoint-*"))):
+    if (checkpoints / UNFINISHED).exists():
         return MOMENTS[3]
+    if len(steps) < len(list(checkpoints.glob("checkpoint-*"))):
+        return MOMENTS[4]
     if steps and steps[-1] == RUN["max_steps"]:
         return MOMENTS[5]
     return MOMENTS[2] if steps else MOMENTS[1]

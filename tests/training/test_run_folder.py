@@ -29,16 +29,6 @@ def interrupted(corpus, tmp_path):
     return recipe
 
 
-def test_half_deleted_checkpoints(interrupted, tmp_path, monkeypatch):
-    """Also where nothing is saved any more after a kill."""
-    left = tmp_path / "run" / "checkpoints" / "deleted-checkpoint-1"
-    left.mkdir()
-    (left / "model.safetensors").write_bytes(b"x")
-    monkeypatch.setattr("hf_docmt.training.durable_trainer.remove_unneeded", lambda *_: None)
-    train(interrupted, resume=True)
-    assert not left.exists()
-
-
 def test_one_run_at_a_time(interrupted, tmp_path):
     folder = tmp_path / "run"
     ready, tell = os.pipe()
@@ -78,7 +68,7 @@ def test_without_locks(tmp_path, monkeypatch, capsys):
     def refuse(path):
         raise OSError(37, "No locks available")
 
-    monkeypatch.setattr("hf_docmt.training.run_folder.lock_file", refuse)
+    monkeypatch.setattr("hf_docmt.training.run_folder.try_lock", refuse)
     with folder_lock(tmp_path):
         assert "No locks available): start no second run in this folder" in capsys.readouterr().err
 
@@ -147,10 +137,7 @@ def test_resumed_with_another_cache(interrupted, tmp_path):
 def test_no_checkpoint_is_whole(interrupted, tmp_path):
     checkpoints = tmp_path / "run" / "checkpoints"
     (checkpoints / "checkpoint-3" / "scheduler.pt").unlink()
-    with pytest.raises(
-        ValueError, match="no usable checkpoint .*scheduler.pt is missing; .* or delete .*checkpoints and"
-    ):
-        train(interrupted, resume=True)
+    refused("checkpoint-3 was saved without scheduler.pt", train, interrupted, resume=True)
     shutil.rmtree(checkpoints)
     assert facts(train(interrupted, resume=True))["resumed_from_step"] is None
 

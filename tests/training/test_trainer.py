@@ -244,7 +244,7 @@ def test_several_validation_sets(data, tmp_path, capfd):
 
     others = {"chat": train, "film": train}
     with pytest.raises(ValueError, match="^not the validation data of .*restore the files"):
-        make_trainer((train, others, tokenizer), tmp_path, metric_for_best_model="eval_film_loss").last_checkpoint()
+        make_trainer((train, others, tokenizer), tmp_path, metric_for_best_model="eval_film_loss").train(True)
 
 
 def test_several_validation_sets_and_no_metric_of_one(data, tmp_path):
