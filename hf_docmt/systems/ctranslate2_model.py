@@ -11,13 +11,13 @@ from torch import nn
 from transformers import GenerationConfig
 
 from hf_docmt import registry
+from hf_docmt.journal import file_digest
 from hf_docmt.messages import install_command
 from hf_docmt.modeling.decoding import Job, Output
 from hf_docmt.modeling.document_state import CurrentSentence
 from hf_docmt.modeling.generation_docmt import DocumentTranslation
 from hf_docmt.modeling.generation_seams import HARMLESS, READ, RECORDED, effective_settings
 from hf_docmt.modeling.strategies import Segment, SegmentTranslator, rest_of
-from hf_docmt.journal import file_digest
 
 FOLDER = "ctranslate2"  # of the library's files, inside that of a model of this package
 WEIGHTS = "model.bin"
