@@ -152,7 +152,18 @@ class SuiteItems:
 
 
 @dataclass(kw_only=True)
-class Search:
+class Computation:
+    """What a model computes with; None = as it does by itself."""
+
+    strategy: str | None = STRATEGY
+    batch_size: int = BATCH_SIZE
+    device: str | None = option(None, "cpu, cuda, cuda:1, ...; default: a GPU where there is one.")
+    dtype: str | None = option(None, "fp32, bf16 or fp16, to compute in, or int8 weights on a CPU; default: as saved.")
+    revision: str | None = option(None, "Branch, tag or commit of a model on the Hub.")
+
+
+@dataclass(kw_only=True)
+class SystemSearch:
     """How a system translates; None = as it does by itself."""
 
     strategy: str | None = STRATEGY

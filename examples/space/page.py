@@ -11,7 +11,7 @@ from workbench import STRATEGY_NAMES, Explanation, Workbench
 
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.reports.side_by_side import changed_words
-from hf_docmt.translation.live_translation import Progress
+from hf_docmt.translation.live_translation import LiveProgress
 
 HERE = Path(__file__).resolve().parent
 TEMPLATES = jinja2.Environment(
@@ -72,7 +72,7 @@ def waiting(before: int) -> str:
     return _render("waiting", before=before)
 
 
-def status(progress: Progress, strategy: str, seconds: float | None = None, is_stopped: bool = False) -> str:
+def status(progress: LiveProgress, strategy: str, seconds: float | None = None, is_stopped: bool = False) -> str:
     """How far a translation is; `seconds` since it began, None where that is not known."""
     left = None
     if seconds is not None and progress.done == progress.total:

@@ -17,7 +17,7 @@ from hf_docmt.formats.document_file import MARKUP, sentence_fits
 from hf_docmt.modeling.decoding import STRATEGIES
 from hf_docmt.systems import DocMTSystem
 from hf_docmt.systems.word_alignment import Fit
-from hf_docmt.translation.live_translation import Progress, live_translation
+from hf_docmt.translation.live_translation import LiveProgress, live_translation
 
 BATCH_SIZE = 8
 Langs = tuple[str, str]  # of source and target
@@ -115,7 +115,7 @@ class Workbench:
             return False
         return True
 
-    def translate(self, documents: list[list[str]], strategy: str, langs: Langs) -> Iterator[Progress]:
+    def translate(self, documents: list[list[str]], strategy: str, langs: Langs) -> Iterator[LiveProgress]:
         """See `live_translation`; greedy search."""
         options = {
             "strategy": strategy,

@@ -6,20 +6,15 @@ from dataclasses import dataclass
 
 from hf_docmt.cli.options import command
 from hf_docmt.cli.translation_settings import JobOptions, SystemOptions, translation_settings
-from hf_docmt.options import BATCH_SIZE, MODEL, STRATEGY, DocumentSearch, ModelLanguages, ServerLimits, option
+from hf_docmt.options import MODEL, Computation, DocumentSearch, ModelLanguages, ServerLimits, option
 
 
 @dataclass(kw_only=True)
-class ServerOptions:
+class ServerOptions(Computation):
     """Where the server listens, and how its model computes."""
 
     host: str = option("127.0.0.1", "Address to listen at; 0.0.0.0: of all networks.")
     port: int = option(5000, "Port to listen at.", least=0)
-    strategy: str | None = STRATEGY
-    batch_size: int = BATCH_SIZE
-    device: str | None = option(None, "cpu, cuda, cuda:1, ...; default: a GPU where there is one.")
-    dtype: str | None = option(None, "fp32, bf16 or fp16, to compute in, or int8 weights on a CPU; default: as saved.")
-    revision: str | None = option(None, "Branch, tag or commit of a model on the Hub.")
 
 
 @command

@@ -21,8 +21,8 @@ from hf_docmt.options import (
     OPTION_PAIRS,
     OUTPUT,
     ModelLanguages,
-    Search,
     SuiteItems,
+    SystemSearch,
     argument,
     names,
     option,
@@ -85,7 +85,7 @@ def translate_suite(
     languages: ModelLanguages,
     context: int | None = CONTEXT,
     future_context: int | None = FUTURE_CONTEXT,
-    search: Search,
+    search: SystemSearch,
     option_pairs: list[str] | None = OPTION_PAIRS,
     output: str | None = OUTPUT,
     as_json: bool = AS_JSON,
@@ -120,7 +120,7 @@ def ctxpro(
         "line (default of a model): look for the expected word in the translation of the current sentence; published: "
         "as the released script does (needs hf-docmt\\[ctxpro]).",
     ),
-    search: Search,
+    search: SystemSearch,
     limit: int | None = LIMIT,
     details: str | None = DETAILS,
     option_pairs: list[str] | None = OPTION_PAIRS,
@@ -144,7 +144,7 @@ def ctxpro(
     print_report(report, as_json, output)
 
 
-def load_translator(model: str, search: Search, **options):
+def load_translator(model: str, search: SystemSearch, **options):
     """The system that translates as asked for; what is None is the system's own. `options`: of `load_system`."""
     chosen = {name: value for name, value in vars(search).items() if value is not None}
     return load_system(model, excluded=NOT_FOR_TRANSLATION, **options, **chosen)

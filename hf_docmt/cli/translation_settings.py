@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hf_docmt.options import BATCH_SIZE, OPTION_PAIRS, STRATEGY, DocumentSearch, ModelLanguages, option
+from hf_docmt.options import OPTION_PAIRS, Computation, DocumentSearch, ModelLanguages, option
 
 if TYPE_CHECKING:
     from hf_docmt.translation.group_translation import TranslationSettings
@@ -18,16 +18,10 @@ OWNERS = {"docmt": "models of this package", "causal": "causal language models"}
 
 
 @dataclass(kw_only=True)
-class JobOptions:
+class JobOptions(Computation):
     """What a job reads, where and how it computes, and what it writes."""
 
     format: str = option("auto", "Format of the input: auto, jsonl, lines, text, tsv, dtag, ...")
-    strategy: str | None = STRATEGY
-    batch_size: int = BATCH_SIZE
-
-    device: str | None = option(None, "cpu, cuda, cuda:1, ...; default: a GPU where there is one.")
-    dtype: str | None = option(None, "fp32, bf16 or fp16, to compute in, or int8 weights on a CPU; default: as saved.")
-    revision: str | None = option(None, "Branch, tag or commit of a model on the Hub.")
     processes: int | None = option(
         None, "Processes that translate, each with its share of the cores, or with a GPU.", least=1
     )

@@ -20,7 +20,7 @@ from starlette.routing import Route
 from hf_docmt.files import DataError
 from hf_docmt.messages import closest_hint
 from hf_docmt.serving import detection
-from hf_docmt.serving.batches import Search
+from hf_docmt.serving.batches import Query
 from hf_docmt.serving.metrics import MEDIA_TYPE, Metrics
 from hf_docmt.serving.requests import (
     BodyLimit,
@@ -199,14 +199,14 @@ class Application(Starlette):
         )
         return PlainTextResponse(text, media_type=MEDIA_TYPE)
 
-    def _session(self, fields: dict[str, Any], search: Search) -> Session | None:
+    def _session(self, fields: dict[str, Any], search: Query) -> Session | None:
         name = fields.get("session")
         if name and not self.model.kept_context(search):
             raise HTTPException(400, "no context is read, so that a session changes nothing; leave it out")
         return session_of(self.model.sessions, checked_text(name, "session"), search) if name else None
 
     async def _translated(
-        self, parts: list[PlainText] | list[MarkedText], search: Search, session: Session | None = None
+        self, parts: list[PlainText] | list[MarkedText], search: Query, session: Session | None = None
     ) -> list[bytes]:
         """The parts as one document, translated and put together again."""
         sentences = [sentence for part in parts for sentence in part.sentences]

@@ -19,7 +19,7 @@ Translated = tuple[list[str], list[dict]]  # sentences, and what the strategy re
 
 
 @dataclass(frozen=True)
-class Search:
+class Query:
     """How a document is translated; those with equal ones share batches. `options` are pairs of name and value."""
 
     source_lang: str
@@ -29,11 +29,11 @@ class Search:
 
 
 @dataclass(eq=False)
-class Job:
+class WaitingRequest:
     """A document that waits with its search, or a call, which is made by itself, of so many sentences."""
 
     work: Any
-    search: Search | None
+    search: Query | None
     size: int
     future: Future = field(default_factory=Future)
 
@@ -41,24 +41,24 @@ class Job:
 class Batches:
     """A queue of at most `most_waiting` sentences (one job may be larger), and the thread that works it off."""
 
-    def __init__(self, translate: Callable[[list[list[str]], Search], list[Translated]], most_waiting: int):
+    def __init__(self, translate: Callable[[list[list[str]], Query], list[Translated]], most_waiting: int):
         self.translate, self.most_waiting = translate, most_waiting
-        self.jobs: deque[Job] = deque()
+        self.jobs: deque[WaitingRequest] = deque()
         self.condition = threading.Condition()
         self.size = self.batches = self.sentences = 0  # waiting; made; translated
         self.is_shared = False  # several jobs waited together last time
         self.is_stopping = False  # set by a signal, which must not wait for the lock
         threading.Thread(target=self._work, daemon=True).start()
 
-    def submit(self, document: list[str], search: Search) -> Future:
+    def submit(self, document: list[str], search: Query) -> Future:
         """What becomes of a document: `Translated`. HTTPException: 503 where too many wait, or the server stops."""
-        return self._add(Job(document, search, len(document)))
+        return self._add(WaitingRequest(document, search, len(document)))
 
     def call(self, function: Callable[[], Any], size: int) -> Future:
         """The same of a call that has to be made in this thread, since it computes with the model."""
-        return self._add(Job(function, None, size))
+        return self._add(WaitingRequest(function, None, size))
 
-    def _add(self, job: Job) -> Future:
+    def _add(self, job: WaitingRequest) -> Future:
         if self.is_stopping:
             raise HTTPException(503, STOPPING, {"Retry-After": "10"})
         with self.condition:
@@ -81,7 +81,7 @@ class Batches:
                 self.batches += 1
                 self.sentences += sum(job.size for job in jobs)
 
-    def _next(self) -> list[Job]:
+    def _next(self) -> list[WaitingRequest]:
         """The job that has waited longest, and those that can be done with it."""
         with self.condition:
             self.condition.wait_for(lambda: self.jobs)
@@ -110,7 +110,7 @@ class Batches:
             self.condition.wait(PAUSE)  # or until one more is there
         self.is_shared = len(self.jobs) > 1
 
-    def _run(self, jobs: list[Job]) -> None:
+    def _run(self, jobs: list[WaitingRequest]) -> None:
         """Do the jobs; where they fail together, each by itself, so that it takes no other one with it."""
         first = jobs[0]
         try:

@@ -11,7 +11,7 @@ from hf_docmt.data.language_codes import primary_language
 from hf_docmt.modeling.decoding import NonFiniteScoresError
 from hf_docmt.modeling.pipeline_docmt import OF_DOCUMENTS
 from hf_docmt.options import ServerLimits
-from hf_docmt.serving.batches import Batches, Search, Translated
+from hf_docmt.serving.batches import Batches, Query, Translated
 from hf_docmt.serving.detection import ranked_languages
 from hf_docmt.serving.sessions import Kept, Session
 from hf_docmt.systems import DocMTSystem, System
@@ -42,7 +42,7 @@ class ServedModel:
             raise ValueError(f"{self.system.name} names no {side} language, which clients ask for; give --{side}-lang")
         return [own]
 
-    def search(self, source: str, target: str, strategy: str | None = None, options: dict | None = None) -> Search:
+    def search(self, source: str, target: str, strategy: str | None = None, options: dict | None = None) -> Query:
         """How a request is translated. HTTPException: 400 for languages, a strategy or options that are not there."""
         sources, targets = self.languages
         options = options or {}
@@ -54,7 +54,7 @@ class ServedModel:
             least, most = OPTIONS[name]
             if type(value) is not int or not least <= value <= most:
                 raise HTTPException(400, f"options: {name} must be a number from {least} to {most}")
-        search = Search(_code(source, sources), _code(target, targets), strategy, tuple(sorted(options.items())))
+        search = Query(_code(source, sources), _code(target, targets), strategy, tuple(sorted(options.items())))
         try:
             if strategy or options:
                 self._translate([], search)  # refuses what is not the model's
@@ -71,7 +71,7 @@ class ServedModel:
                     return source, probability
         raise HTTPException(400, f"none of the source languages can be detected; name one: {', '.join(sources[:20])}")
 
-    async def translated(self, sentences: list[str], search: Search, session: Session | None = None) -> Translated:
+    async def translated(self, sentences: list[str], search: Query, session: Session | None = None) -> Translated:
         """Translations and repairs. HTTPException: 503 and 504, see `waited`."""
         if session is None:
             return await self._waited(lambda: self.batches.submit(sentences, search))
@@ -87,7 +87,7 @@ class ServedModel:
             own = [repair | {"sentence": repair["sentence"] - len(before)} for repair in repairs]
             return lines[len(before) :], [repair for repair in own if repair["sentence"] >= 0]
 
-    def kept_context(self, search: Search) -> int:
+    def kept_context(self, search: Query) -> int:
         """How many sentences a session keeps, to be translated again before the next ones.
 
         Windows that slide need no more than they read; of other strategies each translation depends on all before it.
@@ -96,7 +96,7 @@ class ServedModel:
         past = most if self.system.reads_chunks else self.system.context.past
         return 0 if strategy == "sentence" or not past else min(past, most) if strategy == "sliding" else most
 
-    def _strategy(self, search: Search) -> str | None:
+    def _strategy(self, search: Query) -> str | None:
         return search.strategy or self.system.decoding["strategy"]
 
     async def computed(self, function: Callable[[], Any], size: int) -> Any:
@@ -114,11 +114,11 @@ class ServedModel:
         except NonFiniteScoresError as error:
             raise HTTPException(500, str(error)) from error
 
-    def _translate(self, documents: list[list[str]], search: Search) -> list[Translated]:
+    def _translate(self, documents: list[list[str]], search: Query) -> list[Translated]:
         """Those of several documents, in the thread."""
         return list(zip(*self._system(search).translate_with_repairs(documents), strict=True))
 
-    def _system(self, search: Search) -> System:
+    def _system(self, search: Query) -> System:
         """The same weights with these settings."""
         system = copy.copy(self.system)
         if isinstance(system, DocMTSystem):
@@ -128,7 +128,7 @@ class ServedModel:
             system.generate_kwargs = system.generate_kwargs | dict(search.options)
         return system
 
-    def _stream(self, sentences: list[str], search: Search, memory: dict) -> tuple[list[str], list[dict], dict]:
+    def _stream(self, sentences: list[str], search: Query, memory: dict) -> tuple[list[str], list[dict], dict]:
         """Translations, repairs and the memory behind them, of a model that carries one."""
         system: Any = self._system(search)
         texts, repairs = [], []

@@ -8,7 +8,7 @@ from typing import Any
 
 from starlette.exceptions import HTTPException
 
-from hf_docmt.serving.batches import Search
+from hf_docmt.serving.batches import Query
 
 NEW = "new"  # opens a session
 
@@ -36,14 +36,14 @@ class Kept:
 class Session:
     """The sentences that the next ones read, or the memory of a model that carries one; calls take turns by `lock`."""
 
-    search: Search
+    search: Query
     id: str = field(default_factory=lambda: secrets.token_urlsafe(16))
     sentences: list[str] = field(default_factory=list)
     memory: dict[str, Any] = field(default_factory=dict)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
-def session_of(kept: Kept, name: str, search: Search) -> Session:
+def session_of(kept: Kept, name: str, search: Query) -> Session:
     """A new one, or that of this id. HTTPException: 404 for one that is not there, 400 for another search."""
     session = Session(search) if name == NEW else kept.take(name)
     if session is None:

@@ -15,7 +15,7 @@ from hf_docmt.systems.document_spans import Span, TranslatedDocument, window_of
 from hf_docmt.systems.items import SuiteItem
 from hf_docmt.systems.model_system import (
     Answer,
-    Job,
+    EncodedInput,
     ModelSystem,
     check_positions,
     end_tokens,
@@ -156,7 +156,7 @@ class CausalSystem(ModelSystem):
         repairs = {"repairs": self.repairs} if self.repairs != "all" else {}
         return chunks | repairs | ({"glossary": value_digest(self.glossary)[:12]} if self.glossary else {})
 
-    def prepare(self, windows: Sequence[SuiteItem]) -> list[Job]:
+    def prepare(self, windows: Sequence[SuiteItem]) -> list[EncodedInput]:
         return self._jobs([self._prompt_text(window) for window in windows], windows)
 
     def translate_spans(self, documents: Sequence[TranslatedDocument], spans: Sequence[Span]) -> None:
@@ -196,13 +196,13 @@ class CausalSystem(ModelSystem):
         texts = [self._prompt_text(window, joined, reminder.format(span.size)) for window, span in zip(windows, spans)]
         return zip(spans, self.answers(self._jobs(texts, windows), [span.size for span in spans]), strict=True)
 
-    def _jobs(self, texts: Sequence[str], windows: Sequence[SuiteItem]) -> list[Job]:
+    def _jobs(self, texts: Sequence[str], windows: Sequence[SuiteItem]) -> list[EncodedInput]:
         prompts = [self._ids(text) for text in texts]
         for prompt, window in zip(prompts, windows, strict=True):
             check_positions(window.where, len(prompt) + 1, "tokens with the prompt", self.limit)
         return [(prompt, []) for prompt in prompts]
 
-    def generate(self, jobs: Sequence[Job], sentences: int = 1) -> list[Answer]:
+    def generate(self, jobs: Sequence[EncodedInput], sentences: int = 1) -> list[Answer]:
         """An answer stands before the first end token or stop; that of several lines stops at a blank one."""
         prompts, ends = [prompt for prompt, _ in jobs], end_tokens(self.model)
         ends += [] if self.frame.end_text else self.frame.end[-1:]

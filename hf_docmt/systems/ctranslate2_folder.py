@@ -11,7 +11,7 @@ from hf_docmt.model_files import CONFIG
 from hf_docmt.remote_code import load_tokenizer
 from hf_docmt.systems.ctranslate2_model import CTranslate2Weights
 from hf_docmt.systems.items import SuiteItem
-from hf_docmt.systems.model_system import Answer, Job
+from hf_docmt.systems.model_system import Answer, EncodedInput
 from hf_docmt.systems.seq2seq import Seq2SeqSystem, until_end
 
 SEARCH = ("max_new_tokens", "num_beams", "length_penalty")
@@ -83,7 +83,7 @@ class CTranslate2System(Seq2SeqSystem):
     def fingerprint(self) -> str:
         return f"{super().fingerprint()[:6]}{self.model.digest[:6]}"
 
-    def generate(self, jobs: Sequence[Job], sentences: int = 1) -> list[Answer]:
+    def generate(self, jobs: Sequence[EncodedInput], sentences: int = 1) -> list[Answer]:
         """As `Seq2SeqSystem`'s."""
         settings, separator, eos = self.generate_kwargs, self.collate.separator, self.tokenizer.eos_token_id
         ends = [eos, *separator] if len(separator) == 1 else [eos]

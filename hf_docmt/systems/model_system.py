@@ -38,7 +38,7 @@ from hf_docmt.systems.system import ContextReach, System
 NOT_SETTINGS = ("_name_or_path", "transformers_version", "dtype")  # fields of configurations that change no score
 WORD = re.compile(r"\w+|[^\w\s]+")  # letters and digits, or a run of punctuation
 UNBROKEN = re.compile(r"\S+")
-Job = tuple[list[int], list[int]]  # token ids of the source (or prompt), and those that the target begins with
+EncodedInput = tuple[list[int], list[int]]  # token ids of the source (or prompt), and those that the target begins with
 Answer = tuple[str, bool]  # a translation, and whether it came to an end
 HEADS = {
     AutoModelForSeq2SeqLM: MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
@@ -185,15 +185,15 @@ class ModelSystem(System):
         for span, (text, ended) in zip(spans, self.answers(self.prepare(windows)), strict=True):
             documents[span.document].write(span, [one_line(text)], ended)
 
-    def prepare(self, windows: Sequence[SuiteItem]) -> list[Job]:
+    def prepare(self, windows: Sequence[SuiteItem]) -> list[EncodedInput]:
         """The jobs of sentences in their context."""
         raise NotImplementedError
 
-    def generate(self, jobs: Sequence[Job], sentences: int = 1) -> list[Answer]:
+    def generate(self, jobs: Sequence[EncodedInput], sentences: int = 1) -> list[Answer]:
         """Translations of jobs, all with equally long beginnings; each has at most so many sentences."""
         raise NotImplementedError
 
-    def answers(self, jobs: Sequence[Job], sentences: Sequence[int] | None = None) -> list[Answer]:
+    def answers(self, jobs: Sequence[EncodedInput], sentences: Sequence[int] | None = None) -> list[Answer]:
         """What `generate` gives, in batches of about equal length; `sentences` of each job, one where they are None.
 
         Jobs of a batch have prefixes of one length and one number of sentences, which limits an answer.

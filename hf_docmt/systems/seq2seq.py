@@ -14,7 +14,7 @@ from hf_docmt.modeling.sequence_format import example_codes
 from hf_docmt.remote_code import load_tokenizer
 from hf_docmt.systems.forced_decoding import ForcedDecoding
 from hf_docmt.systems.items import SuiteItem
-from hf_docmt.systems.model_system import Answer, Job, check_positions, check_source_language, end_tokens
+from hf_docmt.systems.model_system import Answer, EncodedInput, check_positions, check_source_language, end_tokens
 
 
 class Seq2SeqSystem(ForcedDecoding):
@@ -120,11 +120,11 @@ class Seq2SeqSystem(ForcedDecoding):
     def scored_model(self) -> nn.Module:
         return _SharedSources(self.model)
 
-    def prepare(self, windows: Sequence[SuiteItem]) -> list[Job]:
+    def prepare(self, windows: Sequence[SuiteItem]) -> list[EncodedInput]:
         rows = [choice.examples[0] for choice in self.choices(windows)]  # the current sentence is empty in the target
         return [(self.collate.source(row), self.collate.decoder_prefix(row)) for row in rows]
 
-    def generate(self, jobs: Sequence[Job], sentences: int = 1) -> list[Answer]:
+    def generate(self, jobs: Sequence[EncodedInput], sentences: int = 1) -> list[Answer]:
         """A translation is what stands before the first end token or separator.
 
         At the limit some models (Marian) are made to write an end token, so the length says whether it ended.

@@ -14,7 +14,7 @@ BATCHES = 4  # so many at a time are shown
 
 
 @dataclass(frozen=True)
-class Progress:
+class LiveProgress:
     """Sentences done, all sentences, and for each document its translations so far, None where there is none yet.
 
     `repairs` are those of `translate_documents`, for each document, when all is done, None before.
@@ -36,8 +36,8 @@ def live_translation(
     documents: list[list[str]],
     interval: float = INTERVAL,
     **search,
-) -> Iterator[Progress]:
-    """Translate documents in a thread and say every `interval` seconds how far it is; the last `Progress` is complete.
+) -> Iterator[LiveProgress]:
+    """Translate documents in a thread and say every `interval` seconds how far it is; the last one is complete.
 
     `search` are further arguments of `translate_documents`. A generator that is closed ends the translation after its
     current batch. Sentences come in the order of the document, those of `sliding` and `full` a few batches at a time.
@@ -65,7 +65,7 @@ def live_translation(
             raise outcome["error"]
         translations, repairs = outcome["result"]
         total = sum(map(len, documents))
-        yield Progress(total, total, translations, repairs)
+        yield LiveProgress(total, total, translations, repairs)
     finally:
         watch.is_stopped = True
 
@@ -81,13 +81,13 @@ class Watch:
         if self.is_stopped:
             raise StoppedError
 
-    def progress(self, documents: list[list[str]], tokenizer: PreTrainedTokenizerBase) -> Progress:
+    def progress(self, documents: list[list[str]], tokenizer: PreTrainedTokenizerBase) -> LiveProgress:
         total = sum(map(len, documents))
         if not self.states:
-            return Progress(0, total, [[None] * len(document) for document in documents])
+            return LiveProgress(0, total, [[None] * len(document) for document in documents])
         translations = [written_so_far(state, tokenizer) for state in self.states]
         written = sum(text is not None for texts in translations for text in texts)
-        return Progress(written, total, translations)
+        return LiveProgress(written, total, translations)
 
 
 def watched_class(translator_class: type, watch: Watch) -> type:

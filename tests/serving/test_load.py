@@ -67,7 +67,7 @@ def test_clients_that_had_their_answers_together_share_the_next_batch(monkeypatc
     """Eight of them, each of which asks again when it has its answer; one alone does not wait for others."""
     monkeypatch.setattr(batches, "PAUSE", 0.5)
     monkeypatch.setattr(batches, "LONGEST_PAUSE", 20.0)
-    sizes, search = [], batches.Search("en", "de")
+    sizes, search = [], batches.Query("en", "de")
 
     def translate(documents, search):
         sizes.append(len(documents))

@@ -16,7 +16,7 @@ from packaging.utils import parse_wheel_filename
 from support.tiny_models import build, word_tokenizer
 
 from hf_docmt.messages import install_command
-from hf_docmt.translation.live_translation import Progress
+from hf_docmt.translation.live_translation import LiveProgress
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = "w6 w7 w8\n\nw9 w10\nw11 w12 w13\n"
@@ -137,7 +137,7 @@ def test_reload_in_the_middle(made):
 
 def test_stop(made, monkeypatch):
     """What has been translated stays, with a download that has the source of the rest; nothing comes after it."""
-    running = (Progress(done, 3, [["a"] * done + [None] * (3 - done)]) for done in range(4))
+    running = (LiveProgress(done, 3, [["a"] * done + [None] * (3 - done)]) for done in range(4))
     monkeypatch.setattr(made.bench, "translate", lambda *_: running)
     updates = translated(made)
     next(updates)
@@ -218,7 +218,7 @@ def test_markup(made, tmp_path, monkeypatch):
     name, content = downloaded(done.download)
     assert name == "a.de.md" and content.startswith(b"# ") and (content.count(b"**"), content.count(b"](x)")) == (2, 1)
     assert downloaded(shown(made.restore(stored(draft), stored(done.result))).download) == (name, content)
-    running = iter([Progress(1, 2, [["w7 w8", None]])])
+    running = iter([LiveProgress(1, 2, [["w7 w8", None]])])
     monkeypatch.setattr(made.bench, "translate", lambda *_: running)
     made.turns.longest = 0.0
     assert b"[w9](x) w10" in downloaded(shown(next(translated(made, "", stored(draft)))).download)[1]
@@ -261,7 +261,7 @@ def test_time_limit(made, monkeypatch):
     """What has been translated is shown, and why it ends."""
     import gradio as gr
 
-    running = (Progress(done, 3, [["a"] * done + [None] * (3 - done)]) for done in range(4))
+    running = (LiveProgress(done, 3, [["a"] * done + [None] * (3 - done)]) for done in range(4))
     monkeypatch.setattr(made.bench, "translate", lambda *_: running)
     made.turns.longest = 0.0
     updates = translated(made)

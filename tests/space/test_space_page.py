@@ -177,12 +177,12 @@ def test_language_codes_of_families():
 def test_status():
     import page
 
-    from hf_docmt.translation.live_translation import Progress
+    from hf_docmt.translation.live_translation import LiveProgress
 
     def text(*arguments):
         return " ".join(re.sub("<[^>]*>", "", page.status(*arguments)).split())
 
-    some, all_ = Progress(5, 20, [[None] * 20]), Progress(20, 20, [["a"] * 20], [[]])
+    some, all_ = LiveProgress(5, 20, [[None] * 20]), LiveProgress(20, 20, [["a"] * 20], [[]])
     assert text(some, "full", 10.0) == "5 of 20 sentences, about 30 s left"
     assert text(all_, "full", 240.0) == "20 sentences translated in 4 min: whole parts at once."
     assert text(all_, "full") == "20 sentences translated: whole parts at once."
