@@ -64,9 +64,9 @@ def stats(
     """Count documents, sentences and words, with lengths, and annotated phenomena by distance; files side by side."""
     from hf_docmt.data.readers import input_files, read_documents
     from hf_docmt.data.statistics import document_statistics, reading_notes
-    from hf_docmt.reports.tables import COMMAND_STYLES, check_style, write_table
+    from hf_docmt.reports.tables import check_style, write_table
 
-    check_style(style, COMMAND_STYLES)
+    check_style(style)
     languages = {"source_lang": source_lang, "target_lang": target_lang}
     counts = {}
     for text in inputs:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,10 @@ from hf_docmt.reports.measurement import SCORE, SETTINGS, first_names, group_res
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import PartScore, Result
 from hf_docmt.reports.significance import (
-    GroupTests,
     Outcome,
+    Pair,
     PairedTest,
-    compare_with_baseline,
+    compare_runs,
     corrected,
     mean_and_deviation,
     samples_for,
@@ -72,16 +73,6 @@ class Row:
     axis_value: str
     figures: dict[str, Figure]  # by system
     chance: float | None = None
-
-
-@dataclass(frozen=True)
-class Pair:
-    """The test of a system against another one, in the rows of one group."""
-
-    group: int
-    other: str
-    system: str
-    test: Outcome
 
 
 @dataclass(frozen=True)
@@ -155,20 +146,23 @@ def compare_reports(
         everything.append({name: results for name, results in of_systems.items() if results})
     number_of_tests = sum(len(results) * (len(results) - 1 if all_pairs else 2) // 2 for results in everything)
     test = PairedTest(method, samples_for(number_of_tests) if samples is None else samples, seed, level)
-    outcomes, pairs = [GroupTests({}, {}) for _ in groups], []
-    if baseline is not None:
-        outcomes, pairs = _tested(everything, baseline, list(systems) if all_pairs else [], test, may_differ)
-    rows, scores = [], [next(iter(group.values())).name for group in groups]
-    for number, (results, outcome) in enumerate(zip(everything, outcomes)):
-        rows += _rows({"group": number, "letter": letters[texts[number]]}, results, outcome.tests, breakdown)
+    order = [] if baseline is None else [baseline, *(name for name in systems if name != baseline)]
+    tested = list(combinations(order, 2)) if all_pairs else [(baseline, name) for name in order[1:]]
+    pairs, untested = _tested(everything, tested, baseline, test, may_differ)
+    rows, against = [], [pair for pair in pairs if pair.other == baseline]
+    for number, results in enumerate(everything):
+        tests = {pair.system: pair.test for pair in against if pair.group == number}
+        rows += _rows({"group": number, "letter": letters[texts[number]]}, results, tests, breakdown)
     settings = {name: own[0].settings for name, own in systems.items()}  # those of all runs of a system
     keys = differing_settings(settings, may_differ)
     settings = {name: {key: own[key] for key in keys if key in own} for name, own in settings.items()}
     notes = measurement_notes(groups, may_differ) + _notes_n(rows) + _missing_notes(columns)
     if baseline is not None:
-        notes += significance_notes(baseline, scores, outcomes, test, sum(baseline != pair.other for pair in pairs))
+        tests = [pair.test for pair in against]
+        notes += significance_notes(baseline, tests, untested, test, len(pairs) - len(against))
     signatures = {letter: text for text, letter in letters.items()}
-    return Comparison(tuple(systems), tuple(rows), signatures, baseline, tuple(notes), settings, tuple(pairs))
+    shown = tuple(pairs) if all_pairs else ()
+    return Comparison(tuple(systems), tuple(rows), signatures, baseline, tuple(notes), settings, shown)
 
 
 def select_breakdown(comparison: Comparison, breakdown: str) -> Comparison:
@@ -182,25 +176,24 @@ def select_breakdown(comparison: Comparison, breakdown: str) -> Comparison:
 
 
 def _tested(
-    groups: Sequence[Systems], baseline: str, others: Sequence[str], test: PairedTest, may_differ: Sequence[str]
-) -> tuple[list[GroupTests], list[Pair]]:
-    """The tests of each group against the baseline, and those of all pairs of it and `others`, corrected together."""
-    order = [baseline, *(name for name in others if name != baseline)]
-    tested = []  # (group, first system of the pairs, tests)
+    groups: Sequence[Systems],
+    systems: Sequence[tuple[str, str]],
+    baseline: str | None,
+    test: PairedTest,
+    may_differ: Sequence[str],
+) -> tuple[list[Pair], list[tuple[str, str]]]:
+    """The tests of these pairs of systems in each group, corrected together, and what has none against the baseline."""
+    pairs, untested = [], []
     for number, results in enumerate(groups):
-        tested.append((number, baseline, compare_with_baseline(baseline, results, test, may_differ)))
-        for first, name in enumerate(order[1:], 1):
-            if name in results:
-                later = {other: results[other] for other in order[first:] if other in results}
-                tested.append((number, name, compare_with_baseline(name, later, test, may_differ)))
-    outcomes = corrected([outcome for *_, outcome in tested], test.level)
-    pairs = [
-        Pair(number, name, system, paired)
-        for (number, name, _), outcome in zip(tested, outcomes)
-        for system, paired in outcome.tests.items()
-    ]
-    against = [outcome for (_, name, _), outcome in zip(tested, outcomes) if name == baseline]
-    return against, pairs if others else []
+        for other, system in systems:
+            if system not in results or other != baseline and other not in results:
+                continue
+            try:
+                pairs.append(Pair(number, other, system, compare_runs(results, other, system, test, may_differ)))
+            except ValueError as error:  # statistics that cannot be used: the other figures still stand
+                if other == baseline:
+                    untested.append((f"{results[system][0].name} of {system}", str(error)))
+    return corrected(pairs, test.level), untested
 
 
 def _rows(shared: dict, systems: Systems, tests: Mapping, breakdown: str) -> list[Row]:

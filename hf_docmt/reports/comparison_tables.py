@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from hf_docmt.reports.comparison import Comparison, Figure, Row
 from hf_docmt.reports.measurement import SETTINGS
 from hf_docmt.reports.signature import extra_digits
-from hf_docmt.reports.tables import ABSENT, COMMAND_STYLES, ESCAPES, Lines, Markup, write_csv, write_table
+from hf_docmt.reports.tables import ABSENT, ESCAPES, STYLES, Lines, Markup, write_csv, write_table
 
-FORMATS = (*COMMAND_STYLES, "csv", "json")
+FORMATS = (*STYLES, "csv", "json")
 SIGNS = {  # by style: parts of a cell in which `{}` are numbers
     "text": {
         "marker": "*",

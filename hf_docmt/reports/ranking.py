@@ -22,7 +22,7 @@ WITHOUT_DIRECTION = ("length ratio",)
 
 
 def format_ranking(comparison: Comparison, style: str = "text") -> str:
-    """One table with a line for each system of each score, in one of `tables.COMMAND_STYLES` or as CSV.
+    """One table with a line for each system of each score, in one of `tables.STYLES` or as CSV.
 
     With tests of all pairs a system has its `rank`, from 1 + the number of systems that are significantly better to
     the number of those that are not significantly worse, and its `cluster`: all systems of a cluster are significantly

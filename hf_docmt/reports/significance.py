@@ -20,8 +20,9 @@ _TOLERANCE = 1e-9  # score points; closer values are equal
 class Outcome:
     """System minus baseline in score points, or means of their runs, its 95 % interval, p-value (two-sided).
 
-    `documents` is the number of those tested, `runs` that of the baseline's and the system's in a test over runs.
-    `holm` is the p-value with all tests of a table in mind, None where it stands alone (see `corrected`).
+    `documents` is the number of those tested, or of another `unit` that was drawn; `runs` that of the baseline's and
+    the system's in a test over runs. `holm` is the p-value with all tests of a table in mind, None where it stands
+    alone (see `corrected`).
     """
 
     delta: float
@@ -31,15 +32,17 @@ class Outcome:
     significant: bool
     holm: float | None = None
     runs: tuple[int, int] | None = None
+    unit: str = "document"
 
 
 @dataclass(frozen=True)
-class GroupTests:
-    """The tests of the systems of a group, and for those that could not be tested the reason."""
+class Pair:
+    """The test of a system against another one, in the rows of one group."""
 
-    tests: dict[str, Outcome]
-    obstacles: dict[str, str]
-    units: frozenset[str] = frozenset()  # what was drawn in paired tests
+    group: int
+    other: str
+    system: str
+    test: Outcome
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,8 @@ def compare_systems(
             extremes = np.abs(differences) - np.abs(differences).mean()
         p_value = (int(np.sum(extremes >= abs(delta) - _TOLERANCE)) + 1) / (test.samples + 1)
         interval = percentile_interval(differences)
-        outcomes[system] = Outcome(delta, interval, p_value, len(base), p_value < test.level)
+        unit = results[system].statistics.unit or "document"
+        outcomes[system] = Outcome(delta, interval, p_value, len(base), p_value < test.level, unit=unit)
     return outcomes
 
 
@@ -136,16 +140,13 @@ def holm_p_values(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def corrected(outcomes: Sequence[GroupTests], level: float) -> list[GroupTests]:
+def corrected(pairs: Sequence[Pair], level: float) -> list[Pair]:
     """The same tests, each with its p-value by `holm_p_values` for all of them, which is what makes it significant."""
-    every = [test for outcome in outcomes for test in outcome.tests.values()]
-    adjusted = iter(holm_p_values([test.p_value for test in every]))
-    corrected_groups = []
-    for outcome in outcomes:
-        pairs = [(system, test, next(adjusted)) for system, test in outcome.tests.items()]
-        tests = {system: replace(test, holm=p_value, significant=p_value < level) for system, test, p_value in pairs}
-        corrected_groups.append(replace(outcome, tests=tests))
-    return corrected_groups
+    adjusted = holm_p_values([pair.test.p_value for pair in pairs])
+    return [
+        replace(pair, test=replace(pair.test, holm=p_value, significant=p_value < level))
+        for pair, p_value in zip(pairs, adjusted)
+    ]
 
 
 def samples_for(tests: int) -> int:
@@ -158,57 +159,48 @@ def mean_and_deviation(values: Sequence[float]) -> tuple[float, float | None]:
     return mean(values), stdev(values) if len(values) > 1 else None
 
 
-def compare_with_baseline(
-    baseline: str, systems: Mapping[str, Sequence[Result]], test: PairedTest, may_differ: Sequence[str] = ()
-) -> GroupTests:
-    """Tests of each other system against the baseline, from {system: results of its runs} for one score.
+def compare_runs(
+    systems: Mapping[str, Sequence[Result]],
+    baseline: str,
+    system: str,
+    test: PairedTest,
+    may_differ: Sequence[str] = (),
+) -> Outcome:
+    """How a system differs from the baseline, from {system: results of its runs} for one score.
 
     Single runs are tested over documents, several of each system over the runs. Systems are tested pair by pair, so
-    that a result does not depend on which others stand beside it.
+    that a result does not depend on which others stand beside it. ValueError: why there is no test.
     """
-    tests: dict[str, Outcome] = {}
-    obstacles: dict[str, str] = {}
-    units: set[str] = set()
-    for system in (name for name in systems if name != baseline):
-        try:
-            if baseline not in systems:
-                raise ValueError(f"no figure of {baseline} in the row")
-            base, other = systems[baseline], systems[system]
-            if len(base) == len(other) == 1:
-                pair = {baseline: base[0], system: other[0]}
-                tests |= compare_systems(pair, baseline, test, may_differ)
-                units.add(f"{other[0].statistics.unit or 'document'}s")
-            else:
-                for run in (*base, *other):
-                    check_comparable(run, base[0], system, baseline, may_differ)
-                tests[system] = welch_test([run.value for run in base], [run.value for run in other], test.level)
-        except ValueError as error:  # statistics that cannot be used: the other figures still stand
-            obstacles[system] = str(error)
-    return GroupTests(tests, obstacles, frozenset(units))
+    if baseline not in systems:
+        raise ValueError(f"no figure of {baseline} in the row")
+    base, other = systems[baseline], systems[system]
+    if len(base) == len(other) == 1:
+        return compare_systems({baseline: base[0], system: other[0]}, baseline, test, may_differ)[system]
+    for run in (*base, *other):
+        check_comparable(run, base[0], system, baseline, may_differ)
+    return welch_test([run.value for run in base], [run.value for run in other], test.level)
 
 
 def significance_notes(
-    baseline: str, scores: Sequence[str], outcomes: Sequence[GroupTests], test: PairedTest, others: int = 0
+    baseline: str, tests: Sequence[Outcome], untested: Sequence[tuple[str, str]], test: PairedTest, others: int = 0
 ) -> list[str]:
-    """What the marker means, and which figures could not have one.
+    """What the marker means, and which figures could not have one: `untested` has (figure, reason).
 
-    `scores` are the names of the groups' scores, `others` the number of tests besides those against the baseline.
+    `others` is the number of tests besides those against the baseline.
     """
-    tests = [test for outcome in outcomes for test in outcome.tests.values()]
-    units = dict.fromkeys(unit for outcome in outcomes for unit in sorted(outcome.units))
+    units = dict.fromkeys(f"{outcome.unit}s" for outcome in tests if not outcome.runs)
     how = [f"{test.method} over {', '.join(units)}, {test.samples} samples, seed {test.seed}"] if units else []
-    how += ["Welch's t-test over runs"] if any(test.runs for test in tests) else []
-    corrected_too = all(each.holm is not None for each in tests)
+    how += ["Welch's t-test over runs"] if any(outcome.runs for outcome in tests) else []
+    corrected_too = all(outcome.holm is not None for outcome in tests)
     marker = (
         f"* differs from {baseline} with p{' by Holm' * (corrected_too and len(tests) > 1)} < {test.level:g} "
         f"({'; '.join(how)}); {counted(len(tests) + others, 'test')}"
         f"{'' if corrected_too else ', p not corrected for their number'}."
     )
-    untested: dict[str, list[str]] = {}
-    for score, outcome in zip(scores, outcomes):
-        for system, reason in outcome.obstacles.items():
-            untested.setdefault(reason, []).append(f"{score} of {system}")
-    reasons = [f"Not tested, {reason}: {first_names(names)}." for reason, names in untested.items()]
+    figures: dict[str, list[str]] = {}
+    for figure, reason in untested:
+        figures.setdefault(reason, []).append(figure)
+    reasons = [f"Not tested, {reason}: {first_names(names)}." for reason, names in figures.items()]
     return [marker, *reasons] if tests else reasons
 
 

@@ -1,14 +1,12 @@
-"""The one writer of tables: rows of cells as text for a terminal, Markdown, LaTeX, HTML or CSV."""
+"""The one writer of tables: rows of cells as text for a terminal, Markdown, LaTeX or CSV."""
 
 import csv
-import html
 import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from string import ascii_lowercase
 
-STYLES = ("text", "markdown", "latex", "html")
-COMMAND_STYLES = STYLES[:3]  # what commands offer
+STYLES = ("text", "markdown", "latex")
 ABSENT = "-"
 
 Lines = list[list[str]]
@@ -48,10 +46,10 @@ def write_csv(cells: Iterable[Sequence[object]]) -> str:
     return text.getvalue().rstrip("\n")
 
 
-def check_style(style: str, styles: Sequence[str] = STYLES) -> None:
-    """ValueError: a style that is not one of these."""
-    if style not in styles:
-        raise ValueError(f"style is {style!r}, expected {', '.join(styles[:-1])} or {styles[-1]}")
+def check_style(style: str) -> None:
+    """ValueError: a style that is not one of STYLES."""
+    if style not in STYLES:
+        raise ValueError(f"style is {style!r}, expected {', '.join(STYLES[:-1])} or {STYLES[-1]}")
 
 
 def letter_of(number: int) -> str:
@@ -80,11 +78,6 @@ def code_span(text: str) -> str:
 def escape_latex(text: object) -> str:
     """Text in which no character is a LaTeX command."""
     return "".join(_LATEX.get(sign, sign) for sign in " ".join(str(text).split()))
-
-
-def escape_html(text: object) -> str:
-    """Text in which no character is HTML."""
-    return html.escape(" ".join(str(text).split()))
 
 
 def _text(header: Lines, rows: Lines, signatures: Mapping[str, str], notes: Sequence[str], labels: int) -> str:
@@ -130,18 +123,6 @@ def _latex(header: Lines, rows: Lines, signatures: Mapping[str, str], notes: Seq
     return "\n".join([r"\begin{table}", r"\centering\small", *table, r"\end{tabular}", *small, *below, r"\end{table}"])
 
 
-def _html(header: Lines, rows: Lines, signatures: Mapping[str, str], notes: Sequence[str], labels: int) -> str:
-    def row(line: Sequence[str], tag: str) -> str:
-        right = [' style="text-align: right"' if number >= labels else "" for number in range(len(line))]
-        return "<tr>" + "".join(f"<{tag}{style}>{cell}</{tag}>" for cell, style in zip(line, right)) + "</tr>"
-
-    head, body = ["<thead>", *(row(line, "th") for line in header), "</thead>"], [row(line, "td") for line in rows]
-    below = [f"<li>({letter}) <code>{escape_html(text)}</code></li>" for letter, text in signatures.items()]
-    below += [f"<li>{note}</li>" for note in notes]
-    lists = ["<ul>", *below, "</ul>"] if below else []
-    return "\n".join(["<table>", *head, "<tbody>", *body, "</tbody>", "</table>", *lists])
-
-
 _NUMBER = re.compile(r"([-+]?\d[\d.]*|-|(?=$))((?:[^\w/].*)?)")  # and what follows it in a cell
 _BAR, _BREAKABLE_BAR = r"\textbar{}", r"\textbar\allowbreak{}"
 _LATEX = {
@@ -158,5 +139,5 @@ _LATEX = {
     "±": r"$\pm$",
     **{sign: f"\\{sign}" for sign in "&%$#_{}"},
 }
-ESCAPES = {"text": escape_text, "markdown": escape_markdown, "latex": escape_latex, "html": escape_html}
-_WRITERS = {"text": _text, "markdown": _markdown, "latex": _latex, "html": _html}
+ESCAPES = {"text": escape_text, "markdown": escape_markdown, "latex": escape_latex}
+_WRITERS = {"text": _text, "markdown": _markdown, "latex": _latex}

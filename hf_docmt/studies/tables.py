@@ -10,9 +10,9 @@ from hf_docmt.reports.measurement import SYSTEM_KEYS
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import PartScore, Result
 from hf_docmt.reports.significance import (
-    GroupTests,
+    Outcome,
     PairedTest,
-    compare_with_baseline,
+    compare_runs,
     mean_and_deviation,
     significance_notes,
 )
@@ -55,7 +55,8 @@ class RunTable:
         named = {column.evaluation for column in section.columns.values()} & reports.keys() or reports.keys()
         self.systems = [system for system in systems if any(reports[name].get(system) for name in named)]
         self.signatures: dict[str, list[str]] = {}  # signature -> the columns measured so
-        self.tests: dict[str, GroupTests] = {}  # of each column with a score, against the baseline
+        self.tests: list[Outcome] = []  # of each column with a score, against the baseline
+        self.untested: list[tuple[str, str]] = []  # figures, and why they have no test
         self.notes: list[str] = []
         self.columns = {
             name: self._facts(column.fact) if column.fact else self._scores(name, column)
@@ -74,8 +75,8 @@ class RunTable:
         if counts and counts[-1] > 1:
             means = f"Means of {counts[-1]} runs" if len(counts) == 1 else "Means over the runs of a system"
             notes.append(f"{means}; ±: standard deviation over runs, with runs - 1.")
-        if self.tests:
-            notes += significance_notes(self.section.baseline, list(self.tests), list(self.tests.values()), TEST)
+        if self.tests or self.untested:
+            notes += significance_notes(self.section.baseline, self.tests, self.untested, TEST)
         notes += [*self.notes, *(f"{', '.join(names)}: {signature}" for signature, names in self.signatures.items())]
         return write_table([["system", *shown], *zip(self.systems, *shown.values())], style, notes)
 
@@ -96,8 +97,10 @@ class RunTable:
             self.signatures.setdefault(signature, []).append(name)
         significant: list[str] = []
         if baseline is not None and scores[baseline]:
-            self.tests[name] = tests_of(scores, baseline)
-            significant = [system for system, test in self.tests[name].tests.items() if test.significant]
+            tests, untested = tests_of(scores, baseline)
+            self.tests += tests.values()
+            self.untested += [(f"{name} of {system}", reason) for system, reason in untested.items()]
+            significant = [system for system, test in tests.items() if test.significant]
         cells = {}
         for system in self.systems:
             values = [result.value for result in scores[system].values()]
@@ -136,17 +139,19 @@ def draw_figure(
     return draw_breakdown(comparison, path, order=order, **scores)
 
 
-def tests_of(scores: Mapping[str, Mapping[int, Result]], baseline: str) -> GroupTests:
-    """Tests of each system with scores, by seed, against the baseline."""
-    tests = GroupTests({}, {})
+def tests_of(scores: Mapping[str, Mapping[int, Result]], baseline: str) -> tuple[dict[str, Outcome], dict[str, str]]:
+    """Tests of each system with scores, by seed, against the baseline, and why others have none."""
+    tests, untested = {}, {}
     for system in (system for system, results in scores.items() if results and system != baseline):
         base, results = scores[baseline], scores[system]
         if len(results) == 1:
             base = {seed: result for seed, result in base.items() if seed in results}
         pair = {baseline: [*base.values()], system: [*results.values()]}
-        test = compare_with_baseline(baseline, {name: some for name, some in pair.items() if some}, TEST)
-        tests = GroupTests(tests.tests | test.tests, tests.obstacles | test.obstacles, tests.units | test.units)
-    return tests
+        try:
+            tests[system] = compare_runs({name: some for name, some in pair.items() if some}, baseline, system, TEST)
+        except ValueError as error:
+            untested[system] = str(error)
+    return tests, untested
 
 
 def score(column: ColumnSection, report: Report) -> Result | None:

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from hf_docmt.reports.comparison import Comparison, Figure, Pair, Row
+from hf_docmt.reports.comparison import Comparison, Figure, Row
 from hf_docmt.reports.ranking import better_systems, clusters_of, format_ranking, rank_of, ranked
-from hf_docmt.reports.significance import Outcome
+from hf_docmt.reports.significance import Outcome, Pair
 
 SIGNATURE = "segments:sentence|version:1"
 

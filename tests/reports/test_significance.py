@@ -19,7 +19,7 @@ from hf_docmt.reports.result import Result
 from hf_docmt.reports.signature import Signature
 from hf_docmt.reports.significance import (
     METHODS,
-    GroupTests,
+    Pair,
     PairedTest,
     compare_systems,
     corrected,
@@ -312,8 +312,8 @@ def test_exchangeable_systems_rarely_have_a_star():
         outcomes = []
         for _ in range(2):
             results = {str(n): accuracies(int(rng.integers(1 << 30))) for n in range(6)}
-            outcomes.append(GroupTests(compare_systems(results, "0", PairedTest("randomisation", 400)), {}))
-        tests = [test for outcome in corrected(outcomes, 0.05) for test in outcome.tests.values()]
+            outcomes += compare_systems(results, "0", PairedTest("randomisation", 400)).values()
+        tests = [pair.test for pair in corrected([Pair(0, "", "", outcome) for outcome in outcomes], 0.05)]
         plain += any(test.p_value < 0.05 for test in tests)
         starred += any(test.significant for test in tests)
     assert plain >= 6 and starred <= 3, (plain, starred)

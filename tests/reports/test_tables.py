@@ -1,7 +1,6 @@
-"""Tables as text, Markdown, LaTeX, HTML, CSV and JSON: what is shown, columns that line up, escapes."""
+"""Tables as text, Markdown, LaTeX, CSV and JSON: what is shown, columns that line up, escapes."""
 
 import csv
-import html
 import io
 import json
 import re
@@ -326,14 +325,5 @@ def test_styles_of_cells():
     assert latex[-2:] == [r"A \%.\par", r"\end{table}"]
 
 
-def test_html():
-    """Cells and notes are read as they were."""
-    page = write_table([["", NASTY], [NASTY, "1"]], "html", [NASTY], {"a": NASTY})
-    cells = [html.unescape(cell) for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", page)]
-    assert cells == ["", NASTY, NASTY, "1"]
-    notes = [html.unescape(re.sub("<[^>]+>", "", note)) for note in re.findall("<li>(.*)</li>", page)]
-    assert notes == [f"(a) {NASTY}", NASTY]
-
-
 def test_unknown_style():
-    refused("style is 'pdf', expected text, markdown, latex or html", write_table, CELLS, "pdf")
+    refused("style is 'pdf', expected text, markdown or latex", write_table, CELLS, "pdf")
