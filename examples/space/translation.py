@@ -6,7 +6,7 @@ from turns import Turn, Turns
 from uploads import Upload, read_upload, source_of
 from workbench import Langs
 
-from hf_docmt.translation.live_translation import Progress
+from hf_docmt.translation.live_translation import LiveProgress
 
 
 class Run:
@@ -35,7 +35,7 @@ class Translation:
 
     def __init__(self, upload: Upload, strategy: str, langs: Langs):
         self.upload, self.strategy, self.langs = upload, strategy, langs
-        self.progress = Progress(0, 0, [])
+        self.progress = LiveProgress(0, 0, [])
         self.alone: list[list[str | None]] | None = None
         self.file: Upload | None = None
         self.is_stopped = False
@@ -81,7 +81,7 @@ class Translation:
                 raise ValueError("the translation that was kept is of another document: translate again")
         done = sum(text is not None for one in value["translations"] for text in one)
         total = sum(map(len, made.sources))
-        made.progress = Progress(done, total, value["translations"], value["repairs"])
+        made.progress = LiveProgress(done, total, value["translations"], value["repairs"])
         made.alone = value.get("alone")
         made.file = Upload.from_json(value["file"]) if value.get("file") else None
         return made
