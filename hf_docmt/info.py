@@ -1,7 +1,7 @@
 """What a model or a recipe is: architecture, parameters, context reach, sizes, tokenizer, languages."""
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +97,7 @@ def count_parameters(model: PreTrainedModel) -> dict[str, int]:
     `embeddings` are the tables of tokens, of learned positions and of the output; `mechanism` is what the architecture
     adds to the backbone.
     """
-    backbone = registry.backbone_names(model.config)
+    backbone = dict(registry.backbone(model.config).named_parameters())
     counts = dict.fromkeys(("total", "embeddings", "encoder", "decoder", "mechanism"), 0)
     for name, parameter in model.named_parameters():
         counts["total"] += parameter.numel()
@@ -119,9 +119,6 @@ def mechanism_fields(config: PreTrainedConfig) -> dict[str, Any]:
 
 def _model_facts(target: str | Path) -> tuple[PreTrainedConfig, dict[str, Any]]:
     """Configuration and tokenizer facts of a model folder or a model on the Hub."""
-    folder = Path(target)
-    if folder.exists() and not (folder / "config.json").is_file():
-        raise ValueError(f"{target} holds no model: config.json is missing; give a model folder or a recipe (.yaml)")
     try:
         config = registry.load_config(target)  # which tells at once where the Hub is not there
         check_model_files(target)
@@ -142,7 +139,7 @@ def _recipe_facts(recipe: Recipe) -> tuple[PreTrainedConfig, dict[str, Any]]:
         return model_config(recipe, tokenizer, model.config), _tokenizer_facts(tokenizer)
     planned = recipe.tokenizer or TokenizerRecipe()
     if planned.path is not None:
-        tokenizer = new_tokenizer(planned, None)
+        tokenizer = new_tokenizer(planned)
         return model_config(recipe, tokenizer), _tokenizer_facts(tokenizer)
     config = registry.get(recipe.architecture).config_class(
         vocab_size=planned.vocab_size, source_lang=languages[0], target_lang=languages[1], **recipe.model
@@ -157,7 +154,7 @@ def _tokenizer_facts(tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
     return {"kind": kind, "size": len(tokenizer), "trained": True}
 
 
-def _part(name: str, backbone: set[str]) -> str:
+def _part(name: str, backbone: Collection[str]) -> str:
     if name not in backbone:
         return "mechanism"
     if any(table in name for table in ("shared.", "embed_tokens.", "embed_positions.", "lm_head.")):

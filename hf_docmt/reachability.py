@@ -6,14 +6,17 @@ import threading
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from hf_docmt.files import check_hub_name
+
 SECONDS = 1.5  # in which the Hub has to answer
 PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
 
 
 def check_within_reach(name: str | Path, revision: str | None = None) -> None:
-    """ValueError for a name that is no folder and not in the cache, where the Hub does not answer in `SECONDS`."""
+    """ValueError for a path of no folder, and a name not in the cache, where the Hub does not answer in `SECONDS`."""
     from huggingface_hub import constants, try_to_load_from_cache
 
+    check_hub_name(name, "model")
     if Path(name).exists() or constants.HF_HUB_OFFLINE or any(map(os.environ.get, PROXIES)):
         return
     files = ("config.json", "adapter_config.json")

@@ -16,6 +16,8 @@ from hf_docmt.messages import closest_hint
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
+    from hf_docmt.modeling.modeling_docmt import DocMTForConditionalGeneration
+
 MODEL_TYPE_PREFIX = "docmt-"
 LAYER, NOTHING = r"\.(layers?|block|h)\.\d+\.", "(?!)"  # names of weights
 
@@ -198,14 +200,19 @@ def for_config(config: PreTrainedConfig) -> Architecture:
     return for_model_type(config.model_type)
 
 
-def for_model_type(model_type: str) -> Architecture:
+def is_ours(model_type: str | None) -> bool:
+    """Whether a `model_type` is one of this package, or of one that has added an architecture to it."""
+    return str(model_type).startswith(MODEL_TYPE_PREFIX)
+
+
+def for_model_type(model_type: str | None) -> Architecture:
     """The architecture with this `model_type` in its `config.json`; `ValueError` for one of another package."""
-    if not model_type.startswith(MODEL_TYPE_PREFIX):
+    if not is_ours(model_type):
         raise ValueError(
             f"unknown architecture {model_type!r}: expected one of {', '.join(ARCHITECTURES)}; `docmt "
             "convert MODEL NEW_FOLDER --architecture NAME` makes one of a Marian, BART, mBART or M2M-100 (NLLB) model"
         )
-    return get(model_type.removeprefix(MODEL_TYPE_PREFIX))
+    return get(str(model_type).removeprefix(MODEL_TYPE_PREFIX))
 
 
 def load_model(path: str | Path, revision: str | None = None) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
@@ -227,21 +234,16 @@ def load_model(path: str | Path, revision: str | None = None) -> tuple[PreTraine
     config = load_config(path, revision)
     if (Path(path) / "ctranslate2" / "model.bin").exists():
         raise ValueError(f"{path} holds weights of CTranslate2 alone; translate with --engine ctranslate2")
-    base = adapted_model(path, revision)
-    source, options = (path, _revision(revision)) if base is None else (base, {})
-    for folder in dict.fromkeys((path, source)):
-        check_model_files(folder, **(_revision(revision) if folder == path else {}))
-    with reading_model(path):
-        architecture = for_config(config)
-        model, loading = architecture.model_class.from_pretrained(
-            source, config=config, output_loading_info=True, **options
-        )
-        tokenizer = load_tokenizer(path, revision)
-    check_loading(model, loading, source)
+    base, model_class = adapted_model(path, revision), for_config(config).model_class
+    check_model_files(path, revision)
     if base is not None:
-        with reading_model(path):
+        check_model_files(base)
+    with reading_model(path):
+        model = load_weights(model_class, base or path, None if base else revision, config=config)
+        tokenizer = load_tokenizer(path, revision)
+        if base is not None:
             model = merge_adapter(model, base, path, revision)
-    check_weights(model, path)
+            check_weights(model, path)
     check_token_ids(model, tokenizer, path)
     return model.eval(), tokenizer
 
@@ -256,49 +258,55 @@ def load_config(path: str | Path, revision: str | None = None) -> PreTrainedConf
     values = read_config(path, revision)
     with reading_model(path):
         try:
-            architecture = for_model_type(values["model_type"])
+            architecture = for_model_type(values.get("model_type"))
             architecture.register()
-            config = architecture.config_class.from_dict(values)
+            return architecture.config_class.from_dict(values)
         except ValueError as error:
             raise ValueError(f"{path}, config.json: {error}") from error
-    return config
 
 
-def read_config(path: str | Path, revision: str | None = None) -> dict:
-    """What `config.json` says of a model of any package, which has a `model_type`; ValueError as `load_config`."""
+def read_config(path: str | Path, revision: str | None = None) -> dict[str, Any]:
+    """What `config.json` says of a model of any package; ValueError as `load_config`."""
     from transformers import PreTrainedConfig
     from transformers.utils import cached_file
 
     from hf_docmt.adapters import adapted_model
-    from hf_docmt.files import check_hub_name
     from hf_docmt.model_files import CONFIG, check_model_files, reading_model
     from hf_docmt.reachability import check_within_reach
 
-    check_hub_name(path, "model")
     check_within_reach(path, revision)
     if revision is not None and Path(path).exists():
         raise ValueError(
             f"{path} is a folder, and only models on the Hub have revisions, got {revision!r}; leave it out"
         )
     base = adapted_model(path, revision)
-    missing_ok = {"_raise_exceptions_for_missing_entries": False, **_revision(revision)}
-    if base is not None and cached_file(path, "config.json", **missing_ok) is None:
+    missing_ok = {"_raise_exceptions_for_missing_entries": False, **_version(revision)}
+    if base is not None and cached_file(path, CONFIG, **missing_ok) is None:
         return read_config(base)
-    if Path(path).exists() and not (Path(path) / "config.json").exists():
-        raise ValueError(f"{path} holds no model: config.json is missing. Give the folder that training wrote.")
+    if Path(path).exists() and not (Path(path) / CONFIG).exists():
+        raise ValueError(f"{path} holds no model: config.json is missing; give a model folder or a name on the Hub")
     check_model_files(path, revision, (CONFIG,))
     with reading_model(path):
         try:
-            values, _ = PreTrainedConfig.get_config_dict(path, **_revision(revision))
-            model_type = values.get("model_type") if isinstance(values, dict) else None
-            if not isinstance(model_type, str):
-                raise ValueError(f"Unrecognized model: expected a JSON object with a model_type, got {values!r:.60}")
+            return PreTrainedConfig.get_config_dict(path, **_version(revision))[0]
         except ValueError as error:
             raise ValueError(f"{path}, config.json: {error}") from error
-    return values
 
 
-def _revision(revision: str | None) -> dict[str, str]:
+def load_weights(model_class: type, path: str | Path, revision: str | None = None, **options) -> PreTrainedModel:
+    """What `from_pretrained` of a class gives, in evaluation mode; ValueError for weights that are missing or broken.
+
+    Of models of other packages weights of heads that the class does not have may be left over.
+    """
+    options |= {"trust_remote_code": False, **_version(revision)}
+    model, loading = model_class.from_pretrained(path, output_loading_info=True, **options)
+    leftovers = LAYER if model.config.is_encoder_decoder else NOTHING
+    check_loading(model, loading, path, "" if is_ours(model.config.model_type) else leftovers)
+    check_weights(model, path)
+    return model.eval()
+
+
+def _version(revision: str | None) -> dict[str, str]:
     return {} if revision is None else {"revision": revision}
 
 
@@ -335,27 +343,22 @@ def check_weights(model: PreTrainedModel, path: str | Path) -> None:
         if not any(extremes) and not name.endswith("bias"):
             zeros.append(name)
     if zeros:
-        is_ours = model.config.model_type.startswith(MODEL_TYPE_PREFIX)
-        for name in sorted((backbone_names(model.config) if is_ours else linear_names(model)).intersection(zeros)):
+        linear = {f"{name}.weight" for name, module in model.named_modules() if type(module).__name__ == "Linear"}
+        never_zero = {name for name in linear if "lora_" not in name}  # LoRA begins with zeros
+        if is_ours(model.config.model_type):
+            never_zero = {name for name, _ in backbone(model.config).named_parameters()}
+        for name in sorted(never_zero.intersection(zeros)):
             raise ValueError(f"{path}: the weights {name} are all zero: the file was not copied whole. Copy it again.")
 
 
-def backbone_names(config: PreTrainedConfig) -> set[str]:
-    """The names of the parameters that the plain Transformer of a configuration has."""
+def backbone(config: PreTrainedConfig) -> DocMTForConditionalGeneration:
+    """The plain Transformer of a configuration, without memory for its weights."""
     import torch
 
     from hf_docmt.modeling.modeling_docmt import DocMTForConditionalGeneration
 
     with torch.device("meta"):
-        return {name for name, _ in DocMTForConditionalGeneration(config).named_parameters()}
-
-
-def linear_names(model: PreTrainedModel) -> set[str]:
-    """The names of the weights of linear layers, but for those of LoRA, which begin with zeros."""
-    from torch import nn
-
-    layers = {name for name, module in model.named_modules() if isinstance(module, nn.Linear)}
-    return {f"{name}.weight" for name in layers if "lora_" not in name}
+        return DocMTForConditionalGeneration(config)
 
 
 def check_token_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | None, path: str | Path) -> None:

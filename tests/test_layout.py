@@ -25,7 +25,7 @@ ROOMS = {  # room -> rooms that it may import, besides itself
     "model_files": {"remote_code"},
     "options": set(),
     "plugins": set(),
-    "reachability": set(),
+    "reachability": {"files"},
     "remote_code": set(),
     "reports": BASE,
     "model_card": BASE | {"reports"},

@@ -15,13 +15,12 @@ from transformers import (
 from hf_docmt import registry
 from hf_docmt.data.special_tokens import sequence_format_fields
 from hf_docmt.data.tokenizers import BOD, adapt_tokenizer
-from hf_docmt.files import HUB_NAME, check_hub_name
+from hf_docmt.files import HUB_NAME
 from hf_docmt.messages import closest_hint
 from hf_docmt.model_files import check_model_files, reading_model
 from hf_docmt.modeling.configuration_docmt import DocMTConfig
 from hf_docmt.modeling.sequence_format import LANGUAGES, checked_language, uses_language
 from hf_docmt.pretrained.weights import copy_weights
-from hf_docmt.reachability import check_within_reach
 from hf_docmt.remote_code import load_tokenizer
 
 FAMILIES = {
@@ -142,24 +141,16 @@ def position_offset(position_type: str, pad_token_id: int | None) -> int:
 
 def is_sentence_model(source: str | os.PathLike) -> bool:
     """Whether a folder or Hub name holds a model that `from_sentence_model` takes."""
-    return PreTrainedConfig.get_config_dict(source)[0].get("model_type") in FAMILIES
+    return registry.read_config(source).get("model_type") in FAMILIES
 
 
 def _load_model(source: str | os.PathLike) -> PreTrainedModel:
-    check_hub_name(source, "model")
-    check_within_reach(source)
-    check_model_files(source)
-    with reading_model(source):
-        model_type = PreTrainedConfig.get_config_dict(source)[0].get("model_type")
+    model_type = registry.read_config(source).get("model_type")
     if model_type not in FAMILIES:
         raise ValueError(f"{source}: got model type {model_type!r}, expected one of {', '.join(FAMILIES)}")
+    check_model_files(source)
     with reading_model(source):
-        model, loading = AutoModelForSeq2SeqLM.from_pretrained(
-            source, dtype=torch.float32, trust_remote_code=False, output_loading_info=True
-        )
-    registry.check_loading(model, loading, source, registry.LAYER)
-    registry.check_weights(model, source)
-    return model
+        return registry.load_weights(AutoModelForSeq2SeqLM, source, dtype=torch.float32)
 
 
 def _check_overrides(overrides: dict, fields: dict, config_class: type, interpolate_positions: bool) -> None:

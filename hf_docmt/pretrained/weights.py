@@ -5,9 +5,9 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from hf_docmt.modeling.configuration_docmt import DocMTConfig, SegmentConfig
-from hf_docmt.modeling.modeling_docmt import DocMTForConditionalGeneration
 from hf_docmt.modeling.sequence_format import TOKENS, format_tokens, token_ids
 from hf_docmt.modeling.training import start_neutral
+from hf_docmt.registry import backbone
 
 VOCABULARY = ("shared.weight", "embed_tokens.weight", "lm_head.weight", "final_logits_bias")
 UNUSED = ("embed_positions.weight", "model.shared.weight")  # sinusoidal tables; the common table of untied ones
@@ -48,12 +48,6 @@ def copy_weights(original: PreTrainedModel, model: PreTrainedModel, writes_separ
     start_neutral(model)
     if reads_segments(model.config) and model.config.sep_token_id in new:
         start_separator(model)
-
-
-def backbone(config: DocMTConfig) -> DocMTForConditionalGeneration:
-    """The plain Transformer of a configuration, without memory for its weights."""
-    with torch.device("meta"):
-        return DocMTForConditionalGeneration(config)
 
 
 def mechanism_parameters(model: PreTrainedModel) -> frozenset[str]:

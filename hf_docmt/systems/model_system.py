@@ -22,7 +22,7 @@ from hf_docmt.data.language_codes import GROUPS, primary_language
 from hf_docmt.data.tokenizers import tokenize_sentences
 from hf_docmt.generation_settings import make_repeatable, reported_settings
 from hf_docmt.model_files import check_model_files, reading_model
-from hf_docmt.registry import LAYER, NOTHING, check_loading, check_weights
+from hf_docmt.registry import load_weights
 from hf_docmt.remote_code import load_tokenizer
 from hf_docmt.systems.devices import checked_dtype
 from hf_docmt.systems.document_spans import (
@@ -103,17 +103,12 @@ class ModelSystem(System):
         """Model, in evaluation mode, and tokenizer of a folder or Hub name. ValueError: they cannot be read."""
         if dtype is torch.int8:
             raise ValueError(f"{name}: dtype int8 is for models of this package; choose float32, bfloat16 or float16")
-        version = {} if revision is None else {"revision": revision}
         check_model_files(name, revision)
         if base := adapted_model(name, revision):
             check_model_files(base)
         with reading_model(name):
-            model, loading = cls.auto_class.from_pretrained(
-                name, dtype=dtype or "auto", trust_remote_code=False, output_loading_info=True, **version
-            )
-            check_loading(model, loading, name, LAYER if model.config.is_encoder_decoder else NOTHING)
-            check_weights(model, name)
-            return model.eval(), load_tokenizer(name, revision)
+            model = load_weights(cls.auto_class, name, revision, dtype=dtype or "auto")
+            return model, load_tokenizer(name, revision)
 
     @property
     def context(self) -> ContextReach:

@@ -11,9 +11,7 @@ from typing import Any, ClassVar, get_args
 from transformers import GenerationConfig, PreTrainedTokenizerBase
 
 from hf_docmt.data.registration import register, registered
-from hf_docmt.files import parse_json
 from hf_docmt.messages import check_known, closest_hint
-from hf_docmt.model_files import CONFIG
 from hf_docmt.registry import read_config
 from hf_docmt.systems.devices import INT8, checked_dtype
 from hf_docmt.systems.items import SuiteItem, context_name
@@ -23,9 +21,7 @@ SYSTEMS: dict[str, type["System"]] = {}  # every class by its kind, in the order
 
 def kind_of(name: str | Path, revision: str | None = None) -> str:
     """The kind of a model folder or a model on the Hub; its weights are not read. ValueError: none, or no model."""
-    file = Path(name) / CONFIG
-    is_of_ctranslate2 = (Path(name) / "model.bin").is_file() and file.is_file()  # its file names no type
-    config = parse_json(file.read_text("utf-8"), file) if is_of_ctranslate2 else read_config(name, revision)
+    config = read_config(name, revision)
     for kind, system in reversed(system_classes().items()):  # those from outside first
         if system.matches_config(config):
             return kind

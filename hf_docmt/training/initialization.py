@@ -1,7 +1,6 @@
 """What training starts from: a new model, or a trained one with the mechanism added (two-stage training)."""
 
 import copy
-import json
 from collections.abc import Collection
 from dataclasses import asdict
 from pathlib import Path
@@ -56,31 +55,28 @@ def load_origin(
     The latter becomes a model of this architecture with these fields, and starts neutral. Raises `ValueError` for a
     folder without a model, a checkpoint of another architecture and weights that cannot be read.
     """
-    config_file = Path(folder) / "config.json"
-    if not config_file.is_file():
+    if not (Path(folder) / "config.json").is_file():
         raise ValueError(f"init_from: {folder} has no config.json; give the folder of a trained model")
-    ours = [architecture.model_type for architecture in registry.ARCHITECTURES.values()]
     try:
-        try:
-            model_type = json.loads(config_file.read_text(encoding="utf-8"))["model_type"]
-        except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"{config_file} does not describe a model ({error!r}); copy the folder again") from error
-        if model_type in ours:
+        model_type = registry.read_config(folder).get("model_type")
+        if registry.is_ours(model_type):
             return registry.load_model(folder)
         if model_type in FAMILIES:
             return from_sentence_model(folder, architecture=architecture, **fields)
         raise ValueError(
             f"{folder}: got model type {model_type!r}, expected one of {', '.join(FAMILIES)} or of the models of this "
-            f"package: {', '.join(ours)}"
+            f"package: {', '.join(f'{registry.MODEL_TYPE_PREFIX}{name}' for name in registry.ARCHITECTURES)}"
         )
     except ValueError as error:
         raise ValueError(f"init_from: {error}") from error
 
 
-def new_tokenizer(recipe: TokenizerRecipe, documents: Dataset, cache: Path) -> PreTrainedTokenizerBase:
+def new_tokenizer(
+    recipe: TokenizerRecipe, documents: Dataset | None = None, cache: Path | None = None
+) -> PreTrainedTokenizerBase:
     """The tokenizer that the recipe names, with `<sep>` and `<bod>`, or one trained on both sides of the documents.
 
-    A trained one is kept in the folder `cache`.
+    A trained one is kept in the folder `cache`; documents and folder are for training alone.
     """
     if recipe.path is not None:
         if not Path(recipe.path).is_dir():

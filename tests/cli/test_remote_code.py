@@ -91,7 +91,7 @@ def test_loaders(planted, load):
 def test_tokenizer_of_a_recipe(planted):
     folder, marker = planted
     with pytest.raises(ValueError, match="--trust-remote-code"):
-        new_tokenizer(TokenizerRecipe(path=str(folder)), None)
+        new_tokenizer(TokenizerRecipe(path=str(folder)))
     assert not marker.exists()
 
 

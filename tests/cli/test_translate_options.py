@@ -181,7 +181,7 @@ def test_revision_of_a_model_on_the_hub(monkeypatch):
     refused("FoundError", registry.load_model, "owner/name", "v1")
     config = type("Config", (), {"model_type": "docmt-concat"})()
     monkeypatch.setattr(registry, "load_config", lambda *arguments: seen.append(arguments[1]) or config)
-    monkeypatch.setattr(registry.get("concat").model_class, "from_pretrained", lambda *_, **options: (None, load))
+    monkeypatch.setattr(registry, "load_weights", lambda *arguments, **_: seen.append(arguments[2]))
     monkeypatch.setattr("hf_docmt.remote_code.AutoTokenizer.from_pretrained", load)
     refused("FoundError", registry.load_model, "owner/name", "v2")
-    assert seen == ["v1", "v2", "v2"]
+    assert seen == ["v1", "v2", "v2", "v2"]

@@ -250,7 +250,7 @@ def test_unusable_checkpoints(corpus, tmp_path, sentence_model):
     weights.write_bytes(weights.read_bytes()[:-100])
     refused("init_from: .*broken", start, broken)
     (broken / "config.json").write_text("{")
-    refused("init_from: .*config.json does not describe a model", start, broken)
+    refused("init_from: .*not a valid JSON file", start, broken)
 
     learned = train(second_stage(corpus, tmp_path / "learned", sentence_model[0]))
     with pytest.raises(
