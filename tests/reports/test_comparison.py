@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import random
 import statistics
 from dataclasses import replace
 from pathlib import Path
@@ -122,40 +121,6 @@ def test_another_split_or_dataset_is_another_score():
     found = compare_reports([report("a", result(40.0)), other])
     assert [values for *_, values in cells(found)] == [{"a": 40.0, "b": 2.0}, {"b": 60.0}, {"b": 61.0}, {"b": 1.0}]
     assert all(note.startswith("Not tested") for note in found.notes)
-
-
-def test_no_row_mixes_measurements():
-    """Against the rule itself, pair by pair, on random reports."""
-    rng = random.Random(0)
-    for _ in range(50):
-        keys = ["logprob", "ties"]
-        may_differ = rng.sample(keys, rng.randrange(2))
-        reports, pool = [], {}
-        for name in "abcd":
-            results = {}
-            for dataset in ("p", "q"):
-                measured = {"logprob": rng.choice(["sum", "mean"]), "ties": rng.choice("wr"), "past": rng.choice("03")}
-                strategy = rng.choice([None, "sliding"])
-                signature = "|".join(f"{key}:{value}" for key, value in measured.items())
-                results[dataset] = result(rng.random(), dataset=dataset, signature=signature, strategy=strategy)
-                pool[name, dataset] = measured
-            reports.append(report(name, *results.values()))
-        found = compare_reports(reports, may_differ=[key for key in may_differ if any_has(reports, key)])
-        together = {
-            (row.dataset, *pair) for row in found.rows for pair in itertools.combinations(sorted(row.figures), 2)
-        }
-        expected = {
-            (dataset, one, two)
-            for dataset in "pq"
-            for one, two in itertools.combinations("abcd", 2)
-            if all(pool[one, dataset][k] == pool[two, dataset][k] for k in keys if k not in may_differ)
-        }
-        assert together == expected
-        assert sum(len(row.figures) for row in found.rows) == 8
-
-
-def any_has(reports, key):
-    return any(key in found.signature for one in reports for found in one.results)
 
 
 def test_what_else_may_differ():

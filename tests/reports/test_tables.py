@@ -148,17 +148,6 @@ def nasty(comparison):
     return Comparison((NASTY,), tuple(rows), signatures, None, (NASTY + "\nsecond line",))
 
 
-def test_markdown_escapes(comparison):
-    lines = format_comparison(nasty(comparison), "markdown").splitlines()
-    table = lines[: lines.index("")]
-    assert [len(split_cells(line)) for line in table] == [5] * 6
-    assert split_cells(table[0]) == ["dataset", "metric", "part", "n", NASTY]
-    assert split_cells(table[2])[0] == split_cells(table[3])[2] == NASTY
-    assert lines[-5] == f"- (a) ``{NASTY}``"
-    assert lines[-4].startswith("- (b) ``` a|b_c") and lines[-4].endswith("` ```")
-    assert split_cells(lines[-1].removeprefix("- ")) == [NASTY + " second line"]
-
-
 def test_markdown_as_a_reader_shows_it(comparison):
     markdown = pytest.importorskip("markdown_it").MarkdownIt("commonmark").enable("table")
     html = markdown.render(format_comparison(nasty(comparison), "markdown"))
