@@ -8,12 +8,15 @@ The sentences are those of one document, from the first; `nothing` is what is le
 import pandas as pd
 from inputs import load, parser, show
 
-from hf_docmt.analysis.gates import gate_map
+from hf_docmt import registry
+from hf_docmt.analysis.model_runs import selection_shares, token_texts
 from hf_docmt.analysis.pictures import COLOURS, picture
+from hf_docmt.data.documents import make_documents
 
 
-def draw(path: str, mean: pd.DataFrame, columns: tuple[str, ...]) -> None:
+def draw(path: str, mean: pd.DataFrame) -> None:
     """Stacked bars for the words, a part for each context sentence."""
+    columns = list(mean.columns[2:])
     with picture(path, (max(3.0, 0.3 * len(mean)), 2.4), style={"axes.grid": False}) as figure:
         axes, below = figure.subplots(), 0.0
         for name, colour in zip(columns, COLOURS):
@@ -24,22 +27,40 @@ def draw(path: str, mean: pd.DataFrame, columns: tuple[str, ...]) -> None:
         figure.legend(loc="outside upper center", ncols=len(columns), fontsize=8)
 
 
+def gates(model, texts: list[str], tokenizer, position: int) -> pd.DataFrame:
+    """Shares of each `token` of a sentence, by `layer`, the mean of all first; a column for each context sentence."""
+    config, architecture = model.config, registry.for_config(model.config)
+    offsets = [offset for offset in config.known_offsets if 0 <= position + offset < len(texts)]
+    if not offsets:
+        raise SystemExit("the sentence has no context; give the sentences around it, too, or choose another one")
+    languages = config.source_lang or "source", config.target_lang or "target"
+    pairs = [dict(zip(languages, (text, ""))) for text in texts]
+    documents = make_documents([{"doc_id": "texts", "translation": pairs}], *languages)
+    batch = architecture.collator(config, tokenizer)([architecture.examples(documents, tokenizer, config)[position]])
+    shares = selection_shares(model, batch)[:, :, [config.known_offsets.index(offset) for offset in offsets]]
+    tables = []
+    for layer, of_layer in [("mean", shares.mean(axis=0)), *enumerate(shares, 1)]:
+        table = pd.DataFrame(of_layer, columns=[f"{offset:+d}" for offset in offsets])
+        table["nothing"] = 1 - table.sum(axis=1)
+        table.insert(0, "layer", layer)
+        table.insert(1, "token", token_texts(tokenizer, batch["input_ids"][0].tolist()))
+        tables.append(table)
+    return pd.concat(tables)
+
+
 def main() -> None:
     made = parser(__doc__, "model")
     made.add_argument("texts", nargs="+", help="the sentences of a document, each in quotes")
     made.add_argument("--sentence", type=int, help="number of the sentence, from 1; default: the middle one")
     options = made.parse_args()
     model, tokenizer = load(options)
-    found = gate_map(model, options.texts, tokenizer, options.sentence)
-    tables = []
-    for layer, shares in [("mean", found.mean), *enumerate(found.shares, 1)]:
-        table = pd.DataFrame(shares, columns=found.columns).round(3)
-        table.insert(0, "layer", layer)
-        table.insert(1, "token", found.tokens)
-        tables.append(table)
-    show(pd.concat(tables), options)
+    position = len(options.texts) // 2 if options.sentence is None else options.sentence - 1
+    if not 0 <= position < len(options.texts):
+        made.error(f"sentence {position + 1} of {len(options.texts)}: expected a number from 1")
+    table = gates(model, options.texts, tokenizer, position)
+    show(table.round(3), options)
     if options.picture:
-        draw(options.picture, tables[0], found.columns)
+        draw(options.picture, table[table["layer"] == "mean"])
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Which context one sentence of a translated document used, for models of every architecture."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -20,7 +21,6 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from hf_docmt import registry
 from hf_docmt.analysis.attention_share import sentences_of_tokens
 from hf_docmt.analysis.decisive_context import check_sentence
-from hf_docmt.analysis.gates import NOTHING, gate_map
 from hf_docmt.analysis.memory import (
     INPUTS,
     MemoryMap,
@@ -33,7 +33,7 @@ from hf_docmt.analysis.memory import (
     mean_losses,
     memory_stacks,
 )
-from hf_docmt.analysis.model_runs import token_texts
+from hf_docmt.analysis.model_runs import selection_shares, token_texts
 from hf_docmt.modeling.document_state import has_text
 from hf_docmt.systems.attention_weights import eager_attention
 
@@ -97,18 +97,20 @@ def segment_use(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, pass
 def gate_use(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, passage: Passage) -> ContextUse:
     """Shares of the context sentences in the context of each source word, mean of the encoder layers."""
     config, position = model.config, passage.position
-    first = max(0, position - config.past_context)
-    if len(passage.source[first : position + 1 + config.future_context]) < 2:
+    reach = range(
+        max(0, position - config.past_context), min(len(passage.source), position + 1 + config.future_context)
+    )
+    offsets = [other - position for other in reach if other != position]
+    if not offsets:
         return ContextUse("gate", (), (), np.zeros((0, 0)))
-    gates = gate_map(model, passage.source, tokenizer, position + 1)
-    there = [number for number, name in enumerate(gates.columns) if name != NOTHING]
-    shares = 100 * gates.mean[:, there]  # (tokens, sentences)
-    offsets = [int(gates.columns[number]) for number in there]
+    _, batch = training_batch(model, tokenizer, replace(passage, translation=("",) * len(passage.source)))
+    columns = [config.known_offsets.index(offset) for offset in offsets]
+    shares = 100 * selection_shares(model, batch).mean(axis=0)[:, columns]  # (tokens, sentences)
     sentences = [
         ReadSentence(offset, False, passage.text(offset), float(share))
         for offset, share in zip(offsets, shares.mean(axis=0))
     ]
-    return ContextUse("gate", tuple(sentences), gates.tokens, shares)
+    return ContextUse("gate", tuple(sentences), tuple(token_texts(tokenizer, batch["input_ids"][0].tolist())), shares)
 
 
 def memory_use(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, passage: Passage) -> ContextUse:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+import numpy as np
 import torch
 from datasets import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -10,9 +11,11 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from hf_docmt import registry
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
 from hf_docmt.data.tokenizers import tokenize_sentences
-from hf_docmt.systems.model_system import piece_spans
+from hf_docmt.systems.attention_weights import kept_outputs, modules_named
+from hf_docmt.systems.model_system import evaluation_mode, piece_spans
 
 NOT_OF_THE_MODEL = ("labels", "label_weights", "is_counted")  # what a batch has beside the inputs of forward
+SELECTION = "selection"  # name of the module that computes the shares of context sentences in every encoder layer
 UNREADABLE = "\ufffd"  # what a tokenizer makes of a part of a character
 BLANK = "␣"
 CONTINUED = "…"  # text of a token that continues a character
@@ -41,6 +44,24 @@ def forward(model: PreTrainedModel, batch: Mapping[str, torch.Tensor], **options
 def on_device(model: PreTrainedModel, batch: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """The batch on the model's device."""
     return {name: value.to(model.device) for name, value in batch.items()}
+
+
+@torch.inference_mode()
+def selection_shares(model: PreTrainedModel, batch: Mapping[str, torch.Tensor]) -> np.ndarray:
+    """Shares (layers, T, C) that each word of the one source in a batch gives to the sentences at `known_offsets`.
+
+    Fei et al. (2022), section 4.3. ValueError: a model whose words do not select among context sentences.
+    """
+    if not model.config.selects_by_word:
+        raise ValueError(
+            f"in a model of type {model.config.model_type!r} words do not select among context sentences: expected one "
+            "of architecture 'routing', or 'doct' with selection='routing'; give such a model"
+        )
+    names = [name for name in batch if name.startswith(("input_", "attention_", "context_"))]
+    encoder, inputs = model.get_encoder(), on_device(model, {name: batch[name] for name in names})
+    with evaluation_mode(model), kept_outputs(modules_named(encoder, SELECTION)) as layers:
+        encoder(**inputs)
+    return torch.cat(layers).double().cpu().numpy()
 
 
 # Sentences and tokens

@@ -32,7 +32,7 @@ def groups(table):
 
 
 def gates(table):
-    assert table[["-1", "+1"]].sum(axis=1).to_numpy() == pytest.approx(1, abs=2e-3)
+    assert table[["-1", "+1", "nothing"]].sum(axis=1).to_numpy() == pytest.approx(1, abs=2e-3)
     assert table["layer"].astype(str).unique().tolist() == ["mean", "1", "2"]
 
 

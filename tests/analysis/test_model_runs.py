@@ -4,8 +4,7 @@ import pytest
 from support.errors import refused
 from support.tiny_models import build, word_tokenizer
 
-from hf_docmt.analysis.gates import gate_map
-from hf_docmt.analysis.model_runs import chosen_languages, sentence_ids, set_languages, token_texts
+from hf_docmt.analysis.model_runs import chosen_languages, selection_shares, sentence_ids, set_languages, token_texts
 from hf_docmt.data.tokenizers import train_tokenizer
 
 
@@ -31,11 +30,8 @@ def test_bad_texts(texts, message):
     refused(message, sentence_ids, texts, word_tokenizer())
 
 
-def test_sentences_without_gates():
-    model, tokenizer = build("routing"), word_tokenizer()
-    refused("sentence 1 of 1 has no context: .* 1 sentence before", gate_map, model, ["w7"], tokenizer)
-    refused("sentence 0 of 2: expected a number from 1 to 2", gate_map, model, ["w7", "w8"], tokenizer, 0)
-    refused("words do not select among context sentences", gate_map, build("concat"), ["w7", "w8"], tokenizer)
+def test_words_that_do_not_select():
+    refused("words do not select among context sentences", selection_shares, build("concat"), {})
 
 
 def test_languages():

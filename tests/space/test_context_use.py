@@ -7,7 +7,6 @@ from support.errors import refused
 from support.tiny_models import SEP, build, documents_of, random_text, word_tokenizer
 
 from hf_docmt.analysis.attention_share import attention_share
-from hf_docmt.analysis.gates import gate_map
 from hf_docmt.analysis.memory import (
     attention_maps,
     document_batches,
@@ -204,13 +203,18 @@ def test_source_beside_context_is_the_current_sentence():
 
 
 @pytest.mark.parametrize(("architecture", "fields"), [("routing", {}), ("doct", {"selection": "routing"})])
-def test_gates_are_the_gate_map(architecture, fields):
+def test_gates_are_those_of_the_selection(architecture, fields):
+    """Mean of layers and words of what the modules give that choose among the sentences before and after."""
     model = build(architecture, past_context=1, future_context=1, **fields)
-    found, expected = used(model, 2), gate_map(model, SOURCE, TOKENIZER, 2)
-    assert found.kind == "gate" and found.tokens == expected.tokens
-    assert shares_of(found) == pytest.approx(
-        {(offset, False): 100 * share for offset, share in zip((-1, 1), expected.mean.mean(axis=0).tolist())}
-    )
+    seen = []
+    for layer in model.get_encoder().layers:
+        selection = next(module for name, module in layer.named_modules() if name.endswith("selection"))
+        selection.register_forward_hook(lambda module, inputs, output: seen.append(output))
+    found = used(model, 2)
+    expected = 100 * torch.cat(seen).mean(dim=(0, 1))
+    assert found.kind == "gate" and found.tokens == (*SOURCE[1].split(), "</s>")
+    assert shares_of(found) == pytest.approx({(-1, False): float(expected[0]), (1, False): float(expected[1])})
+    assert list(shares_of(used(model, 1))) == [(1, False)] and list(shares_of(used(model, 4))) == [(-1, False)]
     assert used(model, 1, SOURCE[:1], TARGET[:1]).sentences == ()
 
 
