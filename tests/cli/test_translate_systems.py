@@ -11,7 +11,6 @@ from support.pretrained_models import saved
 from support.suite_files import CONTRAPRO, write_json_suite
 
 from hf_docmt.systems import load_system
-from hf_docmt.translation import group_translation
 
 LANGUAGES = ("--source-lang", "en", "--target-lang", "de")
 
@@ -198,40 +197,6 @@ def test_contrast_takes_the_same_formats(run, chat, tmp_path):
     assert code == 1 and "unknown option 'chunk_sentences' of a causal system" in err
 
 
-def test_jobs_go_on(run, chat, tmp_path, monkeypatch):
-    """A job that ends after its first group is resumed to the same bytes, but not with another prompt."""
-    source, outputs = tmp_path / "in.jsonl", [tmp_path / "whole.jsonl", tmp_path / "parts.jsonl"]
-    rows = [{"doc_id": str(n), "translation": [{"en": f"Lamp {n}."}, {"en": "Yes."}]} for n in range(6)]
-    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    monkeypatch.setattr("hf_docmt.translation.job.document_groups", small_groups)
-    (tmp_path / "terms.tsv").write_text("lamp\tLeuchte\n")
-    command = ("translate", chat, source, *LANGUAGES, "--max-new-tokens", 4, "--glossary", tmp_path / "terms.tsv")
-    assert run(*command, "-o", outputs[0])[0] == 0
-    whole, calls = group_translation.translation_rows, []
-
-    def fails(system, doc_ids, sources):
-        calls.append(doc_ids)
-        if "4" in doc_ids and len(calls) < 5:
-            raise OSError("the disk is gone")
-        return whole(system, doc_ids, sources)
-
-    monkeypatch.setattr(group_translation, "translation_rows", fails)
-    code, _, err = run(*command, "-o", outputs[1])
-    assert code == 1 and "4 documents (8 sentences) are kept" in err, err
-    (tmp_path / "prompt.txt").write_text("{source}")
-    code, _, err = run(*command, "-o", outputs[1], "--resume", "--prompt", tmp_path / "prompt.txt")
-    assert code == 1 and "prompt" in err, err
-    calls += [[]] * 5
-    assert run(*command, "-o", outputs[1], "--resume")[0] == 0
-    assert outputs[0].read_bytes() == outputs[1].read_bytes() and calls[-1] == ["4", "5"]
-
-
-def small_groups(rows, **_):
-    from hf_docmt.translation.job_input import document_groups
-
-    return document_groups(rows, max_sentences=4)
-
-
 def test_too_long_documents_fail_alone(run, chat, tmp_path):
     source, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     texts = ["Yes.", "No. " * 400, "Maybe."]
@@ -241,11 +206,6 @@ def test_too_long_documents_fail_alone(run, chat, tmp_path):
     assert code == 1 and "1: document 0, sentence 0: " in err and "the model has positions for 1024" in err
     assert ["error" in row for row in rows_of(output)] == [False, True, False]
     assert rows_of(output)[1]["search"] == rows_of(output)[0]["search"]
-
-
-def test_estimate(run, chat, documents):
-    code, out, err = run("translate", chat, documents, "--estimate", *LANGUAGES, "--max-new-tokens", 2)
-    assert code == 0 and "2 documents, 3 sentences" in out, err
 
 
 BAD = [

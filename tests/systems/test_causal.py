@@ -7,7 +7,7 @@ import torch
 from support.errors import refused
 from support.pretrained_models import randomised
 from support.systems import DOCUMENTS, ITEMS, LANGUAGES, assert_close, item, pieces, text
-from transformers import GPT2Config, GPT2LMHeadModel, LlamaForCausalLM
+from transformers import GPT2Config, GPT2LMHeadModel
 
 from hf_docmt.systems import CausalSystem, Prompt
 
@@ -74,48 +74,6 @@ def test_causal_translation(llama, tokenizer, monkeypatch, side, past):
         answer = tokenizer.decode(ids[start:], skip_special_tokens=True).split("\n")[0]
         done.append(" ".join(answer.splitlines()).strip())
     assert found[1][3] == done
-
-
-def test_answer_stops_at_a_line_break(llama, tokenizer):
-    """A model that writes one word and then line breaks is stopped after the first one."""
-    model = LlamaForCausalLM(llama.config).eval()
-    (word,), line_break = pieces(tokenizer, "Hund"), pieces(tokenizer, "a\n")[-1]
-    steps = []
-
-    def forward(input_ids=None, **kwargs):
-        output = type(model).forward(model, input_ids=input_ids, **kwargs)
-        steps.append(1)
-        output.logits[:, -1] = -100.0
-        output.logits[:, -1, word if len(steps) == 1 else line_break] = 0.0
-        return output
-
-    model.forward = forward
-    system = CausalSystem(model, tokenizer, max_new_tokens=20, **LANGUAGES)
-    assert system.translate([["das Haus", ""]]) == [["Hund", ""]]
-    assert len(steps) == 2
-
-
-def test_chat_format(llama, tokenizer, monkeypatch):
-    refused("has no chat template; use format='plain'", CausalSystem, llama, tokenizer, format="chat", **LANGUAGES)
-    template = "{% for m in messages %}[{{ m['role'] }}] {{ m['content'] }} [/]{% endfor %}"
-    monkeypatch.setattr(tokenizer, "chat_template", template + "{% if add_generation_prompt %} [answer]{% endif %}")
-    system = CausalSystem(llama, tokenizer, format="chat", past_context=1, **LANGUAGES)
-    one = item(2, context=1, candidates=2)
-    content = f"Translate from English to German.\n\nEnglish: {one.source[0]}\nGerman: {one.target_context[0]}\n"
-    content += f"English: {one.source[1]}\nGerman:"
-    prompt = f"[user] {content} [/] [answer]"
-    ids, scores = pieces(tokenizer, prompt), []
-    for candidate in one.candidates:
-        whole = pieces(tokenizer, prompt + candidate) + pieces(tokenizer, " [/]")
-        assert whole[: len(ids)] == ids
-        with torch.no_grad():
-            logs = llama(torch.tensor([whole])).logits[0].double().log_softmax(-1)
-        scores.append([logs[t - 1, whole[t]].item() for t in range(len(ids), len(whole))])
-    assert_close(system.token_log_probabilities([one]), [scores])
-    assert "".join(system.token_texts([one])[0][0]).endswith(" [/]")
-    monkeypatch.setattr(tokenizer, "chat_template", "{{ messages[0]['content'] }}")
-    system = CausalSystem(llama, tokenizer, format="chat", **LANGUAGES)
-    assert system.token_texts([one])[0][0][-1] == "</s>"
 
 
 def test_prompt_template(llama, tokenizer):

@@ -165,10 +165,6 @@ def test_items_longer_than_learned_positions_are_named(tokenizer):
         refused(words, score_suite, model, tokenizer, [fits, long])
 
 
-def test_a_suite_without_items_is_refused(tokenizer):
-    refused("no items", score_suite, concat(tokenizer), tokenizer, [])
-
-
 ALIGNMENTS = [{}, {"alignment": "linear", "length_ratio": 0.8}, {"alignment": "one_to_one"}]
 
 

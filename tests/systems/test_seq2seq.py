@@ -64,27 +64,6 @@ def test_batches_and_order_do_not_matter(marian, tokenizer):
 
 
 @pytest.mark.filterwarnings("ignore:.*did not end before")
-def test_model_is_left_in_its_mode(marian, tokenizer):
-    marian.train()
-    dropped = Seq2SeqSystem(marian, tokenizer).token_log_probabilities(ITEMS[:2])
-    Seq2SeqSystem(marian, tokenizer, max_new_tokens=4).translate([["das Haus"]])
-    assert marian.training and marian.model.encoder.training
-    marian.eval()
-    assert_close(dropped, Seq2SeqSystem(marian, tokenizer).token_log_probabilities(ITEMS[:2]))
-
-
-def test_source_prefix(marian, tokenizer):
-    system = Seq2SeqSystem(marian, tokenizer, source_prefix="Translate to German: ")
-    one = item(1, context=0)
-    source = pieces(tokenizer, "Translate to German:") + pieces(tokenizer, one.source[0]) + [tokenizer.eos_token_id]
-    expected = []
-    for candidate in one.candidates:
-        labels = pieces(tokenizer, candidate) + [tokenizer.eos_token_id]
-        expected.append(log_probabilities(marian, source, labels, range(len(labels))))
-    assert_close(system.token_log_probabilities([one]), [expected])
-
-
-@pytest.mark.filterwarnings("ignore:.*did not end before")
 @pytest.mark.parametrize("settings", [{}, {"past_context": 2}, {"past_context": 1, "context_sides": "both"}], ids=str)
 def test_seq2seq_translation(marian, tokenizer, settings, monkeypatch):
     """N in, N out; blank sentences stay empty; batches do not matter; separators are not in the text.

@@ -19,7 +19,7 @@ from hf_docmt.translation.corpus import json_line, translate_corpus
 from hf_docmt.translation.group_translation import GroupTranslator, TranslationSettings
 from hf_docmt.translation.interruption import Interrupted, Interruption, interruption
 from hf_docmt.translation.job import TranslationJob
-from hf_docmt.translation.job_input import Group, JobInput, document_groups
+from hf_docmt.translation.job_input import JobInput, document_groups
 from hf_docmt.translation.job_output import open_output
 from hf_docmt.translation.progress import JobSummary, Progress, duration
 
@@ -218,27 +218,6 @@ def test_a_lack_of_memory_costs_a_document_or_a_batch(translator, tmp_path, monk
     monkeypatch.setattr(Greedy, "allocate", staticmethod(too_little("mat1 and mat2 shapes cannot be multiplied")))
     with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
         translate(next(iter(document_groups(rows))))
-
-
-def test_a_lack_of_memory_of_a_system_of_another_package(tmp_path):
-    """It translates the sentences of the document one by one, and in its own batches again afterwards."""
-    sizes = []
-
-    class Other:
-        batch_size = 4
-        search: dict = {}
-
-        def translate_with_repairs(self, documents):
-            sizes.append(self.batch_size)
-            if self.batch_size > 1:
-                Greedy.allocate()
-            return documents, [[] for _ in documents]
-
-    translate = GroupTranslator.__new__(GroupTranslator)
-    translate.system = Other()
-    translate.source_lang = "en"
-    (row,) = translate(Group(0, source_rows(["w6", "w7"])))
-    assert row["translation"] == ["w6", "w7"] and sizes == [4, 1] and translate.system.batch_size == 4
 
 
 def test_scores_that_are_not_finite_name_the_document(translator, tmp_path, monkeypatch):
