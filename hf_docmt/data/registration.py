@@ -1,4 +1,4 @@
-"""Classes that register themselves when they are defined: suites, metrics and systems, a class and a file each."""
+"""Classes that register themselves when they are defined: readers, suites, metrics and systems, a file each."""
 
 from importlib import import_module
 from pkgutil import iter_modules

@@ -1,20 +1,19 @@
 """The base class of readers, the readers by their formats, which format files have, and what readers share."""
 
 import inspect
-import pkgutil
 import re
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from functools import cached_property
-from importlib import import_module
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import ClassVar
 
 from hf_docmt.data.documents import make_row
+from hf_docmt.data.registration import register, registered
 from hf_docmt.files import BOM, STDIN, DataError, display_path, file_stem, open_bytes
 from hf_docmt.messages import closest_hint
 
@@ -140,13 +139,8 @@ class Reader(ABC):
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
-        if "name" not in cls.__dict__:
-            return  # a base of readers
-        other = _READERS.get(cls.name, cls)
-        if (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
-            both = " and ".join(f"{reader.__module__}.{reader.__qualname__}" for reader in (other, cls))
-            raise ValueError(f"two readers have the name {cls.name!r}, {both}; rename one of them")
-        _READERS[cls.name] = cls
+        if "name" in cls.__dict__:  # else a base of readers
+            register(_READERS, cls.name, cls, "reader")
 
     @abstractmethod
     def read(self, languages: list[str], **files) -> Iterator[tuple[str, dict]]:
@@ -184,9 +178,8 @@ class Reader(ABC):
 
 def readers() -> dict[str, type[Reader]]:
     """All readers by format, in the order of the alphabet: those of this folder, then those of plugins."""
-    for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
-        import_module(f"{__package__}.{module.name}")
-    return dict(sorted(_READERS.items(), key=lambda item: (_is_plugin(item[1]), item[0])))
+    found = registered(_READERS, __package__)
+    return dict(sorted(found.items(), key=lambda item: (_is_plugin(item[1]), item[0])))
 
 
 def plugin_files() -> list[Path]:
