@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from itertools import accumulate
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import sacrebleu.metrics
@@ -16,17 +16,25 @@ from hf_docmt.files import write_lines
 from hf_docmt.messages import check_known
 from hf_docmt.reports.signature import Signature
 
-JOINERS = {"space": " ", "newline": "\n", "none": ""}
+JOINERS = {"space": " ", "newline": "\n", "none": ""}  # between the sentences of a document that is a segment
+OF_DOCUMENTS = {"joiner": "joiner"}
 
 
 class CorpusScore(Metric):
-    """A score of sacrebleu with one reference or several, from the statistics of its segments."""
+    """A score of sacrebleu with one reference or several, from the statistics of its segments.
+
+    `options` are sacrebleu's. Where documents are segments their sentences are joined by a space, or as `joiner` says,
+    and there is no breakdown by index.
+    """
 
     default = True
     several_references = True
-    joiner = "space"  # one of JOINERS, between the sentences of a document that is a segment
     _key: tuple = ()  # of the references that were scored last, and of their language
     _metric: sacrebleu.metrics.base.Metric
+
+    def __init__(self, joiner: str = "space", **options: Any):
+        check_known(joiner, JOINERS, "joiner", "expected one of")
+        self.joiner, self.options = joiner, options
 
     def sacrebleu_metric(self, target_lang: str | None = None, single: bool = False) -> sacrebleu.metrics.base.Metric:
         """sacrebleu's metric of a corpus, or of a `single` sentence as its command has it with `--sentence-level`."""
@@ -77,48 +85,26 @@ class CorpusScore(Metric):
 
 
 class SentenceBleu(CorpusScore):
-    """BLEU with sentences as segments (Papineni et al. 2002; Post 2018).
-
-    `tokenize` is a tokenizer of sacrebleu; None: the one for the target language, else 13a.
-    """
+    """BLEU with sentences as segments (Papineni et al. 2002; Post 2018), see `bleu`."""
 
     name = "s-BLEU"
     choice = "bleu"
     evaluation_options = {"tokenize": "tokenize", "lowercase": "lowercase"}
 
-    def __init__(self, lowercase: bool = False, tokenize: str | None = None):
-        self.lowercase, self.tokenize = lowercase, tokenize
-
     def sacrebleu_metric(self, target_lang=None, single=False):
-        return bleu(self.lowercase, self.tokenize, target_lang, effective_order=single)
+        return bleu(**self.options, target_lang=target_lang, effective_order=single)
 
     def score_details(self, score):
         return {"brevity_penalty": score.bp, "length_ratio": score.ratio, "precisions": list(score.precisions)}
 
 
-class _OfDocuments(CorpusScore):
-    """A score with documents as segments, their sentences joined by a space, or as `joiner` says.
-
-    It has no breakdown by index.
-    """
-
-    segment = "document"
-
-    def __init_subclass__(cls, **options):
-        cls.evaluation_options = {**cls.evaluation_options, "joiner": "joiner"}
-        super().__init_subclass__(**options)
-
-    def __init__(self, joiner: str = "space", **options):
-        check_known(joiner, JOINERS, "joiner", "expected one of")
-        super().__init__(**options)
-        self.joiner = joiner
-
-
-class DocumentBleu(_OfDocuments, SentenceBleu):
+class DocumentBleu(SentenceBleu):
     """BLEU with documents as segments."""
 
     name = "d-BLEU"
     choice = "d-bleu"
+    segment = "document"
+    evaluation_options = SentenceBleu.evaluation_options | OF_DOCUMENTS
 
 
 class CharacterF(CorpusScore):
@@ -129,19 +115,18 @@ class CharacterF(CorpusScore):
     evaluation_options = {"chrf_lowercase": "lowercase"}
     word_order: ClassVar[int] = 0
 
-    def __init__(self, lowercase: bool = False):
-        self.lowercase = lowercase
-
     def sacrebleu_metric(self, target_lang=None, single=False):
-        return sacrebleu.metrics.CHRF(lowercase=self.lowercase, word_order=self.word_order)
+        return sacrebleu.metrics.CHRF(**self.options, word_order=self.word_order)
 
 
-class DocumentCharacterF(_OfDocuments, CharacterF):
+class DocumentCharacterF(CharacterF):
     """chrF2 with documents as segments."""
 
     name = "d-chrF"
     choice = "d-chrf"
     default = False
+    segment = "document"
+    evaluation_options = CharacterF.evaluation_options | OF_DOCUMENTS
 
 
 class CharacterWordF(CharacterF):
@@ -160,23 +145,25 @@ class TranslationEditRate(CorpusScore):
     choice = "ter"
     evaluation_options = {f"ter_{name}": name for name in ("normalized", "no_punct", "asian_support", "case_sensitive")}
 
-    def __init__(self, **options: bool):
-        self.options = options
-
     def sacrebleu_metric(self, target_lang=None, single=False):
         return sacrebleu.metrics.TER(**self.options)
 
 
-class DocumentEditRate(_OfDocuments, TranslationEditRate):
+class DocumentEditRate(TranslationEditRate):
     """TER with documents as segments, which takes its time: its shifts are searched over whole documents."""
 
     name = "d-TER"
     choice = "d-ter"
     default = False
+    segment = "document"
+    evaluation_options = TranslationEditRate.evaluation_options | OF_DOCUMENTS
 
 
 def bleu(
-    lowercase: bool, tokenize: str | None, target_lang: str | None, effective_order: bool = False
+    lowercase: bool = False,
+    tokenize: str | None = None,
+    target_lang: str | None = None,
+    effective_order: bool = False,
 ) -> sacrebleu.metrics.BLEU:
     """sacrebleu's BLEU; the tokenizer is the one named, else that of the language, else 13a.
 
