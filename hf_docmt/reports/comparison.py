@@ -158,8 +158,8 @@ def compare_reports(
     settings = {name: {key: own[key] for key in keys if key in own} for name, own in settings.items()}
     notes = measurement_notes(groups, may_differ) + _notes_n(rows) + _missing_notes(columns)
     if baseline is not None:
-        tests = [pair.test for pair in against]
-        notes += significance_notes(baseline, tests, untested, test, len(pairs) - len(against))
+        others = len(pairs) - len(against)
+        notes += significance_notes(baseline, [pair.test for pair in against], untested, test, others)
     signatures = {letter: text for text, letter in letters.items()}
     shown = tuple(pairs) if all_pairs else ()
     return Comparison(tuple(systems), tuple(rows), signatures, baseline, tuple(notes), settings, shown)

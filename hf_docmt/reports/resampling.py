@@ -52,8 +52,7 @@ def bootstrap_scores(rows: np.ndarray, score: Score, samples: int, seed: int) ->
 def _bootstrap_scores(cells: bytes, shape: tuple[int, int], score: Score, samples: int, seed: int) -> np.ndarray:
     """A system is tested against several others, and has an interval, too."""
     rows = np.frombuffer(cells).reshape(shape)
-    draws = _kept_draws if samples * len(rows) <= _CELLS else _draws  # those of systems on the same data are the same
-    return np.concatenate([score(times @ rows) for times in draws(samples, len(rows), seed)])
+    return np.concatenate([score(times @ rows) for times in _draws(samples, len(rows), seed)])
 
 
 def _draws(samples: int, documents: int, seed: int) -> Iterator[np.ndarray]:
@@ -63,11 +62,6 @@ def _draws(samples: int, documents: int, seed: int) -> Iterator[np.ndarray]:
         drawn = rng.choice(documents, size=(size, documents), replace=True)
         cells = drawn + documents * np.arange(size)[:, None]
         yield np.bincount(cells.ravel(), minlength=cells.size).reshape(cells.shape)
-
-
-@lru_cache(maxsize=1)
-def _kept_draws(samples: int, documents: int, seed: int) -> list[np.ndarray]:
-    return [times.astype(np.int32) for times in _draws(samples, documents, seed)]
 
 
 def exchange_differences(base: np.ndarray, other: np.ndarray, score: Score, samples: int, seed: int) -> np.ndarray:

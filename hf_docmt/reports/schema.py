@@ -8,32 +8,25 @@ from hf_docmt.messages import closest_hint
 FORMAT = 1
 TASKS = ("translation", "contrastive", "discourse", "context use")
 
-_TEXT, _NUMBER, _COUNT = (str,), (int, float), (int,)
-_OPTIONAL_TEXT, _OPTIONAL_COUNT = (str, type(None)), (int, type(None))
 _REPORT = {
-    "format": _COUNT,
-    "package": _TEXT,
-    "version": _TEXT,
-    "commit": _OPTIONAL_TEXT,
-    "model": (dict,),
-    "data": (dict,),
-    "results": (list,),
+    "format": int,
+    "package": str,
+    "version": str,
+    "commit": str | None,
+    "model": dict,
+    "data": dict,
+    "results": list,
 }
-_REPORT_OPTIONAL = {"training": (dict,)}
-_MODEL = {"name": _TEXT}
-_MODEL_OPTIONAL = {"architecture": _OPTIONAL_TEXT, "parameters": _OPTIONAL_COUNT, "config": (dict,)}
+_REPORT_OPTIONAL = {"training": dict}
+_MODEL_OPTIONAL = {"architecture": str | None, "parameters": int | None, "config": dict}
+_PART = {"value": int | float, "n": int}
 _RESULT = {
-    "task": _TEXT,
-    "dataset": _TEXT,
-    "split": _TEXT,
-    "metric": _TEXT,
-    "value": _NUMBER,
-    "signature": _TEXT,
-    "n": _COUNT,
-    "strategy": _OPTIONAL_TEXT,
-    "beams": _OPTIONAL_COUNT,
-    "breakdown": (dict,),
-    "details": (dict,),
+    **dict.fromkeys(("task", "dataset", "split", "metric", "signature"), str),
+    **_PART,
+    "strategy": str | None,
+    "beams": int | None,
+    "breakdown": dict,
+    "details": dict,
 }
 
 
@@ -52,7 +45,7 @@ def check_header(report: Mapping) -> None:
     _check_keys(report, _REPORT, _REPORT_OPTIONAL, "report")
     if report["format"] != FORMAT:
         raise ValueError(f"report: format {report['format']}, this version reads format {FORMAT}; update hf-docmt")
-    _check_keys(report["model"], _MODEL, _MODEL_OPTIONAL, "model")
+    _check_keys(report["model"], {"name": str}, _MODEL_OPTIONAL, "model")
     _check_values({key: value for key, value in report.items() if key != "results"}, "report")
 
 
@@ -64,7 +57,7 @@ def check_result(result: Mapping, location: str) -> None:
     for label, part in result["breakdown"].items():
         if not isinstance(part, dict) or not {"value", "n"} <= set(part):
             raise ValueError(f"{location}.breakdown[{label!r}]: expected an object with value and n, got {part!r}")
-        _check_types(part, {"value": _NUMBER, "n": _COUNT}, f"{location}.breakdown[{label!r}]")
+        _check_types(part, _PART, f"{location}.breakdown[{label!r}]")
     _check_values(result, location)
 
 
@@ -85,7 +78,7 @@ def _check_keys(entries: Mapping, required: dict, optional: dict, location: str)
 def _check_types(entries: dict, types: dict, location: str) -> None:
     for key, expected in types.items():
         if key in entries and (not isinstance(entries[key], expected) or isinstance(entries[key], bool)):
-            names = " or ".join("null" if kind is type(None) else kind.__name__ for kind in expected)
+            names = getattr(expected, "__name__", str(expected)).replace(" | ", " or ").replace("None", "null")
             raise ValueError(f"{location}.{key}: expected {names}, got {entries[key]!r}")
 
 

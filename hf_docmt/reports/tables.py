@@ -84,7 +84,7 @@ def _text(header: Lines, rows: Lines, signatures: Mapping[str, str], notes: Sequ
     """Columns of equal width; numbers end below each other, and what follows them begins there."""
     columns = []
     for cells in zip(*header, *rows):
-        body = cells[len(header) :]
+        body = list(cells[len(header) :])
         parts = [part for part in map(_NUMBER.fullmatch, body) if part]
         flush = len(parts) == len(body) and not any(part[2] for part in parts)
         if len(parts) == len(body):
