@@ -4,6 +4,7 @@ from itertools import chain, groupby
 from pathlib import Path
 
 import jinja2
+from live_translation import LiveProgress
 from read_sentences import ContextUse, ReadSentence
 from repairs import repairs_of
 from uploads import Upload
@@ -11,7 +12,6 @@ from workbench import STRATEGY_NAMES, Explanation, Workbench
 
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.reports.side_by_side import changed_words
-from hf_docmt.translation.live_translation import LiveProgress
 
 HERE = Path(__file__).resolve().parent
 TEMPLATES = jinja2.Environment(

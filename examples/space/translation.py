@@ -2,11 +2,10 @@
 
 from functools import cached_property
 
+from live_translation import LiveProgress
 from turns import Turn, Turns
 from uploads import Upload, read_upload, source_of
 from workbench import Langs
-
-from hf_docmt.translation.live_translation import LiveProgress
 
 
 class Run:

@@ -6,6 +6,7 @@ from functools import cached_property
 
 import langcodes
 from context_use import context_use
+from live_translation import LiveProgress, live_translation
 from read_sentences import ContextUse
 
 import hf_docmt
@@ -17,7 +18,6 @@ from hf_docmt.formats.document_file import MARKUP, sentence_fits
 from hf_docmt.modeling.decoding import STRATEGIES
 from hf_docmt.systems import DocMTSystem
 from hf_docmt.systems.word_alignment import Fit
-from hf_docmt.translation.live_translation import LiveProgress, live_translation
 
 BATCH_SIZE = 8
 Langs = tuple[str, str]  # of source and target

@@ -32,6 +32,19 @@ def primary_language(code: str | None) -> str:
     return _TWO_LETTERS.get(language, language)
 
 
+def are_other_languages(code: str | None, other: str | None) -> bool:
+    """Whether two codes are known to be of different languages.
+
+    Unknown languages, groups of them (ISO 639-5), such as `roa` and `mul`, and codes of different length that are not
+    in the table, such as the sides `src` and `tgt` of documents, are not compared.
+
+    >>> [are_other_languages("de_DE", code) for code in ("deu_Latn", "fr", "mul", None)]
+    [False, True, False, False]
+    """
+    codes = {primary_language(one) for one in (code, other) if one} - GROUPS
+    return len(codes) == 2 and len(set(map(len, codes))) == 1
+
+
 def is_right_to_left(code: str | None) -> bool:
     """Whether a language is written from right to left, by the script of its code, or that which it commonly has.
 

@@ -1,6 +1,7 @@
 """Document translation models of this package as systems."""
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from hf_docmt.generation_settings import make_repeatable, reported_settings, wit
 from hf_docmt.messages import counted
 from hf_docmt.remote_code import load_tokenizer
 from hf_docmt.systems.ctranslate2_model import CTranslate2Model
-from hf_docmt.systems.forced_decoding import ForcedDecoding, stream_log_probabilities
+from hf_docmt.systems.forced_decoding import Collate, ForcedDecoding, stream_log_probabilities
 from hf_docmt.systems.items import ALL_CONTEXT, SuiteItem
 from hf_docmt.systems.model_system import ModelSystem, check_source_language
 from hf_docmt.systems.word_alignment import Fit
@@ -72,23 +73,35 @@ class DocMTSystem(ForcedDecoding):
         if decoding_past_context is not None:
             generate_kwargs["past_context"] = decoding_past_context
         self.codes = config.language_codes(source_lang, target_lang)
-        codes = (self.codes.get("source_lang"), self.codes.get("target_lang"))
         super().__init__(
             model,
             tokenizer,
             name or getattr(config, "_name_or_path", "") or architecture.name,
-            collate=architecture.collator(config, tokenizer, 0.0, codes),
             past_context=past_context,
             future_context=future_context,
             batch_tokens=batch_tokens,
             missing_future="left out" if chunks else "empty",
             generate_kwargs=with_shortlist(generate_kwargs),
         )
-        self.window_collate = architecture.collator(config, tokenizer, 1.0, codes)
         self.reads_chunks = chunks
         self.architecture, self.carries_state = architecture.name, architecture.carries_state
         self.separate_context = architecture.separate_context
         self.strategy, self.batch_size = strategy, batch_size
+
+    @cached_property
+    def collate(self) -> Collate:
+        """With weight 0 for context."""
+        return self._collator(0.0)
+
+    @cached_property
+    def window_collate(self) -> Collate:
+        """With weight 1 for context."""
+        return self._collator(1.0)
+
+    def _collator(self, context_discount: float) -> Collate:
+        codes = (self.codes.get("source_lang"), self.codes.get("target_lang"))
+        architecture = registry.get(self.architecture)
+        return architecture.collator(self.model.config, self.tokenizer, context_discount, codes)
 
     @classmethod
     def matches_config(cls, config: dict) -> bool:

@@ -21,7 +21,7 @@ Collate = Callable[[list[dict]], dict[str, torch.Tensor]]  # examples -> batch
 
 
 class ForcedDecoding(ModelSystem):
-    """An encoder-decoder model with its tokenizer, and the collator that makes its batches.
+    """An encoder-decoder model with its tokenizer, and the collator that makes its batches, here or as a property.
 
     `collate` gives `label_weights` 1 to the tokens of the current sentence and its end token, 0 to context, as the
     collators of architectures do with `context_discount=0`; `<bod>`, which translation is given, is not scored. Future
@@ -37,13 +37,15 @@ class ForcedDecoding(ModelSystem):
         tokenizer: PreTrainedTokenizerBase,
         name: str,
         *,
-        collate: Collate,
+        collate: Collate | None = None,
         batch_tokens: int | None = None,
         missing_future: str = "empty",
         **options,
     ):
         super().__init__(model, tokenizer, name, **options)
-        self.collate, self.batch_tokens, self.missing_future = collate, batch_tokens, missing_future
+        if collate is not None:
+            self.collate = collate
+        self.batch_tokens, self.missing_future = batch_tokens, missing_future
 
     @property
     def scored_tokens(self) -> int:

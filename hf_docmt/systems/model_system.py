@@ -18,7 +18,7 @@ from transformers.models.auto.modeling_auto import (
 )
 
 from hf_docmt.adapters import adapted_model
-from hf_docmt.data.language_codes import GROUPS, primary_language
+from hf_docmt.data.language_codes import are_other_languages
 from hf_docmt.data.tokenizers import tokenize_sentences
 from hf_docmt.generation_settings import make_repeatable, reported_settings
 from hf_docmt.model_files import check_model_files, reading_model
@@ -227,13 +227,8 @@ def end_tokens(model: PreTrainedModel) -> list[int]:
 
 
 def check_source_language(name: str, asked: str | None, own: str | None) -> None:
-    """ValueError for another source language than that of a model without language codes, where both are known.
-
-    Codes of different length, such as those of documents with sides `src` and `tgt`, are not compared, nor those of
-    groups of languages (ISO 639-5), such as `roa` and `mul`.
-    """
-    codes = {primary_language(code) for code in (asked, own) if code} - GROUPS
-    if len(codes) == 2 and len(set(map(len, codes))) == 1:
+    """ValueError for another source language than that of a model without language codes, where both are known."""
+    if are_other_languages(asked, own):
         raise ValueError(
             f"--source-lang is {asked!r}, but {name} translates from {own!r}; leave it out, or "
             "give a model of this language"

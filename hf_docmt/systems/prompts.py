@@ -45,12 +45,7 @@ class Prompt:
 
     def __post_init__(self):
         for part, allowed in FIELDS.items():
-            names = self.fields(part)
-            if unknown := names - allowed:
-                raise ValueError(
-                    f"prompt, {part}: unknown field {sorted(unknown)[0]!r}, expected {', '.join(sorted(allowed))}; "
-                    "write {{ and }} for braces"
-                )
+            _fields(getattr(self, part), f"prompt, {part}", allowed)
         if "source" not in self.fields("instruction") | self.fields("current"):
             raise ValueError(f"prompt, current: {{source}} is missing, got {self.current!r}")
         if self.context and "source" not in self.fields("context"):
@@ -66,12 +61,7 @@ class Prompt:
         """
         if not template.strip():
             raise ValueError("the prompt is empty; expected a text with {source}, and maybe {context} and {glossary}")
-        allowed = {"context", *FIELDS["current"]}
-        if unknown := _fields(template, "prompt") - allowed:
-            raise ValueError(
-                f"prompt: unknown field {sorted(unknown)[0]!r}, expected {', '.join(sorted(allowed))}; write {{{{ and "
-                "}} for braces"
-            )
+        _fields(template, "prompt", {"context", *FIELDS["current"]})
         parts = CONTEXT_FIELD.split(template)
         if len(parts) > 2:
             raise ValueError(f"the prompt has {{context}} {len(parts) - 1} times; leave one")
@@ -80,7 +70,7 @@ class Prompt:
 
     def fields(self, part: str) -> set[str]:
         """The names of the fields of a part."""
-        return _fields(getattr(self, part), f"prompt, {part}")
+        return _fields(getattr(self, part), f"prompt, {part}", FIELDS[part])
 
     @property
     def target_context(self) -> bool:
@@ -127,11 +117,16 @@ class Prompt:
         return self.instruction.format(**names, **current) + pairs + self.current.format(**names, **current)
 
 
-def _fields(template: str, part: str) -> set[str]:
+def _fields(template: str, part: str, allowed: set[str]) -> set[str]:
+    """The names of the fields of a template. ValueError: other names, single braces."""
     try:
-        return {name for _, name, _, _ in Formatter().parse(template) if name is not None}
+        names = {name for _, name, _, _ in Formatter().parse(template) if name is not None}
     except ValueError as error:
         raise ValueError(f"{part}: {error} in {template!r}; write {{{{ and }}}} for braces") from error
+    if unknown := sorted(names - allowed):
+        expected = f"expected {', '.join(sorted(allowed))}"
+        raise ValueError(f"{part}: unknown field {unknown[0]!r}, {expected}; write {{{{ and }}}} for braces")
+    return names
 
 
 def language_name(lang: str | None) -> str | None:

@@ -55,7 +55,7 @@ class GroupTranslator:
     def __init__(self, settings: TranslationSettings):
         self.settings, self.system = settings, settings.load()
         self.tokenizer = self.system.tokenizer
-        self.source_lang: str = settings.source_lang or self.system.document_languages[0] or UNNAMED
+        self.source_lang: str = settings.source_lang or self.system.languages[0] or UNNAMED
         self._translate(Group(0, []), self.system)  # checks the settings
 
     def __call__(self, group: Group, is_smallest: bool = False) -> list[dict]:

@@ -16,7 +16,6 @@ from packaging.utils import parse_wheel_filename
 from support.tiny_models import build, word_tokenizer
 
 from hf_docmt.messages import install_command
-from hf_docmt.translation.live_translation import LiveProgress
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = "w6 w7 w8\n\nw9 w10\nw11 w12 w13\n"
@@ -36,6 +35,12 @@ def downloaded(download) -> tuple[str, bytes]:
 def shown(update) -> SimpleNamespace:
     """What is shown of a translation, by its name."""
     return SimpleNamespace(**dict(zip(NAMES, update[-len(NAMES) :], strict=True)))
+
+
+def live_progress(*fields):
+    from live_translation import LiveProgress
+
+    return LiveProgress(*fields)
 
 
 def test_header_of_the_space(space):
@@ -137,7 +142,7 @@ def test_reload_in_the_middle(made):
 
 def test_stop(made, monkeypatch):
     """What has been translated stays, with a download that has the source of the rest; nothing comes after it."""
-    running = (LiveProgress(done, 3, [["a"] * done + [None] * (3 - done)]) for done in range(4))
+    running = (live_progress(done, 3, [["a"] * done + [None] * (3 - done)]) for done in range(4))
     monkeypatch.setattr(made.bench, "translate", lambda *_: running)
     updates = translated(made)
     next(updates)
@@ -218,7 +223,7 @@ def test_markup(made, tmp_path, monkeypatch):
     name, content = downloaded(done.download)
     assert name == "a.de.md" and content.startswith(b"# ") and (content.count(b"**"), content.count(b"](x)")) == (2, 1)
     assert downloaded(shown(made.restore(stored(draft), stored(done.result))).download) == (name, content)
-    running = iter([LiveProgress(1, 2, [["w7 w8", None]])])
+    running = iter([live_progress(1, 2, [["w7 w8", None]])])
     monkeypatch.setattr(made.bench, "translate", lambda *_: running)
     made.turns.longest = 0.0
     assert b"[w9](x) w10" in downloaded(shown(next(translated(made, "", stored(draft)))).download)[1]
@@ -261,7 +266,7 @@ def test_time_limit(made, monkeypatch):
     """What has been translated is shown, and why it ends."""
     import gradio as gr
 
-    running = (LiveProgress(done, 3, [["a"] * done + [None] * (3 - done)]) for done in range(4))
+    running = (live_progress(done, 3, [["a"] * done + [None] * (3 - done)]) for done in range(4))
     monkeypatch.setattr(made.bench, "translate", lambda *_: running)
     made.turns.longest = 0.0
     updates = translated(made)

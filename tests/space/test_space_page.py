@@ -176,8 +176,7 @@ def test_language_codes_of_families():
 
 def test_status():
     import page
-
-    from hf_docmt.translation.live_translation import LiveProgress
+    from live_translation import LiveProgress
 
     def text(*arguments):
         return " ".join(re.sub("<[^>]*>", "", page.status(*arguments)).split())

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from hf_docmt.data.language_codes import primary_language
+from hf_docmt.data.language_codes import are_other_languages
 from hf_docmt.files import DataError
 from hf_docmt.reports.signature import content_digest
 from hf_docmt.systems.items import SuiteItem
@@ -32,12 +32,10 @@ def check_languages(
 ) -> None:
     """DataError where data, at `where`, is known to be of other languages than a model that translates between these.
 
-    Codes such as `de_DE`, `deu_Latn` and `de` are the same language. Unknown languages, and codes of different length
-    of languages that are not in the table, are not compared.
+    Codes such as `de_DE`, `deu_Latn` and `de` are the same language; see `are_other_languages`.
     """
     for side, own, other in zip(("source", "target"), languages, (source_lang, target_lang)):
-        codes = {primary_language(code) for code in (own, other) if code}
-        if len(codes) == 2 and len(set(map(len, codes))) == 1:
+        if are_other_languages(own, other):
             raise DataError(
                 f"{where}: the {side} language is {own!r}, the model's {other!r}; take data from {source_lang} to "
                 f"{target_lang}, or a model of these languages"

@@ -5,8 +5,6 @@ import time
 import pytest
 from support.tiny_models import build, random_text, word_tokenizer
 
-from hf_docmt.translation.live_translation import Watch, live_translation, watched_class
-
 DOCUMENTS = [[*random_text([3, 4, 2], 1), "", *random_text([3], 2)], random_text([2, 3], 3)]
 CASES = [
     ("concat", {"past_context": 2}, "sliding"),
@@ -19,6 +17,8 @@ CASES = [
 
 @pytest.mark.parametrize(("architecture", "fields", "strategy"), CASES)
 def test_same_translations(architecture, fields, strategy):
+    from live_translation import live_translation
+
     model, tokenizer = build(architecture, **fields), word_tokenizer()
     before = model.translator_class
     search = {"strategy": strategy, "batch_size": 2, "max_new_tokens": 6}
@@ -37,6 +37,8 @@ def test_same_translations(architecture, fields, strategy):
 
 def test_progress_of_sentences_and_rows():
     """After two of three sentences of one document."""
+    from live_translation import Watch, watched_class
+
     model, tokenizer, seen = build("memory"), word_tokenizer(), []
     document = random_text([3, 2, 4], 1)
 
@@ -58,6 +60,8 @@ def test_progress_of_sentences_and_rows():
     [("memory", {}), ("concat", {"strategy": "sequential", "num_beams": 1}), ("concat", {"strategy": "sliding"})],
 )
 def test_closing_stops(architecture, search):
+    from live_translation import live_translation
+
     fields = {"past_context": 2} if architecture == "concat" else {}
     model, tokenizer, calls = build(architecture, **fields), word_tokenizer(), []
     part = model.get_decoder().layers[0]
@@ -73,6 +77,8 @@ def test_closing_stops(architecture, search):
 
 
 def test_bad_input():
+    from live_translation import live_translation
+
     model, tokenizer = build("concat"), word_tokenizer()
     with pytest.raises(ValueError, match="strategy must be one of"):
         list(live_translation(model, tokenizer, DOCUMENTS, strategy="backwards"))
