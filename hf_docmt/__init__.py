@@ -39,7 +39,7 @@ _LOCATIONS = {  # name -> module and, where it differs, the name there
     "adapt_tokenizer": "data.tokenizers",
     "compare": "evaluation.comparison",
     "contrast": "evaluation.contrast:contrast_report",
-    "convert_sentence_model": "hub.conversion",
+    "convert_sentence_model": "hub.export",
     "cxmi": "evaluation.cxmi:cxmi_report",
     "describe": "info",
     "evaluate": "evaluation.translation_scores",
@@ -117,8 +117,7 @@ if TYPE_CHECKING:
     from hf_docmt.evaluation.suites import Suite, read_suite
     from hf_docmt.evaluation.translation_scores import evaluate
     from hf_docmt.formats.file_translation import translate_file
-    from hf_docmt.hub.conversion import convert_sentence_model
-    from hf_docmt.hub.export import export_model
+    from hf_docmt.hub.export import convert_sentence_model, export_model
     from hf_docmt.hub.publishing import push_model
     from hf_docmt.info import describe
     from hf_docmt.registry import Architecture, load_model, register_architecture

@@ -76,7 +76,7 @@ def push(
 
     The token is that of hf auth login, or of the variable HF_TOKEN.
     """
-    from hf_docmt.hub.publishing import planned_upload, upload_model
+    from hf_docmt.hub.publishing import code_files, planned_upload, push_model
 
     if license is not None and no_license:
         raise ValueError("--license and --no-license: give one of them")
@@ -86,18 +86,16 @@ def push(
         files = planned_upload(folder, repo_id, **options)
         _print_files({file.path_in_repo: file.size for file in files}, repo_id)
         if code_repo is not None:
-            from hf_docmt.hub.code_repository import code_files
-
             code = {name: len(content) for name, content in code_files(code_repo).items()}
             _print_files(code, f"{code_repo} unless it has them")
         _print_left(folder, include or ())
         return
     hide_progress_bars()
-    url, code_revision = upload_model(folder, repo_id, private=private or None, **options)
+    url = push_model(folder, repo_id, private=private or None, **options)
     _print_left(folder, include or ())
     print(url)
     if code_repo is not None:
-        options = f'trust_remote_code=True, code_revision="{code_revision}"'
+        options = f'trust_remote_code=True, code_revision="{url.code_revision}"'
         print(f'AutoModelForSeq2SeqLM.from_pretrained("{repo_id}", {options})')
 
 
@@ -141,9 +139,9 @@ def convert(
     With --vocab the source is a file that Marian wrote. With --data and --subwords it is a published checkpoint of Maka
     et al. (2024) or Lupo et al. (2023).
     """
-    from hf_docmt.hub.conversion import convert_sentence_model
-    from hf_docmt.hub.fairseq.conversion import convert_fairseq_checkpoint
-    from hf_docmt.hub.marian.conversion import convert_marian_file
+    from hf_docmt.hub.export import convert_sentence_model
+    from hf_docmt.hub.fairseq_conversion import convert_fairseq_checkpoint
+    from hf_docmt.hub.marian_conversion import convert_marian_file
 
     hide_progress_bars()
     codes = {name: code for name, code in vars(languages).items() if code is not None}

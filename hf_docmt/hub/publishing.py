@@ -1,5 +1,6 @@
-"""Upload of a finished folder to the Hub."""
+"""Upload of a finished folder to the Hub, its code with it or in one repository for the models of all architectures."""
 
+import hashlib
 import json
 import os
 import re
@@ -7,26 +8,39 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from sys import modules
 from typing import Any
 
-from huggingface_hub import CommitOperationAdd, HfApi, ModelCard
+from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, ModelCard
 from huggingface_hub.errors import HfHubHTTPError
 from huggingface_hub.utils import validate_repo_id
+from transformers.dynamic_module_utils import get_relative_import_files
 from yaml import YAMLError
 
+from hf_docmt import __version__, registry
 from hf_docmt.hub.cards import UNKNOWN_LICENSE
-from hf_docmt.hub.code_repository import (
-    UNKNOWN_REVISION,
-    card_with_code_repository,
-    config_with_code_repository,
-    push_code,
-)
-from hf_docmt.hub.upload_files import UploadFile, is_adapter, upload_files
+from hf_docmt.hub.upload_files import HANDLER, UploadFile, is_adapter, upload_files
 from hf_docmt.messages import first_line
-from hf_docmt.model_card import HUB_NAME, PLACEHOLDER
+from hf_docmt.model_card import HUB_NAME, PLACEHOLDER, render
+from hf_docmt.modeling.model_support import ACCELERATION, PLAIN_CODE
 
 # what huggingface_hub raises where there is no network: of httpx up to its 1.x, of httpx2 from 2.0 on
 CONNECTION_ERRORS = tuple(base for base in HfHubHTTPError.__bases__ if base is not OSError)
+
+TAG = "hf-docmt-code"  # in the header of the card of such a repository
+UNKNOWN_REVISION = "0" * 40
+CODE_SECTION = """
+## Code
+
+The Python code of this model is in the repository `{repo}`, at the revision `{revision}`. It is loaded with
+`trust_remote_code=True, code_revision="{revision}"`.
+"""
+
+
+class UploadUrl(str):
+    """The URL of a commit or pull request, and where the code is in a repository of its own, its revision there."""
+
+    code_revision: str | None = None
 
 
 def push_model(
@@ -39,7 +53,7 @@ def push_model(
     code_repo: str | None = None,
     include: Sequence[str] = (),
     license: str | bool | None = None,
-) -> str:
+) -> UploadUrl:
     """Upload a folder that `export_model` wrote to the Hub in one commit; returns the commit's or pull request's URL.
 
     A card that has a placeholder for the model's name gets `repo_id` there. The repository is created if needed;
@@ -57,23 +71,8 @@ def push_model(
     >>> push_model("runs/hub", "someone/concat", private=True)  # doctest: +SKIP
     'https://huggingface.co/someone/concat/commit/4b5f...'
     """
-    files: dict[str, Any] = {"revision": revision, "create_pr": create_pr, "code_repo": code_repo, "include": include}
-    return upload_model(folder, repo_id, private=private, **files, license=license)[0]
-
-
-def upload_model(
-    folder: str | os.PathLike,
-    repo_id: str,
-    *,
-    private: bool | None = None,
-    revision: str | None = None,
-    create_pr: bool = False,
-    code_repo: str | None = None,
-    **card_and_files: Any,
-) -> tuple[str, str | None]:
-    """As `push_model`; with the revision of the code where that is in a repository of its own."""
-    card_and_files |= {"revision": revision, "create_pr": create_pr, "code_repo": code_repo}
-    files = planned_upload(folder, repo_id, **card_and_files)
+    options: dict[str, Any] = {"revision": revision, "create_pr": create_pr, "code_repo": code_repo}
+    files = planned_upload(folder, repo_id, **options, include=include, license=license)
     api, code_revision = HfApi(library_name="hf-docmt"), None
     if code_repo is not None:
         with _refusals_in_one_line(code_repo):
@@ -94,7 +93,9 @@ def upload_model(
         commit = api.create_commit(
             repo_id, operations, commit_message="Upload model", revision=revision, create_pr=create_pr
         )
-    return commit.pr_url or commit.commit_url, code_revision
+    url = UploadUrl(commit.pr_url or commit.commit_url)
+    url.code_revision = code_revision
+    return url
 
 
 def planned_upload(
@@ -176,3 +177,77 @@ def _check_code_repository(code_repo: str, repo_id: str, folder: str | os.PathLi
     if not any(Path(folder).glob("model*.safetensors")):
         kind = "an adapter" if is_adapter(folder) else "an export to another engine"
         raise ValueError(f"{folder}: {kind} has no code; push it without --code-repo")
+
+
+# Code in a repository of its own
+
+
+def code_files(repo_id: str) -> dict[str, bytes]:
+    """Names and contents of the files of the repository: its card, and what the package's architectures are made of."""
+    paths = set()
+    for architecture in registry.ARCHITECTURES.values():
+        if architecture.package == "hf_docmt.modeling":
+            for part in (architecture.config_class, architecture.model_class):
+                file = modules[part.__module__].__file__
+                paths |= {Path(file), *map(Path, get_relative_import_files(file))}
+    code = {path.name: path for path in sorted(paths) if path.stem not in ACCELERATION} | {
+        "acceleration.py": PLAIN_CODE
+    }
+    card = render("code_card.md.j2", repo_id=repo_id, version=__version__)
+    return {"README.md": card.encode()} | {name: path.read_bytes() for name, path in code.items()}
+
+
+def push_code(api: HfApi, repo_id: str, private: bool | None = None) -> str:
+    """The revision of the repository that has this version's code; it is created or brought up to date in one commit.
+
+    Raises ValueError for a repository that holds something else.
+    """
+    repo_id = api.create_repo(repo_id, private=private, exist_ok=True).repo_id
+    current = {file.path: file.blob_id for file in api.list_repo_tree(repo_id, recursive=True) if hasattr(file, "size")}
+    current.pop(".gitattributes", None)
+    if current and not ("README.md" in current and TAG in (ModelCard.load(repo_id).data.tags or ())):
+        raise ValueError(
+            f"{repo_id} is there already and holds something else ({min(current)}); give a repository for the code of "
+            "hf-docmt alone, or a new name"
+        )
+    files = code_files(repo_id)
+    blob_ids = {  # the names that git gives contents
+        name: hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+        for name, content in files.items()
+    }
+    changed = [name for name, blob_id in blob_ids.items() if current.get(name) != blob_id]
+    operations = [
+        *(CommitOperationAdd(name, files[name]) for name in changed),
+        *(CommitOperationDelete(name) for name in sorted(current.keys() - files.keys())),
+    ]
+    if not operations:
+        return api.model_info(repo_id).sha
+    return api.create_commit(repo_id, operations, commit_message=f"Code of hf-docmt {__version__}").oid
+
+
+def config_with_code_repository(path: Path, repo_id: str) -> bytes:
+    """The text of a `config.json` whose classes are those of the repository.
+
+    Raises ValueError for a model without code, and for one whose folder has other code than the repository gets.
+    """
+    config = json.loads(path.read_text("utf-8"))
+    if not config.get("auto_map"):
+        raise ValueError(f"{path}: the model has no code of its own (auto_map is missing); push it without --code-repo")
+    files = code_files(repo_id)
+    python = [file for file in path.parent.glob("*.py") if file.name != HANDLER]
+    other = [file.name for file in python if files.get(file.name) != file.read_bytes()]
+    if other:
+        raise ValueError(
+            f"{path.parent}: {min(other)} is not the code of this version of hf-docmt, which {repo_id} gets; write the "
+            "folder again with docmt export, or push it without --code-repo"
+        )
+    pipelines = config.get("custom_pipelines", {}).values()
+    for classes, name in [(config["auto_map"], name) for name in config["auto_map"]] + [(p, "impl") for p in pipelines]:
+        classes[name] = f"{repo_id}--{classes[name].rpartition('--')[2]}"  # as transformers writes other repositories
+    return (json.dumps(config, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def card_with_code_repository(card: str, repo_id: str, revision: str = UNKNOWN_REVISION) -> str:
+    """A model's card whose calls load the code at a revision of the repository."""
+    pinned = card.replace("name, trust_remote_code=True", f'name, trust_remote_code=True, code_revision="{revision}"')
+    return f"{pinned.rstrip()}\n{CODE_SECTION.format(repo=repo_id, revision=revision)}"

@@ -10,7 +10,7 @@ from transformers import AutoModelForSeq2SeqLM, M2M100Config, PreTrainedTokenize
 
 from hf_docmt import registry
 from hf_docmt.data.tokenizers import train_tokenizer
-from hf_docmt.hub.conversion import convert_sentence_model
+from hf_docmt.hub.export import convert_sentence_model
 from hf_docmt.pretrained.conversion import config_from_pretrained
 from hf_docmt.systems import load_system
 

@@ -24,7 +24,7 @@ from support.fairseq_weights import BASE, EOS, lupo_weights, maka_weights, save_
 from support.reader_checks import DATA
 
 from hf_docmt import registry
-from hf_docmt.hub.fairseq.conversion import convert_fairseq_checkpoint
+from hf_docmt.hub.fairseq_conversion import convert_fairseq_checkpoint
 
 
 @pytest.mark.parametrize("case", MAKA_CASES)

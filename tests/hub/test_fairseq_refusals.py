@@ -23,7 +23,7 @@ from support.fairseq_cases import (
 )
 from support.fairseq_weights import lupo_weights, maka_weights, save_checkpoint, transformer_weights
 
-from hf_docmt.hub.fairseq.conversion import convert_fairseq_checkpoint
+from hf_docmt.hub.fairseq_conversion import convert_fairseq_checkpoint
 
 
 class Planted:

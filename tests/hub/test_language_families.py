@@ -9,7 +9,7 @@ from transformers.models.bart import modeling_bart
 from transformers.models.mbart import modeling_mbart
 
 from hf_docmt import registry
-from hf_docmt.hub.conversion import convert_sentence_model
+from hf_docmt.hub.export import convert_sentence_model
 from hf_docmt.pretrained.conversion import from_sentence_model
 
 torch.set_num_threads(1)

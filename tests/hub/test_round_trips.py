@@ -9,8 +9,7 @@ from support.tiny_models import build, documents_of, random_text, word_tokenizer
 from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments
 
 from hf_docmt import registry
-from hf_docmt.hub.conversion import convert_sentence_model
-from hf_docmt.hub.export import export_model
+from hf_docmt.hub.export import convert_sentence_model, export_model
 from hf_docmt.hub.publishing import planned_upload, push_model
 from hf_docmt.training.arguments import DocMTTrainingArguments
 from hf_docmt.training.trainer import DocMTTrainer

@@ -10,7 +10,7 @@ from transformers import MarianConfig, MarianMTModel, MarianTokenizer
 
 from hf_docmt import registry
 from hf_docmt.data.tokenizers import adapt_tokenizer
-from hf_docmt.hub.conversion import convert_sentence_model
+from hf_docmt.hub.export import convert_sentence_model
 
 torch.set_num_threads(1)
 

@@ -1,6 +1,6 @@
 """Settings of published fairseq models, small vocabularies, and the conversion of a checkpoint with them."""
 
-from hf_docmt.hub.fairseq.conversion import convert_fairseq_checkpoint
+from hf_docmt.hub.fairseq_conversion import convert_fairseq_checkpoint
 from support.fairseq_weights import BASE, save_checkpoint
 
 MAKA = BASE | {

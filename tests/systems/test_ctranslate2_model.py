@@ -7,8 +7,7 @@ from support.language_models import sentence_model
 from support.systems import ITEMS
 from support.tiny_models import SEP, build, random_text, word_tokenizer
 
-from hf_docmt.hub.conversion import convert_sentence_model
-from hf_docmt.hub.export import export_model
+from hf_docmt.hub.export import convert_sentence_model, export_model
 from hf_docmt.systems import load_system
 from hf_docmt.systems.ctranslate2_model import CTranslate2Model
 

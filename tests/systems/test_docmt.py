@@ -11,7 +11,7 @@ from support.tiny_models import build, word_tokenizer
 
 from hf_docmt import registry
 from hf_docmt.evaluation.contrast import candidate_scores, context_results
-from hf_docmt.hub.conversion import convert_sentence_model
+from hf_docmt.hub.export import convert_sentence_model
 from hf_docmt.systems import DocMTSystem, Seq2SeqSystem
 
 

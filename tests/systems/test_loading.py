@@ -8,7 +8,7 @@ from support.pretrained_models import saved
 from support.systems import DOCUMENTS, ITEMS, LANGUAGES, assert_close
 
 from hf_docmt import registry
-from hf_docmt.hub.conversion import convert_sentence_model
+from hf_docmt.hub.export import convert_sentence_model
 from hf_docmt.systems import CausalSystem, DocMTSystem, Seq2SeqSystem, load_system
 
 

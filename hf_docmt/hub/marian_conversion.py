@@ -1,17 +1,17 @@
 """A model file of Marian with its SentencePiece vocabularies as a model and a tokenizer of this package."""
 
+import json
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import MarianTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt.files import check_file, check_new_folder
 from hf_docmt.hub.export import export_model
-from hf_docmt.hub.marian.model_file import read_model_file
-from hf_docmt.hub.marian.transformer import MarianTransformer
-from hf_docmt.hub.sentencepiece_tokenizer import sentencepiece_tokenizer
+from hf_docmt.hub.marian_file import MarianTransformer, read_model_file
 from hf_docmt.modeling.configuration_docmt import DocMTConfig
 from hf_docmt.modeling.modeling_docmt import DocMTForConditionalGeneration
 from hf_docmt.pretrained.conversion import from_sentence_model
@@ -120,3 +120,30 @@ def backbone_of(
         )
     model.load_state_dict(weights, strict=False, assign=True)
     return model.eval()
+
+
+def sentencepiece_tokenizer(
+    vocabularies: Sequence[dict[str, int]],
+    models: Sequence[str | Path],
+    special: dict[str, str],
+    languages: tuple[str | None, str | None],
+) -> MarianTokenizer:
+    """The tokenizer with the ids of `vocabularies`, source first, that cuts texts by `models`, source first."""
+    separate = vocabularies[0] != vocabularies[-1]
+    with tempfile.TemporaryDirectory() as folder:
+        files = [Path(folder) / name for name in ("vocab.json", "target_vocab.json")]
+        for file, vocabulary in zip(files, (vocabularies[0], vocabularies[-1])):
+            file.write_text(json.dumps(vocabulary), encoding="utf-8")
+        return MarianTokenizer(
+            source_spm=str(models[0]),
+            target_spm=str(models[-1]),
+            vocab=str(files[0]),
+            target_vocab_file=str(files[1]) if separate else None,
+            separate_vocabs=separate,
+            source_lang=languages[0],
+            target_lang=languages[1],
+            split_special_tokens=False,
+            clean_up_tokenization_spaces=False,
+            model_max_length=int(1e9),
+            **special,
+        )

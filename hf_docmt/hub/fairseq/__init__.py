@@ -1,1 +1,0 @@
-"""Checkpoints of models that were published with fairseq, as models of this package."""

@@ -1,1 +1,0 @@
-"""Files that Marian itself writes, as models of this package."""
