@@ -11,8 +11,8 @@ import pandas as pd
 import torch
 from inputs import draw_matrices, load, parser, show
 
-from hf_docmt.analysis.model_runs import sentence_ids, token_texts
-from hf_docmt.systems.model_system import evaluation_mode
+from hf_docmt.analysis.model_runs import token_texts
+from hf_docmt.systems.model_system import evaluation_mode, piece_ids
 
 
 @torch.inference_mode()
@@ -32,7 +32,8 @@ def main() -> None:
     model, tokenizer = load(options)
     if not model.config.groups_tokens:
         made.error(f"{options.model} assigns no tokens to groups; give a model with grouping or selecting")
-    rows = [model.config.sequence_format().source(ids) for ids in sentence_ids(options.texts, tokenizer)]
+    pieces = [piece_ids(tokenizer, text, is_target=False) for text in options.texts]
+    rows = [model.config.sequence_format().source(ids) for ids in pieces]
     weights = [group_weights(model, row) for row in rows]
     names = [f"group {number}" for number in range(1, weights[0].shape[1] + 1)]
     table = pd.DataFrame(np.concatenate(weights), columns=names)

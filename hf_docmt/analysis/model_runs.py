@@ -10,7 +10,6 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import registry
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
-from hf_docmt.data.tokenizers import tokenize_sentences
 from hf_docmt.systems.attention_weights import kept_outputs, modules_named
 from hf_docmt.systems.model_system import evaluation_mode, piece_spans
 
@@ -65,17 +64,6 @@ def selection_shares(model: PreTrainedModel, batch: Mapping[str, torch.Tensor]) 
 
 
 # Sentences and tokens
-
-
-def sentence_ids(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[list[int]]:
-    """Token ids of each sentence as in training, without special tokens. ValueError: no sentence, or an empty one."""
-    if isinstance(texts, str) or not texts:
-        raise ValueError(f"texts: got {texts!r}, expected a list of sentences; give at least one, as [text]")
-    ids = tokenize_sentences(list(texts), tokenizer, is_target=False)
-    for number, (text, row) in enumerate(zip(texts, ids), 1):
-        if not (text.strip() and row):
-            raise ValueError(f"sentence {number} is empty: got {text!r}, expected text; leave it out")
-    return ids
 
 
 def token_texts(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int]) -> list[str]:

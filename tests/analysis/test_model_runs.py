@@ -1,10 +1,9 @@
-"""Texts of tokens, sentences that are given as texts, and languages of models."""
+"""Texts of tokens, and languages of models."""
 
-import pytest
 from support.errors import refused
-from support.tiny_models import build, word_tokenizer
+from support.tiny_models import build
 
-from hf_docmt.analysis.model_runs import chosen_languages, selection_shares, sentence_ids, set_languages, token_texts
+from hf_docmt.analysis.model_runs import chosen_languages, selection_shares, set_languages, token_texts
 from hf_docmt.data.tokenizers import train_tokenizer
 
 
@@ -16,18 +15,6 @@ def test_texts_of_tokens():
     assert "他" in texts and "…" in texts and not any("\ufffd" in text for text in texts)
     cut = tokenizer("他", add_special_tokens=False)["input_ids"][:-1]
     assert len(token_texts(tokenizer, cut)) == len(cut) and token_texts(tokenizer, []) == []
-
-
-@pytest.mark.parametrize(
-    ("texts", "message"),
-    [
-        (["w7", "", "w8"], "sentence 2 is empty: got '', expected text; leave it out"),
-        ([], "expected a list of sentences; give at least one"),
-        ("w7 w8", r"got 'w7 w8', expected a list of sentences; give at least one, as \[text\]"),
-    ],
-)
-def test_bad_texts(texts, message):
-    refused(message, sentence_ids, texts, word_tokenizer())
 
 
 def test_words_that_do_not_select():
