@@ -133,26 +133,6 @@ def test_nothing_is_lost(tokens):
         assert all(unicodedata.category(part[0])[0] != "Z" for part in document if part)
 
 
-def test_cuts_have_the_least_edits():
-    """Not more edits than the best of all ways to cut, tried one by one."""
-    rng = random.Random(5)
-    for _ in range(25):
-        reference = [" ".join(rng.choices("abcde", k=rng.randrange(1, 4))) for _ in range(3)]
-        words = rng.choices("abcde", k=rng.randrange(1, 8))
-        (parts,) = align_documents([" ".join(words)], [reference]).documents
-        ends = range(len(words) + 1)
-        ways = [(words[:i], words[i:j], words[j:]) for i in ends for j in ends if i <= j]
-        best = min(sum(edits(part, ref.split()) for part, ref in zip(way, reference)) for way in ways)
-        assert sum(edits(part.split(), ref.split()) for part, ref in zip(parts, reference)) == best
-
-
-def edits(one, other):
-    if not one or not other:
-        return len(one) + len(other)
-    rest = edits(one[1:], other[1:]) + (one[0] != other[0])
-    return min(rest, edits(one[1:], other) + 1, edits(one, other[1:]) + 1)
-
-
 def test_empty_references_get_no_words():
     assert align_documents(["a b c"], [["a b", "", "c"]]).documents == (("a b", "", "c"),)
     assert align_documents(["a b", "", ""], [["", ""], ["a"], []]).documents == (("a b", ""), ("",), ())

@@ -205,15 +205,6 @@ def test_contrapro_averages():
     assert {(str(one.signature), one.dataset) for one in found.values()} == {
         (str(accuracy.signature.without("data")), "contrapro")
     }
-    fewer = [item for number, item in enumerate(items) if item.distance != 1 or number % 7 == 0]
-    accuracy = result_of(fewer, 0.4, seed=5)
-    by = {d: accuracy.breakdown[f"distance={d}"].value for d in ("0", "1", "2", "3", ">3")}
-    value = average_results([accuracy])[0].value  # the sizes published are the weights, not those of the file
-    assert value == pytest.approx(
-        (2400 * by["0"] + 7075 * by["1"] + 1510 * by["2"] + 573 * by["3"] + 442 * by[">3"]) / 12000
-    )
-    assert value != pytest.approx(accuracy.value, abs=0.1)
-    assert average_results([result_of([item for item in fewer if item.distance])]) == []
 
 
 def test_published_row_of_averages():
