@@ -63,7 +63,7 @@ def stats(
 ) -> None:
     """Count documents, sentences and words, with lengths, and annotated phenomena by distance; files side by side."""
     from hf_docmt.data.readers import input_files, read_documents
-    from hf_docmt.data.statistics import document_statistics, reading_notes
+    from hf_docmt.data.statistics import document_statistics, reading_notes, table_column
     from hf_docmt.reports.tables import check_style, write_table
 
     check_style(style)
@@ -71,13 +71,13 @@ def stats(
     counts = {}
     for text in inputs:
         documents = read_documents(format, **languages, **input_files(text, format))
-        counts[text] = document_statistics(documents)
+        counts[text] = document_statistics(documents, context)
     notes = reading_notes([lang for lang in languages.values() if lang])
     if as_json:
-        facts = [{"input": text, **counted.to_dict(context)} for text, counted in counts.items()]
+        facts = [{"input": text, **counted} for text, counted in counts.items()]
         print(json.dumps({"notes": notes, "statistics": facts}, ensure_ascii=False))
         return
-    columns = [counted.rows(context) for counted in counts.values()]
+    columns = [table_column(counted) for counted in counts.values()]
     labels = dict.fromkeys(label for column in columns for label in column)
     header = ["", *_short_names(inputs)]
     cells = [header, *([label, *(column.get(label, "-") for column in columns)] for label in labels)]

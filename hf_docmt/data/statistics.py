@@ -2,7 +2,6 @@
 
 import re
 from collections import Counter
-from dataclasses import asdict, dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -18,73 +17,62 @@ ANNOTATION = "phenomena"  # a column with a label for each sentence: a name, or 
 WORDS = "Words are what stands between white space, with their punctuation."
 
 
-@dataclass(frozen=True)
-class Lengths:
-    """Mean, standard deviation (of all, not of a sample), and `QUANTILES`, each a length that occurs."""
+def document_statistics(documents: Dataset, context: int | None = None) -> dict:
+    """Counts of documents of the document contract, as JSON holds them.
 
-    mean: float
-    deviation: float
-    quantiles: dict[str, int]
-
-    @classmethod
-    def of(cls, values: np.ndarray) -> "Lengths":
-        lengths = np.percentile(values, QUANTILES, method="inverted_cdf")
-        quantiles = {f"{per_cent} %": int(value) for per_cent, value in zip(QUANTILES, lengths)}
-        return cls(float(np.mean(values)), float(np.std(values)), quantiles)
-
-
-@dataclass(frozen=True)
-class SideStatistics:
-    """One language. Lengths are in words, see `WORDS`: of sentences, the empty ones being 0, and of documents."""
-
-    words: int
-    empty_sentences: int
-    sentence_length: Lengths
-    document_length: Lengths
-
-
-@dataclass(frozen=True)
-class DocumentStatistics:
-    """Documents of one or two languages; `document_length` in sentences.
-
-    `phenomena` is there where documents have that column: {name: {distance to the sentence needed: count}}.
+    Lengths are mean, standard deviation (of all, not of a sample) and `QUANTILES`, each a length that occurs: those of
+    documents in sentences; in each language, in words (see `WORDS`), those of sentences, empty ones being 0, and of
+    documents. `phenomena` are those of the column: {name: {distance to the sentence needed: count}}, `out_of_reach`
+    says how often that is more than `context` sentences away. Raises DataError for documents that break the contract
+    and for an annotation with another number of labels than sentences.
     """
+    languages = [lang for lang in check_documents(documents) if lang]
+    translation = documents.select_columns(["translation"]).with_format("arrow")[:].column("translation")
+    counts = pc.list_value_length(translation).to_numpy().astype(np.int64)  # sentences of each document, at least 1
+    phenomena = _phenomena(documents, counts) if ANNOTATION in documents.column_names else {}
+    reach = {} if context is None else {"context": context, "out_of_reach": out_of_reach(phenomena, context)}
+    return {
+        "documents": len(documents),
+        "sentences": int(counts.sum()),
+        "document_length": lengths_of(counts),
+        "sides": {lang: _side(translation, lang, counts) for lang in languages},
+        "phenomena": phenomena,
+        **reach,
+    }
 
-    documents: int
-    sentences: int
-    document_length: Lengths
-    sides: dict[str, SideStatistics]
-    phenomena: dict[str, dict[int, int]]
 
-    def to_dict(self, context: int | None = None) -> dict:
-        """All numbers, with `out_of_reach` of so many sentences of context where it is given."""
-        reach = {} if context is None else {"context": context, "out_of_reach": self.out_of_reach(context)}
-        return asdict(self) | reach
+def lengths_of(values: np.ndarray) -> dict:
+    """Mean, deviation and quantiles."""
+    lengths = np.percentile(values, QUANTILES, method="inverted_cdf")
+    quantiles = {f"{per_cent} %": int(value) for per_cent, value in zip(QUANTILES, lengths)}
+    return {"mean": float(np.mean(values)), "deviation": float(np.std(values)), "quantiles": quantiles}
 
-    def out_of_reach(self, context: int) -> dict[str, int]:
-        """How often what a phenomenon needs is more than `context` sentences away."""
-        return {
-            name: sum(count for distance, count in counts.items() if distance > context)
-            for name, counts in self.phenomena.items()
-        }
 
-    def rows(self, context: int | None = None) -> dict[str, str]:
-        """Cells of a table by their names."""
-        rows = {"documents": f"{self.documents}", "sentences": f"{self.sentences}"}
-        lengths = {"sentences a document": self.document_length}
-        for lang, side in self.sides.items():
-            rows |= {f"words, {lang}": f"{side.words}", f"empty sentences, {lang}": f"{side.empty_sentences}"}
-            lengths[f"words a sentence, {lang}"] = side.sentence_length
-            lengths[f"words a document, {lang}"] = side.document_length
-        for name, length in lengths.items():
-            rows[name] = f"{length.mean:.1f} ± {length.deviation:.1f}"
-            rows[f"{name}, quantiles"] = " ".join(map(str, length.quantiles.values()))
-        for name, counts in self.phenomena.items():
-            rows[name] = f"{sum(counts.values())}"
-            rows[f"{name}, by distance"] = " ".join(f"{distance}:{count}" for distance, count in counts.items())
-            if context is not None:
-                rows[f"{name}, further than {context}"] = f"{self.out_of_reach(context)[name]}"
-        return rows
+def out_of_reach(phenomena: dict[str, dict[int, int]], context: int) -> dict[str, int]:
+    """How often what a phenomenon needs is more than `context` sentences away."""
+    return {
+        name: sum(count for distance, count in counts.items() if distance > context)
+        for name, counts in phenomena.items()
+    }
+
+
+def table_column(statistics: dict) -> dict[str, str]:
+    """Cells of a table by their names."""
+    rows = {"documents": f"{statistics['documents']}", "sentences": f"{statistics['sentences']}"}
+    lengths = {"sentences a document": statistics["document_length"]}
+    for lang, side in statistics["sides"].items():
+        rows |= {f"words, {lang}": f"{side['words']}", f"empty sentences, {lang}": f"{side['empty_sentences']}"}
+        lengths[f"words a sentence, {lang}"] = side["sentence_length"]
+        lengths[f"words a document, {lang}"] = side["document_length"]
+    for name, length in lengths.items():
+        rows[name] = f"{length['mean']:.1f} ± {length['deviation']:.1f}"
+        rows[f"{name}, quantiles"] = " ".join(map(str, length["quantiles"].values()))
+    for name, counts in statistics["phenomena"].items():
+        rows[name] = f"{sum(counts.values())}"
+        rows[f"{name}, by distance"] = " ".join(f"{distance}:{count}" for distance, count in counts.items())
+        if "context" in statistics:
+            rows[f"{name}, further than {statistics['context']}"] = f"{statistics['out_of_reach'][name]}"
+    return rows
 
 
 def reading_notes(languages: list[str]) -> list[str]:
@@ -98,28 +86,13 @@ def reading_notes(languages: list[str]) -> list[str]:
     ]
 
 
-def document_statistics(documents: Dataset) -> DocumentStatistics:
-    """Count documents of the document contract.
-
-    Raises DataError for documents that break it and for an annotation with another number of labels than sentences.
-    """
-    languages = [lang for lang in check_documents(documents) if lang]
-    translation = documents.select_columns(["translation"]).with_format("arrow")[:].column("translation")
-    counts = pc.list_value_length(translation).to_numpy().astype(np.int64)  # sentences of each document, at least 1
-    return DocumentStatistics(
-        documents=len(documents),
-        sentences=int(counts.sum()),
-        document_length=Lengths.of(counts),
-        sides={lang: _side(translation, lang, counts) for lang in languages},
-        phenomena=_phenomena(documents, counts) if ANNOTATION in documents.column_names else {},
-    )
-
-
-def _side(translation: pa.ChunkedArray, lang: str, counts: np.ndarray) -> SideStatistics:
+def _side(translation: pa.ChunkedArray, lang: str, counts: np.ndarray) -> dict:
     texts = (text for chunk in translation.chunks for text in chunk.flatten().field(lang).to_pylist())
     words = np.fromiter((len(text.split()) for text in texts), dtype=np.int64, count=int(counts.sum()))
     documents = np.add.reduceat(words, np.cumsum(counts) - counts)
-    return SideStatistics(int(words.sum()), int((words == 0).sum()), Lengths.of(words), Lengths.of(documents))
+    empty = int((words == 0).sum())
+    lengths = {"sentence_length": lengths_of(words), "document_length": lengths_of(documents)}
+    return {"words": int(words.sum()), "empty_sentences": empty, **lengths}
 
 
 def _phenomena(documents: Dataset, counts: np.ndarray) -> dict[str, dict[int, int]]:

@@ -6,7 +6,7 @@ import math
 import pytest
 
 from hf_docmt.data.documents import make_documents
-from hf_docmt.data.statistics import Lengths, document_statistics, reading_notes
+from hf_docmt.data.statistics import document_statistics, lengths_of, out_of_reach, reading_notes, table_column
 from hf_docmt.files import DataError
 
 ROWS = [
@@ -22,38 +22,40 @@ ROWS = [
 
 def test_counts_by_hand():
     statistics = document_statistics(make_documents(ROWS, "en", "de"))
-    assert (statistics.documents, statistics.sentences, statistics.document_length.mean) == (3, 4, 4 / 3)
-    english, german = statistics.sides["en"], statistics.sides["de"]
-    assert (english.words, english.empty_sentences, german.words, german.empty_sentences) == (11, 1, 5, 1)
-    assert english.sentence_length.mean == 11 / 4  # 3, 0, 3, 5
-    assert english.sentence_length.deviation == math.sqrt(sum((n - 11 / 4) ** 2 for n in (3, 0, 3, 5)) / 4)
-    assert list(english.sentence_length.quantiles.values()) == [0, 0, 3, 3, 5, 5]
-    assert list(english.document_length.quantiles.values()) == [3, 3, 3, 5, 5, 5]
-    assert statistics.phenomena == {"pronoun": {2: 1, 4: 1}}
-    assert [statistics.out_of_reach(context)["pronoun"] for context in (1, 2, 3, 4)] == [2, 1, 1, 0]
+    assert [statistics[name] for name in ("documents", "sentences")] == [3, 4]
+    assert statistics["document_length"]["mean"] == 4 / 3 and "out_of_reach" not in statistics
+    english, german = statistics["sides"]["en"], statistics["sides"]["de"]
+    assert [side[name] for side in (english, german) for name in ("words", "empty_sentences")] == [11, 1, 5, 1]
+    assert english["sentence_length"]["mean"] == 11 / 4  # 3, 0, 3, 5
+    assert english["sentence_length"]["deviation"] == math.sqrt(sum((n - 11 / 4) ** 2 for n in (3, 0, 3, 5)) / 4)
+    assert list(english["sentence_length"]["quantiles"].values()) == [0, 0, 3, 3, 5, 5]
+    assert list(english["document_length"]["quantiles"].values()) == [3, 3, 3, 5, 5, 5]
+    assert statistics["phenomena"] == {"pronoun": {2: 1, 4: 1}}
+    assert [out_of_reach(statistics["phenomena"], context)["pronoun"] for context in (1, 2, 3, 4)] == [2, 1, 1, 0]
 
 
 def test_quantiles_are_lengths_that_occur():
     """The least length that so many per cent of all do not pass."""
     values = [7, 1, 9, 4, 4, 30, 12]
-    quantiles = Lengths.of(values).quantiles
+    quantiles = lengths_of(values)["quantiles"]
     for per_cent, length in zip((5, 25, 50, 75, 95, 100), quantiles.values()):
         assert length == min(v for v in values if sum(w <= v for w in values) >= per_cent / 100 * len(values))
 
 
 def test_source_side_alone():
-    statistics = document_statistics(make_documents([{"doc_id": "a", "translation": [{"en": "x y"}]}], "en"))
-    assert list(statistics.sides) == ["en"] and not statistics.phenomena
-    assert "words, en" in statistics.rows() and statistics.to_dict(2)["out_of_reach"] == {}
+    documents = make_documents([{"doc_id": "a", "translation": [{"en": "x y"}]}], "en")
+    statistics = document_statistics(documents, context=2)
+    assert list(statistics["sides"]) == ["en"] and not statistics["phenomena"]
+    assert "words, en" in table_column(statistics) and statistics["out_of_reach"] == {}
 
 
 def test_rows_and_numbers():
-    statistics = document_statistics(make_documents(ROWS, "en", "de"))
-    rows = statistics.rows(context=3)
+    documents = make_documents(ROWS, "en", "de")
+    rows = table_column(document_statistics(documents, context=3))
     assert rows["words a sentence, en"] == "2.8 ± 1.8"
     assert rows["pronoun, by distance"] == "2:1 4:1" and rows["pronoun, further than 3"] == "1"
-    assert "pronoun, further than 3" not in statistics.rows()
-    assert json.loads(json.dumps(statistics.to_dict(3)))["out_of_reach"] == {"pronoun": 1}
+    assert "pronoun, further than 3" not in table_column(document_statistics(documents))
+    assert json.loads(json.dumps(document_statistics(documents, 3)))["out_of_reach"] == {"pronoun": 1}
 
 
 def test_languages_without_blanks_are_told():
