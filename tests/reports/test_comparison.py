@@ -244,19 +244,6 @@ def test_parts_selected_later(breakdown):
     refused("no result is broken down by 'length'", select_breakdown, everything, "length")
 
 
-def test_axis_and_its_value():
-    rows = compare_reports([report("a", result(breakdown=PARTS))], breakdown="all").rows
-    assert [(row.axis, row.axis_value) for row in rows] == [
-        ("", ""),
-        ("distance", "0"),
-        ("distance", ">3"),
-        ("phenomenon", "it:er"),
-        ("phenomenon distance", "it:er 0"),
-        ("style", "a=b c"),
-        ("", ""),
-    ]
-
-
 def test_intervals():
     one = result(breakdown=PARTS, details={"interval": [45.5, 60]})
     found = compare_reports([report("a", one)], breakdown="distance")
