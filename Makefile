@@ -10,7 +10,7 @@ BIN = $(VENV)/bin
 # a process for each core; a test file stays in one of them, in the order of the folders: long files do not come last
 PYTEST = -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
-.PHONY: install demo real test test-slow test-gpu test-min test-latest test-transformers check clean
+.PHONY: install demo real bench test test-slow test-gpu test-min test-latest test-transformers check clean
 
 install: $(VENV)/installed
 
@@ -36,6 +36,12 @@ real: install  ## convert a real model, English to Portuguese, and translate two
 	$(BIN)/docmt translate $(REAL)/en-pt examples/pages -o $(REAL)/pages
 	$(BIN)/python examples/real_model.py $(REAL)/en-pt examples/pages $(REAL)/pages_by_python
 	diff --recursive $(REAL)/pages $(REAL)/pages_by_python
+
+bench: install  ## speed and memory beside MarianMT and CTranslate2, in runs/bench: two hours on one core
+	mkdir -p runs/bench
+	for script in decode documents train cost; do \
+		$(BIN)/python examples/bench/$$script.py --json > runs/bench/$$script.json || exit 1; done
+	$(BIN)/python examples/bench/rows.py runs/bench/*.json
 
 test: install check  ## lint and the fast tests
 	$(BIN)/python $(PYTEST)

@@ -5,14 +5,17 @@ python examples/gpu_report_steps.py decode --device cuda
 
 import argparse
 import json
+import shlex
+import sys
 import tempfile
 import time
 from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
 
 import torch
 
 from hf_docmt import registry
-from hf_docmt.bench import load_benchmark
 from hf_docmt.data.documents import make_documents, sentences
 from hf_docmt.data.synthetic.corpus import make_corpus, write_corpus
 from hf_docmt.data.tokenizers import train_tokenizer
@@ -34,23 +37,22 @@ SIZES = {
     "target_lang": "de",
 }
 FIELDS = {"window": {"past_context": 2, "window": 4, "length_ratio": 1.0}, "memory": {"memory_size": 4}, "doct": {}}
-TINY = {key: value for key, value in SIZES.items() if key.startswith(("d_model", "encoder", "decoder"))}
-BENCHMARKS = {  # name, options on a GPU, and where it is to be small
-    "decode": (
-        "decode",
-        {"repeats": 3},
-        {"sizes": TINY, "vocab_size": 500, "batch_sizes": (1, 2), "tokens": 5, "repeats": 1},
+BENCHMARKS = {  # step: script in bench/, its options on a GPU, and where it is to be small
+    "decode": ("decode", "--sizes base", "--sizes tiny --batch-sizes 1 2 --tokens 5 --repeats 1"),
+    "train": (
+        "train",
+        "--parts speed --repeats 2",
+        "--parts speed --speed-size tiny --documents 8 --max-tokens 500 --repeats 1",
     ),
-    "train": ("train", {"repeats": 2}, {"sizes": TINY, "documents": 8, "max_tokens": 500, "repeats": 1}),
     "attention": (
-        "attention",
-        {"lengths": (1024, 2208, 4096, 8192), "time_limit": 60.0},
-        {"sizes": TINY, "lengths": (64, 128, 256), "repeats": 1},
+        "cost",
+        "--parts 'training by length' --time-limit 60",
+        "--parts 'training by length' --size tiny --lengths 64 128 256 --repeats 1",
     ),
     "cost": (
-        "cost-by-length",
-        {"lengths": (500, 1000, 2000), "repeats": 1, "time_limit": 60.0},
-        {"sizes": TINY, "lengths": (100, 200, 300), "repeats": 1},
+        "cost",
+        "--parts 'translation by length' --repeats 1 --time-limit 60",
+        "--parts 'translation by length' --size tiny --text-lengths 100 200 300 --repeats 1",
     ),
 }
 
@@ -60,12 +62,15 @@ def print_row(row: dict) -> None:
 
 
 def run_benchmark(step: str, device: str, small: bool) -> None:
-    """The rows as they come, then what is checked of them."""
+    """The rows as they come, then what is asked of them."""
+    sys.path.insert(0, str(Path(__file__).with_name("bench")))
     name, *options = BENCHMARKS[step]
-    benchmark = load_benchmark(name)(device=device, **options[small])
-    result = benchmark.run(on_row=lambda row: print_row(row.to_json())).to_json()
-    for check in result["checks"]:
-        print_row({"case": f"target of {check.pop('name')}", **check})
+    script, rows = import_module(name), []
+    for row in script.rows(script.options().parse_args(["--device", device, *shlex.split(options[small])])):
+        rows.append(row)
+        print_row(row)
+    for target in import_module("rows").targets(rows):
+        print_row(target)
 
 
 def check_architectures(device: str) -> None:

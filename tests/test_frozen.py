@@ -441,7 +441,6 @@ def test_run_from_the_start(tmp_path, monkeypatch, dropout_of_torch):
 
 def parameters(command, path=()):
     context = command.make_context(" ".join(path), [], resilient_parsing=True)
-    command = context.command  # of a benchmark: with its options, which are read when it is called
     for name in command.list_commands(context) if hasattr(command, "list_commands") else ():
         yield from parameters(command.get_command(context, name), (*path, name))
     names = set()
@@ -461,6 +460,12 @@ GONE = {  # commands of 0.1.0 and where they went
     "analyze information-gain": "examples/analysis/information_gain.py",
     "analyze losses": "examples/analysis/losses.py",
     "analyze memory-maps": "examples/analysis/memory_maps.py",
+    "bench": "examples/bench/rows.py",
+    "bench attention": "examples/bench/cost.py",
+    "bench contrast": "examples/bench/documents.py",
+    "bench cost": "examples/bench/cost.py",
+    "bench decode": "examples/bench/decode.py",
+    "bench train": "examples/bench/train.py",
     "words": "examples/recipes/base/fei2022_zhen_ted.yaml",  # jieba's words, in the header
 }
 GONE_FLAGS = {"evaluate": {"--comet", "--comet-model", "--comet-context"}}  # --external takes scores of COMET

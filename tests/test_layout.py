@@ -54,8 +54,7 @@ ROOMS = {  # room -> rooms that it may import, besides itself
 }
 ROOMS["serving"] = BASE | {"data", "systems", "formats", "translation.group_translation"}
 ROOMS["studies"] = BASE | {"analysis.pictures", "evaluation.metrics", "info", "reports", "training"}
-ROOMS["bench"] = {"modeling", *ROOMS} - {"info", "analysis", "studies"}
-ROOMS["demo"] = {"modeling", *ROOMS} - {"bench", "info", "studies"}
+ROOMS["demo"] = {"modeling", *ROOMS} - {"info", "studies"}
 ROOMS["cli"] = {"modeling", *ROOMS}  # and nobody but __main__ imports cli
 ROOMS["__main__"] = {"cli"}
 ROOMS["__init__"] = {"modeling", *ROOMS} - {
@@ -189,7 +188,6 @@ def test_rooms():
         ("hf_docmt.analysis.memory", "from hf_docmt.training import run"),
         ("hf_docmt.hub.cards", "from hf_docmt.evaluation import suites"),
         ("hf_docmt.hub.cards", "from hf_docmt.data.documents import sentences"),
-        ("hf_docmt.bench.decode", "from hf_docmt.cli.options import command"),
         ("hf_docmt.demo", "from hf_docmt.cli import main"),
         ("hf_docmt.info", "from hf_docmt.evaluation import suites"),
         ("hf_docmt", "from hf_docmt.cli import main"),
@@ -238,7 +236,7 @@ def late_faults(module: str, text: str, is_package: bool = False) -> list[str]:
     tree = ast.parse(text)
     tree.body = [node for node in tree.body if not isinstance(node, ast.FunctionDef | ast.ClassDef)]
     tree.body = [node for node in tree.body if not ast.unparse(node).startswith("if TYPE_CHECKING:")]
-    names = set(imported_names(tree, module, is_package)) - {"hf_docmt.bench.options"}
+    names = set(imported_names(tree, module, is_package))
     rooms = {"hf_docmt.cli", "hf_docmt.messages", "hf_docmt.options", "hf_docmt.__version__"}
     heavy = [name for name in sorted(names) if name.split(".")[0] in HEAVY]
     return heavy + [name for name in names if name[:9] == "hf_docmt." and ".".join(name.split(".")[:2]) not in rooms]
@@ -266,7 +264,6 @@ def test_the_command_starts_light():
 
 PACKAGE_LINES = {
     "analysis": 3360,
-    "bench": 3165,
     "cli": 2448,
     "data": 6105,
     "evaluation": 6111,
@@ -284,7 +281,6 @@ PACKAGE_LINES = {
 }
 TEST_LINES = {
     "analysis": 2486,
-    "bench": 1578,
     "cli": 2876,
     "data": 5028,
     "evaluation": 5570,

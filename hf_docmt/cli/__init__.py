@@ -11,7 +11,6 @@ import typer
 
 from hf_docmt import __version__
 from hf_docmt.cli.analyze import rationales, why
-from hf_docmt.cli.bench import bench_app
 from hf_docmt.cli.comparison import compare
 from hf_docmt.cli.data import corpus, data_app
 from hf_docmt.cli.evaluate import evaluate
@@ -93,8 +92,7 @@ analyze_app = typer.Typer(help="Analyse how a model uses context.", no_args_is_h
 for command in (why, rationales):
     analyze_app.command()(command)
 app.add_typer(data_app, name="data", rich_help_panel="Data")
-app.add_typer(analyze_app, name="analyze", rich_help_panel="Analysis and speed")
-app.add_typer(bench_app, name="bench", rich_help_panel="Analysis and speed")
+app.add_typer(analyze_app, name="analyze", rich_help_panel="Analysis")
 
 if __name__ == "__main__":
     main()

@@ -1,0 +1,151 @@
+"""Sentences a second of translating documents: strategies, CTranslate2 by the same strategy, every architecture.
+
+python examples/bench/documents.py
+python examples/bench/documents.py --model runs/concat --parts strategies
+
+Strategies are those of a model of windows, by default the demo's, trained for `--steps` updates before. Architectures
+have random weights and one sentence of context; each is beside `concat`, on windows of two where it reads these, else
+on sentences alone.
+"""
+
+import argparse
+import copy
+import tempfile
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from sys import stderr
+
+import torch
+from random_models import SENTENCE, random_documents, random_model, served
+from rows import Row, alternate, main, parser, row
+
+import hf_docmt
+from hf_docmt import registry
+from hf_docmt.data.documents import sentences
+
+LONG, JOINED = 100, 30  # sentences of a document, in a row
+STRATEGIES, ARCHITECTURES = "strategies", "architectures"
+COLUMNS = {STRATEGIES: ("ours", "peer", "ratio", "equal", "unit"), ARCHITECTURES: ("time",)}
+GREEDY = {"num_beams": 1, "do_sample": False}
+WINDOWS = "windows of two"
+
+
+def options() -> argparse.ArgumentParser:
+    """Those of all scripts, and what is translated."""
+    made = parser(__doc__)
+    made.add_argument("--parts", nargs="+", default=[STRATEGIES, ARCHITECTURES])
+    made.add_argument("--model", help="folder of a trained model of windows")
+    made.add_argument("--steps", type=int, default=600, help="of training, where no model is given")
+    made.add_argument("--number", type=int, default=60, help="documents of the built-in corpus")
+    made.add_argument("--batch-size", type=int, default=16)
+    return made
+
+
+def rows(options: argparse.Namespace) -> Iterator[Row]:
+    """The strategies, and the architectures in both precisions."""
+    if STRATEGIES in options.parts:
+        with tempfile.TemporaryDirectory() as folder:
+            yield from strategy_rows(options, Path(folder))
+    if ARCHITECTURES in options.parts:
+        for precision in ("fp32", "int8") if options.device == "cpu" else ("fp32",):
+            for unit in ("sentences", WINDOWS):
+                yield from architecture_rows(options, precision, unit)
+
+
+def strategy_rows(options: argparse.Namespace, folder: Path) -> Iterator[Row]:
+    """Each strategy beside `sentence`, also on one long document; CTranslate2's beside ours, both with int8 weights.
+
+    `equal` is the share of sentences that come out alike.
+    """
+    model, tokenizer = hf_docmt.load_model(options.model or train_demo(folder, options.steps))
+    model = model.to(options.device)
+    documents = [sentences(made, "en") for made in demo_documents(folder, options.number)]
+    lines = [sentence for document in documents for sentence in document]
+    engines = {"fp32": model}
+    if options.device == "cpu":
+        engines["int8"] = copy.deepcopy(model)
+        engines["int8"].quantize("int8")
+
+    def side(engine, strategy: str, read: list[list[str]]):
+        more = {"batch_size": options.batch_size, **GREEDY}
+        return partial(engine.translate_documents, read, tokenizer, strategy=strategy, **more)
+
+    def measured(case: str, ours, peer) -> Row:
+        seconds, outputs = alternate({"ours": ours, "peer": peer}, options.repeats)
+        found = {name: [line for document in made for line in document] for name, made in outputs.items()}
+        equal = sum(one == other for one, other in zip(*found.values())) / len(found["ours"])
+        speeds = {name: len(found["ours"]) / value for name, value in seconds.items()}
+        return row(case, "sentences/s", speeds["ours"], speeds["peer"], part=STRATEGIES, equal=equal)
+
+    for precision, engine in engines.items():
+        for name in ("sliding", "sequential"):
+            yield measured(
+                f"{precision}: {name} : sentence", side(engine, name, documents), side(engine, "sentence", documents)
+            )
+    fastest, precision = engines[list(engines)[-1]], list(engines)[-1]
+    long = [lines[:LONG]]
+    case = f"{precision}: sequential : sentence, a document of {LONG} sentences"
+    yield measured(case, side(fastest, "sequential", long), side(fastest, "sentence", long))
+    if "int8" in engines and find_spec("ctranslate2"):
+        peer = ctranslate2_model(model, tokenizer, folder / "ctranslate2")
+        joined = [lines[first : first + JOINED] for first in range(0, len(lines), JOINED)]
+        for name in ("sentence", "sliding", "sequential"):
+            case = f"int8: {name} : CTranslate2's, documents of {JOINED} sentences"
+            yield measured(case, side(fastest, name, joined), side(peer, name, joined))
+
+
+def ctranslate2_model(model, tokenizer, folder: Path):
+    """The same weights in CTranslate2's format, int8."""
+    from hf_docmt.systems.ctranslate2_model import load_ctranslate2_model
+
+    return load_ctranslate2_model(hf_docmt.export_model(model, tokenizer, folder, form="ctranslate2"))[0]
+
+
+def demo_documents(folder: Path, number: int):
+    """The first documents of the built-in corpus, English to German."""
+    if not (folder / "corpus").exists():
+        hf_docmt.write_corpus(folder / "corpus", seed=1, train=number, validation=20, test=1)
+    read = hf_docmt.read_documents(path=folder / "corpus" / "train.jsonl", source_lang="en", target_lang="de")
+    return read.select(range(min(number, len(read))))
+
+
+def train_demo(folder: Path, steps: int) -> Path:
+    """The window model of the demo, trained for so many updates on the built-in corpus."""
+    demo_documents(folder, min(2000, 30 * steps))
+    settings = [f"data.{part}.path={folder}/corpus/{part}.jsonl" for part in ("train", "validation")]
+    settings += [f"output_dir={folder}/model", f"training.max_steps={steps}"]
+    with redirect_stdout(stderr):
+        return hf_docmt.train(hf_docmt.load_recipe("demo_concat4", settings))
+
+
+def architecture_rows(options: argparse.Namespace, precision: str, unit: str, number: int = 4, length: int = 8):
+    """The architectures that read these units, measured in the same rounds; greedy, one batch of documents.
+
+    As no special token is ever chosen, as many tokens are written as are read.
+    """
+    models = {"concat": {} if unit == "sentences" else {"past_context": 1}}
+    for name, entry in registry.ARCHITECTURES.items():
+        if name != "concat" and (entry.separate_context or entry.carries_state) == (unit == "sentences"):
+            models[name] = {} if entry.carries_state else {"past_context": 1}
+    torch.manual_seed(1)
+    documents = random_documents(number, length, options.size)
+    written = SENTENCE if unit == "sentences" else 2 * SENTENCE + 1  # with the separator that was read
+    settings = {"batch_size": number, "max_new_tokens": written, **GREEDY}
+    settings |= {"repairs": "none"} if unit == WINDOWS else {}
+    works = {}
+    for name, fields in models.items():
+        model, tokenizer = served(random_model(name, options.size, **fields), precision, options.device)
+        works[name] = partial(model.translate_documents, documents, tokenizer, **settings)
+    seconds, _ = alternate(works, options.repeats)
+    speeds = {name: number * length / value for name, value in seconds.items()}
+    for name in list(models)[1:]:
+        case, time = f"{name}, {unit}", seconds[name] / seconds["concat"]
+        more = {"part": ARCHITECTURES, "at": f"{options.size} {precision}", "time": time}
+        yield row(case, "sentences/s", speeds[name], speeds["concat"], **more)
+
+
+if __name__ == "__main__":
+    main(rows, options(), COLUMNS)

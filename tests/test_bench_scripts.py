@@ -1,0 +1,114 @@
+"""The scripts of examples/bench at tiny sizes, the arithmetic that they share, and the published tables of speed."""
+
+import json
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+from support.processes import run_python
+
+BENCH = Path(__file__).resolve().parents[1] / "examples" / "bench"
+REPORTS = BENCH.with_name("reports")
+TINY = {  # script: options, the first case, and how many rows it has
+    "decode": ("--sizes tiny --batch-sizes 2 --tokens 5", "greedy, batch 2", 6),
+    "documents": ("--size tiny --steps 2 --number 3", "fp32: sliding : sentence", 26),
+    "train": (
+        "--parts speed data --speed-size tiny --documents 6 --max-tokens 500 --pairs 500 --precisions fp32",
+        "sentences, fp32",
+        3,
+    ),
+    "cost": ("--size tiny --text-lengths 100 --parts", "sentence", 3),
+}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return runpy.run_path(str(BENCH / "rows.py"))
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_script(name):
+    options, first, count = TINY[name]
+    parts = ["translation by length"] if name == "cost" else []
+    done = run_python(BENCH / f"{name}.py", "--json", "--repeats", 1, *options.split(), *parts)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert not [row for row in report["rows"] if row.get("skipped")]
+    assert all(row["ours"] > 0 and row["peer"] > 0 for row in report["rows"])
+    assert report["rows"][0]["case"] == first and len(report["rows"]) == count and report["setting"]["threads"]
+    assert report["columns"].keys() >= {row["part"] for row in report["rows"]}
+    if name == "decode":
+        assert [row["equal_tokens"] for row in report["rows"] if row["at"] == "fp32"] == [1, 1]
+    assert report["targets"] or name == "documents"
+
+
+def test_works_that_are_measured_apart(monkeypatch):
+    """Every case of cost, and what a training step keeps, in this process."""
+    monkeypatch.syspath_prepend(str(BENCH))
+    shared = {"size": "tiny", "device": "cpu", "tokens": 64}
+    cost, train = (runpy.run_path(str(BENCH / f"{name}.py")) for name in ("cost", "train"))
+    cases = [{"alone": name} for name in cost["ALONE"]]
+    for part in cost["PARTS"]:
+        cases += cost["cases_of"](part, 100 if "length" in part else 1, cost["options"]().parse_args([])).values()
+    for case in cases:
+        cost["build"](shared | case | {"tokens": 64})()
+    assert len(cases) == 3 + 5 + 3 + 2 * 10
+    for skip_logits, again in train["KEPT"].values():
+        train["build"](shared | {"architecture": "window", "skip_logits": skip_logits, "again": again})()
+
+
+def test_sides_alternate(rows):
+    order, clock = [], iter(range(100))
+    works = {name: lambda name=name: order.append(name) or {"own": next(clock)} for name in "ab"}
+    seconds, outputs = rows["alternate"](works, 2, "own")
+    assert order == ["a", "b", "b", "a", "a", "b"] and outputs["b"] == {"own": 5}
+    assert seconds == {"a": 3.5, "b": 3.5}  # without the first round
+
+
+def test_a_case_that_does_not_end(rows, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("import json, sys, time\ncase = json.loads(sys.argv[2])\ntime.sleep(case)\nsys.exit('no memory')")
+    assert rows["measured_apart"](str(script), 60, 1) == {"skipped": "not done after 1 s"}
+    assert rows["measured_apart"](str(script), 0, 60) == {"skipped": "no memory"}
+
+
+def test_table_and_targets(rows, capsys):
+    found = {"a": {"seconds": 2.0, "memory_mib": 120.4}, "b": {"seconds": 1.0, "memory_mib": 10.0}}
+    made = list(rows["cost_rows"]("training by length", "9 tokens", 8, "tokens/s", found, "b"))
+    made += list(rows["cost_rows"]("training by length", "10 tokens", 8, "tokens/s", {"b": found["b"]}, "b"))
+    assert rows["table"](made, ("time", "memory_mib", "absent")).splitlines() == [
+        "|  | time, 9 tokens | time, 10 tokens | memory_mib, 9 tokens | memory_mib, 10 tokens |",
+        "| --- | ---: | ---: | ---: | ---: |",
+        "| a | 2.00 | - | 120 | - |",
+        "| b | 1.00 | 1.00 | 10.0 | 10.0 |",
+    ]
+    lst = rows["row"]("lst", "tokens/s", 2.0, 1.0, part="training by length", at="9 tokens", time=1.2)
+    skipped = rows["row"]("lst", "tokens/s", None, 1.0, part="training by length", at="10 tokens", time=None)
+    first, second = rows["targets"]([lst, skipped])
+    assert (first["case"], first["most"], first["value"], first["ok"]) == (
+        "target of training by length: lst, 9 tokens", 1.15, 1.2, False,
+    )  # fmt: skip
+    assert second["value"] is None and not second["ok"]
+
+
+def test_share_of_the_ceiling(monkeypatch):
+    """Transformer-base: 6 x 4.2 M and 16.4 M weights a step, 18.9 M and 3.1 M for the source."""
+    monkeypatch.syspath_prepend(str(BENCH))
+    least = runpy.run_path(str(BENCH / "decode.py"))["least_seconds"]
+    speeds = {"fp32": 50e9, "bf16": 100e9, "copy": 20e9}
+    source, step = 6 * (4 * 512**2 + 2 * 512 * 2048) + 6 * 2 * 512**2, 6 * (6 * 512**2 + 2 * 512 * 2048) + 32000 * 512
+    one = least("base", "fp32", 1, 1, 25, speeds)
+    assert one == pytest.approx(2 * source * 25 / 50e9 + 25 * step * 4 / 20e9)
+    products = 2 * (source * 25 * 64 + step * 25 * 256) / 100e9
+    assert least("base", "bf16", 64, 4, 25, speeds) == pytest.approx(products)
+
+
+@pytest.mark.parametrize("path", sorted(REPORTS.glob("*_xeon.json")) + sorted(REPORTS.glob("*_epyc*.json")), ids=str)
+def test_tables_of_speed(path, monkeypatch, capsys):
+    """Made by `rows.py` of the reports in that folder."""
+    monkeypatch.setattr(sys, "argv", ["rows.py", str(path)])
+    runpy.run_path(str(BENCH / "rows.py"), run_name="__main__")
+    begin = f"<!-- python examples/bench/rows.py examples/reports/{path.name} -->\n"
+    printed = (REPORTS / "README.md").read_text("utf-8").partition(begin)[2].partition("<!-- end -->")[0]
+    assert printed.strip() == capsys.readouterr().out.strip()
