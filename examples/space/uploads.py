@@ -11,8 +11,7 @@ from hf_docmt.data.documents import make_row
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.data.readers import get_reader, iterate_documents
 from hf_docmt.data.readers.lines import TEXT_LAYOUT
-from hf_docmt.data.readers.row_layouts import TEXT_LINES
-from hf_docmt.data.readers.running_text import sentence_splitter, split_lines
+from hf_docmt.data.readers.running_text import TEXT_LINES, document_text, sentence_splitter, split_lines
 from hf_docmt.data.readers.text_layout import is_wrapped, split_blocks
 from hf_docmt.files import DataError
 from hf_docmt.formats import document_formats
@@ -20,7 +19,6 @@ from hf_docmt.formats.document_file import FITS, DocumentFile, FormatOptions
 from hf_docmt.formats.odt import OdtFormat
 from hf_docmt.formats.pptx import PptxFormat
 from hf_docmt.formats.zip_archive import ZipArchive
-from hf_docmt.translation.corpus import document_text, renderer, text_again
 
 FILE_FORMATS = {".jsonl": "jsonl", ".srt": "subtitles", ".vtt": "subtitles"}  # those of the package's readers
 MARKUP_FORMATS = {  # but tables, whose columns would have to be named
@@ -161,16 +159,14 @@ def _document_file(upload: Upload, source_lang: str, target_lang: str | None = N
 
 def _render(upload: Upload) -> Callable[[list[dict], list[dict]], str]:
     newline = "\r\n" if b"\r\n" in upload.data else "\n"
-    if upload.ending in FILE_FORMATS:
-        render = renderer(get_reader(FILE_FORMATS[upload.ending]), newline)
-    else:
 
-        def render(row, result):
-            is_wrapped = TEXT_LAYOUT in row
-            text = text_again(row, result).removesuffix("\n") if is_wrapped else document_text(row, result)
-            return text.replace("\n", newline)
+    def render(row, result):
+        if upload.ending in FILE_FORMATS:
+            return get_reader(FILE_FORMATS[upload.ending]).render(row, result)
+        is_wrapped = TEXT_LAYOUT in row
+        return get_reader("text").render(row, result).removesuffix("\n") if is_wrapped else document_text(row, result)
 
-    return lambda rows, results: "".join(render(*pair) for pair in zip(rows, results))
+    return lambda rows, results: "".join(render(*pair).replace("\n", newline) for pair in zip(rows, results))
 
 
 def _text_row(upload: Upload, lang: str) -> dict:

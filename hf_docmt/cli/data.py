@@ -62,7 +62,7 @@ def stats(
     as_json: bool = AS_JSON,
 ) -> None:
     """Count documents, sentences and words, with lengths, and annotated phenomena by distance; files side by side."""
-    from hf_docmt.data.readers import input_files, read_documents
+    from hf_docmt.data.readers import input_argument, input_files, read_documents
     from hf_docmt.data.statistics import document_statistics, reading_notes, table_column
     from hf_docmt.reports.tables import check_style, write_table
 
@@ -70,7 +70,7 @@ def stats(
     languages = {"source_lang": source_lang, "target_lang": target_lang}
     counts = {}
     for text in inputs:
-        documents = read_documents(format, **languages, **input_files(text, format))
+        documents = read_documents(format, **languages, **input_files(text, input_argument(format)))
         counts[text] = document_statistics(documents, context)
     notes = reading_notes([lang for lang in languages.values() if lang])
     if as_json:

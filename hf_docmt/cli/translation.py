@@ -88,17 +88,18 @@ def translation_job(
     if options.engine != "ray" and options.address is not None:
         raise ValueError("--address is that of a Ray cluster; give --engine ray, too, or leave it out")
     from hf_docmt.cli.loading import hide_progress_bars
-    from hf_docmt.translation.corpus import check_repairs, json_line, output_format, renderer
-    from hf_docmt.translation.document_output import check_document_output, write_documents
     from hf_docmt.translation.job import TranslationJob
     from hf_docmt.translation.job_output import JournaledOutput, check_output, open_output
 
     hide_progress_bars()
     documents = job_input(settings, input, options, markup)
-    check_repairs(documents.reader, settings.search.get("repairs"))
-    if options.nbest is not None and output_format(documents.reader) != "jsonl":
+    documents.reader.check_repairs(settings.search.get("repairs"))
+    if options.nbest is not None and documents.reader.output_format != "jsonl":
         raise ValueError(f"--nbest is for JSON lines, translations of {documents.reader.name} are none; leave it out")
     if documents.reader.output_format == "document":
+        from hf_docmt.data.documents import json_line
+        from hf_docmt.translation.document_output import check_document_output, write_documents
+
         check_document_output(output, documents, options.resume)
         open_job_output = partial(
             JournaledOutput,
@@ -109,8 +110,7 @@ def translation_job(
         )
     else:
         check_output(output, options.resume, documents.paths)
-        render = renderer(documents.reader, documents.line_end)
-        open_job_output = partial(open_output, output, render=render, resume=options.resume)
+        open_job_output = partial(open_output, output, render=documents.renderer(), resume=options.resume)
     return TranslationJob(settings, documents, partial(job_engine, options), open_job_output)
 
 

@@ -177,6 +177,16 @@ def write_documents(documents: Iterable[dict], path: str | os.PathLike) -> None:
     write_lines((json.dumps(row, ensure_ascii=False) for row in documents), path)
 
 
+def json_line(row: dict) -> str:
+    """A row as a line of JSON; values that JSON does not have, such as dates, as text."""
+    return json.dumps(row, ensure_ascii=False, default=str) + "\n"
+
+
+def plain_lines(row: dict) -> str:
+    """A line for each sentence of a translation; a line break inside it becomes a blank, so that N lines stay N."""
+    return "".join(" ".join(sentence.splitlines()) + "\n" for sentence in row["translation"])
+
+
 def _column(name: str, values: list, rows: int) -> pa.Array:
     import pyarrow as pa
 

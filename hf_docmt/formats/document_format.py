@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from hf_docmt.data.readers.reader import Reader
+from hf_docmt.data.registration import register
 from hf_docmt.files import DataError
 from hf_docmt.formats.document_file import DocumentFile, FormatOptions, Remark
 from hf_docmt.formats.segment import Piece, Segment, Tag, has_letters
@@ -76,7 +77,7 @@ class DocumentFormat(DocumentReader):
 
     def __init_subclass__(cls, **options):  # beside the readers of parallel documents, not among them
         if "name" in cls.__dict__:
-            FORMATS[cls.name] = cls
+            register(FORMATS, cls.name, cls, "format")
 
     @abstractmethod
     def parse(self, data: bytes, options: FormatOptions) -> list[Segment]:

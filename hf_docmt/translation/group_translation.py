@@ -8,7 +8,6 @@ import torch
 from accelerate.utils.memory import should_reduce_batch_size
 
 from hf_docmt.data.documents import UNNAMED
-from hf_docmt.formats.document_file import with_fits
 from hf_docmt.messages import first_line
 from hf_docmt.systems import System
 from hf_docmt.translation.corpus import translation_rows
@@ -89,6 +88,10 @@ class GroupTranslator:
             results = translation_rows(system, [row["doc_id"] for row in group.rows], group.sources(self.source_lang))
         except IndexError as error:  # of an embedding
             raise ValueError(f"tokenizer and model do not fit: {first_line(error)}") from error
+        if not any("markup" in row for row in group.rows):
+            return results
+        from hf_docmt.formats.document_file import with_fits
+
         return [with_fits(system, row, result) for row, result in zip(group.rows, results)]
 
 

@@ -1,7 +1,7 @@
 """Documents in many files, JSON lines or Parquet, on any file system that fsspec knows: input of jobs on clusters."""
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,7 +23,7 @@ class InputParts:
     may be used once in a file. Raises `DataError`.
     """
 
-    format, is_pipe, line_end = "auto", False, "\n"
+    format, is_pipe = "auto", False
 
     def __init__(self, url: str, source_lang: str):
         self.source_lang, self.reader = source_lang, get_reader("jsonl")
@@ -38,6 +38,10 @@ class InputParts:
     def identity(self) -> dict[str, int]:
         """The size that each file has now by its path."""
         return {path: self.fs.size(path) for path in self.paths}
+
+    def renderer(self) -> Callable[[dict, dict], str]:
+        """What gives the text of a document."""
+        return self.reader.render
 
     def size(self) -> None:
         """Not known before all is read."""

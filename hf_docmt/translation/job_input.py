@@ -5,24 +5,25 @@ A group is the unit of work: of what is decoded together, of what a process gets
 
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from queue import Empty, Queue
 from threading import Thread
+from typing import TYPE_CHECKING
 
 from hf_docmt.data.documents import checked_rows, make_row
-from hf_docmt.data.readers import check_arguments, detect_format, get_reader, input_files
-from hf_docmt.data.readers.lines import LinesReader
+from hf_docmt.data.readers import check_arguments, input_files
 from hf_docmt.data.readers.reader import NO_FILES, Sample
 from hf_docmt.data.readers.text_layout import TEXT_SHARE, share_of_several
 from hf_docmt.files import STDIN, DataError, display_path, file_stem, location_of, read_lines
-from hf_docmt.formats import document_formats, document_reader
-from hf_docmt.formats.document_file import DocumentFile
-from hf_docmt.formats.document_format import DocumentReader
+from hf_docmt.formats import find_reader
 from hf_docmt.journal import file_digest, value_digest
 from hf_docmt.translation.progress import JobSummary
+
+if TYPE_CHECKING:
+    from hf_docmt.formats.document_file import DocumentFile
 
 MAX_SENTENCES = 1024  # of a group
 MAX_CHARACTERS = 1 << 20  # of all sides that were read
@@ -51,25 +52,21 @@ class JobInput:
         options: dict[str, str | None] | None = None,
     ):
         self.source_lang = source_lang
-        has_markup = format in document_formats()
-        if format != "auto" and not has_markup:
-            get_reader(format, others=document_formats())
-        self.files: dict[str, str | None] = dict(input_files(text, "auto" if has_markup else format))
+        reader = None if format == "auto" else find_reader({}, format)
+        argument = "source" if reader and reader.has_one_file_a_side() else "path"
+        self.files: dict[str, str | None] = dict(input_files(text, argument))
         self.path = Path(self.files.get("source") or self.files.get("path") or STDIN)
-        reader = document_reader(self.files, format)
-        if reader is None:
-            name = detect_format(self.files) if format == "auto" else format
-            reader = get_reader(name)
-        self.reader, self.format = reader, reader.name or "folder"
+        self.reader = reader or find_reader(self.files)
+        self.format = self.reader.name or "folder"
         if "tgt_lang" in self.reader.arguments():
             self.files.setdefault("tgt_lang", target_lang)
         self.files |= {name: value for name, value in (options or {}).items() if value is not None}
-        arguments = {name: value for name, value in self.files.items() if value is not None}
+        arguments = self._given()
         check_arguments(self.reader, arguments)
         self.paths = [value for name, value in arguments.items() if name not in NO_FILES]  # what may be files
-        self.by_line = without_context and self.reader.name == LinesReader.name
+        self.by_line = without_context and self.reader.output_format == "lines"
         self.is_pipe = STDIN in (str(self.path), *self.files.values())  # can be read once, as it comes
-        if format == "auto" and self.reader.name == LinesReader.name and not self.is_pipe:
+        if format == "auto" and self.reader.output_format == "lines" and not self.is_pipe:
             self._warn_of_text()
 
     def identity(self) -> dict[str, str | None] | None:
@@ -85,21 +82,23 @@ class JobInput:
         """The rows of the document contract, one at a time; `DataError` when its turn comes for one that is broken."""
         if self.by_line:
             return checked_rows(self._lines(), [self.source_lang])
-        files = {name: value for name, value in self.files.items() if value is not None}
-        located = self.reader.read([self.source_lang], **files)
+        located = self.reader.read([self.source_lang], **self._given())
         return checked_rows(located, [self.source_lang], allow_empty=True)
 
-    @property
-    def line_end(self) -> str:
-        """How the first line of plain lines, text or subtitles ends: also that of the translation."""
+    def renderer(self) -> Callable[[dict, dict], str]:
+        """`render` of the reader, with the line ends that text or subtitles have; to be called before they are read."""
+        render = self.reader.render
         is_text = self.reader.plain or self.reader.output_format == "subtitles"
-        return "\r\n" if is_text and re.match(rb"[^\n]*\r\n", Sample(self.files).head) else "\n"
+        if is_text and re.match(rb"[^\n]*\r\n", Sample(self.files).head):
+            return lambda document, result: render(document, result).replace("\n", "\r\n")
+        return render
 
-    def document_files(self) -> Iterator[DocumentFile]:
+    def document_files(self) -> "Iterator[DocumentFile]":
         """The files of an input with markup."""
-        assert isinstance(self.reader, DocumentReader)
-        files = {name: value for name, value in self.files.items() if value is not None}
-        return self.reader.files([self.source_lang], **files)
+        return self.reader.files([self.source_lang], **self._given())  # type: ignore[attr-defined]  # of DocumentReader
+
+    def _given(self) -> dict[str, str]:
+        return {name: value for name, value in self.files.items() if value is not None}
 
     def _warn_of_text(self) -> None:
         """Warn where lines that are read as sentences hold several of them."""
@@ -128,7 +127,7 @@ class JobInput:
         for row in self.rows():
             size.documents += 1
             size.sentences += len(row["translation"])
-        if not size.sentences and not isinstance(self.reader, DocumentReader):
+        if not size.sentences and self.reader.output_format != "document":
             raise DataError(f"{display_path(self.path)}: no document has a sentence; give at least one")
         return size
 

@@ -11,13 +11,13 @@ from typing import Any
 
 from filelock import FileLock
 
+from hf_docmt.data.readers.subtitles import reading_speed
 from hf_docmt.files import STDOUT, check_writable_file, sync, write_parts
 from hf_docmt.journal import Journal, differences, text_digest, try_lock, unlock
 from hf_docmt.messages import counted
 from hf_docmt.translation.corpus import Render
 from hf_docmt.translation.job_input import Group
 from hf_docmt.translation.progress import JobSummary
-from hf_docmt.translation.subtitle_output import reading_speed
 
 JOURNAL = ".journal"  # ending of what lies beside the output of a job
 MARK, VERSION = "docmt_translation_job", 3  # the first key of a journal, and its value

@@ -10,7 +10,6 @@ from hf_docmt.data.documents import sentences
 from hf_docmt.data.readers import get_reader
 from hf_docmt.data.readers.text_layout import is_wrapped, join_blocks, share_of_several, split_blocks
 from hf_docmt.messages import install_command
-from hf_docmt.translation.corpus import renderer
 
 
 @pytest.mark.parametrize("header", ["", "doc_id\tsource\ttarget\n", "id\tsource\ttarget\n"])
@@ -252,10 +251,10 @@ def test_text_keeps_its_lines(write, text):
     else:
         assert source[3:] == ["an item that goes over two lines, said Dr. Smith.", "another"]
     result = {"doc_id": "a", "source": source, "translation": [sentence.upper() for sentence in source]}
-    written = renderer(get_reader("text"))(document, result)
+    written = get_reader("text").render(document, result)
     assert written == text.upper() if text is TEXT else written.splitlines()[4:] == text.upper().splitlines()[4:]
     assert written.split() == text.upper().split() and max(map(len, written.splitlines())) <= 67
-    shorter = renderer(get_reader("text"))(document, result | {"translation": ["A.", "B."]})  # of repairs="none"
+    shorter = get_reader("text").render(document, result | {"translation": ["A.", "B."]})  # of repairs="none"
     assert shorter == "A.\nB.\n"
 
 

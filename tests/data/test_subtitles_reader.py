@@ -10,8 +10,7 @@ from support.reader_checks import fails, read
 
 from hf_docmt.data.documents import sentences
 from hf_docmt.data.readers import get_reader, iterate_documents
-from hf_docmt.translation.corpus import check_repairs, renderer
-from hf_docmt.translation.subtitle_output import distribute, reading_speed
+from hf_docmt.data.readers.subtitles import distribute, reading_speed
 
 
 def srt(*texts, gap=0, point=","):
@@ -33,7 +32,7 @@ def read_sentences(path):
 def translated(path, translate):
     document, source = read_sentences(path)
     result = {"doc_id": document["doc_id"], "source": source, "translation": [translate(s) for s in source]}
-    return renderer(get_reader("subtitles"))(json.loads(json.dumps(document)), result)  # the row may travel as JSON
+    return get_reader("subtitles").render(json.loads(json.dumps(document)), result)  # the row may travel as JSON
 
 
 @pytest.mark.parametrize(
@@ -242,7 +241,7 @@ def test_lines_of_translations_are_limited(write, length):
     (document,) = iterate_documents(path=write("a.srt", srt("One two.", "Three.")), source_lang="en", **options)
     long = "Donaudampfschifffahrtsgesellschaftskapitäne x"
     texts = ["Eins zwei drei vier fünf sechs sieben acht neun zehn elf.", long]
-    written = renderer(get_reader("subtitles"))(document, {"doc_id": "a", "source": [], "translation": texts})
+    written = get_reader("subtitles").render(document, {"doc_id": "a", "source": [], "translation": texts})
     first, second = (cue.text.split(r"\N") for cue in pysubs2.SSAFile.from_string(written))
     assert " ".join(first) == texts[0] and max(map(len, first)) <= int(length or 42)
     assert len(first) == (2 if length is None else 3) and " ".join(second) == long
@@ -284,4 +283,4 @@ def test_subtitles_are_found_by_their_first_bytes(write):
 
 def test_translations_need_the_places_of_sentences():
     with pytest.raises(ValueError, match="translations of subtitles are put in the places"):
-        check_repairs(get_reader("subtitles"), "none")
+        get_reader("subtitles").check_repairs("none")

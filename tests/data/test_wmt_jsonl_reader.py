@@ -7,7 +7,6 @@ from support.reader_checks import fails, jsonl, pairs, read
 
 from hf_docmt.data.documents import sentences
 from hf_docmt.data.readers import get_reader, iterate_documents
-from hf_docmt.translation.corpus import renderer
 
 TEXT = "One here. Two there.\n\nThree."
 
@@ -59,7 +58,7 @@ def test_hypotheses(write):
     reader = get_reader("wmt_jsonl")
     (document,) = iterate_documents(path=write("set.jsonl", jsonl(SET)), source_lang="en", tgt_lang="de")
     result = {"doc_id": "a", "source": ["", "", ""], "translation": ["Eins.", "Zwei.", "Drei."], "repairs": []}
-    written = json.loads(renderer(reader)(document, result))
+    written = json.loads(reader.render(document, result))
     assert written.pop("hypothesis") == "Eins. Zwei.\n\nDrei."
     assert written == {
         "doc_id": "a",
@@ -69,7 +68,7 @@ def test_hypotheses(write):
         "tgt_lang": "de_DE",
         "domain": "news",
     }
-    failed = json.loads(renderer(reader)(document, result | {"translation": ["", "", ""], "error": "no memory"}))
+    failed = json.loads(reader.render(document, result | {"translation": ["", "", ""], "error": "no memory"}))
     assert (failed["hypothesis"], failed["error"]) == ("\n\n", "no memory")
 
 

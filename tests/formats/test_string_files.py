@@ -8,7 +8,7 @@ import yaml
 from support.markup_checks import check_identity, parsed, shuffled, translated, upper
 
 from hf_docmt.files import DataError
-from hf_docmt.formats import document_reader
+from hf_docmt.formats import find_reader
 from hf_docmt.formats.csv_tables import CsvFormat
 from hf_docmt.formats.document_file import DocumentFile, FormatOptions
 from hf_docmt.formats.document_format import Tag
@@ -189,10 +189,9 @@ def test_files_are_recognized(tmp_path):
         "f.tsv": "One.\tEins.\n",
     }.items():
         (tmp_path / name).write_text(text)
-        reader = document_reader({"path": str(tmp_path / name)})
-        readers[name] = reader and reader.name
-    strings = {"a.json": "json", "b.arb": "json", "c.json": None}
-    assert readers == {**strings, "d.yml": "yaml", "e.csv": "csv", "f.tsv": None}
+        readers[name] = find_reader({"path": str(tmp_path / name)}).name
+    strings = {"a.json": "json", "b.arb": "json", "c.json": "chat"}
+    assert readers == {**strings, "d.yml": "yaml", "e.csv": "csv", "f.tsv": "tsv"}
 
 
 def test_yaml():

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from hf_docmt.data.documents import make_row
+from hf_docmt.data.documents import make_row, plain_lines
 from hf_docmt.data.readers.reader import Reader, Sample
 from hf_docmt.data.readers.running_text import sentence_splitter
-from hf_docmt.data.readers.text_layout import split_blocks
+from hf_docmt.data.readers.text_layout import join_blocks, split_blocks
 from hf_docmt.files import DataError, data_name, display_path, file_stem, read_lines
 
 TEXT_LAYOUT = "text_layout"  # column of a text: its lines around the sentences
@@ -17,8 +17,8 @@ class LinesReader(Reader):
     """Blank lines stay, as empty sentences, and so do blanks. See `source_files`."""
 
     name = "lines"
+    output_format = "lines"
     several_files = True
-    plain = True
 
     def recognize_lines(self, sample: Sample) -> bool:
         return sample.argument == "path"
@@ -27,6 +27,9 @@ class LinesReader(Reader):
         for doc_id, file in source_files(languages, path, self.name):
             sentences = [line for _, line in read_lines(file)]
             yield display_path(file), make_row(display_path(file), doc_id, sentences, None, languages)
+
+    def render(self, document: dict, result: dict) -> str:
+        return plain_lines(result)
 
 
 class TextReader(Reader):
@@ -40,7 +43,6 @@ class TextReader(Reader):
     name = "text"
     output_format = "text"
     several_files = True
-    plain = True
 
     def read(self, languages: list[str], path: Paths) -> Iterator[tuple[str, dict]]:
         split = sentence_splitter(languages[0])
@@ -48,6 +50,12 @@ class TextReader(Reader):
             location = display_path(file)
             sentences, blocks = split_blocks((line for _, line in read_lines(file)), split)
             yield location, make_row(location, doc_id, sentences, None, languages, **{TEXT_LAYOUT: blocks})
+
+    def render(self, document: dict, result: dict) -> str:
+        """The text file again with translated sentences; where there are more or fewer, a line for each."""
+        if len(result["translation"]) != len(document["translation"]):
+            return plain_lines(result)
+        return join_blocks(result["translation"], document[TEXT_LAYOUT])
 
 
 def source_files(languages: list[str], path: Paths, format: str) -> list[tuple[str, str | Path]]:

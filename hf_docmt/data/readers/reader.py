@@ -12,7 +12,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import ClassVar
 
-from hf_docmt.data.documents import make_row
+from hf_docmt.data.documents import json_line, make_row
+from hf_docmt.data.readers.running_text import TEXT_LINES, document_text
 from hf_docmt.data.registration import register, registered
 from hf_docmt.files import BOM, STDIN, DataError, display_path, file_stem, open_bytes
 from hf_docmt.messages import closest_hint
@@ -117,11 +118,11 @@ class Reader(ABC):
                 ...
                 yield f"{path}, line {number}", make_row(location, doc_id, source, target, languages)
 
-    `name` is the format. `several_files`: it takes a list of files, too. `plain`: it is lines without document ids, so
-    translations are written as plain lines. `output_format` is how translations of such input are written where that
-    is neither plain lines nor JSON lines (see `hf_docmt.translation.corpus`). `document_ids` is false where ids are
-    made from file names and numbers, so that documents of two files are matched by their order. `first_line_mark` is
-    the word of messages for what gives away a format of one file a side, where such a file is given as `path`.
+    `name` is the format. `several_files`: it takes a list of files, too. `output_format` is how translations of such
+    input are written: jsonl, lines, text, subtitles, wmt_jsonl by `render`, or the whole document. `document_ids` is
+    false where ids are made from file names and numbers, so that documents of two files are matched by their order.
+    `first_line_mark` is the word of messages for what gives away a format of one file a side, where such a file is
+    given as `path`.
 
     A format is recognized by an argument that only it takes (`own_argument`), or a file given as `path` by the
     `endings` of its name or what its `first_bytes` match; `recognize` may look at more.
@@ -129,8 +130,7 @@ class Reader(ABC):
 
     name: ClassVar[str] = ""
     several_files: ClassVar[bool] = False
-    plain: ClassVar[bool] = False
-    output_format: ClassVar[str | None] = None
+    output_format: ClassVar[str] = "jsonl"
     document_ids: ClassVar[bool] = True
     first_line_mark: ClassVar[str] = "a mark of the format"
     own_argument: ClassVar[str | None] = None
@@ -150,6 +150,31 @@ class Reader(ABC):
         the files the format takes, in most formats `path`, or `source` and `target`; those without a default are
         needed. DataError says file, line and remedy.
         """
+
+    def render(self, document: dict, result: dict) -> str:
+        """The text that is written of a document, from its row and its row of `translate_corpus`: a line of JSON.
+
+        A row of running text has `text` again in place of its sentences. A document that failed has empty sentences:
+        blank lines in plain output, and the key `error` in rows of JSON.
+        """
+        if TEXT_LINES not in document:
+            return json_line(result)
+        columns = {key: value for key, value in document.items() if key not in ("doc_id", "translation", TEXT_LINES)}
+        rest = {key: value for key, value in result.items() if key not in ("source", "translation")}
+        return json_line(columns | {"text": document_text(document, result)} | rest)
+
+    def check_repairs(self, repairs: str | None) -> None:
+        """ValueError where the output needs a translation of each sentence and `repairs` does not see to that."""
+        if repairs == "none" and self.output_format not in ("jsonl", "lines", "text"):
+            raise ValueError(
+                f"repairs='none' may give more or fewer sentences, and translations of {self.name} are put in the "
+                "places of the sentences; leave it out"
+            )
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is lines without document ids."""
+        return self.output_format in ("lines", "text")
 
     def recognize(self, sample: Sample) -> Evidence:
         """How sure it is that files are of this format, from arguments, name and first bytes; NONE: never detected."""
@@ -178,13 +203,18 @@ class Reader(ABC):
 
 def readers() -> dict[str, type[Reader]]:
     """All readers by format, in the order of the alphabet: those of this folder, then those of plugins."""
-    found = registered(_READERS, __package__)
-    return dict(sorted(found.items(), key=lambda item: (_is_plugin(item[1]), item[0])))
+    items = registered(_READERS, "hf_docmt.data.readers").items()
+    return dict(sorted(items, key=lambda item: (_is_plugin(item[1]), item[0])))
+
+
+def plugin_readers() -> list[type[Reader]]:
+    """Those from outside."""
+    return [reader for reader in _READERS.values() if _is_plugin(reader)]
 
 
 def plugin_files() -> list[Path]:
     """The files in which readers of plugins are defined."""
-    modules = {sys.modules.get(reader.__module__) for reader in readers().values() if _is_plugin(reader)}
+    modules = {sys.modules.get(reader.__module__) for reader in plugin_readers()}
     files = {getattr(module, "__file__", None) for module in modules}
     return sorted(Path(file) for file in files if file and Path(file).is_file())
 
@@ -203,14 +233,14 @@ def get_reader(format: str, others: Iterable[str] = ()) -> Reader:
     return formats[format]()
 
 
-def input_files(text: str, format: str = "auto") -> dict[str, str]:
+def input_files(text: str, argument: str = "path") -> dict[str, str]:
     """The arguments of `read_documents` in a text: `FILE`, or `NAME=VALUE,NAME=VALUE` with the names of arguments.
 
     >>> input_files("source=a.en,target=a.de")
     {'source': 'a.en', 'target': 'a.de'}
     """
     if "=" not in text or Path(text).exists():
-        return {input_argument(format): text}
+        return {argument: text}
     pairs = [part.partition("=") for part in text.split(",")]
     files = {name: value for name, _, value in pairs}
     if not all(name and equals and value for name, equals, value in pairs) or len(files) < len(pairs):
@@ -243,8 +273,11 @@ def detect_format(files: dict) -> str:
         raise DataError(
             f"the format of standard input as source cannot be detected; name it ({', '.join(names)} or {last})"
         )
-    if evidence[best] <= Evidence.GUESS:
-        check_no_other_format(sample)
+    if evidence[best] <= Evidence.GUESS and (other := other_format(sample)):
+        raise DataError(
+            f"{display_path(sample.path)}: this is {other}, which is not read: its lines are no sentences; save its "
+            "text as plain text, or name the format 'lines' if every line is a sentence"
+        )
     if evidence[best] is Evidence.NONE:
         best = next((reader for reader in formats if reader.recognize_lines(sample)), None)
         if best is None:
@@ -260,16 +293,13 @@ def detect_format(files: dict) -> str:
     return best.name
 
 
-def check_no_other_format(sample: Sample) -> None:
-    """DataError for a file that is of a format with markup, by its name or first bytes: its lines are no sentences."""
+def other_format(sample: Sample) -> str | None:
+    """What says that a file is of a format with markup, by its name or first bytes: its lines are no sentences."""
     for name, (endings, first_bytes) in OTHER_FORMATS.items():
         by_name = sample.ending.lower() in endings.split()
         if by_name or (first_bytes and re.match(first_bytes, sample.head, re.IGNORECASE)):
-            raise DataError(
-                f"{display_path(sample.path)}: this is {name} by its {'name' if by_name else 'first bytes'}, which is "
-                "not read: its lines are no sentences; save its text as plain text, or name the format "
-                "'lines' if every line is a sentence"
-            )
+            return f"{name} by its {'name' if by_name else 'first bytes'}"
+    return None
 
 
 # What several readers need

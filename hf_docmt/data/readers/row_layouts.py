@@ -6,7 +6,7 @@ from typing import Any
 
 from hf_docmt.data.documents import make_row
 from hf_docmt.data.language_codes import other_spellings
-from hf_docmt.data.readers.running_text import sentence_splitter, split_lines
+from hf_docmt.data.readers.running_text import TEXT_LINES, sentence_splitter, split_lines
 from hf_docmt.files import DataError
 from hf_docmt.modeling.document_state import check_unicode
 
@@ -14,7 +14,6 @@ SIDES = ("source", "target")
 IDS = ("doc_id", "id")
 KEYS = (*IDS, "translation", *SIDES, "source_lang", "target_lang")
 DOCHPLT_KEYS = ("src_doc_id", "tgt_doc_id", "lang_pair", "src_doc", "tgt_doc", "alignment")
-TEXT_LINES = "text_lines"  # column of documents that were running text: sentences on each line
 
 
 class RowReader:

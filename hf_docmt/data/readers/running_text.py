@@ -12,6 +12,8 @@ from hf_docmt.files import DataError
 from hf_docmt.messages import install_command
 from hf_docmt.modeling.text_splitting import blank_behind
 
+TEXT_LINES = "text_lines"  # column of documents that were running text: sentences on each line
+
 
 def sentence_splitter(lang: str) -> Callable[[str], Iterable[str]]:
     """What cuts a paragraph of a language (de, deu_Latn) into sentences; DataError where sentencex is not installed.
@@ -50,6 +52,13 @@ def join_lines(sentences: list[str], text_lines: list[int]) -> str:
         raise ValueError(f"{len(sentences)} sentences for a text of {sum(text_lines)}; leave out repairs='none'")
     rest = iter(sentences)
     return "\n".join(join_sentences(islice(rest, count)) for count in text_lines)
+
+
+def document_text(document: dict, result: dict) -> str:
+    """The translation of running text, with the lines of the text; of other lengths than the text's, as one line."""
+    translation = result["translation"]
+    is_one_to_one = len(translation) == len(result["source"])
+    return join_lines(translation, document[TEXT_LINES] if is_one_to_one else [len(translation)])
 
 
 def join_sentences(sentences: Iterable[str]) -> str:

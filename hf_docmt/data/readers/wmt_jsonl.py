@@ -4,12 +4,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from hf_docmt.data.documents import make_row
+from hf_docmt.data.documents import json_line, make_row
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.data.readers.reader import Evidence, Reader, Sample
 from hf_docmt.data.readers.row_files import json_rows
-from hf_docmt.data.readers.row_layouts import TEXT_LINES
-from hf_docmt.data.readers.running_text import sentence_splitter, split_lines
+from hf_docmt.data.readers.running_text import TEXT_LINES, document_text, sentence_splitter, split_lines
 from hf_docmt.files import DataError, display_path
 from hf_docmt.modeling.document_state import check_unicode
 
@@ -62,6 +61,13 @@ class WmtJsonlReader(Reader):
                 f"{display_path(path)}: no documents for {asked}, there are {pairs}; correct the languages, "
                 "or give the target as the file has it by tgt_lang="
             )
+
+    def render(self, document: dict, result: dict) -> str:
+        """A line of a system's output as WMT's general task collects them: ids, languages and `hypothesis`."""
+        columns = {name: document[name] for name in KEPT if document.get(name) is not None}
+        failed = {"error": result["error"]} if "error" in result else {}
+        hypothesis = document_text(document, result)
+        return json_line({"doc_id": result["doc_id"], **columns, "hypothesis": hypothesis, **failed})
 
 
 def _checked(location: str, row: dict) -> dict:
