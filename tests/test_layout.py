@@ -20,7 +20,6 @@ ROOMS = {  # room -> rooms that it may import, besides itself
     "adapters": {"trained_tokens"},
     "files": set(),
     "journal": {"files"},
-    "generation_settings": {"modeling"},
     "messages": set(),
     "model_files": {"remote_code"},
     "options": set(),
@@ -33,7 +32,7 @@ ROOMS = {  # room -> rooms that it may import, besides itself
     "registry": BASE | {"adapters", "data", "model_card", "model_files", "remote_code"},
     "pretrained": BASE | {"data.special_tokens", "data.tokenizers", "model_files", "registry", "remote_code"},
     "training": BASE | {"adapters", "data", "model_card", "pretrained", "registry", "reports", "remote_code"},
-    "systems": BASE | {"adapters", "data", "generation_settings", "model_files", "registry", "remote_code"},
+    "systems": BASE | {"adapters", "data", "model_files", "registry", "remote_code"},
     "formats": BASE | {"data", "systems"},
     "translation": BASE
     | {
@@ -41,7 +40,6 @@ ROOMS = {  # room -> rooms that it may import, besides itself
         "data",
         "formats",
         "systems",
-        "generation_settings",
         "plugins",
         "registry",
         "remote_code",

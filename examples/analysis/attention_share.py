@@ -9,7 +9,7 @@ import pandas as pd
 from inputs import documents_of, draw_matrices, load, parser, show
 
 from hf_docmt.analysis.attention_share import TARGETS, attention_share
-from hf_docmt.generation_settings import make_repeatable
+from hf_docmt.systems.generation_settings import make_repeatable
 
 
 def main() -> None:

@@ -45,7 +45,7 @@ def why(
 
     from hf_docmt.analysis.decisive_context import decisive_context
     from hf_docmt.analysis.model_runs import set_languages
-    from hf_docmt.generation_settings import make_repeatable
+    from hf_docmt.systems.generation_settings import make_repeatable
 
     loaded, tokenizer = load_model(model)
     set_languages(loaded, *languages)

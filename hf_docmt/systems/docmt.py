@@ -11,11 +11,11 @@ from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import registry
-from hf_docmt.generation_settings import make_repeatable, reported_settings, with_shortlist
 from hf_docmt.messages import counted
 from hf_docmt.remote_code import load_tokenizer
 from hf_docmt.systems.ctranslate2_model import CTranslate2Model
 from hf_docmt.systems.forced_decoding import Collate, ForcedDecoding, stream_log_probabilities
+from hf_docmt.systems.generation_settings import make_repeatable, reported_settings, with_shortlist
 from hf_docmt.systems.items import ALL_CONTEXT, SuiteItem
 from hf_docmt.systems.model_system import ModelSystem, check_source_language
 from hf_docmt.systems.word_alignment import Fit

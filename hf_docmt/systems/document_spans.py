@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from hf_docmt.modeling.document_state import has_text
+from hf_docmt.modeling.generation_docmt import checked_documents
 from hf_docmt.systems.items import SuiteItem
 
 
@@ -53,15 +54,11 @@ class TranslatedDocument:
 
 def read_documents(documents: Sequence[Sequence[str]]) -> list[TranslatedDocument]:
     """The documents, with blank translations. ValueError: documents that are not lists of strings."""
-    for d, document in enumerate(documents):
-        if isinstance(document, str) or not all(isinstance(sentence, str) for sentence in document):
-            got = type(document).__name__
-            raise ValueError(f"document {d} is {got}, expected a list of sentences, each a string")
     return [
         TranslatedDocument(
             document, [i for i, sentence in enumerate(document) if has_text(sentence)], [""] * len(document)
         )
-        for document in documents
+        for document in checked_documents(documents)
     ]
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers.modeling_outputs import BaseModelOutput
 
 from hf_docmt.data.collators import IGNORE_INDEX
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
@@ -27,8 +28,7 @@ class ForcedDecoding(ModelSystem):
     collators of architectures do with `context_discount=0`; `<bod>`, which translation is given, is not scored. Future
     sentences that an item does not have are `missing_future`: `empty`, as in windows, or `left out`, as at the end of
     chunks. `batch_tokens` limits the padded source and target tokens of a batch, 4096 by default; each source is
-    encoded once where `scored_model` can share it between rows (`per_source_inputs`). `options` are those of
-    `ModelSystem`.
+    encoded once. `options` are those of `ModelSystem`.
     """
 
     def __init__(
@@ -182,20 +182,28 @@ def log_probabilities(model: nn.Module, batch: dict, rows: int) -> list[list[lis
     if hasattr(model, "logits_at"):
         logits = model.logits_at(scored, **inputs)  # (N, V), N scored tokens of all rows
     else:
-        logits = model(**inputs).logits[scored]
+        logits = model(**inputs, use_cache=False).logits[scored]
     scores = -nn.functional.cross_entropy(logits.float(), labels[scored], reduction="none")
     values = [row.tolist() for row in scores.cpu().split(scored.sum(dim=1).tolist())]
     return [values[first : first + rows] for first in range(0, len(values), rows)]
 
 
 def _share_sources(model: nn.Module, batch: dict, rows: int) -> dict:
-    """The batch with encoder states instead of source ids, each source encoded once, where the model takes that."""
-    shared = getattr(model, "per_source_inputs", None)
-    if shared is None or rows == 1:
+    """The batch with encoder states instead of source ids, each source encoded once for the rows that have it.
+
+    Models of this package take a source for several rows (`per_source_inputs`), others one for each row.
+    """
+    if rows == 1:
         return batch
+    is_ours = hasattr(model, "per_source_inputs")
+    shared = model.per_source_inputs if is_ours else ("attention_mask",)
     batch = {name: value[::rows] if name == "input_ids" or name in shared else value for name, value in batch.items()}
     encoder_inputs = {name: value for name, value in batch.items() if name in shared}
     encoder_outputs = model.get_encoder()(input_ids=batch.pop("input_ids"), **encoder_inputs)
+    if not is_ours:
+        states = encoder_outputs[0].repeat_interleave(rows, dim=0)  # (B, S, D)
+        encoder_outputs = BaseModelOutput(last_hidden_state=states)
+        batch["attention_mask"] = batch["attention_mask"].repeat_interleave(rows, dim=0)
     return {**batch, "encoder_outputs": encoder_outputs}
 
 

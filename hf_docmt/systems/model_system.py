@@ -20,7 +20,6 @@ from transformers.models.auto.modeling_auto import (
 from hf_docmt.adapters import adapted_model
 from hf_docmt.data.language_codes import are_other_languages
 from hf_docmt.data.tokenizers import tokenize_sentences
-from hf_docmt.generation_settings import make_repeatable, reported_settings
 from hf_docmt.model_files import check_model_files, reading_model
 from hf_docmt.registry import load_weights
 from hf_docmt.remote_code import load_tokenizer
@@ -32,6 +31,7 @@ from hf_docmt.systems.document_spans import (
     spans_by_step,
     window_of,
 )
+from hf_docmt.systems.generation_settings import make_repeatable, reported_settings
 from hf_docmt.systems.items import SuiteItem, context_name
 from hf_docmt.systems.system import ContextReach, System
 

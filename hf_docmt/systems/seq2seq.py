@@ -3,9 +3,7 @@
 from collections.abc import Sequence
 
 import torch
-from torch import nn
 from transformers import AutoModelForSeq2SeqLM, PreTrainedModel, PreTrainedTokenizerBase
-from transformers.modeling_outputs import BaseModelOutput
 
 from hf_docmt.data.collators import IGNORE_INDEX, pad_rows
 from hf_docmt.data.examples import CONTEXT_SIDES, check_choices
@@ -116,10 +114,6 @@ class Seq2SeqSystem(ForcedDecoding):
     def search(self) -> dict:
         return super().search | {name: value for name, value in self.settings.items() if value is not None}
 
-    @property
-    def scored_model(self) -> nn.Module:
-        return _SharedSources(self.model)
-
     def prepare(self, windows: Sequence[SuiteItem]) -> list[EncodedInput]:
         rows = [choice.examples[0] for choice in self.choices(windows)]  # the current sentence is empty in the target
         return [(self.collate.source(row), self.collate.decoder_prefix(row)) for row in rows]
@@ -145,32 +139,6 @@ class Seq2SeqSystem(ForcedDecoding):
         new_tokens = [until_end(row, ends, separator) for row in output[:, len(prefixes[0]) :].tolist()]
         limit = settings["max_new_tokens"]
         return [(self.tokenizer.decode(ids, skip_special_tokens=True), len(ids) + 1 < limit) for ids in new_tokens]
-
-
-class _SharedSources(nn.Module):
-    """The model as the scorer takes it: encoder states of one source are shared by the rows of its candidates."""
-
-    per_source_inputs = ("attention_mask",)
-
-    def __init__(self, model: PreTrainedModel):
-        super().__init__()
-        self.model, self.training = model, model.training
-
-    def get_encoder(self) -> nn.Module:
-        return self.model.get_encoder()
-
-    def forward(self, attention_mask, decoder_input_ids, decoder_attention_mask, input_ids=None, encoder_outputs=None):
-        if encoder_outputs is None:
-            encoder_outputs = self.get_encoder()(input_ids=input_ids, attention_mask=attention_mask)
-        states = encoder_outputs[0]  # (sources, S, D)
-        rows = len(decoder_input_ids) // len(states)
-        return self.model(
-            encoder_outputs=BaseModelOutput(last_hidden_state=states.repeat_interleave(rows, dim=0)),
-            attention_mask=attention_mask.repeat_interleave(rows, dim=0),
-            decoder_input_ids=decoder_input_ids,
-            decoder_attention_mask=decoder_attention_mask,
-            use_cache=False,
-        )
 
 
 def _set_language(tokenizer: PreTrainedTokenizerBase, field: str, code: str) -> None:

@@ -8,7 +8,7 @@ from support.pretrained_models import saved
 from support.tiny_models import build, word_tokenizer
 from transformers import GenerationConfig
 
-from hf_docmt.generation_settings import make_repeatable, reported_settings
+from hf_docmt.systems.generation_settings import make_repeatable, reported_settings
 
 DOCUMENT = [{"en": text, "de": text} for text in ("w6 w7", "w8 w9 w10", "", "w11")]
 
@@ -39,7 +39,9 @@ def test_jobs_repeat(run, tmp_path, documents, caplog):
         code, out, err = run("translate", folder, documents, "--beams", 1, "--strategy", "sentence")
         assert code == 0, err
         outputs.append([json.loads(line) for line in out.splitlines()])
-        warnings = [record.getMessage() for record in caplog.records if record.name == "hf_docmt.generation_settings"]
+        warnings = [
+            record.getMessage() for record in caplog.records if record.name == "hf_docmt.systems.generation_settings"
+        ]
         assert len(warnings) == number
     assert "generation_config.json has do_sample=True, max_time=1e-09" in warnings[0]
     assert any(text for row in outputs[0] for text in row["translation"])
