@@ -89,7 +89,7 @@ def translation_job(
         raise ValueError("--address is that of a Ray cluster; give --engine ray, too, or leave it out")
     from hf_docmt.cli.loading import hide_progress_bars
     from hf_docmt.translation.job import TranslationJob
-    from hf_docmt.translation.job_output import JournaledOutput, check_output, open_output
+    from hf_docmt.translation.job_output import check_output, open_output
 
     hide_progress_bars()
     documents = job_input(settings, input, options, markup)
@@ -101,16 +101,11 @@ def translation_job(
         from hf_docmt.translation.document_output import check_document_output, write_documents
 
         check_document_output(output, documents, options.resume)
-        open_job_output = partial(
-            JournaledOutput,
-            output,
-            render=lambda document, result: json_line(result),
-            resume=options.resume,
-            write=partial(write_documents, documents),
-        )
+        how = {"render": lambda document, result: json_line(result), "write": partial(write_documents, documents)}
     else:
         check_output(output, options.resume, documents.paths)
-        open_job_output = partial(open_output, output, render=documents.renderer(), resume=options.resume)
+        how = {"render": documents.renderer()}
+    open_job_output = partial(open_output, output, resume=options.resume, **how)
     return TranslationJob(settings, documents, partial(job_engine, options), open_job_output)
 
 

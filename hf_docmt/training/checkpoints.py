@@ -6,16 +6,14 @@ beginning with `trainer_state.json`, which the Trainer writes last: with that fi
 
 import json
 import os
-import re
 import shutil
-import zipfile
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 from transformers import PreTrainedModel
 from transformers.trainer import TRAINER_STATE_NAME
@@ -25,7 +23,6 @@ from hf_docmt.adapters import ADAPTER_WEIGHTS
 from hf_docmt.files import move_durably, sync
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
-SHARDED_WEIGHTS = "pytorch_model_fsdp.bin"  # of FSDP, gathered
 UNFINISHED = "model.unfinished"  # folder in which the model of a run is saved
 SAVED_RUN = "docmt_run"  # among the states of callbacks that the Trainer saves
 MARK = ".complete"  # file of 0.1.0 and 0.2.0 with what a `SavedRun` says
@@ -59,41 +56,16 @@ def saved_run(checkpoint: str | Path) -> SavedRun:
     return SavedRun(**{field.name: facts.get(field.name) for field in fields(SavedRun)})
 
 
-def check_checkpoint(folder: str | Path, needed: Iterable[Collection[str]]) -> None:
-    """Check that one file of each collection is there, and that all can be opened. Raises `ValueError`."""
-    folder = Path(folder)
-    for names in needed:
-        if not any((folder / name).exists() for name in names):
-            raise ValueError(
-                f"{folder} was saved without {next(iter(names))} (save_only_model), or has lost it: training cannot go "
-                "on from it; where its weights are whole, begin a new run with them"
-            )
-    for path in folder.iterdir():
-        try:
-            if path.suffix == ".safetensors":
-                with safe_open(path, framework="numpy"):
-                    pass
-            elif path.suffix in (".pt", ".pth"):
-                zipfile.ZipFile(path).close()
-        except (OSError, SafetensorError, zipfile.BadZipFile) as error:
-            raise ValueError(
-                f"{path} is damaged ({error}); restore {folder} from a copy, or delete it and resume: training goes on "
-                "from the one before"
-            ) from error
-
-
 def checkpoint_steps(folder: str | Path) -> list[int]:
     """Updates after which a complete checkpoint was saved in `folder`, in order."""
-    return sorted(_step(path) for path in _checkpoints(folder) if (path / TRAINER_STATE_NAME).is_file())
+    return sorted(step for step, path in _checkpoints(folder) if (path / TRAINER_STATE_NAME).is_file())
 
 
-def _checkpoints(folder: str | Path) -> list[Path]:
-    """The folders of checkpoints, complete or not."""
-    return [path for path in Path(folder).glob("checkpoint-*") if re.fullmatch(r"checkpoint-\d+", path.name)]
-
-
-def _step(checkpoint: Path) -> int:
-    return int(checkpoint.name.removeprefix("checkpoint-"))
+def _checkpoints(folder: str | Path) -> Iterator[tuple[int, Path]]:
+    """The updates and folders of checkpoints, complete or not."""
+    for path in Path(folder).glob("checkpoint-*"):
+        if (number := path.name.removeprefix("checkpoint-")).isdecimal():
+            yield int(number), path
 
 
 def checkpoint_path(folder: str | Path, step: int) -> Path:
@@ -121,8 +93,8 @@ def remove_unneeded(folder: str | Path, best: int | None, following: int) -> Non
     """
     steps = checkpoint_steps(folder)
     needed = {*steps_to_average(steps, best, following), *steps[-KEPT:]}
-    for path in _checkpoints(folder):
-        if _step(path) not in needed:
+    for step, path in list(_checkpoints(folder)):
+        if step not in needed:
             remove_checkpoint(path)
 
 

@@ -3,25 +3,17 @@
 import json
 import shutil
 import sys
-from collections.abc import Callable
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
-from accelerate.utils import broadcast_object_list
 from transformers import Seq2SeqTrainer, set_seed
-from transformers.trainer import OPTIMIZER_NAME, OPTIMIZER_NAME_BIN, SCHEDULER_NAME, TRAINER_STATE_NAME
+from transformers.trainer import OPTIMIZER_NAME, OPTIMIZER_NAME_BIN, TRAINER_STATE_NAME
 
-from hf_docmt.adapters import ADAPTER_WEIGHTS
 from hf_docmt.journal import text_digest
 from hf_docmt.training.checkpoints import (
-    INDEX,
     SAVED_RUN,
-    SHARDED_WEIGHTS,
-    WEIGHTS,
     SavedRun,
-    check_checkpoint,
     checkpoint_path,
     checkpoint_steps,
     complete_checkpoint,
@@ -57,7 +49,7 @@ class DurableTrainer(Seq2SeqTrainer):
     def train(self, resume_from_checkpoint: str | bool | None = None, **kwargs):
         """As `Seq2SeqTrainer.train`; `True` is the last complete checkpoint.
 
-        Raises `ValueError` for a damaged checkpoint, other training data, and a number of processes that cannot go on.
+        Raises `ValueError` for other training data, and a number of processes that cannot go on.
         """
         if resume_from_checkpoint is True:
             resume_from_checkpoint = self.last_checkpoint()
@@ -68,21 +60,9 @@ class DurableTrainer(Seq2SeqTrainer):
         return super().train(resume_from_checkpoint, **kwargs)
 
     def last_checkpoint(self) -> str | None:
-        """The last complete checkpoint, found by the main process; None where there is none."""
-        steps = self._in_main_process(lambda: checkpoint_steps(self.args.output_dir))
+        """The last complete checkpoint; None where there is none."""
+        steps = checkpoint_steps(self.args.output_dir)
         return str(checkpoint_path(self.args.output_dir, steps[-1])) if steps else None
-
-    def checkpoint_files(self, processes: int) -> list[tuple[str, ...]]:
-        """What a checkpoint of so many processes must have, one file of each tuple."""
-        fsdp = self.is_fsdp_enabled
-        ranks = [""] if processes == 1 else [f"_{rank}" for rank in range(processes)]
-        return [
-            (SHARDED_WEIGHTS,) if fsdp else (WEIGHTS, INDEX, ADAPTER_WEIGHTS),
-            (OPTIMIZER_NAME_BIN if fsdp else OPTIMIZER_NAME,),
-            (SCHEDULER_NAME,),
-            (TRAINER_STATE_NAME,),
-            *((f"rng_state{rank}.pth",) for rank in ranks),
-        ]
 
     def steps_per_epoch(self, processes: int) -> int | None:
         """Batches of a process in an epoch of a run with so many; None where they are not shared in another way."""
@@ -91,11 +71,14 @@ class DurableTrainer(Seq2SeqTrainer):
     def _adopt(self, checkpoint: str) -> None:
         """Check that the run of a checkpoint can go on here, with the batches it had in every update."""
         run = saved_run(checkpoint)
-        self._in_main_process(lambda: check_checkpoint(checkpoint, self.checkpoint_files(run.processes)))
-        fingerprints = self._in_main_process(lambda: self.data_fingerprints)
+        if not any((Path(checkpoint) / name).exists() for name in (OPTIMIZER_NAME, OPTIMIZER_NAME_BIN)):
+            raise ValueError(
+                f"{checkpoint} was saved without {OPTIMIZER_NAME} (save_only_model): training cannot go on from it, "
+                "but its weights are whole; begin a new run with them"
+            )
         names = {"data": f"{self.data_name}: not the training data", "validation": "not the validation data"}
         for field, name in names.items():
-            there, here = getattr(run, field), fingerprints[field]
+            there, here = getattr(run, field), self.data_fingerprints[field]
             if there and here and there != here:
                 raise ValueError(
                     f"{name} of {checkpoint} (fingerprint {there[:12]} there, {here[:12]} here); restore the files of "
@@ -126,19 +109,6 @@ class DurableTrainer(Seq2SeqTrainer):
     def data_fingerprints(self) -> dict[str, str | None]:
         """Those of training (`data`) and validation data, of data that have one."""
         return {"data": fingerprint_of(self.train_dataset), "validation": fingerprint_of(self.eval_dataset)}
-
-    def _in_main_process(self, find: Callable[[], Any]) -> Any:
-        """What `find` returns in the main process, for all; an error there is one everywhere."""
-        answer = [None, None]
-        if self.is_world_process_zero():
-            try:
-                answer = [find(), None]
-            except ValueError as error:
-                answer = [None, str(error)]
-        result, problem = broadcast_object_list(answer)
-        if problem is not None:
-            raise ValueError(problem)
-        return result
 
     def _load_rng_state(self, checkpoint: str | None) -> None:
         if checkpoint is not None and saved_run(checkpoint).processes != self.args.world_size:

@@ -1,11 +1,9 @@
 """The folder of a training run: in use or not, resumable or not, and the files that say so."""
 
-import errno
 import json
 import os
 import shutil
 import socket
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -55,18 +53,13 @@ def run_folder(output: Path, recipe: Recipe, resume: bool) -> Iterator[ExitStack
 def folder_lock(folder: Path) -> Iterator[None]:
     """A lock on a folder while the block runs, the file `run.lock`. Raises `ValueError` while another process has it.
 
-    The system releases it when the process ends, however it ends. On a network file system it works where that passes
-    locks on (NFS does by default, not with `nolock`); where there are none, that is said on standard error.
+    The system releases it when the process ends, however it ends.
     """
     path = folder / LOCK
     try:
         lock = try_lock(path)
     except OSError as error:
-        if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS):
-            raise ValueError(f"output_dir: {folder} cannot be written to ({error}); choose another folder") from error
-        print(f"{path} cannot be locked ({error}): start no second run in this folder", file=sys.stderr)
-        yield
-        return
+        raise ValueError(f"output_dir: {folder} cannot be locked ({error}); choose another folder") from error
     if lock is None:
         raise ValueError(
             f"output_dir: {folder} is in use: {path.read_text(encoding='utf-8') or 'another process'} trains in it; "

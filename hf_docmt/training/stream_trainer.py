@@ -101,9 +101,6 @@ class StreamTrainer(DocMTTrainer):
 
     # Checkpoints
 
-    def checkpoint_files(self, processes: int) -> list[tuple[str, ...]]:
-        return super().checkpoint_files(processes) + [(f"memory_{rank}.pt",) for rank in range(processes)]
-
     def steps_per_epoch(self, processes: int) -> int | None:
         """None: a process goes on with the memory of its own rows."""
         return None

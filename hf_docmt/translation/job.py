@@ -17,7 +17,7 @@ from hf_docmt.messages import counted
 from hf_docmt.translation.group_translation import TranslationSettings
 from hf_docmt.translation.interruption import Interrupted, Interruption
 from hf_docmt.translation.job_input import Group, JobInput, arriving_rows, document_groups
-from hf_docmt.translation.job_output import JobOutput, changes
+from hf_docmt.translation.job_output import StreamOutput, changes
 from hf_docmt.translation.progress import JobSummary, Progress
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class TranslationJob:
     settings: TranslationSettings
     input: "JobInput | InputParts"
     make_engine: Callable[[TranslationSettings], Engine]
-    open_output: Callable[[dict[str, Any]], JobOutput]
+    open_output: Callable[[dict[str, Any]], StreamOutput]
 
     def run(self, interruption: Interruption) -> JobSummary:
         """Translate all documents that the output does not hold; those that fail are counted in the summary.

@@ -36,12 +36,13 @@ def check_output(path: str, resume: bool = False, inputs: Iterable[str] = ()) ->
         raise ValueError(f"a job that writes to {name} leaves nothing to resume; leave --resume out, or give -o FILE")
 
 
-def open_output(path: str, identity: dict[str, Any], render: Render, resume: bool = False) -> "JobOutput":
-    """The output of a job with this identity; `-` is standard output. Raises `ValueError` as `JournaledOutput`.
-
-    `render` gives the text of a document from its rows of input and result.
-    """
-    return JournaledOutput(path, identity, render, resume) if is_file_output(path) else StreamOutput(path, render)
+def open_output(
+    path: str, identity: dict[str, Any], render: Render, resume: bool = False, write: Write | None = None
+) -> "StreamOutput":
+    """The output of a job with this identity; `-` is standard output. Raises `ValueError` as `JournaledOutput`."""
+    if write is None and not is_file_output(path):
+        return StreamOutput(path, render)
+    return JournaledOutput(path, identity, render, resume, write or write_parts)
 
 
 def is_file_output(path: str) -> bool:
@@ -49,13 +50,17 @@ def is_file_output(path: str) -> bool:
     return path != STDOUT and (Path(path).is_file() or not Path(path).exists())
 
 
-class JobOutput(AbstractContextManager):
-    """What takes the result rows of one group after the other; a context manager. `summary` counts what it holds."""
+class StreamOutput(AbstractContextManager):
+    """Standard output, a pipe or a device: the text of a group is written at once, and nothing is kept.
 
-    is_kept = True  # so that what is written survives the job
+    `render` gives the text of a document from its rows of input and result. `summary` counts what was written.
+    """
 
-    def __init__(self) -> None:
-        self.summary = JobSummary()
+    is_kept = False  # so that what is written survives the job
+
+    def __init__(self, path: str, render: Render):
+        self.render, self.summary = render, JobSummary()
+        self._file = sys.stdout if path == STDOUT else open(path, "w", encoding="utf-8", newline="\n")
 
     @property
     def holds_work(self) -> bool:
@@ -67,36 +72,16 @@ class JobOutput(AbstractContextManager):
         return iter(groups)
 
     def write(self, group: Group, rows: list[dict]) -> None:
-        """Write the next one of these groups. Raises `OSError`."""
-        raise NotImplementedError
+        """Write the text of the next one of these groups. Raises `OSError`."""
+        self._file.writelines(map(self.render, group.rows, rows))
+        self._file.flush()
+        self.summary.add(_summary(group, rows))
 
     def finish(self) -> None:
         """All groups are written. Raises `OSError`."""
 
     def way_on(self) -> str:
         """What is kept where the job ends now, and how to go on."""
-        raise NotImplementedError
-
-    def __exit__(self, *error) -> None:
-        """Close it."""
-
-
-class StreamOutput(JobOutput):
-    """Standard output, a pipe or a device: the text of a group is written at once, and nothing is kept."""
-
-    is_kept = False
-
-    def __init__(self, path: str, render: Render):
-        super().__init__()
-        self.render = render
-        self._file = sys.stdout if path == STDOUT else open(path, "w", encoding="utf-8", newline="\n")
-
-    def write(self, group: Group, rows: list[dict]) -> None:
-        self._file.writelines(map(self.render, group.rows, rows))
-        self._file.flush()
-        self.summary.add(_summary(group, rows))
-
-    def way_on(self) -> str:
         return f"{counted(self.summary.documents, 'document')} written, and nothing else is kept"
 
     def __exit__(self, *error) -> None:
@@ -104,13 +89,15 @@ class StreamOutput(JobOutput):
             self._file.close()
 
 
-class JournaledOutput(JobOutput):
+class JournaledOutput(StreamOutput):
     """An output that appears whole, made at the end from the journal beside it, `FILE.journal`.
 
     Each row of the journal is a finished group of documents: the digest of its sources, its text and its summary; the
     first one says what job it is. A job that was killed goes on behind the last row. `groups` is the number of groups
     that it holds. Where the block ends by an error before the first group is written, nothing is left.
     """
+
+    is_kept = True
 
     def __init__(
         self,
@@ -125,9 +112,8 @@ class JournaledOutput(JobOutput):
         Raises `ValueError` where another job writes the same file, an unfinished one lies there that is not to be
         resumed, or has another identity or version, and where a name is taken by another file; `OSError`.
         """
-        super().__init__()
         self.path = Path(path).resolve()  # a link stays, what it points to is replaced
-        self.render, self._write = render, write
+        self.render, self._write, self.summary = render, write, JobSummary()
         self.is_resumable = identity["input"] is not None
         self.groups = 0
         path = self.path.with_name(f"{self.path.name}{JOURNAL}")

@@ -1,4 +1,4 @@
-"""Checkpoints that are complete or not, damaged, of earlier versions, not needed; other data are refused."""
+"""Checkpoints that are complete or not, of earlier versions, not needed; other data are refused."""
 
 import os
 import shutil
@@ -15,7 +15,6 @@ from hf_docmt.data.synthetic.corpus import make_corpus
 from hf_docmt.training.checkpoints import (
     SavedRun,
     average_weights,
-    check_checkpoint,
     checkpoint_steps,
     remove_checkpoint,
     remove_unneeded,
@@ -42,22 +41,6 @@ def two_checkpoints(data, tmp_path_factory):
         trainer.train()
     assert checkpoint_steps(folder) == [2, 4]
     return folder, trainer
-
-
-@pytest.mark.parametrize("name", NEEDED)
-def test_damage_and_what_is_missing_are_told_with_the_way_out(two_checkpoints, tmp_path, name):
-    folder, needed = tmp_path / "checkpoint-4", two_checkpoints[1].checkpoint_files(1)
-    shutil.copytree(two_checkpoints[0] / "checkpoint-4", folder)
-    check_checkpoint(folder, needed)
-    for damage in (truncate, lambda path: path.write_bytes(b"")):
-        damage(folder / name)
-        refused(
-            f"{name} is damaged .*; restore .*, or delete it and resume: .*one before", check_checkpoint, folder, needed
-        )
-    (folder / name).unlink()
-    refused(
-        rf"checkpoint-4 was saved without {name} \(save_only_model\), or has lost it", check_checkpoint, folder, needed
-    )
 
 
 def test_a_checkpoint_of_the_model_alone(data, tmp_path):

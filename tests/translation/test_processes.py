@@ -97,7 +97,8 @@ def test_processes_end_with_the_one_that_started_them(settings, number, tmp_path
     os.kill(job.pid, number)
     assert job.wait(20) != 0
     assert psutil.wait_procs(children, timeout=20)[1] == []
-    assert "leaked" not in (tmp_path / "errors").read_text()
+    # after SIGKILL Python's tracker frees the semaphores of concurrent.futures, and says so
+    assert number == signal.SIGKILL or "leaked" not in (tmp_path / "errors").read_text()
 
 
 # Any kind of processes
