@@ -100,9 +100,7 @@ class Architecture:
         `view` replaces the configuration's own: `sentence`, `window` or `chunk`. With `resolutions`, which models of
         segments take, they are segments of these numbers of sentences and `document` (`MultiResolutionExamples`).
         """
-        from hf_docmt.data.context_examples import ContextExamples
-        from hf_docmt.data.examples import Examples
-        from hf_docmt.data.multi_resolution import MultiResolutionExamples
+        from hf_docmt.data.examples import ContextExamples, Examples, MultiResolutionExamples
 
         view = view or self.view(config)
         options = {

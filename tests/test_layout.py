@@ -182,7 +182,7 @@ def test_rooms():
         ("hf_docmt.training.run", "import hf_docmt.hub.cards"),
         ("hf_docmt.translation.corpus", "from hf_docmt.cli import main"),
         ("hf_docmt.translation.corpus", "from hf_docmt import load_model"),
-        ("hf_docmt.evaluation.metrics", "from hf_docmt.analysis import scat"),
+        ("hf_docmt.evaluation.metrics", "from hf_docmt.analysis import rationales"),
         ("hf_docmt.analysis.memory", "from hf_docmt.training import run"),
         ("hf_docmt.hub.cards", "from hf_docmt.evaluation import suites"),
         ("hf_docmt.hub.cards", "from hf_docmt.data.documents import sentences"),

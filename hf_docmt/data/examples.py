@@ -1,11 +1,12 @@
 """Training examples cut from documents, by the view:
 
 `sentence` is one sentence, `window` the current sentence with the ones around it (sliding, sKtoK), `chunk` a long
-document in parts of about equal length, `document` the whole document.
+document in parts of about equal length, `document` the whole document. `ContextExamples` are windows whose context is
+an input of its own, `MultiResolutionExamples` segments of several lengths side by side.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:  # takes longer to import than one sentence to translate
 
 VIEWS = ("sentence", "window", "chunk", "document")
 CONTEXT_SIDES = ("both", "source")
+DOCUMENT = "document"  # a resolution
 EXAMPLES_AT_A_TIME = 2**18  # lengths counted at a time
 
 
@@ -235,6 +237,110 @@ class Examples(TorchDataset):
         return np.stack([cuts[:-1], cuts[1:]], axis=1)
 
 
+class ContextExamples(Examples):
+    """Windows (see `Examples`) for models that read each context sentence as an input of its own.
+
+    As in translation, blank source sentences are left out of the documents: they are neither translated nor context.
+    `side_lengths` (examples, 3) is what a row costs in a batch as `ContextCollator` pads it: tokens of the current
+    sentence, of its translation, and the number of context sentences of the window times the longest of them.
+    `context_sides` is `source`, `target` or `both`.
+    """
+
+    drop_blank = True
+
+    def __init__(
+        self,
+        documents: "Dataset",
+        tokenizer: PreTrainedTokenizerBase,
+        *,
+        source_lang: str,
+        context_sides: str,
+        **options,
+    ):
+        self._context_sides = {"source": (0,), "target": (1,), "both": (0, 1)}[context_sides]
+        super().__init__(documents, tokenizer, source_lang=source_lang, context_sides="both", **options)
+        self.context_sides = context_sides
+
+    @property
+    def side_lengths_with_context(self) -> np.ndarray:
+        return self._counted(self._side_totals)
+
+    def _token_counts(self, begin: int, end: int) -> np.ndarray:
+        sides, context, count = self._current(begin, end), self._context_lengths(begin, end), 0
+        longest = np.zeros(end - begin, dtype=np.int64)
+        for _, lengths in context:
+            count, longest = count + 1, np.maximum(longest, lengths)
+        return np.stack([*sides, count * longest], axis=1)
+
+    def _side_totals(self, begin: int, end: int) -> np.ndarray:
+        """Rows begin to end - 1 of `side_lengths_with_context`."""
+        sides = self._current(begin, end)
+        for number, lengths in self._context_lengths(begin, end):
+            sides[number] = sides[number] + lengths
+        return np.stack(sides, axis=1)
+
+    def _current(self, begin: int, end: int) -> list[np.ndarray]:
+        """Tokens of the current sentences, (examples,) each of source and target."""
+        document, start, _, place = self.spans(begin, end)
+        begins = (start + place == self.corpus.document_starts[document]) * self.use_bod
+        return [self._sentence_lengths(number, start + place) + begins for number in (0, 1)]
+
+    def _context_lengths(self, begin: int, end: int) -> Iterator[tuple[int, np.ndarray]]:
+        """Side and tokens (examples,) of every context sentence of the window, 0 where there is none."""
+        document, start, stop, place = self.spans(begin, end)
+        current, last = start + place, np.minimum(stop, self.corpus.document_starts[document + 1])
+        for number in self._context_sides:
+            reach = range(-self.past_context, 1 if number else self.future_context + 1)
+            for offset in (offset for offset in reach if offset):
+                sentence = current + offset  # its number in the corpus
+                exists = (sentence >= start) & (sentence < last)
+                length = self._sentence_lengths(number, np.where(exists, sentence, current)) + self.use_bod
+                yield number, np.where(exists, length, 0)
+
+    def _sentence_lengths(self, side: int, sentences: np.ndarray) -> np.ndarray:
+        """Tokens of sentences of the corpus, their ends counted."""
+        starts = self.corpus.sides[side].starts
+        return starts[sentences + 1] - starts[sentences] + 1
+
+
+class MultiResolutionExamples(Examples):
+    """The segments of every resolution of every document, all of whose sentences are current (Sun et al. 2022).
+
+    A resolution k cuts each document in as few segments of about equal numbers of sentences as leave none with more
+    than k; `document` is all of it. A segment with more than `max_target_tokens` is cut as a chunk is (see `Examples`).
+    What several resolutions give is there once: of a document of two sentences 2, 4 and `document` are the same.
+    They come in the order of the documents.
+
+    Departure from the paper (section 3.1), which cuts a document in 1, 2, 4, 8, ... parts: here documents of different
+    length have segments of the same lengths.
+
+    ValueError: `resolutions` that `check_resolutions` refuses.
+
+        MultiResolutionExamples(documents, tokenizer, resolutions=[1, "document"], source_lang="en", target_lang="de")
+    """
+
+    def __init__(
+        self,
+        documents: "Dataset",
+        tokenizer: PreTrainedTokenizerBase,
+        *,
+        resolutions: Sequence[int | str],
+        **options,
+    ):
+        check_resolutions(resolutions)
+        self.resolutions = list(resolutions)
+        super().__init__(documents, tokenizer, view="chunk", **options)
+
+    @property
+    def fingerprint(self) -> str:
+        return text_digest(json.dumps([super().fingerprint, self.resolutions]))
+
+    def _segments(self) -> np.ndarray:
+        starts = np.asarray(self.corpus.document_starts)
+        segments = [split_evenly(starts, resolution) for resolution in self.resolutions]
+        return in_document_order(self._cut_to_fit(np.concatenate(segments)))
+
+
 def in_document_order(segments: np.ndarray) -> np.ndarray:
     """Segments (N, 2) by their first sentence, then by their last, each once."""
     segments = segments[np.lexsort(segments.T[::-1])]
@@ -273,3 +379,22 @@ def _check_reach(view: str, past_context: int, future_context: int, max_target_t
             f"view={view!r} has no context around it, got past_context={past_context} and "
             f"future_context={future_context}; set both to 0 or view='window'"
         )
+
+
+def check_resolutions(resolutions: Sequence[int | str]) -> None:
+    """ValueError for an empty list, numbers below 1, texts other than `document`, and what is named twice."""
+    wrong = [one for one in resolutions if one != DOCUMENT and (type(one) is not int or one < 1)]
+    if wrong or not resolutions:
+        raise ValueError(f"expected numbers of sentences from 1, and {DOCUMENT}, got {wrong[0] if wrong else 'none'!r}")
+    if len(set(resolutions)) < len(resolutions):
+        raise ValueError(f"expected each once, got {list(resolutions)}")
+
+
+def split_evenly(starts: np.ndarray, resolution: int | str) -> np.ndarray:
+    """Segments (N, 2) of at most `resolution` sentences; `starts` (documents + 1,) are the borders of documents."""
+    sizes = np.diff(starts)  # sentences of each document
+    parts = np.minimum(sizes, 1) if resolution == DOCUMENT else -(-sizes // resolution)
+    document = np.repeat(np.arange(len(sizes)), parts)
+    part = np.arange(len(document)) - (np.cumsum(parts) - parts)[document]  # its number in the document
+    share = np.stack([part, part + 1], axis=1) * sizes[document, None] // parts[document, None]  # (N, 2)
+    return starts[document, None] + share

@@ -10,8 +10,8 @@ from pathlib import Path
 import torch
 from transformers import Seq2SeqTrainingArguments
 
-from hf_docmt.data.batch_budget import BUDGETS
 from hf_docmt.data.examples import check_choices
+from hf_docmt.data.samplers import BUDGETS
 from hf_docmt.messages import install_command
 from hf_docmt.training.recipe import Recipe
 from hf_docmt.training.recipe_sections import StreamRecipe
@@ -33,7 +33,7 @@ class DocMTTrainingArguments(Seq2SeqTrainingArguments):
     """
 
     max_tokens: int = 8000  # size of a batch in tokens
-    budget: str = "padded"  # what they are, see `hf_docmt.data.batch_budget`
+    budget: str = "padded"  # what they are, see `hf_docmt.data.samplers`
     new_learning_rate: float | None = None  # of the trainer's `new_parameters`
     stop_on: str = "discounted"  # undiscounted = the loss of validation leaves label_weights out
     average: int = 4  # checkpoints kept after the best one, to be averaged with it

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-from hf_docmt.data.batch_budget import Budget
-from hf_docmt.data.multi_resolution import check_resolutions
+from hf_docmt.data.examples import check_resolutions
+from hf_docmt.data.samplers import Budget
 from hf_docmt.options import option, out_of_bounds
 from hf_docmt.training.recipe_schema import RecipeError
 

@@ -18,8 +18,7 @@ from tqdm.auto import tqdm
 from transformers import PrinterCallback, ProgressCallback
 from transformers.trainer_utils import EvalLoopOutput
 
-from hf_docmt.data.batch_budget import batch_budget
-from hf_docmt.data.samplers import TokenBudgetBatchSampler
+from hf_docmt.data.samplers import TokenBudgetBatchSampler, batch_budget
 from hf_docmt.files import HUB_NAME
 from hf_docmt.model_card import ModelCardText
 from hf_docmt.training.distributed import (

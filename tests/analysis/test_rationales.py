@@ -10,8 +10,13 @@ from support.errors import refused
 from support.pretrained_models import sentence_model
 from support.tiny_models import build
 
-from hf_docmt.analysis.rationales import Word, attention_on_marked_words, rationale_agreement
-from hf_docmt.analysis.scat import parse_marked_text, read_scat
+from hf_docmt.analysis.rationales import (
+    Word,
+    attention_on_marked_words,
+    parse_marked_text,
+    rationale_agreement,
+    read_scat,
+)
 from hf_docmt.data.tokenizers import train_tokenizer
 from hf_docmt.files import DataError
 from hf_docmt.systems import DocMTSystem, Seq2SeqSystem

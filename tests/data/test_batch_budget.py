@@ -5,12 +5,10 @@ import pytest
 from support.tiny_models import word_tokenizer
 
 from hf_docmt import registry
-from hf_docmt.data.batch_budget import batch_budget, fairseq_batches
 from hf_docmt.data.collators import ContextCollator
-from hf_docmt.data.context_examples import ContextExamples
 from hf_docmt.data.documents import make_documents
-from hf_docmt.data.examples import Examples
-from hf_docmt.data.samplers import TokenBudgetBatchSampler
+from hf_docmt.data.examples import ContextExamples, Examples
+from hf_docmt.data.samplers import TokenBudgetBatchSampler, batch_budget, fairseq_batches
 from hf_docmt.data.synthetic.corpus import make_corpus
 
 LANGUAGES = {"source_lang": "en", "target_lang": "de"}

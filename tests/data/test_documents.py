@@ -9,9 +9,9 @@ from datasets import Dataset, List, Translation
 from support.errors import refused
 from support.reader_checks import jsonl, read
 
-from hf_docmt.data import document_ids
-from hf_docmt.data.document_ids import DocumentIds
+from hf_docmt.data import documents as document_module
 from hf_docmt.data.documents import (
+    DocumentIds,
     check_documents,
     checked_rows,
     collect_documents,
@@ -172,7 +172,7 @@ def test_arguments_are_checked_at_once(write):
 @pytest.mark.parametrize("named, place", [(10, "a.jsonl, line 4;"), (2, "in document 4;")])
 def test_repeated_ids(write, monkeypatch, named, place):
     """The first place is the line for the first documents, and then the number of the document."""
-    monkeypatch.setattr(document_ids, "NAMED_LOCATIONS", named)
+    monkeypatch.setattr(document_module, "NAMED_LOCATIONS", named)
     path = write("a.jsonl", jsonl([*rows(9), rows(4)[3]]))
     with pytest.raises(DataError, match="a.jsonl, line 10: document id 'd3' was used before") as error:
         list(iterate_documents(path=path, source_lang="en"))

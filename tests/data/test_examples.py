@@ -10,9 +10,8 @@ from support.tiny_models import documents_of, random_text, word_tokenizer
 from transformers import PreTrainedTokenizerFast
 
 from hf_docmt.data.collators import SegmentCollator
-from hf_docmt.data.context_examples import ContextExamples
 from hf_docmt.data.documents import make_documents
-from hf_docmt.data.examples import Examples
+from hf_docmt.data.examples import ContextExamples, Examples
 from hf_docmt.data.tokenizers import train_tokenizer
 from hf_docmt.files import DataError
 from hf_docmt.modeling.segments import chunk_cuts

@@ -7,7 +7,7 @@ import torch
 from support.tiny_models import documents_of, random_text, word_tokenizer
 
 from hf_docmt.data.collators import SegmentCollator
-from hf_docmt.data.multi_resolution import MultiResolutionExamples
+from hf_docmt.data.examples import MultiResolutionExamples
 from hf_docmt.files import DataError
 from hf_docmt.modeling.segments import chunk_cuts
 from hf_docmt.registry import get

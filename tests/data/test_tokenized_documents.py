@@ -11,9 +11,8 @@ from torch.utils.data import DataLoader
 
 from hf_docmt.data import tokenized_documents
 from hf_docmt.data.augmentation import AugmentedExamples
-from hf_docmt.data.context_examples import ContextExamples
 from hf_docmt.data.documents import write_documents
-from hf_docmt.data.examples import Examples
+from hf_docmt.data.examples import ContextExamples, Examples
 from hf_docmt.data.readers import read_documents, reader, readers
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
 from hf_docmt.data.synthetic.corpus import make_corpus
