@@ -9,6 +9,7 @@ from functools import partial
 from importlib.resources import files
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import torch
 from transformers.utils.logging import disable_progress_bar
@@ -65,7 +66,12 @@ def run_demo(folder: str | Path, seed: int = 1, documents: dict | None = None, o
         reports = dict(zip(SYSTEMS, processes.map(partial(report_on, folder=folder), SYSTEMS, models.values())))
     say(f"4 of 4: the document-level model as a folder for the Hub, into {folder / 'hub'}")
     model, tokenizer = registry.load_model(models["concat"])
-    card = {"license": "apache-2.0", "example": EXAMPLE, "baseline": reports["sentence"], "limits": LIMITS}
+    card: dict[str, Any] = {
+        "license": "apache-2.0",
+        "example": EXAMPLE,
+        "baseline": reports["sentence"],
+        "limits": LIMITS,
+    }
     hub = export_model(model, tokenizer, folder / "hub", reports["concat"], **card)
     rows = comparison(reports)
     seconds = round(time.monotonic() - started, 1)
@@ -88,7 +94,7 @@ def train_system(name: str, folder: Path, seed: int, overrides: tuple[str, ...])
         "data.train.path": folder / "corpus" / "train.jsonl",
         "data.validation.path": folder / "corpus" / "validation.jsonl",
     }
-    file = files("hf_docmt.recipes").joinpath(SYSTEMS[name])
+    file = Path(str(files("hf_docmt.recipes").joinpath(SYSTEMS[name])))
     return train(load_recipe(file, (*(f"{key}={value}" for key, value in settings.items()), *overrides)))
 
 

@@ -123,7 +123,7 @@ class ModelCardText:
     def language(self, side: str) -> str | None:
         """The code of a side's language as the Hub lists it, of two or three letters; None where there is none."""
         match = LANGUAGE_CODE.fullmatch(getattr(self.config, f"{side}_lang") or "")
-        return match and match[1].lower()
+        return match[1].lower() if match else None
 
     def named_languages(self) -> str:
         """The languages that are known, in the model's own codes."""

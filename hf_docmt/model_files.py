@@ -20,8 +20,8 @@ from hf_docmt.remote_code import check_attention
 
 CONFIG, TOKENIZER_CONFIG = "config.json", "tokenizer_config.json"
 INDEXES = (SAFE_WEIGHTS_INDEX_NAME, WEIGHTS_INDEX_NAME)
-CHECKED = (CONFIG, "tokenizer.json", TOKENIZER_CONFIG, "special_tokens_map.json", "added_tokens.json")
-CHECKED += ("adapter_config.json", *INDEXES, GENERATION_CONFIG_NAME)
+CHECKED = (CONFIG, "tokenizer.json", TOKENIZER_CONFIG, "special_tokens_map.json", "added_tokens.json",
+           "adapter_config.json", *INDEXES, GENERATION_CONFIG_NAME)  # fmt: skip
 LARGEST = {  # fields of config.json by their endings, and the largest value that a model would have
     "layers": 1000,
     "layer": 1000,

@@ -291,7 +291,7 @@ def read_config(path: str | Path, revision: str | None = None) -> dict[str, Any]
             raise ValueError(f"{path}, config.json: {error}") from error
 
 
-def load_weights(model_class: type, path: str | Path, revision: str | None = None, **options) -> PreTrainedModel:
+def load_weights(model_class: Any, path: str | Path, revision: str | None = None, **options) -> PreTrainedModel:
     """What `from_pretrained` of a class gives, in evaluation mode; ValueError for weights that are missing or broken.
 
     Of models of other packages weights of heads that the class does not have may be left over.

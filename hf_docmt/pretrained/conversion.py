@@ -1,8 +1,8 @@
 """A pretrained sentence-level model as a document model of any architecture, neutral before training."""
 
 import copy
-import os
 from inspect import get_annotations
+from pathlib import Path
 
 import torch
 from transformers import (
@@ -40,7 +40,7 @@ FIXED += ("layer_norm_eps", "decoder_autoregression")
 
 
 def from_sentence_model(
-    source: str | os.PathLike | PreTrainedModel,
+    source: str | Path | PreTrainedModel,
     *,
     tokenizer: PreTrainedTokenizerBase | None = None,
     architecture: str = "concat",
@@ -76,7 +76,7 @@ def from_sentence_model(
     if tokenizer is None and not isinstance(source, PreTrainedModel):
         tokenizer = load_tokenizer(source)
     fields = config_from_pretrained(original.config) | target.config_class.neutral_fields
-    if HUB_NAME.fullmatch(original.name_or_path) and not os.path.exists(original.name_or_path):
+    if HUB_NAME.fullmatch(original.name_or_path) and not Path(original.name_or_path).exists():
         fields["base_model"] = original.name_or_path
     if tokenizer is None:  # the new tokens get the ids behind the vocabulary
         asked = [name for name in LANGUAGES if overrides.get(name) is not None]
@@ -139,12 +139,12 @@ def position_offset(position_type: str, pad_token_id: int | None) -> int:
     return {"learned": 2, "sinusoidal_t2t": (pad_token_id or 0) + 1}.get(position_type, 0)
 
 
-def is_sentence_model(source: str | os.PathLike) -> bool:
+def is_sentence_model(source: str | Path) -> bool:
     """Whether a folder or Hub name holds a model that `from_sentence_model` takes."""
     return registry.read_config(source).get("model_type") in FAMILIES
 
 
-def _load_model(source: str | os.PathLike) -> PreTrainedModel:
+def _load_model(source: str | Path) -> PreTrainedModel:
     model_type = registry.read_config(source).get("model_type")
     if model_type not in FAMILIES:
         raise ValueError(f"{source}: got model type {model_type!r}, expected one of {', '.join(FAMILIES)}")

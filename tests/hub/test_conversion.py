@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 from support.errors import refused
-from support.pretrained_models import SENTENCE_MODELS, SENTENCE_SIZES, VOCABULARY, logits, sentence_model
+from support.pretrained_models import SENTENCE_MODELS, VOCABULARY, logits, sentence_model
 from transformers import AutoModelForSeq2SeqLM, M2M100Config, PreTrainedTokenizerFast, T5Config
 
 from hf_docmt import registry
@@ -41,28 +41,6 @@ def test_separate_embedding_tables_are_kept():
         torch.testing.assert_close(logits(converted, pad)[..., :VOCABULARY], logits(model, pad), atol=1e-5, rtol=1e-5)
 
 
-@FAMILIES
-def test_config_has_the_sizes_and_switches_of_the_sentence_model(family):
-    config = sentence_model(family).config
-    fields = config_from_pretrained(config)
-    for name in SENTENCE_SIZES:
-        assert fields[name] == getattr(config, name)
-    assert fields["decoder_start_token_id"] == config.decoder_start_token_id
-    assert fields["pad_token_id"] == config.pad_token_id
-    switches = [
-        fields[name] for name in ("position_type", "position_offset", "normalize_before", "layernorm_embedding")
-    ]
-    assert (
-        switches
-        == {
-            "marian": ["sinusoidal", 0, False, False],
-            "bart": ["learned", 2, False, True],
-            "mbart": ["learned", 2, True, True],
-            "m2m_100": ["sinusoidal_t2t", 2, True, False],
-        }[family]
-    )
-
-
 def test_new_tokens_start_as_the_mean():
     model = sentence_model("marian")
     converted, tokenizer = convert_sentence_model(model)
@@ -85,19 +63,6 @@ def test_separators_start_as_what_ends_and_begins_a_sentence(family):
         torch.testing.assert_close(table[config.sep_token_id], expected)
     bias = converted.final_logits_bias[0]
     assert bias[config.sep_token_id] == bias[format.source_after[0]]
-
-
-def test_mechanism_is_new_and_weights_stay():
-    model = sentence_model("marian")
-    converted, _ = convert_sentence_model(
-        model, past_context=2, segment_encoding="learned", persistent=True, source_lang="en", dropout=0.3
-    )
-    assert (converted.config.past_context, converted.config.source_lang, converted.config.dropout) == (2, "en", 0.3)
-    for name, weight in model.state_dict().items():
-        if ".layers." in name:
-            assert torch.equal(converted.state_dict()[name], weight)
-    assert [name for name, _ in converted.named_parameters() if "segment_encoding" in name]
-    assert not any(parameter.is_meta for parameter in converted.parameters())
 
 
 @pytest.fixture(scope="module")

@@ -45,12 +45,6 @@ def test_empty_folder_is_filled_and_a_full_one_refused(model, tokenizer, tmp_pat
     assert names(tmp_path) == {"model"}
 
 
-def test_file_instead_of_the_folder_is_refused(model, tokenizer, tmp_path):
-    (tmp_path / "model").write_text("mine")
-    refused("not an empty folder", export_model, model, tokenizer, tmp_path / "model")
-    assert (tmp_path / "model").read_text() == "mine"
-
-
 def test_nothing_is_left_after_a_failure(model, tokenizer, tmp_path, monkeypatch):
     def no_space(*arguments, **options):
         raise OSError(28, "No space left on device")

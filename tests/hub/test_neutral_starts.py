@@ -151,11 +151,6 @@ def test_interpolation_without_need_is_refused():
     assert from_sentence_model(sentence_model("marian"), max_position_embeddings=64)[0].config.max_position_embeddings
 
 
-def test_unknown_architecture():
-    with pytest.raises(ValueError, match="unknown architecture 'cacheing'.*'caching'"):
-        from_sentence_model(sentence_model("marian"), architecture="cacheing")
-
-
 def test_base_model_is_a_name_on_the_hub(tmp_path):
     original = sentence_model("marian")
     for name, expected in (("org/opus", "org/opus"), (str(tmp_path), None), ("", None), (str(tmp_path / "gone"), None)):
