@@ -86,6 +86,7 @@ class System(ABC):
     tokenizer: PreTrainedTokenizerBase  # of the source, whose tokens `docmt translate --estimate` counts
     default_dtype: ClassVar[str] = "float32"
     batch_size: int = 1  # sentences that are translated at once
+    batch_tokens: int | None = None  # of a batch, in place of that
     reads_chunks: bool = False  # trained on chunks of documents: it reads as much context as it is given
 
     def __init_subclass__(cls, **arguments):
