@@ -51,8 +51,7 @@ ROOMS = {  # room -> rooms that it may import, besides itself
     "info": BASE | {"model_files", "registry", "training", "remote_code"},
 }
 ROOMS["serving"] = BASE | {"data", "systems", "formats", "translation.group_translation"}
-ROOMS["studies"] = BASE | {"analysis.pictures", "evaluation.metrics", "info", "reports", "training"}
-ROOMS["demo"] = {"modeling", *ROOMS} - {"info", "studies"}
+ROOMS["demo"] = {"modeling", *ROOMS} - {"info"}
 ROOMS["cli"] = {"modeling", *ROOMS}  # and nobody but __main__ imports cli
 ROOMS["__main__"] = {"cli"}
 ROOMS["__init__"] = {"modeling", *ROOMS} - {
@@ -271,7 +270,6 @@ PACKAGE_LINES = {
     "pretrained": 324,
     "reports": 2490,
     "serving": 898,
-    "studies": 846,
     "systems": 2736,
     "training": 2601,
     "translation": 2667,
@@ -288,7 +286,6 @@ TEST_LINES = {
     "reports": 1916,
     "serving": 635,
     "space": 1129,
-    "studies": 702,
     "support": 5173,
     "systems": 1670,
     "training": 2638,

@@ -17,7 +17,6 @@ from hf_docmt.cli.evaluate import evaluate
 from hf_docmt.cli.hub import convert, export, push
 from hf_docmt.cli.reranking import rerank
 from hf_docmt.cli.serving import serve
-from hf_docmt.cli.study import study
 from hf_docmt.cli.suites import contrast, ctxpro, cxmi, translate_suite
 from hf_docmt.cli.training import demo, info, train
 from hf_docmt.cli.translation import translate
@@ -28,7 +27,7 @@ PANELS = {  # panel of the help -> its commands, in the order a user meets them
     "Start": (demo,),
     "Data": (corpus,),
     "Models": (train, info, translate, serve),
-    "Evaluation": (evaluate, contrast, translate_suite, ctxpro, cxmi, compare, rerank, study),
+    "Evaluation": (evaluate, contrast, translate_suite, ctxpro, cxmi, compare, rerank),
     "Publication": (convert, export, push),
 }
 

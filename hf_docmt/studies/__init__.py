@@ -1,1 +1,0 @@
-"""Studies: many systems, trained, evaluated and compared from one file."""

@@ -1,0 +1,158 @@
+"""Studies: what the Snakefile runs, a small one that runs to its tables, and the published tables and pages."""
+
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.main import get_command
+
+from hf_docmt.cli import app
+from hf_docmt.reports.report import Report
+from hf_docmt.training.recipe import load_recipe
+
+FOLDER = Path(__file__).resolve().parents[1] / "examples" / "studies"
+STUDIES = sorted(FOLDER.glob("*.yaml"))
+COMMAND = [sys.executable, "-m", "snakemake", "--snakefile", str(FOLDER / "Snakefile"), "--cores", "1"]
+SMALL = {
+    "output_dir": "runs",
+    "seeds": [1, 2],
+    "prepare": {"corpus": "docmt corpus {output_dir}/corpus --train 40 --validation 6 --test 6 --suite-items 2"},
+    "recipe": {
+        "base": "demo_sentence",
+        "model": {"d_model": 16, "encoder_ffn_dim": 32, "decoder_ffn_dim": 32},
+        "data": {
+            "num_proc": 1,
+            "train": {"format": "jsonl", "path": "runs/corpus/train.jsonl"},
+            "validation": {"format": "jsonl", "path": "runs/corpus/validation.jsonl"},
+            "test": None,
+        },
+        "training": {"max_steps": 4, "eval_steps": 2, "max_tokens": 500, "warmup_steps": 2, "log_steps": 2},
+        "tokenizer": {"model": "bpe", "vocab_size": 400},
+    },
+    "systems": {
+        "sentence": {},
+        "concat2": {"init_from": "sentence", "tokenizer": None, "model": {"past_context": 1}},
+    },
+    "evaluations": {
+        "bleu": [
+            "docmt translate {model} {output_dir}/corpus/test.jsonl -o {work}/test.jsonl --max-new-tokens 20",
+            "docmt evaluate {work}/test.jsonl {output_dir}/corpus/test.jsonl --source-lang en --target-lang de "
+            "--by index -o {report}",
+        ],
+        "accuracy": {
+            "commands": ["docmt contrast {model} {output_dir}/corpus/deixis.json --conditions true,empty -o {report}"],
+            "options": {"concat2": "--batch-size 3"},
+        },
+    },
+    "tables": {
+        "scores": {
+            "baseline": "sentence",
+            "columns": {
+                "parameters": {"fact": "parameters", "digits": 0},
+                "s-BLEU": {"evaluation": "bleu", "metric": "s-BLEU"},
+                "deixis": {"evaluation": "accuracy", "metric": "accuracy"},
+            },
+        }
+    },
+    "figures": {"distance": {"evaluation": "accuracy"}},
+    "budgets": {"short": {"seeds": [3], "only": ["concat2"]}},
+}
+
+
+def printed(folder, *config):
+    command = [*COMMAND, "--dry-run", "--printshellcmds", "--config", *config]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.fixture
+def small(tmp_path):
+    (tmp_path / "small.yaml").write_text(yaml.safe_dump(SMALL, sort_keys=False))
+    return tmp_path
+
+
+def test_runs_of_a_study(small):
+    """A budget, one system of a run alone, options of a system, and what a run begins with."""
+    text = printed(small, "study=small.yaml", "budget=short")
+    (line,) = [line for line in text.splitlines() if "Shell command" in line and "docmt contrast" in line]
+    assert line.endswith(
+        "docmt contrast runs/models/concat2-seed3 runs/corpus/deixis.json --conditions true,empty "
+        "-o runs/reports/accuracy/concat2-seed3.json --batch-size 3) > runs/logs/accuracy/concat2-seed3.log 2>&1"
+    )
+    assert "docmt train runs/recipes/sentence-seed3.yaml --resume" in text and "seed1" not in text
+    assert "docmt compare runs/reports/bleu/concat2-seed3.json --name=concat2-seed3" in text
+    assert "tables.py small.yaml --results small-short --budget short" in text
+    recipe = load_recipe(small / "runs/recipes/concat2-seed3.yaml")
+    assert (recipe.seed, recipe.output_dir) == (3, "runs/models/concat2-seed3")
+    assert recipe.init_from == "runs/models/sentence-seed3" and recipe.training.max_steps == 4
+    text = printed(small, "study=small.yaml", "only=sent*,*-seed2", "devices=4/5")
+    assert "sentence-seed1" in text and "concat2-seed1" not in text and "concat2-seed2" in text
+    assert "CUDA_VISIBLE_DEVICES=5 docmt contrast runs/models/concat2-seed2" in text
+
+
+@pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.name)
+def test_the_studies_of_the_examples(path, tmp_path):
+    """Each can be planned, its recipes and commands are known, and a first stage is one of its systems."""
+    study = yaml.safe_load(path.read_text("utf-8"))
+    known = {command.name for command in get_command(app).commands.values()}
+    for budget in (None, *study.get("budgets", {})):
+        text = printed(tmp_path, f"study={path}", *([f"budget={budget}"] if budget else []), f"results={tmp_path}/made")
+        assert set(re.findall(r"(?:^|&& |\()docmt (\S+)", text)) - {"train"} <= known
+    elsewhere = {f"runs/{recipe['base']}" for recipe in study["systems"].values() if "base" in recipe}
+    for recipe in map(load_recipe, tmp_path.glob("runs/studies/*/recipes/*-seed1.yaml")):
+        assert recipe.init_from not in elsewhere, "give init_from: the system that it begins with"
+
+
+def test_the_pages_of_results_show_the_tables_of_the_studies():
+    pages = [file for file in FOLDER.glob("**/*.md") if file.parent.name != "tables"]
+    shown = 0
+    for page in pages:
+        for name, text in re.findall(r"<!-- (\S+\.md) -->\n(.*?)\n<!-- end -->", page.read_text(), re.DOTALL):
+            rows = [line for line in (page.parent / name).read_text().splitlines() if line.startswith("|")]
+            assert text.strip().splitlines() == rows, f"copy the rows of {name} into {page}"
+            shown += 1
+    assert shown
+
+
+def test_the_tables_of_the_examples_follow_from_their_reports(tmp_path, monkeypatch):
+    """The means, deviations, tests and facts of 65 systems, as they are published."""
+    monkeypatch.chdir(tmp_path)
+    script = runpy.run_path(str(FOLDER / "tables.py"))
+    file, results = FOLDER / "mechanisms.yaml", tmp_path / "made"
+    study = yaml.safe_load(file.read_text("utf-8")) | {"figures": {}}
+    (tmp_path / "mechanisms.yaml").write_text(yaml.safe_dump(study, sort_keys=False), "utf-8")
+    results.mkdir()
+    (results / "reports.jsonl.xz").symlink_to(FOLDER / "mechanisms" / "reports.jsonl.xz")
+    tables = FOLDER / "mechanisms" / "tables"
+    files = script["render"](tmp_path / "mechanisms.yaml", results)
+    assert {made.name for made in files} == {made.name for made in tables.iterdir()}
+    for made in files:
+        assert made.read_text("utf-8") == (tables / made.name).read_text("utf-8")
+
+
+def test_a_column_that_several_results_fit_is_refused():
+    script = runpy.run_path(str(FOLDER / "tables.py"))
+    study = yaml.safe_load((FOLDER / "mechanisms.yaml").read_text("utf-8"))
+    reports = script["read_reports"](study, Path("absent"), FOLDER / "mechanisms")
+    report = reports["accuracy"]["concat4"][1]
+    assert isinstance(report, Report)
+    with pytest.raises(ValueError, match="concat4-seed1, accuracy: several results fit the column, say which: "):
+        script["score"]({"evaluation": "accuracy"}, report)
+
+
+@pytest.mark.slow
+def test_a_study_from_file_to_table(small):
+    docmt = f"{sys.executable} -m hf_docmt"
+    config = ["study=small.yaml", f"docmt={docmt}"]
+    subprocess.run([*COMMAND, "--config", *config], cwd=small, check=True)
+    rows = [line.split(" | ") for line in (small / "small/tables/scores.md").read_text().splitlines()]
+    assert [row[0].strip("| ") for row in rows[2:4]] == ["sentence", "concat2"] and "Means of 2 runs" in str(rows)
+    assert (small / "small/figures/distance.png").stat().st_size > 1000
+    assert "concat2" in (small / "runs/compared/bleu.md").read_text()
+    again = subprocess.run([*COMMAND, "--dry-run", "--config", *config], cwd=small, capture_output=True, text=True)
+    assert "Nothing to be done" in again.stdout + again.stderr
