@@ -16,10 +16,9 @@ from hf_docmt.data.examples import check_choices
 from hf_docmt.evaluation.suites import check_languages
 from hf_docmt.files import DataError, read_lines
 from hf_docmt.reports.report import Report
-from hf_docmt.reports.resampling import bootstrap_interval
 from hf_docmt.reports.result import PartScore, Result
 from hf_docmt.reports.signature import Signature
-from hf_docmt.reports.statistics import Statistics, score_function
+from hf_docmt.reports.statistics import document_details
 from hf_docmt.systems.forced_decoding import ForcedDecoding, check_lengths
 from hf_docmt.systems.model_system import UNBROKEN, WORD, evaluation_mode, piece_ids, word_spans
 
@@ -96,9 +95,7 @@ class Agreement:
             value, *heads = (100 * self.values[:, :, column].mean(axis=0)).tolist()
             rows = [[example, 1] for example in self.values[:, 0, column].tolist()]
             details = {"chance": float(100 * self.chance[:, column].mean()), "unused": self.unused}
-            details["statistics"] = Statistics(self.ids, rows, "example").to_dict()
-            interval = bootstrap_interval(rows, score_function(metric, 2), samples, seed)
-            details |= {} if interval is None else {"interval": list(interval)}
+            details |= document_details(metric, self.ids, rows, samples, seed, unit="example")
             result = Result(
                 task="context use",
                 dataset=dataset,

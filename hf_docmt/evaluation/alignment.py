@@ -16,9 +16,9 @@ from hf_docmt import __version__
 from hf_docmt.data.language_codes import UNSPACED, primary_language
 from hf_docmt.messages import check_known, install_command
 from hf_docmt.modeling.text_splitting import split_text
-from hf_docmt.reports.resampling import document_details
 from hf_docmt.reports.result import Result
 from hf_docmt.reports.signature import Signature
+from hf_docmt.reports.statistics import document_details
 
 TOKENS = ("words", "characters")
 INSERTED = 0.25  # share of its words that an added sentence has in common with the reference sentence, at most

@@ -8,9 +8,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from hf_docmt.messages import check_known
-from hf_docmt.reports.resampling import bootstrap_interval
 from hf_docmt.reports.result import PartScore
-from hf_docmt.reports.statistics import column_sums, score_function
+from hf_docmt.reports.statistics import bootstrap_interval, column_sums, score_function
 
 AXES = ("index", "length", "domain")
 INDEX_BOUNDS = (1, 2, 3, 5, 10, 20, 50)  # last sentence of each bucket, counted from 1

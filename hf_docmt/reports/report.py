@@ -12,11 +12,22 @@ from typing import Any
 
 from hf_docmt import __version__
 from hf_docmt.files import open_bytes, write_lines
-from hf_docmt.reports.result import PartScore, Result
-from hf_docmt.reports.schema import FORMAT, check_header, validate_report
+from hf_docmt.reports.result import PartScore, Result, check_keys, check_result, check_values
 from hf_docmt.reports.signature import extra_digits
 from hf_docmt.reports.tables import letter_of, write_table
 
+FORMAT = 1
+_REPORT = {
+    "format": int,
+    "package": str,
+    "version": str,
+    "commit": str | None,
+    "model": dict,
+    "data": dict,
+    "results": list,
+}
+_REPORT_OPTIONAL = {"training": dict}
+_MODEL_OPTIONAL = {"architecture": str | None, "parameters": int | None, "config": dict}
 _SAME = ("task", "dataset", "split", "metric", "signature", "strategy", "beams")  # what measures the same
 
 
@@ -39,7 +50,7 @@ class Report:
     """The results of one model, what it is, the data, the facts of its training, and the package that made them.
 
     `model` has a `name` and may have `architecture`, `parameters` (their number) and `config` (a summary of it).
-    `data` and `training` are anything that JSON can hold. ValueError: not of the format, see `schema`.
+    `data` and `training` are anything that JSON can hold. ValueError: not of the format, see `validate_report`.
 
         >>> report = Report(model={"name": "concat"}, data={}, results=[])
         >>> report.write("report.json")
@@ -113,6 +124,25 @@ class Report:
         title = self.name + "".join(f", {fact}" for fact in facts if fact)
         commit = f" ({self.commit[:12]}{self.commit[40:]})" if self.commit else ""
         return "\n".join([title, f"{self.package} {self.version}{commit}", "", _result_table(self.results)])
+
+
+def validate_report(report: Mapping) -> None:
+    """ValueError unless `report` has exactly the keys and types of the format and all numbers are finite.
+
+    The message names the location of what is wrong, such as `results[0].value`.
+    """
+    check_header(report)
+    for number, result in enumerate(report["results"]):
+        check_result(result, f"results[{number}]")
+
+
+def check_header(report: Mapping) -> None:
+    """As `validate_report`, without a look into the results."""
+    check_keys(report, _REPORT, _REPORT_OPTIONAL, "report")
+    if report["format"] != FORMAT:
+        raise ValueError(f"report: format {report['format']}, this version reads format {FORMAT}; update hf-docmt")
+    check_keys(report["model"], {"name": str}, _MODEL_OPTIONAL, "model")
+    check_values({key: value for key, value in report.items() if key != "results"}, "report")
 
 
 def _result_table(results: Sequence[Result]) -> str:

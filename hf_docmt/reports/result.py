@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hf_docmt.reports.schema import check_result
+from hf_docmt.messages import closest_hint
 from hf_docmt.reports.signature import Signature
 from hf_docmt.reports.statistics import Statistics
+
+TASKS = ("translation", "contrastive", "discourse", "context use")
+
+_PART = {"value": int | float, "n": int}  # in JSON
+_RESULT = {
+    **dict.fromkeys(("task", "dataset", "split", "metric", "signature"), str),
+    **_PART,
+    "strategy": str | None,
+    "beams": int | None,
+    "breakdown": dict,
+    "details": dict,
+}
 
 
 @dataclass(frozen=True)
@@ -34,7 +47,7 @@ class PartScore:
 class Result:
     """A score, checked when it is made.
 
-    `task`: one of `schema.TASKS`. `dataset`, `split`: what was scored, `n` of its items. `value`: in percent, or in the
+    `task`: one of TASKS. `dataset`, `split`: what was scored, `n` of its items. `value`: in percent, or in the
     unit that the signature names. `strategy`, `beams`: how it was translated, None where that is not known or does not
     apply. `breakdown`: {label: part}, such as `distance=0`. `details`: anything that JSON can hold; by convention
     `interval` (95 %, [low, high]), `statistics` (see `Statistics`), `repairs`, `counts`. ValueError names what is
@@ -90,3 +103,54 @@ class Result:
     def with_details(self, details: Mapping[str, Any]) -> Result:
         """The result with further details, new values for known names included."""
         return replace(self, details={**self.details, **details})
+
+
+def check_result(result: Mapping, location: str) -> None:
+    """ValueError, naming the location, unless `result` is an entry that `results` of a report may have."""
+    check_keys(result, _RESULT, {}, location)
+    if result["task"] not in TASKS:
+        raise ValueError(f"{location}: task {result['task']!r}, expected one of {', '.join(TASKS)}")
+    for label, part in result["breakdown"].items():
+        if not isinstance(part, dict) or not {"value", "n"} <= set(part):
+            raise ValueError(f"{location}.breakdown[{label!r}]: expected an object with value and n, got {part!r}")
+        _check_types(part, _PART, f"{location}.breakdown[{label!r}]")
+    check_values(result, location)
+
+
+def check_keys(entries: Mapping, required: dict, optional: dict, location: str) -> None:
+    """ValueError unless a JSON object has these keys, with values of these types, and no others."""
+    if not isinstance(entries, dict):
+        raise ValueError(f"{location}: expected an object, got {type(entries).__name__}")
+    allowed = required | optional
+    for key in entries:
+        if key not in allowed:
+            hint = closest_hint(key, allowed) or f"; known are {', '.join(allowed)}"
+            raise ValueError(f"{location}: unknown key {key!r}{hint}")
+    missing = [key for key in required if key not in entries]
+    if missing:
+        raise ValueError(f"{location}: missing {', '.join(missing)}")
+    _check_types(entries, allowed, location)
+
+
+def _check_types(entries: dict, types: dict, location: str) -> None:
+    for key, expected in types.items():
+        if key in entries and (not isinstance(entries[key], expected) or isinstance(entries[key], bool)):
+            names = getattr(expected, "__name__", str(expected)).replace(" | ", " or ").replace("None", "null")
+            raise ValueError(f"{location}.{key}: expected {names}, got {entries[key]!r}")
+
+
+def check_values(value: object, location: str) -> None:
+    """ValueError where something below `value` is not plain JSON or not finite."""
+    if isinstance(value, dict):
+        for key, part in value.items():
+            if not isinstance(key, str):
+                raise ValueError(f"{location}: key {key!r} is not text")
+            check_values(part, f"{location}.{key}")
+    elif isinstance(value, list | tuple):
+        for number, part in enumerate(value):
+            if type(part) not in (int, float) or not math.isfinite(part):  # of statistics there are many
+                check_values(part, f"{location}[{number}]")
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{location}: {value} is not a score; a report holds finite numbers only")
+    elif not isinstance(value, str | int | float | type(None)):
+        raise ValueError(f"{location}: {type(value).__name__} cannot be written as JSON")

@@ -11,9 +11,8 @@ from support.errors import refused
 
 from hf_docmt import __version__
 from hf_docmt.reports import report as report_module
-from hf_docmt.reports.report import Report, merge_reports, package_commit
+from hf_docmt.reports.report import Report, merge_reports, package_commit, validate_report
 from hf_docmt.reports.result import PartScore, Result
-from hf_docmt.reports.schema import validate_report
 from hf_docmt.reports.signature import Signature
 
 MODEL = {"name": "tiny", "architecture": "concat", "parameters": 1234567, "config": {"past_context": 3}}

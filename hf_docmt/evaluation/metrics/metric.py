@@ -14,10 +14,9 @@ from hf_docmt.data.registration import register, registered
 from hf_docmt.evaluation.breakdowns import Domains, break_down, check_axes, document_labels, sentence_labels
 from hf_docmt.evaluation.metrics.translated_documents import Documents, TranslatedDocuments, check_sides
 from hf_docmt.messages import check_known
-from hf_docmt.reports.resampling import document_details
 from hf_docmt.reports.result import PartScore, Result
 from hf_docmt.reports.signature import Signature
-from hf_docmt.reports.statistics import column_sums, register_score_function, score_function
+from hf_docmt.reports.statistics import column_sums, document_details, register_score_function, score_function
 
 METRICS: dict[str, type[Metric]] = {}  # every class by its name, in the order of registration
 
@@ -119,31 +118,32 @@ class Metric:
         references = documents.hypotheses if documents.references is None else documents.references
         sources = self.required_sources(documents) if self.needs_sources else None
         ids = check_sides(documents.hypotheses, references, sources, documents.doc_ids or None)
-        check_axes(settings.by, settings.domains)
+        if settings.by:
+            check_axes(settings.by, settings.domains)
         measured = self.measure(documents)
         rows = [row for document in measured.statistics for row in document]
         width, value = len(rows[0]), measured.value
-        unit = settings.unit if self.segment == "sentence" else "document"
-        groups = unit_of_sentences(unit, ids, references)
-        if self.segment == "document":
-            groups = [[doc_id] for doc_id in ids]
+        of_documents, resampling = self.segment == "document", (settings.samples, settings.seed)
+        unit = "document" if of_documents else settings.unit
+        groups = [[doc_id] for doc_id in ids] if of_documents else unit_of_sentences(unit, ids, references)
         by_unit: dict[str, list[Sequence[float]]] = {doc_id: [] for doc_id in ids} if unit == "document" else {}
         for row, group in zip(rows, chain(*groups)):
             by_unit.setdefault(group, []).append(row)
         units, sums = list(by_unit), [column_sums(own, width) for own in by_unit.values()]
         if value is None:
             value = float(score_function(self.name, width)(np.array([column_sums(sums)], float))[0])
-        lengths = [len(document) for document in references]
-        label = document_labels if self.segment == "document" else sentence_labels
-        labels = label(ids, lengths, settings.by, settings.domains)
-        resampling = (settings.samples, settings.seed)
+        breakdown = dict(measured.breakdown)
+        if settings.by:
+            label = document_labels if of_documents else sentence_labels
+            labels = label(ids, [len(document) for document in references], settings.by, settings.domains)
+            breakdown |= break_down(self.name, rows, labels, list(chain(*groups)), *resampling)
         details = document_details(self.name, units, sums, *resampling, unit=unit)
         result = self.result(
             documents,
             value=value,
             signature=measured.signature,
             n=len(rows) if measured.n is None else measured.n,
-            breakdown={**measured.breakdown, **break_down(self.name, rows, labels, list(chain(*groups)), *resampling)},
+            breakdown=breakdown,
             details={**documents.details, **measured.details, **details},
         )
         return [result]
