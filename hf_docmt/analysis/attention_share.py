@@ -1,7 +1,7 @@
 """Share of cross-attention that goes to the source of the current sentence (Herold and Ney 2023, table 1)."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -32,15 +32,12 @@ class AttentionShare:
 
     `shares` (N, N): while sentence n of the target is written, to sentence m of the source, over layers and heads; a
     row sums to 100, or is zero where no segment has that target sentence. `heads` (layers, heads): to the source
-    sentence of the same number, over all target tokens. `tokens` (N,): target tokens of each sentence n. `strategy` and
-    `beams`: of the search that wrote the target, None for references.
+    sentence of the same number, over all target tokens. `tokens` (N,): target tokens of each sentence n.
     """
 
     shares: np.ndarray
     heads: np.ndarray
     tokens: np.ndarray
-    strategy: str | None = None
-    beams: int | None = None
 
     @property
     def value(self) -> float:
@@ -82,12 +79,9 @@ def attention_share(
         )
     if target == "reference":
         return count_shares(model, (batch for _, batch in training_batches(model, documents, tokenizer, max_tokens)))
-    strategy = strategy or model.default_strategy()
-    segments = record_search(model, documents, tokenizer, strategy, **search)
+    segments = record_search(model, documents, tokenizer, strategy or model.default_strategy(), **search)
     with model.search_alignment(search.get("alignment")):
-        shares = count_shares(model, search_batches(model.config, segments, max_tokens))
-    beams = search.get("num_beams") or model.generation_config.num_beams or 1
-    return replace(shares, strategy=strategy, beams=beams)
+        return count_shares(model, search_batches(model.config, segments, max_tokens))
 
 
 def count_shares(model: PreTrainedModel, batches: Iterable[dict[str, torch.Tensor]]) -> AttentionShare:

@@ -11,7 +11,6 @@ NOUNS = {
     for en, de in nouns
 }
 TERMS = {word: (term["en"], term["gender"], term["de"]) for term in LEXICON["terms"] for word in term["de"]}
-GENDER = {word: entry[1] for word, entry in (NOUNS | TERMS).items()}
 DU = re.compile(r"\b(du|dich|dir|deine|warte)\b", re.I)
 SIE = re.compile(r"\b(Sie (haben|warten)|(haben|können|wohnen|sehen|mögen|warten) Sie|Ihnen|Ihre|rufe Sie)\b", re.I)
 
