@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -45,29 +44,27 @@ class Evaluation(Scoring):
         names = [name.partition(":")[0] for name, _ in self.external or ()]
         if len(set(names)) < len(names):
             raise ValueError(f"external scores are called {max(names, key=names.count)!r} twice; name each differently")
-        scored = [*self._chosen(), *self._further()]
+        chosen, further = self._named
         for option in fields(self):
             takers = [metric for metric in metric_choices().values() if option.name in metric.evaluation_options]
-            if takers and getattr(self, option.name) != option.default and not set(takers) & set(scored):
+            if takers and getattr(self, option.name) != option.default and not {*takers} & {*chosen, *further}:
                 names = " and ".join(str(metric.choice) for metric in takers)
                 raise ValueError(
                     f"{option.name} is an option of {names}, which is not scored; add it to the metrics, or leave the "
                     "option out"
                 )
 
-    @cached_property
-    def corpus_metrics(self) -> list[Metric]:
-        """The metrics of `metrics`, or the default ones."""
-        return [self._made(metric) for metric in self._chosen()]
+    def metrics_for(self, source_lang: str | None, target_lang: str | None) -> tuple[list[Metric], list[Metric]]:
+        """Those of `metrics`, or the default ones, and of `discourse`, the same objects each time.
 
-    def discourse_metrics(self, source_lang: str | None, target_lang: str | None) -> list[Metric]:
-        """The metrics of `discourse`; ValueError for one that is not made for these languages, where they are known."""
-        further = self._further()
-        for metric in (*further, *self._chosen()):
-            metric.check_languages(source_lang, target_lang)
-        return [self._made(metric) for metric in further]
+        ValueError for one that is not made for these languages, where they are known.
+        """
+        for metrics in self._named:
+            for metric in metrics:
+                metric.check_languages(source_lang, target_lang)
+        return self._made
 
-    @cached_property
+    @property
     def external_scores(self) -> list[Metric]:
         if not self.external:
             return []
@@ -75,23 +72,27 @@ class Evaluation(Scoring):
 
         return [ExternalScore(name, path) for name, path in self.external]
 
-    def _chosen(self) -> list[type[Metric]]:
-        if self.metrics is None:
-            return [metric_class(name) for name in default_metrics()]
-        if not self.metrics:
+    @cached_property
+    def _named(self) -> tuple[list[type[Metric]], list[type[Metric]]]:
+        if self.metrics is not None and not self.metrics:
             raise ValueError(f"no metrics; give some of {', '.join(metric_choices(None))}, or leave them out")
-        return _named(self.metrics, metric_choices(self.metrics), "metric")
-
-    def _further(self) -> list[type[Metric]]:
-        choices, chosen = metric_choices(self.discourse), self._chosen()
+        named = [*dict.fromkeys(self.metrics or ())], [*dict.fromkeys(self.discourse)]
+        choices = metric_choices([*named[0], *named[1]])
         measures = {name: metric for name, metric in choices.items() if not issubclass(metric, CorpusScore)}
-        return [metric for metric in _named(self.discourse, measures, "discourse measure") if metric not in chosen]
+        for names, known, kind in zip(named, (choices, measures), ("metric", "discourse measure")):
+            for name in names:
+                check_known(name, known, kind, "expected some of")
+        chosen = [metric_class(name) for name in default_metrics()] if self.metrics is None else []
+        chosen += [choices[name] for name in named[0]]
+        return chosen, [measures[name] for name in named[1] if measures[name] not in chosen]
 
-    def _made(self, metric: type[Metric]) -> Metric:
-        return metric(**{name: getattr(self, option) for option, name in metric.evaluation_options.items()})
-
-
-def _named(names: Sequence[str], metrics: Mapping[str, type[Metric]], kind: str) -> list[type[Metric]]:
-    for name in names:
-        check_known(name, metrics, kind, "expected some of")
-    return [metrics[name] for name in dict.fromkeys(names)]
+    @cached_property
+    def _made(self) -> tuple[list[Metric], list[Metric]]:
+        chosen, further = (
+            [
+                metric(**{to: getattr(self, option) for option, to in metric.evaluation_options.items()})
+                for metric in some
+            ]
+            for some in self._named
+        )
+        return chosen, further

@@ -38,7 +38,7 @@ def suite_translation_report(
     items, split, note = read_items(suite, system.context, **reading)
     check_language(items, *system.languages)
     languages = [own or other for own, other in zip(items[0].languages, system.languages)]
-    further = Evaluation(discourse=discourse).discourse_metrics(*languages)
+    _, further = Evaluation(discourse=discourse).metrics_for(*languages)
     if any(isinstance(metric, PronounF1) for metric in further):
         for lang in ("en", "de"):  # before hours of work
             tag(load_tagger(lang), ["."])

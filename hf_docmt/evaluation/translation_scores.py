@@ -87,7 +87,7 @@ def evaluate_systems(
 ) -> list[Report]:
     """A report for each file of translations, as `evaluate_files`; what is known of the references is found once."""
     evaluation, languages = Evaluation(**options), {"source_lang": source_lang, "target_lang": target_lang}
-    evaluation.discourse_metrics(source_lang, target_lang)  # unfit ones, before files are read
+    evaluation.metrics_for(source_lang, target_lang)  # unfit ones, before files are read
     paths = [reference] if isinstance(reference, str | Path) else list(reference)
     if bool(paths) == (test_set is not None):
         raise ValueError("give either files of references or a test set of sacrebleu (-t), not both or none")
@@ -212,8 +212,7 @@ def evaluation_results(
 
     A measure that is undefined for these documents is left out with a warning. `repairs` is what the rows say.
     """
-    chosen = evaluation.corpus_metrics
-    further = evaluation.discourse_metrics(documents.source_lang, documents.target_lang)
+    chosen, further = evaluation.metrics_for(documents.source_lang, documents.target_lang)
     unit = evaluation.unit or ("document" if len(documents.ids) > 1 else "sentence")
     settings = ScoreSettings(evaluation.by, evaluation.domains, evaluation.samples, unit=unit)
     if evaluation.sentence_scores is not None:
