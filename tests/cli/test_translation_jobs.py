@@ -9,7 +9,8 @@ import signal
 import time
 
 import pytest
-from support.killed_processes import start, wait, write_input, write_model
+from support.killed_processes import start, wait, write_input
+from support.tiny_models import write_model
 
 from hf_docmt.translation import group_translation
 

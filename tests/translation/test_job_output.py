@@ -3,10 +3,10 @@
 import gzip
 import os
 import random
-import signal
 
 import pytest
 from support.errors import refused
+from support.killed_processes import killed_at
 
 from hf_docmt.files import check_writable_folder
 from hf_docmt.journal import Journal
@@ -81,44 +81,25 @@ def test_damage_of_the_journal_is_told(tmp_path, capsys, monkeypatch):
 
 
 def run(path, step):
-    """Write or resume the file in a process that is killed at its n-th call that changes a file; its exit code."""
-    if pid := os.fork():
-        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    left = step
-
-    def watched(function):
-        def call(*arguments, **options):
-            nonlocal left
-            left -= 1
-            if left == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return function(*arguments, **options)
-
-        return call
-
-    try:
-        for name in ("replace", "unlink", "chmod", "fsync", "open"):
-            setattr(os, name, watched(getattr(os, name)))
-        write(path, resume=(path.parent / f"{path.name}.journal").exists())
-        os._exit(0)
-    finally:
-        os._exit(1)
+    """Write or resume the file in a process that is killed at its n-th call that changes a file; whether it was."""
+    resume = (path.parent / f"{path.name}.journal").exists()
+    return killed_at(step, lambda: write(path, resume) and None, path.parent.parent / "log")
 
 
 def test_killed_at_every_step(tmp_path):
     """By kill -9, and again at some step of the resumed job: at every moment there is the old file or the new one."""
     write(tmp_path / "expected.gz")
-    expected, draw, step, code = (tmp_path / "expected.gz").read_bytes(), random.Random(0), 0, -9
+    expected, draw, step, is_killed = (tmp_path / "expected.gz").read_bytes(), random.Random(0), 0, True
     assert gzip.decompress(expected) == WHOLE
-    while code:
+    while is_killed:
         step += 1
         folder = tmp_path / str(step)
         folder.mkdir()
         path = folder / "out.gz"
         path.write_bytes(b"old")
-        code = run(path, step)
+        is_killed = run(path, step)
         while path.read_bytes() == b"old" or len(names(folder)) > 1:
-            assert code in (0, -signal.SIGKILL) and path.read_bytes() in (b"old", expected)
+            assert path.read_bytes() in (b"old", expected)
             run(path, draw.randrange(draw.choice([8, 40])))
         assert path.read_bytes() == expected and names(folder) == [path.name]
     assert step > 15
