@@ -52,7 +52,7 @@ def find_reader(files: dict[str, str | None], format: str = "auto") -> Reader:
             return reader()
     formats = document_formats()
     if format in formats:
-        return formats[format]()
+        return _document_reader(formats[format])
     if format != "auto":
         return get_reader(format, others=formats)
     if sample.argument == "path":
@@ -60,10 +60,16 @@ def find_reader(files: dict[str, str | None], format: str = "auto") -> Reader:
         evidence = [kind().recognize(sample) for kind in kinds]
         best = kinds[evidence.index(max(evidence))]
         if best in formats.values() and max(evidence) is not Evidence.NONE:
-            return best()
+            return _document_reader(best)
         if max(evidence) is Evidence.NONE and Path(str(sample.path)).is_dir():
-            from hf_docmt.formats.document_folder import DocumentFolder, folder_files
+            from hf_docmt.formats.document_file import DocumentReader, folder_files
 
             if any(folder_files(str(sample.path))):
-                return DocumentFolder()
+                return DocumentReader()
     return get_reader(detect_format(given))
+
+
+def _document_reader(format: "type[DocumentFormat]") -> Reader:
+    from hf_docmt.formats.document_file import DocumentReader
+
+    return DocumentReader(format)

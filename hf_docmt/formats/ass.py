@@ -1,12 +1,11 @@
 """ASS and SSA subtitles: the text of each dialogue line as a segment, override tags as tags; all else stays."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from hf_docmt.files import DataError
-from hf_docmt.formats.document_format import DocumentFormat, FormatOptions, Piece, Segment
-from hf_docmt.formats.segment import has_letters
-from hf_docmt.formats.text_positions import Slot, TextPositions, decoded
+from hf_docmt.formats.segment import Segment, has_letters
+from hf_docmt.formats.text_positions import Slot, TextFormat, TextPositions
 
 # http://www.tcax.org/docs/ass-specs.htm, "Style override codes"; `\{` is of libass (ass_parse.c)
 SECTION = re.compile(r"[ \t]*\[([^\]\r\n]+)\]")
@@ -16,37 +15,32 @@ DRAWING = re.compile(r"\\p(\d+)(?![a-z])")  # in an override: it begins with a n
 WORD_JOINER = "\u2060"  # behind a backslash that is one, as Aegisub has it
 
 
-class AssFormat(DocumentFormat):
+class AssFormat(TextFormat):
     """Subtitles with styles. Comments, drawings, and what stands in other sections than Events stay as they are."""
 
     name = "ass"
     endings = (".ass", ".ssa")
     first_bytes = re.compile(rb"\[Script Info\]", re.IGNORECASE)
+    line_end = r"\r\n?|\n"
 
-    def parse(self, data: bytes, options: FormatOptions) -> list[Segment]:
-        text, self.encoding, self.mark = decoded(data, "utf-8")
-        self.script = TextPositions(text, r"\r\n?|\n")
-        for start, end in _texts(self.script):
+    def find(self, text: str) -> None:
+        for start, end in _texts(self.page):
             self._add_slot(start, end)
-        return self.script.segments()
-
-    def write(self, translations: Sequence[list[Piece] | None]) -> bytes:
-        return self.mark + self.script.written(translations).encode(self.encoding)
 
     def _add_slot(self, start: int, end: int) -> None:
-        slot = Slot(start, end, Segment([], f"line {self.script.line(start)}"), escaped)
+        slot = Slot(start, end, Segment([], f"line {self.page.line(start)}"), escaped)
         pieces = slot.segment.pieces
         position = start
-        for first, last in _markup(self.script.text, start, end):
-            raw = self.script.text[first:last]
-            pieces += [unescaped(self.script.text[position:first])] if first > position else []
-            tag = self.script.tag("alone", first, last, " " if raw in ("\\n", "\\h") else "", breaks=raw == "\\N")
+        for first, last in _markup(self.page.text, start, end):
+            raw = self.page.text[first:last]
+            pieces += [unescaped(self.page.text[position:first])] if first > position else []
+            tag = self.page.tag("alone", first, last, " " if raw in ("\\n", "\\h") else "", breaks=raw == "\\N")
             slot.places[id(tag)] = (first, last)
             pieces.append(tag)
             position = last
-        pieces += [unescaped(self.script.text[position:end])] if end > position else []
+        pieces += [unescaped(self.page.text[position:end])] if end > position else []
         if has_letters(pieces):
-            self.script.slots.append(slot)
+            self.page.slots.append(slot)
 
 
 def _texts(script: TextPositions) -> Iterator[tuple[int, int]]:

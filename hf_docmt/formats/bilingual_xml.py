@@ -5,19 +5,19 @@ from abc import abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import ClassVar
 
 from hf_docmt.formats.document_format import DocumentFormat, FormatOptions, Piece, Segment, Tag
 from hf_docmt.formats.inline_strings import ICU_MESSAGE, PLACEHOLDERS, has_words, is_message, string_pieces, well_nested
-from hf_docmt.formats.text_positions import decoded
-from hf_docmt.formats.xml_positions import Element, Text, escape_text, parse_xml, replaced
+from hf_docmt.formats.text_positions import Edit, decoded, replaced
+from hf_docmt.formats.xml_positions import Element, Text, escape_text, parse_xml
 
 DECLARED = re.compile(rb"""(?:\xef\xbb\xbf)?<\?xml[^>]*encoding\s*=\s*["']([\w.-]+)""")
 ELEMENTS = frozenset(("g", "pc", "mrk", "hi"))  # inline elements with text inside
 # those that open or close something, which need not be nested, and the attributes that say what
 OPENING = {"bpt": "rid i id", "bx": "rid id", "sc": "id", "sm": "id"}
 CLOSING = {"ept": "rid i id", "ex": "rid id", "ec": "startRef id", "em": "startRef id"}
-Edit = tuple[int, int, str]
 
 
 @dataclass
@@ -78,16 +78,15 @@ class BilingualXml(DocumentFormat):
 
     def write(self, translations: Sequence[list[Piece] | None]) -> bytes:
         edits: list[Edit] = []
-        number = 0
+        rest = iter(translations)
         for unit, segments in self.slots:
-            new = translations[number : number + len(segments)]
-            number += len(segments)
-            if any(pieces is not None and pieces != segment.pieces for pieces, segment in zip(new, segments)):
+            new = list(islice(rest, len(segments)))
+            if any(segment.becomes(pieces) for pieces, segment in zip(new, segments)):
                 start, end = unit.source.inner_start, unit.source.inner_end
                 inner = [
                     (element.inner_start - start, element.inner_end - start, _written(pieces))
                     for element, pieces, segment in zip(unit.texts, new, segments)
-                    if pieces is not None and pieces != segment.pieces
+                    if segment.becomes(pieces)
                 ]
                 inner += [
                     (element.inner_start - start, element.inner_end - start, old.decode("utf-8"))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from hf_docmt.files import DataError
-from hf_docmt.formats.inline_strings import Place, StringFile, has_words, string_pieces
+from hf_docmt.formats.inline_strings import StringFile, has_words, string_pieces
 from hf_docmt.messages import closest_hint
 
 DELIMITERS = ",;\t|"
@@ -35,10 +35,10 @@ class CsvFormat(StringFile):
     in_folders = False
     takes = frozenset({"columns"})
 
-    def find(self) -> Iterator[Place]:
-        said = SAID.match(self.text)
-        self.delimiter = said[1] if said else _delimiter(self.text)
-        header, *rows = list(_rows(self.text, self.delimiter, said.end() if said else 0)) or [[]]
+    def find(self, text: str) -> None:
+        said = SAID.match(text)
+        self.delimiter = said[1] if said else _delimiter(text)
+        header, *rows = list(_rows(text, self.delimiter, said.end() if said else 0)) or [[]]
         if not any(field.text for field in header):
             raise DataError("no row with the names of the columns; put one first")
         names = [field.text.strip() for field in header]
@@ -50,9 +50,9 @@ class CsvFormat(StringFile):
             for column in sorted(set(columns)):
                 if column < len(row) and self.is_translated(row[column].text):
                     field = row[column]
-                    quoted = self.text.startswith('"', field.start)
+                    quoted = text.startswith('"', field.start)
                     name = names[column] or f"column {column + 1}"
-                    yield self.place(field.start, field.end, field.text, name, partial(self._encoded, quoted))
+                    self.add(field.start, field.end, field.text, name, partial(self._encoded, quoted))
 
     def is_meant(self, text: str) -> bool:
         return has_words(string_pieces(text))

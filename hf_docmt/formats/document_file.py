@@ -1,19 +1,18 @@
 """A file with markup as documents of sentences, and the file again with their translations."""
 
-import re
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
-from typing import ClassVar, Protocol
 
 from hf_docmt.data.documents import make_row
-from hf_docmt.data.language_codes import is_right_to_left
+from hf_docmt.data.readers.reader import Reader
 from hf_docmt.data.readers.running_text import sentence_splitter
 from hf_docmt.files import STDIN, DataError, display_path, open_bytes
 from hf_docmt.formats.carried import ADDRESS, placeholders_of
-from hf_docmt.formats.segment import Piece, Segment, Tag
+from hf_docmt.formats.document_format import FORMATS, DocumentFormat, FormatOptions, Piece, Remark, Segment, Tag
 from hf_docmt.formats.segment_sentences import SegmentSentences
 from hf_docmt.messages import counted
 from hf_docmt.systems import System
@@ -21,65 +20,7 @@ from hf_docmt.systems.word_alignment import Fit
 
 MARKUP = "markup"  # column of the rows: the file, and the numbers of the sentences with inline markup
 FITS = "word_fits"  # of a result row: those of the sentences with markup, by number
-
-
-Remark = tuple[str, str]  # what is counted, and what was done with it: ("ICU message", "left alone")
-
-
-class ParsedFormat(Protocol):
-    """A format, see `hf_docmt.formats.document_format.DocumentFormat`."""
-
-    name: ClassVar[str]
-    placeholders: ClassVar[re.Pattern | None]
-    remarks: Counter[Remark]
-
-    def parse(self, data: bytes, options: "FormatOptions") -> list[Segment]: ...
-
-    def write(self, translations: Sequence[list[Piece] | None]) -> bytes: ...
-
-    def tag_name(self, raw: str) -> str | None: ...
-
-    def is_found(self, pieces: Sequence[Piece]) -> bool: ...
-
-
-@dataclass(frozen=True)
-class FormatOptions:
-    """How documents are read: languages, placeholders, and which strings of a file are meant.
-
-    `keep` matches what is carried and not translated, besides addresses and the `placeholders` of the format.
-    `only_missing`: strings of bilingual files that have a translation stay. `columns`: those of a table that are
-    translated, by name or by number from 1; None: the format says.
-    """
-
-    source_lang: str = "en"
-    target_lang: str | None = None
-    keep: re.Pattern | None = None
-    only_missing: bool = False
-    columns: tuple[str, ...] | None = None
-
-    @property
-    def is_right_to_left(self) -> bool:
-        """Whether the target language is written so."""
-        return is_right_to_left(self.target_lang)
-
-    @classmethod
-    def of(
-        cls,
-        source_lang: str,
-        target_lang: str | None = None,
-        keep: str | None = None,
-        only_missing: str | None = None,
-        columns: str | None = None,
-    ) -> "FormatOptions":
-        """Those of texts, as arguments of readers are: `only_missing` is yes, `columns` has commas. ValueError."""
-        try:
-            pattern = re.compile(keep) if keep else None
-        except re.error as error:
-            raise DataError(f"keep is {keep!r}, which is no regular expression ({error}); repair it") from error
-        if pattern and pattern.match(""):
-            raise DataError(f"keep is {keep!r}, which matches nothing at all, too; use + where it has *")
-        names = tuple(name.strip() for name in columns.split(",")) if columns else None
-        return cls(source_lang, target_lang, pattern, only_missing == "yes", names)
+KEPT_BYTES = 16 << 20  # of files that stay parsed; that is looked at before one is added
 
 
 @dataclass
@@ -114,7 +55,7 @@ class DocumentFile:
     `name` is that of the file in ids of documents: a file is one document, or several where it has parts.
     """
 
-    def __init__(self, data: bytes, name: str, format: ParsedFormat, options: FormatOptions, location: str = ""):
+    def __init__(self, data: bytes, name: str, format: DocumentFormat, options: FormatOptions, location: str = ""):
         self.name, self.format, self.options, self.location = name, format, options, location or name
         self.size = len(data)
         try:
@@ -130,7 +71,7 @@ class DocumentFile:
         ]
 
     @classmethod
-    def read(cls, path: str | Path, name: str, format: ParsedFormat, options: FormatOptions) -> "DocumentFile":
+    def read(cls, path: str | Path, name: str, format: DocumentFormat, options: FormatOptions) -> "DocumentFile":
         """The file of a path."""
         if str(path) == STDIN:
             raise DataError(f"a document with markup ({format.name}) is read from a file; give its name in place of -")
@@ -217,6 +158,76 @@ class DocumentFile:
     def _tag_names(self, segment: Segment) -> tuple[str, ...]:
         tags = [piece.raw for piece in segment.pieces if isinstance(piece, Tag) and piece.raw is not None]
         return tuple(sorted(filter(None, map(self.format.tag_name, tags))))
+
+
+class DocumentReader(Reader):
+    """Reads files with markup: one of a format, or those of a folder, each in its own; others there are left out.
+
+    The first ones stay parsed until they change, since a job asks for each three times.
+    """
+
+    output_format = "document"
+
+    def __init__(self, format: type[DocumentFormat] | None = None):
+        self.kind, self.kept = format, dict[tuple, DocumentFile]()
+        self.name, self.endings = (format.name, format.endings) if format else ("folder", ())  # type: ignore[misc]
+
+    def read(
+        self,
+        languages: list[str],
+        path: str | Path,
+        tgt_lang: str | None = None,
+        keep: str | None = None,
+        only_missing: str | None = None,
+        columns: str | None = None,
+    ) -> Iterator[tuple[str, dict]]:
+        for file in self.files(languages, path, tgt_lang, keep=keep, only_missing=only_missing, columns=columns):
+            yield from file.rows(languages)
+
+    def files(
+        self, languages: Sequence[str], path: str | Path, tgt_lang: str | None = None, **texts: str | None
+    ) -> Iterator[DocumentFile]:
+        """The files, read one at a time; the arguments are those of `read`."""
+        formats = {Path(path).name: self.kind} if self.kind else dict(folder_files(path))
+        if not formats:
+            raise DataError(f"{display_path(path)}: no file of a format of documents: {', '.join(_folder_endings())}")
+        for name in ("only_missing", "columns"):
+            if texts.get(name) and not any(name in format.takes for format in formats.values()):
+                takers = ", ".join(format.name for format in FORMATS.values() if name in format.takes)
+                names = ", ".join(sorted({format.name for format in formats.values()}))
+                raise DataError(f"{name} is for {takers}, got {names}; leave it out")
+        options = FormatOptions.of(languages[0], tgt_lang, **texts)
+        for name, format in formats.items():
+            file = path if self.kind else Path(path) / name
+            key = (str(file), options, *_time_and_size(file))
+            if key in self.kept:
+                yield self.kept[key]
+                continue
+            document = DocumentFile.read(file, name, format(), options)
+            if sum(each.size for each in self.kept.values()) < KEPT_BYTES:
+                self.kept[key] = document
+            yield document
+
+
+def folder_files(path: str | Path) -> Iterator[tuple[str, type[DocumentFormat]]]:
+    """The files of a folder that have the ending of a format, in the order of their names, by their relative path."""
+    formats = _folder_endings()
+    for file in sorted(Path(path).rglob("*")):
+        if file.suffix.lower() in formats and file.is_file():
+            yield file.relative_to(path).as_posix(), formats[file.suffix.lower()]
+
+
+def _folder_endings() -> dict[str, type[DocumentFormat]]:
+    return {ending: format for format in FORMATS.values() if format.in_folders for ending in format.endings}
+
+
+def _time_and_size(path: str | Path) -> tuple[int, ...]:
+    """What changes with a file; nothing where there is none."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return ()
+    return status.st_mtime_ns, status.st_size
 
 
 def _fits(result: dict) -> list:

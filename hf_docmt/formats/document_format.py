@@ -1,64 +1,65 @@
 """The base of the formats of documents with markup, and what they are asked for."""
 
-import os
 import re
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
-from hf_docmt.data.readers.reader import Reader
+from hf_docmt.data.language_codes import is_right_to_left
+from hf_docmt.data.readers.reader import FileKind
 from hf_docmt.data.registration import register
 from hf_docmt.files import DataError
-from hf_docmt.formats.document_file import DocumentFile, FormatOptions, Remark
 from hf_docmt.formats.segment import Piece, Segment, Tag, has_letters
 
 __all__ = ["DocumentFormat", "FormatOptions", "Piece", "Segment", "Tag"]
 
-
 FORMATS: dict[str, type["DocumentFormat"]] = {}
-KEPT_BYTES = 16 << 20  # of files that stay parsed; that is looked at before one is added
+Remark = tuple[str, str]  # what is counted, and what was done with it: ("ICU message", "left alone")
 
 
-class DocumentReader(Reader):
-    """Reads files with markup: one of a format, or those of a folder."""
+@dataclass(frozen=True)
+class FormatOptions:
+    """How documents are read: languages, placeholders, and which strings of a file are meant.
 
-    output_format = "document"
+    `keep` matches what is carried and not translated, besides addresses and the `placeholders` of the format.
+    `only_missing`: strings of bilingual files that have a translation stay. `columns`: those of a table that are
+    translated, by name or by number from 1; None: the format says.
+    """
 
-    def __init__(self) -> None:
-        self.kept: dict[tuple, DocumentFile] = {}
+    source_lang: str = "en"
+    target_lang: str | None = None
+    keep: re.Pattern | None = None
+    only_missing: bool = False
+    columns: tuple[str, ...] | None = None
 
-    def read(
-        self,
-        languages: list[str],
-        path: str | Path,
-        tgt_lang: str | None = None,
+    @property
+    def is_right_to_left(self) -> bool:
+        """Whether the target language is written so."""
+        return is_right_to_left(self.target_lang)
+
+    @classmethod
+    def of(
+        cls,
+        source_lang: str,
+        target_lang: str | None = None,
         keep: str | None = None,
         only_missing: str | None = None,
         columns: str | None = None,
-    ) -> Iterator[tuple[str, dict]]:
-        for file in self.files(languages, path, tgt_lang, keep=keep, only_missing=only_missing, columns=columns):
-            yield from file.rows(languages)
-
-    @abstractmethod
-    def files(
-        self, languages: Sequence[str], path: str | Path, tgt_lang: str | None = None, **texts: str | None
-    ) -> Iterator[DocumentFile]:
-        """The files, read one at a time; the arguments are those of `read`."""
-
-    def file(self, path: str | Path, name: str, format: type["DocumentFormat"], options: FormatOptions) -> DocumentFile:
-        """A file. The first ones stay parsed until they change, since a job asks for each three times."""
-        key = (str(path), format, options, *_time_and_size(path))
-        if key in self.kept:
-            return self.kept[key]
-        document = DocumentFile.read(path, name, format(), options)
-        if sum(file.size for file in self.kept.values()) < KEPT_BYTES:
-            self.kept[key] = document
-        return document
+    ) -> "FormatOptions":
+        """Those of texts, as arguments of readers are: `only_missing` is yes, `columns` has commas. ValueError."""
+        try:
+            pattern = re.compile(keep) if keep else None
+        except re.error as error:
+            raise DataError(f"keep is {keep!r}, which is no regular expression ({error}); repair it") from error
+        if pattern and pattern.match(""):
+            raise DataError(f"keep is {keep!r}, which matches nothing at all, too; use + where it has *")
+        names = tuple(name.strip() for name in columns.split(",")) if columns else None
+        return cls(source_lang, target_lang, pattern, only_missing == "yes", names)
 
 
-class DocumentFormat(DocumentReader):
+class DocumentFormat(FileKind, ABC):
     """A format of documents with markup. A subclass with a `name` registers itself in `FORMATS` by being defined.
 
     An instance is for one file: `parse` finds the segments, `write` gives the file again with translated ones in their
@@ -72,10 +73,9 @@ class DocumentFormat(DocumentReader):
     in_folders: ClassVar[bool] = True
 
     def __init__(self) -> None:
-        super().__init__()
         self.remarks: Counter[Remark] = Counter()  # what users are told of a file
 
-    def __init_subclass__(cls, **options):  # beside the readers of parallel documents, not among them
+    def __init_subclass__(cls, **options):
         if "name" in cls.__dict__:
             register(FORMATS, cls.name, cls, "format")
 
@@ -102,30 +102,3 @@ class DocumentFormat(DocumentReader):
         None: not at all, since one may stand for two that meet.
         """
         return re.sub(r"\"[^\"]*\"|'[^']*'", "", raw)
-
-    def files(
-        self, languages: Sequence[str], path: str | Path, tgt_lang: str | None = None, **texts: str | None
-    ) -> Iterator[DocumentFile]:
-        options = options_of([type(self)], languages, tgt_lang, **texts)
-        yield self.file(path, Path(path).name, type(self), options)
-
-
-def options_of(
-    formats: Collection[type[DocumentFormat]], languages: Sequence[str], tgt_lang: str | None, **texts: str | None
-) -> FormatOptions:
-    """The options of files of these formats. DataError: one that means nothing to any of them."""
-    for name in ("only_missing", "columns"):
-        if texts.get(name) and not any(name in format.takes for format in formats):
-            takers = [format.name for format in FORMATS.values() if name in format.takes]
-            names = ", ".join(sorted({format.name for format in formats}))
-            raise DataError(f"{name} is for {', '.join(takers)}, got {names}; leave it out")
-    return FormatOptions.of(languages[0], tgt_lang, **texts)
-
-
-def _time_and_size(path: str | Path) -> tuple[int, ...]:
-    """What changes with a file; nothing where there is none."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return ()
-    return status.st_mtime_ns, status.st_size

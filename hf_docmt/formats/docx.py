@@ -1,15 +1,14 @@
 """Word documents: paragraphs as segments, runs of other looks as tags (ECMA-376 part 1, 17)."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from hf_docmt.data.language_codes import primary_language
-from hf_docmt.formats.document_format import DocumentFormat, FormatOptions, Piece, Segment, Tag
-from hf_docmt.formats.office_members import OfficeMember, Run, main_member, related, written_members
+from hf_docmt.formats.document_format import Tag
+from hf_docmt.formats.office_members import OfficeFormat, OfficeMember, Run, main_member, related
 from hf_docmt.formats.word_direction import bidi_layout, bidi_paragraph, rtl_run
 from hf_docmt.formats.xml_positions import Element, escape_text
-from hf_docmt.formats.zip_archive import ZipArchive
 
 PARTS = re.compile(r"word/(header\d*|footer\d*|footnotes|endnotes)\.xml")
 MAIN = "word/document.xml"
@@ -117,10 +116,10 @@ class WordMember(OfficeMember):
             yield self.alone(runs[0], shown, last=runs[-1])
 
     def head(self, head: str) -> str:
-        return bidi_paragraph(head) if self.is_right_to_left else head
+        return bidi_paragraph(head) if self.options.is_right_to_left else head
 
     def run(self, text: str, looks: str) -> str:
-        looks = rtl_run(looks) if self.is_right_to_left else looks
+        looks = rtl_run(looks) if self.options.is_right_to_left else looks
         return f'<w:r>{looks}<w:t xml:space="preserve">{escape_text(text)}</w:t></w:r>'
 
 
@@ -170,7 +169,7 @@ def _is_link(field: Element) -> bool:
     return field.attributes.get("w:instr", "").split()[:1] == ["HYPERLINK"]
 
 
-class DocxFormat(DocumentFormat):
+class DocxFormat(OfficeFormat):
     """Text, headers, footers, notes and text boxes; texts of pictures are segments of their own. Comments stay.
 
     So do fields over several paragraphs that Word makes, such as tables of contents, which it updates when it is asked.
@@ -178,33 +177,24 @@ class DocxFormat(DocumentFormat):
 
     name = "docx"
     endings = (".docx", ".docm")
+    looks = "<w:rPr"
 
-    @classmethod
-    def tag_name(cls, raw: str) -> str | None:
-        """None for the looks of runs."""
-        return None if not raw or raw.startswith("<w:rPr") else super().tag_name(raw)
-
-    def parse(self, data: bytes, options: FormatOptions) -> list[Segment]:
-        self.options, self.archive = options, ZipArchive(data)
+    def find(self) -> list[WordMember]:
         main = main_member(self.archive, MAIN, "Word document; save it as .docx")
         self.styles = next(iter(related(self.archive, main, "styles").values()), STYLES)
         parts = set(filter(PARTS.fullmatch, self.archive.names)) - {main}
         for kind in ("header", "footer", "footnotes", "endnotes"):
             parts.update(related(self.archive, main, kind).values())
-        self.members = [WordMember(main, self.archive.read(main))]
-        self.members += [WordMember(name, self.archive.read(name), PurePosixPath(name).stem) for name in sorted(parts)]
-        self.remarks[FIELD_PARAGRAPH] = sum(member.left for member in self.members)
-        return [slot.segment for member in self.members for slot in member.slots]
+        members = [WordMember(main, self.archive.read(main))]
+        members += [WordMember(name, self.archive.read(name), PurePosixPath(name).stem) for name in sorted(parts)]
+        self.remarks[FIELD_PARAGRAPH] = sum(member.left for member in members)
+        return members
 
-    def write(self, translations: Sequence[list[Piece] | None]) -> bytes:
-        for member in self.members:
-            member.is_right_to_left = self.options.is_right_to_left
-        contents = written_members(self.members, translations)
+    def complete(self, contents: dict[str, bytes]) -> None:
         if self.options.is_right_to_left:
-            contents = {name: bidi_layout(data.decode()).encode() for name, data in contents.items()}
-        if contents and self.options.target_lang and self.styles in self.archive.names:
+            contents |= {name: bidi_layout(data.decode()).encode() for name, data in contents.items()}
+        if self.options.target_lang and self.styles in self.archive.names:
             contents[self.styles] = self._styles(primary_language(self.options.target_lang))
-        return self.archive.changed(contents) if contents else self.archive.data
 
     def _styles(self, language: str) -> bytes:
         """The styles with another default language, for its kind of script."""

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from posixpath import dirname, join, normpath
 from urllib.parse import unquote
 
@@ -11,7 +12,8 @@ from hf_docmt.files import DataError
 from hf_docmt.formats.document_format import DocumentFormat, FormatOptions, Piece, Segment
 from hf_docmt.formats.html import HtmlFormat
 from hf_docmt.formats.office_members import attribute_place
-from hf_docmt.formats.xml_positions import Element, Text, escape_text, parse_xml, replaced
+from hf_docmt.formats.text_positions import replaced
+from hf_docmt.formats.xml_positions import Element, Text, escape_text, parse_xml
 from hf_docmt.formats.zip_archive import ZipArchive
 
 PROGRESSION = "page-progression-direction"  # of the pages of a book
@@ -77,11 +79,10 @@ class EpubFormat(DocumentFormat):
         return [segment for chapter in self.chapters for segment in chapter.segments]
 
     def write(self, translations: Sequence[list[Piece] | None]) -> bytes:
-        changed, position = {}, 0
+        changed, rest = {}, iter(translations)
         for chapter in self.chapters:
-            own = translations[position : position + len(chapter.segments)]
-            position += len(chapter.segments)
-            if any(new is not None and new != old.pieces for new, old in zip(own, chapter.segments)):
+            own = list(islice(rest, len(chapter.segments)))
+            if any(old.becomes(new) for new, old in zip(own, chapter.segments)):
                 changed[chapter.name] = chapter.written(own)
         if changed and self.options.target_lang and self.language is not None:
             edits = [(self.language.inner_start, self.language.inner_end, primary_language(self.options.target_lang))]

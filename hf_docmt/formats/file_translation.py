@@ -5,8 +5,7 @@ from pathlib import Path
 
 from hf_docmt.files import DataError, check_writable_file, replaced_file
 from hf_docmt.formats import document_formats, find_reader
-from hf_docmt.formats.document_file import DocumentFile, WrittenFile, with_fits
-from hf_docmt.formats.document_format import DocumentFormat
+from hf_docmt.formats.document_file import DocumentFile, DocumentReader, WrittenFile, with_fits
 from hf_docmt.systems import System
 
 
@@ -34,7 +33,7 @@ def translate_file(
     """
     output = check_writable_file(output, [path])
     reader = find_reader({"path": str(path)}, format)
-    if not isinstance(reader, DocumentFormat):
+    if not isinstance(reader, DocumentReader) or reader.kind is None:
         names = ", ".join(document_formats())
         raise DataError(f"{path}: no document with markup by its name and first bytes; give format=, one of {names}")
     own = [given or known for given, known in zip((source_lang, target_lang), system.document_languages)]

@@ -2,16 +2,16 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from html import unescape
 
 from hf_docmt.data.language_codes import primary_language
-from hf_docmt.formats.document_format import DocumentFormat, FormatOptions, Piece, Segment, Tag
+from hf_docmt.formats.document_format import Piece, Segment, Tag
 from hf_docmt.formats.html_events import Event, page_events
 from hf_docmt.formats.segment import has_letters
-from hf_docmt.formats.text_positions import MARKS, Edit, Slot, TextPositions, decoded
+from hf_docmt.formats.text_positions import MARKS, Edit, Slot, TextFormat, TextPositions
 
 # Elements and where end tags may be left out: HTML, https://html.spec.whatwg.org/multipage/, sections 4 and 13.1.2.4
 INLINE = frozenset(
@@ -39,47 +39,46 @@ SPACE = " \t\r\n\f"
 NO_BREAK_SPACES = ("&nbsp;", "&#160;", "&#xa0;", "&#xA0;")
 
 
-class HtmlFormat(DocumentFormat):
+class HtmlFormat(TextFormat):
     """Pages and parts of pages. Texts of images, titles and descriptions are segments of their own."""
 
     name = "html"
     endings = (".html", ".htm", ".xhtml")
     first_bytes = re.compile(rb"\s*(<\?xml[^>]*>\s*)?<(!doctype html|html[\s>])", re.IGNORECASE)
 
-    def parse(self, data: bytes, options: FormatOptions) -> list[Segment]:
+    errors = "xmlcharrefreplace"
+
+    def charset(self, data: bytes) -> str:
         declared = CHARSET.search(data[:4096])
         charset = (declared[1] or declared[2]).decode("ascii").lower() if declared else "utf-8"
         # the standard reads Latin-1 as Windows-1252: https://encoding.spec.whatwg.org/#names-and-labels
         charset = "cp1252" if charset in ("iso-8859-1", "latin1", "us-ascii", "ascii") else charset
         utf16 = charset.startswith("utf-16") and not data.startswith(tuple(mark for mark, _ in MARKS))
-        text, self.encoding, self.mark = decoded(data, "utf-8" if utf16 else charset)
-        self.options, self.page = options, TextPositions(text)
+        return "utf-8" if utf16 else charset
+
+    def find(self, text: str) -> None:
         events = page_events(text)
         self.root = next((event for event in events if event.kind == "start" and event.name == "html"), None)
         add_slots(self.page, events)
-        return self.page.segments()
 
-    def write(self, translations: Sequence[list[Piece] | None]) -> bytes:
-        language = list(self._language_edits()) if self.options.target_lang and self.root else []
-        text = self.page.written(translations, language)
-        return self.mark + text.encode(self.encoding, errors="xmlcharrefreplace")
-
-    def _language_edits(self) -> Iterator[Edit]:
+    def language_edits(self) -> Iterator[Edit]:
         """The `lang` and `xml:lang` of the page, or a new `lang`; `dir` where the writing direction is another one."""
+        if not self.options.target_lang or not self.root:
+            return
         language = language_tag(self.options.target_lang)
         direction = "rtl" if self.options.is_right_to_left else "ltr"
         matches = list(ATTRIBUTE.finditer(self.page.text, self.root.start, self.root.end))
         places = [match.span(2) for match in matches if match[1].lower() in ("lang", "xml:lang")]
         for start, end in places:
-            yield start, end, f'"{language}"', []
+            yield start, end, f'"{language}"'
         start = self.root.start + len("<html")
         directions = [match.span(2) for match in matches if match[1].lower() == "dir"]
-        yield from ((*span, f'"{direction}"', []) for span in directions)
+        yield from ((*span, f'"{direction}"') for span in directions)
         if direction == "rtl" and not directions:
-            yield start, start, ' dir="rtl"', []
+            yield start, start, ' dir="rtl"'
         if not places:
             name = "xml:lang" if self.page.text.lstrip().startswith("<?xml") else "lang"
-            yield start, start, f' {name}="{language}"', []
+            yield start, start, f' {name}="{language}"'
 
 
 def language_tag(code: str) -> str:

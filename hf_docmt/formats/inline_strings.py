@@ -1,14 +1,13 @@
 """Strings of programs: their inline markup and placeholders, and the base of formats that are files of them."""
 
 import re
-from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 from hf_docmt.data.language_codes import primary_language
-from hf_docmt.formats.document_format import DocumentFormat, FormatOptions, Piece, Segment, Tag
-from hf_docmt.formats.text_positions import TextPositions, decoded
+from hf_docmt.formats.document_format import Piece, Segment, Tag
+from hf_docmt.formats.text_positions import Slot, TextFormat
 
 # printf of C, Python, Objective-C and Qt, strftime; braces of Python, ICU, Ruby and Mustache; i18next; Chrome; Symfony
 # (%name%), Laravel (:name), Drupal (@name, !name); entities
@@ -34,7 +33,6 @@ TAG = re.compile(r"<!--.*?-->|<(/?)([A-Za-z0-9][\w:.-]*)((?:\s[^<>]*?)?)(/?)>", 
 LINE_END = re.compile(r"\s*\n\s*")
 HALF_CHARACTER = re.compile("[\ud800-\udfff]")  # which escapes can write, and no text has
 VOID = frozenset(("br", "hr", "img", "input", "wbr"))
-Edit = tuple[int, int, str]
 Kind = Literal["open", "close", "alone"]
 
 
@@ -127,26 +125,14 @@ def locale_code(code: str, separator: str) -> str:
     )
 
 
-def edited(text: str, edits: Iterable[Edit]) -> str:
-    """The text with another in place of each range (start, end); ranges do not overlap."""
-    parts, position = [], 0
-    for start, end, new in sorted(edits, key=lambda edit: edit[:2]):
-        parts += [text[position:start], new]
-        position = end
-    return "".join([*parts, text[position:]])
+class StringSlot(Slot):
+    """A string in a file; `escape` says how a text is written there."""
+
+    def rendered(self, pieces: Sequence[Piece], raw: Callable[[Tag], str]) -> str:
+        return self.escape(plain_string(pieces))
 
 
-@dataclass
-class Place:
-    """A string in a file: characters `start` to `end`, and how a text is written there."""
-
-    start: int
-    end: int
-    segment: Segment
-    encode: Callable[[str], str]
-
-
-class StringFile(DocumentFormat):
+class StringFile(TextFormat):
     """A file of strings in one language, in Unicode. A subclass says which those are."""
 
     placeholders: ClassVar[re.Pattern | None] = PLACEHOLDERS
@@ -155,18 +141,6 @@ class StringFile(DocumentFormat):
     def tag_name(cls, raw: str) -> str | None:
         """None for line ends, which are read as blanks where the next line goes on in small letters."""
         return None if raw.isspace() else super().tag_name(raw)
-
-    def parse(self, data: bytes, options: FormatOptions) -> list[Segment]:
-        self.options = options
-        self.text, self.encoding, self.mark = decoded(data, "utf-8")
-        self.lines = TextPositions(self.text)
-        self.language_edits: list[Edit] = []  # where the language of the file stands, and the target language
-        self.places = list(self.find())
-        return [place.segment for place in self.places]
-
-    @abstractmethod
-    def find(self) -> Iterator[Place]:
-        """The strings of `self.text` that are translated, in their order."""
 
     def is_found(self, pieces: Sequence[Piece]) -> bool:
         text = plain_string(pieces)
@@ -181,13 +155,6 @@ class StringFile(DocumentFormat):
         self.remarks[ICU_MESSAGE] += is_message(text)
         return self.is_meant(text) and not is_message(text) and not HALF_CHARACTER.search(text)
 
-    def place(self, start: int, end: int, text: str, name: str, encode: Callable[[str], str]) -> Place:
-        return Place(start, end, Segment(string_pieces(text), f"line {self.lines.line(start)}, {name}"), encode)
-
-    def write(self, translations: Sequence[list[Piece] | None]) -> bytes:
-        edits = [
-            (place.start, place.end, place.encode(plain_string(pieces)))
-            for place, pieces in zip(self.places, translations, strict=True)
-            if pieces is not None and pieces != place.segment.pieces
-        ]
-        return self.mark + edited(self.text, edits + self.language_edits if edits else []).encode(self.encoding)
+    def add(self, start: int, end: int, text: str, name: str, encode: Callable[[str], str]) -> None:
+        segment = Segment(string_pieces(text), f"line {self.page.line(start)}, {name}")
+        self.page.slots.append(StringSlot(start, end, segment, encode))

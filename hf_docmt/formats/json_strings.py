@@ -8,7 +8,7 @@ from functools import partial
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.data.readers.reader import Evidence, Sample
 from hf_docmt.files import DataError
-from hf_docmt.formats.inline_strings import Place, StringFile, locale_code
+from hf_docmt.formats.inline_strings import StringFile, locale_code
 
 # of a text that json has read: strings, brackets, and other values
 TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+')
@@ -32,9 +32,9 @@ class JsonStringsFormat(StringFile):
         has_turns = re.search(rb'"speaker"\s*:', sample.head)
         return Evidence.NAME_AND_BYTES if evidence is Evidence.NAME and not has_turns else evidence
 
-    def find(self) -> Iterator[Place]:
+    def find(self, text: str) -> None:
         try:
-            root = json.loads(self.text)
+            root = json.loads(text)
         except json.JSONDecodeError as error:
             raise DataError(
                 f"line {error.lineno}, column {error.colno}: broken JSON ({error.msg}); repair it"
@@ -44,19 +44,19 @@ class JsonStringsFormat(StringFile):
         messages = isinstance(root, dict) and all(
             isinstance(each, dict) and "message" in each for each in root.values()
         )
-        ascii_only = self.text.isascii() and re.search(r"\\u[\da-f]{4}", self.text, re.IGNORECASE) is not None
-        for path, start, end in _strings(self.text):
-            raw = self.text[start:end]
+        ascii_only = text.isascii() and re.search(r"\\u[\da-f]{4}", text, re.IGNORECASE) is not None
+        for path, start, end in _strings(text):
+            raw = text[start:end]
             if path == ["@@locale"] and self.options.target_lang:
                 separator = "_" if "_" in raw or "_" in self.options.target_lang else "-"
                 code = locale_code(self.options.target_lang, separator)
                 if primary_language(json.loads(raw)) != primary_language(code):
-                    self.language_edits.append((start, end, f'"{code}"'))
+                    self.locales.append((start, end, f'"{code}"'))
             if any(key.startswith("@") for key in path) or messages and path[1:] != ["message"]:
                 continue
-            text = json.loads(raw)
-            if self.is_translated(text):
-                yield self.place(start, end, text, ".".join(path), partial(_encoded, ascii_only, r"\/" in raw))
+            string = json.loads(raw)
+            if self.is_translated(string):
+                self.add(start, end, string, ".".join(path), partial(_encoded, ascii_only, r"\/" in raw))
 
 
 def _strings(text: str) -> Iterator[tuple[list[str], int, int]]:

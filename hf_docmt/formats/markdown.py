@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from hf_docmt.files import DataError
-from hf_docmt.formats.document_format import DocumentFormat, FormatOptions, Piece, Segment, Tag
+from hf_docmt.formats.document_format import Piece, Segment, Tag
 from hf_docmt.formats.html import CLOSED_BY, add_slots, page_events
 from hf_docmt.formats.markdown_blocks import CONTAINER_TITLE, FOOTNOTE, LONGEST_TITLE
 from hf_docmt.formats.markdown_inline import (
@@ -23,7 +23,7 @@ from hf_docmt.formats.markdown_inline import (
     inline_parts,
     marked_parser,
 )
-from hf_docmt.formats.text_positions import Slot, TextPositions, decoded
+from hf_docmt.formats.text_positions import Slot, TextFormat, TextPositions
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -53,7 +53,7 @@ class Content:
     begins_line: bool = False  # a paragraph, or a row without a bar: its text may not look like another block
 
 
-class MarkdownFormat(DocumentFormat):
+class MarkdownFormat(TextFormat):
     """CommonMark with the tables and strikethrough of GitHub. Titles and texts of images are segments of their own.
 
     Left as they are: front matter, code, definitions of references, the lines that begin and end containers but for
@@ -62,6 +62,7 @@ class MarkdownFormat(DocumentFormat):
 
     name = "markdown"
     endings = (".md", ".markdown")
+    line_end = LINE_END
 
     @classmethod
     def tag_name(cls, raw: str) -> str | None:
@@ -70,9 +71,8 @@ class MarkdownFormat(DocumentFormat):
             raw.strip("</>") if raw.strip("</>") in EMPHASIS.values() else super().tag_name(raw)
         )
 
-    def parse(self, data: bytes, options: FormatOptions) -> list[Segment]:
-        text, self.encoding, self.mark = decoded(data, "utf-8")
-        self.page, self.references = TextPositions(text, LINE_END), {}
+    def find(self, text: str) -> None:
+        self.references: dict = {}
         front_matter = FRONT_MATTER.match(text)
         head = front_matter.end() if front_matter else 0
         blank = "\n" * len(re.findall(LINE_END, text[:head]))
@@ -86,10 +86,6 @@ class MarkdownFormat(DocumentFormat):
                 self._add_html(*token.map)
             if token.type == "container":
                 self._add_container_title(*token.map)
-        return self.page.segments()
-
-    def write(self, translations: Sequence[list[Piece] | None]) -> bytes:
-        return self.mark + self.page.written(translations).encode(self.encoding)
 
     def _add_html(self, first: int, last: int) -> None:
         starts = [*self.page.line_starts, len(self.page.text)]

@@ -1,14 +1,14 @@
 """OpenDocument: texts, presentations and sheets (OASIS OpenDocument 1.3 part 3, sections 5, 6 and 9)."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.files import DataError
-from hf_docmt.formats.document_format import DocumentFormat, FormatOptions, Piece, Segment, Tag
-from hf_docmt.formats.office_members import OfficeMember, Run, attribute_place, written_members
-from hf_docmt.formats.xml_positions import Element, Text, escape_text, parse_xml, replaced
-from hf_docmt.formats.zip_archive import ZipArchive
+from hf_docmt.formats.document_format import Tag
+from hf_docmt.formats.office_members import OfficeFormat, OfficeMember, Run, attribute_place
+from hf_docmt.formats.text_positions import replaced
+from hf_docmt.formats.xml_positions import Element, Text, escape_text, parse_xml
 
 CONTENT, STYLES, MANIFEST = "content.xml", "styles.xml", "META-INF/manifest.xml"
 LEFT = frozenset("office:annotation text:tracked-changes office:scripts office:meta office:settings".split())
@@ -121,31 +121,27 @@ def turned(data: bytes) -> bytes:
     return replaced(data, edits)
 
 
-class OdtFormat(DocumentFormat):
+class OdtFormat(OfficeFormat):
     """Text, notes, headers and footers; titles and descriptions of drawings. Comments and deleted text stay."""
 
     name = "odt"
     endings = (".odt", ".odp", ".ods", ".ott", ".otp", ".ots")
 
-    def parse(self, data: bytes, options: FormatOptions) -> list[Segment]:
-        self.options, self.archive = options, ZipArchive(data)
+    def find(self) -> list[OdfMember]:
         if CONTENT not in self.archive.names:
             raise DataError(f"{CONTENT} is not in it: no OpenDocument; save it as .odt, .odp or .ods")
         if MANIFEST in self.archive.names and b"encryption-data" in self.archive.read(MANIFEST):
             raise DataError("it is encrypted; save it without a password")
-        self.members = [
+        return [
             OdfMember(name, self.archive.read(name), part)
             for name, part in ((CONTENT, ""), (STYLES, "styles"))
             if name in self.archive.names
         ]
-        return [slot.segment for member in self.members for slot in member.slots]
 
-    def write(self, translations: Sequence[list[Piece] | None]) -> bytes:
-        contents = written_members(self.members, translations)
+    def complete(self, contents: dict[str, bytes]) -> None:
         language = primary_language(self.options.target_lang)
-        if contents and language and STYLES in self.archive.names:
+        if language and STYLES in self.archive.names:
             contents[STYLES] = with_language(contents.get(STYLES) or self.archive.read(STYLES), language)
-        if contents and self.options.is_right_to_left:
+        if self.options.is_right_to_left:
             for name in {CONTENT, STYLES}.intersection(self.archive.names):
                 contents[name] = turned(contents.get(name) or self.archive.read(name))
-        return self.archive.changed(contents) if contents else self.archive.data

@@ -2,18 +2,18 @@
 
 import posixpath
 from abc import ABC, abstractmethod
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import unescape
-from itertools import groupby
+from itertools import groupby, islice
 from typing import ClassVar
 from xml.sax.saxutils import quoteattr
 
 from hf_docmt.files import DataError
-from hf_docmt.formats.document_format import Piece, Segment, Tag
+from hf_docmt.formats.document_format import DocumentFormat, FormatOptions, Piece, Segment, Tag
 from hf_docmt.formats.segment import has_letters
+from hf_docmt.formats.text_positions import Edit, Slot, TextPositions
 from hf_docmt.formats.xml_positions import Element, parse_xml
 from hf_docmt.formats.zip_archive import ZipArchive
 
@@ -21,33 +21,27 @@ Run = tuple[str, str]  # text, and the markup of its looks
 
 
 @dataclass
-class Slot:
-    """A segment and the bytes `start` to `end` it stands at. `looks` are those that most of its text has.
+class OfficeSlot(Slot):
+    """A segment and its bytes. `looks` are those that most of its text has, `head` is the markup before its runs."""
 
-    `head` is the markup before its runs, as the properties of a paragraph.
-    """
-
-    start: int
-    end: int
-    segment: Segment
     looks: str = ""
-    head: str = ""
+    head: str = ""  # as the properties of a paragraph
     is_value: bool = False  # of an attribute, with its quotes
     overruled_by: tuple[int, int] | None = None  # bytes that say the text, too, and go when it is changed
 
 
-class OfficeMember(ABC):
+class OfficeMember(TextPositions[bytes], ABC):
     """A member with text. A subclass finds the slots, and says how a run is written.
 
     `texts` are the names of the elements that have slots. DataError: broken XML, with the name of the member.
     """
 
     texts: ClassVar[tuple[str, ...]]
-    is_right_to_left = False  # what is written, where the format says so at paragraphs
+    options = FormatOptions()  # what is written follows from the target language
 
     def __init__(self, name: str, data: bytes, part: str = ""):
+        super().__init__(data)
         self.name, self.data, self.part = name, data, part
-        self.slots: list[Slot] = []
         self.tags: list[Tag] = []  # kept, so that no other one has the id of one of them
         self.looks: dict[int, str] = {}  # of tags around runs of other looks
         self.places: dict[int, tuple[str, int, int, str]] = {}  # of tags alone: text, bytes, which may have slots, text
@@ -64,7 +58,7 @@ class OfficeMember(ABC):
     def run(self, text: str, looks: str) -> str:
         """The markup of a text in these looks."""
 
-    def add(self, start: int, end: int, items: Iterable[Tag | Run], place: str, head: str = "") -> Slot | None:
+    def add(self, start: int, end: int, items: Iterable[Tag | Run], place: str, head: str = "") -> OfficeSlot | None:
         """A slot of runs and tags, if any word is in it. Runs of other looks than most characters have get tags."""
         items = list(items)
         counts: Counter[str] = Counter()
@@ -79,15 +73,17 @@ class OfficeMember(ABC):
                 continue
             text = "".join(item[0] for item in group if not isinstance(item, Tag))
             pieces += [text] if looks == base else [self._looks("open", looks), text, self._looks("close", looks)]
-        return self._add(Slot(start, end, Segment(pieces, f"{self.name}, {place}", self.part), base, head))
+        segment = Segment(pieces, f"{self.name}, {place}", self.part)
+        return self._add(OfficeSlot(start, end, segment, looks=base, head=head))
 
     def add_value(self, element: Element, attribute: str) -> None:
         """A slot of the value of an attribute, if it has any word."""
         start, end = attribute_place(self.data, element, attribute)
         text = unescape(self.data[start + 1 : end - 1].decode())
-        self._add(Slot(start, end, Segment([text], f"{self.name}, {attribute}", self.part), is_value=True))
+        segment = Segment([text], f"{self.name}, {attribute}", self.part)
+        self._add(OfficeSlot(start, end, segment, is_value=True))
 
-    def _add(self, slot: Slot) -> Slot | None:
+    def _add(self, slot: OfficeSlot) -> OfficeSlot | None:
         if not has_letters(slot.segment.pieces):
             return None
         self.slots.append(slot)
@@ -118,30 +114,12 @@ class OfficeMember(ABC):
         self.tags.append(tag)
         return tag
 
-    def written(self, translations: Sequence[list[Piece] | None]) -> bytes:
-        """The member with these pieces in place of those of its slots."""
-        self.edits = [
-            (slot, pieces)
-            for slot, pieces in zip(self.slots, translations, strict=True)
-            if pieces is not None and pieces != slot.segment.pieces
-        ]
-        places = {slot.overruled_by for slot, _ in self.edits if slot.overruled_by}
-        self.edits += [(Slot(*place, Segment([], "")), []) for place in places]
-        self.edits.sort(key=lambda edit: edit[0].start)
-        return self._edited(0, len(self.data))
+    def written(self, translations: Sequence[list[Piece] | None], others: Iterable[Edit] = ()) -> bytes:
+        pairs = zip(self.slots, translations, strict=True)
+        places = {slot.overruled_by for slot, pieces in pairs if slot.overruled_by and slot.segment.becomes(pieces)}
+        return super().written(translations, [*others, *((*place, "") for place in places)])
 
-    def _edited(self, start: int, end: int) -> bytes:
-        """Bytes of the member with the edits that lie there; those inside others are theirs."""
-        parts, position = [], start
-        for slot, pieces in self.edits[bisect_left(self.edits, start, key=lambda edit: edit[0].start) :]:
-            if slot.start >= end:
-                break
-            if position <= slot.start and slot.end <= end:
-                parts += [self.data[position : slot.start], self.rendered(slot, pieces).encode()]
-                position = slot.end
-        return b"".join([*parts, self.data[position:end]])
-
-    def rendered(self, slot: Slot, pieces: Sequence[Piece]) -> str:
+    def rendered(self, slot: OfficeSlot, pieces: Sequence[Piece]) -> str:
         if slot.is_value:
             return quoteattr("".join(piece if isinstance(piece, str) else piece.text for piece in pieces))
         runs = (run if isinstance(run, str) else self.run(*run) for run in self.runs(slot, pieces))
@@ -151,7 +129,7 @@ class OfficeMember(ABC):
         """The markup before the runs of a translated slot."""
         return head
 
-    def runs(self, slot: Slot, pieces: Sequence[Piece]) -> list[Run | str]:
+    def runs(self, slot: OfficeSlot, pieces: Sequence[Piece]) -> list[Run | str]:
         """Pieces as runs, those of the same looks that meet as one, and markup."""
         runs: list[Run | str] = []
         looks = [slot.looks]
@@ -166,10 +144,41 @@ class OfficeMember(ABC):
                     runs.append((text, looks[-1]))
             elif id(piece) in self.places:
                 before, start, end, after = self.places[id(piece)]
-                runs.append(before + self._edited(start, end).decode() + after)
+                runs.append(before + self.edited(start, end).decode() + after)
             else:
                 runs.append(piece.raw or "")
         return runs
+
+
+class OfficeFormat(DocumentFormat):
+    """A format of archives with members. `looks` is how the markup of the looks of a run begins."""
+
+    looks: ClassVar[str] = ""
+
+    @classmethod
+    def tag_name(cls, raw: str) -> str | None:
+        """None for the looks of runs."""
+        return None if cls.looks and (not raw or raw.startswith(cls.looks)) else super().tag_name(raw)
+
+    def parse(self, data: bytes, options: FormatOptions) -> list[Segment]:
+        self.options, self.archive = options, ZipArchive(data)
+        self.members = self.find()
+        for member in self.members:
+            member.options = options
+        return [slot.segment for member in self.members for slot in member.slots]
+
+    @abstractmethod
+    def find(self) -> Sequence[OfficeMember]:
+        """The members of `self.archive` with text, in the order in which they are read."""
+
+    def write(self, translations: Sequence[list[Piece] | None]) -> bytes:
+        contents = written_members(self.members, translations)
+        if contents:
+            self.complete(contents)
+        return self.archive.changed(contents) if contents else self.archive.data
+
+    def complete(self, contents: dict[str, bytes]) -> None:
+        """Set the language and its direction in the written members, and in others."""
 
 
 def attribute_place(data: bytes, element: Element, attribute: str) -> tuple[int, int]:
@@ -189,10 +198,9 @@ def attribute_place(data: bytes, element: Element, attribute: str) -> tuple[int,
 
 def written_members(members: Sequence[OfficeMember], translations: Sequence[list[Piece] | None]) -> dict[str, bytes]:
     """The contents of the members that these pieces change."""
-    contents, position = {}, 0
+    contents, rest = {}, iter(translations)
     for member in members:
-        data = member.written(translations[position : position + len(member.slots)])
-        position += len(member.slots)
+        data = member.written(list(islice(rest, len(member.slots))))
         if data != member.data:
             contents[member.name] = data
     return contents

@@ -7,6 +7,7 @@ import gettext
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.files import DataError
@@ -14,15 +15,13 @@ from hf_docmt.formats.document_format import DocumentFormat, FormatOptions, Piec
 from hf_docmt.formats.inline_strings import (
     ICU_MESSAGE,
     PLACEHOLDERS,
-    Edit,
-    edited,
     has_words,
     is_message,
     locale_code,
     plain_string,
     string_pieces,
 )
-from hf_docmt.formats.text_positions import decoded
+from hf_docmt.formats.text_positions import Edit, decoded, replaced
 
 LINE = re.compile(r"[^\n]*\n|[^\n]+")
 STRING = re.compile(r'\s*(msgctxt|msgid|msgid_plural|msgstr(?:\[\d+\])?)?\s*"((?:[^"\\]|\\.)*)"\s*')
@@ -114,14 +113,13 @@ class PoFormat(DocumentFormat):
 
     def write(self, translations: Sequence[list[Piece] | None]) -> bytes:
         edits: list[Edit] = []
-        number = 0
+        rest = iter(translations)
         for message, segments in self.slots:
-            new = translations[number : number + len(segments)]
-            number += len(segments)
-            if any(pieces is not None and pieces != segment.pieces for pieces, segment in zip(new, segments)):
+            new = list(islice(rest, len(segments)))
+            if any(segment.becomes(pieces) for pieces, segment in zip(new, segments)):
                 texts = [plain_string(pieces or segment.pieces) for pieces, segment in zip(new, segments)]
                 edits += self._message_edits(message, texts)
-        text = edited(self.text, [*edits, *self._header_edits()] if edits else [])
+        text = replaced(self.text, [*edits, *self._header_edits()] if edits else [])
         try:
             return self.mark + text.encode(self.encoding)
         except UnicodeEncodeError as error:

@@ -37,6 +37,10 @@ class Segment:
     part: str = ""
     has_translation: bool = False
 
+    def becomes(self, pieces: list[Piece] | None) -> bool:
+        """Whether these pieces, if any, are other ones."""
+        return pieces is not None and pieces != self.pieces
+
     @property
     def text(self) -> str:
         """What the model reads of it."""

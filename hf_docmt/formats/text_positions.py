@@ -1,17 +1,17 @@
-"""Text with the places of its segments and their tags, so that parts of it are replaced and all others stay."""
+"""Text or bytes with the places of segments and their tags, so that parts of it are replaced and all others stay."""
 
 import re
+from abc import abstractmethod
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from functools import cached_property
+from typing import Any, AnyStr, ClassVar, Generic, Literal
 
 from hf_docmt.files import DataError
-from hf_docmt.formats.document_format import Piece, Segment, Tag
+from hf_docmt.formats.document_format import DocumentFormat, FormatOptions, Piece, Segment, Tag
 
-Edit = tuple[
-    int, int, "str | Slot", list[Piece]
-]  # characters from, to; a text in their place, or a slot and its pieces
+Edit = tuple[int, int, str]  # from, to, and the text in its place
 MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 
 
@@ -22,7 +22,7 @@ class Slot:
     start: int
     end: int
     segment: Segment
-    escape: Callable[[str], str]
+    escape: Callable[[str], str] = str
     places: dict[int, tuple[int, int]] = field(default_factory=dict)  # id of a tag -> its characters
 
     def rendered(self, pieces: Sequence[Piece], raw: Callable[[Tag], str]) -> str:
@@ -36,17 +36,20 @@ class Slot:
         return "".join(parts)
 
 
-class TextPositions:
-    """A text and its slots. A slot may lie within a tag of another one, as the text of an image does.
+class TextPositions(Generic[AnyStr]):
+    """A text, or bytes of text, and its slots. A slot may lie within a tag of another one, as that of an image does.
 
     The `raw` of a tag is then its markup without that text, which is put back when it is written.
     """
 
-    def __init__(self, text: str, line_end: str = "\n"):
-        self.text = text
-        self.slots: list[Slot] = []
+    def __init__(self, text: AnyStr, line_end: str = "\n"):
+        self.text, self.line_end = text, line_end
+        self.slots: list[Any] = []
         self.values: list[tuple[int, int]] = []  # characters of the slots that lie within tags, sorted
-        self.line_starts = [0, *(match.end() for match in re.finditer(line_end, text))]
+
+    @cached_property
+    def line_starts(self) -> list[int]:
+        return [0, *(match.end() for match in re.finditer(self.line_end, self.text))]  # type: ignore[call-overload]
 
     def line(self, position: int) -> int:
         """The number of the line, from 1."""
@@ -60,40 +63,83 @@ class TextPositions:
     def tag(self, kind: Literal["open", "close", "alone"], start: int, end: int, text: str = "", breaks=False) -> Tag:
         """The tag at these characters, without those of slots."""
         own = self.values[bisect_left(self.values, (start, start)) : bisect_left(self.values, (end, end))]
-        return Tag(kind, self._edited(start, end, [(*value, "", []) for value in own]), text, breaks)
+        raw = replaced(self.text[start:end], [(first - start, last - start, "") for first, last in own])
+        return Tag(kind, raw, text, breaks)  # type: ignore[arg-type]
 
     def segments(self) -> list[Segment]:
         """Those of the slots in the order of the text, in which the slots are put."""
         self.slots.sort(key=lambda slot: (slot.start, -slot.end))
         return [slot.segment for slot in self.slots]
 
-    def written(self, translations: Sequence[list[Piece] | None], others: Sequence[Edit] = ()) -> str:
+    def written(self, translations: Sequence[list[Piece] | None], others: Iterable[Edit] = ()) -> AnyStr:
         """The text with these pieces in the slots, and other edits outside of them if there are any translations."""
-        edits: list[Edit] = [
+        self.edits: list[tuple[int, int, Any, Any]] = [  # a text or a slot, and its pieces
             (slot.start, slot.end, slot, pieces)
             for slot, pieces in zip(self.slots, translations, strict=True)
-            if pieces is not None and pieces != slot.segment.pieces
+            if slot.segment.becomes(pieces)
         ]
-        edits = sorted([*edits, *others], key=lambda edit: (edit[0], -edit[1])) if edits else []
-        return self._edited(0, len(self.text), edits)
+        if self.edits:
+            self.edits += [(*edit, None) for edit in others]
+            self.edits.sort(key=lambda edit: (edit[0], -edit[1]))
+        return self.edited(0, len(self.text))
 
-    def _edited(self, start: int, end: int, edits: list[Edit]) -> str:
+    def edited(self, start: int, end: int) -> AnyStr:
         """Characters of the text with the edits that lie within them; those within another edit are its own."""
-        parts, position = [], start
-        for first, last, new, pieces in edits[bisect_left(edits, start, key=lambda edit: edit[0]) :]:
+        edits, position = [], start
+        for first, last, new, pieces in self.edits[bisect_left(self.edits, start, key=lambda edit: edit[0]) :]:
             if first > end:
                 break
             if position <= first and last <= end:
-                parts += [self.text[position:first], new if isinstance(new, str) else self._filled(new, pieces, edits)]
+                edits.append((first - start, last - start, new if pieces is None else self.rendered(new, pieces)))
                 position = last
-        return "".join([*parts, self.text[position:end]])
+        return replaced(self.text[start:end], edits)
 
-    def _filled(self, slot: Slot, pieces: list[Piece], edits: list[Edit]) -> str:
+    def rendered(self, slot: Any, pieces: Sequence[Piece]) -> str:
+        """What stands in the place of a slot that gets these pieces."""
+
         def raw(tag: Tag) -> str:
             place = slot.places.get(id(tag))
-            return self._edited(*place, edits) if place else tag.raw or ""
+            return str(self.edited(*place)) if place else tag.raw or ""
 
         return slot.rendered(pieces, raw)
+
+
+def replaced(data: AnyStr, edits: Iterable[Edit]) -> AnyStr:
+    """The text or bytes with another text in each of these ranges, which do not overlap and may be in any order."""
+    parts, position = [], 0
+    for start, end, new in sorted(edits, key=lambda edit: edit[:2]):
+        parts += [data[position:start], new.encode("utf-8") if isinstance(data, bytes) else new]
+        position = end
+    return data[:0].join([*parts, data[position:]])
+
+
+class TextFormat(DocumentFormat):
+    """A format of text files. A subclass adds the slots of its text to `page`."""
+
+    line_end: ClassVar[str] = "\n"
+    errors: ClassVar[str] = "strict"  # of characters that the encoding of a file does not have
+
+    def parse(self, data: bytes, options: FormatOptions) -> list[Segment]:
+        text, self.encoding, self.mark = decoded(data, self.charset(data))
+        self.options, self.page = options, TextPositions(text, self.line_end)
+        self.locales: list[Edit] = []  # of keys that name the language of the file
+        self.find(text)
+        return self.page.segments()
+
+    def charset(self, data: bytes) -> str:
+        """The encoding of a file without byte order mark."""
+        return "utf-8"
+
+    @abstractmethod
+    def find(self, text: str) -> None:
+        """Add the slots."""
+
+    def language_edits(self) -> Iterable[Edit]:
+        """What makes the target language that of the file."""
+        return self.locales
+
+    def write(self, translations: Sequence[list[Piece] | None]) -> bytes:
+        return self.mark + self.page.written(translations, self.language_edits()).encode(self.encoding, self.errors)
 
 
 def decoded(data: bytes, encoding: str) -> tuple[str, str, bytes]:

@@ -7,8 +7,9 @@ from typing import ClassVar
 
 from hf_docmt.files import DataError
 from hf_docmt.formats.document_format import DocumentFormat, FormatOptions, Piece, Segment, Tag
-from hf_docmt.formats.office_members import OfficeMember, Run, Slot, attribute_place, main_member, related
-from hf_docmt.formats.xml_positions import Element, escape_text, parse_xml, replaced
+from hf_docmt.formats.office_members import OfficeMember, OfficeSlot, Run, attribute_place, main_member, related
+from hf_docmt.formats.text_positions import replaced
+from hf_docmt.formats.xml_positions import Element, escape_text, parse_xml
 from hf_docmt.formats.zip_archive import ZipArchive
 
 MAIN = "xl/workbook.xml"
@@ -47,7 +48,7 @@ class Strings(OfficeMember):
         self.root, self.prefix = root, root.name.removesuffix(root.local_name)
         self.elements = list(root.descendants(*(self.prefix + name for name in self.texts)))  # in their order
 
-    def add_string(self, element: Element, place: str, is_copy: bool) -> Slot | None:
+    def add_string(self, element: Element, place: str, is_copy: bool) -> OfficeSlot | None:
         """Its slot; that of a copy is behind all strings."""
         start, end = (self.root.inner_end,) * 2 if is_copy else (element.inner_start, element.inner_end)
         return self.add(start, end, self._items(element), place)
@@ -69,7 +70,7 @@ class Strings(OfficeMember):
         text = f"<{self.prefix}t{preserve}>{escape_text(text)}</{self.prefix}t>"
         return f"<{self.prefix}r>{looks}{text}</{self.prefix}r>"
 
-    def rendered(self, slot: Slot, pieces: Sequence[Piece]) -> str:
+    def rendered(self, slot: OfficeSlot, pieces: Sequence[Piece]) -> str:
         string = super().rendered(slot, pieces)
         run = f"<{self.prefix}r>"
         if string.count(run) == 1 and string.startswith(f"{run}<{self.prefix}t"):  # no looks at all
@@ -224,7 +225,7 @@ class XlsxFormat(DocumentFormat):
             data = strings.written(own)
             if data != strings.data:
                 contents[strings.name] = data
-        copies = [self.copied[id(slot)] for slot, _ in self.shared.edits if id(slot) in self.copied]
+        copies = [self.copied[id(slot)] for _, _, slot, _ in self.shared.edits if id(slot) in self.copied]
         numbers = {number: len(self.shared.elements) + place for place, number in enumerate(copies)}
         for sheet, cells in zip(self.sheets, self.meant):
             data = sheet.written(contents.get(sheet.name), numbers, cells)

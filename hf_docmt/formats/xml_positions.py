@@ -126,15 +126,6 @@ def _tag_end(data: bytes, start: int) -> int:
     return position + 1
 
 
-def replaced(data: bytes, edits: list[tuple[int, int, str]]) -> bytes:
-    """The bytes with a text in place of each range (start, end); ranges do not overlap, and may come in any order."""
-    parts, position = [], 0
-    for start, end, text in sorted(edits, key=lambda edit: edit[:2]):
-        parts += [data[position:start], text.encode("utf-8")]
-        position = end
-    return b"".join([*parts, data[position:]])
-
-
 def escape_text(text: str) -> str:
     """Text as the content of an XML element."""
     return escape(text)

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterator
 from functools import partial
 
 import yaml
@@ -10,7 +9,7 @@ from yaml.emitter import Emitter
 
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.files import DataError
-from hf_docmt.formats.inline_strings import Place, StringFile, locale_code
+from hf_docmt.formats.inline_strings import StringFile, locale_code
 
 STRING = "tag:yaml.org,2002:str"
 PROPERTIES = re.compile(r"(?:[&!][^\s,\[\]{}]*\s+)*")  # anchor and tag before a value
@@ -27,12 +26,12 @@ class YamlStringsFormat(StringFile):
     endings = (".yml", ".yaml")
     in_folders = False
 
-    def find(self) -> Iterator[Place]:
+    def find(self, text: str) -> None:
         try:
-            documents = list(yaml.compose_all(self.text, yaml.SafeLoader))
+            documents = list(yaml.compose_all(text, yaml.SafeLoader))
             for root in documents:
                 self._find_locale(root)
-                yield from self._values(root, [], {id(None)}, False)
+                self._values(root, [], {id(None)}, False)
         except yaml.YAMLError as error:
             raise DataError(_message(error)) from error
         except RecursionError as error:
@@ -46,26 +45,26 @@ class YamlStringsFormat(StringFile):
             if spans_all and LOCALE.fullmatch(key.value) and _is_language(key.value, self.options.source_lang):
                 code = locale_code(target, "_" if "_" in key.value else "-")
                 code = f'"{code}"' if code == "no" else code  # which is false in YAML 1.1
-                self.language_edits.append((key.start_mark.index, key.end_mark.index, code))
+                self.locales.append((key.start_mark.index, key.end_mark.index, code))
 
-    def _values(self, node: yaml.Node | None, path: list[str], visited: set[int], flow: bool) -> Iterator[Place]:
-        """Those in a node; of what aliases name, once."""
+    def _values(self, node: yaml.Node | None, path: list[str], visited: set[int], flow: bool) -> None:
+        """Add those in a node; of what aliases name, once."""
         if id(node) in visited:
             return
         visited.add(id(node))
         if isinstance(node, yaml.MappingNode):
             for key, value in node.value:
-                yield from self._values(value, [*path, str(key.value)], visited, flow or bool(node.flow_style))
+                self._values(value, [*path, str(key.value)], visited, flow or bool(node.flow_style))
         elif isinstance(node, yaml.SequenceNode):
             for number, value in enumerate(node.value):
-                yield from self._values(value, [*path, str(number)], visited, flow or bool(node.flow_style))
+                self._values(value, [*path, str(number)], visited, flow or bool(node.flow_style))
         elif (
             isinstance(node, yaml.ScalarNode) and node.tag == STRING and self.is_translated(text := _joined(node.value))
         ):
             start, end = node.start_mark.index, node.end_mark.index
-            start = PROPERTIES.match(self.text, start, end).end()
-            encode = partial(_encoded, self.text[start:end], node.style, flow, text)
-            yield self.place(start, end, text, ".".join(path), encode)
+            start = PROPERTIES.match(self.page.text, start, end).end()
+            encode = partial(_encoded, self.page.text[start:end], node.style, flow, text)
+            self.add(start, end, text, ".".join(path), encode)
 
 
 def _message(error: yaml.YAMLError) -> str:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from hf_docmt.files import STDOUT, check_new_folder, check_writable_file, display_path, move_durably
 from hf_docmt.formats.document_file import WrittenFile
-from hf_docmt.formats.document_folder import DocumentFolder
 from hf_docmt.translation.job_input import JobInput, content_digest
 from hf_docmt.translation.progress import JobSummary
 
@@ -19,7 +18,7 @@ def check_document_output(path: str, documents: JobInput, resume: bool = False) 
     """
     if path == STDOUT:
         raise ValueError(f"{display_path(documents.path)} is written as a file again; give -o and a name")
-    if isinstance(documents.reader, DocumentFolder):
+    if documents.format == "folder":
         folder = Path(path)
         if not (resume and folder.is_dir() and folder.with_name(f"{folder.name}.journal").exists()):
             check_new_folder(path)
@@ -41,7 +40,7 @@ def write_documents(documents: JobInput, texts: Iterable[str], path: Path, whole
     before its journal was deleted, stays where it is the same; `OSError` for another one.
     """
     results = {row["doc_id"]: row for text in texts for row in map(json.loads, filter(None, text.split("\n")))}
-    written, is_folder = WrittenFile(), isinstance(documents.reader, DocumentFolder)
+    written, is_folder = WrittenFile(), documents.format == "folder"
     _remove(whole)  # of a job that was killed here
     try:
         for document in documents.document_files():

@@ -57,7 +57,7 @@ class JobInput:
         self.files: dict[str, str | None] = dict(input_files(text, argument))
         self.path = Path(self.files.get("source") or self.files.get("path") or STDIN)
         self.reader = reader or find_reader(self.files)
-        self.format = self.reader.name or "folder"
+        self.format = self.reader.name
         if "tgt_lang" in self.reader.arguments():
             self.files.setdefault("tgt_lang", target_lang)
         self.files |= {name: value for name, value in (options or {}).items() if value is not None}

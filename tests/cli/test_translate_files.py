@@ -7,8 +7,8 @@ from support.markup_checks import parsed, tags
 
 import hf_docmt
 from hf_docmt.files import DataError
-from hf_docmt.formats import document_file, document_format
-from hf_docmt.formats.document_file import DocumentFile, FormatOptions
+from hf_docmt.formats import document_file
+from hf_docmt.formats.document_file import DocumentFile, DocumentReader, FormatOptions
 from hf_docmt.formats.html import HtmlFormat
 from hf_docmt.formats.json_strings import JsonStringsFormat
 from hf_docmt.formats.yaml_strings import YamlStringsFormat
@@ -138,14 +138,14 @@ def test_a_file_is_parsed_twice(run, model, page, tmp_path, monkeypatch, is_fold
     assert run("translate", model, page.parent if is_folder else page, "-o", output)[0] == 0
     written = output / page.name if is_folder else output
     assert calls == [PAGE.encode(), written.read_bytes()]
-    monkeypatch.setattr(document_format, "KEPT_BYTES", 0)
+    monkeypatch.setattr(document_file, "KEPT_BYTES", 0)
     calls.clear()
-    reader = HtmlFormat()
+    reader = DocumentReader(HtmlFormat)
     assert [len(list(reader.read(["en"], page))) for _ in range(2)] == [1, 1] and len(calls) == 2
 
 
 def test_a_kept_file_that_changed_is_parsed_again(page):
-    reader = HtmlFormat()
+    reader = DocumentReader(HtmlFormat)
     before = [row for _, row in reader.read(["en"], page)]
     page.write_text("<p>Another one</p>")
     assert [row for _, row in reader.read(["en"], page)] != before

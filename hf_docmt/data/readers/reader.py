@@ -106,7 +106,28 @@ class Sample:
         return line.decode("utf-8", errors="replace").rstrip("\r\n")
 
 
-class Reader(ABC):
+class FileKind:
+    """What files of a format are recognized by: an argument that only it takes, the ending of a file, its first bytes.
+
+    `recognize` may look at more.
+    """
+
+    own_argument: ClassVar[str | None] = None
+    endings: ClassVar[tuple[str, ...]] = ()
+    first_bytes: ClassVar[re.Pattern[bytes] | None] = None
+
+    def recognize(self, sample: Sample) -> Evidence:
+        """How sure it is that files are of this format, from arguments, name and first bytes; NONE: never detected."""
+        if self.own_argument in sample.arguments:
+            return Evidence.ARGUMENTS
+        if sample.argument != "path":
+            return Evidence.NONE
+        if sample.ending.lower() in self.endings:
+            return Evidence.NAME
+        return Evidence.FIRST_BYTES if self.first_bytes and self.first_bytes.match(sample.head) else Evidence.NONE
+
+
+class Reader(FileKind, ABC):
     """A file format of parallel documents. A subclass with a `name` registers itself by being defined.
 
         class Capitals(Reader):
@@ -123,9 +144,6 @@ class Reader(ABC):
     false where ids are made from file names and numbers, so that documents of two files are matched by their order.
     `first_line_mark` is the word of messages for what gives away a format of one file a side, where such a file is
     given as `path`.
-
-    A format is recognized by an argument that only it takes (`own_argument`), or a file given as `path` by the
-    `endings` of its name or what its `first_bytes` match; `recognize` may look at more.
     """
 
     name: ClassVar[str] = ""
@@ -133,9 +151,6 @@ class Reader(ABC):
     output_format: ClassVar[str] = "jsonl"
     document_ids: ClassVar[bool] = True
     first_line_mark: ClassVar[str] = "a mark of the format"
-    own_argument: ClassVar[str | None] = None
-    endings: ClassVar[tuple[str, ...]] = ()
-    first_bytes: ClassVar[re.Pattern[bytes] | None] = None
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
@@ -175,16 +190,6 @@ class Reader(ABC):
     def plain(self) -> bool:
         """Whether it is lines without document ids."""
         return self.output_format in ("lines", "text")
-
-    def recognize(self, sample: Sample) -> Evidence:
-        """How sure it is that files are of this format, from arguments, name and first bytes; NONE: never detected."""
-        if self.own_argument in sample.arguments:
-            return Evidence.ARGUMENTS
-        if sample.argument != "path":
-            return Evidence.NONE
-        if sample.ending.lower() in self.endings:
-            return Evidence.NAME
-        return Evidence.FIRST_BYTES if self.first_bytes and self.first_bytes.match(sample.head) else Evidence.NONE
 
     def recognize_lines(self, sample: Sample) -> bool:
         """Whether files that no format recognizes are of this one; it may read all lines."""
