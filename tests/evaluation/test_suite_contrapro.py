@@ -115,25 +115,3 @@ def test_contrapro_text(tmp_path):
     )
     with pytest.raises(ValueError, match=r"text\.en, line 1: 'Es war rot \.' is not 'Es ist rot\.', .*json, item 1"):
         read_suite(folder / "contrapro.text.en")
-
-
-@pytest.mark.parametrize(
-    ("name", "lines", "message"),
-    [
-        ("text", slice(5), r"contrapro\.text\.en: 5 lines, expected a multiple of 3.* ends in line 3"),
-        ("context", slice(17), r"context\.en: 17 lines, expected 18, 3 for each of the 6 lines"),
-    ],
-)
-def test_bad_contrapro_text(tmp_path, name, lines, message):
-    files = contrapro_files()
-    for lang in ("en", "de"):
-        files[f"contrapro.{name}.{lang}"] = files[f"contrapro.{name}.{lang}"][lines]
-    folder = write_lines(tmp_path / "text", files)
-    refused(message, read_suite, folder / "contrapro.text.en", context=3 if name == "context" else 0)
-
-
-def test_contrapro_text_needs_context_files(tmp_path):
-    files = {name: lines for name, lines in contrapro_files().items() if "text" in name.split(".")}
-    folder = write_lines(tmp_path / "text", files)
-    refused(r"contrapro\.context\.en: the file does not exist", read_suite, folder / "contrapro.text.en")
-    assert len(read_suite(folder / "contrapro.text.en", context=0)) == 2

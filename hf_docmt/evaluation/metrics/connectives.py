@@ -7,7 +7,7 @@ from hf_docmt import __version__
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.data.phrases import checked_phrases, folded, phrase_pattern
 from hf_docmt.evaluation.metrics.metric import Measurement, Metric, UndefinedError
-from hf_docmt.evaluation.metrics.translated_documents import Documents, TranslatedDocuments, check_aligned
+from hf_docmt.evaluation.metrics.translated_documents import Documents, TranslatedDocuments
 from hf_docmt.reports.result import PartScore
 from hf_docmt.reports.signature import Signature
 from hf_docmt.reports.statistics import column_sums
@@ -55,7 +55,7 @@ class Connectives(Metric):
     """Number of connectives in percent of the reference's, over all and for each of them (Fei et al. 2022).
 
     `n` counts those of the reference; one that it does not have is left out of the breakdown. `details["table"]` has
-    the counts side by side, with those of further `systems`, `details["difference"]` sums up how far each of the
+    the counts side by side, `details["difference"]` sums up how far each of the
     translation's counts is from the reference's. Statistics: [translation, reference] of each document.
     UndefinedError: no connective in the reference.
     """
@@ -65,8 +65,8 @@ class Connectives(Metric):
     task = "discourse"
     segment = "document"
 
-    def __init__(self, connectives: Sequence[str] = CONJUNCTIONS, systems: Mapping[str, Documents] | None = None):
-        self.connectives, self.systems = connectives, dict(systems or {})
+    def __init__(self, connectives: Sequence[str] = CONJUNCTIONS):
+        self.connectives = connectives
 
     @classmethod
     def check_languages(cls, source_lang, target_lang):
@@ -74,15 +74,8 @@ class Connectives(Metric):
             connectives_of(target_lang)
 
     def measure(self, documents: TranslatedDocuments) -> Measurement:
-        for name, others in self.systems.items():
-            if name in ("reference", "hypothesis"):
-                raise ValueError(f"a further system is called {name!r}, which names the other columns; rename it")
-            try:
-                check_aligned(others, documents.references, documents.ids)
-            except ValueError as error:
-                raise ValueError(f"system {name!r}: {error}") from error
         sides = {"reference": documents.references, "hypothesis": documents.hypotheses}
-        table = connective_table({**sides, **self.systems}, self.connectives)
+        table = connective_table(sides, self.connectives)
         rows = [
             [sum(count_connectives([document], self.connectives).values()) for document in pair]
             for pair in zip(documents.hypotheses, documents.references)
