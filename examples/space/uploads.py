@@ -10,9 +10,8 @@ from tempfile import TemporaryDirectory
 from hf_docmt.data.documents import make_row
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.data.readers import get_reader, iterate_documents
-from hf_docmt.data.readers.lines import TEXT_LAYOUT
+from hf_docmt.data.readers.lines import TEXT_LAYOUT, is_wrapped, split_blocks
 from hf_docmt.data.readers.running_text import TEXT_LINES, document_text, sentence_splitter, split_lines
-from hf_docmt.data.readers.text_layout import is_wrapped, split_blocks
 from hf_docmt.files import DataError
 from hf_docmt.formats import document_formats
 from hf_docmt.formats.document_file import FITS, DocumentFile, FormatOptions

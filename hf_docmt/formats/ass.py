@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from hf_docmt.files import DataError
-from hf_docmt.formats.segment import Segment, has_letters
+from hf_docmt.formats.document_format import Segment, has_letters
 from hf_docmt.formats.text_positions import Slot, TextFormat, TextPositions
 
 # http://www.tcax.org/docs/ass-specs.htm, "Style override codes"; `\{` is of libass (ass_parse.c)

@@ -11,8 +11,8 @@ from hf_docmt.data.documents import make_row
 from hf_docmt.data.readers.reader import Reader
 from hf_docmt.data.readers.running_text import sentence_splitter
 from hf_docmt.files import STDIN, DataError, display_path, open_bytes
-from hf_docmt.formats.carried import ADDRESS, placeholders_of
 from hf_docmt.formats.document_format import FORMATS, DocumentFormat, FormatOptions, Piece, Remark, Segment, Tag
+from hf_docmt.formats.placeholders import ADDRESS, placeholders_of
 from hf_docmt.formats.segment_sentences import SegmentSentences
 from hf_docmt.messages import counted
 from hf_docmt.systems import System

@@ -7,8 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from hf_docmt.files import DataError
-from hf_docmt.formats.html import HIDDEN, SHOWN
-from hf_docmt.formats.html_events import VOID
+from hf_docmt.formats.html import HIDDEN, SHOWN, VOID
 from hf_docmt.formats.markdown_blocks import add_block_rules
 from hf_docmt.messages import install_command
 

@@ -11,8 +11,7 @@ from typing import ClassVar
 from xml.sax.saxutils import quoteattr
 
 from hf_docmt.files import DataError
-from hf_docmt.formats.document_format import DocumentFormat, FormatOptions, Piece, Segment, Tag
-from hf_docmt.formats.segment import has_letters
+from hf_docmt.formats.document_format import DocumentFormat, FormatOptions, Piece, Segment, Tag, has_letters
 from hf_docmt.formats.text_positions import Edit, Slot, TextPositions
 from hf_docmt.formats.xml_positions import Element, parse_xml
 from hf_docmt.formats.zip_archive import ZipArchive

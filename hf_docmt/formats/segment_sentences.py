@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from hf_docmt.formats.carried import copies, in_order, matches, mended, moved_fit
+from hf_docmt.formats.document_format import Piece, Tag
+from hf_docmt.formats.placeholders import copies, in_order, matches, mended, moved_fit
 from hf_docmt.formats.projection import markup_tree, project
-from hf_docmt.formats.segment import Piece, Tag
 from hf_docmt.modeling.text_splitting import blank_behind
 from hf_docmt.systems.word_alignment import Fit
 

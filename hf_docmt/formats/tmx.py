@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from hf_docmt.data.language_codes import primary_language
-from hf_docmt.data.readers.tag_events import PROLOGUE
+from hf_docmt.data.readers.tagged_documents import PROLOGUE
 from hf_docmt.files import DataError
 from hf_docmt.formats.bilingual_xml import BilingualXml, Edit, Unit, child
 from hf_docmt.formats.inline_strings import locale_code

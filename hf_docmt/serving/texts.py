@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import islice
 from pathlib import PurePath
 
-from hf_docmt.data.readers.text_layout import is_wrapped, join_blocks, split_blocks
+from hf_docmt.data.readers.lines import is_wrapped, join_blocks, split_blocks
 from hf_docmt.files import DataError
 from hf_docmt.formats import document_formats
 from hf_docmt.formats.document_file import DocumentFile, FormatOptions

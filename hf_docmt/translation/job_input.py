@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from hf_docmt.data.documents import checked_rows, make_row
 from hf_docmt.data.readers import check_arguments, input_files
+from hf_docmt.data.readers.lines import TEXT_SHARE, share_of_several
 from hf_docmt.data.readers.reader import NO_FILES, Sample
-from hf_docmt.data.readers.text_layout import TEXT_SHARE, share_of_several
 from hf_docmt.files import STDIN, DataError, display_path, file_stem, location_of, read_lines
 from hf_docmt.formats import find_reader
 from hf_docmt.journal import file_digest, value_digest

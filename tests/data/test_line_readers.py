@@ -8,7 +8,7 @@ from support.reader_checks import TWO, fails, ids, pairs, read
 
 from hf_docmt.data.documents import sentences
 from hf_docmt.data.readers import get_reader
-from hf_docmt.data.readers.text_layout import is_wrapped, join_blocks, share_of_several, split_blocks
+from hf_docmt.data.readers.lines import is_wrapped, join_blocks, share_of_several, split_blocks
 from hf_docmt.messages import install_command
 
 

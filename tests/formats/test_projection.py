@@ -5,9 +5,9 @@ import random
 import pytest
 
 from hf_docmt.data.readers.running_text import sentence_splitter
-from hf_docmt.formats.carried import ADDRESS
 from hf_docmt.formats.document_format import Tag
 from hf_docmt.formats.inline_strings import PLACEHOLDERS
+from hf_docmt.formats.placeholders import ADDRESS
 from hf_docmt.formats.projection import markup_tree, project
 from hf_docmt.formats.segment_sentences import SegmentSentences, _collapsed, _collapsed_lengths, kept_apart
 from hf_docmt.systems.word_alignment import position_fit, words_of

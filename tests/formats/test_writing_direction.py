@@ -12,12 +12,11 @@ from support.markup_checks import parsed, translated
 from support.office_files import SLIDES, book, open_document, presentation, spaces, workbook
 
 from hf_docmt.data.language_codes import is_right_to_left
-from hf_docmt.formats.docx import DocxFormat
+from hf_docmt.formats.docx import DocxFormat, bidi_paragraph, rtl_run
 from hf_docmt.formats.epub import EpubFormat
 from hf_docmt.formats.html import HtmlFormat
 from hf_docmt.formats.odt import OdtFormat
 from hf_docmt.formats.pptx import PptxFormat
-from hf_docmt.formats.word_direction import bidi_paragraph, rtl_run
 from hf_docmt.formats.xlsx import XlsxFormat
 
 

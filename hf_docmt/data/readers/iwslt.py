@@ -6,8 +6,17 @@ from html import unescape
 from pathlib import Path
 
 from hf_docmt.data.readers.reader import Evidence, Reader, Sample
-from hf_docmt.data.readers.tag_events import BARE_AMPERSAND, Event, sgm_events, xml_events
-from hf_docmt.data.readers.tagged_documents import METADATA, SET_TAG, TaggedDocument, matched_rows, tagged_documents
+from hf_docmt.data.readers.tagged_documents import (
+    BARE_AMPERSAND,
+    METADATA,
+    SET_TAG,
+    Event,
+    TaggedDocument,
+    matched_rows,
+    sgm_events,
+    tagged_documents,
+    xml_events,
+)
 from hf_docmt.files import DataError, location_of, read_lines
 
 Paths = str | Path | Sequence[str | Path]

@@ -1,13 +1,17 @@
 """Text to be translated, each file one document: plain lines, one a sentence, or running text."""
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice, pairwise
 from pathlib import Path
+from textwrap import TextWrapper
+from typing import Any
 
 from hf_docmt.data.documents import make_row, plain_lines
 from hf_docmt.data.readers.reader import Reader, Sample
-from hf_docmt.data.readers.running_text import sentence_splitter
-from hf_docmt.data.readers.text_layout import join_blocks, split_blocks
+from hf_docmt.data.readers.running_text import clean_sentences, join_sentences, sentence_splitter
 from hf_docmt.files import DataError, data_name, display_path, file_stem, read_lines
+from hf_docmt.modeling.text_splitting import sentence_ends
 
 TEXT_LAYOUT = "text_layout"  # column of a text: its lines around the sentences
 Paths = str | Path | Sequence[str | Path]
@@ -75,3 +79,105 @@ def source_files(languages: list[str], path: Paths, format: str) -> list[tuple[s
         if len(set(ids)) == len(ids):
             return list(zip(ids, files))
     return [(file_stem(file), file) for file in files]
+
+
+BULLET = re.compile(r"[-–—*•‣◦·]\s")
+LIST_ITEM = re.compile(r"(?:[-–—*•‣◦·]|\(?(?:\d{1,3}|[A-Za-z])\)|\d{1,3}\.)\s+(?=\S)")
+LINE_END = re.compile(r"[.!?…:;。！？：；؟।][\"'”’»)\]}」』]*$")  # behind which a line may end on purpose
+WRAPPED = 40  # characters that lines have at least which are filled up to a width
+TEXT_SHARE = 0.1  # of lines: if so many hold several sentences, they are no sentences
+
+Block = dict[str, Any]  # of lines that go together: prefix, indent, number of sentences, width (0: one line)
+
+
+def split_blocks(lines: Iterable[str], split: Callable[[str], Iterable[str]]) -> tuple[list[str], list[Block]]:
+    """The sentences of the lines of a text, and its blocks in their order; a blank line is a block without sentences.
+
+    A line goes on in the next one, as in text that is wrapped at a width, unless that one is blank or begins an item of
+    a list, or this one ends as a sentence does. A number or letter (9. November) begins an item where the line before
+    ends a sentence, ends in a colon or stands in an item. Where the lines of a paragraph are filled, each as far as the
+    next word lets it, sentences end inside lines and at their ends by chance.
+    """
+    sentences: list[str] = []
+    blocks: list[Block] = []
+    for block in _blocks([line.rstrip() for line in lines], split):
+        first = block[0].lstrip()
+        marker = LIST_ITEM.match(first)
+        text = first[marker.end() :] if marker else first
+        indents = [line[: len(line) - len(line.lstrip())] for line in block]
+        own = clean_sentences(split(" ".join([text, *(line.strip() for line in block[1:])]))) if text else []
+        prefix = indents[0] + (marker[0] if marker else "")
+        width = max(map(len, block)) if len(block) > 1 else 0
+        blocks.append({"prefix": prefix, "indent": indents[-1], "sentences": len(own), "width": width})
+        sentences += own
+    return sentences, blocks
+
+
+def join_blocks(sentences: Iterable[str], blocks: Iterable[Block]) -> str:
+    """The text with these sentences in the places of those that `split_blocks` gave; every line has its end."""
+    rest = iter(sentences)
+    lines: list[str] = []
+    for block in blocks:
+        line = block["prefix"] + join_sentences(islice(rest, block["sentences"]))
+        if block["width"]:
+            wrapper = TextWrapper(block["width"], break_long_words=False, break_on_hyphens=False)
+            wrapper.expand_tabs = wrapper.replace_whitespace = False
+            wrapper.subsequent_indent = block["indent"]
+            lines += wrapper.wrap(line) or [""]
+        else:
+            lines.append(line.rstrip())
+    return "".join(f"{line}\n" for line in lines)
+
+
+def share_of_several(lines: Iterable[str]) -> float:
+    """The share of the lines with text in which a sentence ends before the line does, as far as punctuation tells."""
+    shown = [line for line in lines if line.strip()]
+    return sum(any(sentence_ends(line.strip())) for line in shown) / max(len(shown), 1)
+
+
+def is_wrapped(lines: list[str]) -> bool:
+    """Whether lines hold several sentences, and a long one goes on in the next, with a small letter."""
+    return share_of_several(lines) >= TEXT_SHARE and any(
+        len(line.rstrip()) >= WRAPPED and not LINE_END.search(line.rstrip()) and following.lstrip()[:1].islower()
+        for line, following in pairwise(lines)
+    )
+
+
+def _blocks(lines: list[str], split: Callable[[str], Iterable[str]]) -> Iterator[list[str]]:
+    paragraph: list[str] = []
+    for line in lines:
+        if line.strip():
+            paragraph.append(line)
+            continue
+        yield from _paragraph_blocks(paragraph, split)
+        paragraph = []
+        yield [""]
+    yield from _paragraph_blocks(paragraph, split)
+
+
+def _paragraph_blocks(lines: list[str], split: Callable[[str], Iterable[str]]) -> Iterator[list[str]]:
+    """The lines between two blank ones, those together that go on."""
+    width = max(map(len, lines), default=0)
+    is_filled = width >= WRAPPED and all(
+        len(line) + 1 + len(following.split()[0]) > width for line, following in pairwise(lines)
+    )
+    block = lines[:1]
+    for line, following in pairwise(lines):
+        ends, text = _ends(line, following, split), following.lstrip()
+        in_list = ends or LIST_ITEM.match(block[0].lstrip()) or line.endswith(":")
+        is_item = LIST_ITEM.match(text) and (in_list or BULLET.match(text) and not is_filled)
+        if is_item or ends and not is_filled:
+            yield block
+            block = []
+        block.append(following)
+    if block:
+        yield block
+
+
+def _ends(line: str, following: str, split: Callable[[str], Iterable[str]]) -> bool:
+    """Whether a line ends as a sentence does, and not in an abbreviation before the following one."""
+    if not LINE_END.search(line):
+        return False
+    last = line.split()[-1]
+    first = next(iter(clean_sentences(split(f"{last} {following}"))), "")
+    return not last.endswith(".") or len(first) <= len(last)

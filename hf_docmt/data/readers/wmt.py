@@ -7,8 +7,14 @@ from pathlib import Path
 from hf_docmt.data.documents import make_row
 from hf_docmt.data.language_codes import other_spellings
 from hf_docmt.data.readers.reader import Reader
-from hf_docmt.data.readers.tag_events import PROLOGUE, xml_events
-from hf_docmt.data.readers.tagged_documents import Side, TaggedDocument, matched_side, tagged_documents
+from hf_docmt.data.readers.tagged_documents import (
+    PROLOGUE,
+    Side,
+    TaggedDocument,
+    matched_side,
+    tagged_documents,
+    xml_events,
+)
 from hf_docmt.files import DataError
 
 KEPT = ("origlang", "domain")  # attributes of documents that are columns

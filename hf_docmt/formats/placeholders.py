@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 
-from hf_docmt.formats.segment import Piece, Tag
+from hf_docmt.formats.document_format import Piece, Tag
 from hf_docmt.systems.word_alignment import Fit, words_of
 
 # which argument they stand for, the order says: those of printf without a number or name, and {}
