@@ -35,7 +35,7 @@ class CTranslate2System(Seq2SeqSystem):
         super().__init__(model, tokenizer, name, **options)
         if unknown := sorted(self.generate_kwargs.keys() - SEARCH):
             raise ValueError(f"{unknown[0]} is not among the settings that CTranslate2 takes here: {', '.join(SEARCH)}")
-        if len(self.collate.target_tokens.after) != 1:
+        if len(self.collate.around_target[1]) != 1:
             raise ValueError(f"{self.name}: its targets do not end in one end token; CTranslate2 cannot score them")
 
     @classmethod

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 import torch
 from transformers import AutoModelForSeq2SeqLM, PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_docmt.data.collators import IGNORE_INDEX, pad_rows
-from hf_docmt.data.examples import CONTEXT_SIDES, check_choices
-from hf_docmt.data.special_tokens import SpecialTokens, special_tokens_of
+from hf_docmt.data.collators import SegmentCollator, pad_rows
+from hf_docmt.data.special_tokens import special_tokens_of
 from hf_docmt.modeling.sequence_format import example_codes
 from hf_docmt.remote_code import load_tokenizer
 from hf_docmt.systems.forced_decoding import ForcedDecoding
@@ -133,7 +132,7 @@ class Seq2SeqSystem(ForcedDecoding):
             input_ids=pad_rows(sources, self.collate.pad).to(device),
             attention_mask=pad_rows([[1] * len(source) for source in sources], 0).to(device),
             decoder_input_ids=torch.tensor(prefixes, device=device),
-            decoder_start_token_id=self.collate.start,  # another one would be put before the prefix
+            decoder_start_token_id=self.collate.decoder_start,  # another one would be put before the prefix
             **settings,
         )
         new_tokens = [until_end(row, ends, separator) for row in output[:, len(prefixes[0]) :].tolist()]
@@ -192,7 +191,7 @@ def until_end(ids: list[int], ends: list[int], separator: list[int]) -> list[int
     return ids[: next(stops, None)]
 
 
-class JoinedCollator:
+class JoinedCollator(SegmentCollator):
     """Joins the sentences of each example by a separator, inside the tokenizer's special tokens, and pads on the right.
 
     Source: special tokens, `prefix`, sentences; target: the context sentences, too (`context_sides="both"`), or the
@@ -212,38 +211,27 @@ class JoinedCollator:
         prefix: Sequence[int] = (),
         context_sides: str = "source",
     ):
-        check_choices(context_sides=(context_sides, CONTEXT_SIDES))
-        self.separator, self.prefix, self.context_sides = list(separator), list(prefix), context_sides
-        self.source_tokens = special_tokens_of(tokenizer, is_target=False)
-        self.target_tokens = special_tokens_of(tokenizer, is_target=True)
-        if not self.target_tokens.after:
-            if tokenizer.eos_token_id is None:
-                raise ValueError(f"{type(tokenizer).__name__} has no eos_token, with which a translation ends; set it")
-            self.target_tokens = self.target_tokens._replace(after=(tokenizer.eos_token_id,))
-        self.pad = tokenizer.pad_token_id
+        source, target = (special_tokens_of(tokenizer, is_target=is_target) for is_target in (False, True))
+        after = list(target.after) or [tokenizer.eos_token_id]
+        super().__init__(
+            tokenizer, decoder_start_token_id=_start(model, after), context_sides=context_sides, context_discount=0.0
+        )
+        self.around_source = ([*source.before, *prefix], list(source.after))
+        self.around_target = (list(target.before), after)
+        self.separator, self.prefix = list(separator), list(prefix)
         self.limit = getattr(model.config, "max_position_embeddings", None)
-        self.start = _start(model, self.target_tokens)
-        if self.pad is None:
-            raise ValueError(f"{type(tokenizer).__name__} has no pad_token; set it before making batches")
 
     def __call__(self, examples: Sequence[dict]) -> dict[str, torch.Tensor]:
-        sources = [self.source(row) for row in examples]
-        targets, spans = zip(*(self.target(row) for row in examples))
-        weights = [[float(start <= i < stop) for i in range(len(ids))] for ids, (start, stop) in zip(targets, spans)]
-        inputs = [[self.start, *ids[:-1]] for ids in targets]
-        return {
-            "input_ids": pad_rows(sources, self.pad),
-            "attention_mask": pad_rows([[1] * len(source) for source in sources], 0),
-            "decoder_input_ids": pad_rows(inputs, self.pad),
-            "decoder_attention_mask": pad_rows([[1] * len(target) for target in targets], 0),
-            "labels": pad_rows(targets, IGNORE_INDEX),
-            "label_weights": pad_rows(weights, 0.0),
-        }
+        sources, targets = [self.source(row) for row in examples], [self.target(row) for row in examples]
+        weights = [[float(start <= i < stop) for i in range(len(ids))] for ids, (start, stop) in targets]
+        labels = [ids for ids, _ in targets]
+        return self._batch(sources, labels, labels) | {"label_weights": pad_rows(weights, 0.0)}
 
     def source(self, row: dict) -> list[int]:
         """Encoder tokens of an example."""
         joined, _, _ = self._joined(row["source"], self._kept(row), row["current"])
-        ids = [*self.source_tokens.before, *self.prefix, *joined, *self.source_tokens.after]
+        before, after = self.around_source
+        ids = [*before, *joined, *after]
         check_positions(row["doc_id"], len(ids), "source tokens with their context", self.limit)
         return ids
 
@@ -251,16 +239,16 @@ class JoinedCollator:
         """Labels of an example, and where (start, stop) the scored ones are among them."""
         kept = self._kept(row) if self.context_sides == "both" else [row["current"]]
         joined, start, stop = self._joined(row["target"], kept, row["current"])
-        before = len(self.target_tokens.before)
+        before, after = self.around_target
         end_length = 1 if stop == len(joined) else len(self.separator)
-        ids = [*self.target_tokens.before, *joined, *self.target_tokens.after]
+        ids = [*before, *joined, *after]
         check_positions(row["doc_id"], len(ids), "target tokens with their context", self.limit)
-        return ids, (before + start, before + stop + end_length)
+        return ids, (len(before) + start, len(before) + stop + end_length)
 
     def decoder_prefix(self, row: dict) -> list[int]:
         """The tokens before the current sentence: start token, language code, target context."""
         ids, (start, _) = self.target(row)
-        return [self.start, *ids[:start]]
+        return [self.decoder_start, *ids[:start]]
 
     def _kept(self, row: dict) -> list[int]:
         sides = [row["source"], row["target"]] if self.context_sides == "both" else [row["source"]]
@@ -277,9 +265,9 @@ class JoinedCollator:
         return joined, start, stop
 
 
-def _start(model: PreTrainedModel, around: SpecialTokens) -> int:
-    if len(around.after) > 1:
-        return around.after[-1]
+def _start(model: PreTrainedModel, after: Sequence[int]) -> int:
+    if len(after) > 1:
+        return after[-1]
     for config in (model.generation_config, model.config):
         start = getattr(config, "decoder_start_token_id", None)
         if start is not None:

@@ -137,7 +137,7 @@ class System(ABC):
         system = system_classes()[own]
         system.check_options(options)
         options |= {} if revision is None else {"revision": revision}
-        dtype = dtype or system.default_dtype
+        dtype = dtype or ("auto" if "engine" in options else system.default_dtype)
         return system.load(name, dtype=dtype, device=device, attn_implementation=attn_implementation, **options)
 
     @classmethod

@@ -54,13 +54,6 @@ def test_models_run_on_the_accelerator(run, model, documents, monkeypatch):
     assert set(devices) == {"meta"}
 
 
-def test_translate_plain_lines_in_a_pipe(run, model):
-    code, out, _ = run("translate", model, "-", "--strategy", "sentence", stdin="The lamp is old.\n\nIt is new.\n")
-    assert code == 0
-    lines = out.split("\n")
-    assert len(lines) == 4 and lines[1] == "" and lines[3] == ""
-
-
 @pytest.mark.parametrize("name, format", [("a.txt", "lines"), ("b.txt", "text"), ("c.srt", "auto"), ("-", "lines")])
 def test_line_ends_stay(run, model, tmp_path, name, format):
     """Those of Windows; what is translated is the same."""

@@ -26,14 +26,6 @@ def texts(tmp_path):
     return path
 
 
-def test_running_text(run, model, texts):
-    code, out, err = run("translate", model, texts, "--max-new-tokens", 2, "--beams", 1)
-    assert code == 0, err
-    rows = [json.loads(line) for line in out.splitlines()]
-    assert [row["doc_id"] for row in rows] == ["texts-00001", "texts-00002"]
-    assert [row["text"].count("\n") for row in rows] == [2, 0]
-
-
 def test_batches_of_tokens_change_nothing(run, model, texts):
     command = ("translate", model, texts, "--strategy", "sliding", "--device", "cpu")
     outputs = [run(*command, *more)[1] for more in ((), ("--batch-tokens", 1), ("--batch-tokens", 999))]

@@ -143,6 +143,7 @@ def started(folder, port, log):
     raise TimeoutError
 
 
+@pytest.mark.slow
 def test_stopped_in_the_middle(tmp_path):
     """SIGTERM: each request is answered or told to come again, none is cut off; then the server starts again."""
     folder = write_model(tmp_path / "model", max_new_tokens=40)
