@@ -325,6 +325,12 @@ def imports_of_tests(text: str) -> list[str]:
     return sorted(name for name in names if name == "conftest" or name.startswith("test_"))
 
 
+def test_names_of_tests_are_unique():
+    """pytest imports them by their names alone."""
+    names = [path.name for path in TESTS if path.name.startswith("test_")]
+    assert len(names) == len(set(names)), [name for name in names if names.count(name) > 1]
+
+
 def test_no_test_imports_another():
     found = {path: imports_of_tests(path.read_text()) for path in TESTS}
     assert not {path: names for path, names in found.items() if names}
