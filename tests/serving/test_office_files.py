@@ -4,11 +4,9 @@ import io
 import zipfile
 from urllib.parse import urlsplit
 
-import docx
 import pytest
-from docx.shared import Pt
 from support.markup_checks import tags
-from support.office_files import book, member, open_document, presentation, workbook, zipped
+from support.office_files import book, open_document, presentation, workbook, zipped
 
 from hf_docmt.formats import document_formats
 from hf_docmt.formats.document_file import FormatOptions
@@ -17,19 +15,7 @@ CELLS = '<c r="A1" t="inlineStr"><is><t>w7 w8</t></is></c><c r="B1"><f>A1</f><v>
 SLIDE = "<a:p><a:r><a:t>w7 </a:t></a:r><a:r><a:rPr b='1'/><a:t>w8</a:t></a:r></a:p>"
 
 
-def word() -> bytes:
-    document = docx.Document()
-    document.add_heading("w7")
-    paragraph = document.add_paragraph("w7 w8 ")
-    paragraph.add_run("w9").bold = True
-    document.add_table(1, 1).cell(0, 0).text = "w3"
-    paragraph.paragraph_format.space_after = Pt(30)
-    document.save(buffer := io.BytesIO())
-    return buffer.getvalue()
-
-
 FILES = {
-    "docx": word(),
     "xlsx": workbook(CELLS),
     "pptx": presentation(SLIDE),
     "odt": open_document("<text:p>w7 <text:a>w8</text:a></text:p>", **{"meta.xml": "<x/>"}),
@@ -62,14 +48,6 @@ def test_office_files(client, name):
         ]
     members = [set(zipfile.ZipFile(io.BytesIO(each)).namelist()) for each in (data, written)]
     assert members[0] == members[1]
-
-
-def test_what_is_around_the_text_stays(client):
-    paragraphs = docx.Document(io.BytesIO(fetched(client, "a.docx", FILES["docx"]))).paragraphs
-    assert paragraphs[0].style.name == "Heading 1" and paragraphs[1].paragraph_format.space_after == Pt(30)
-    assert any(run.bold for run in paragraphs[1].runs)
-    sheet = member(fetched(client, "a.xlsx", FILES["xlsx"]), "xl/worksheets/sheet1.xml")
-    assert sheet.endswith('<c r="B1"><f>A1</f><v>12</v></c></worksheet>')
 
 
 @pytest.mark.parametrize("name", FILES)
