@@ -216,7 +216,7 @@ def atomic_folder(path: str | os.PathLike) -> Iterator[Path]:
     try:
         yield temporary
         temporary.chmod(0o777 & ~_umask())
-        os.replace(temporary, path)
+        move_durably(temporary, path)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise

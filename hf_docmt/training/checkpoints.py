@@ -5,7 +5,6 @@ beginning with `trainer_state.json`, which the Trainer writes last: with that fi
 """
 
 import json
-import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,7 +19,7 @@ from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_callback import TrainerState
 
 from hf_docmt.adapters import ADAPTER_WEIGHTS
-from hf_docmt.files import move_durably, sync
+from hf_docmt.files import move_durably
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 UNFINISHED = "model.unfinished"  # folder in which the model of a run is saved
@@ -124,10 +123,8 @@ def save_whole(model: PreTrainedModel, folder: str | Path) -> None:
             shutil.rmtree(unfinished)
         model.save_pretrained(unfinished)
         for file in sorted(unfinished.iterdir()):
-            sync(file)
-            os.replace(file, Path(folder) / file.name)
+            move_durably(file, Path(folder) / file.name)
         unfinished.rmdir()
-        sync(folder)
 
 
 def read_weights(folder: str | Path) -> dict[str, torch.Tensor]:

@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import traceback
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
@@ -28,7 +28,7 @@ from hf_docmt.translation.job import Engine, Results
 from hf_docmt.translation.job_input import Group
 
 AHEAD = 4  # groups for each process that are taken in before the first of them is given out; bounds the memory
-MAX_LOSSES = 3  # processes that may end while a group is the next to be given out
+MAX_LOSSES = 3  # processes that end one after the other without a finished group
 
 
 # In the processes
@@ -163,13 +163,12 @@ def in_order(groups: Iterable[Group | None], submit: Submit, ahead: int) -> Resu
     """The groups and their result rows, in the groups' order; so many are taken in before the first is given out.
 
     None among the groups says that none has arrived yet; what is done is then given out first. Groups whose process was
-    lost (killed, out of memory) are submitted again. Raises `ChildProcessError` for a group that lost three processes,
-    and at its place what `groups` raises.
+    lost (killed, out of memory) are submitted again. Raises `ChildProcessError` where three were lost one after the
+    other, and at its place what `groups` raises.
     """
     waiting: Iterator[Group | None] | None = iter(groups)  # None when all were taken in
     taken: deque[tuple[Group, Future[list[dict]]]] = deque()
-    losses: Counter = Counter()
-    error: Exception | None = None
+    losses, error = 0, None
     while waiting or taken:
         while waiting and len(taken) < ahead and not (taken and taken[0][1].done()):
             try:
@@ -189,10 +188,17 @@ def in_order(groups: Iterable[Group | None], submit: Submit, ahead: int) -> Resu
         try:
             rows = future.result()
         except BrokenExecutor:
-            losses[group.number] += 1
-            _tell_loss(group, losses[group.number])
+            losses += 1
+            first, last = group.rows[0]["doc_id"], taken[-1][0].rows[-1]["doc_id"]
+            if losses == MAX_LOSSES:
+                raise ChildProcessError(
+                    f"{MAX_LOSSES} processes ended while documents {first!r} to {last!r} were translated; look for a "
+                    "lack of memory (a smaller --batch-size helps)"
+                ) from None
+            print(f"a process was lost; documents from {first!r} on are translated again", file=sys.stderr, flush=True)
             taken = deque((group, submit(group) if _is_lost(future) else future) for group, future in taken)
             continue
+        losses = 0
         taken.popleft()
         yield group, rows
     if error is not None:
@@ -201,13 +207,3 @@ def in_order(groups: Iterable[Group | None], submit: Submit, ahead: int) -> Resu
 
 def _is_lost(future: Future) -> bool:
     return future.done() and isinstance(future.exception(), BrokenExecutor)
-
-
-def _tell_loss(group: Group, count: int) -> None:
-    first, last = group.rows[0]["doc_id"], group.rows[-1]["doc_id"]
-    if count == MAX_LOSSES:
-        raise ChildProcessError(
-            f"{MAX_LOSSES} processes ended while they translated documents {first!r} to {last!r} or the next ones; "
-            "look for a lack of memory (a smaller --batch-size helps)"
-        )
-    print(f"a process was lost; documents from {first!r} on are translated again", file=sys.stderr, flush=True)

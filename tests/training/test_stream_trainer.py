@@ -7,7 +7,6 @@ from support.tiny_models import build, documents_of, random_text, word_tokenizer
 from support.tiny_run import facts, recipe_mapping, same_course, train_until
 
 from hf_docmt import registry
-from hf_docmt.data.streams import DocumentStreamSampler
 from hf_docmt.training.arguments import DocMTTrainingArguments
 from hf_docmt.training.recipe import parse_recipe
 from hf_docmt.training.run import train
@@ -131,14 +130,6 @@ def test_gradient_by_distance(tmp_path, reach=3):
         assert [number for number, norm in enumerate(norms[0]) if norm > 0] == list(reached)
 
 
-def test_whole_documents(tmp_path):
-    """Window `full`: an update has the whole document of every row, and starts from the initial memory."""
-    trainer = trainer_for(tmp_path, build("memory", memory_size=3), 2, window=None)
-    (batch,) = trainer.get_train_dataloader()
-    assert batch["labels"].shape[:2] == (5, 2) and trainer.lead == 0
-    assert sorted(batch["document_start"].sum(dim=0).tolist()) == [1, 1] and batch["document_start"][0].all()
-
-
 @pytest.mark.parametrize("window", [3, "full"])
 def test_a_run_and_its_model(corpus, tmp_path, window):
     folder = train(parse_recipe(mapping_of(corpus, tmp_path / "run", stream=STREAM | {"window": window})))
@@ -154,16 +145,6 @@ def test_resume_restores_the_memory(corpus, tmp_path):
     saved = torch.load(tmp_path / "broken" / "checkpoints" / "checkpoint-6" / "memory_0.pt")
     assert {side: state.shape for side, state in saved.items()} == dict.fromkeys(("encoder", "decoder"), (3, 3, 16))
     assert same_course(straight, train(recipe, resume=True))
-
-
-def test_several_validation_sets(tmp_path):
-    trainer = trainer_for(tmp_path, build("memory", memory_size=3))
-    loss = trainer.evaluate()["eval_loss"]
-    trainer.eval_dataset = {"chat": trainer.eval_dataset, "film": trainer.eval_dataset}
-    assert {name: x for name, x in trainer.evaluate().items() if "loss" in name} == {
-        "eval_chat_loss": loss,
-        "eval_film_loss": loss,
-    }
 
 
 def test_predictions_are_refused(tmp_path):
@@ -187,10 +168,3 @@ def test_memory_after_a_model_with_context(corpus, tmp_path):
 def test_too_few_documents(corpus, tmp_path):
     with pytest.raises(ValueError, match="lower training.stream.documents"):
         train(parse_recipe(mapping_of(corpus, tmp_path / "run", stream={"documents": 20})))
-
-
-def test_the_sampler_of_training(tmp_path):
-    trainer = trainer_for(tmp_path, build("memory", memory_size=3), rows=2, window=4, memory_gradient=3)
-    sampler = trainer.get_train_dataloader().batch_sampler
-    assert isinstance(sampler, DocumentStreamSampler)
-    assert (sampler.rows, sampler.window, sampler.lead, sampler.shuffle) == (2, 4, 2, True)
