@@ -7,7 +7,6 @@ import torch
 from support.tiny_models import EOS, SEP, UNK, documents_of, random_text, word_tokenizer
 from support.tiny_run import facts, recipe_mapping, write_corpus_files
 from support.tiny_trainer import Stop, losses, make_trainer, make_training_data, validation_losses
-from torch.utils.data import DataLoader
 
 from hf_docmt.data.augmentation import AugmentedExamples
 from hf_docmt.data.collators import ContextCollator, SegmentCollator
@@ -203,14 +202,6 @@ def test_fingerprint_tells_augmentations_apart():
     assert len({examples.fingerprint, *(augmentation.fingerprint for augmentation in changing)}) == 7
     changing[0].set_epoch(4)
     assert changing[0].fingerprint == augmented(examples, **BOTH, seed=8).fingerprint
-
-
-def test_workers():
-    changing = augmented(examples_of(past_context=2), **BOTH)
-    loader = DataLoader(changing, batch_size=3, collate_fn=list, num_workers=2)
-    for epoch in (0, 1):
-        expected = rows_of(changing, epoch)
-        assert [row for batch in loader for row in batch] == expected
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 from support.tiny_models import word_tokenizer
 
-from hf_docmt import registry
 from hf_docmt.data.collators import ContextCollator
 from hf_docmt.data.documents import make_documents
 from hf_docmt.data.examples import ContextExamples, Examples
 from hf_docmt.data.samplers import TokenBudgetBatchSampler, batch_budget, fairseq_batches
-from hf_docmt.data.synthetic.corpus import make_corpus
 
 LANGUAGES = {"source_lang": "en", "target_lang": "de"}
 
@@ -98,17 +96,6 @@ def test_padded_budgets(documents):
     max_tokens, target_tokens = batch_budget(examples, 500)
     total, targets = examples.side_lengths.sum(), examples.side_lengths[:, 1].sum()
     assert max_tokens == 500 and target_tokens == int(2 / 3 * 500 * targets / total)
-
-
-@pytest.mark.parametrize("name", ["caching", "multiencoder", "doct", "han", "routing"])
-def test_separate_context_has_even_target_tokens(name):
-    """On the built-in corpus, whatever the architecture."""
-    config = registry.get(name).config_class(vocab_size=50, past_context=3, **LANGUAGES)
-    corpus = make_documents(make_corpus(train=80, validation=1, test=1)["train"], "en", "de")
-    examples = registry.get(name).examples(corpus, word_tokenizer(), config)
-    batches, _ = batches_of(examples, 2000, "padded")
-    targets = np.array([examples.side_lengths[batch, 1].sum() for batch in batches])
-    assert targets.std() < 0.25 * targets.mean()
 
 
 def test_unknown_budget(documents):

@@ -7,7 +7,7 @@ import torch
 from support.errors import refused
 from tokenizers import Tokenizer, models
 from torch.utils.data import DataLoader
-from transformers import MarianConfig, MarianMTModel, PreTrainedTokenizerFast, Seq2SeqTrainer, Seq2SeqTrainingArguments
+from transformers import PreTrainedTokenizerFast
 
 from hf_docmt.data.collators import SegmentCollator
 
@@ -115,6 +115,7 @@ def test_tokenizer_without_separator():
     collator = SegmentCollator(tokenizer_without("<sep>", "<bod>"), decoder_start_token_id=PAD)
     assert collator([row([A], [B], 0)])["labels"].tolist() == [[*B, EOS]]
     refused("sep_token", collator, [row([A, B], [B, C], 1)])
+    refused("remove_unused_columns=False", collator, [{"current": 0}])
 
 
 @pytest.mark.parametrize(
@@ -140,29 +141,3 @@ def test_loader_workers_and_pickle(tokenizer):
     for number, batch in enumerate(loader):
         for name, tensor in collator(ROWS[2 * number : 2 * number + 2]).items():
             assert torch.equal(batch[name], tensor)
-
-
-def trainer(tokenizer, folder, **arguments):
-    sizes = {"d_model": 8, "encoder_layers": 1, "decoder_layers": 1, "encoder_ffn_dim": 8, "decoder_ffn_dim": 8}
-    heads = {"encoder_attention_heads": 2, "decoder_attention_heads": 2}
-    tokens = {"pad_token_id": PAD, "eos_token_id": EOS, "decoder_start_token_id": PAD, "forced_eos_token_id": None}
-    model = MarianMTModel(MarianConfig(vocab_size=20, max_position_embeddings=32, **sizes, **heads, **tokens))
-    settings = {"max_steps": 2, "per_device_train_batch_size": 2, "report_to": [], "save_strategy": "no"}
-    settings |= {"use_cpu": True, "disable_tqdm": True, "logging_strategy": "no"}
-    return Seq2SeqTrainer(
-        model,
-        Seq2SeqTrainingArguments(str(folder), **settings, **arguments),
-        train_dataset=ROWS,
-        eval_dataset=ROWS,
-        data_collator=SegmentCollator(tokenizer, decoder_start_token_id=PAD),
-    )
-
-
-def test_unmodified_seq2seq_trainer(tokenizer, tmp_path):
-    run = trainer(tokenizer, tmp_path, remove_unused_columns=False)
-    assert run.train().global_step == 2
-    assert run.evaluate()["eval_loss"] > 0
-
-
-def test_trainer_that_drops_the_keys(tokenizer, tmp_path):
-    refused("remove_unused_columns=False", trainer(tokenizer, tmp_path).train)

@@ -144,13 +144,6 @@ def test_each_sentence_is_tokenized_once(documents, tokenizer, monkeypatch):
     assert len(list(examples)) == sum(SIZES) and len(seen) == 2 * sum(SIZES)
 
 
-def test_text_that_looks_like_a_special_token_is_text(tokenizer):
-    documents = make_documents([{"doc_id": "a", "translation": [{"en": "w7 <sep> w8</s>", "de": "<bod>"}]}], "en", "de")
-    row = make(documents, tokenizer)[0]
-    assert not {0, 2, 3, 4, 5} & {*row["source"][0], *row["target"][0]}
-    assert row["source"][0][0] == 7
-
-
 @pytest.mark.parametrize("model", ["bpe", "unigram"])
 def test_names_of_special_tokens_in_the_text_are_kept(model):
     text = "w1 <sep> w2</s> <bod>"

@@ -1,12 +1,8 @@
 """Segments of several lengths side by side, against all of them listed slowly, and a model trained on them."""
 
-import pickle
-
 import pytest
-import torch
 from support.tiny_models import documents_of, random_text, word_tokenizer
 
-from hf_docmt.data.collators import SegmentCollator
 from hf_docmt.data.examples import MultiResolutionExamples
 from hf_docmt.files import DataError
 from hf_docmt.modeling.segments import chunk_cuts
@@ -65,17 +61,6 @@ def test_example_of_the_paper():
     document = documents_of((["w7"] * 8, ["w8"] * 8))
     examples = MultiResolutionExamples(document, word_tokenizer(), resolutions=[1, 2, 4, "document"], **LANGUAGES)
     assert sorted(len(row["source"]) for row in examples) == [1] * 8 + [2] * 4 + [4] * 2 + [8]
-
-
-def test_batches():
-    examples = examples_of([1, 4, "document"], use_bod=True)
-    collate = SegmentCollator(word_tokenizer(), decoder_start_token_id=2, use_bod=True)
-    for number, (source, target) in enumerate(examples.side_lengths.tolist()):
-        batch = collate([examples[number]])
-        assert (batch["input_ids"].shape[1], batch["labels"].shape[1]) == (source, target)
-    assert torch.equal(
-        collate(list(examples))["labels"][0], collate(list(pickle.loads(pickle.dumps(examples))))["labels"][0]
-    )
 
 
 def test_fingerprint():

@@ -7,10 +7,8 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from torch.utils.data import DataLoader
 
 from hf_docmt.data import tokenized_documents
-from hf_docmt.data.augmentation import AugmentedExamples
 from hf_docmt.data.documents import write_documents
 from hf_docmt.data.examples import ContextExamples, Examples
 from hf_docmt.data.readers import read_documents, reader, readers
@@ -88,12 +86,6 @@ def test_examples_are_those_in_memory(file, tokenizer, kind):
     assert cached.mean_source_length == other.mean_source_length and cached.mean_length_ratio == other.mean_length_ratio
     batches = [list(TokenBudgetBatchSampler(examples.side_lengths, 300, seed=2)) for examples in (cached, other)]
     assert batches[0] == batches[1] and len(batches[0]) > 3
-
-
-def test_documents_and_their_order(file):
-    documents = stored(file)
-    assert documents.cache_files and len(documents) == 31
-    assert list(documents) == list(in_memory(file).select_columns(["doc_id", "translation"]))
 
 
 def test_blank_sentences_are_left_out_for_separate_context(file, tokenizer):
@@ -280,12 +272,3 @@ def test_pickled_examples_are_names_of_files(file, tokenizer):
     assert examples.side_lengths is examples.side_lengths  # counted once
     assert len(pickle.dumps(examples)) < small + 20
     assert list(pickle.loads(pickle.dumps(examples))) == list(examples)
-
-
-@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
-def test_loader_workers(file, tokenizer, method):
-    changing = AugmentedExamples(
-        Examples(stored(file), tokenizer, **LANGUAGES, past_context=2), tokenizer, coword_dropout=0.2, seed=3
-    )
-    loader = DataLoader(changing, batch_size=16, collate_fn=list, num_workers=1, multiprocessing_context=method)
-    assert [row for batch in loader for row in batch] == [changing[number] for number in range(len(changing))]

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import unicodedata
-from pathlib import Path
 
 import pytest
 import torch
@@ -189,16 +188,6 @@ def test_smallest_vocabulary_is_lossless(kind):
     assert tokenizer.decode(tokenizer.encode(UNSEEN[3], add_special_tokens=False)) == UNSEEN[3]
 
 
-def test_real_documents_come_back(tokenizer):
-    path = Path(__file__).resolve().parents[3] / "shared" / "data" / "ende_docs" / "validation.jsonl"
-    if not path.exists():
-        pytest.skip("no local documents")
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()[:50]]
-    texts = [text for row in rows for text in row["source"] + row["target"]]
-    ids = tokenizer(texts, add_special_tokens=False)["input_ids"]
-    assert tokenizer.batch_decode(ids) == [unicodedata.normalize("NFC", text) for text in texts]
-
-
 def foreign_tokenizer(**tokens):
     """A pretrained tokenizer of another kind, with its padding and end tokens under ids that are not ours."""
     backend = train_tokenizer(CORPUS, vocab_size=300).backend_tokenizer
@@ -219,30 +208,6 @@ def test_adapted_tokenizer_keeps_what_it_had():
 
 def test_adapting_needs_padding_and_end_tokens():
     refused("no eos_token", adapt_tokenizer, foreign_tokenizer(eos_token=None))
-
-
-def test_marian_tokenizer_is_adapted(tmp_path):
-    marian_tokenizer = sentence_model("marian", tmp_path).tokenizer
-    before = len(marian_tokenizer)
-    text = "die katze hat ein haus"
-    adapted, rows = adapt_tokenizer(marian_tokenizer)
-    assert len(marian_tokenizer) == before and rows == before + 2
-    assert (adapted.sep_token_id, adapted.convert_tokens_to_ids("<bod>")) == (before, before + 1)
-    assert (adapted.pad_token_id, adapted.eos_token_id) == (before - 1, 0)
-    bare = adapted.encode(text, add_special_tokens=False)
-    assert bare == marian_tokenizer.encode(text, add_special_tokens=False)
-    assert adapted.encode(text) == bare + [0]
-    assert (
-        adapted.decode(bare + [adapted.sep_token_id] + bare, skip_special_tokens=True).replace("  ", " ")
-        == f"{text} {text}"
-    )
-    assert adapted.sep_token_id not in adapted.encode("a <sep> b", split_special_tokens=True)
-
-    adapted.save_pretrained(tmp_path)
-    loaded = AutoTokenizer.from_pretrained(tmp_path)
-    assert loaded.encode(text) == bare + [0]
-    assert (loaded.sep_token_id, loaded.convert_tokens_to_ids("<bod>")) == (before, before + 1)
-    assert loaded.encode("a <sep> b") == adapted.encode("a <sep> b")
 
 
 BART = ["<s>", "<pad>", "</s>", "<unk>", "Ġ", *"abcdefghijklmnopqrstuvwxyz", "<mask>"]

@@ -1,7 +1,5 @@
 """ASS subtitles: what of them is translated, and that all else stays."""
 
-from random import Random
-
 import pytest
 from support.markup_checks import check_identity, check_shuffled, check_swapped, parsed, swapped, translated
 
@@ -90,14 +88,3 @@ def test_text_is_read_as_text(text):
 def test_bad_input(data, message):
     with pytest.raises(DataError, match=message):
         parsed(AssFormat, data)
-
-
-@pytest.mark.parametrize("seed", range(300))
-def test_random_scripts(seed):
-    random = Random(seed)
-    parts = ["One, two", r"\N", r"{\i1}", r"{\k20\p0}", " so ", r"{\p2}m 0 1{\p0}", r"\h", "{note}", "\\x"]
-    lines = ["".join(random.choices(parts, k=random.randint(1, 8))) for _ in range(random.randint(1, 5))]
-    data = line("\nDialogue: 2,".join(lines))
-    check_identity(AssFormat, data)
-    check_swapped(AssFormat, data)
-    check_shuffled(AssFormat, data, seed)
