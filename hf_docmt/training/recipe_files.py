@@ -37,10 +37,8 @@ def similar_recipe(target: str | Path) -> str:
     return closest_hint(Path(target).name, packaged_recipes(), "; did you mean the packaged recipe {!r}?")
 
 
-def read_recipe(path: Path, values: Mapping | None = None) -> tuple[Any, dict[str, Path]]:
+def read_recipe(path: Path) -> tuple[Any, dict[str, Path]]:
     """The values of a recipe file laid over those of its base, and the file that each dotted key comes from.
-
-    With `values` the recipe is a part of the file, these.
 
     `base` names another recipe file, by a path relative to the file that names it or by the name of a packaged recipe.
     Mappings are merged key by key and the nearer file wins, also with null; lists are replaced, and so is a mapping
@@ -52,7 +50,7 @@ def read_recipe(path: Path, values: Mapping | None = None) -> tuple[Any, dict[st
         raise RecipeError(
             str(path), f"no such recipe{similar_recipe(path)}; check the path, or start from one of examples/recipes"
         )
-    return _over_base(read_values(path) if values is None else values, path, ())
+    return _over_base(read_values(path), path, ())
 
 
 def _over_base(values: Any, path: Path, chain: tuple[Path, ...]) -> tuple[Any, dict[str, Path]]:

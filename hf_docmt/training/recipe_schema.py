@@ -4,8 +4,9 @@ import dataclasses
 import math
 import types
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from huggingface_hub.dataclasses import type_validator
 
 from hf_docmt.messages import closest_hint
 
@@ -62,48 +63,42 @@ def hint(name: Any, allowed: Iterable[str]) -> str:
 
 
 def convert(value: Any, kind: Any, key: str) -> Any:
-    """The value as `kind`: a dataclass (or a dict of them), bool, number, str, dict, list, Literal, fixed tuple, union.
+    """The value as `kind`: a dataclass, or what strict dataclasses of huggingface_hub know.
 
     Only two conversions are made: a whole number becomes a number where one is asked for, and so does text like `1e-4`,
     which YAML does not take for a number. Numbers are finite.
     """
-    origin, kinds = get_origin(kind), get_args(kind)
-    if origin in (Union, types.UnionType):
-        if value is None and type(None) in kinds:
-            return None
-        kinds = tuple(option for option in kinds if option is not type(None))
-        if len(kinds) == 1:
-            return convert(value, kinds[0], key)
-        for option in kinds:
-            with suppress(RecipeError):
-                return convert(value, option, key)
-        raise _wrong_type(value, " or ".join(map(_expected, kinds)), key)
-    if origin is Literal:
-        if value not in kinds:
-            raise RecipeError(key, f"got {_described(value)}{hint(value, kinds)}")
-        return value
-    if origin is tuple:
-        if not isinstance(value, list | tuple) or len(value) != len(kinds):
-            raise _wrong_type(value, f"a list of {len(kinds)}", key)
-        return tuple(convert(item, kind, f"{key}[{index}]") for index, (item, kind) in enumerate(zip(value, kinds)))
-    if dataclasses.is_dataclass(kind):
-        return build(kind, value, key)
-    if origin is dict and dataclasses.is_dataclass(kinds[1]):
-        check_mapping(value, key)
-        return {name: build(kinds[1], item, join(key, name)) for name, item in value.items()}
-    kind = origin or kind  # dict[str, Any] -> dict, list[str] -> list
-    is_number = isinstance(value, int | float | str) and not isinstance(value, bool)
-    if kind is float and is_number:
-        try:
-            number = float(value)
-        except (ValueError, OverflowError):
-            raise _wrong_type(value, TYPE_NAMES[float], key) from None
-        if math.isfinite(number):
-            return number
+    is_union = get_origin(kind) in (Union, types.UnionType)
+    kinds = [one for one in (get_args(kind) if is_union else (kind,)) if one is not type(None)]
+    if value is None and len(kinds) < len(get_args(kind)):
+        return None
+    first, inner = kinds[0], get_args(kinds[0])
+    if dataclasses.is_dataclass(first):
+        return build(first, value, key)
+    if get_origin(first) is tuple:
+        if not isinstance(value, list | tuple) or len(value) != len(inner):
+            raise _wrong_type(value, f"a list of {len(inner)}", key)
+        return tuple(convert(item, one, f"{key}[{index}]") for index, (item, one) in enumerate(zip(value, inner)))
+    if float in kinds and isinstance(value, int | float | str) and not isinstance(value, bool):
+        return _finite(value, key)
+    if kinds == [first] and get_origin(first) is Literal and value not in inner:
+        raise RecipeError(key, f"got {_described(value)}{hint(value, inner)}")
+    plain = [get_origin(one) if get_origin(one) in TYPE_NAMES else one for one in kinds]  # list[str] -> list
+    try:
+        type_validator(key, value, Union[*plain])
+    except TypeError:
+        raise _wrong_type(value, " or ".join(map(_expected, plain)), key) from None
+    return value
+
+
+def _finite(value: float | str, key: str) -> float:
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        raise _wrong_type(value, TYPE_NAMES[float], key) from None
+    if not math.isfinite(number):
         raise _wrong_type(value, "a finite number", key)
-    if kind is not float and isinstance(value, kind) and (is_number or kind is not int):
-        return value
-    raise _wrong_type(value, _expected(kind), key)
+    return number
 
 
 def join(key: str, name: Any) -> str:
@@ -112,10 +107,7 @@ def join(key: str, name: Any) -> str:
 
 
 def _expected(kind: Any) -> str:
-    if get_origin(kind) is Literal:
-        return " or ".join(map(str, get_args(kind)))
-    kind = get_origin(kind) or kind
-    return TYPE_NAMES.get(kind, kind.__name__)
+    return " or ".join(map(str, get_args(kind))) or TYPE_NAMES.get(kind, getattr(kind, "__name__", str(kind)))
 
 
 def _wrong_type(value: Any, expected: str, key: str) -> RecipeError:
