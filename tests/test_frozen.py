@@ -19,6 +19,7 @@ import pytest
 import torch
 import typer
 from safetensors.torch import load_file
+from support import recipe_files
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
 from typer.testing import CliRunner
 
@@ -392,13 +393,11 @@ def test_report_is_read(folder, name, tmp_path):
 # Recipes
 
 
-RECIPES = {path.name: path for path in sorted((ROOT / "examples").rglob("*.yaml"))}
-
-
 @pytest.mark.parametrize("name", frozen("info.json"))
 def test_info_of_a_recipe(name, monkeypatch):
     monkeypatch.chdir(ROOT)
-    told, out = frozen("info.json")[name], docmt("info", RECIPES[name], "--json")
+    recipe, overrides = recipe_files.SYSTEMS[name.removesuffix(".yaml")]
+    told, out = frozen("info.json")[name], docmt("info", recipe, *overrides, "--json")
     if isinstance(told, str):
         assert out == told
     else:
@@ -406,7 +405,7 @@ def test_info_of_a_recipe(name, monkeypatch):
         found.pop("name")
         found["mechanism"] = {key: found["mechanism"][key] for key in told["mechanism"]}  # it may have new fields
         # 0.1.0 showed the architecture's strategy, also where the recipe has one of its own
-        told["strategy"] = load_recipe(RECIPES[name]).decoding.strategy or told["strategy"]
+        told["strategy"] = load_recipe(recipe, overrides).decoding.strategy or told["strategy"]
         assert found == told
 
 
@@ -466,7 +465,7 @@ GONE = {  # commands of 0.1.0 and where they went
     "bench cost": "examples/bench/cost.py",
     "bench decode": "examples/bench/decode.py",
     "bench train": "examples/bench/train.py",
-    "words": "examples/recipes/base/fei2022_zhen_ted.yaml",  # jieba's words, in the header
+    "words": "examples/recipes/fei2022_zhen_ted_sentence.yaml",  # jieba's words, in the header
 }
 GONE_FLAGS = {"evaluate": {"--comet", "--comet-model", "--comet-context"}}  # --external takes scores of COMET
 

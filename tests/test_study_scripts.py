@@ -45,7 +45,7 @@ SMALL = {
         ],
         "accuracy": {
             "commands": ["docmt contrast {model} {output_dir}/corpus/deixis.json --conditions true,empty -o {report}"],
-            "options": {"concat2": "--batch-size 3"},
+            "options": {"concat2": "--context 1"},
         },
     },
     "tables": {
@@ -82,7 +82,7 @@ def test_runs_of_a_study(small):
     (line,) = [line for line in text.splitlines() if "Shell command" in line and "docmt contrast" in line]
     assert line.endswith(
         "docmt contrast runs/models/concat2-seed3 runs/corpus/deixis.json --conditions true,empty "
-        "-o runs/reports/accuracy/concat2-seed3.json --batch-size 3) > runs/logs/accuracy/concat2-seed3.log 2>&1"
+        "-o runs/reports/accuracy/concat2-seed3.json --context 1) > runs/logs/accuracy/concat2-seed3.log 2>&1"
     )
     assert "docmt train runs/recipes/sentence-seed3.yaml --resume" in text and "seed1" not in text
     assert "docmt compare runs/reports/bleu/concat2-seed3.json --name=concat2-seed3" in text

@@ -110,7 +110,7 @@ def test_strategy_is_the_one_of_the_recipe(recipe):
     assert describe(recipe(chunk))["strategy"] == "full"
     for strategy in ("sequential", "chunk_sequential"):
         assert describe(recipe(chunk | {"decoding": {"strategy": strategy}}))["strategy"] == strategy
-    assert describe("herold2023_news_window")["strategy"] == "sequential"
+    assert describe(*recipe_files.SYSTEMS["herold2023_news_window"])["strategy"] == "sequential"
 
 
 def test_recipe_with_a_tokenizer_or_a_model(recipe, model):
@@ -125,14 +125,14 @@ def test_recipe_with_a_tokenizer_or_a_model(recipe, model):
 FROZEN = json.loads(Path(__file__).parents[1].joinpath("frozen/info.json").read_text("utf-8"))
 
 
-@pytest.mark.parametrize("path", (p for p in recipe_files.ALL if p.name not in FROZEN), ids=lambda path: path.stem)
-def test_every_recipe_of_the_package(path):
+@pytest.mark.parametrize("name", [name for name in recipe_files.SYSTEMS if f"{name}.yaml" not in FROZEN])
+def test_every_recipe_of_the_package(name):
     """Those of which version 0.1.0 knew are compared in tests/test_frozen.py.
 
     Those of a second stage need the model of the first one, which is not there.
     """
     try:
-        facts = describe(path)
+        facts = describe(*recipe_files.SYSTEMS[name])
     except ValueError as error:
         assert re.match(r"init_from: runs/\S+ has no config.json", str(error)), error
         return
