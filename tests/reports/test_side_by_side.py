@@ -228,6 +228,7 @@ def tab(browser, tmp_path):
     assert not faults
 
 
+@pytest.mark.slow
 def test_page_in_a_browser(tab):
     """Sections, search, pages of 500 sentences, and links to sentences of other pages."""
 
@@ -252,6 +253,7 @@ def test_page_in_a_browser(tab):
     assert state() == ("501 to 1000 of 1001 sentences", 500, "d1, sentence 501")
 
 
+@pytest.mark.slow
 def test_page_without_scripts(browser):
     context = browser.new_context(java_script_enabled=False)
     tab = context.new_page()

@@ -86,31 +86,25 @@ class Lopes(DocumentItems):
         return [item for group in documents.values() for item in group] or None
 
     def text_files(self):
-        files = [self.path, self.path.with_name(f"{self.name}.current.trg")]
         size = self._context_size() if self.context else 0
-        return {"files": files, "context_files": self._context_files(size), "size": size}
+        files = [self.path, self.path.with_name(f"{self.name}.current.trg")]
+        self.before, largest = {}, max(self._sizes, default=0)  # {context in the largest files: the first item with it}
+        self.context_files, self.contexts = self._context_files(size), None
+        if largest != size:
+            self.contexts = read_contexts(self._context_files(largest), largest, len(read_pairs(files)), self.path)[::2]
+        return {"files": files, "context_files": self.context_files, "size": size}
 
     def text_fields(self, number, block, record):
-        for side, other, path in zip(block.before, reversed(block.before), self.text_files()["context_files"]):
+        for side, other, path in zip(block.before, reversed(block.before), self.context_files):
             if any(other) and not any(sentence.strip() for sentence in side):  # it was lost there
                 raise DataError(
                     f"{block.where}: {path.name} has only empty lines as its context, the other side has text"
                 )
         fields = {"phenomenon": replaced_pronouns(block, PRONOUNS), "index": block.index, "languages": LANGUAGES}
         recorded = {name: getattr(record, name) for name in ("distance", "labels", "document")} if record else {}
-        return fields | recorded | {"group": self._groups[number - 1]}
-
-    @cached_property
-    def _groups(self) -> list[str | None]:
-        """For every item the id of the first with its context in the largest files; one without context is alone."""
-        pairs = read_pairs(self.text_files()["files"])
-        items, largest = len(pairs) // 2, max(self._sizes, default=0)
-        if not largest:
-            return [None] * items
-        contexts = read_contexts(self._context_files(largest), largest, len(pairs), self.path)
-        first: dict[tuple[str, ...], str] = {}
-        ids = [f"{self.name}:{number}" for number in range(1, items + 1)]
-        return [first.setdefault(source, own) if source else own for (source, _), own in zip(contexts[::2], ids)]
+        own, context = f"{self.name}:{number}", (self.contexts[number - 1] if self.contexts else block.before)[0]
+        group = self.before.setdefault(context, own) if context else own  # without context alone
+        return fields | recorded | {"group": group if self._sizes else None}
 
     @cached_property
     def _sizes(self) -> list[int]:
