@@ -7,12 +7,13 @@ import torch
 from support.errors import refused
 from support.pretrained_models import SIZES
 from support.systems import DOCUMENTS, ITEMS, assert_close, item, log_probabilities, pieces
-from support.tiny_models import build, word_tokenizer
+from support.tiny_models import build, random_text, word_tokenizer
 
 from hf_docmt import registry
 from hf_docmt.evaluation.contrast import candidate_scores, context_results
 from hf_docmt.hub.export import convert_sentence_model
 from hf_docmt.systems import DocMTSystem, Seq2SeqSystem
+from hf_docmt.systems.docmt import translates_without_context
 
 
 @pytest.mark.filterwarnings("ignore:.*did not end before")
@@ -107,3 +108,25 @@ def test_fingerprints_of_systems():
     systems[-1].model.config.position_type = "sinusoidal_t2t"
     first, again, *others = (system.fingerprint() for system in systems)
     assert first == again and first not in others and len(set(others)) == len(others)
+
+
+def test_strategies_without_context():
+    config = build(past_context=2).config
+    assert not translates_without_context(config, None) and not translates_without_context(config, "sequential")
+    assert translates_without_context(config, "sentence")
+    config.strategy = "sentence"
+    assert translates_without_context(config, None) and not translates_without_context(config, "sliding")
+    config.use_bod = True  # a token in front of the first sentence of a document
+    assert not translates_without_context(config, None)
+
+
+@pytest.mark.parametrize("architecture", registry.ARCHITECTURES)
+def test_lines_by_themselves_are_translated_as_in_their_document(architecture):
+    model, tokenizer = build(architecture), word_tokenizer()
+    lines = [*random_text([3, 1, 7, 2, 5]), "", *random_text([4], seed=1)]
+    options = {"strategy": "sentence", "max_new_tokens": 9, "num_beams": 2}
+    assert translates_without_context(model.config, "sentence")
+    system = DocMTSystem(model, tokenizer, **options)
+    assert [translation for (translation,) in system.translate([[line] for line in lines])] == system.translate(
+        [lines]
+    )[0]

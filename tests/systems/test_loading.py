@@ -3,6 +3,7 @@
 import copy
 
 import pytest
+import torch
 from support.errors import refused
 from support.pretrained_models import saved
 from support.systems import DOCUMENTS, ITEMS, LANGUAGES, assert_close
@@ -10,6 +11,7 @@ from support.systems import DOCUMENTS, ITEMS, LANGUAGES, assert_close
 from hf_docmt import registry
 from hf_docmt.hub.export import convert_sentence_model
 from hf_docmt.systems import CausalSystem, DocMTSystem, Seq2SeqSystem, load_system
+from hf_docmt.systems.devices import check_device, checked_dtype
 
 
 def test_load_system(tmp_path, marian, llama, tokenizer):
@@ -32,6 +34,8 @@ def test_load_system(tmp_path, marian, llama, tokenizer):
         assert facts["name"] == str(folder) and facts["parameters"] == direct.num_parameters()
         wrong = "causal" if kind != "causal" else "seq2seq"
         refused(f"a model of kind {kind}, not {wrong}", load_system, folder, wrong)
+    assert load_system(folders["docmt"], dtype="int8").model.is_quantized
+    assert {load_system(folders["docmt"], dtype=name).model.dtype for name in ("bf16", "bfloat16")} == {torch.bfloat16}
     with pytest.raises(
         ValueError, match="unknown option 'past_contxt' of a seq2seq system; did you mean 'past_context'"
     ):
@@ -81,3 +85,12 @@ def test_linear_layers_of_zeros_are_refused(tmp_path, marian, tokenizer):
     damaged.model.decoder.layers[0].fc1.weight.data.zero_()
     folder = saved(tmp_path / "m", damaged, tokenizer)
     refused("model.decoder.layers.0.fc1.weight are all zero", load_system, folder)
+
+
+def test_dtype_that_a_device_does_not_compute(monkeypatch):
+    def linear(*_):
+        raise RuntimeError('"addmm" not implemented for Half\nmore')
+
+    assert checked_dtype(None, "cpu") is None and check_device("cpu") == "cpu"
+    monkeypatch.setattr(torch.nn.functional, "linear", linear)
+    refused("cpu does not compute in fp16 .*for Half.*; choose another dtype", checked_dtype, "fp16", "cpu")

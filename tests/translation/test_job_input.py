@@ -6,12 +6,9 @@ import time
 
 import pytest
 from support.reader_checks import jsonl
-from support.tiny_models import build, random_text, word_tokenizer
+from support.tiny_models import build
 
-from hf_docmt import registry
 from hf_docmt.data.documents import DataError
-from hf_docmt.systems import DocMTSystem
-from hf_docmt.systems.docmt import translates_without_context
 from hf_docmt.translation.group_translation import TranslationSettings
 from hf_docmt.translation.job import job_identity, model_checksums
 from hf_docmt.translation.job_input import PATIENCE, JobInput, arriving_rows, document_groups
@@ -51,28 +48,6 @@ def test_broken_files_are_found_before_the_work(write):
 
 def test_a_data_set_of_the_hub_is_not_counted():
     assert JobInput("path=owner/name,split=test", "datasets", "en").size() is None
-
-
-def test_strategies_without_context():
-    config = build(past_context=2).config
-    assert not translates_without_context(config, None) and not translates_without_context(config, "sequential")
-    assert translates_without_context(config, "sentence")
-    config.strategy = "sentence"
-    assert translates_without_context(config, None) and not translates_without_context(config, "sliding")
-    config.use_bod = True  # a token in front of the first sentence of a document
-    assert not translates_without_context(config, None)
-
-
-@pytest.mark.parametrize("architecture", registry.ARCHITECTURES)
-def test_lines_by_themselves_are_translated_as_in_their_document(architecture):
-    model, tokenizer = build(architecture), word_tokenizer()
-    lines = [*random_text([3, 1, 7, 2, 5]), "", *random_text([4], seed=1)]
-    options = {"strategy": "sentence", "max_new_tokens": 9, "num_beams": 2}
-    assert translates_without_context(model.config, "sentence")
-    system = DocMTSystem(model, tokenizer, **options)
-    assert [translation for (translation,) in system.translate([[line] for line in lines])] == system.translate(
-        [lines]
-    )[0]
 
 
 def test_identity(tmp_path, write):
