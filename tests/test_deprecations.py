@@ -4,26 +4,12 @@ import warnings
 from pathlib import Path
 
 import pytest
-from support import deprecations
 from support.deprecations import logged_deprecations
 from support.processes import run_python
 from transformers.utils import logging
-from transformers.utils.deprecation import deprecate_kwarg
 
 ROOT = Path(__file__).resolve().parent.parent
 logger = logging.get_logger("transformers.generation.utils")
-
-
-@deprecate_kwarg("old", version="99.0.0", new_name="new")
-def renamed(new=None):
-    return new
-
-
-def test_a_renamed_argument():
-    """The warning is put down to this module."""
-    assert renamed(new=1) == 1
-    with pytest.raises(FutureWarning, match="`old` is deprecated and will be removed in version 99.0.0"):
-        renamed(old=1)
 
 
 @pytest.mark.parametrize("category", [FutureWarning, DeprecationWarning])
@@ -47,13 +33,6 @@ def test_log_records():
             logger.warning("something else")
             logging.logging.getLogger("other").warning("deprecated")
         assert set(found) == {"`torch_dtype` is deprecated! Use `dtype` instead!"}
-
-
-def test_exemptions(monkeypatch):
-    monkeypatch.setitem(deprecations.EXEMPT, "`torch_dtype`", "a test")
-    with logged_deprecations() as found:
-        logger.warning("`torch_dtype` is deprecated! Use `dtype` instead!")
-    assert found == []
 
 
 def test_what_peft_alone_uses():
