@@ -1,20 +1,17 @@
 """Electronic books (EPUB 2 and 3): chapters in reading order, each a document; the table of contents with them."""
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from itertools import islice
+from collections.abc import Iterator
 from posixpath import dirname, join, normpath
 from urllib.parse import unquote
 
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.files import DataError
-from hf_docmt.formats.document_format import DocumentFormat, FormatOptions, Piece, Segment
+from hf_docmt.formats.document_format import FormatOptions
 from hf_docmt.formats.html import HtmlFormat
-from hf_docmt.formats.office_members import attribute_place
+from hf_docmt.formats.office_members import OfficeFormat, OfficeMember, attribute_place
 from hf_docmt.formats.text_positions import replaced
 from hf_docmt.formats.xml_positions import Element, Text, escape_text, parse_xml
-from hf_docmt.formats.zip_archive import ZipArchive
 
 PROGRESSION = "page-progression-direction"  # of the pages of a book
 CONTAINER = "META-INF/container.xml"
@@ -23,75 +20,63 @@ DOCTYPE = re.compile(rb"<!DOCTYPE[^>\[]*>")  # of a table of contents, whose ent
 
 
 class Chapter:
-    """A page of a book."""
+    """A page of a book. DataError: it cannot be read."""
 
     def __init__(self, name: str, data: bytes, options: FormatOptions):
-        self.name, self.page = name, HtmlFormat()
-        self.segments = [
-            replace(segment, part=name, location=f"{name}, {segment.location}")
-            for segment in self.page.parse(data, options)
-        ]
+        self.name, self.data, self.page = name, data, HtmlFormat()
+        try:
+            self.page.parse(data, options)
+        except DataError as error:
+            raise DataError(f"{name}: {error}") from error
+        self.slots, self.written = self.page.page.slots, self.page.write
+        for slot in self.slots:
+            slot.segment.part, slot.segment.location = name, f"{name}, {slot.segment.location}"
 
-    def written(self, translations: Sequence[list[Piece] | None]) -> bytes:
-        return self.page.write(translations)
 
-
-class Contents:
+class Contents(OfficeMember):
     """A table of contents of EPUB 2 (NCX): its labels."""
 
     def __init__(self, name: str, data: bytes, options: FormatOptions):
-        self.name, self.data = name, data
-        root = parse_xml(DOCTYPE.sub(lambda match: b" " * len(match[0]), data))
-        texts = [child for e in root.descendants() if e.local_name == "text" for child in e.children]
-        self.texts = [text for text in texts if isinstance(text, Text) and any(map(str.isalpha, text.text))]
-        self.segments = [Segment([text.text], f"{name}, a label", name) for text in self.texts]
+        super().__init__(name, DOCTYPE.sub(lambda match: b" " * len(match[0]), data), name)
+        self.text = self.data = data
 
-    def written(self, translations: Sequence[list[Piece] | None]) -> bytes:
-        edits = []
-        for text, new in zip(self.texts, translations):
-            if new is not None and new != [text.text]:
-                shown = "".join(piece if isinstance(piece, str) else piece.text for piece in new)
-                edits.append((text.start, text.end, escape_text(shown)))
-        return replaced(self.data, edits)
+    def find(self, root: Element) -> None:
+        for element in root.descendants():
+            for text in element.children if element.local_name == "text" else ():
+                if isinstance(text, Text):
+                    self.add(text.start, text.end, [(text.text, "")], "a label")
+
+    def run(self, text: str, looks: str) -> str:
+        return escape_text(text)
 
 
-class EpubFormat(DocumentFormat):
+class EpubFormat(OfficeFormat):
     """The pages of the spine in its order, then a table of contents that is none of them; all other members stay."""
 
     name = "epub"
     endings = (".epub",)
 
-    def parse(self, data: bytes, options: FormatOptions) -> list[Segment]:
-        self.archive, self.options = ZipArchive(data), options
+    def find(self) -> list[Chapter | Contents]:
         package = _package_name(self._xml(CONTAINER))
         self.package, root = package, self._xml(package)
-        self.chapters: list[Chapter | Contents] = []
+        self.spine = next((e for e in root.descendants() if e.local_name == "spine"), None)
+        self.language = next((e for e in root.descendants() if e.local_name == "language"), None)
+        chapters: list[Chapter | Contents] = []
         for name, kind in _reading_order(root, dirname(package)):
             if name not in self.archive.names:
                 raise DataError(f"{package}: it names {name!r}, which is not in it; repair the book")
-            reader = Contents if kind == NCX else Chapter
-            try:
-                self.chapters.append(reader(name, self.archive.read(name), options))
-            except DataError as error:
-                raise DataError(f"{name}: {error}") from error
-        self.spine = next((e for e in root.descendants() if e.local_name == "spine"), None)
-        self.language = next((e for e in root.descendants() if e.local_name == "language"), None)
-        return [segment for chapter in self.chapters for segment in chapter.segments]
+            chapters.append((Contents if kind == NCX else Chapter)(name, self.archive.read(name), self.options))
+        return chapters
 
-    def write(self, translations: Sequence[list[Piece] | None]) -> bytes:
-        changed, rest = {}, iter(translations)
-        for chapter in self.chapters:
-            own = list(islice(rest, len(chapter.segments)))
-            if any(old.becomes(new) for new, old in zip(own, chapter.segments)):
-                changed[chapter.name] = chapter.written(own)
-        if changed and self.options.target_lang and self.language is not None:
-            edits = [(self.language.inner_start, self.language.inner_end, primary_language(self.options.target_lang))]
-            package = self.archive.read(self.package)
-            if self.options.is_right_to_left and self.spine is not None:
-                start, end = attribute_place(package, self.spine, PROGRESSION)
-                edits.append((start, end, '"rtl"' if start < end else f' {PROGRESSION}="rtl"'))
-            changed[self.package] = replaced(package, edits)
-        return self.archive.changed(changed) if changed else self.archive.data
+    def complete(self, contents: dict[str, bytes]) -> None:
+        if not self.options.target_lang or self.language is None:
+            return
+        edits = [(self.language.inner_start, self.language.inner_end, primary_language(self.options.target_lang))]
+        package = self.archive.read(self.package)
+        if self.options.is_right_to_left and self.spine is not None:
+            start, end = attribute_place(package, self.spine, PROGRESSION)
+            edits.append((start, end, '"rtl"' if start < end else f' {PROGRESSION}="rtl"'))
+        contents[self.package] = replaced(package, edits)
 
     def _xml(self, name: str) -> Element:
         if name not in self.archive.names:

@@ -1,6 +1,7 @@
 """Members of office documents: XML whose texts are replaced, with runs of text in several looks."""
 
 import posixpath
+import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -17,6 +18,7 @@ from hf_docmt.formats.xml_positions import Element, parse_xml
 from hf_docmt.formats.zip_archive import ZipArchive
 
 Run = tuple[str, str]  # text, and the markup of its looks
+ATTRIBUTE = re.compile(rb"""([^\s="'<>/]+)\s*=\s*("[^"]*"|'[^']*')""")
 
 
 @dataclass
@@ -182,17 +184,9 @@ class OfficeFormat(DocumentFormat):
 
 def attribute_place(data: bytes, element: Element, attribute: str) -> tuple[int, int]:
     """The bytes of the value of an attribute, with its quotes; the end of the element's name twice: it has none."""
-    position = element.start + 1 + len(element.name.encode())
-    end = element.inner_start
-    while (equals := data.find(b"=", position, end)) >= 0:
-        name = data[position:equals].strip().decode()
-        start = equals + 1
-        while data[start : start + 1].isspace():
-            start += 1
-        position = data.index(data[start : start + 1], start + 1) + 1
-        if name == attribute:
-            return start, position
-    return (element.start + 1 + len(element.name.encode()),) * 2
+    name_end = element.start + 1 + len(element.name.encode())
+    matches = ATTRIBUTE.finditer(data, name_end, element.inner_start)
+    return next((match.span(2) for match in matches if match[1].decode() == attribute), (name_end, name_end))
 
 
 def written_members(members: Sequence[OfficeMember], translations: Sequence[list[Piece] | None]) -> dict[str, bytes]:

@@ -1,5 +1,6 @@
 """XML with the place of everything in its bytes, so that parts of a file are replaced and all others stay."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from xml.parsers import expat
@@ -8,6 +9,7 @@ from xml.sax.saxutils import escape
 from hf_docmt.files import DataError
 
 MAX_DEPTH = 400  # of nested elements
+TAG = re.compile(rb"""(?:[^>"']+|"[^"]*"|'[^']*')*+>""")  # `>` may stand in attributes, too
 
 
 @dataclass
@@ -79,10 +81,10 @@ def parse_xml(data: bytes) -> Element:
 
     def end(name: str) -> None:
         element, position = stack.pop(), parser.CurrentByteIndex
-        element.inner_start = element.inner_end = element.end = _tag_end(data, element.start)
+        element.inner_start = element.inner_end = element.end = TAG.match(data, element.start).end()
         if not data.endswith(b"/>", element.start, element.end):
             _close_text(element, position)
-            element.inner_end, element.end = position, _tag_end(data, position)
+            element.inner_end, element.end = position, TAG.match(data, position).end()
 
     def characters(text: str = "") -> None:
         children = stack[-1].children
@@ -111,19 +113,6 @@ def parse_xml(data: bytes) -> Element:
 def _close_text(element: Element, position: int) -> None:
     if element.children and isinstance(element.children[-1], Text) and not element.children[-1].end:
         element.children[-1].end = position
-
-
-def _tag_end(data: bytes, start: int) -> int:
-    """Where the tag that begins at `start` ends: behind its `>`, which may stand in attributes, too."""
-    quote, position = 0, start
-    while quote or data[position] != 0x3E:
-        byte = data[position]
-        if quote:
-            quote = 0 if byte == quote else quote
-        elif byte in b"\"'":
-            quote = byte
-        position += 1
-    return position + 1
 
 
 def escape_text(text: str) -> str:
