@@ -28,11 +28,11 @@ from hf_docmt.systems.prompts import Lines, Prompt, glossary_text, numbered, num
 FORMATS = ("plain", "chat", "turns", "auto")
 REPAIRS = ("all", "none")
 REMINDER = "There are {0} numbered lines. Answer with {0} lines, each with its number.\n\n"
-PLAIN = Prompt.of_template(
+PLAIN = (
     "Translate from {source_language} to {target_language}.\n\n"
     "{glossary}{context}{source_language}: {source}\n{target_language}:"
 )
-TURN = Prompt.of_template(
+TURN = (
     "{glossary}Translate the following text from {source_language} into {target_language}. Answer with the translation "
     "alone; keep its lines and their numbers, if it has any.\n\n{source}"
 )
@@ -95,7 +95,7 @@ class CausalSystem(ModelSystem):
         self._check_chunks()
         self.before = list(special_tokens_of(tokenizer, is_target=False).before) if self.format == "plain" else []
         self.pad = tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
-        self.frame = AnswerFrame(" ", [], "")
+        self.frame = AnswerFrame(" ", [], self.prompt.stop)
         if self.format != "plain":
             has_ends = model.generation_config.eos_token_id is not None
             self.frame = answer_frame(tokenizer, end_tokens(model) if has_ends else ())
@@ -227,9 +227,7 @@ class CausalSystem(ModelSystem):
 
     def _stop(self, sentences: int) -> str:
         """The text at which an answer stops, empty where tokens end it; a blank line where it has several lines."""
-        if self.format != "plain":
-            return self.frame.end_text
-        return "\n\n" if sentences > 1 and self.prompt.stop == "\n" else self.prompt.stop
+        return "\n\n" if sentences > 1 and self.frame.end_text == "\n" else self.frame.end_text
 
     def _answers(self, item: SuiteItem) -> tuple[list[int], list[list[int]]]:
         """Token ids of the prompt, and for every candidate those that prompt and answer together have beyond it.
@@ -239,7 +237,7 @@ class CausalSystem(ModelSystem):
         text = self._prompt_text(item)
         prompt, answers = self._ids(text), []
         for candidate in item.candidates:
-            stop = self.prompt.stop if self.format == "plain" else ""
+            stop = "" if self.frame.end else self.frame.end_text
             whole = [*self._ids(text + self.frame.before + one_line(candidate) + stop), *self.frame.end]
             if not prompt or whole[: len(prompt)] != prompt:
                 raise ValueError(
@@ -284,7 +282,8 @@ class CausalSystem(ModelSystem):
             raise ValueError(
                 f"format is {format!r}, but {type(self.tokenizer).__name__} has no chat template; use format='plain'"
             )
-        return format, prompt or default
+        prompt = prompt or default
+        return format, Prompt.of_template(prompt) if isinstance(prompt, str) else prompt
 
     def _check_prompt(self) -> None:
         tokenizer = type(self.tokenizer).__name__
