@@ -15,7 +15,6 @@ from torch.utils.data import Dataset as TorchDataset
 from transformers import PreTrainedTokenizerBase
 
 from hf_docmt.data.documents import check_documents
-from hf_docmt.data.tokenized_documents import tokenized_documents
 from hf_docmt.files import DataError
 from hf_docmt.journal import text_digest
 from hf_docmt.modeling.segments import chunk_cuts
@@ -91,6 +90,8 @@ class Examples(TorchDataset):
         check_choices(view=(view, VIEWS), context_sides=(context_sides, CONTEXT_SIDES))
         _check_languages(documents, source_lang, target_lang)
         _check_reach(view, past_context, future_context, max_target_tokens)
+        from hf_docmt.data.tokenized_documents import tokenized_documents  # with datasets, which training alone reads
+
         self.corpus = tokenized_documents(documents, tokenizer, (source_lang, target_lang), self.drop_blank, num_proc)
         if not len(self.corpus):
             raise DataError("all source sentences are blank; check the documents and their languages")
