@@ -45,10 +45,8 @@ def find_reader(files: dict[str, str | None], format: str = "auto") -> Reader:
     sample = Sample(given)
     if format == "auto" and sample.argument == "path" and sample.ending.lower() in ROW_BY_ROW:
         reader = ROW_BY_ROW[sample.ending.lower()]
-        is_other = any(other().recognize(sample) for other in plugin_readers())
-        if reader is LinesReader:
-            is_other = is_other or NO_PLAIN_TEXT.match(sample.head) or other_format(sample)
-        if not is_other:
+        marked = reader is LinesReader and (NO_PLAIN_TEXT.match(sample.head) or other_format(sample))
+        if not marked and not any(other().recognize(sample) for other in plugin_readers()):
             return reader()
     formats = document_formats()
     if format in formats:
@@ -56,12 +54,12 @@ def find_reader(files: dict[str, str | None], format: str = "auto") -> Reader:
     if format != "auto":
         return get_reader(format, others=formats)
     if sample.argument == "path":
-        kinds = [*readers().values(), *formats.values()]  # of equals the first
-        evidence = [kind().recognize(sample) for kind in kinds]
-        best = kinds[evidence.index(max(evidence))]
-        if best in formats.values() and max(evidence) is not Evidence.NONE:
+        others = max(reader().recognize(sample) for reader in readers().values())
+        evidence = {format: format().recognize(sample) for format in formats.values()}
+        best = max(evidence, key=lambda format: evidence[format])
+        if evidence[best] > others:
             return _document_reader(best)
-        if max(evidence) is Evidence.NONE and Path(str(sample.path)).is_dir():
+        if others is Evidence.NONE and Path(str(sample.path)).is_dir():
             from hf_docmt.formats.document_file import DocumentReader, folder_files
 
             if any(folder_files(str(sample.path))):

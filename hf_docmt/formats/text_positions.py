@@ -79,7 +79,7 @@ class TextPositions(Generic[AnyStr]):
             if slot.segment.becomes(pieces)
         ]
         if self.edits:
-            self.edits += [(*edit, None) for edit in others]
+            self.edits += [(start, end, new, None) for start, end, new in others]
             self.edits.sort(key=lambda edit: (edit[0], -edit[1]))
         return self.edited(0, len(self.text))
 
@@ -106,7 +106,8 @@ class TextPositions(Generic[AnyStr]):
 
 def replaced(data: AnyStr, edits: Iterable[Edit]) -> AnyStr:
     """The text or bytes with another text in each of these ranges, which do not overlap and may be in any order."""
-    parts, position = [], 0
+    parts: list[Any] = []
+    position = 0
     for start, end, new in sorted(edits, key=lambda edit: edit[:2]):
         parts += [data[position:start], new.encode("utf-8") if isinstance(data, bytes) else new]
         position = end

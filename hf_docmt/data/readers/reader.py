@@ -112,6 +112,7 @@ class FileKind:
     `recognize` may look at more.
     """
 
+    name: ClassVar[str] = ""
     own_argument: ClassVar[str | None] = None
     endings: ClassVar[tuple[str, ...]] = ()
     first_bytes: ClassVar[re.Pattern[bytes] | None] = None
@@ -146,7 +147,6 @@ class Reader(FileKind, ABC):
     given as `path`.
     """
 
-    name: ClassVar[str] = ""
     several_files: ClassVar[bool] = False
     output_format: ClassVar[str] = "jsonl"
     document_ids: ClassVar[bool] = True
