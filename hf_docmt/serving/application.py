@@ -148,7 +148,7 @@ class Application(Starlette):
         translations, repairs = await self.model.translated(sentences, search, session)
         answer = {"sentences": sentences, "translations": translations, "repairs": repairs}
         own = {"beams" if name == "num_beams" else name: value for name, value in options.items()}
-        answer |= {"search": self.model.system.search | ({"strategy": strategy} if strategy else {}) | own}
+        answer |= {"search": self.model.system_for(search).search | own}
         if "text" in fields:
             answer["text"] = part.translated(translations, self.model.system).decode("utf-8")
         return JSONResponse(answer | ({"session": session.id} if session else {}))

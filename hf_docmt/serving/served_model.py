@@ -116,9 +116,9 @@ class ServedModel:
 
     def _translate(self, documents: list[list[str]], search: Query) -> list[Translated]:
         """Those of several documents, in the thread."""
-        return list(zip(*self._system(search).translate_with_repairs(documents), strict=True))
+        return list(zip(*self.system_for(search).translate_with_repairs(documents), strict=True))
 
-    def _system(self, search: Query) -> System:
+    def system_for(self, search: Query) -> System:
         """The same weights with these settings."""
         system = copy.copy(self.system)
         if isinstance(system, DocMTSystem):
@@ -130,7 +130,7 @@ class ServedModel:
 
     def _stream(self, sentences: list[str], search: Query, memory: dict) -> tuple[list[str], list[dict], dict]:
         """Translations, repairs and the memory behind them, of a model that carries one."""
-        system: Any = self._system(search)
+        system: Any = self.system_for(search)
         texts, repairs = [], []
         options = {name: value for name, value in system.generate_kwargs.items() if name not in OF_DOCUMENTS}
         options |= {"memory": memory or None, **system.codes}
