@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hf_docmt.cli.loading import NOT_FOR_ATTENTION, languages_of, load_model, load_system
+from hf_docmt.cli.loading import NOT_FOR_ATTENTION, languages_of, model_of_command, system_of_command
 from hf_docmt.cli.options import command
 from hf_docmt.cli.output import check_report, print_report
 from hf_docmt.options import (
@@ -47,7 +47,7 @@ def why(
     from hf_docmt.analysis.model_runs import set_languages
     from hf_docmt.systems.generation_settings import make_repeatable
 
-    loaded, tokenizer = load_model(model)
+    loaded, tokenizer = model_of_command(model)
     set_languages(loaded, *languages)
     make_repeatable(loaded.generation_config, model)
     doc_id, source = source_document(documents, loaded.config.source_lang, document)
@@ -116,7 +116,7 @@ def rationales(
     from hf_docmt.analysis.rationales import rationales_files
 
     check_report(output, ())
-    system = load_system(
+    system = system_of_command(
         model,
         option_pairs=option_pairs,
         excluded=NOT_FOR_ATTENTION,

@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from hf_docmt.cli.loading import hide_progress_bars, load_model
+from hf_docmt.cli.loading import hide_progress_bars, model_of_command
 from hf_docmt.cli.options import command, refuse
 from hf_docmt.options import ModelLanguages, argument, option
 
@@ -41,7 +41,7 @@ def export(
     if stock and ctranslate2 is not None:
         raise ValueError("--stock and --ctranslate2 write different folders; give one of them at a time")
 
-    loaded, tokenizer = load_model(model, device="cpu")
+    loaded, tokenizer = model_of_command(model, device="cpu")
     base = adapted_model(model)
     facts = collect_reports(report or (), model, repo_id)
     card = {

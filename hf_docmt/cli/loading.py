@@ -11,7 +11,7 @@ NOT_FOR_JOBS = (*NOT_FOR_TRANSLATION, "max_new_tokens", "chunk_sentences", "prom
 NOT_FOR_ATTENTION = (*SEARCH, "batch_tokens")
 
 
-def load_model(name: str, device: str | None = None) -> tuple:
+def model_of_command(name: str, device: str | None = None) -> tuple:
     """Model and tokenizer of a folder or Hub name; the model is on `device`, by default that of `default_device`."""
     from hf_docmt.reachability import check_within_reach
 
@@ -23,7 +23,7 @@ def load_model(name: str, device: str | None = None) -> tuple:
     return model.to(device or default_device()), tokenizer
 
 
-def load_system(
+def system_of_command(
     name: str,
     *,
     context: int | None = None,

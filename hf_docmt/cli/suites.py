@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import typer
 
-from hf_docmt.cli.loading import NOT_FOR_TRANSLATION, languages_of, load_system
+from hf_docmt.cli.loading import NOT_FOR_TRANSLATION, languages_of, system_of_command
 from hf_docmt.cli.options import command, refuse
 from hf_docmt.cli.output import check_report, print_report
 from hf_docmt.options import (
@@ -67,7 +67,7 @@ def contrast(
     else:
         refuse(call, ("better",), "is for a file of scores, but --scores is not given")
         reach = {"context": context, "future_context": future_context}
-        system = load_system(model, option_pairs=option_pairs, model_languages=languages, **reach)
+        system = system_of_command(model, option_pairs=option_pairs, model_languages=languages, **reach)
         scoring = {"conditions": conditions, "normalization": normalization, "scores_folder": write_scores}
         report = contrast_report(system, suites, **scoring, **vars(items))
     print_report(report, as_json, output)
@@ -145,9 +145,9 @@ def ctxpro(
 
 
 def load_translator(model: str, search: SystemSearch, **options):
-    """The system that translates as asked for; what is None is the system's own. `options`: of `load_system`."""
+    """The system that translates as asked for; what is None is the system's own. `options`: of `system_of_command`."""
     chosen = {name: value for name, value in vars(search).items() if value is not None}
-    return load_system(model, excluded=NOT_FOR_TRANSLATION, **options, **chosen)
+    return system_of_command(model, excluded=NOT_FOR_TRANSLATION, **options, **chosen)
 
 
 @command
@@ -170,7 +170,7 @@ def cxmi(
     from hf_docmt.files import data_name
 
     check_report(output, [documents], details=details)
-    system = load_system(model, context=context, option_pairs=option_pairs, prompt_languages=languages)
+    system = system_of_command(model, context=context, option_pairs=option_pairs, prompt_languages=languages)
     named = languages_of(system, languages)
     scoring = {"normalization": normalization, "conditions": conditions, "details": details, **named}
     read = read_documents(path=documents, allow_empty=True, **named)

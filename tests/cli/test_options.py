@@ -7,7 +7,7 @@ from support.pretrained_models import saved
 from support.tiny_models import WORDS
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from hf_docmt.cli.loading import NOT_FOR_ATTENTION, load_system
+from hf_docmt.cli.loading import NOT_FOR_ATTENTION, system_of_command
 from hf_docmt.data.tokenizers import train_tokenizer
 
 ITEM = {"src": "a b _eos c de", "dst": ["b _eos ab", "b _eos c"], "true_ind": 0}
@@ -106,7 +106,7 @@ def test_bad_options(run, nllb, suite, option, words):
 
 
 def test_attention_takes_context_as_an_option(nllb):
-    system = load_system(str(nllb), option_pairs=[*CODES[1::2], "past_context=1"], excluded=NOT_FOR_ATTENTION)
+    system = system_of_command(str(nllb), option_pairs=[*CODES[1::2], "past_context=1"], excluded=NOT_FOR_ATTENTION)
     assert system.past_context == 1
 
 
@@ -118,9 +118,9 @@ def test_name_of_the_folder_one_stands_in(run, nllb, suite, monkeypatch):
 
 def test_languages_of_the_model(model, nllb):
     """--source-lang and --target-lang of what scores or translates: the model's own, or refused."""
-    own = load_system(str(model), model_languages=("en", None))
+    own = system_of_command(str(model), model_languages=("en", None))
     assert own.document_languages == ("en", "de")
     with pytest.raises(ValueError, match="--target-lang is 'fr', but .* is of 'de'; leave it out"):
-        load_system(str(model), model_languages=("en", "fr"))
+        system_of_command(str(model), model_languages=("en", "fr"))
     with pytest.raises(ValueError, match="give the codes of this one as --option src_lang=CODE"):
-        load_system(str(nllb), option_pairs=list(CODES[1::2]), model_languages=("en", None))
+        system_of_command(str(nllb), option_pairs=list(CODES[1::2]), model_languages=("en", None))

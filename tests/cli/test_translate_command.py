@@ -50,7 +50,7 @@ def test_models_run_on_the_accelerator(run, model, documents, monkeypatch):
     monkeypatch.setattr(loading, "default_device", lambda: "meta")  # a device without numbers
     code, _, err = run("translate", model, documents)
     assert code == 0, err
-    devices.append(loading.load_system(str(model)).model.device.type)
+    devices.append(loading.system_of_command(str(model)).model.device.type)
     assert set(devices) == {"meta"}
 
 
