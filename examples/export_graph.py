@@ -13,7 +13,7 @@ import torch
 from transformers.exporters import AutoExportConfig, AutoHfExporter, ExportedModel
 
 import hf_docmt
-from hf_docmt import registry
+from hf_docmt.loading import registry
 
 
 def batches(model, tokenizer, path: str) -> list[dict[str, torch.Tensor]]:

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import torch
 
-from hf_docmt import registry
 from hf_docmt.data.documents import make_documents, sentences
 from hf_docmt.data.synthetic.corpus import make_corpus, write_corpus
 from hf_docmt.data.tokenizers import train_tokenizer
+from hf_docmt.loading import model_folders, registry
 from hf_docmt.training.recipe import load_recipe
 from hf_docmt.training.run import train
 
@@ -174,7 +174,7 @@ def short_training(device: str, small: bool, recipe: str) -> None:
         model_folder = train(load_recipe(recipe, [*own, *settings]))
         seconds = time.monotonic() - started
         facts = json.loads((model_folder / "training.json").read_text(encoding="utf-8"))
-        model, tokenizer = registry.load_model(model_folder)
+        model, tokenizer = model_folders.load_model(model_folder)
     kept = {key: facts[key] for key in ("steps", "device", "precision", "best_validation_loss", "tokens_per_update")}
     print_row({"case": f"training {recipe}", **kept, "seconds": round(seconds, 1)})
     documents = [sentences(row, "en") for row in make_documents(make_corpus(seed=1, **sizes)["test"], "en", "de")]

@@ -11,11 +11,11 @@ from accelerate import Accelerator
 from accelerate.utils import send_to_device, set_seed
 from torch.utils.data import DataLoader
 
-from hf_docmt import registry
 from hf_docmt.data.documents import make_documents, sentences
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
 from hf_docmt.data.synthetic.corpus import make_corpus
 from hf_docmt.data.tokenizers import train_tokenizer
+from hf_docmt.loading import registry
 
 
 def main(output: str, steps: int, documents: int, accumulation: int = 2) -> None:

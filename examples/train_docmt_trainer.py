@@ -7,10 +7,10 @@ import argparse
 
 from transformers import set_seed
 
-from hf_docmt import registry
 from hf_docmt.data.documents import make_documents, sentences
 from hf_docmt.data.synthetic.corpus import make_corpus
 from hf_docmt.data.tokenizers import train_tokenizer
+from hf_docmt.loading import registry
 from hf_docmt.training.arguments import DocMTTrainingArguments
 from hf_docmt.training.checkpoints import average_weights, checkpoint_path, checkpoint_steps, steps_to_average
 from hf_docmt.training.trainer import DocMTTrainer

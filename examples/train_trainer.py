@@ -7,10 +7,10 @@ import argparse
 
 from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments, set_seed
 
-from hf_docmt import registry
 from hf_docmt.data.documents import make_documents, sentences
 from hf_docmt.data.synthetic.corpus import make_corpus
 from hf_docmt.data.tokenizers import train_tokenizer
+from hf_docmt.loading import registry
 
 
 def main(output: str, steps: int, documents: int) -> None:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.2.0"
 
 _LOCATIONS = {  # name -> module and, where it differs, the name there
-    "Architecture": "registry",
+    "Architecture": "loading.registry",
     "DocMTTrainer": "training.trainer",
     "DocMTTrainingArguments": "training.arguments",
     "Metric": "evaluation.metrics",
@@ -41,24 +41,24 @@ _LOCATIONS = {  # name -> module and, where it differs, the name there
     "contrast": "evaluation.contrast:contrast_report",
     "convert_sentence_model": "hub.export",
     "cxmi": "evaluation.cxmi:cxmi_report",
-    "describe": "info",
+    "describe": "training.info",
     "evaluate": "evaluation.translation_scores",
     "export_model": "hub.export",
-    "get_architecture": "registry:get",
-    "load_model": "registry",
+    "get_architecture": "loading.registry:get",
+    "load_model": "loading.model_folders",
     "load_recipe": "training.recipe",
     "load_system": "systems",
     "make_documents": "data.documents",
     "push_model": "hub.publishing",
     "read_documents": "data.readers",
     "read_suite": "evaluation.suites",
-    "register_architecture": "registry",
+    "register_architecture": "loading.registry",
     "reranked_rows": "evaluation.reranking",
     "train": "training.run",
     "train_tokenizer": "data.tokenizers",
     "translate_corpus": "translation.corpus",
     "translate_file": "formats.file_translation",
-    "trust_remote_code": "remote_code",
+    "trust_remote_code": "loading.remote_code",
     "write_corpus": "data.synthetic.corpus",
     "write_documents": "data.documents",
     "write_translations": "translation.corpus",
@@ -119,15 +119,16 @@ if TYPE_CHECKING:
     from hf_docmt.formats.file_translation import translate_file
     from hf_docmt.hub.export import convert_sentence_model, export_model
     from hf_docmt.hub.publishing import push_model
-    from hf_docmt.info import describe
-    from hf_docmt.registry import Architecture, load_model, register_architecture
-    from hf_docmt.registry import get as get_architecture
-    from hf_docmt.remote_code import trust_remote_code
+    from hf_docmt.loading.model_folders import load_model
+    from hf_docmt.loading.registry import Architecture, register_architecture
+    from hf_docmt.loading.registry import get as get_architecture
+    from hf_docmt.loading.remote_code import trust_remote_code
     from hf_docmt.reports.report import Report
     from hf_docmt.reports.result import Result
     from hf_docmt.reports.signature import Signature
     from hf_docmt.systems import System, load_system
     from hf_docmt.training.arguments import DocMTTrainingArguments
+    from hf_docmt.training.info import describe
     from hf_docmt.training.recipe import load_recipe
     from hf_docmt.training.run import train
     from hf_docmt.training.trainer import DocMTTrainer

@@ -12,7 +12,7 @@ import pytest
 from support.tiny_models import SIZES
 
 import hf_docmt
-from hf_docmt import registry
+from hf_docmt.loading import registry
 
 NAMES = [name for name in hf_docmt.__all__ if name != "__version__"]
 HEAVY = ("torch", "transformers", "datasets", "numpy")

@@ -20,7 +20,7 @@ def test_warnings_by_module_and_by_words(category):
     with pytest.raises(category):
         warn("use another", "transformers.trainer")
     with pytest.raises(category):
-        warn("gone in\nTransformers v6", "hf_docmt.registry")
+        warn("gone in\nTransformers v6", "hf_docmt.loading.registry")
     with pytest.warns(category):
         warn("use another", "other.library")
 

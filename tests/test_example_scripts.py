@@ -15,10 +15,10 @@ from support.tiny_models import build, word_tokenizer, write_model
 from support.tiny_run import SIZES, write_corpus_files
 from transformers import MarianConfig, MarianMTModel
 
-from hf_docmt import registry
 from hf_docmt.data.documents import write_documents
 from hf_docmt.data.readers import get_reader, read_documents
 from hf_docmt.data.tokenizers import train_tokenizer
+from hf_docmt.loading import model_folders, registry
 from hf_docmt.training.recipe import load_recipe
 from hf_docmt.training.recipe_sections import TokenizerRecipe
 from hf_docmt.training.run import train
@@ -329,7 +329,7 @@ def test_script(path, tmp_path):
     assert done.returncode == 0, done.stderr
     translated = [line for line in done.stdout.splitlines() if "\t" in line]
     assert len(translated) >= 6, "the sentences of one document of the corpus"
-    model, tokenizer = registry.load_model(tmp_path / "model")
+    model, tokenizer = model_folders.load_model(tmp_path / "model")
     assert model.config.past_context == 3 and model.config.use_cache
     assert len(model.translate_documents([["Hello."]], tokenizer, num_beams=1, max_new_tokens=3)[0]) == 1
 

@@ -23,8 +23,8 @@ from support import recipe_files
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
 from typer.testing import CliRunner
 
-from hf_docmt import registry
 from hf_docmt.cli import app
+from hf_docmt.loading import model_folders, registry
 from hf_docmt.modeling import training
 from hf_docmt.modeling.tested_versions import VERSION, numbers
 from hf_docmt.training.recipe import load_recipe
@@ -132,7 +132,7 @@ def logits_of(name: str) -> list[torch.Tensor]:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_model(folder, name):
-    model, tokenizer = registry.load_model(folder / "models" / name)
+    model, tokenizer = model_folders.load_model(folder / "models" / name)
     assert type(model).__module__.startswith("hf_docmt.")
     # `sequential` of models of chunks is SD of Herold and Ney (2023) now, what it was has a name of its own
     renamed = {"sequential": "chunk_sequential"} if getattr(model.config, "view", None) == "chunk" else {}

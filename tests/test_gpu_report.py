@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hf_docmt import registry
+from hf_docmt.loading import registry
 
 SCRIPT = Path(__file__).resolve().parents[1] / "examples" / "gpu_report.py"
 STEPS = SCRIPT.with_name("gpu_report_steps.py")

@@ -16,9 +16,10 @@ from support.language_models import sentence_model
 from support.lower_bounds import lower_bounds
 from transformers import AutoTokenizer
 
-from hf_docmt import messages, registry
+from hf_docmt import messages
+from hf_docmt.loading import registry
+from hf_docmt.loading.remote_code import load_tokenizer
 from hf_docmt.messages import core_command, extra_requirements, install_command
-from hf_docmt.remote_code import load_tokenizer
 
 ROOT = Path(__file__).resolve().parent.parent
 METADATA = [

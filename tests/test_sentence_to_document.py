@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from transformers import AutoConfig
 
-from hf_docmt import registry
 from hf_docmt.data.synthetic.corpus import CHANCE
+from hf_docmt.loading import model_folders
 
 pytest.importorskip("peft")
 pytest.importorskip("sentencepiece")
@@ -31,5 +31,5 @@ def test_sentence_to_document(tmp_path, capsys):
     assert (folder / "caching" / "lora" / "adapter_model.safetensors").is_file()
     assert not (folder / "caching" / "lora" / "base").exists(), "what was converted is the model that is adapted"
     for way in script.RATES:
-        model, tokenizer = registry.load_model(folder / "caching" / way)
+        model, tokenizer = model_folders.load_model(folder / "caching" / way)
         assert len(model.translate_documents([["Hello.", "Hello."]], tokenizer, max_new_tokens=2)[0]) == 2

@@ -23,7 +23,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import hf_docmt, hf_docmt.modeling
-from hf_docmt import registry
+from hf_docmt.loading import registry
 from hf_docmt.data.synthetic.corpus import make_corpus
 from hf_docmt.evaluation import metrics
 

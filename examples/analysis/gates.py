@@ -8,10 +8,10 @@ The sentences are those of one document, from the first; `nothing` is what is le
 import pandas as pd
 from inputs import load, parser, show
 
-from hf_docmt import registry
 from hf_docmt.analysis.model_runs import selection_shares, token_texts
 from hf_docmt.analysis.pictures import COLOURS, picture
 from hf_docmt.data.documents import make_documents
+from hf_docmt.loading import registry
 
 
 def draw(path: str, mean: pd.DataFrame) -> None:

@@ -10,8 +10,8 @@ import pandas as pd
 import torch
 from inputs import documents_of, draw_lines, load, parser, show
 
-from hf_docmt import registry
 from hf_docmt.analysis.model_runs import forward, on_device, training_batches
+from hf_docmt.loading import registry
 from hf_docmt.modeling.segments import sentence_index
 from hf_docmt.systems.model_system import evaluation_mode
 

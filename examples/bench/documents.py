@@ -23,8 +23,8 @@ from random_models import SENTENCE, random_documents, random_model, served
 from rows import Row, alternate, main, parser, row
 
 import hf_docmt
-from hf_docmt import registry
 from hf_docmt.data.documents import sentences
+from hf_docmt.loading import registry
 
 LONG, JOINED = 100, 30  # sentences of a document, in a row
 STRATEGIES, ARCHITECTURES = "strategies", "architectures"

@@ -18,7 +18,6 @@ from read_sentences import (
 )
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_docmt import registry
 from hf_docmt.analysis.attention_share import sentences_of_tokens
 from hf_docmt.analysis.decisive_context import check_sentence
 from hf_docmt.analysis.memory import (
@@ -34,6 +33,7 @@ from hf_docmt.analysis.memory import (
     memory_stacks,
 )
 from hf_docmt.analysis.model_runs import selection_shares, token_texts
+from hf_docmt.loading import registry
 from hf_docmt.modeling.document_state import has_text
 from hf_docmt.systems.attention_weights import eager_attention
 

@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_docmt import registry
 from hf_docmt.analysis.model_runs import first_characters, forward, on_device
 from hf_docmt.data.documents import make_documents
+from hf_docmt.loading import registry
 from hf_docmt.systems.attention_weights import (
     CROSS_ATTENTION,
     attention_weights,

@@ -10,11 +10,11 @@ from live_translation import LiveProgress, live_translation
 from read_sentences import ContextUse
 
 import hf_docmt
-from hf_docmt import registry
 from hf_docmt.analysis.decisive_context import DecisiveContext, decisive_context
 from hf_docmt.analysis.model_runs import chosen_languages
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.formats.document_file import MARKUP, sentence_fits
+from hf_docmt.loading import registry
 from hf_docmt.modeling.decoding import STRATEGIES
 from hf_docmt.systems import DocMTSystem
 from hf_docmt.systems.word_alignment import Fit

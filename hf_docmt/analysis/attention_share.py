@@ -10,10 +10,10 @@ from datasets import Dataset
 from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_docmt import registry
 from hf_docmt.analysis.model_runs import forward, on_device, training_batches
 from hf_docmt.data.documents import check_documents, sentences
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
+from hf_docmt.loading import registry
 from hf_docmt.modeling.segments import sentence_index
 from hf_docmt.systems.attention_weights import (
     CROSS_ATTENTION,

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_docmt import registry
+from hf_docmt.loading import registry
 from hf_docmt.modeling.decoding import Job, Output, Translator, pad_rows
 from hf_docmt.modeling.document_state import CurrentSentence, DocumentState, all_sentences, has_text, split_at
 from hf_docmt.modeling.strategies import segments_that_fit

@@ -10,10 +10,10 @@ from datasets import Dataset
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_docmt import registry
 from hf_docmt.analysis.model_runs import forward, on_device, token_texts
 from hf_docmt.data.collators import IGNORE_INDEX
 from hf_docmt.data.streams import StreamCollator, split_steps
+from hf_docmt.loading import registry
 from hf_docmt.systems.attention_weights import forward_hooks
 from hf_docmt.systems.model_system import evaluation_mode
 

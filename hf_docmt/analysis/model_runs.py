@@ -8,8 +8,8 @@ import torch
 from datasets import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_docmt import registry
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
+from hf_docmt.loading import registry
 from hf_docmt.systems.attention_weights import kept_outputs, modules_named
 from hf_docmt.systems.model_system import evaluation_mode, piece_spans
 

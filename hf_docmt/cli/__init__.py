@@ -46,7 +46,7 @@ def main() -> None:
     On Linux its large tensors lie in large pages, unless the environment says otherwise: training on long documents
     takes less memory then.
     """
-    from hf_docmt.plugins import load_plugins
+    from hf_docmt.data.registration import load_plugins
 
     os.environ.setdefault(LARGE_PAGES, "1")
     if isinstance(sys.stdout, TextIOWrapper) and not sys.stdout.isatty():  # UTF-8 as in files, on Windows, too
@@ -79,7 +79,7 @@ def _options(
 ) -> None:
     """Options of the command itself."""
     if trust:
-        from hf_docmt.remote_code import trust_remote_code
+        from hf_docmt.loading.remote_code import trust_remote_code
 
         call.with_resource(trust_remote_code())
 

@@ -33,9 +33,9 @@ def export(
     ),
 ) -> None:
     """Write a folder for the Hub, with a model card made from reports."""
-    from hf_docmt.adapters import adapted_model
     from hf_docmt.hub.cards import license_of
     from hf_docmt.hub.export import collect_reports, export_model
+    from hf_docmt.loading.adapters import adapted_model
     from hf_docmt.reports.report import Report
 
     if stock and ctranslate2 is not None:

@@ -13,13 +13,13 @@ NOT_FOR_ATTENTION = (*SEARCH, "batch_tokens")
 
 def model_of_command(name: str, device: str | None = None) -> tuple:
     """Model and tokenizer of a folder or Hub name; the model is on `device`, by default that of `default_device`."""
-    from hf_docmt.reachability import check_within_reach
+    from hf_docmt.loading.hub_access import check_within_reach
 
     check_within_reach(name)  # before what takes seconds to import
-    from hf_docmt import registry
+    from hf_docmt.loading import model_folders
 
     hide_progress_bars()
-    model, tokenizer = registry.load_model(name)
+    model, tokenizer = model_folders.load_model(name)
     return model.to(device or default_device()), tokenizer
 
 
@@ -44,7 +44,7 @@ def system_of_command(
     """
     import os
 
-    from hf_docmt.reachability import check_within_reach
+    from hf_docmt.loading.hub_access import check_within_reach
 
     check_within_reach(name)  # before what takes seconds to import
     from hf_docmt.evaluation.contrast import CHUNK_CONTEXT

@@ -17,7 +17,7 @@ def demo(
     as_json: bool = AS_JSON,
 ) -> None:
     """Train a sentence-level and a document-level model on the built-in corpus and compare them."""
-    from hf_docmt.demo import run_demo
+    from hf_docmt.hub.demo import run_demo
 
     hide_progress_bars()
     facts = run_demo(folder, seed=seed)
@@ -52,7 +52,7 @@ def info(
     as_json: bool = AS_JSON,
 ) -> None:
     """Show architecture, parameters and context reach of a model or a recipe."""
-    from hf_docmt.info import describe, render
+    from hf_docmt.training.info import describe, render
 
     facts = describe(target, overrides or ())
     print(json.dumps(facts, indent=1) if as_json else render(facts))

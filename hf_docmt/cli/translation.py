@@ -57,7 +57,7 @@ def translate(
 
     With --engine ray the input may also be a folder, a pattern with * or a URL of JSON lines and Parquet files.
     """
-    from hf_docmt.reachability import check_within_reach
+    from hf_docmt.loading.hub_access import check_within_reach
 
     check_within_reach(model, options.revision)  # before what takes seconds to import
     from hf_docmt.translation.interruption import Interrupted, interruption

@@ -10,8 +10,8 @@ from transformers import PreTrainedConfig
 from transformers.utils import cached_file
 from yaml import YAMLError
 
-from hf_docmt import registry
-from hf_docmt.model_card import DECIMALS, ModelCardText
+from hf_docmt.loading import registry
+from hf_docmt.loading.model_card import DECIMALS, ModelCardText
 from hf_docmt.reports.measurement import measures_the_same
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Result

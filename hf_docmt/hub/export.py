@@ -13,9 +13,9 @@ from hf_docmt.files import atomic_folder, check_new_folder
 from hf_docmt.hub.cards import license_of, make_card
 from hf_docmt.hub.stock import stock_class, to_stock
 from hf_docmt.hub.upload_files import HANDLER
+from hf_docmt.loading.pretrained import from_sentence_model
 from hf_docmt.messages import closest_hint, install_command
 from hf_docmt.modeling.sequence_format import LANGUAGES, some_codes, uses_language
-from hf_docmt.pretrained.conversion import from_sentence_model
 from hf_docmt.reports.report import Report, merge_reports
 
 QUANTIZATIONS = ("float32", "float16", "bfloat16", "int16", "int8", "int8_float32", "int8_float16", "int8_bfloat16")
@@ -132,9 +132,9 @@ def convert_sentence_model(
     """Convert a Marian, BART, mBART or M2M-100 (NLLB) model to a document model; write it to `output` if given.
 
     Before it is trained, the new model translates single sentences as the old one. Arguments, results, departures and
-    errors are those of `hf_docmt.pretrained.conversion.from_sentence_model`; `output` is a new folder, written by
-    `export_model`, whose card states the licence of the source's, and that it is not trained on documents. With
-    `needs_languages` a ValueError asks for those that a model with language codes was not given.
+    errors are those of `from_sentence_model`; `output` is a new folder, written by `export_model`, whose card states
+    the licence of the source's, and that it is not trained on documents. With `needs_languages` a ValueError asks for
+    those that a model with language codes was not given.
 
     >>> from transformers import MarianConfig, MarianMTModel
     >>> sizes = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16}

@@ -7,7 +7,6 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-from hf_docmt import registry
 from hf_docmt.files import check_new_folder, location_of, read_lines
 from hf_docmt.hub.export import export_model
 from hf_docmt.hub.fairseq_checkpoint import PAD, UNK, FairseqCheckpoint, FairseqTransformer, read_checkpoint
@@ -20,6 +19,7 @@ from hf_docmt.hub.fairseq_models import (
     ShorteningTransformer,
 )
 from hf_docmt.hub.marian_conversion import sentencepiece_tokenizer
+from hf_docmt.loading import registry
 
 NEVER = -1000.0  # bias in the logits of what the target dictionary does not have
 ARCHITECTURES: dict[str, type[FairseqTransformer]] = {  # beginning of --arch -> its reader, longer ones first

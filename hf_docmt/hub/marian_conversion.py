@@ -12,9 +12,9 @@ from transformers import MarianTokenizer, PreTrainedModel, PreTrainedTokenizerBa
 from hf_docmt.files import check_file, check_new_folder
 from hf_docmt.hub.export import export_model
 from hf_docmt.hub.marian_file import MarianTransformer, read_model_file
+from hf_docmt.loading.pretrained import from_sentence_model
 from hf_docmt.modeling.configuration_docmt import DocMTConfig
 from hf_docmt.modeling.modeling_docmt import DocMTForConditionalGeneration
-from hf_docmt.pretrained.conversion import from_sentence_model
 
 NEVER = -1000.0  # bias in the logits of what is never written
 PAD = "<pad>"

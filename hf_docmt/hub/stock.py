@@ -15,7 +15,7 @@ from transformers import (
     PreTrainedModel,
 )
 
-from hf_docmt.pretrained.conversion import FAMILIES, SETTINGS, SIZES, TOKENS, position_offset
+from hf_docmt.loading.pretrained import FAMILIES, SETTINGS, SIZES, TOKENS, position_offset
 
 CLASSES: dict[str, type[PreTrainedModel]] = {
     "marian": MarianMTModel,

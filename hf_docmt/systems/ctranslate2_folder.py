@@ -7,8 +7,8 @@ from typing import Any
 from transformers import GenerationConfig, PreTrainedConfig, PreTrainedTokenizerBase
 
 from hf_docmt.files import parse_json
-from hf_docmt.model_files import CONFIG
-from hf_docmt.remote_code import load_tokenizer
+from hf_docmt.loading.model_files import CONFIG
+from hf_docmt.loading.remote_code import load_tokenizer
 from hf_docmt.systems.ctranslate2_model import CTranslate2Weights
 from hf_docmt.systems.items import SuiteItem
 from hf_docmt.systems.model_system import Answer, EncodedInput

@@ -10,8 +10,8 @@ import torch
 from torch import nn
 from transformers import GenerationConfig
 
-from hf_docmt import registry
 from hf_docmt.journal import file_digest
+from hf_docmt.loading import model_folders
 from hf_docmt.messages import install_command
 from hf_docmt.modeling.decoding import Job, Output
 from hf_docmt.modeling.document_state import CurrentSentence
@@ -237,7 +237,7 @@ class CTranslate2Model(DocumentTranslation, CTranslate2Weights):
                 "--ctranslate2 int8"
             )
         super().__init__(folder / FOLDER, device, dtype)
-        self.config = registry.load_config(folder)
+        self.config = model_folders.load_config(folder)
         self.generation_config = GenerationConfig.from_pretrained(folder)
         self.names: list[str] = json.loads((folder / FOLDER / "shared_vocabulary.json").read_text(encoding="utf-8"))
         self.ids = {name: index for index, name in enumerate(self.names)}

@@ -10,9 +10,9 @@ from huggingface_hub import snapshot_download
 from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_docmt import registry
+from hf_docmt.loading import model_folders, registry
+from hf_docmt.loading.remote_code import load_tokenizer
 from hf_docmt.messages import counted
-from hf_docmt.remote_code import load_tokenizer
 from hf_docmt.systems.ctranslate2_model import CTranslate2Model
 from hf_docmt.systems.forced_decoding import Collate, ForcedDecoding, stream_log_probabilities
 from hf_docmt.systems.generation_settings import make_repeatable, reported_settings, with_shortlist
@@ -114,7 +114,7 @@ class DocMTSystem(ForcedDecoding):
             return super().load(name, **options)
         dtype, device, revision = (options.pop(key, None) for key in ("dtype", "device", "revision"))
         options.pop("attn_implementation", None)
-        registry.load_config(name, revision)  # which checks the name
+        model_folders.load_config(name, revision)  # which checks the name
         folder = Path(name) if Path(name).exists() else Path(snapshot_download(str(name), revision=revision))
         model = CTranslate2Model(folder, device, dtype)
         make_repeatable(model.generation_config, str(name))
@@ -125,7 +125,7 @@ class DocMTSystem(ForcedDecoding):
         cls, name: str, dtype: torch.dtype | None, revision: str | None = None
     ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
         """By the registry of architectures; int8 is the dtype of the weights of linear layers alone."""
-        model, tokenizer = registry.load_model(name, revision)
+        model, tokenizer = model_folders.load_model(name, revision)
         if dtype is torch.int8:
             return model if getattr(model, "is_quantized", False) else model.quantize("int8"), tokenizer
         return model.to(dtype=dtype), tokenizer
@@ -135,7 +135,7 @@ class DocMTSystem(ForcedDecoding):
         cls, name: str, source_lang: str | None, target_lang: str | None, revision: str | None = None
     ) -> tuple[dict[str, str], tuple[str | None, str | None]]:
         """Codes, where they stand in sequences of the model."""
-        config = registry.load_config(name, revision)
+        config = model_folders.load_config(name, revision)
         codes = config.language_codes(source_lang, target_lang)
         config.sequence_format(codes.get("source_lang"), target_lang)  # refuses a target that is not written
         if "source_lang" not in codes:
@@ -144,7 +144,7 @@ class DocMTSystem(ForcedDecoding):
 
     @classmethod
     def reads_sentences_alone(cls, name: str, options: Mapping[str, Any], revision: str | None = None) -> bool:
-        return translates_without_context(registry.load_config(name, revision), options.get("strategy"))
+        return translates_without_context(model_folders.load_config(name, revision), options.get("strategy"))
 
     def token_log_probabilities(self, items: Sequence[SuiteItem]) -> list[list[list[float]]]:
         if not self.carries_state:

@@ -17,12 +17,12 @@ from transformers.models.auto.modeling_auto import (
     MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
 )
 
-from hf_docmt.adapters import adapted_model
 from hf_docmt.data.language_codes import are_other_languages
 from hf_docmt.data.tokenizers import tokenize_sentences
-from hf_docmt.model_files import check_model_files, reading_model
-from hf_docmt.registry import load_weights
-from hf_docmt.remote_code import load_tokenizer
+from hf_docmt.loading.adapters import adapted_model
+from hf_docmt.loading.model_files import check_model_files, reading_model
+from hf_docmt.loading.model_folders import load_weights
+from hf_docmt.loading.remote_code import load_tokenizer
 from hf_docmt.systems.devices import checked_dtype
 from hf_docmt.systems.document_spans import (
     Span,

@@ -11,8 +11,8 @@ from typing import Any, ClassVar, get_args
 from transformers import GenerationConfig, PreTrainedTokenizerBase
 
 from hf_docmt.data.registration import register, registered
+from hf_docmt.loading.model_folders import read_config
 from hf_docmt.messages import check_known, closest_hint
-from hf_docmt.registry import read_config
 from hf_docmt.systems.devices import INT8, checked_dtype
 from hf_docmt.systems.items import SuiteItem, context_name
 

@@ -18,8 +18,8 @@ from transformers import PreTrainedModel
 from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_callback import TrainerState
 
-from hf_docmt.adapters import ADAPTER_WEIGHTS
 from hf_docmt.files import move_durably
+from hf_docmt.loading.adapters import ADAPTER_WEIGHTS
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 UNFINISHED = "model.unfinished"  # folder in which the model of a run is saved

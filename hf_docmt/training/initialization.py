@@ -11,20 +11,22 @@ from datasets import Dataset
 from tokenizers import Tokenizer
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_docmt import __version__, registry
+from hf_docmt import __version__
 from hf_docmt.data.tokenized_documents import sample_texts
 from hf_docmt.data.tokenizers import adapt_tokenizer, train_tokenizer, trained_tokenizer
 from hf_docmt.files import write_text
 from hf_docmt.journal import value_digest
-from hf_docmt.pretrained.conversion import (
+from hf_docmt.loading import model_folders, registry
+from hf_docmt.loading.pretrained import (
     FAMILIES,
+    add_neutral_mechanism,
     from_sentence_model,
     is_sentence_model,
+    mechanism_parameters,
     set_search_languages,
     set_tokenizer_languages,
 )
-from hf_docmt.pretrained.weights import add_neutral_mechanism, mechanism_parameters
-from hf_docmt.remote_code import load_tokenizer
+from hf_docmt.loading.remote_code import load_tokenizer
 from hf_docmt.training.recipe import SET_ELSEWHERE, Recipe, config_fields
 from hf_docmt.training.recipe_sections import TokenizerRecipe
 
@@ -58,9 +60,9 @@ def load_origin(
     if not (Path(folder) / "config.json").is_file():
         raise ValueError(f"init_from: {folder} has no config.json; give the folder of a trained model")
     try:
-        model_type = registry.read_config(folder).get("model_type")
+        model_type = model_folders.read_config(folder).get("model_type")
         if registry.is_ours(model_type):
-            return registry.load_model(folder)
+            return model_folders.load_model(folder)
         if model_type in FAMILIES:
             return from_sentence_model(folder, architecture=architecture, **fields)
         raise ValueError(

@@ -9,9 +9,9 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_docmt import registry
-from hf_docmt.adapters import BASE, import_peft, with_adapter
 from hf_docmt.files import atomic_folder
+from hf_docmt.loading import model_folders, registry
+from hf_docmt.loading.adapters import BASE, import_peft, with_adapter
 from hf_docmt.messages import closest_hint
 from hf_docmt.training.checkpoints import save_whole
 from hf_docmt.training.recipe import config_fields
@@ -55,7 +55,7 @@ def mechanism_modules(model: PreTrainedModel) -> list[str]:
 
     Raises `ValueError` for parameters of a module that has others inside, which cannot be trained without them.
     """
-    common = dict(registry.backbone(model.config).named_parameters(remove_duplicate=False))
+    common = dict(model_folders.backbone(model.config).named_parameters(remove_duplicate=False))
     mechanism = []
     for name, module in model.named_modules():
         own = [f"{name}.{key}" for key, _ in module.named_parameters(recurse=False)]

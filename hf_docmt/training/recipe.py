@@ -10,9 +10,9 @@ from typing import Any
 import yaml
 from transformers import PreTrainedConfig
 
-from hf_docmt import registry
 from hf_docmt.data.examples import DOCUMENT
 from hf_docmt.files import write_text
+from hf_docmt.loading import registry
 from hf_docmt.training.recipe_files import find_recipe, overridden, read_recipe, source_of
 from hf_docmt.training.recipe_schema import RecipeError, build, check_keys, convert
 from hf_docmt.training.recipe_sections import DataRecipe, DecodingRecipe, PeftRecipe, TokenizerRecipe, TrainingRecipe

@@ -20,13 +20,13 @@ from transformers import (
 )
 from transformers.trainer_callback import TrainerState
 
-from hf_docmt import registry
 from hf_docmt.data.augmentation import AugmentedExamples
 from hf_docmt.data.examples import Examples
 from hf_docmt.data.tokenized_documents import cached_documents
 from hf_docmt.files import check_writable_folder
-from hf_docmt.pretrained.weights import has_new_separators
-from hf_docmt.remote_code import load_tokenizer
+from hf_docmt.loading import registry
+from hf_docmt.loading.pretrained import has_new_separators
+from hf_docmt.loading.remote_code import load_tokenizer
 from hf_docmt.training.arguments import DocMTTrainingArguments, training_arguments
 from hf_docmt.training.checkpoints import (
     average_weights,

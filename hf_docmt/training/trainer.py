@@ -26,7 +26,7 @@ from transformers.trainer_utils import EvalLoopOutput
 from hf_docmt.data.samplers import TokenBudgetBatchSampler, batch_budget
 from hf_docmt.files import HUB_NAME
 from hf_docmt.journal import text_digest
-from hf_docmt.model_card import ModelCardText
+from hf_docmt.loading.model_card import ModelCardText
 from hf_docmt.training.checkpoints import (
     SAVED_RUN,
     SavedRun,

@@ -21,8 +21,8 @@ from threading import Thread
 import torch
 from transformers.utils.logging import disable_progress_bar
 
-from hf_docmt.plugins import load_plugins
-from hf_docmt.remote_code import is_trusted, trust_remote_code
+from hf_docmt.data.registration import load_plugins
+from hf_docmt.loading.remote_code import is_trusted, trust_remote_code
 from hf_docmt.translation.group_translation import GroupTranslator, TranslationSettings
 from hf_docmt.translation.job import Engine, Results
 from hf_docmt.translation.job_input import Group

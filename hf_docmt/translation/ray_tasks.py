@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from hf_docmt.loading.remote_code import is_trusted
 from hf_docmt.messages import install_command
-from hf_docmt.remote_code import is_trusted
 from hf_docmt.translation.group_translation import TranslationSettings
 from hf_docmt.translation.interruption import SIGNALS
 from hf_docmt.translation.job import Engine, Results

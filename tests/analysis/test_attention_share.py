@@ -6,8 +6,8 @@ import torch
 from support.errors import refused
 from support.tiny_models import SEP, build, documents_of, random_text, word_tokenizer
 
-from hf_docmt import registry
 from hf_docmt.analysis.attention_share import attention_share, count_shares
+from hf_docmt.loading import registry
 from hf_docmt.systems.attention_weights import attention_weights
 
 CASES = {

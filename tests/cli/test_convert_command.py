@@ -7,7 +7,7 @@ import pytest
 from support.marian_files import OPTIONS, parameters, spm_file, write_npz
 from support.pretrained_models import sentence_model
 
-from hf_docmt import registry
+from hf_docmt.loading import model_folders
 
 
 def test_sentence_model(run, nllb, tmp_path):
@@ -18,7 +18,7 @@ def test_sentence_model(run, nllb, tmp_path):
         "convert", source, folder, "--architecture", "caching", "past_context=2", "dropout=0.3", *languages
     )
     assert code == 0 and out == f"{folder}\n", err
-    model, tokenizer = registry.load_model(folder)
+    model, tokenizer = model_folders.load_model(folder)
     config = model.config
     assert (config.model_type, config.past_context, config.dropout) == ("docmt-caching", 2, 0.3)
     assert (config.source_lang, config.target_lang, tokenizer.src_lang) == ("eng_Latn", "fra_Latn", "eng_Latn")
@@ -65,7 +65,7 @@ def test_file_of_marian(run, tmp_path):
     vocab = spm_file(tmp_path)
     code, out, err = run("convert", model, tmp_path / "new", "--vocab", vocab, "past_context=1", "--target-lang", "pt")
     assert code == 0 and out == f"{tmp_path / 'new'}\n", err
-    config = registry.load_model(tmp_path / "new")[0].config
+    config = model_folders.load_model(tmp_path / "new")[0].config
     assert (config.past_context, config.decoder_autoregression, config.target_lang) == (1, "ssru", "pt")
     code, _, err = run("convert", model, tmp_path / "other")
     assert code == 1 and "model.npz: a file of Marian needs --vocab, the SentencePiece model" in err

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from hf_docmt.data.synthetic.corpus import CHANCE, make_corpus
-from hf_docmt.demo import DOCUMENTS, EXAMPLE, run_demo
+from hf_docmt.hub.demo import DOCUMENTS, EXAMPLE, run_demo
 
 TINY = ("training.max_steps=4", "training.eval_steps=2", "training.warmup_steps=1", "model.d_model=32")
 

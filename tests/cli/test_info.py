@@ -13,9 +13,9 @@ from support.tiny_run import recipe_mapping, write_corpus_files
 from transformers import BertConfig
 
 from hf_docmt.data.tokenizers import train_tokenizer
-from hf_docmt.info import describe, render
 from hf_docmt.modeling.configuration_concat import ConcatConfig
 from hf_docmt.modeling.modeling_concat import ConcatForConditionalGeneration
+from hf_docmt.training.info import describe, render
 
 SIZES = {
     "d_model": 16,

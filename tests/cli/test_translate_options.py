@@ -10,9 +10,9 @@ import torch
 from support.errors import refused
 from support.reader_checks import jsonl
 
-from hf_docmt import registry
+from hf_docmt.loading import model_folders
+from hf_docmt.loading.model_folders import load_model
 from hf_docmt.modeling.shortlist import LexicalShortlist
-from hf_docmt.registry import load_model
 from hf_docmt.systems import load_system
 from hf_docmt.systems.devices import DTYPES, checked_dtype
 
@@ -161,10 +161,10 @@ def test_revision_of_a_model_on_the_hub(monkeypatch):
         raise FoundError
 
     monkeypatch.setattr("transformers.PreTrainedConfig.get_config_dict", load)
-    refused("FoundError", registry.load_model, "owner/name", "v1")
+    refused("FoundError", model_folders.load_model, "owner/name", "v1")
     config = type("Config", (), {"model_type": "docmt-concat"})()
-    monkeypatch.setattr(registry, "load_config", lambda *arguments: seen.append(arguments[1]) or config)
-    monkeypatch.setattr(registry, "load_weights", lambda *arguments, **_: seen.append(arguments[2]))
-    monkeypatch.setattr("hf_docmt.remote_code.AutoTokenizer.from_pretrained", load)
-    refused("FoundError", registry.load_model, "owner/name", "v2")
+    monkeypatch.setattr(model_folders, "load_config", lambda *arguments: seen.append(arguments[1]) or config)
+    monkeypatch.setattr(model_folders, "load_weights", lambda *arguments, **_: seen.append(arguments[2]))
+    monkeypatch.setattr("hf_docmt.loading.remote_code.AutoTokenizer.from_pretrained", load)
+    refused("FoundError", model_folders.load_model, "owner/name", "v2")
     assert seen == ["v1", "v2", "v2", "v2"]

@@ -7,8 +7,8 @@ import pytest
 import torch
 from support.tiny_models import BOS, EOS, PAD, documents_of, random_text, word_tokenizer
 
-from hf_docmt import registry
 from hf_docmt.data.streams import DocumentStreamSampler, StreamCollator, StreamExamples, split_steps
+from hf_docmt.loading import registry
 
 LENGTHS = [3, 1, 7, 2, 2, 5, 4, 3, 1, 6]
 DOCUMENTS = np.repeat(np.arange(len(LENGTHS)), LENGTHS)

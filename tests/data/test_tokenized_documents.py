@@ -12,12 +12,12 @@ from hf_docmt.data import tokenized_documents
 from hf_docmt.data.documents import write_documents
 from hf_docmt.data.examples import ContextExamples, Examples
 from hf_docmt.data.readers import read_documents, reader, readers
+from hf_docmt.data.registration import load_plugins
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
 from hf_docmt.data.synthetic.corpus import make_corpus
 from hf_docmt.data.tokenized_documents import cached_documents, input_status, sample_texts
 from hf_docmt.data.tokenizers import train_tokenizer
 from hf_docmt.files import DataError
-from hf_docmt.plugins import load_plugins
 
 LANGUAGES = {"source_lang": "en", "target_lang": "de"}
 KINDS = {

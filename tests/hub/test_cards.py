@@ -7,8 +7,8 @@ import pytest
 import yaml
 from huggingface_hub import ModelCard
 
-from hf_docmt import registry
 from hf_docmt.hub.cards import make_card
+from hf_docmt.loading import registry
 from hf_docmt.reports.report import Report
 
 FACTS = {

@@ -8,10 +8,10 @@ from support.errors import refused
 from support.pretrained_models import SENTENCE_MODELS, VOCABULARY, logits, sentence_model
 from transformers import AutoModelForSeq2SeqLM, M2M100Config, PreTrainedTokenizerFast, T5Config
 
-from hf_docmt import registry
 from hf_docmt.data.tokenizers import train_tokenizer
 from hf_docmt.hub.export import convert_sentence_model
-from hf_docmt.pretrained.conversion import config_from_pretrained
+from hf_docmt.loading import model_folders
+from hf_docmt.loading.pretrained import config_from_pretrained
 from hf_docmt.systems import load_system
 
 FAMILIES = pytest.mark.parametrize("family", SENTENCE_MODELS)
@@ -84,7 +84,7 @@ def test_folder_in_folder_out(checkpoint, tokenizer, tmp_path):
     assert (adapted.sep_token, adapted.sep_token_id) == ("<sep>", converted.config.sep_token_id)
     assert converted.config.vocab_size == len(tokenizer)  # both names are in this vocabulary already
     assert converted.dtype == torch.float32
-    again, _ = registry.load_model(tmp_path / "document")
+    again, _ = model_folders.load_model(tmp_path / "document")
     assert torch.equal(logits(again, 0), logits(converted, 0))
     expected = logits(AutoModelForSeq2SeqLM.from_pretrained(checkpoint), 0)
     torch.testing.assert_close(logits(again, 0), expected, atol=1e-5, rtol=1e-5)

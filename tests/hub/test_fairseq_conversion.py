@@ -23,8 +23,8 @@ from support.fairseq_models import Released
 from support.fairseq_weights import BASE, EOS, lupo_weights, maka_weights, save_checkpoint, transformer_weights
 from support.reader_checks import DATA
 
-from hf_docmt import registry
 from hf_docmt.hub.fairseq_conversion import convert_fairseq_checkpoint
+from hf_docmt.loading import model_folders
 
 
 @pytest.mark.parametrize("case", MAKA_CASES)
@@ -241,7 +241,7 @@ def test_command_writes_a_folder_that_translates(files, tmp_path, run):
     subwords = ("--subwords", files / "en.model", "--subwords", files / "de.model")
     code, out, err = run("convert", tmp_path / "model.pt", tmp_path / "folder", "--data", files, *subwords)
     assert (code, out.strip()) == (0, str(tmp_path / "folder")), err
-    model, tokenizer = registry.load_model(tmp_path / "folder")
+    model, tokenizer = model_folders.load_model(tmp_path / "folder")
     assert model.generation_config.num_beams == 5
     document = ["the lamp is old .", "she sees it", "a house"]
     assert len(model.translate_documents([document], tokenizer, max_new_tokens=8)[0]) == 3
@@ -267,7 +267,7 @@ def test_one_sentencepiece_model_for_both_languages(files, tmp_path):
     weights = maka_weights(settings, rows_of(tmp_path))
     save_checkpoint(tmp_path / "model.pt", settings, weights)
     convert_fairseq_checkpoint(tmp_path / "model.pt", tmp_path / "folder", data=tmp_path, subwords=[files / "en.model"])
-    model, tokenizer = registry.load_model(tmp_path / "folder")
+    model, tokenizer = model_folders.load_model(tmp_path / "folder")
     assert model.get_decoder().embed_tokens.weight is model.get_input_embeddings().weight
     text = "the old lamp"
     ids = tokenizer(text)["input_ids"]
@@ -297,6 +297,6 @@ def test_codes_segment_as_subword_nmt(files, tmp_path):
     assert ids[-2] >= len(symbols) and torch.equal(table[ids[-2]], table[3])  # lam@@
     assert ids[-1] == symbols.index("s")
     assert tokenizer.decode(ids[:5]) == "the lamp lamp old t"
-    found, _ = registry.load_model(tmp_path / "folder")
+    found, _ = model_folders.load_model(tmp_path / "folder")
     assert (found.generation_config.num_beams, found.generation_config.length_penalty) == (4, 0.6)
     assert len(found.translate_documents([["the lamp", "old lamp"]], tokenizer, max_new_tokens=8)[0]) == 2

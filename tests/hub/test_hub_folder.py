@@ -7,8 +7,8 @@ import torch
 from support.battery import logits
 from support.tiny_models import build
 
-from hf_docmt import registry
 from hf_docmt.data.tokenizers import train_tokenizer
+from hf_docmt.loading import registry
 
 MODELS = {
     "concat": {"sentence": {}, "int8": {}, "ssru": {"past_context": 1, "decoder_autoregression": "ssru"}},

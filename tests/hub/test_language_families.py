@@ -8,9 +8,9 @@ from support.language_models import FAMILIES, TEXT, sentence_model
 from transformers.models.bart import modeling_bart
 from transformers.models.mbart import modeling_mbart
 
-from hf_docmt import registry
 from hf_docmt.hub.export import convert_sentence_model
-from hf_docmt.pretrained.conversion import from_sentence_model
+from hf_docmt.loading import model_folders, registry
+from hf_docmt.loading.pretrained import from_sentence_model
 
 torch.set_num_threads(1)
 SHIFTS = {  # decoder inputs from labels, as each class makes them
@@ -146,7 +146,7 @@ def test_plain_generate_after_saving(source, tmp_path):
     family, folder, found = source
     output = tmp_path / "document"
     convert_sentence_model(folder, output, architecture=ARCHITECTURES[family], **languages(found))
-    model, tokenizer = registry.load_model(output)
+    model, tokenizer = model_folders.load_model(output)
     texts = [">>fra<< " + line for line in TEXT] if family == "marian_multilingual" else TEXT
     search = {"num_beams": 3, "max_new_tokens": 8}
     read = [one(texts, padding=True, return_tensors="pt") for one in (tokenizer, found.tokenizer)]

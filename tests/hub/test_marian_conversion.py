@@ -24,9 +24,9 @@ from support.marian_files import (
     write_npz,
 )
 
-from hf_docmt import registry
 from hf_docmt.hub.marian_conversion import convert_marian_file
 from hf_docmt.hub.marian_file import read_model_file
+from hf_docmt.loading import model_folders
 
 SOURCE, TARGET = [7, 20, 31, 5, 0], [9, 14, 3, 11, 28, 0]
 TWO_TABLES = {"tied-embeddings-all": False, "tied-embeddings": True}
@@ -88,7 +88,7 @@ def test_folder(tmp_path, vocab):
     path = write_npz(tmp_path / "model.npz", OPTIONS, parameters(OPTIONS, (60, 60)))
     fields = {"source_lang": "en", "target_lang": "pt", "past_context": 1}
     model, tokenizer = convert_marian_file(path, tmp_path / "new", vocab=vocab[:1], architecture="doct", **fields)
-    loaded, again = registry.load_model(tmp_path / "new")
+    loaded, again = model_folders.load_model(tmp_path / "new")
     documents = [["the old camera", "now it is off"]]
     found = loaded.translate_documents(documents, again, max_new_tokens=8)
     assert found == model.translate_documents(documents, tokenizer, max_new_tokens=8)

@@ -6,8 +6,7 @@ import pytest
 import torch
 from support.pretrained_models import VOCABULARY, context_inputs, logits, sentence_model
 
-from hf_docmt.pretrained.conversion import from_sentence_model
-from hf_docmt.pretrained.weights import mechanism_parameters
+from hf_docmt.loading.pretrained import from_sentence_model, mechanism_parameters
 
 torch.set_num_threads(1)
 CASES = {  # settings, and whether documents are neutral, too

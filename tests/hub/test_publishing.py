@@ -15,11 +15,11 @@ from support import hub_double
 from support.errors import refused
 from support.tiny_models import build, word_tokenizer
 
-from hf_docmt import registry
 from hf_docmt.hub.cards import license_of
 from hf_docmt.hub.export import export_model
 from hf_docmt.hub.publishing import planned_upload, push_model
 from hf_docmt.hub.upload_files import left_files
+from hf_docmt.loading import model_folders
 
 LOOKS_LIKE_A_TOKEN = "hf_" + "a1B2" * 9
 
@@ -326,7 +326,7 @@ def test_code_in_a_repository_of_its_own(hub, folder, run):
     code_files = uploaded(hub, "someone/code")
     assert {name: python[name] for name in python if name != "handler.py"}.items() < code_files.items()
     assert "modeling_window.py" in code_files and len(repository.commits) == 2
-    again = export_model(*registry.load_model("someone/model"), folder.with_name("again"))
+    again = export_model(*model_folders.load_model("someone/model"), folder.with_name("again"))
     assert uploaded(hub).keys() | python.keys() == contents(again).keys()
     assert "someone/code" not in (again / "config.json").read_text()
     push_model(folder, "someone/other", code_repo="someone/code")

@@ -8,9 +8,9 @@ from support.language_models import FAMILIES, TEXT, sentence_model
 from support.tiny_models import build, documents_of, random_text, word_tokenizer
 from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments
 
-from hf_docmt import registry
 from hf_docmt.hub.export import convert_sentence_model, export_model
 from hf_docmt.hub.publishing import planned_upload, push_model
+from hf_docmt.loading import model_folders, registry
 from hf_docmt.training.arguments import DocMTTrainingArguments
 from hf_docmt.training.trainer import DocMTTrainer
 
@@ -108,7 +108,7 @@ def test_converted_models_work_elsewhere(hub, tmp_path, run_elsewhere, family):
     for architecture in ALL:
         name, folder = f"someone/{family}-{architecture}", tmp_path / architecture
         convert_sentence_model(str(tmp_path / family), folder, architecture=architecture, **languages)
-        model, tokenizer = registry.load_model(folder)
+        model, tokenizer = model_folders.load_model(folder)
         revision = push_model(folder, name, license="mit").rpartition("/")[2]
         expected = model.translate_documents([TEXT], tokenizer, max_new_tokens=9)
         logits = model(torch.tensor([[7, 8, 3]]), decoder_input_ids=torch.tensor([[2, 9]])).logits.tolist()
@@ -178,7 +178,7 @@ def test_adapter(hub, tmp_path):
     wrapped.peft_config["default"].base_model_name_or_path = "someone/base"
     wrapped.peft_config["default"].save_pretrained(tmp_path / "adapter")
     push_model(tmp_path / "adapter", "someone/adapter")
-    loaded, tokenizer = registry.load_model("someone/adapter")
+    loaded, tokenizer = model_folders.load_model("someone/adapter")
     torch.testing.assert_close(
         loaded.lm_head.weight, model.get_output_embeddings().weight, msg="the base is the one that was pushed"
     )

@@ -8,9 +8,9 @@ from support.language_models import TEXT, pieces
 from support.pretrained_models import SIZES, randomised
 from transformers import MarianConfig, MarianMTModel, MarianTokenizer
 
-from hf_docmt import registry
 from hf_docmt.data.tokenizers import adapt_tokenizer
 from hf_docmt.hub.export import convert_sentence_model
+from hf_docmt.loading import model_folders
 
 torch.set_num_threads(1)
 
@@ -39,7 +39,7 @@ def source(request, tmp_path):
 def test_same_logits_and_translations(source, tmp_path, architecture):
     folder, original, tokenizer = source
     convert_sentence_model(folder, tmp_path / "document", architecture=architecture)
-    model, adapted = registry.load_model(tmp_path / "document")
+    model, adapted = model_folders.load_model(tmp_path / "document")
     read, again = (one(TEXT, padding=True, return_tensors="pt") for one in (tokenizer, adapted))
     assert torch.equal(read["input_ids"], again["input_ids"])
     target = tokenizer(text_target=TEXT, padding=True, return_tensors="pt")["input_ids"]

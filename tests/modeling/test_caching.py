@@ -10,8 +10,8 @@ from support.errors import refused
 from support.reference import attention, feed_forward, linear, norm, reference_logits, reference_stack, weights_of
 from support.tiny_models import BOD, EOS, PAD, SEP, SIZES, build, documents_of, plain_model, random_text, word_tokenizer
 
-from hf_docmt import registry
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
+from hf_docmt.loading import registry
 from hf_docmt.modeling.cache import CACHE_NAME
 from hf_docmt.modeling.configuration_caching import CachingConfig
 from hf_docmt.modeling.context_cache import SharedEncoderTranslator

@@ -5,7 +5,7 @@ import torch
 from support.battery import gradients, moved, on_device
 from support.tiny_models import build, documents_of, random_text, word_tokenizer
 
-from hf_docmt import registry
+from hf_docmt.loading import registry
 
 FIELDS = {
     "caching": {"past_context": 2, "shortening": "grouping", "shortening_size": 2},

@@ -6,7 +6,7 @@ import pytest
 from support.errors import refused
 from support.tiny_models import SIZES, build
 
-from hf_docmt import registry
+from hf_docmt.loading import registry
 
 ODD = {"encoder_attention_heads": 3, "decoder_attention_heads": 5}
 UNTIED = {"share_encoder_decoder_embeddings": False, "tie_word_embeddings": False}

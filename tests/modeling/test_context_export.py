@@ -5,7 +5,7 @@ import torch
 from support.context_reference import LATENT
 from support.tiny_models import EOS, PAD, SEP, build
 
-from hf_docmt import registry
+from hf_docmt.loading import registry
 
 
 def sentences_with_context(model, absent: list[tuple[int, int]]) -> dict[str, torch.Tensor]:

@@ -5,7 +5,7 @@ import torch
 from support.errors import refused
 from support.tiny_models import BOD, BOS, EOS, PAD, SEP, UNK, build, random_text, word_tokenizer
 
-from hf_docmt import registry
+from hf_docmt.loading import registry
 
 CODES = {"xx": 26, "yy": 27, "zz": 28}
 FORMATS = {

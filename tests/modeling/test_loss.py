@@ -7,7 +7,7 @@ import torch
 from support.battery import rows_of
 from support.tiny_models import EOS, SEP, build, documents_of, random_text, word_tokenizer
 
-from hf_docmt import registry
+from hf_docmt.loading import registry
 from hf_docmt.modeling import plain_acceleration
 from hf_docmt.modeling.training import smoothing_target, weighted_cross_entropy
 

@@ -9,7 +9,7 @@ from support.errors import refused
 from support.reference import attention, feed_forward, norm, reference_row, sine_vector, weights_of
 from support.tiny_models import BOD, BOS, EOS, PAD, SEP, build, documents_of, plain_model, random_text, word_tokenizer
 
-from hf_docmt import registry
+from hf_docmt.loading import registry
 from hf_docmt.modeling.configuration_memory import MemoryConfig
 from hf_docmt.modeling.memory_unit import MemoryUnit
 

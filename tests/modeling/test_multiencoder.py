@@ -5,7 +5,7 @@ from support.context_reference import SeparateContext, plain_size, sentences_of
 from support.reference import attention, norm, reference_logits, reference_stack, weights_of
 from support.tiny_models import EOS, PAD, SEP, plain_model
 
-from hf_docmt import registry
+from hf_docmt.loading import registry
 from hf_docmt.modeling.configuration_multiencoder import MultiEncoderConfig
 from hf_docmt.modeling.context_inputs import joined
 

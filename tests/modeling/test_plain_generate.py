@@ -7,7 +7,7 @@ import torch
 from support.tiny_models import EOS, build, word_tokenizer
 from transformers.generation import utils as generation
 
-from hf_docmt import registry
+from hf_docmt.loading import registry
 from hf_docmt.modeling import generation_seams
 
 CONTEXT = {"caching": {}, "doct": {}, "multiencoder": {}, "routing": {}, "memory": {"memory_size": 2}}

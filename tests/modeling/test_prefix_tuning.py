@@ -5,7 +5,7 @@ import torch
 from peft import LoraConfig, PrefixTuningConfig, get_peft_model
 from support.tiny_models import EOS, PAD, build
 
-from hf_docmt import registry
+from hf_docmt.loading import registry
 
 FIELDS = {
     "concat": {"past_context": 2, "segment_encoding": "learned"},

@@ -7,7 +7,7 @@ import pytest
 import torch
 from support.processes import run_python
 
-from hf_docmt import registry
+from hf_docmt.loading import registry
 
 FOLDER = Path(__file__).parent
 

@@ -12,7 +12,7 @@ from support.tiny_models import EOS, build, word_tokenizer
 from torch import nn
 from transformers.dynamic_module_utils import get_class_from_dynamic_module
 
-from hf_docmt import registry
+from hf_docmt.loading import registry
 from hf_docmt.modeling import int8_linear, quantization
 from hf_docmt.modeling.int8_linear import Int8Linear
 

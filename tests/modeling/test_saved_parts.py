@@ -8,7 +8,7 @@ import torch
 from support.tiny_models import EOS, PAD, SIZES, build
 from transformers import AutoModel
 
-from hf_docmt import registry
+from hf_docmt.loading import registry
 
 IDS = torch.tensor([[7, 8, 9, EOS], [6, 10, EOS, PAD]])
 UNTIED = {"tie_word_embeddings": False}

@@ -8,7 +8,7 @@ from support.battery import GREEDY, ONE_SENTENCE, Battery, logits, rows_of, segm
 from support.reference import linear, plain_self_attention, reference_row
 from support.tiny_models import build, plain_model, random_text, word_tokenizer
 
-from hf_docmt import registry
+from hf_docmt.loading import registry
 from hf_docmt.modeling.cache import CACHE_NAME
 from hf_docmt.modeling.configuration_docmt import DocMTConfig
 from hf_docmt.modeling.decoding_step import DecodingStep

@@ -10,7 +10,7 @@ from support.scripted_model import CHUNK, DOCUMENT, TRANSLATION, WINDOW, Scripte
 from support.tiny_models import BOD, BOS, EOS, PAD, build, random_text, word_tokenizer
 from transformers import GenerationConfig
 
-from hf_docmt import registry
+from hf_docmt.loading import registry
 from hf_docmt.modeling import cpu_inference
 from hf_docmt.modeling.decoding import Translator
 from hf_docmt.modeling.strategies import SegmentTranslator

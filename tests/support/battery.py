@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from transformers import Cache, LogitsProcessor
 from transformers.modeling_layers import GradientCheckpointingLayer
 
-from hf_docmt import registry
+from hf_docmt.loading import registry
 from hf_docmt.modeling.cache import CACHE_NAME
 from hf_docmt.modeling.decoding_kernels import KernelStep
 from hf_docmt.modeling.decoding_step import DecodingStep

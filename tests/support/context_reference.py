@@ -3,7 +3,7 @@
 import torch
 from torch.nn import functional as F
 
-from hf_docmt import registry
+from hf_docmt.loading import registry
 from support.battery import Battery, tokens_of
 from support.reference import attention, position_vector, reference_stack, weights_of
 from support.tiny_models import random_text, word_tokenizer

@@ -12,7 +12,7 @@ from transformers import (
     MBartForConditionalGeneration,
 )
 
-from hf_docmt import registry
+from hf_docmt.loading import registry
 
 SIZES = {
     "d_model": 16,

@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 from accelerate.state import AcceleratorState, DistributedType, PartialState
 
-from hf_docmt import registry
+from hf_docmt.loading import registry
 from hf_docmt.training.arguments import DocMTTrainingArguments
 from hf_docmt.training.checkpoints import average_weights
 from hf_docmt.training.initialization import train_only

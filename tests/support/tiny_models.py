@@ -10,8 +10,8 @@ from datasets import Dataset
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
-from hf_docmt import registry
 from hf_docmt.data.documents import make_documents
+from hf_docmt.loading import registry
 from hf_docmt.modeling.configuration_docmt import DocMTConfig
 from hf_docmt.modeling.modeling_docmt import DocMTForConditionalGeneration
 

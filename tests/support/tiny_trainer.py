@@ -3,9 +3,9 @@
 import torch
 from transformers import TrainerCallback
 
-from hf_docmt import registry
 from hf_docmt.data.readers import read_documents
 from hf_docmt.data.tokenizers import train_tokenizer
+from hf_docmt.loading import registry
 from hf_docmt.training.arguments import DocMTTrainingArguments
 from hf_docmt.training.trainer import DocMTTrainer
 from support.tiny_run import SIZES, write_corpus_files

@@ -9,9 +9,9 @@ from support.pretrained_models import SIZES
 from support.systems import DOCUMENTS, ITEMS, assert_close, item, log_probabilities, pieces
 from support.tiny_models import build, random_text, word_tokenizer
 
-from hf_docmt import registry
 from hf_docmt.evaluation.contrast import candidate_scores, context_results
 from hf_docmt.hub.export import convert_sentence_model
+from hf_docmt.loading import registry
 from hf_docmt.systems import DocMTSystem, Seq2SeqSystem
 from hf_docmt.systems.docmt import translates_without_context
 

@@ -8,8 +8,8 @@ from support.errors import refused
 from support.pretrained_models import saved
 from support.systems import DOCUMENTS, ITEMS, LANGUAGES, assert_close
 
-from hf_docmt import registry
 from hf_docmt.hub.export import convert_sentence_model
+from hf_docmt.loading import model_folders
 from hf_docmt.systems import CausalSystem, DocMTSystem, Seq2SeqSystem, load_system
 from hf_docmt.systems.devices import check_device, checked_dtype
 
@@ -74,9 +74,9 @@ def test_sampling_of_a_folder_is_switched_off(tmp_path, marian, tokenizer, caplo
 def test_tables_of_sines_may_be_missing(marian):
     """As in checkpoints of FSMT."""
     loading = {"missing_keys": {"model.encoder.embed_positions.weight"}, "unexpected_keys": set()}
-    registry.check_loading(marian, loading, "m")
+    model_folders.check_loading(marian, loading, "m")
     loading["missing_keys"].add("model.encoder.layers.0.fc1.weight")
-    refused("1 weights are missing or do not belong", registry.check_loading, marian, loading, "m")
+    refused("1 weights are missing or do not belong", model_folders.check_loading, marian, loading, "m")
 
 
 def test_linear_layers_of_zeros_are_refused(tmp_path, marian, tokenizer):

@@ -10,9 +10,9 @@ from support.systems import item
 from support.tiny_models import BOS, build, random_text, word_tokenizer
 from torch import nn
 
-from hf_docmt import registry
 from hf_docmt.evaluation.contrastive_accuracy import contrastive_accuracy
 from hf_docmt.evaluation.suites import SuiteItem
+from hf_docmt.loading import registry
 from hf_docmt.systems import DocMTSystem
 
 ITEMS = [item(number, context=number % 4, candidates=2 + number % 3) for number in range(1, 15)]

@@ -6,7 +6,7 @@ import torch
 from support.language_models import FAMILIES, sentence_model
 from support.tiny_models import build, word_tokenizer
 
-from hf_docmt import registry
+from hf_docmt.loading import registry
 from hf_docmt.systems import DocMTSystem, Seq2SeqSystem
 from hf_docmt.systems.word_alignment import position_fit, words_of
 

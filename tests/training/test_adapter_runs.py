@@ -11,9 +11,9 @@ import torch
 from support.errors import refused
 from support.tiny_run import facts, recipe_mapping, same_course, train_in_two_processes, train_until
 
-from hf_docmt import registry
-from hf_docmt.adapters import adapted_model
 from hf_docmt.hub.export import export_model
+from hf_docmt.loading import model_folders
+from hf_docmt.loading.adapters import adapted_model
 from hf_docmt.messages import install_command
 from hf_docmt.training.checkpoints import read_weights
 from hf_docmt.training.recipe import parse_recipe
@@ -69,17 +69,17 @@ def test_two_processes(corpus, sentence_model, tmp_path):
     recipe = adapter_recipe(corpus, tmp_path / "run", sentence_model[0], max_steps=2)
     assert train_in_two_processes(recipe, port=29537)["processes"] == 2
     assert (tmp_path / "run" / "base" / "model.safetensors").exists()
-    assert registry.load_model(tmp_path / "run")[0].config.past_context == 2
+    assert model_folders.load_model(tmp_path / "run")[0].config.past_context == 2
 
 
 def test_loaded_and_exported(adapter, tmp_path):
-    model, tokenizer = registry.load_model(adapter)
+    model, tokenizer = model_folders.load_model(adapter)
     assert model.config.past_context == 2 and model.generation_config.num_beams == 4
-    base, _ = registry.load_model(adapter / "base")
+    base, _ = model_folders.load_model(adapter / "base")
     row = model.model.shared.weight - base.model.shared.weight
     assert set(row.abs().sum(dim=1).nonzero().flatten().tolist()) == {model.config.sep_token_id}
     export_model(model, tokenizer, tmp_path / "hub")
-    exported, _ = registry.load_model(tmp_path / "hub")
+    exported, _ = model_folders.load_model(tmp_path / "hub")
     documents = [["Here is a lamp.", "It is old."]]
     texts = [
         copy.translate_documents(documents, tokenizer, num_beams=1, max_new_tokens=5) for copy in (model, exported)
@@ -103,15 +103,15 @@ def test_init_from_is_the_base(corpus, adapter, tmp_path):
         folder = train(adapter_recipe(corpus, tmp_path / str(number), origin, model=model, max_steps=1, eval_steps=1))
         assert (folder / "base").exists() == written
         assert adapted_model(folder) == str(folder / "base" if written else origin)
-        registry.load_model(folder)
+        model_folders.load_model(folder)
 
 
 def test_memory(corpus, sentence_model, tmp_path):
     """Of a mechanism all is trained, by the trainer that reads documents in order, too."""
     options = {"architecture": "memory", "model": {}, "stream": {"documents": 4}}
     folder = train(adapter_recipe(corpus, tmp_path / "run", sentence_model[0], **options))
-    model, _ = registry.load_model(folder)
-    base, _ = registry.load_model(folder / "base")
+    model, _ = model_folders.load_model(folder)
+    base, _ = model_folders.load_model(folder / "base")
     before, now = base.state_dict(), model.state_dict()
     unit = [name for name in now if "memory" in name]
     assert unit and not any(torch.equal(before[name], now[name]) for name in unit if name.endswith("weight"))
@@ -142,7 +142,7 @@ def test_damaged_folders(adapter, sentence_model, tmp_path, monkeypatch):
 
     def load(**fields):
         (folder / "adapter_config.json").write_text(json.dumps(described | fields))
-        return registry.load_model(folder)
+        return model_folders.load_model(folder)
 
     load()  # the base of the first folder
     checksums = model_checksums(str(folder))
@@ -155,12 +155,12 @@ def test_damaged_folders(adapter, sentence_model, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=f"from {sentence_model[0]}: 2 weights are missing .*segment_enc"):
         load(base_model_name_or_path=str(sentence_model[0]))
     (folder / "adapter_config.json").write_text("{")
-    refused("adapter_config.json does not describe an adapter", registry.load_model, folder)
+    refused("adapter_config.json does not describe an adapter", model_folders.load_model, folder)
     shutil.copy(adapter / "adapter_config.json", folder)
     (folder / "adapter_model.safetensors").write_bytes(b"half")
-    refused(f"cannot load a model from {folder}", registry.load_model, folder)
+    refused(f"cannot load a model from {folder}", model_folders.load_model, folder)
     shutil.copy(adapter / "adapter_model.safetensors", folder)
     (folder / "config.json").unlink()  # as peft alone saves it
-    assert registry.load_model(folder)[0].config.past_context == 2
+    assert model_folders.load_model(folder)[0].config.past_context == 2
     monkeypatch.setitem(sys.modules, "peft", None)
-    refused("adapters need peft", registry.load_model, folder)
+    refused("adapters need peft", model_folders.load_model, folder)

@@ -6,12 +6,12 @@ import random
 import pytest
 from sacrebleu import corpus_bleu
 
-from hf_docmt import registry
 from hf_docmt.analysis.decisive_context import decisive_context
 from hf_docmt.data.documents import write_documents
 from hf_docmt.data.synthetic.corpus import write_corpus
 from hf_docmt.data.synthetic.scene import Scene
 from hf_docmt.evaluation.contrast import contrast_report
+from hf_docmt.loading import model_folders
 from hf_docmt.systems import DocMTSystem
 from hf_docmt.training.recipe import load_recipe
 from hf_docmt.training.run import train
@@ -21,7 +21,7 @@ RECIPE = "examples/recipes/demo_concat4.yaml"
 
 def accuracies(folder, suite, context=None) -> dict[str, float]:
     """In percent, by distance."""
-    system = DocMTSystem(*registry.load_model(folder), past_context=context)
+    system = DocMTSystem(*model_folders.load_model(folder), past_context=context)
     (result,) = (result for result in contrast_report(system, [suite]).results if result.metric == "accuracy")
     return {name: part.value for name, part in result.breakdown.items() if name.startswith("distance")}
 
@@ -75,7 +75,7 @@ def test_learns_the_pronouns_in_reach(tmp_path, corpus, architecture):
 
 def named_and_deciding(folder, documents, most: int = 40) -> tuple[int, int]:
     """Of up to so many sentences that context changed, and that change without the one that decides: those named."""
-    model, tokenizer = registry.load_model(folder)
+    model, tokenizer = model_folders.load_model(folder)
     strategy, named, deciding = model.default_strategy(), 0, 0
     for row in map(json.loads, documents.read_text().splitlines()):
         source = [pair["en"] for pair in row["translation"]]
@@ -109,7 +109,7 @@ def test_all_resolutions_are_translated(tmp_path, corpus):
     references = [pair["de"] for row in documents for pair in row["translation"]]
     chunks, scores = ["model.view=chunk", "model.past_context=0", "training.max_steps=300"], {}
     for name, override in (("all", "training.resolutions=[1, 2, 4, document]"), ("chunk", "training.resolutions=null")):
-        model, tokenizer = registry.load_model(trained(corpus, tmp_path / name, "concat", *chunks, override))
+        model, tokenizer = model_folders.load_model(trained(corpus, tmp_path / name, "concat", *chunks, override))
         for strategy in ("sentence", "full"):
             translated = model.translate_documents(sources, tokenizer, strategy, num_beams=1)
             scores[name, strategy] = corpus_bleu([line for lines in translated for line in lines], [references]).score

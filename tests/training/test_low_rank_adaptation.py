@@ -4,13 +4,13 @@ import pytest
 import torch
 from support.tiny_models import build, documents_of, random_text, word_tokenizer
 
-from hf_docmt import registry
+from hf_docmt.loading import model_folders, registry
 from hf_docmt.training.low_rank_adaptation import add_adapter, save_adapter
 from hf_docmt.training.recipe_sections import PeftRecipe
 from hf_docmt.training.stream_trainer import memory_after
 
 peft = pytest.importorskip("peft")
-trained_tokens = pytest.importorskip("hf_docmt.trained_tokens")
+trained_tokens = pytest.importorskip("hf_docmt.loading.trained_tokens")
 
 LINEAR = ["q_proj", "k_proj", "v_proj", "out_proj", "fc1", "fc2"]
 CASES = {
@@ -101,7 +101,7 @@ def test_saved_loaded_merged(model, tmp_path):
     folder = saved(wrapped, tmp_path)
     expected = logits(model, batch)
     assert not torch.allclose(expected, before, atol=1e-2)
-    merged, tokenizer = registry.load_model(folder)
+    merged, tokenizer = model_folders.load_model(folder)
     torch.testing.assert_close(logits(merged, batch), expected, atol=1e-4, rtol=0)
     assert not any("lora" in name for name, _ in merged.named_parameters())
 
@@ -111,7 +111,7 @@ def test_saved_loaded_merged(model, tmp_path):
 
     merged.save_pretrained(tmp_path / "whole")
     tokenizer.save_pretrained(tmp_path / "whole")
-    again, _ = registry.load_model(tmp_path / "whole")
+    again, _ = model_folders.load_model(tmp_path / "whole")
     torch.testing.assert_close(logits(again, batch), logits(merged, batch), atol=1e-6, rtol=0)
 
 

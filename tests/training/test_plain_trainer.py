@@ -10,7 +10,7 @@ from transformers import GenerationConfig, Seq2SeqTrainer, Seq2SeqTrainingArgume
 from transformers.trainer_pt_utils import LabelSmoother, LengthGroupedSampler
 from transformers.utils.generic import find_labels
 
-from hf_docmt import registry
+from hf_docmt.loading import registry
 
 DOCUMENTS = documents_of(*[(random_text([3, 2, 4], seed), random_text([2, 3, 3], seed + 9)) for seed in range(3)])
 

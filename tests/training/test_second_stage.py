@@ -11,9 +11,9 @@ from support.pretrained_models import context_inputs
 from support.tiny_run import SIZES, facts, recipe_mapping, same_course, train_until
 from transformers import BertConfig, BertModel, GenerationConfig, MarianConfig, MarianMTModel
 
-from hf_docmt import registry
 from hf_docmt.data.tokenizers import train_tokenizer
-from hf_docmt.pretrained.conversion import from_sentence_model
+from hf_docmt.loading import model_folders, registry
+from hf_docmt.loading.pretrained import from_sentence_model
 from hf_docmt.training.checkpoints import read_weights
 from hf_docmt.training.initialization import build_model, model_config, recipe_origin
 from hf_docmt.training.recipe import parse_recipe
@@ -28,7 +28,7 @@ def test_two_stages(corpus, tmp_path, sentence_model):
         corpus, tmp_path / "run", origin, "training.new_learning_rate=0.1", "training.learning_rate=1e-9"
     )
     folder = train(recipe)
-    model, _ = registry.load_model(folder)
+    model, _ = model_folders.load_model(folder)
     old = read_weights(origin)
     now = {name: tensor for name, tensor in read_weights(folder).items()}
     assert model.config.past_context == 2 and model.config.d_model == SIZES["d_model"]
@@ -75,7 +75,7 @@ def test_neutral_start(corpus, sentence_model, tmp_path, architecture):
 def test_separators_that_are_new_start_neutral(corpus, sentence_model, tmp_path, architecture):
     """Also where no parameter is new."""
     folder = train(windows(corpus, tmp_path / "run", sentence_model[0], architecture))
-    weights, config = read_weights(folder)["model.shared.weight"], registry.load_model(folder)[0].config
+    weights, config = read_weights(folder)["model.shared.weight"], model_folders.load_model(folder)[0].config
     ends = weights[config.eos_token_id], weights[config.decoder_start_token_id]
     torch.testing.assert_close(weights[config.sep_token_id], sum(ends) / 2, atol=1e-6, rtol=0)
 
@@ -119,7 +119,7 @@ def test_frozen_first_stage(corpus, tmp_path, sentence_model, architecture):
     options |= {"stream": {"documents": 4}} if architecture == "memory" else {}
     folder = train(of_architecture(corpus, tmp_path / "run", origin, architecture, **options))
     assert len(facts(folder)["averaged_steps"]) > 1 or facts(folder)["best_step"] == 4
-    model, _ = registry.load_model(folder)
+    model, _ = model_folders.load_model(folder)
     old, now = read_weights(origin), read_weights(folder)
     assert all(torch.equal(now.pop(name), tensor) for name, tensor in old.items()) and now
     assert all(parameter.requires_grad for parameter in model.parameters()), "free again when it is loaded"
@@ -143,7 +143,7 @@ def test_frozen_first_stage_resumed(corpus, tmp_path, sentence_model):
 
 def test_context_of_a_first_stage(corpus, tmp_path, sentence_model):
     """A sentence-level model's own lack of context is not that of a model that encodes context sentences separately."""
-    model, tokenizer = registry.load_model(sentence_model[0])
+    model, tokenizer = model_folders.load_model(sentence_model[0])
     assert (model.config.past_context, model.config.context_sides) == (0, "both")
     for architecture, context in {"doct": (2, 0), "han": (3, 0), "routing": (1, 1), "multiencoder": (1, 0)}.items():
         recipe = of_architecture(corpus, tmp_path, sentence_model[0], architecture)
@@ -153,7 +153,7 @@ def test_context_of_a_first_stage(corpus, tmp_path, sentence_model):
 
 def test_settings_that_follow_from_another(corpus, tmp_path, sentence_model):
     """With another shortening than the first stage had, what is left open takes the value of the new one."""
-    _, tokenizer = registry.load_model(sentence_model[0])
+    _, tokenizer = model_folders.load_model(sentence_model[0])
     origin = registry.get("caching").config_class(**SIZES, shortening="grouping", shortening_size=4)
     recipe = of_architecture(corpus, tmp_path, sentence_model[0], "caching")
     assert model_config(recipe, tokenizer, origin).shortening_size == 4
@@ -187,7 +187,7 @@ def test_search_of_the_origin(corpus, tmp_path, marian, beams):
     settings.save_pretrained(marian)
     decoding = ("decoding.num_beams=2", "decoding.length_penalty=0.8") if beams == 2 else ("decoding.num_beams=1",)
     folder = train(second_stage(corpus, tmp_path / "run", marian, "training.new_learning_rate=0.1", *decoding))
-    config = registry.load_model(folder)[0].config
+    config = model_folders.load_model(folder)[0].config
     assert config.decoder_start_token_id == 0 and config.segment_encoding == "learned" and facts(folder)["steps"] == 3
     search = GenerationConfig.from_pretrained(folder)
     values = (search.num_beams, search.length_penalty, search.early_stopping)
@@ -197,7 +197,7 @@ def test_search_of_the_origin(corpus, tmp_path, marian, beams):
 def test_longest_translation(corpus, tmp_path, marian):
     """It is that of the recipe, in all strategies, unless a call says another."""
     options = ("training.new_learning_rate=0.1", "decoding.num_beams=1", "decoding.max_new_tokens=2")
-    model, tokenizer = registry.load_model(train(second_stage(corpus, tmp_path / "run", marian, *options)))
+    model, tokenizer = model_folders.load_model(train(second_stage(corpus, tmp_path / "run", marian, *options)))
     model.generation_config.suppress_tokens = [3]  # no translation ends by itself
     for settings, longest in (({}, 2), ({"max_new_tokens": 5}, 5)):
         (translated,) = model.translate_documents([["w7 w8 w9"] * 2], tokenizer, "sentence", **settings)

@@ -6,7 +6,7 @@ from support.errors import refused
 from support.tiny_models import build, documents_of, random_text, word_tokenizer
 from support.tiny_run import facts, recipe_mapping, same_course, train_until
 
-from hf_docmt import registry
+from hf_docmt.loading import model_folders, registry
 from hf_docmt.training.arguments import DocMTTrainingArguments
 from hf_docmt.training.recipe import parse_recipe
 from hf_docmt.training.run import train
@@ -133,7 +133,7 @@ def test_gradient_by_distance(tmp_path, reach=3):
 @pytest.mark.parametrize("window", [3, "full"])
 def test_a_run_and_its_model(corpus, tmp_path, window):
     folder = train(parse_recipe(mapping_of(corpus, tmp_path / "run", stream=STREAM | {"window": window})))
-    model, tokenizer = registry.load_model(folder)
+    model, tokenizer = model_folders.load_model(folder)
     assert model.config.memory_size == 3 and facts(folder)["steps"] == 12
     assert [len(d) for d in model.translate_documents([["Hello.", "It is new."]], tokenizer, max_new_tokens=4)] == [2]
 
@@ -161,7 +161,7 @@ def test_memory_after_a_model_with_context(corpus, tmp_path):
     first = train(parse_recipe(recipe_mapping(corpus, tmp_path / "chunks", model, max_steps=1)))
     mapping = mapping_of(corpus, tmp_path / "run", max_steps=1)
     mapping |= {"init_from": str(first), "tokenizer": None, "model": {"memory_size": 3}}
-    model, _ = registry.load_model(train(parse_recipe(mapping)))
+    model, _ = model_folders.load_model(train(parse_recipe(mapping)))
     assert (model.config.view, model.config.past_context) == ("window", 0)
 
 

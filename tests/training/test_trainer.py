@@ -11,7 +11,7 @@ from support.tiny_run import SIZES
 from support.tiny_trainer import Stop, losses, make_config, make_trainer, validation_losses
 from transformers import EarlyStoppingCallback, TrainerCallback
 
-from hf_docmt import registry
+from hf_docmt.loading import registry
 from hf_docmt.training.arguments import DocMTTrainingArguments
 from hf_docmt.training.checkpoints import average_weights, checkpoint_steps, read_weights, steps_to_average
 

@@ -11,7 +11,7 @@ from torch import distributed
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 
-from hf_docmt import registry
+from hf_docmt.loading import registry
 
 FAST = ("concat", "memory")
 PARAMETERS = [pytest.param(name, marks=[] if name in FAST else pytest.mark.slow) for name in CASES]

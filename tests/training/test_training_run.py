@@ -9,7 +9,7 @@ import torch
 from support.errors import refused
 from support.tiny_run import facts, recipe_mapping, same_course, train_in_two_processes, train_until
 
-from hf_docmt import registry
+from hf_docmt.loading import model_folders
 from hf_docmt.training.checkpoints import average_weights, read_weights
 from hf_docmt.training.recipe import load_recipe, parse_recipe
 from hf_docmt.training.run import train
@@ -21,7 +21,7 @@ WINDOW = {"past_context": 2, "segment_encoding": "shift", "persistent": True}
 
 def test_model_folder(sentence_model):
     folder, recipe = sentence_model
-    model, tokenizer = registry.load_model(folder)
+    model, tokenizer = model_folders.load_model(folder)
     assert model.config.source_lang == "en" and model.config.target_lang == "de" and model.config.use_cache
     assert model.config.label_smoothing == 0.1 and model.generation_config.num_beams == 4
     assert load_recipe(folder / "recipe.yaml") == recipe
@@ -42,7 +42,7 @@ def test_model_folder(sentence_model):
 
 def test_segment_shift_is_found_and_kept(corpus, tmp_path):
     folder = train(parse_recipe(recipe_mapping(corpus, tmp_path / "run", WINDOW, max_steps=1)))
-    model, tokenizer = registry.load_model(folder)
+    model, tokenizer = model_folders.load_model(folder)
     rows = [json.loads(line) for line in (corpus / "train.jsonl").read_text().splitlines()]
     lengths = [
         len(tokenizer(pair["en"], add_special_tokens=False)["input_ids"]) for row in rows for pair in row["translation"]
@@ -53,7 +53,7 @@ def test_segment_shift_is_found_and_kept(corpus, tmp_path):
 def test_length_ratio_is_found_and_kept(corpus, tmp_path):
     model = {"view": "chunk", "window": 2, "alignment": "linear"}
     recipe = recipe_mapping(corpus, tmp_path / "run", model, max_steps=1) | {"architecture": "window"}
-    model, tokenizer = registry.load_model(train(parse_recipe(recipe)))
+    model, tokenizer = model_folders.load_model(train(parse_recipe(recipe)))
     ratios = []
     for line in (corpus / "train.jsonl").read_text().splitlines():  # every document fits into one chunk
         pairs = json.loads(line)["translation"]
@@ -195,7 +195,7 @@ def test_past_context_of_decoding(corpus, tmp_path):
     mapping = recipe_mapping(corpus, tmp_path / "run", model=chunks, max_steps=1, eval_steps=1)
     decoding = {"decoding": {"strategy": "sequential", "past_context": 2}}
     train(parse_recipe(mapping | decoding))
-    config = registry.load_model(tmp_path / "run")[0].config
+    config = model_folders.load_model(tmp_path / "run")[0].config
     assert (config.strategy, config.decoding_past_context) == ("sequential", 2)
     with pytest.raises(ValueError, match="decoding.past_context: .* 'sequential' read, got 2 with strategy 'full'"):
         train(parse_recipe(mapping | {"output_dir": str(tmp_path / "other"), "decoding": {"past_context": 2}}))

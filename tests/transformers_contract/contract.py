@@ -13,7 +13,7 @@ from model_testers import SIZES, TESTERS, MarianTester
 from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM
 from transformers.models.auto import modeling_auto
 
-from hf_docmt import registry
+from hf_docmt.loading import registry
 
 MIXINS = (ModelTesterMixin, GenerationTesterMixin) if has_generation(FOLDER) else (ModelTesterMixin,)
 

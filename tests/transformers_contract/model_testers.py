@@ -3,7 +3,7 @@
 import torch
 from transformers import MarianConfig, MarianModel, MarianMTModel
 
-from hf_docmt import registry
+from hf_docmt.loading import registry
 
 PAD, BOS, EOS, SEP = 0, 2, 3, 4  # as our configurations have them by default
 FIRST_WORD, SHRUNK = 6, 84  # ids that stay when the tests take 15 of 99 away

@@ -43,7 +43,7 @@ def translator(monkeypatch):
         model = model or Fragile(past_context=1, source_lang="en")
         model.to = lambda **_: model
         monkeypatch.setattr("hf_docmt.systems.system.kind_of", lambda *_: "docmt")
-        monkeypatch.setattr("hf_docmt.registry.load_model", lambda *_: (model, word_tokenizer()))
+        monkeypatch.setattr("hf_docmt.loading.model_folders.load_model", lambda *_: (model, word_tokenizer()))
         return GroupTranslator(TranslationSettings("folder", **settings))
 
     return make

@@ -9,9 +9,10 @@ import time
 import pytest
 from support.errors import refused
 
-from hf_docmt import info, reachability, registry
-from hf_docmt.model_files import check_model_files, reading_model
+from hf_docmt.loading import hub_access, model_folders
+from hf_docmt.loading.model_files import check_model_files, reading_model
 from hf_docmt.systems import kind_of
+from hf_docmt.training import info
 
 
 def test_unusual_fields(tmp_path):
@@ -44,7 +45,7 @@ def online(monkeypatch):
     from huggingface_hub import constants
 
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    for name in reachability.PROXIES:
+    for name in hub_access.PROXIES:
         monkeypatch.delenv(name, raising=False)
 
 
@@ -58,26 +59,26 @@ def test_a_name_that_nobody_answers_for(online, monkeypatch, tmp_path):
         asked.append(address)
         raise OSError("no network")
 
-    monkeypatch.setattr(reachability.socket, "create_connection", connect)
+    monkeypatch.setattr(hub_access.socket, "create_connection", connect)
     monkeypatch.setattr(info, "check_model_files", lambda *_: pytest.fail("asks for nine files"))
-    for load in (registry.load_model, kind_of, info.describe):
+    for load in (model_folders.load_model, kind_of, info.describe):
         refused("owner/mispelled: no such folder, no such model in the cache, and hug", load, "owner/mispelled")
     assert asked == [("huggingface.co", 443)] * 3
-    monkeypatch.setattr(reachability.socket, "create_connection", lambda *_: time.sleep(30))
+    monkeypatch.setattr(hub_access.socket, "create_connection", lambda *_: time.sleep(30))
     begin = time.monotonic()
     refused("cannot be reached", kind_of, "owner/mispelled")
     assert time.monotonic() - begin < 2
-    reachability.check_within_reach(tmp_path)
+    hub_access.check_within_reach(tmp_path)
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy")
-    reachability.check_within_reach("owner/mispelled")
+    hub_access.check_within_reach("owner/mispelled")
     monkeypatch.delenv("HTTPS_PROXY")
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    reachability.check_within_reach("owner/mispelled")
+    hub_access.check_within_reach("owner/mispelled")
 
 
 def test_a_mistyped_name_is_told_before_heavy_imports(tmp_path):
     (tmp_path / "a.txt").write_text("A.\n")
-    network = {"HF_HUB_OFFLINE": "0", "HF_ENDPOINT": "http://127.0.0.1:1"} | dict.fromkeys(reachability.PROXIES, "")
+    network = {"HF_HUB_OFFLINE": "0", "HF_ENDPOINT": "http://127.0.0.1:1"} | dict.fromkeys(hub_access.PROXIES, "")
     shown = "print({'torch', 'transformers'} & {*sys.modules})"
     script = f"import sys; from hf_docmt.cli import main\ntry: main()\nfinally: {shown}"
     arguments = [sys.executable, "-c", script, "translate", "owner/mispelled", str(tmp_path / "a.txt")]
@@ -87,5 +88,5 @@ def test_a_mistyped_name_is_told_before_heavy_imports(tmp_path):
 
 def test_a_name_that_somebody_answers_for(online, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as server:
-        assert reachability.is_reachable("127.0.0.1", server.getsockname()[1])
-    assert not reachability.is_reachable("127.0.0.1", 1, seconds=0.5)
+        assert hub_access.is_reachable("127.0.0.1", server.getsockname()[1])
+    assert not hub_access.is_reachable("127.0.0.1", 1, seconds=0.5)

@@ -53,7 +53,7 @@ def adapted_model(path: str | Path, revision: str | None = None) -> str | None:
 def with_adapter(model: PreTrainedModel, config: PeftConfig) -> PeftModel:
     """The model with a new adapter around its layers; copies that peft trains of tied weights are tied again."""
     peft = import_peft()
-    from hf_docmt.trained_tokens import TrainedTokens
+    from hf_docmt.loading.trained_tokens import TrainedTokens
 
     model.name_or_path = config.base_model_name_or_path
     wrapped = peft.get_peft_model(model, config)

@@ -15,8 +15,8 @@ from typing import Any
 from safetensors import SafetensorError
 from transformers.utils import GENERATION_CONFIG_NAME, SAFE_WEIGHTS_INDEX_NAME, WEIGHTS_INDEX_NAME, cached_file
 
+from hf_docmt.loading.remote_code import check_attention
 from hf_docmt.messages import first_line
-from hf_docmt.remote_code import check_attention
 
 CONFIG, TOKENIZER_CONFIG = "config.json", "tokenizer_config.json"
 INDEXES = (SAFE_WEIGHTS_INDEX_NAME, WEIGHTS_INDEX_NAME)

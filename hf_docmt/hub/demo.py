@@ -14,13 +14,13 @@ from typing import Any
 import torch
 from transformers.utils.logging import disable_progress_bar
 
-from hf_docmt import registry
 from hf_docmt.data.readers import read_documents
 from hf_docmt.data.synthetic.corpus import CHANCE, write_corpus
 from hf_docmt.evaluation.contrast import contrast_report
 from hf_docmt.evaluation.translation_scores import evaluate_files
 from hf_docmt.files import check_new_folder
 from hf_docmt.hub.export import export_model
+from hf_docmt.loading import model_folders
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.tables import write_table
 from hf_docmt.systems import DocMTSystem
@@ -65,7 +65,7 @@ def run_demo(folder: str | Path, seed: int = 1, documents: dict | None = None, o
         say("3 of 4: translating and scoring the test documents, and the contrastive suites")
         reports = dict(zip(SYSTEMS, processes.map(partial(report_on, folder=folder), SYSTEMS, models.values())))
     say(f"4 of 4: the document-level model as a folder for the Hub, into {folder / 'hub'}")
-    model, tokenizer = registry.load_model(models["concat"])
+    model, tokenizer = model_folders.load_model(models["concat"])
     card: dict[str, Any] = {
         "license": "apache-2.0",
         "example": EXAMPLE,
@@ -101,7 +101,7 @@ def train_system(name: str, folder: Path, seed: int, overrides: tuple[str, ...])
 def report_on(name: str, model_folder: Path, folder: Path) -> Report:
     """Translate the test part with a trained model, score it and the suites, and write its report."""
     corpus, reports = folder / "corpus", folder / "reports"
-    model, tokenizer = registry.load_model(model_folder)
+    model, tokenizer = model_folders.load_model(model_folder)
     documents = read_documents("jsonl", path=corpus / "test.jsonl", source_lang="en", target_lang="de")
     reports.mkdir(parents=True, exist_ok=True)
     rows = translate_corpus(model, tokenizer, documents, batch_size=64, num_beams=1)

@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_docmt import registry
-from hf_docmt.model_files import check_model_files
+from hf_docmt.loading import model_folders, registry
+from hf_docmt.loading.model_files import check_model_files
+from hf_docmt.loading.remote_code import load_tokenizer
 from hf_docmt.modeling.configuration_docmt import DocMTConfig
-from hf_docmt.remote_code import load_tokenizer
 from hf_docmt.training.initialization import model_config, new_tokenizer, recipe_origin
 from hf_docmt.training.recipe import Recipe, load_recipe
 from hf_docmt.training.recipe_files import SUFFIXES, find_recipe, similar_recipe
@@ -97,7 +97,7 @@ def count_parameters(model: PreTrainedModel) -> dict[str, int]:
     `embeddings` are the tables of tokens, of learned positions and of the output; `mechanism` is what the architecture
     adds to the backbone.
     """
-    backbone = dict(registry.backbone(model.config).named_parameters())
+    backbone = dict(model_folders.backbone(model.config).named_parameters())
     counts = dict.fromkeys(("total", "embeddings", "encoder", "decoder", "mechanism"), 0)
     for name, parameter in model.named_parameters():
         counts["total"] += parameter.numel()
@@ -120,7 +120,7 @@ def mechanism_fields(config: PreTrainedConfig) -> dict[str, Any]:
 def _model_facts(target: str | Path) -> tuple[PreTrainedConfig, dict[str, Any]]:
     """Configuration and tokenizer facts of a model folder or a model on the Hub."""
     try:
-        config = registry.load_config(target)  # which tells at once where the Hub is not there
+        config = model_folders.load_config(target)  # which tells at once where the Hub is not there
         check_model_files(target)
         return config, _tokenizer_facts(load_tokenizer(target))
     except (OSError, ValueError) as error:

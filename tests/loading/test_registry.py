@@ -8,10 +8,10 @@ import pytest
 from support.errors import refused
 from support.tiny_run import recipe_mapping, write_corpus_files
 
-from hf_docmt import registry
-from hf_docmt.info import describe
+from hf_docmt.loading import model_folders, registry
+from hf_docmt.loading.registry import ARCHITECTURES, Architecture, register_architecture
 from hf_docmt.modeling.configuration_concat import ConcatConfig
-from hf_docmt.registry import ARCHITECTURES, Architecture, register_architecture
+from hf_docmt.training.info import describe
 from hf_docmt.training.recipe import parse_recipe
 from hf_docmt.training.run import train
 
@@ -64,7 +64,7 @@ def test_architecture_of_another_package(tmp_path, toy):
     corpus = write_corpus_files(tmp_path)
     mapping = recipe_mapping(corpus, tmp_path / "run", {"past_context": 1, "toy_size": 4}, max_steps=1)
     folder = train(parse_recipe(mapping | {"architecture": "toy"}))
-    model, tokenizer = registry.load_model(folder)
+    model, tokenizer = model_folders.load_model(folder)
     assert isinstance(model, toy.model_class) and model.config.toy_size == 4
     assert len(model.translate_documents([["Hello.", "Good morning."]], tokenizer, max_new_tokens=3)[0]) == 2
     facts = describe(folder)

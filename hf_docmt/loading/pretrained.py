@@ -1,10 +1,11 @@
-"""A pretrained sentence-level model as a document model of any architecture, neutral before training."""
+"""Pretrained sentence-level models as document models of any architecture, which start neutral."""
 
 import copy
 from inspect import get_annotations
 from pathlib import Path
 
 import torch
+from torch import nn
 from transformers import (
     AutoModelForSeq2SeqLM,
     PreTrainedConfig,
@@ -12,16 +13,18 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from hf_docmt import registry
 from hf_docmt.data.special_tokens import sequence_format_fields
 from hf_docmt.data.tokenizers import BOD, adapt_tokenizer
 from hf_docmt.files import HUB_NAME
+from hf_docmt.loading import model_folders, registry
+from hf_docmt.loading.model_files import check_model_files, reading_model
+from hf_docmt.loading.model_folders import backbone
+from hf_docmt.loading.remote_code import load_tokenizer
 from hf_docmt.messages import closest_hint
-from hf_docmt.model_files import check_model_files, reading_model
-from hf_docmt.modeling.configuration_docmt import DocMTConfig
-from hf_docmt.modeling.sequence_format import LANGUAGES, checked_language, uses_language
-from hf_docmt.pretrained.weights import copy_weights
-from hf_docmt.remote_code import load_tokenizer
+from hf_docmt.modeling.configuration_docmt import DocMTConfig, SegmentConfig
+from hf_docmt.modeling.sequence_format import LANGUAGES, checked_language, format_tokens, token_ids, uses_language
+from hf_docmt.modeling.sequence_format import TOKENS as FORMAT_TOKENS
+from hf_docmt.modeling.training import start_neutral
 
 FAMILIES = {
     "marian": {"position_type": "sinusoidal", "normalize_before": False, "layernorm_embedding": False},
@@ -107,7 +110,7 @@ def from_sentence_model(
     used = [name for name in LANGUAGES if uses_language(model.config, name)]
     set_tokenizer_languages(tokenizer, {name: getattr(model.config, name) for name in used})
     if not isinstance(source, PreTrainedModel):
-        registry.check_token_ids(model, tokenizer, source)
+        model_folders.check_token_ids(model, tokenizer, source)
     return model, tokenizer
 
 
@@ -141,16 +144,16 @@ def position_offset(position_type: str, pad_token_id: int | None) -> int:
 
 def is_sentence_model(source: str | Path) -> bool:
     """Whether a folder or Hub name holds a model that `from_sentence_model` takes."""
-    return registry.read_config(source).get("model_type") in FAMILIES
+    return model_folders.read_config(source).get("model_type") in FAMILIES
 
 
 def _load_model(source: str | Path) -> PreTrainedModel:
-    model_type = registry.read_config(source).get("model_type")
+    model_type = model_folders.read_config(source).get("model_type")
     if model_type not in FAMILIES:
         raise ValueError(f"{source}: got model type {model_type!r}, expected one of {', '.join(FAMILIES)}")
     check_model_files(source)
     with reading_model(source):
-        return registry.load_weights(AutoModelForSeq2SeqLM, source, dtype=torch.float32)
+        return model_folders.load_weights(AutoModelForSeq2SeqLM, source, dtype=torch.float32)
 
 
 def _check_overrides(overrides: dict, fields: dict, config_class: type, interpolate_positions: bool) -> None:
@@ -200,3 +203,102 @@ def set_tokenizer_languages(tokenizer: PreTrainedTokenizerBase | None, codes: di
     for name, own in zip(LANGUAGES, ("src_lang", "tgt_lang")):
         if codes.get(name) is not None and hasattr(tokenizer, own):
             setattr(tokenizer, own, codes[name])
+
+
+# Weights, by name, with rows for new tokens and positions
+
+VOCABULARY = ("shared.weight", "embed_tokens.weight", "lm_head.weight", "final_logits_bias")
+UNUSED = ("embed_positions.weight", "model.shared.weight")  # sinusoidal tables; the common table of untied ones
+UNWRITTEN = -100.0  # what is added to the logits of new tokens that a target never holds
+
+
+def copy_weights(original: PreTrainedModel, model: PreTrainedModel, writes_separators: bool) -> None:
+    """Give the backbone of `model` the weights of `original`, by name, and start the rest neutral.
+
+    New rows of the vocabulary are the mean of the others (Hewitt 2021), that of `<sep>` see `start_separator`; where
+    the target never holds them, as `<sep>` and `<bod>` unless `writes_separators`, their logits are so low that they
+    change no probability. Positions that `original` has not are interpolated. Raises ValueError for weights that do not
+    fit.
+    """
+    plain, weights = backbone(model.config).state_dict(), original.state_dict()
+    unexpected = [name for name in weights if name not in plain and not name.endswith(UNUSED)]
+    missing = [name for name in plain if name not in weights and name != "final_logits_bias"]
+    if unexpected or missing:
+        raise ValueError(
+            f"{type(original).__name__}: weights do not fit the backbone; unexpected: {unexpected[:5]}, "
+            f"missing: {missing[:5]}"
+        )
+    adapted = {}
+    for name in plain.keys() & weights.keys():
+        weight, shape = weights[name], plain[name].shape
+        if name.endswith(VOCABULARY):
+            dim = 1 if name == "final_logits_bias" else 0  # (1, tokens), else (tokens, D)
+            mean = weight.mean(dim, keepdim=True)
+            weight = torch.cat([weight] + [mean] * (shape[dim] - weight.shape[dim]), dim)
+        elif name.endswith("embed_positions.weight"):
+            weight = with_positions(weight, shape[0], model.config.position_offset)
+        adapted[name] = weight
+    bias = adapted.setdefault("final_logits_bias", torch.zeros(plain["final_logits_bias"].shape))
+    separators = (model.config.sep_token_id, model.config.bod_token_id) if writes_separators else ()
+    new = range(len(weights["lm_head.weight"]), bias.shape[1])
+    bias[:, [token for token in new if token not in separators]] += UNWRITTEN
+    model.load_state_dict(adapted, strict=False)
+    start_neutral(model)
+    if reads_segments(model.config) and model.config.sep_token_id in new:
+        start_separator(model)
+
+
+def mechanism_parameters(model: PreTrainedModel) -> frozenset[str]:
+    """Names of the parameters that the architecture adds to the backbone."""
+    names = {name for name, _ in model.named_parameters()}
+    return frozenset(names - {name for name, _ in backbone(model.config).named_parameters()})
+
+
+def add_neutral_mechanism(model: PreTrainedModel, origin: PreTrainedModel) -> None:
+    """Start what `model` has besides the backbone of `origin` neutral, and separators that `origin` has never seen.
+
+    Raises `ValueError` where `origin` has a mechanism already.
+    """
+    if trained := sorted(mechanism_parameters(origin)):
+        raise ValueError(
+            f"training.neutral_start: init_from is no sentence-level model but one with a mechanism ({trained[0]}), "
+            "which a neutral start would undo; leave it out, or begin from a sentence-level model"
+        )
+    start_neutral(model)
+    if has_new_separators(model.config, origin.config):
+        start_separator(model)
+
+
+def has_new_separators(config: DocMTConfig, origin: DocMTConfig) -> bool:
+    """Whether a model reads several sentences in a sequence, and the one that it goes on from read one at a time."""
+    return reads_segments(config) and not reads_segments(origin)
+
+
+def reads_segments(config: DocMTConfig) -> bool:
+    """Whether a sequence has several sentences, with separators between them."""
+    return isinstance(config, SegmentConfig) and (config.view == "chunk" or config.window_size > 1)
+
+
+@torch.no_grad()
+def start_separator(model: PreTrainedModel) -> None:
+    """Give `<sep>` the mean of the two tokens in whose places it stands: the end, and what comes before the first word.
+
+    So the sentences of a segment begin and end nearly as single ones do.
+    """
+    config, tables = model.config, model.state_dict()
+    before = [name for name in format_tokens(config.target_format)[0] if name in FORMAT_TOKENS or config.target_lang]
+    end, first = token_ids(config, ["</s>", (before or ["<start>"])[-1]], {"target_lang": config.target_lang})
+    for name, table in tables.items():
+        if name == "final_logits_bias":
+            table[:, config.sep_token_id] = table[:, end]
+        elif name.endswith(VOCABULARY):
+            table[config.sep_token_id] = (table[end] + table[first]) / 2  # (D,)
+
+
+def with_positions(table: torch.Tensor, rows: int, offset: int) -> torch.Tensor:
+    """A table (offset + positions, D) for `rows` rows, positions interpolated linearly from the first to the last."""
+    if table.shape[0] == rows:
+        return table
+    positions = table[offset:].T[None]  # (1, D, positions)
+    positions = nn.functional.interpolate(positions, size=rows - offset, mode="linear", align_corners=True)
+    return torch.cat([table[:offset], positions[0].T])

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from hf_docmt import cli
-from hf_docmt.plugins import VARIABLE, load_plugins
+from hf_docmt.data.registration import VARIABLE, load_plugins
 
 
 @pytest.fixture

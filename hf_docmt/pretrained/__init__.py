@@ -1,1 +1,0 @@
-"""Document models from pretrained sentence-level ones: Marian, BART, mBART, M2M-100 (NLLB)."""
