@@ -150,7 +150,7 @@ def test_rooms():
     [
         ("hf_docmt.files", "from hf_docmt.data.documents import sentences"),
         ("hf_docmt.reports.report", "from hf_docmt.loading.registry import load"),
-        ("hf_docmt.data.examples", "from hf_docmt import registry"),
+        ("hf_docmt.data.examples", "from hf_docmt.loading import registry"),
         ("hf_docmt.data.examples", "from transformers import AutoModel"),
         ("hf_docmt.data.examples", "def f():\n    from hf_docmt.training import run"),
         ("hf_docmt.loading.registry", "from ..training import trainer"),
@@ -223,7 +223,7 @@ def test_heavy_libraries_are_imported_late(path):
     assert late_faults(module_name(path), path.read_text(), path.name == "__init__.py") == []
 
 
-@pytest.mark.parametrize("text", ["import torch", "from transformers import AutoModel", "from hf_docmt import info"])
+@pytest.mark.parametrize("text", ["import torch", "from transformers import AutoModel", "from hf_docmt.training import info"])
 def test_early_imports_are_found(text):
     assert late_faults("hf_docmt.cli.hub", text)
 
