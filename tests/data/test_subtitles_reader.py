@@ -228,10 +228,8 @@ def test_bad_files(write, name, text, words):
 def test_cues_of_braces_take_no_time(write, text):
     for name, subtitles in (("a.srt", srt("One.", text)), ("a.vtt", vtt("One.", text))):
         start = time.perf_counter()
-        path = write(name, subtitles)
-        fails(name, "a cue with 80000 braces, 100 at most", target_lang=None, path=path)
+        assert translated(write(name, subtitles), str).count("-->") == 2
         assert time.perf_counter() - start < 5
-    assert read_sentences(write("a.srt", srt("{\\i1}One " * 90)))[1] != [""]
 
 
 @pytest.mark.parametrize("length", [None, "20"])

@@ -76,7 +76,6 @@ def test_jsonl_has_the_rows_of_the_command():
 
 
 def test_subtitles_keep_their_times():
-    pytest.importorskip("pysubs2")
     from uploads import Upload
 
     text = "1\n00:00:01,000 --> 00:00:02,500\n<i>I think that</i>\n\n2\n00:00:02,600 --> 00:00:04,000\nhe came.\n\n"
@@ -203,7 +202,6 @@ def words(inner: str) -> bytes:
     ],
 )
 def test_bad_files(name, data, message):
-    pytest.importorskip("pysubs2")
     from uploads import Upload, read_upload
 
     data = data() if callable(data) else data  # not before: the bytes of archives have the time in them

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from html import escape, unescape
-from itertools import accumulate
+from itertools import accumulate, takewhile
 from pathlib import Path
 
 from hf_docmt.data.documents import make_row
@@ -15,7 +15,7 @@ from hf_docmt.data.readers.lines import source_files
 from hf_docmt.data.readers.reader import Reader
 from hf_docmt.data.readers.running_text import clean_sentences, join_sentences, sentence_splitter
 from hf_docmt.files import DataError, display_path, location_of, read_lines
-from hf_docmt.messages import counted, install_command
+from hf_docmt.messages import counted
 from hf_docmt.modeling.text_splitting import FULL_WIDTH_ENDS
 
 MAX_GAP, MAX_CUES = 3000, 6  # milliseconds between cues of one sentence, and how many it may go over
@@ -201,11 +201,12 @@ ARROW = "-->"
 SHORTEST, SLOWEST = 10, 5  # characters that a line and a second may be limited to
 LONGEST = 100 * 3600 * 1000  # milliseconds that the formats can write
 WEBVTT = re.compile(r"WEBVTT(\s|$)")
-COUNTER = "1"  # in front of the times of a cue that has none: pysubs2 takes digits there for one
-LAST_CUE = ["", COUNTER, "00:00:00.000 --> 00:00:00.000", ""]
-MOST_BRACES = 100  # of a cue: pysubs2 takes time by their square
 LINE_LENGTH = 42  # characters of a line, as subtitles are commonly set
-NUMBER_AND_TIMES = re.compile(r"^(\d+)\n(\S+ --> \S+)$", re.MULTILINE)  # of a cue, as pysubs2 writes it
+STAMPS = {  # of SubRip and WebVTT
+    "srt": re.compile(r"(?<![\d:])(\d{1,3}):(\d\d?):(\d\d?)[.,](\d{1,3})"),
+    "vtt": re.compile(r"(?<![\d:])(?:(\d{1,4}):)?(\d\d):(\d\d)\.(\d{2,3})"),
+}
+DRAWING = re.compile(r"\{[^{}]*\\p[1-9]")
 INLINE_TIME = re.compile(r"<\d[\d:.]*>")  # when the words behind it appear
 
 
@@ -232,31 +233,24 @@ class SubtitlesReader(Reader):
             if value is not None and not (value.isdecimal() and int(value) >= least):
                 raise DataError(f"{name} is {value!r}, expected characters of a {unit}, {least} at least")
         ((doc_id, path),) = source_files(languages, path, self.name)
-        try:
-            import pysubs2
-        except ImportError as error:
-            raise DataError(f"subtitles need pysubs2: {install_command('subtitles')}") from error
         split = sentence_splitter(languages[0])
         lines = [line for _, line in read_lines(path, keep_mark=True)]
         mark = "\ufeff" if lines[0].startswith("\ufeff") else ""
         lines[0] = lines[0].removeprefix(mark)
-        is_vtt = WEBVTT.match(lines[0]) is not None
-        if is_vtt:
+        format = "vtt" if WEBVTT.match(lines[0]) else "srt"
+        if format == "vtt":
             lines = [line if ARROW in line else INLINE_TIME.sub("", line) for line in lines]
-        timings = _timing_lines(path, lines, is_vtt)
-        text = "\n".join(_with_counters(lines, timings) + LAST_CUE)
-        events = pysubs2.SSAFile.from_string(text, format_="vtt" if is_vtt else "srt", keep_html_tags=True)[:-1]
-        if len(events) != len(timings):
-            raise DataError(f"{display_path(path)}: {len(timings)} lines of times but {len(events)} cues; repair them")
-        cues = [_cue(path, number, lines, event, is_vtt) for number, event in zip(timings, events)]
-        if is_vtt:
+        timings = _timings(path, lines, format)
+        ends = [*timings, len(lines) + 1][1:]
+        cues = [_cue(path, number, end, lines, timings[number], format) for number, end in zip(timings, ends)]
+        if format == "vtt":
             cues.sort(key=lambda cue: cue["start"])  # as the format wants them
         turns = [cue["parts"] for cue in cues]
         sentences, pieces = cue_sentences(turns, [(cue["start"], cue["end"]) for cue in cues], split)
         for cue, cue_pieces in zip(cues, pieces):
             cue["parts"] = [turn.layout() | {"pieces": piece} for turn, piece in zip(cue["parts"], cue_pieces)]
-        header = _header(lines, timings[0]) if is_vtt else ""
-        column: dict = {"format": "vtt" if is_vtt else "srt", "header": mark + header, "cues": cues}
+        header = _header(lines, next(iter(timings))) if format == "vtt" else ""
+        column: dict = {"format": format, "header": mark + header, "cues": cues}
         column |= {name: int(value) for name, value in limits.items() if value is not None}
         location = display_path(path)
         yield location, make_row(location, doc_id, sentences, None, languages, subtitles=column)
@@ -269,65 +263,68 @@ class SubtitlesReader(Reader):
         characters. Cues of SubRip are numbered from 1, those of WebVTT have the names that they had; both keep what
         stands behind the times.
         """
-        import pysubs2
-
         layout = document["subtitles"]
         is_vtt, length = layout["format"] == "vtt", layout.get("max_line", LINE_LENGTH)
-        texts = _part_texts(layout["cues"], result["translation"])
-        subtitles = pysubs2.SSAFile()
-        for cue, parts in zip(layout["cues"], texts):
+        blocks = []
+        for number, (cue, parts) in enumerate(
+            zip(layout["cues"], _part_texts(layout["cues"], result["translation"])), 1
+        ):
             lines = [_with_markup(part, text, is_vtt, length) for part, text in zip(cue["parts"], parts)]
-            subtitles.append(pysubs2.SSAEvent(start=cue["start"], end=cue["end"], text=r"\N".join(filter(None, lines))))
-        text, cues = subtitles.to_string(layout["format"], keep_ssa_tags=True), iter(layout["cues"])
-        text = NUMBER_AND_TIMES.sub(lambda match: _cue_head(next(cues), "" if is_vtt else match[1], match[2]), text)
-        return layout["header"] + text.removeprefix("WEBVTT")
+            text = r"\N".join(filter(None, lines)).replace(r"\h", " ").replace(r"\n", "\n").replace(r"\N", "\n")
+            name = cue.get("name") if is_vtt else number  # not in rows that were read by version 0.2
+            times = f" {ARROW} ".join(_stamp(cue[end], "." if is_vtt else ",") for end in ("start", "end"))
+            head = (f"{name}\n" if name else "") + f"{times} {cue['settings']}".rstrip()
+            text = re.sub("\n+", "\n", text.strip())
+            blocks.append(f"{head}\n{text}\n\n")
+        return layout["header"] + "\n\n" * is_vtt + "".join(blocks)
 
 
-def _timing_lines(path: str | Path, lines: list[str], is_vtt: bool) -> list[int]:
-    """Indices of the lines with the times of a cue; DataError for those that are broken, and for text before them."""
-    from pysubs2.formats.subrip import SubripFormat
-    from pysubs2.formats.webvtt import WebVTTFormat
-
-    format = WebVTTFormat if is_vtt else SubripFormat
-    timings: list[int] = []
+def _timings(path: str | Path, lines: list[str], format: str) -> dict[int, list[int]]:
+    """Start and end of each cue, in milliseconds, by the index of their line; DataError: broken ones, text before."""
+    timings: dict[int, list[int]] = {}
     for number, line in enumerate(lines):
-        stamps = format.TIMESTAMP.findall(line)
-        is_timing = len(stamps) == 2
-        if (
-            is_timing != (ARROW in line) or is_timing and any(stamp[0] == ":" for stamp in stamps)
-        ):  # hours without digits
+        stamps = STAMPS[format].findall(line)
+        if (len(stamps) == 2) != (ARROW in line):
+            point = "." if format == "vtt" else ","
             raise DataError(
                 f"{location_of(path, number + 1)}: {line.strip()[:60]!r} is no line of two times, such as "
-                f"'00:00:01{'.' if is_vtt else ','}000 --> 00:00:02{'.' if is_vtt else ','}000'; repair it"
+                f"'00:00:01{point}000 --> 00:00:02{point}000'; repair it"
             )
-        if is_timing:
-            timings.append(number)
-        elif not timings and not is_vtt and line.strip() and not line.strip().isdecimal():
+        if ARROW in line:
+            seconds = [(int(h or 0) * 60 + int(m)) * 60 + int(s) for h, m, s, _ in stamps]
+            timings[number] = [1000 * whole + int(part[-1].ljust(3, "0")) for whole, part in zip(seconds, stamps)]
+        elif not timings and format == "srt" and line.strip() and not line.strip().isdecimal():
             raise DataError(f"{location_of(path, number + 1)}: text before the first cue, {line.strip()[:40]!r}")
     if not timings:
         raise DataError(f"{display_path(path)}: no cues, no line of times with {ARROW!r}; is it of another format?")
     return timings
 
 
-def _cue(path: str | Path, number: int, lines: list[str], event, is_vtt: bool) -> dict:
-    location = location_of(path, number + 1)
-    if max(event.start, event.end) >= LONGEST:
+def _stamp(milliseconds: int, point: str) -> str:
+    seconds, rest = divmod(milliseconds, 1000)
+    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}{point}{rest:03}"
+
+
+def _cue(path: str | Path, number: int, end: int, lines: list[str], times: list[int], format: str) -> dict:
+    """The cue whose times stand at this number, up to the line of times at `end`."""
+    location, is_vtt = location_of(path, number + 1), format == "vtt"
+    if max(times) >= LONGEST:
         raise DataError(f"{location}: a time of 100 hours or more, which the format cannot write; repair it")
-    if (braces := event.text.count("{")) > MOST_BRACES:
-        raise DataError(
-            f"{location}: a cue with {braces} braces, {MOST_BRACES} at most can be override tags; repair it"
-        )
-    if event.is_drawing:
-        raise DataError(f"{location}: a cue that is a drawing, {event.text[:40]!r}; take it out")
-    text = re.split(r"(?:\\N\s*){2}", event.text, maxsplit=1)[0] if is_vtt else event.text  # a blank line ends a cue
-    turns: list[Turn] = cue_turns([line for line in text.split(r"\N") if line.strip()])
+    own = lines[number + 1 : end]
+    if end < len(lines) and len(own) > 1 and own[-1].strip().isdecimal():  # the number of the next cue
+        own.pop()
+    own = list(takewhile(str.strip, own)) if is_vtt else [line for line in own if line.strip()]
+    if DRAWING.search("\n".join(own)):
+        raise DataError(f"{location}: a cue that is a drawing, {own[0][:40]!r}; take it out")
+    turns = cue_turns([part for line in own for part in line.split(r"\N") if part.strip()])
     if is_vtt:
         for turn in turns:
             turn.text = unescape(turn.text)
     settings = lines[number].split(ARROW)[1].split(maxsplit=1)[1:]  # of SubRip coordinates
     has_name = is_vtt and number > 1 and not lines[number - 2].strip()  # a line by itself above the times
     name = lines[number - 1].strip() if has_name else ""
-    return {"start": event.start, "end": event.end, "name": name, "settings": "".join(settings).strip(), "parts": turns}
+    start, stop = times
+    return {"start": start, "end": stop, "name": name, "settings": "".join(settings).strip(), "parts": turns}
 
 
 def _header(lines: list[str], first: int) -> str:
@@ -336,18 +333,6 @@ def _header(lines: list[str], first: int) -> str:
     while before and before[-1].strip():
         before.pop()
     return "\n".join(before).rstrip("\n") if before else lines[0]
-
-
-def _with_counters(lines: list[str], timings: list[int]) -> list[str]:
-    """The lines with a counter in front of the times that follow on a blank line, and without repeated blank lines."""
-    kept, times, before = [], set(timings), ""
-    for number, line in enumerate(lines):
-        if number in times and not before.strip():
-            kept.append(COUNTER)
-        if line.strip() or before.strip():
-            kept.append(line)
-        before = line
-    return kept
 
 
 # Writing
@@ -371,12 +356,6 @@ def reading_speed(document: dict, result: dict) -> str | None:
         f"{document['doc_id']}: {len(fast)} of {counted(len(layout['cues']), 'cue')} with more than "
         f"{layout['max_speed']} characters a second; the fastest, {speed:.0f} a second, is at {clock}"
     )
-
-
-def _cue_head(cue: dict, number: str, times: str) -> str:
-    """The number of a cue, or its name of WebVTT, if it has one, its times and settings."""
-    name = number or cue.get("name")  # not in rows that were read by version 0.2
-    return (f"{name}\n" if name else "") + f"{times} {cue['settings']}".rstrip()
 
 
 def distribute(text: str, sizes: list[int]) -> list[str]:
