@@ -173,7 +173,7 @@ class DurableTrainer(Seq2SeqTrainer):
             if self.args.should_save:
                 self.state.save_to_json(str(unfinished / folder.name / TRAINER_STATE_NAME))
                 complete_checkpoint(unfinished / folder.name, folder)
-                unfinished.rmdir()
+                shutil.rmtree(unfinished, ignore_errors=True)
                 remove_unneeded(output, self.state.best_global_step, self.args.average)
             self.accelerator.wait_for_everyone()
         if is_pushed:
