@@ -45,7 +45,7 @@ class Tables:
 
 
 @dataclass(kw_only=True)
-class SideBySide:
+class SideBySideOptions:
     """Which translations are shown beside each other."""
 
     reference: str | None = option(None, "Documents with references; default: those that the reports name.", panel=SHOW)
@@ -79,7 +79,7 @@ def compare(
     output: str = OUTPUT_TEXT,
     tables: Tables,
     tests: Tests,
-    side_by_side: SideBySide,
+    side_by_side: SideBySideOptions,
     selection: Selection,
 ) -> None:
     """Compare several systems: scores, intervals, differences from a baseline and p-values, or their translations."""

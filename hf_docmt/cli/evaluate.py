@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(kw_only=True)
-class References(ReferenceReading):
+class ReferenceOptions(ReferenceReading):
     """Where references come from."""
 
     test_set: str | None = option(None, "References of a test set of sacrebleu, such as wmt24.", "-t", "--test-set")
@@ -54,7 +54,7 @@ def evaluate(
     reference_file: list[str] | None = option(
         None, "Reference, if all files are systems; repeatable.", "-r", "--reference"
     ),
-    references: References,
+    references: ReferenceOptions,
     language_pair: str | None = option(None, "Both languages in one, such as en-de.", "-l", "--language-pair"),
     scored: Translations,
     scoring: Scoring,
@@ -145,7 +145,7 @@ def print_comparison(comparison: Comparison, as_json: bool) -> None:
     print(format_comparison(comparison, "json" if as_json else "text", width=terminal_width()))
 
 
-def languages_of_pair(pair: str, references: References) -> list[str]:
+def languages_of_pair(pair: str, references: ReferenceOptions) -> list[str]:
     """Both codes of a pair such as `en-de`. ValueError: languages are given one by one, too, or it is no pair."""
     if references.source_lang or references.target_lang:
         raise ValueError(f"--language-pair {pair} and --source-lang or --target-lang; give one of the two")
