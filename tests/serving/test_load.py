@@ -127,6 +127,7 @@ def test_one_failure(gate):
         assert [answer.result()[0] for answer in answers] == [200, 200, 500, 200]
         assert answers[2].result()[1] == {"error": "the request failed; the server's log says why"}
         assert gate.sizes == [1, 3, 1, 1, 1]
+        assert client.post("/translate", GOOD | {"q": "w29"})[0] == 500 and gate.sizes[5:] == [1]
 
 
 def started(folder, port, log):

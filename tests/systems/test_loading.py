@@ -94,3 +94,17 @@ def test_dtype_that_a_device_does_not_compute(monkeypatch):
     assert checked_dtype(None, "cpu") is None and check_device("cpu") == "cpu"
     monkeypatch.setattr(torch.nn.functional, "linear", linear)
     refused("cpu does not compute in fp16 .*for Half.*; choose another dtype", checked_dtype, "fp16", "cpu")
+
+
+def test_what_is_known_before_weights_are_loaded(tmp_path, marian, tokenizer):
+    """Between which languages a model translates, and whether context changes what it writes."""
+    for options, alone in (({}, True), ({"past_context": 1}, False), ({"chunk_sentences": 2}, False)):
+        assert CausalSystem.reads_sentences_alone("model", options) is alone
+    assert CausalSystem.language_options("model", "en", None) == ({"source_lang": "en"}, ("en", None))
+    folder = saved(tmp_path / "marian", marian, tokenizer)
+    assert Seq2SeqSystem.language_options(folder, "en", "de") == ({}, ("en", "de"))  # its tokenizer has no codes
+    converted, adapted = convert_sentence_model(marian, tokenizer=tokenizer, source_lang="en", target_lang="de")
+    ours = saved(tmp_path / "ours", converted, adapted)
+    assert DocMTSystem.language_options(ours, None, None) == ({}, ("en", "de"))
+    refused("--source-lang is 'fr', but .* translates from 'en'", DocMTSystem.language_options, ours, "fr", None)
+    assert DocMTSystem.reads_sentences_alone(ours, {"strategy": "sentence"})
