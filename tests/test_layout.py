@@ -213,7 +213,7 @@ def late_faults(module: str, text: str, is_package: bool = False) -> list[str]:
     tree.body = [node for node in tree.body if not isinstance(node, ast.FunctionDef | ast.ClassDef)]
     tree.body = [node for node in tree.body if not ast.unparse(node).startswith("if TYPE_CHECKING:")]
     names = set(imported_names(tree, module, is_package))
-    rooms = {"hf_docmt.cli", "hf_docmt.messages", "hf_docmt.options", "hf_docmt.__version__"}
+    rooms = {f"hf_docmt.{name}" for name in ("cli", "files", "messages", "options", "__version__")}
     heavy = [name for name in sorted(names) if name.split(".")[0] in HEAVY]
     return heavy + [name for name in names if name[:9] == "hf_docmt." and ".".join(name.split(".")[:2]) not in rooms]
 

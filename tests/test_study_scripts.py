@@ -150,7 +150,9 @@ def test_a_study_from_file_to_table(small):
     config = ["study=small.yaml", "budget=short", f"docmt={sys.executable} -m hf_docmt"]
     subprocess.run([*COMMAND, "--config", *config], cwd=small, check=True)
     rows = [line.split(" | ") for line in (small / "small-short/tables/scores.md").read_text().splitlines()]
-    assert [row[0].strip("| ") for row in rows[2:4]] == ["sentence", "concat2"] and rows[2][1].replace(",", "").isdigit()
+    assert [row[0].strip("| ") for row in rows[2:4]] == ["sentence", "concat2"] and rows[2][1].replace(
+        ",", ""
+    ).isdigit()
     assert (small / "small-short/figures/distance.png").stat().st_size > 1000
     assert "concat2" in (small / "runs/compared/bleu.md").read_text()
     again = subprocess.run([*COMMAND, "--dry-run", "--config", *config], cwd=small, capture_output=True, text=True)

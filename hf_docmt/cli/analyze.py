@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from hf_docmt.cli.loading import NOT_FOR_ATTENTION, languages_of, model_of_command, system_of_command
 from hf_docmt.cli.options import command
 from hf_docmt.cli.output import check_report, print_report
+from hf_docmt.messages import closest_hint
 from hf_docmt.options import (
     AS_JSON,
     BEAMS,
@@ -41,8 +43,6 @@ def why(
 
     The document is translated first. New words against the other translation stand in {+ +}.
     """
-    import json
-
     from hf_docmt.analysis.decisive_context import decisive_context
     from hf_docmt.analysis.model_runs import set_languages
     from hf_docmt.systems.generation_settings import make_repeatable
@@ -64,7 +64,6 @@ def source_document(path: str, lang: str | None, doc_id: str | None) -> tuple[st
     """Id and sentences of a document. ValueError: no language, no document, or none of this id."""
     from hf_docmt.data.documents import sentences
     from hf_docmt.data.readers import read_documents
-    from hf_docmt.messages import closest_hint
 
     if not lang:
         raise ValueError("the language of the documents is needed: give --source-lang")

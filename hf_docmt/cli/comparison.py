@@ -9,6 +9,8 @@ import typer
 
 from hf_docmt.cli.options import command, refuse
 from hf_docmt.cli.output import terminal_width
+from hf_docmt.files import check_writable_file, write_text
+from hf_docmt.messages import check_known
 from hf_docmt.options import OUTPUT_TEXT, PICTURE, argument, names, option
 
 SHOW = "Translations side by side (--show)"
@@ -83,8 +85,6 @@ def compare(
     selection: Selection,
 ) -> None:
     """Compare several systems: scores, intervals, differences from a baseline and p-values, or their translations."""
-    from hf_docmt.files import check_writable_file, write_text
-
     check_writable_file(output, [*reports, side_by_side.reference])
     systems = {"names": name, "baseline": baseline}
     if show:
@@ -106,7 +106,6 @@ def _table(reports: list[str], format: str, tables: Tables, **options) -> str:
     """The comparison of reports; the picture is drawn."""
     from hf_docmt.analysis.pictures import draw_breakdown
     from hf_docmt.evaluation.comparison import compare as compare_reports
-    from hf_docmt.messages import check_known
     from hf_docmt.reports.comparison import select_breakdown
     from hf_docmt.reports.comparison_tables import format_comparison
     from hf_docmt.reports.ranking import format_ranking
@@ -126,8 +125,6 @@ def _table(reports: list[str], format: str, tables: Tables, **options) -> str:
 def _shown(reports: list[str], format: str, output: str, selection: Selection, **options) -> str:
     """Translations side by side; ValueError where the output is a file that they are read from."""
     from hf_docmt.evaluation.comparison import side_by_side
-    from hf_docmt.files import check_writable_file
-    from hf_docmt.messages import check_known
     from hf_docmt.reports.side_by_side import side_by_side_text
     from hf_docmt.reports.side_by_side_page import side_by_side_page
 

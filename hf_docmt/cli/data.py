@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import typer
 
 from hf_docmt.cli.options import command
+from hf_docmt.files import file_stem
 from hf_docmt.options import AS_JSON, REQUIRED, argument, option
 
 data_app = typer.Typer(help="Documents of any format.", no_args_is_help=True)
@@ -86,7 +87,5 @@ def stats(
 
 def _short_names(inputs: list[str]) -> list[str]:
     """The names of the files without folders, where these are different; of several files that of the first."""
-    from hf_docmt.files import file_stem
-
     names = [file_stem(text.partition(",")[0].partition("=")[2] or text) for text in inputs]
     return names if len(set(names)) == len(names) else inputs

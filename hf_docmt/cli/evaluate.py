@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hf_docmt.cli.options import command
 from hf_docmt.cli.output import check_different, check_folder, print_report, terminal_width, write_reports
+from hf_docmt.files import check_writable_file, data_name
 from hf_docmt.options import AS_JSON, ReferenceReading, Scoring, argument, names, option
 
 if TYPE_CHECKING:
@@ -65,7 +67,6 @@ def evaluate(
     """Score translations: s-BLEU, d-BLEU, chrF and TER as sacrebleu has them, each with its signature."""
     from hf_docmt.evaluation.translation_files import holds_translations
     from hf_docmt.evaluation.translation_scores import evaluate_files
-    from hf_docmt.files import check_writable_file
 
     systems, files = [translations], list(reference or [])
     while files and (reference_file or references.test_set or holds_translations(files[0])):
@@ -107,11 +108,8 @@ def evaluate(
 
 def evaluate_several(systems: list[str], shared: dict[str, Any], output: str | None, as_json: bool) -> None:
     """Print systems as rows, tested against the first; their reports go to the folder `output`."""
-    from pathlib import Path
-
     from hf_docmt.evaluation.comparison import compare
     from hf_docmt.evaluation.translation_scores import evaluate_systems
-    from hf_docmt.files import data_name
     from hf_docmt.reports.columns import system_names
     from hf_docmt.reports.ranking import format_ranking
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 
 SEARCH = ("decoding_past_context", "strategy", "batch_size", "max_new_tokens", "chunk_sentences", "repairs")
@@ -42,8 +43,6 @@ def system_of_command(
     model reads, unless --option says otherwise. `model_languages`: the same, and refused where they are not the
     model's. ValueError: options that do not fit the system.
     """
-    import os
-
     from hf_docmt.loading.hub_access import check_within_reach
 
     check_within_reach(name)  # before what takes seconds to import

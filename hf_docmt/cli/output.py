@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from pathlib import Path
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING
+
+from hf_docmt.files import STDOUT, check_writable_file, check_writable_folder
 
 if TYPE_CHECKING:
     from hf_docmt.reports.report import Report
@@ -22,15 +26,11 @@ def print_report(report: Report, as_json: bool, output: str | None) -> None:
 
 def terminal_width() -> int:
     """How many columns a table may have."""
-    from shutil import get_terminal_size
-
     return get_terminal_size((100, 24)).columns
 
 
 def write_reports(reports: dict[str, Report], folder: str | None) -> None:
     """Write every report to NAME.json in a folder, where one is named; it is made if need be."""
-    from pathlib import Path
-
     if folder:
         Path(folder).mkdir(parents=True, exist_ok=True)
         for name, report in reports.items():
@@ -39,18 +39,12 @@ def write_reports(reports: dict[str, Report], folder: str | None) -> None:
 
 def check_report(output: str | None, inputs: Iterable[str | None], **outputs: str | None) -> None:
     """Raise `ValueError` before the work where the report cannot be written, is an input, or another output, too."""
-    from hf_docmt.files import check_writable_file
-
     check_writable_file(output or "-", inputs)
     check_different(report=output, **outputs)
 
 
 def check_different(**outputs: str | None) -> None:
     """Raise `ValueError` where two outputs, by what they are, are one file."""
-    from pathlib import Path
-
-    from hf_docmt.files import STDOUT
-
     uses: dict[Path, str] = {}
     for use, path in outputs.items():
         use = use.replace("_", " ")
@@ -60,10 +54,6 @@ def check_different(**outputs: str | None) -> None:
 
 def check_folder(folder: str | None, names: Iterable[str], inputs: Iterable[str]) -> None:
     """Raise `ValueError` before the work where reports of these names cannot be written, or one is an input."""
-    from pathlib import Path
-
-    from hf_docmt.files import check_writable_file, check_writable_folder
-
     check_writable_folder(folder or ".")
     for file in (Path(folder) / f"{name}.json" for name in names) if folder else ():
         if file.exists():

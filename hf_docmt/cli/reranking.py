@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import typer
 
 from hf_docmt.cli.options import command, refuse
+from hf_docmt.files import check_writable_file
 from hf_docmt.options import argument, named_files, option
 
 
@@ -31,7 +32,6 @@ def rerank(
     Where systems wrote candidates (docmt translate --nbest), these are chosen among, too.
     """
     from hf_docmt.evaluation.reranking import reranked_rows
-    from hf_docmt.files import check_writable_file
     from hf_docmt.translation.corpus import write_translations
 
     if external:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hf_docmt.cli.loading import hide_progress_bars
 from hf_docmt.cli.options import command
 from hf_docmt.cli.translation_settings import JobOptions, SystemOptions, translation_settings
+from hf_docmt.messages import install_command
 from hf_docmt.options import MODEL, Computation, DocumentSearch, ModelLanguages, ServerLimits, option
 
 
@@ -33,9 +35,6 @@ def serve(
 
     HF_DOCMT_API_KEYS holds the keys that are let in, with commas between them; without it all are.
     """
-    from hf_docmt.cli.loading import hide_progress_bars
-    from hf_docmt.messages import install_command
-
     try:
         from hf_docmt.serving.server import make_server
     except ImportError as error:

@@ -9,6 +9,7 @@ import typer
 from hf_docmt.cli.loading import NOT_FOR_TRANSLATION, languages_of, system_of_command
 from hf_docmt.cli.options import command, refuse
 from hf_docmt.cli.output import check_report, print_report
+from hf_docmt.files import data_name
 from hf_docmt.options import (
     AS_JSON,
     CONDITIONS,
@@ -167,7 +168,6 @@ def cxmi(
     """CXMI: what context adds to the log-probability of references, in nats per sentence (Fernandes et al. 2021)."""
     from hf_docmt.data.readers import read_documents
     from hf_docmt.evaluation.cxmi import cxmi_report
-    from hf_docmt.files import data_name
 
     check_report(output, [documents], details=details)
     system = system_of_command(model, context=context, option_pairs=option_pairs, prompt_languages=languages)

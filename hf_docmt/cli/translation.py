@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from hf_docmt.cli.loading import hide_progress_bars
 from hf_docmt.cli.options import command
 from hf_docmt.cli.translation_settings import JobOptions, MarkupOptions, SystemOptions, translation_settings
 from hf_docmt.options import (
@@ -87,7 +88,6 @@ def translation_job(
         raise ValueError(f"--engine is {options.engine!r}, expected local, ctranslate2 or ray")
     if options.engine != "ray" and options.address is not None:
         raise ValueError("--address is that of a Ray cluster; give --engine ray, too, or leave it out")
-    from hf_docmt.cli.loading import hide_progress_bars
     from hf_docmt.translation.job import TranslationJob
     from hf_docmt.translation.job_output import check_output, open_output
 

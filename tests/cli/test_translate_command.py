@@ -8,7 +8,7 @@ import torch
 from support.reader_checks import jsonl
 from support.tiny_models import build, word_tokenizer
 
-from hf_docmt.cli import loading
+from hf_docmt.cli import loading, translation_settings
 
 ROW = {"translation": [""], "repairs": [], "search": {}}
 ROWS = [ROW | {"doc_id": "a", "source": ["", ""]}, ROW | {"doc_id": "b", "source": [""]}]
@@ -47,7 +47,8 @@ def test_models_run_on_the_accelerator(run, model, documents, monkeypatch):
     devices = []
     translate = "hf_docmt.translation.group_translation.translation_rows"
     monkeypatch.setattr(translate, lambda system, *_: devices.append(system.model.device.type) or ROWS)
-    monkeypatch.setattr(loading, "default_device", lambda: "meta")  # a device without numbers
+    for module in (loading, translation_settings):
+        monkeypatch.setattr(module, "default_device", lambda: "meta")  # a device without numbers
     code, _, err = run("translate", model, documents)
     assert code == 0, err
     devices.append(loading.system_of_command(str(model)).model.device.type)
