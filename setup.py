@@ -3,9 +3,9 @@
 from setuptools import Extension, setup
 
 kernels = Extension(
-    "hf_docmt.modeling._cpu_kernels",
-    sources=["modeling/cpu_kernels.c"],
-    depends=["modeling/cpu_products.h", "modeling/cpu_search.h", "modeling/cpu_threads.h"],
+    "hf_docmt.engine._cpu_kernels",
+    sources=["hf_docmt/engine/cpu_kernels.c"],
+    depends=[f"hf_docmt/engine/{name}.h" for name in ("cpu_products", "cpu_search", "cpu_threads")],
     extra_compile_args=["-O3"],
     optional=True,  # what is missing without them is speed alone
 )

@@ -6,13 +6,11 @@ import torch
 from torch import nn
 from transformers.modeling_outputs import BaseModelOutput
 
-from .acceleration import Linear, dropout, is_plain
 from .configuration_context import IntegratedContextConfig
 from .context_inputs import CONTEXT_INPUTS
 from .extended_forward import warn_without_context, with_inputs
-from .layers import Attention, DecoderLayer, backbone
+from .layers import Attention, DecoderLayer, dropout, is_plain
 from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel
-from .step_seams import ContextSublayer, reads
 
 
 class ContextAttention(nn.Module):
@@ -32,9 +30,8 @@ class ContextAttention(nn.Module):
         self.attn = VectorAttention(config, num_heads, layer_idx, source_name="context")
         self.layer_norm = nn.LayerNorm(config.d_model)
         if config.context_gate:
-            self.gate = Linear(config.d_model, 1)
+            self.gate = nn.Linear(config.d_model, 1)
 
-    @backbone
     def forward(
         self,
         hidden_states: torch.Tensor,  # h (B, T, D)
@@ -69,7 +66,6 @@ class VectorAttention(Attention):
     for narrow heads, the cache has keys and values.
     """
 
-    @backbone
     def heads_output(
         self, hidden_states, key_value_states=None, cache=None, attention_mask=None, output_attentions=False
     ):
@@ -126,32 +122,12 @@ class ContextDecoderLayer(DecoderLayer):
             return after_source + self.context(hidden_states, *context, cache)
         return after_source
 
-    def step_blocks(self):
-        own, source, *others = super().step_blocks()
-        if self.integration != "parallel":
-            source = super().cross_attention_block
-        return [own, source, *([self.context_block] if self.integration == "sequential" else []), *others]
-
-    @reads("context")
-    def context_block(self, hidden_states, cache, context_states=None, context_mask=None, context_absent=None):
-        """Context attention after attention to the source: states (B, T, D) -> (B, T, D)."""
-        return self.context(hidden_states, context_states, context_mask, context_absent, cache)
-
-    def context_sublayer(self) -> ContextSublayer | None:
-        """What `context_block` does, where it has no gate."""
-        if hasattr(self.context, "gate"):
-            return None
-        methods = [(self.context, "forward")]
-        return ContextSublayer(methods, self.context.attn, self.context.layer_norm, "context_states")
-
 
 class ContextDecoder(Decoder):
     """Decoder that reads context vectors beside the source."""
 
     config_class = IntegratedContextConfig
     layer_class = ContextDecoderLayer
-
-    step_inputs = "constant"
 
     def source(self, states, mask, context_states=None, context_mask=None, **kwargs):
         """With `integration` `concatenate` [context; source]: context (B or fewer, N, D), mask (the same, N) bool."""

@@ -202,7 +202,7 @@ class ContextLayers:
         """Ids and mask (B, N), 1 = token -> states (B, N, D)."""
         hidden_states = self.embed(ids, self.positions(ids, mask))
         mask = mask | ~mask.any(dim=1, keepdim=True)  # a softmax needs a key, in a row without context, too
-        states = self.fast_states(hidden_states, mask, kind="context_")
+        states = None if self.engine is None else self.engine.encode(self, hidden_states, mask, kind="context_")
         if states is not None:
             return states
         mask = self.attention_mask(hidden_states, mask)

@@ -4,9 +4,7 @@ import torch
 from torch import nn
 from transformers.masking_utils import create_bidirectional_mask
 
-from .acceleration import Linear
-from .cache import keep_source_states, source_states
-from .layers import Attention, backbone
+from .layers import Attention, keep_source_states, source_states
 
 
 class SelectedAttention(nn.Module):
@@ -26,15 +24,14 @@ class SelectedAttention(nn.Module):
         if selects:
             self.selection = Selection(config)
             if config.past_context:
-                self.past_proj = Linear(config.d_model, config.d_model, bias=False)  # W_{-1}
+                self.past_proj = nn.Linear(config.d_model, config.d_model, bias=False)  # W_{-1}
             if config.future_context:
-                self.future_proj = Linear(config.d_model, config.d_model, bias=False)  # W_{+1}
+                self.future_proj = nn.Linear(config.d_model, config.d_model, bias=False)  # W_{+1}
 
     @staticmethod
     def attention_class() -> type[Attention]:
         return AttentionToSentences
 
-    @backbone
     def forward(
         self,
         states: torch.Tensor,  # (B, T, D)
@@ -151,8 +148,8 @@ class Selection(nn.Module):
     def __init__(self, config):
         super().__init__()
         self.sentences = len(config.known_offsets)
-        self.fc1 = Linear(config.d_model, config.d_model)
-        self.fc2 = Linear(config.d_model, len(scored_offsets(config)), bias=False)
+        self.fc1 = nn.Linear(config.d_model, config.d_model)
+        self.fc2 = nn.Linear(config.d_model, len(scored_offsets(config)), bias=False)
 
     def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
         """States (B, T, D) -> shares (B, T, C) of the context sentences, in order of the document."""

@@ -10,9 +10,7 @@ import torch
 from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
 from .document_state import CurrentSentence, DocumentState, all_sentences, split_at
-from .generation_seams import end_tokens, merged_config
-from .search import inference
-from .tested_versions import check_untested_version
+from .generation_mixin import check_untested_version, end_tokens, inference, merged_config
 
 Row = TypeVar("Row")
 Languages = tuple[str | None, str | None]  # codes of source and target
@@ -440,7 +438,7 @@ class NonFiniteScoresError(ValueError):
 class FiniteScores(LogitsProcessor):
     """Raises `NonFiniteScoresError`, with the `name` of the model, for scores of the rows' `sentences` like nan."""
 
-    keeps_scores, passes_finite = False, True  # see search.py
+    keeps_scores, passes_finite = False, True  # it keeps no scores, and leaves finite ones as they are
 
     def __init__(self, name: str, prompt: int, sentences: Sequence[CurrentSentence]):
         self.name, self.prompt, self.sentences = name, prompt, sentences

@@ -5,9 +5,8 @@ from torch import nn
 from transformers.activations import ACT2FN
 from transformers.masking_utils import create_bidirectional_mask
 
-from .acceleration import Linear, dropout
 from .configuration_docmt import DocMTConfig
-from .layers import Attention, backbone
+from .layers import Attention, dropout
 from .segments import sinusoid
 
 
@@ -33,8 +32,8 @@ class MemoryUnit(nn.Module):
             self.state_layer_norm = nn.LayerNorm(config.d_model)
         self.update_attn = Attention(config, num_heads)
         self.update_attn_layer_norm = nn.LayerNorm(config.d_model)
-        self.fc1 = Linear(config.d_model, ffn_dim)
-        self.fc2 = Linear(ffn_dim, config.d_model)
+        self.fc1 = nn.Linear(config.d_model, ffn_dim)
+        self.fc2 = nn.Linear(ffn_dim, config.d_model)
         self.final_layer_norm = nn.LayerNorm(config.d_model)
 
     def start_neutral(self) -> None:
@@ -47,7 +46,6 @@ class MemoryUnit(nn.Module):
         nn.init.zeros_(self.output_attn.out_proj.weight)
         nn.init.zeros_(self.output_attn.out_proj.bias)
 
-    @backbone
     def read(self, hidden_states, memory, cache=None) -> tuple[torch.Tensor, torch.Tensor]:
         """Output attention: h (B, T, D), M (B or fewer, M, D) -> h~ (B, T, D), and the state that an update is from."""
         normed = self.state_layer_norm(hidden_states) if hasattr(self, "state_layer_norm") else hidden_states

@@ -7,9 +7,8 @@ from torch import nn
 from transformers import GenerationMixin
 from transformers.modeling_outputs import BaseModelOutput
 
-from .cache import cached_length
 from .configuration_concat import ConcatConfig
-from .layers import DecoderLayer, EncoderLayer
+from .layers import DecoderLayer, EncoderLayer, cached_length
 from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder, Stack
 from .segments import is_whole_target, sentence_index, sinusoid
 from .strategies import SegmentTranslator
@@ -108,11 +107,6 @@ class PersistentEncodingLayer:
             return hidden_states
         return hidden_states + segment_encoding.to(hidden_states.dtype)
 
-    def step_blocks(self):
-        """Of a decoder layer."""
-        blocks = [super().self_attention_block, *super().step_blocks()[1:]]
-        return [self.add_encoding, *blocks] if self.adds_encoding else blocks
-
 
 class ConcatEncoderLayer(PersistentEncodingLayer, EncoderLayer):
     pass
@@ -182,10 +176,6 @@ class ConcatEncoder(SegmentStack, Encoder):
 class ConcatDecoder(SegmentStack, Decoder):
     config_class = ConcatConfig
     layer_class = ConcatDecoderLayer
-
-    @property
-    def step_inputs(self) -> str:
-        return "none" if self.config.segment_encoding == "none" else "new"
 
     def layer_inputs(self, input_ids, positions, sentence_index=None, sentence_numbers=None, **kwargs):
         """`segment_encoding` (B, T, D) from the sentences of all new tokens, (B, T) each."""

@@ -23,27 +23,47 @@ from transformers.modeling_outputs import (
 from transformers.utils.generic import ModelOutput, can_return_tuple, merge_with_config_defaults
 from transformers.utils.output_capturing import OutputRecorder, capture_outputs
 
-from .acceleration import HeadSupport, ModelSupport, OutputProjection, dropout, takes_bias
-from .cache import CACHE_NAME, CompactCache, DecodingCache, cache_by_either_name, cached_length, is_static
 from .configuration_docmt import DocMTConfig
 from .generation_docmt import DocumentTranslation
-from .generation_seams import GenerationSeams
-from .layers import Attention, DecoderLayer, EncoderLayer, backbone
+from .generation_mixin import DocMTGenerationMixin
+from .layers import (
+    CACHE_NAME,
+    Attention,
+    DecoderLayer,
+    EncoderLayer,
+    OutputProjection,
+    cache_by_either_name,
+    cached_length,
+    dropout,
+    is_static,
+)
 from .pipeline_docmt import DocumentTranslationPipeline
 from .segments import is_right_padded, sinusoid, token_positions
-from .ssru import RecurrentLayer
+from .training import weighted_cross_entropy
 
 
-class DocMTPreTrainedModel(ModelSupport, PreTrainedModel):
+class DocMTPreTrainedModel(PreTrainedModel):
     """Loading, saving and initialisation shared by all models of this family."""
 
     config_class = DocMTConfig
+    engine = None  # what may run encoders, `generate` and the loss in other ways, see README.md
     base_model_prefix = "model"
     supports_gradient_checkpointing = True
     _skip_keys_device_placement = ["past_key_values", "cache"]  # a layer's keys stay where the layer is
     _supports_flash_attn = True
     _supports_sdpa = True
     _supports_flex_attn = True
+
+    def __init__(self, config: DocMTConfig, *inputs, **kwargs):
+        """ValueError for int8 weights without an engine that knows them."""
+        quantization = getattr(config, "quantization_config", None) or {}
+        method = quantization.get("quant_method") if isinstance(quantization, dict) else quantization.quant_method
+        if method == "docmt-int8" and self.engine is None:
+            raise ValueError(
+                f"int8 weights ({method}) are read by the package hf_docmt, which this code runs without: pip install "
+                "hf-docmt, and load the folder by hf_docmt.load_model."
+            )
+        super().__init__(config, *inputs, **kwargs)
 
     def _set_gradient_checkpointing(self, enable=True, gradient_checkpointing_func=checkpoint, **kwargs):
         """ValueError for reentrant checkpointing, in which the context and memory of layers lose gradients."""
@@ -128,7 +148,6 @@ class Stack(DocMTPreTrainedModel):
 
     # Seams
 
-    @backbone
     def layer_inputs(
         self, input_ids: torch.Tensor, positions: torch.Tensor, attention_mask: torch.Tensor | None = None, **kwargs
     ) -> dict[str, torch.Tensor]:
@@ -138,7 +157,6 @@ class Stack(DocMTPreTrainedModel):
         """
         return {}
 
-    @backbone
     def embed(self, input_ids: torch.Tensor, positions: torch.Tensor, **layer_inputs) -> torch.Tensor:
         """Ids (B, T), or their embeddings (B, T, D), and positions (B or 1, T) -> states (B, T, D)."""
         return self.embed_with(input_ids, self.position_encoding(positions))
@@ -149,7 +167,6 @@ class Stack(DocMTPreTrainedModel):
 
     # What the seams are made of
 
-    @backbone
     def embed_with(self, input_ids: torch.Tensor, encoding: torch.Tensor) -> torch.Tensor:
         """Scaled embeddings of ids (B, T), or these (B, T, D), plus encodings (B or 1, T, D or 1) -> (B, T, D)."""
         tokens = input_ids if input_ids.is_floating_point() else self.embed_tokens(input_ids)
@@ -159,7 +176,6 @@ class Stack(DocMTPreTrainedModel):
             hidden_states = self.layernorm_embedding(hidden_states)
         return dropout(hidden_states, self.config.dropout, self.training)
 
-    @backbone
     def positions(
         self, input_ids: torch.Tensor, attention_mask: torch.Tensor | None = None, past_length: int = 0
     ) -> torch.Tensor:
@@ -176,7 +192,6 @@ class Stack(DocMTPreTrainedModel):
                 )
         return positions
 
-    @backbone
     def position_encoding(self, positions: torch.Tensor) -> torch.Tensor:
         """Positions (B or 1, T) from 0 -> their encodings, (B or 1, T, D)."""
         positions = positions + self.config.position_offset
@@ -189,7 +204,6 @@ class Stack(DocMTPreTrainedModel):
         return torch.empty(batch, length, 0, dtype=self.dtype, device=device)
 
     @capture_outputs
-    @backbone
     def run_layers(
         self, hidden_states: torch.Tensor, *arguments, layer_inputs: dict, cache=None, **kwargs
     ) -> StackOutput:
@@ -254,7 +268,9 @@ class Encoder(Stack):
         layer_inputs = self.layer_inputs(input_ids, positions, attention_mask, **kwargs)
         hidden_states = self.embed(input_ids if inputs_embeds is None else inputs_embeds, positions, **layer_inputs)
         recorded = [kwargs.get(name, getattr(self.config, name)) for name in RECORDED]
-        states = None if any(recorded) else self.fast_states(hidden_states, attention_mask, input_ids)
+        states = None
+        if self.engine is not None and not any(recorded):
+            states = self.engine.encode(self, hidden_states, attention_mask, input_ids)
         if states is not None:
             outputs = StackOutput(last_hidden_state=states, layer_outputs={})
         else:
@@ -278,7 +294,6 @@ class Encoder(Stack):
 
     # Seams, besides `layer_inputs` and `embed`
 
-    @backbone
     def attention_mask(
         self, hidden_states: torch.Tensor, attention_mask: torch.Tensor | None = None
     ) -> torch.Tensor | None:
@@ -299,7 +314,6 @@ class Decoder(Stack):
     @cache_by_either_name
     @can_return_tuple
     @merge_with_config_defaults
-    @backbone
     def forward(
         self,
         input_ids: torch.Tensor | None = None,
@@ -335,20 +349,8 @@ class Decoder(Stack):
         outputs = self.run_layers(hidden_states, mask, encoder_hidden_states, source_mask, **inputs)
         return self.build_output(outputs, layer_inputs, input_ids, **arguments, **kwargs)
 
-    def new_cache(self) -> DecodingCache:
-        """An empty cache of our search."""
-        if self.config.decoder_autoregression == "ssru":
-            return CompactCache([RecurrentLayer() for _ in self.layers])
-        return DecodingCache(self.beam_layer_class)
-
-    @property
-    def step_inputs(self) -> str:
-        """What layers get in steps of decoding: "none", "constant" inputs, or "new" ones, as embeddings may be."""
-        return "none" if getattr(type(self).layer_inputs, "is_backbone", False) else "new"
-
     # Seams, besides `layer_inputs` and `embed`
 
-    @backbone
     def source(
         self, states: torch.Tensor, mask: torch.Tensor | None, **kwargs
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
@@ -358,7 +360,6 @@ class Decoder(Stack):
         """
         return states, mask
 
-    @backbone
     def attention_mask(
         self, hidden_states: torch.Tensor, attention_mask: torch.Tensor | None = None, cache=None
     ) -> torch.Tensor | None:
@@ -377,7 +378,6 @@ class Decoder(Stack):
             **{CACHE_NAME: cache.self_attention_cache if cache is not None else None},
         )
 
-    @backbone
     def source_mask(
         self, source: torch.Tensor, source_mask: torch.Tensor | None, shape: tuple[int, ...]
     ) -> torch.Tensor | None:
@@ -492,9 +492,7 @@ class DocMTModel(DocMTPreTrainedModel):
             self.shared = self.decoder.embed_tokens = value
 
 
-class DocMTForConditionalGeneration(
-    HeadSupport, DocMTPreTrainedModel, DocumentTranslation, GenerationSeams, GenerationMixin
-):
+class DocMTForConditionalGeneration(DocMTPreTrainedModel, DocumentTranslation, DocMTGenerationMixin, GenerationMixin):
     """The backbone with a language modelling head; base class of every architecture."""
 
     model_class = DocMTModel
@@ -575,7 +573,71 @@ class DocMTForConditionalGeneration(
         states = {name: value for name, value in outputs.items() if name != "last_hidden_state"}
         return self.output_class(loss=loss, logits=logits, **states)
 
-    @backbone
+    def logits_of(self, hidden_states: torch.Tensor) -> torch.Tensor:
+        """Logits (..., V) of states (..., D)."""
+        bias = self.final_logits_bias[0]
+        if getattr(self.lm_head, "takes_bias", False):
+            return self.lm_head(hidden_states, bias)
+        return self.lm_head(hidden_states) + bias  # an adapter around it would lose one
+
+    def logits_at(self, positions: torch.Tensor, **inputs) -> torch.Tensor:
+        """Logits (N, V) of N target positions alone, true in (B, T) bool; `inputs` as in `forward`, without labels."""
+        hidden_states = self.model(**inputs, return_dict=True).last_hidden_state  # (B, T, D)
+        return self.logits_of(hidden_states[positions])
+
+    def loss(self, hidden_states, labels, label_weights, label_smoothing: float, num_items_in_batch, skip_logits: bool):
+        """Of states (B, T, D) the loss, see `weighted_cross_entropy`, and logits (B, T, V), or None to skip them."""
+        scored = (labels, label_weights, label_smoothing, num_items_in_batch)
+        if skip_logits and self.engine is not None:
+            loss = self.engine.loss(self, hidden_states, *scored)
+            if loss is not None:
+                return loss, None
+        logits = self.logits_of(hidden_states)
+        loss = weighted_cross_entropy(logits, *scored, self.final_logits_bias[0])
+        return loss, None if skip_logits else logits
+
+    def prepare_decoder_input_ids_from_labels(self, labels: torch.Tensor) -> torch.Tensor:
+        """Labels (B, T) shifted to the right: the decoder's start token in front, the last label dropped."""
+        start = labels.new_full((labels.shape[0], 1), self.config.decoder_start_token_id)
+        return torch.cat([start, labels[:, :-1].masked_fill(labels[:, :-1] == -100, self.config.pad_token_id)], dim=1)
+
+    def train(self, mode: bool = True):
+        """As in torch; ValueError for training mode with int8 weights."""
+        if mode and getattr(self, "is_quantized", False):
+            raise ValueError("int8 weights cannot be trained: load the model again without quantizing it")
+        if mode and self.engine is not None:
+            self.engine.forget(self)
+        return super().train(mode)
+
+    def save_pretrained(self, save_directory, *args, **kwargs) -> None:
+        """As in transformers; `AutoModel` finds in the folder the model without the head."""
+        base = self.model_class
+        if base.is_remote_code():  # `register_for_auto_class` was called
+            own = {"AutoModel": f"{base.__module__.rpartition('.')[2]}.{base.__name__}"}
+            self.config.auto_map = (getattr(self.config, "auto_map", None) or {}) | own
+        super().save_pretrained(save_directory, *args, **kwargs)
+        if kwargs.get("is_main_process", True) and not kwargs.get("push_to_hub"):
+            self.write_card(save_directory)
+
+    def _upload_modified_files(self, working_dir, repo_id, *args, **kwargs):
+        """With the card in place of the template that transformers has written."""
+        self.write_card(working_dir, repo_id)
+        return super()._upload_modified_files(working_dir, repo_id, *args, **kwargs)
+
+    def write_card(self, folder, name: str | None = None) -> None:
+        """Write README.md beside the weights; the package hf_docmt puts the function for it here."""
+
+    # Other weights and vocabularies
+
+    def adapt_state_dict(self, state_dict: dict[str, torch.Tensor], source_config) -> tuple[dict, set[str]]:
+        """The weights of a trained model of another configuration, as this one loads them, and which are new here.
+
+        The second value names this model's parameters that the result does not determine: those that `state_dict` has
+        not, and tables with rows that it has not. Names and shapes that do not fit are left for the caller to refuse.
+        """
+        names = {name for name, _ in self.named_parameters()}
+        return dict(state_dict), names - state_dict.keys()
+
     def set_output_embeddings(self, value: nn.Linear) -> None:
         """Take over the weights; the layer stays one that can add a bias."""
         self.lm_head = OutputProjection(value.in_features, value.out_features, bias=False, device="meta")
@@ -583,7 +645,12 @@ class DocMTForConditionalGeneration(
         self.lm_head._is_hf_initialized = True  # `init_weights` draws no new ones
 
     def resize_token_embeddings(self, new_num_tokens=None, pad_to_multiple_of=None, mean_resizing=True) -> nn.Embedding:
-        """As in transformers, for the tables of both sides; the logits' bias grows with zeros."""
+        """As in transformers, for the tables of both sides; the logits' bias grows with zeros.
+
+        ValueError for int8 weights.
+        """
+        if getattr(self, "is_quantized", False):
+            raise ValueError("int8 weights cannot be resized: resize the embeddings before you quantize the model")
         embeddings = super().resize_token_embeddings(new_num_tokens, pad_to_multiple_of, mean_resizing)
         decoder, size = self.model.decoder, embeddings.num_embeddings
         if decoder.embed_tokens.num_embeddings != size:
@@ -593,21 +660,3 @@ class DocMTForConditionalGeneration(
         added = embeddings.num_embeddings - self.final_logits_bias.shape[1]
         self.final_logits_bias = nn.functional.pad(self.final_logits_bias, (0, added))  # added < 0 cuts
         return embeddings
-
-    def logits_of(self, hidden_states: torch.Tensor) -> torch.Tensor:
-        """Logits (..., V) of states (..., D)."""
-        bias = self.final_logits_bias[0]
-        return self.lm_head(hidden_states, bias) if takes_bias(self.lm_head) else self.lm_head(hidden_states) + bias
-
-    def prepare_decoder_input_ids_from_labels(self, labels: torch.Tensor) -> torch.Tensor:
-        """Labels (B, T) shifted to the right: the decoder's start token in front, the last label dropped."""
-        start = labels.new_full((labels.shape[0], 1), self.config.decoder_start_token_id)
-        return torch.cat([start, labels[:, :-1].masked_fill(labels[:, :-1] == -100, self.config.pad_token_id)], dim=1)
-
-    def save_pretrained(self, save_directory, *args, **kwargs) -> None:
-        """As in transformers; `AutoModel` finds in the folder the model without the head."""
-        base = self.model_class
-        if base.is_remote_code():  # `register_for_auto_class` was called
-            own = {"AutoModel": f"{base.__module__.rpartition('.')[2]}.{base.__name__}"}
-            self.config.auto_map = (getattr(self.config, "auto_map", None) or {}) | own
-        super().save_pretrained(save_directory, *args, **kwargs)

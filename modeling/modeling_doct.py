@@ -4,16 +4,14 @@ import torch
 from torch import nn
 from transformers import GenerationMixin
 
-from .acceleration import Linear
 from .configuration_doct import DocTConfig
 from .context_attention import ContextEncoderOutput, ContextForConditionalGeneration, fill_with_zeros, move_affine
 from .context_cache import ContextLayersTranslator
 from .context_inputs import CONTEXT_INPUTS, ContextLayers, by_offset, check_context, given_context, joined
 from .context_selection import SelectedAttention, adapt_selection, selectable
 from .context_strategies import JoinedContextTranslator
-from .layers import DecoderLayer, EncoderLayer, backbone
+from .layers import DecoderLayer, EncoderLayer
 from .modeling_docmt import Decoder, DocMTModel, Encoder
-from .step_seams import ContextSublayer, reads
 
 OPEN_GATE = 6.0  # g = 0.9975, where the gate still gets a gradient
 
@@ -31,10 +29,9 @@ class GatedContext(nn.Module):
         self.normalize_before = config.normalize_before
         self.attn = SelectedAttention(config, num_heads, layer_idx, selects=config.selection == "routing")
         self.layer_norm = nn.LayerNorm(config.d_model)
-        self.state_gate = Linear(config.d_model, config.d_model, bias=False)  # W_x
-        self.context_gate = Linear(config.d_model, config.d_model, bias=False)  # W_y
+        self.state_gate = nn.Linear(config.d_model, config.d_model, bias=False)  # W_x
+        self.context_gate = nn.Linear(config.d_model, config.d_model, bias=False)  # W_y
 
-    @backbone
     def forward(
         self,
         hidden_states: torch.Tensor,  # x (B, T, D)
@@ -68,28 +65,9 @@ class GatedContextBlock:
         self.context.state_gate.weight[:, -1] = OPEN_GATE
 
     def self_attention_block(self, hidden_states, attention_mask, cache=None, **layer_inputs):
-        context = {
-            f"context_{name}": layer_inputs.pop(f"context_{name}", None) for name in ("states", "mask", "present")
-        }
+        context = [layer_inputs.pop(f"context_{name}", None) for name in ("states", "mask", "present")]
         hidden_states = super().self_attention_block(hidden_states, attention_mask, cache, **layer_inputs)
-        return self.context_block(hidden_states, cache, **context)
-
-    @reads("context")
-    def context_block(self, hidden_states, cache=None, context_states=None, context_mask=None, context_present=None):
-        """Context attention behind self-attention: states (B, T, D) -> (B, T, D)."""
-        return self.context(hidden_states, context_states, context_mask, context_present, cache)
-
-    def context_sublayer(self) -> ContextSublayer | None:
-        """What `context_block` does in a decoder, where nothing is selected."""
-        context, selected = self.context, self.context.attn
-        if hasattr(selected, "selection"):
-            return None
-        methods, gates = [(context, "forward"), (selected, "forward")], (context.state_gate, context.context_gate)
-        return ContextSublayer(methods, selected.attn, context.layer_norm, "context_states", gates)
-
-    def step_blocks(self):
-        """Of a decoder layer."""
-        return [super().self_attention_block, self.context_block, *super().step_blocks()[1:]]
+        return self.context(hidden_states, *context, cache)
 
 
 class DocTEncoderLayer(GatedContextBlock, EncoderLayer):
@@ -173,7 +151,6 @@ class DocTEncoder(ContextLayers, Encoder):
 class DocTDecoder(Decoder):
     config_class = DocTConfig
     layer_class = DocTDecoderLayer
-    step_inputs = "constant"
 
     def layer_inputs(self, input_ids, positions, context_states=None, context_mask=None, **kwargs):
         words = input_ids.shape[0] // context_mask.shape[0] * input_ids.shape[1]

@@ -8,10 +8,8 @@ from transformers import GenerationMixin
 from transformers.masking_utils import create_bidirectional_mask
 from transformers.modeling_outputs import BaseModelOutput
 
-from .acceleration import Linear
-from .cache import cached_length
 from .configuration_gtransformer import GTransformerConfig
-from .layers import Attention, DecoderLayer, EncoderLayer, backbone
+from .layers import Attention, DecoderLayer, EncoderLayer, cached_length
 from .segments import sentence_index
 from .sentence_stack import (
     SentenceAttention,
@@ -21,7 +19,6 @@ from .sentence_stack import (
     SentenceModel,
     SentenceStack,
 )
-from .step_seams import StepLimits, reads
 
 
 class GroupAttention(SentenceAttention):
@@ -42,7 +39,7 @@ class GroupAttention(SentenceAttention):
         self.global_attn = self.gate = None
         if is_combined:
             self.global_attn = Attention(config, num_heads, layer_idx, is_causal, source_name="global")
-            self.gate = Linear(2 * config.d_model, config.d_model)
+            self.gate = nn.Linear(2 * config.d_model, config.d_model)
 
     def start_neutral(self) -> None:
         """Global attention as a copy of group attention, as in the released code; on one sentence both are the same."""
@@ -50,7 +47,6 @@ class GroupAttention(SentenceAttention):
             for name, parameter in self.global_attn.named_parameters():
                 parameter.copy_(self.get_parameter(name))
 
-    @reads("gated")
     def forward(
         self,
         hidden_states: torch.Tensor,
@@ -75,7 +71,6 @@ class GroupAttention(SentenceAttention):
             output = output * gate + whole * (1 - gate)
         return output, self.by_row(weights, shape[0])
 
-    @backbone
     def read_self(self, hidden_states, cache, attention_mask, output_attentions, layer_inputs) -> tuple:
         """What the heads of H_L and H_G (None = there is none) read in self-attention, with weights."""
         new = self.self_projections(hidden_states)  # (B, H, T, Dh) each
@@ -94,7 +89,6 @@ class GroupAttention(SentenceAttention):
             return own, None
         return own, self.global_attn.attend(*next(parts), attention_mask, **settings)
 
-    @backbone
     def read_source(
         self, hidden_states, key_value_states, cache, attention_mask, output_attentions, layer_inputs
     ) -> tuple:
@@ -163,7 +157,6 @@ class GTransformerEncoderOutput(BaseModelOutput):
 class GTransformerEncoder(GroupStack, SentenceEncoder):
     config_class = GTransformerConfig
     layer_class = GTransformerEncoderLayer
-    source_limits = SentenceEncoder.source_limits  # with the `layer_inputs` of this class, too
 
     def layer_inputs(self, input_ids, positions, attention_mask=None, **kwargs):
         """Besides those of self-attention `group_positions` (B, S), where positions begin anew."""
@@ -185,7 +178,6 @@ class GTransformerEncoder(GroupStack, SentenceEncoder):
 class GTransformerDecoder(GroupStack, SentenceDecoder):
     config_class = GTransformerConfig
     layer_class = GTransformerDecoderLayer
-    step_inputs = "limits"
 
     def layer_inputs(
         self,
@@ -231,13 +223,6 @@ class GTransformerModel(SentenceModel):
     config_class = GTransformerConfig
     encoder_class = GTransformerEncoder
     decoder_class = GTransformerDecoder
-
-    def step_limits(self, encoder_outputs) -> StepLimits:
-        """A separator begins the next sentence, which reads the source sentence with its number."""
-        groups = groups_of(encoder_outputs)
-        numbers = torch.arange(int(groups.max()) + 1, device=groups.device)
-        borders = ((groups[..., None] <= numbers) & (groups[..., None] > 0)).sum(dim=1)  # (B, N + 1)
-        return StepLimits("group", self.config.sep_token_id, borders)
 
     def target_sentences(self, decoder_input_ids: torch.Tensor) -> torch.Tensor:
         """The sentence of every target token (B, T), from 0; a separator is of the one that begins behind it."""

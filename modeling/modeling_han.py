@@ -8,9 +8,6 @@ from transformers import GenerationMixin
 from transformers.activations import ACT2FN
 from transformers.modeling_outputs import BaseModelOutput
 
-from .acceleration import Linear, dropout
-from .attention_kernels import without_cudnn
-from .cache import source_states
 from .configuration_han import HanConfig
 from .context_attention import ContextForConditionalGeneration, fill_with_zeros, move_affine
 from .context_inputs import (
@@ -23,7 +20,7 @@ from .context_inputs import (
     tokens_first,
 )
 from .context_strategies import ContextTranslator
-from .layers import Attention, DecoderLayer, EncoderLayer
+from .layers import Attention, DecoderLayer, EncoderLayer, dropout, source_states, without_cudnn
 from .modeling_docmt import Decoder, DocMTModel, Encoder
 
 
@@ -47,9 +44,9 @@ class HierarchicalContext(nn.Module):
         self.word_attn = Attention(config, heads, layer_idx, source_name="context")
         self.word_layer_norm = nn.LayerNorm(config.d_model)
         self.sentence_attn = Attention(config, heads, layer_idx)
-        self.fc1, self.fc2 = Linear(config.d_model, ffn_dim), Linear(ffn_dim, config.d_model)
+        self.fc1, self.fc2 = nn.Linear(config.d_model, ffn_dim), nn.Linear(ffn_dim, config.d_model)
         self.final_layer_norm = nn.LayerNorm(config.d_model)
-        self.gate = Linear(2 * config.d_model, config.d_model)
+        self.gate = nn.Linear(2 * config.d_model, config.d_model)
         self.layer_norm = nn.LayerNorm(config.d_model)
 
     def forward(
@@ -137,13 +134,6 @@ class HanEncoderLayer(HierarchicalLayer, EncoderLayer):
 class HanDecoderLayer(HierarchicalLayer, DecoderLayer):
     """Self-attention, attention to the source, feed-forward network; in the last layer hierarchical attention."""
 
-    def step_blocks(self):
-        return super().step_blocks() + ([] if self.context is None else [self.context_block])
-
-    def context_block(self, hidden_states, cache, context_states=None, context_mask=None):
-        """Hierarchical attention: states (B, T, D) -> (B, T, D)."""
-        return self.context(hidden_states, context_states, context_mask, cache)[0]
-
 
 @dataclass
 class HanEncoderOutput(BaseModelOutput):
@@ -220,7 +210,6 @@ class HanDecoder(Decoder):
 
     config_class = HanConfig
     layer_class = HanDecoderLayer
-    step_inputs = "constant"
 
     def layer_inputs(self, input_ids, positions, cache=None, context_target_words=None, **kwargs):
         """The states of translations before, None where the cache has what is made of them, and which are words."""

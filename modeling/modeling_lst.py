@@ -4,11 +4,9 @@ import torch
 from torch import nn
 from transformers import GenerationMixin
 
-from .acceleration import Linear
 from .configuration_lst import LstConfig
 from .layers import DecoderLayer, EncoderLayer
 from .sentence_stack import SentenceAttention, SentenceDecoder, SentenceEncoder, SentenceGeneration, SentenceModel
-from .step_seams import reads
 
 
 class LstAttention(SentenceAttention):
@@ -24,12 +22,11 @@ class LstAttention(SentenceAttention):
 
     def __init__(self, config: LstConfig, num_heads: int, layer_idx: int | None = None, is_causal: bool = False):
         super().__init__(config, num_heads, layer_idx, is_causal)
-        self.sentence_proj = Linear(config.d_model, config.d_model, bias=False)
+        self.sentence_proj = nn.Linear(config.d_model, config.d_model, bias=False)
 
     def start_neutral(self) -> None:
         nn.init.zeros_(self.sentence_proj.weight)
 
-    @reads("whole and limited")
     def forward(
         self,
         hidden_states: torch.Tensor,

@@ -16,7 +16,6 @@ from .extended_forward import warn_without_context, with_inputs
 from .layers import DecoderLayer, EncoderLayer
 from .memory_unit import MemoryLayer, MemoryStack
 from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder
-from .step_seams import ContextSublayer, reads
 from .stream_strategies import STATE, StreamTranslation
 
 
@@ -46,22 +45,6 @@ class MemoryDecoderLayer(MemoryLayer, DecoderLayer):
         hidden_states, state = self.read_memory(hidden_states, cache, **layer_inputs)
         hidden_states = self.cross_attention_block(hidden_states, *source, cache, **layer_inputs)
         return self.with_memory(self.feed_forward_block(hidden_states), state, **layer_inputs)
-
-    def step_blocks(self):
-        own, *others = super().step_blocks()
-        return [own, self.memory_block, *others] if self.memory_name else [own, *others]
-
-    @reads("context")
-    def memory_block(self, hidden_states, cache, **layer_inputs):
-        """States (B, T, D) that have read the memory."""
-        return self.read_memory(hidden_states, cache, **layer_inputs)[0]
-
-    def context_sublayer(self) -> ContextSublayer | None:
-        """What `memory_block` does, where it adds to the states."""
-        if self.memory.residual == "none":
-            return None
-        norm = getattr(self.memory, "state_layer_norm", None)
-        return ContextSublayer([(self.memory, "read")], self.memory.output_attn, norm, self.memory_name)
 
 
 @dataclass
@@ -117,7 +100,6 @@ class MemoryEncoder(MemoryStack, Encoder):
 class MemoryDecoder(MemoryStack, Decoder):
     config_class = MemoryConfig
     layer_class = MemoryDecoderLayer
-    step_inputs = "constant"
 
     def layer_inputs(
         self,

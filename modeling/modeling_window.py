@@ -10,16 +10,13 @@ from torch import nn
 from transformers import GenerationMixin
 from transformers.modeling_outputs import BaseModelOutput
 
-from .cache import cached_length, is_static
 from .configuration_window import ALIGNMENTS, WindowConfig
-from .layers import Attention, DecoderLayer, EncoderLayer, backbone
+from .layers import Attention, DecoderLayer, EncoderLayer, cached_length, is_static
 from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder, Stack
 from .segments import is_whole_target, token_positions
-from .step_seams import StepLimits, reads
 from .strategies import SegmentTranslator
 from .token_alignment import by_sentence, linear, proportional, source_borders
 from .window_attention import Windows, dense_attention, token_windows, window_attention, windows_around, windows_of
-from .window_cache import WindowCache, behind, in_order
 
 
 class WindowAttention(Attention):
@@ -34,7 +31,6 @@ class WindowAttention(Attention):
         super().__init__(config, num_heads, layer_idx, is_causal)
         self.relative = nn.Embedding(vectors, config.d_model) if vectors else None  # row t: i - j = w - t
 
-    @reads("limited")
     def forward(
         self,
         hidden_states: torch.Tensor,  # (B, T, D)
@@ -57,7 +53,6 @@ class WindowAttention(Attention):
         weights = self.by_row(weights, hidden_states.shape[0])
         return self.out_proj(output.transpose(1, 2).reshape(hidden_states.shape)), weights
 
-    @backbone
     def attend_self(self, hidden_states, cache, order, layer_inputs):
         query, key, value = self.self_projections(hidden_states)
         new = query.shape[2]
@@ -77,18 +72,14 @@ class WindowAttention(Attention):
         output = output[:, :, -new:].transpose(1, 2)  # (B, T, H, Dh)
         return self.out_proj(output.reshape(hidden_states.shape)), weights
 
-    @backbone
     def keys_and_values(self, key, value, cache, order, kept_columns) -> tuple[torch.Tensor, torch.Tensor]:
         """What a window of new keys and values (B, H, T_new, Dh) can see, in the order given."""
-        attention_cache, new = cache.self_attention_cache, (key, value)
-        if isinstance(cache, WindowCache):
-            return attention_cache.update(*new, self.layer_idx, order)
-        seen = attention_cache.update(*new, self.layer_idx)
+        new = (key, value)
+        seen = cache.self_attention_cache.update(*new, self.layer_idx)
         if kept_columns is not None:
             seen = behind(tuple(in_order(states, kept_columns) for states in seen), new)
         return seen if order is None else tuple(in_order(states, order) for states in seen)
 
-    @backbone
     def attend_windows(self, query, key, value, windows: Windows) -> tuple[torch.Tensor, torch.Tensor | None]:
         """(B, H, I, Dh), (B, H, J, Dh) -> (B, H, I, Dh), and weights (B, H, I, J) with `eager`."""
         relative = None
@@ -101,6 +92,16 @@ class WindowAttention(Attention):
         if self.config._attn_implementation == "eager":
             return dense_attention(query * self.scaling, key, value, windows, relative, dropout)
         return window_attention(query, key, value, windows, relative, dropout), None
+
+
+def behind(states: tuple[torch.Tensor, ...], new: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+    """New keys and values behind others, (B, H, T, Dh) each."""
+    return tuple(torch.cat(pair, dim=2) for pair in zip(states, new))
+
+
+def in_order(states: torch.Tensor, order: torch.Tensor) -> torch.Tensor:
+    """Columns of states (B, H, T, Dh) in the order (B, T), or some of them."""
+    return states.gather(2, order[:, None, :, None].expand(-1, states.shape[1], -1, states.shape[3]))
 
 
 class WindowEncoderLayer(EncoderLayer):
@@ -166,14 +167,6 @@ class WindowEncoder(WindowStack, Encoder):
         length, tokens = input_ids.shape[1], None if attention_mask is None else attention_mask.bool()
         return self.token_window_inputs(tokens, length, length, self.config.window, input_ids.device)
 
-    def source_limits(self, input_ids: torch.Tensor, attention_mask: torch.Tensor | None) -> torch.Tensor:
-        """The first token of every token's window and the one behind the last, (B, S, 2), among those of the mask."""
-        tokens = torch.ones_like(input_ids) if attention_mask is None else attention_mask.long()
-        width = input_ids.shape[1] if self.config.sees_all else self.config.window
-        places, count = tokens.cumsum(dim=1) - 1, tokens.sum(dim=1, keepdim=True)
-        ends = torch.stack([places - width, places + width + 1], dim=2)
-        return ends.clamp(min=0).minimum(count[..., None])
-
     def build_output(self, outputs, layer_inputs, input_ids, attention_mask=None, source_borders=None, **kwargs):
         plain = super().build_output(outputs, layer_inputs, input_ids)
         return WindowEncoderOutput(**plain, source_borders=source_borders)
@@ -182,13 +175,6 @@ class WindowEncoder(WindowStack, Encoder):
 class WindowDecoder(WindowStack, Decoder):
     config_class = WindowConfig
     layer_class = WindowDecoderLayer
-
-    @property
-    def step_inputs(self) -> str:
-        return "new" if self.config.sees_all else "limits"
-
-    def new_cache(self) -> WindowCache:
-        return WindowCache(self.config.kept_tokens, self.config.decoder_layers)
 
     def layer_inputs(
         self,
@@ -210,9 +196,9 @@ class WindowDecoder(WindowStack, Decoder):
         return source | kept | self.token_window_inputs(tokens, past + new, new, 0, input_ids.device)
 
     def kept_columns(self, input_ids, attention_mask, cache, past: int) -> torch.Tensor | None:
-        """Of the tokens in a cache of transformers the last ones, (B, past), padding in front; None = all of them."""
+        """Of the tokens in a cache the last ones, (B, past), padding in front; None = all of them."""
         length, new = cached_length(cache), input_ids.shape[1]
-        if cache is None or isinstance(cache, WindowCache) or torch.compiler.is_exporting():
+        if cache is None or torch.compiler.is_exporting():
             return None
         if attention_mask is None:
             if not is_static(cache) and past == length:
@@ -272,11 +258,6 @@ class WindowModel(DocMTModel):
             decoder_alignment = self.align(decoder_input_ids, tokens, borders, self.training)
         sources = encoder_outputs.last_hidden_state.shape[0]
         return {"alignment": decoder_alignment.reshape(sources, -1), "source_borders": borders}
-
-    def step_limits(self, encoder_outputs) -> StepLimits:
-        """Windows of self-attention, and of the source around aligned tokens; `encoder_outputs` have the borders."""
-        borders, config = borders_of(encoder_outputs), self.config
-        return StepLimits("window", config.sep_token_id, borders - borders[:, :1], config.window, self.source_ratio())
 
     def search_alignment(self) -> str:
         """What search and scoring align by: in the scope of `search_alignment` its value, else the configuration's."""
@@ -347,7 +328,6 @@ class WindowForConditionalGeneration(DocMTForConditionalGeneration, GenerationMi
         finally:
             _alignment.reset(token)
 
-    @backbone
     def decoder_inputs_for_generation(self, input_ids, model_inputs):
         """The source columns of the new tokens."""
         borders = getattr(model_inputs.get("encoder_outputs"), "source_borders", None)

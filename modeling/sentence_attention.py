@@ -10,7 +10,7 @@ from torch import nn
 from torch.autograd import Function
 from torch.utils.checkpoint import checkpoint
 
-from .attention_kernels import without_cudnn
+from .layers import without_cudnn
 
 NAMES = ("slot_tokens", "token_slots", "empty_slots", "hidden_tokens", "group_sizes")
 FEW_TOKENS = 8  # by which the lengths in a group may differ, where a quarter of the longest one is less

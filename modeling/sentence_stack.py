@@ -6,12 +6,10 @@ import torch
 from torch import nn
 from transformers.masking_utils import create_bidirectional_mask, create_causal_mask
 
-from .cache import CACHE_NAME, cached_length, is_static
-from .layers import Attention, backbone
+from .layers import CACHE_NAME, Attention, cached_length, is_static
 from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder, Stack
 from .segments import is_whole_target, sentence_index
 from .sentence_attention import gathered_sentences, latest_sentence, sentence_attention
-from .step_seams import StepLimits
 from .strategies import SegmentTranslator
 
 EVERY_SENTENCE = -2  # in place of a sentence's index: belongs to all of them
@@ -32,7 +30,6 @@ def same_sentence(index: torch.Tensor) -> Callable:
 class SentenceAttention(Attention):
     """Attention that can be restricted to the own sentence, by the layer inputs of a `SentenceStack`."""
 
-    @backbone
     def attend_sentence(
         self,
         query: torch.Tensor,
@@ -90,19 +87,9 @@ class SentenceEncoder(SentenceStack, Encoder):
         )
         return {"sentence_mask": mask}
 
-    def source_limits(self, input_ids: torch.Tensor, attention_mask: torch.Tensor | None) -> torch.Tensor:
-        """The first token of every token's sentence and the one behind the last, (B, S, 2), among those of the mask."""
-        index = sentence_index(input_ids, self.config.sep_token_id)
-        tokens = torch.ones_like(index) if attention_mask is None else attention_mask.long()
-        own, others = index[..., None], index[:, None]  # (B, S, 1), (B, 1, S)
-        ends = [(is_read * tokens[:, None]).sum(dim=2) for is_read in (others < own, others <= own)]  # (B, S) each
-        return torch.stack(ends, dim=2)
-
 
 class SentenceDecoder(SentenceStack, Decoder):
     """Target ids and source states to states."""
-
-    step_inputs = "limits"
 
     def layer_inputs(self, input_ids, positions, attention_mask=None, cache=None, sentence_index=None, **kwargs):
         """The same from the `sentence_index` (B, keys) of all keys; every token sees itself."""
@@ -127,10 +114,6 @@ class SentenceModel(DocMTModel):
     """Encoder and decoder; the decoder gets the sentence that every token belongs to."""
 
     decoder_input_names = ("decoder_sentence_index",)
-
-    def step_limits(self, encoder_outputs) -> StepLimits:
-        """A separator ends its sentence."""
-        return StepLimits("sentence", self.config.sep_token_id)
 
     def target_sentences(self, decoder_input_ids: torch.Tensor) -> torch.Tensor:
         """The sentence of every target token, (B, T) -> (B, T)."""
@@ -163,7 +146,6 @@ class SentenceGeneration(DocMTForConditionalGeneration):
     translator_class = SegmentTranslator
     _supports_flash_attn = False  # it takes no masks but those of padding
 
-    @backbone
     def decoder_inputs_for_generation(self, input_ids, model_inputs):
         """The sentence index of all tokens so far, and -1 for those that a static cache has room for."""
         index, cache = self.model.target_sentences(input_ids), model_inputs.get("cache")

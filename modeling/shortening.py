@@ -5,7 +5,6 @@ from torch import nn
 from transformers.activations import ACT2FN
 from transformers.masking_utils import create_bidirectional_mask
 
-from .acceleration import Linear
 from .context_inputs import tokens_first
 from .layers import Attention
 from .segments import is_right_padded
@@ -83,7 +82,7 @@ class PoolingShortener(Shortener):
         super().__init__(config, positions=-(-config.max_position_embeddings // config.shortening_size))
         self.kind, self.counts_zeros = config.shortening, config.pooling_padding == "zeros"
         if self.kind == "linear":
-            self.pooling = Linear(self.size * config.d_model, config.d_model)
+            self.pooling = nn.Linear(self.size * config.d_model, config.d_model)
 
     def pool(self, hidden_states, mask):
         if not is_right_padded(mask):  # windows begin with the first token
@@ -115,9 +114,9 @@ class LatentShortener(Shortener):
 
     def __init__(self, config):
         super().__init__(config, positions=config.shortening_size)
-        self.fc1 = Linear(config.d_model, config.categorizer_dim)
+        self.fc1 = nn.Linear(config.d_model, config.categorizer_dim)
         self.activation_fn = ACT2FN[config.activation_function]
-        self.fc2 = Linear(config.categorizer_dim, self.size)
+        self.fc2 = nn.Linear(config.categorizer_dim, self.size)
 
     def categories(self, hidden_states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """c: (P, L, D), mask (P, L), 1 = token -> (P, L, K) fp32, zero at padding."""

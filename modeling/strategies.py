@@ -285,7 +285,7 @@ def force_prefixes_together(translator: "SegmentTranslator", group: Sequence[Seg
     prompts = [[translator.start, *job.prefix] for job in jobs]
     # padded by the start token, or `generate` puts one more in front
     ids, mask = pad_rows(prompts, translator.start, translator.device, side="left")
-    cache = model.new_cache()
+    cache = model.prompt_cache()
     for step in range(group[0].end - group[0].first):
         rows = [row for row, segment in enumerate(group) if segment.first + step < segment.end]
         if len(rows) < len(group):
@@ -294,16 +294,17 @@ def force_prefixes_together(translator: "SegmentTranslator", group: Sequence[Seg
             source = {name: states[index] for name, states in source.items()}
             for name, value in encoder_outputs.items():
                 encoder_outputs[name] = value[index] if torch.is_tensor(value) else value
-            cache.batch_select_indices(index)
+            if cache is not None:
+                cache.batch_select_indices(index)
             group = [group[row] for row in rows]
         sentences = [CurrentSentence(segment.document, segment.first + step) for segment in group]
         if step and len(group) == 1 and not translator.fits(0, ids.shape[1] - 1, len(sentences[0].part.ids)):
             return [rest_of(translator, group[0], step)]
         jobs = [Job([], [], 1, len(sentence.part.ids), sentence) for sentence in sentences]
-        target = {"decoder_input_ids": ids, "decoder_attention_mask": mask, "cache": cache}
-        inputs = source | target | {"encoder_outputs": encoder_outputs}
+        inputs = source | {"decoder_input_ids": ids, "decoder_attention_mask": mask, "encoder_outputs": encoder_outputs}
+        inputs |= {} if cache is None else {"cache": cache}
         outputs = translator.generate(inputs, jobs, stop_at_sep=True, use_cache=True)
-        if cache.get_seq_length():  # it is empty where the search was not ours, which reads the prompt anew
+        if cache is not None and cache.get_seq_length():  # else the prompt is read anew
             cache.keep(*ids.shape)
         written = pad_rows([[*output.ids, translator.sep] for output in outputs], translator.pad, ids.device, "left")
         ids, mask = (torch.cat(pair, dim=1) for pair in zip((ids, mask), written))

@@ -8,8 +8,7 @@ import torch
 from .decoding import Languages, Translator, pad_rows
 from .document_state import CurrentSentence, DocumentState, check_unicode, read_document, translated_sentences
 from .generation_docmt import check_counts, check_generation
-from .search import inference
-from .tested_versions import check_untested_version
+from .generation_mixin import check_untested_version, inference
 
 STATE = ("encoder_memory", "decoder_memory")
 

@@ -1,9 +1,7 @@
-"""What training needs: the loss, dropout, and the values with which a mechanism changes nothing."""
+"""What training needs: the loss, and the values with which a mechanism changes nothing."""
 
 import torch
 from torch import nn
-from torch.autograd import Function
-from torch.overrides import handle_torch_function, has_torch_function_unary
 
 RULED_OUT = -50.0  # a bias in the logits below which no token is written
 
@@ -14,7 +12,7 @@ def weighted_cross_entropy(
     label_weights: torch.Tensor | None = None,
     label_smoothing: float = 0.0,
     num_items_in_batch: torch.Tensor | int | None = None,
-    smoothing_target: torch.Tensor | None = None,
+    bias: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """Sum of weighted, label-smoothed token losses divided by the number of target tokens.
 
@@ -23,16 +21,17 @@ def weighted_cross_entropy(
     the released code; `num_items_in_batch` replaces it where a batch is part of a larger one (gradient accumulation,
     several processes).
 
-    `logits` (B, T, V); `labels` (B, T), -100 = not scored; `label_weights` (B, T) or None = 1; `smoothing_target` (V,),
-    see there, or None = uniform.
+    `logits` (B, T, V); `labels` (B, T), -100 = not scored; `label_weights` (B, T) or None = 1; `bias` (V,) of the
+    logits, by which `smoothing_target` knows tokens that are never written.
     """
     scores, targets = logits.flatten(0, 1).float(), labels.flatten()  # (B*T, V), (B*T,)
-    uniform = label_smoothing if smoothing_target is None else 0.0
+    smoothed = smoothing_target(bias) if label_smoothing and bias is not None else None  # (V,)
+    uniform = label_smoothing if smoothed is None else 0.0
     settings = {"ignore_index": -100, "reduction": "none", "label_smoothing": uniform}
     token_loss = nn.functional.cross_entropy(scores, targets, **settings)  # (B*T,), 0 where ignored
-    if label_smoothing and smoothing_target is not None:
-        smoothed = -(scores.log_softmax(dim=1) * smoothing_target).sum(dim=1) * (targets != -100)  # fp32 in autocast
-        token_loss = (1 - label_smoothing) * token_loss + label_smoothing * smoothed
+    if smoothed is not None:
+        smooth_loss = -(scores.log_softmax(dim=1) * smoothed).sum(dim=1) * (targets != -100)  # fp32 in autocast
+        token_loss = (1 - label_smoothing) * token_loss + label_smoothing * smooth_loss
     if label_weights is not None:
         token_loss = token_loss * label_weights.flatten().to(token_loss.dtype)
     return token_loss.sum() / target_count(labels, num_items_in_batch)
@@ -53,42 +52,6 @@ def smoothing_target(bias: torch.Tensor) -> torch.Tensor | None:
 def target_count(labels: torch.Tensor, num_items_in_batch: torch.Tensor | int | None) -> torch.Tensor | int:
     """What the sum of losses is divided by: the target tokens of these labels (B, T), or of the whole large batch."""
     return (labels != -100).sum() if num_items_in_batch is None else num_items_in_batch
-
-
-# Dropout
-
-
-def dropout(states: torch.Tensor, p: float, training: bool) -> torch.Tensor:
-    """As `torch.nn.functional.dropout`; on a CPU four times as fast, with a mask of bytes for the backward pass."""
-    if not training or not p:
-        return states
-    if has_torch_function_unary(states):  # a mode of torch may want to know
-        return handle_torch_function(dropout, (states,), states, p, training)
-    if states.is_cpu and not torch.compiler.is_compiling():
-        return Dropout.apply(states, p)
-    return torch.native_dropout(states, p, True)[0]
-
-
-class Dropout(Function):
-    """Each value is 0 with probability `p`, to 16 bits: torch draws whole words faster than single decisions."""
-
-    @staticmethod
-    def forward(ctx, states, p):
-        words = torch.empty(-(-states.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
-        dropped = min(round(p * 2**16), 2**16 - 1)  # of 2^16 draws
-        kept = (words.view(torch.int16)[: states.numel()] >= dropped - 2**15).view(states.shape)
-        ctx.save_for_backward(kept)
-        ctx.scale = 2**16 / (2**16 - dropped)
-        return Dropout.scaled(states, kept, ctx.scale)
-
-    @staticmethod
-    def backward(ctx, gradient):
-        return Dropout.scaled(gradient, *ctx.saved_tensors, ctx.scale), None
-
-    @staticmethod
-    def scaled(states: torch.Tensor, kept: torch.Tensor, scale: float) -> torch.Tensor:
-        """The kept values times `scale`, else 0."""
-        return states * kept.to(states.dtype).mul_(scale)
 
 
 # Neutral start

@@ -20,11 +20,11 @@ from support import pretended_device
 from support.deprecations import logged_deprecations
 
 from hf_docmt import cli
-from hf_docmt.modeling import cpu_inference, quantization
+from hf_docmt.engine import quantization, scope
 
 pytest.register_assert_rewrite("support.battery", "support.scripted_model")
 torch.set_num_threads(1)
-cpu_inference.MIN_ELEMENTS = cpu_inference.MIN_MULTIPLICATIONS = 0  # tiny models of the tests are prepacked, too
+scope.MIN_ELEMENTS = scope.MIN_MULTIPLICATIONS = 0  # tiny models of the tests are packed, too
 quantization.MIN_ELEMENTS = 0  # and quantized
 if not torch.cuda.is_available():  # seeds for devices to come are kept with a traceback each
     torch.cuda.manual_seed_all = torch.xpu.manual_seed_all = lambda seed: None

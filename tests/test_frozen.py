@@ -24,9 +24,14 @@ from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
 from typer.testing import CliRunner
 
 from hf_docmt.cli import app
+<<<<<<< HEAD
 from hf_docmt.loading import model_folders, registry
 from hf_docmt.modeling import training
 from hf_docmt.modeling.tested_versions import VERSION, numbers
+=======
+from hf_docmt.modeling import layers
+from hf_docmt.modeling.generation_mixin import VERSION, numbers
+>>>>>>> 3d99f8d6 (Move the engine to hf_docmt/engine, and let generate stand on transformers where a model has none)
 from hf_docmt.training.recipe import load_recipe
 
 FROZEN = Path(__file__).resolve().parent / "frozen"
@@ -414,7 +419,7 @@ def test_info_of_a_recipe(name, monkeypatch):
 
 @pytest.fixture
 def dropout_of_torch(monkeypatch):
-    monkeypatch.setattr(training.Dropout, "apply", lambda states, p: torch.native_dropout(states, p, True)[0])
+    monkeypatch.setattr(layers.Dropout, "apply", lambda states, p: torch.native_dropout(states, p, True)[0])
 
 
 def test_resumed_run(tmp_path, monkeypatch, dropout_of_torch):

@@ -23,7 +23,11 @@ from hf_docmt.hub.upload_files import HANDLER, UploadFile, is_adapter, upload_fi
 from hf_docmt.loading import registry
 from hf_docmt.loading.model_card import HUB_NAME, PLACEHOLDER, render
 from hf_docmt.messages import first_line
+<<<<<<< HEAD
 from hf_docmt.modeling.model_support import ACCELERATION, PLAIN_CODE
+=======
+from hf_docmt.model_card import HUB_NAME, PLACEHOLDER, render
+>>>>>>> 3d99f8d6 (Move the engine to hf_docmt/engine, and let generate stand on transformers where a model has none)
 
 # what huggingface_hub raises where there is no network: of httpx up to its 1.x, of httpx2 from 2.0 on
 CONNECTION_ERRORS = tuple(base for base in HfHubHTTPError.__bases__ if base is not OSError)
@@ -191,11 +195,8 @@ def code_files(repo_id: str) -> dict[str, bytes]:
             for part in (architecture.config_class, architecture.model_class):
                 file = modules[part.__module__].__file__
                 paths |= {Path(file), *map(Path, get_relative_import_files(file))}
-    code = {path.name: path for path in sorted(paths) if path.stem not in ACCELERATION} | {
-        "acceleration.py": PLAIN_CODE
-    }
     card = render("code_card.md.j2", repo_id=repo_id, version=__version__)
-    return {"README.md": card.encode()} | {name: path.read_bytes() for name, path in code.items()}
+    return {"README.md": card.encode()} | {path.name: path.read_bytes() for path in sorted(paths)}
 
 
 def push_code(api: HfApi, repo_id: str, private: bool | None = None) -> str:

@@ -19,7 +19,7 @@ import yaml
 from markupsafe import Markup
 from transformers import PreTrainedConfig, PreTrainedModel
 
-from hf_docmt.modeling.model_support import version_ranges
+from hf_docmt.modeling.generation_mixin import TORCH, TRANSFORMERS
 from hf_docmt.modeling.sequence_format import LANGUAGES, example_codes, uses_language
 from hf_docmt.reports.signature import extra_digits
 from hf_docmt.reports.tables import code_span, escape_markdown
@@ -43,6 +43,12 @@ EXAMPLES = {  # two sentences, of which the second needs the first
     "zh": ["猫饿了。", "它想吃饭。"],
 }
 THREE_LETTERS = {"eng": "en", "deu": "de", "fra": "fr", "rus": "ru", "zho": "zh"}
+
+
+def version_ranges() -> str:
+    """The tested versions in words: `torch 2.13 and transformers 5.23 to 5.24`."""
+    tested = {"torch": TORCH, "transformers": TRANSFORMERS}
+    return " and ".join(f"{name} {' to '.join(dict.fromkeys(versions))}" for name, versions in tested.items())
 
 
 def write_card(model: PreTrainedModel, folder: str | os.PathLike, name: str | None = None) -> None:

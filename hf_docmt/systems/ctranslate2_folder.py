@@ -71,14 +71,14 @@ class CTranslate2System(Seq2SeqSystem):
         return [[values[row] for row in choice.rows] for values, choice in zip(different, choices)]
 
     def describe(self) -> dict:
-        return super().describe() | {"architecture": self.model.engine}
+        return super().describe() | {"architecture": self.model.engine_name}
 
     def word_fits(self, source: str, translation: str) -> None:
         """Unknown: it gives no attention."""
 
     @property
     def search(self) -> dict:
-        return super().search | {"engine": self.model.engine}
+        return super().search | {"engine": self.model.engine_name}
 
     def fingerprint(self) -> str:
         return f"{super().fingerprint()[:6]}{self.model.digest[:6]}"

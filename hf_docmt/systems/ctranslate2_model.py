@@ -10,13 +10,17 @@ import torch
 from torch import nn
 from transformers import GenerationConfig
 
+<<<<<<< HEAD
+=======
+from hf_docmt import registry
+from hf_docmt.engine.generation import HARMLESS, READ, RECORDED, effective_settings
+>>>>>>> 3d99f8d6 (Move the engine to hf_docmt/engine, and let generate stand on transformers where a model has none)
 from hf_docmt.journal import file_digest
 from hf_docmt.loading import model_folders
 from hf_docmt.messages import install_command
 from hf_docmt.modeling.decoding import Job, Output
 from hf_docmt.modeling.document_state import CurrentSentence
 from hf_docmt.modeling.generation_docmt import DocumentTranslation
-from hf_docmt.modeling.generation_seams import HARMLESS, READ, RECORDED, effective_settings
 from hf_docmt.modeling.strategies import Segment, SegmentTranslator, rest_of
 
 FOLDER = "ctranslate2"  # of the library's files, inside that of a model of this package
@@ -248,6 +252,6 @@ class CTranslate2Model(DocumentTranslation, CTranslate2Weights):
     def token_ids(self, names: Sequence[str]) -> list[int]:
         return [self.ids[name] for name in names]
 
-    # What a scope of inference asks of a torch model, see hf_docmt.modeling.search
+    # What a scope of inference asks of a torch model, see hf_docmt.modeling.generation_mixin
 
-    prepacked_weights = nullcontext
+    unchanged_weights = nullcontext

@@ -153,8 +153,8 @@ def check_lengths(model: nn.Module, collate: Collate, groups: Sequence[list[dict
 
 
 def unchanged_weights(model: nn.Module) -> AbstractContextManager:
-    """The model's scope `prepacked_weights` for faster inference on a CPU, where it has one."""
-    return model.prepacked_weights() if hasattr(model, "prepacked_weights") else nullcontext()
+    """The model's scope `unchanged_weights`, for faster inference on a CPU, where it has one."""
+    return model.unchanged_weights() if hasattr(model, "unchanged_weights") else nullcontext()
 
 
 def scored_batch(collate: Collate, examples: list[dict]) -> dict[str, torch.Tensor]:

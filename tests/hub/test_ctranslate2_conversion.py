@@ -6,8 +6,8 @@ import pytest
 import torch
 from support.tiny_models import EOS, SEP, build, word_tokenizer
 
+from hf_docmt.engine import int8_linear
 from hf_docmt.hub.export import export_model
-from hf_docmt.modeling import int8_linear
 
 ctranslate2 = pytest.importorskip("ctranslate2")
 LEARNED = {"position_type": "learned", "layernorm_embedding": True, "position_offset": 2}

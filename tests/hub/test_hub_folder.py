@@ -11,7 +11,7 @@ from hf_docmt.data.tokenizers import train_tokenizer
 from hf_docmt.loading import registry
 
 MODELS = {
-    "concat": {"sentence": {}, "int8": {}, "ssru": {"past_context": 1, "decoder_autoregression": "ssru"}},
+    "concat": {"sentence": {}, "ssru": {"past_context": 1, "decoder_autoregression": "ssru"}},
     "caching": {
         "grouping": {"past_context": 2, "shortening": "grouping", "future_context": 1, "use_bod": True},
     },
@@ -120,8 +120,6 @@ def saved(request, tmp_path_factory):
     for architecture, models in request.param.items():
         for name, fields in models.items():
             model = build(architecture, vocab_size=len(tokenizer), **fields)
-            if name == "int8":
-                model.quantize("int8")
             folder = root / f"{architecture}-{name}"
             model.save_pretrained(folder)
             tokenizer.save_pretrained(folder)

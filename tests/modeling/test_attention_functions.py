@@ -11,9 +11,8 @@ from torch.autograd import grad
 from torch.backends import cuda
 from torch.nn.functional import scaled_dot_product_attention
 
-from hf_docmt.modeling import attention_kernels, cpu_inference
-from hf_docmt.modeling.attention_kernels import without_cudnn
-from hf_docmt.modeling.cpu_inference import batched_attention
+from hf_docmt.modeling import layers
+from hf_docmt.modeling.layers import batched_attention, without_cudnn
 
 BATCH = {
     "input_ids": torch.tensor([[6, 7, 4, 8, 3], [9, 6, 3, 0, 0]]),
@@ -50,11 +49,9 @@ def test_gradients_are_as_close_as_those_of_sdpa(kind):
 def test_short_rows_of_bf16_are_trained_so(longest, calls, monkeypatch):
     """Rows of 5 source and 6 target tokens, three attentions in each of two layers; never in fp32."""
     model, lengths = build(dropout=0.0).train(), []
-    monkeypatch.setattr(cpu_inference, "BF16", True)
-    monkeypatch.setattr(cpu_inference, "MAX_BF16", longest)
-    monkeypatch.setattr(
-        cpu_inference, "batched_attention", lambda *a: lengths.append(a[0].shape[2]) or batched_attention(*a)
-    )
+    monkeypatch.setattr(layers, "BF16", True)
+    monkeypatch.setattr(layers, "MAX_BF16", longest)
+    monkeypatch.setattr(layers, "batched_attention", lambda *a: lengths.append(a[0].shape[2]) or batched_attention(*a))
     exact = model(**BATCH).loss
     assert not lengths
     with torch.autocast("cpu", torch.bfloat16):
@@ -82,7 +79,7 @@ def test_a_gpu_attends_without_cudnn_and_the_process_keeps_its_switches():
 def test_no_file_asks_for_attention_outside_of_such_a_scope():
     """Each call of torch's attention, and of those of transformers, is inside a `with without_cudnn(...)`."""
     calls = {}
-    for path in Path(attention_kernels.__file__).parent.glob("*.py"):
+    for path in Path(layers.__file__).parent.glob("*.py"):
         tree = ast.parse(path.read_text())
         scopes = [node for node in ast.walk(tree) if isinstance(node, ast.With) and "without_cudnn" in ast.dump(node)]
         inside = {id(node) for scope in scopes for node in ast.walk(scope)}
@@ -94,5 +91,4 @@ def test_no_file_asks_for_attention_outside_of_such_a_scope():
         "layers": True,
         "modeling_han": True,
         "sentence_attention": True,
-        "decoding_step": True,
     }

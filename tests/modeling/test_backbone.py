@@ -16,10 +16,9 @@ from transformers import (
 )
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from hf_docmt.modeling.cache import CACHE_NAME
 from hf_docmt.modeling.configuration_docmt import DocMTConfig
+from hf_docmt.modeling.layers import CACHE_NAME, dropout
 from hf_docmt.modeling.modeling_docmt import DocMTForConditionalGeneration
-from hf_docmt.modeling.training import dropout
 
 TOKENS = {"pad_token_id": PAD, "bos_token_id": 2, "eos_token_id": EOS, "decoder_start_token_id": 2}
 MARIAN = {name: value for name, value in SIZES.items() if "lang" not in name} | TOKENS | {"scale_embedding": True}

@@ -11,10 +11,9 @@ from torch._dynamo.utils import counters
 from transformers import CompileConfig, DynamicCache, EncoderDecoderCache
 from transformers.cache_utils import DynamicLayer
 
-from hf_docmt.modeling import cpu_inference
-from hf_docmt.modeling.cache import CACHE_NAME, DecodingCache
-from hf_docmt.modeling.cpu_inference import batched_attention
-from hf_docmt.modeling.fast_search import BeamLayer
+from hf_docmt.engine.cache import BeamLayer, DecodingCache
+from hf_docmt.modeling import layers
+from hf_docmt.modeling.layers import CACHE_NAME, batched_attention
 
 SOURCE = torch.tensor([[7, 8, SEP, 10, EOS], [11, 12, EOS, PAD, PAD]])
 INPUTS = {"input_ids": SOURCE, "attention_mask": (SOURCE != PAD).long()}
@@ -113,7 +112,7 @@ def test_layer_reorders_nothing():
 
 
 def test_kept_rows():
-    cache = DecodingCache(BeamLayer)
+    cache = DecodingCache()
     states = [keys_and_values(6, 5) for _ in range(2)]
     source = keys_and_values(2, 4)
     for number, layer in enumerate(states):
@@ -160,7 +159,7 @@ def test_step_by_step_with_a_cache(model):
     source = {"encoder_outputs": encoder_outputs, "attention_mask": INPUTS["attention_mask"]}
     sentences = (target == SEP).cumsum(1) - (target == SEP).long()
     whole = logits(model, {**source, "decoder_input_ids": target, "decoder_attention_mask": mask})
-    cache, parts = model.new_cache(), []
+    cache, parts = DecodingCache(), []
     for start, stop in ((0, 3), (3, 4), (4, 7), (7, 8)):
         step = {
             "decoder_input_ids": target[:, start:stop],
@@ -240,9 +239,9 @@ def test_a_training_step_with_checkpoints_fills_no_cache(model):
     noisy.activation_checkpointing_enable()
     batch = {**INPUTS, "decoder_input_ids": SOURCE[:, :2]}
     with pytest.raises(ValueError, match="computes a layer twice and cannot fill a cache"):
-        noisy(**batch, cache=noisy.new_cache())
+        noisy(**batch, cache=DecodingCache())
     with torch.no_grad():
-        cache = noisy.new_cache()
+        cache = DecodingCache()
         noisy(**batch, cache=cache)
     assert cache.get_seq_length() == 2
 
@@ -264,7 +263,7 @@ def test_continued_from_a_cache(model, beams):
     encoder_outputs = model.get_encoder()(**INPUTS)
     source = {"encoder_outputs": encoder_outputs, "attention_mask": INPUTS["attention_mask"]}
     for read in (1, 3):
-        cache = model.new_cache()
+        cache = DecodingCache()
         logits(model, source | {"decoder_input_ids": prompt[:, :read], "cache": cache, "use_cache": True})
         found = model.generate(**source, **settings, decoder_input_ids=prompt, cache=cache)
         assert torch.equal(found, expected)
@@ -347,14 +346,14 @@ def test_a_step_is_compiled_whole(architecture, fields, device):
 def test_reset_empties_all_sources(is_own):
     """Of a cache of transformers, too."""
     memory_model = build("memory", memory_size=3)
-    cache = memory_model.new_cache() if is_own else EncoderDecoderCache(DynamicCache(), DynamicCache())
+    cache = DecodingCache() if is_own else EncoderDecoderCache(DynamicCache(), DynamicCache())
     first, second = torch.randn(2, 2, 3, memory_model.config.d_model).unbind()
     batch = {**INPUTS, "decoder_input_ids": SOURCE[:, :2]}
     with torch.no_grad():
         memory_model(**batch, decoder_memory=first, cache=cache)
         cache.reset()
         again = memory_model(**batch, decoder_memory=second, cache=cache).logits
-        fresh = memory_model(**batch, decoder_memory=second, cache=memory_model.new_cache()).logits
+        fresh = memory_model(**batch, decoder_memory=second, cache=DecodingCache()).logits
     torch.testing.assert_close(again, fresh, atol=1e-6, rtol=0)
 
 
@@ -384,9 +383,7 @@ def test_large_batches_are_decoded_alike(model, beams, monkeypatch):
     prompt = torch.tensor([[2, 9, 4], [2, 14, 15]])
     settings = SETTINGS | {"num_beams": beams, "decoder_input_ids": prompt}
     expected, lengths = model.generate(**INPUTS, **settings), []
-    monkeypatch.setattr(cpu_inference, "MIN_BATCHED", 1)
-    monkeypatch.setattr(
-        cpu_inference, "batched_attention", lambda *a: lengths.append(a[0].shape[2]) or batched_attention(*a)
-    )
+    monkeypatch.setattr(layers, "MIN_BATCHED", 1)
+    monkeypatch.setattr(layers, "batched_attention", lambda *a: lengths.append(a[0].shape[2]) or batched_attention(*a))
     assert torch.equal(model.generate(**INPUTS, **settings), expected)
     assert {1, beams} <= set(lengths)

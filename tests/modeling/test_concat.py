@@ -7,7 +7,7 @@ from support.errors import refused
 from support.reference import position_vector, reference_row, sine_vector, weights_of
 from support.tiny_models import EOS, SEP, build, plain_model
 
-from hf_docmt.modeling.cache import CACHE_NAME
+from hf_docmt.modeling.layers import CACHE_NAME
 
 WINDOW = {"past_context": 2}
 EMBEDDINGS = ("onehot", "sinusoidal", "learned")

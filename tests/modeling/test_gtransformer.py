@@ -6,6 +6,7 @@ from support.battery import ONE_SENTENCE, Battery, logits, segment_reach, tokens
 from support.reference import attention, linear, position_vector, reference_row
 from support.tiny_models import EOS, SENTENCES, SEP, build, plain_model
 
+from hf_docmt.engine.cache import DecodingCache
 from hf_docmt.modeling.modeling_gtransformer import GroupAttention
 from hf_docmt.modeling.sentence_stack import SentenceStack
 from hf_docmt.modeling.training import start_neutral
@@ -149,7 +150,7 @@ def test_ways_to_the_own_sentence(cached, monkeypatch):
     found = []
     for masked in (True, False):
         monkeypatch.setattr(SentenceStack, "is_masked", masked)
-        parts, cache = [], model.get_decoder().new_cache()
+        parts, cache = [], DecodingCache()
         borders = [0, cached, *range(cached + 1, 8 + 1), 12] if cached else [0, 12]
         for start, end in zip(borders, borders[1:]):
             index = model.model.target_sentences(ids[:, :end])

@@ -8,7 +8,8 @@ from support.battery import BEAMS, ONE_SENTENCE, Battery, logits, segment_reach,
 from support.reference import attention_heads, reference_row
 from support.tiny_models import EOS, PAD, SENTENCES, SEP, build, plain_model
 
-from hf_docmt.modeling.cache import CACHE_NAME
+from hf_docmt.engine.cache import DecodingCache
+from hf_docmt.modeling.layers import CACHE_NAME
 from hf_docmt.modeling.segments import sentence_index
 from hf_docmt.modeling.sentence_stack import SentenceStack
 
@@ -139,7 +140,7 @@ def test_ways_to_the_own_sentence(cached, monkeypatch):
     found = []
     for masked in (True, False):
         monkeypatch.setattr(SentenceStack, "is_masked", masked)
-        parts, cache = [], model.get_decoder().new_cache()
+        parts, cache = [], DecodingCache()
         borders = [0, cached, *range(cached + 1, 8 + 1), 12] if cached else [0, 12]
         for start, end in zip(borders, borders[1:]):
             names = {"decoder_input_ids": ids[:, start:end], "decoder_attention_mask": seen[:, :end]}

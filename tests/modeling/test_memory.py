@@ -9,7 +9,12 @@ from support.errors import refused
 from support.reference import attention, feed_forward, norm, reference_row, sine_vector, weights_of
 from support.tiny_models import BOD, BOS, EOS, PAD, SEP, build, documents_of, plain_model, random_text, word_tokenizer
 
+<<<<<<< HEAD
 from hf_docmt.loading import registry
+=======
+from hf_docmt import registry
+from hf_docmt.engine.cache import DecodingCache
+>>>>>>> 3d99f8d6 (Move the engine to hf_docmt/engine, and let generate stand on transformers where a model has none)
 from hf_docmt.modeling.configuration_memory import MemoryConfig
 from hf_docmt.modeling.memory_unit import MemoryUnit
 
@@ -240,7 +245,7 @@ def test_gradient_checkpointing_through_two_sentences():
 
 def test_the_state_is_not_given_out_before_the_sentence_is_complete():
     model = build("memory", memory_size=3)
-    outputs = model(**sentence_batch(([7], [9])), cache=model.new_cache())
+    outputs = model(**sentence_batch(([7], [9])), cache=DecodingCache())
     assert outputs.decoder_memory is None and outputs.encoder_memory.shape == (1, 3, 16)
 
 

@@ -10,7 +10,7 @@ from support.fairseq_weights import BASE, EOS, maka_weights
 from support.tiny_models import BOS, SEP, build
 from torch import nn
 
-from hf_docmt.modeling.cache import CACHE_NAME
+from hf_docmt.modeling.layers import CACHE_NAME
 
 # Maka et al. (2024): order of context sentences in translation and contrastive scoring
 

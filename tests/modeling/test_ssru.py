@@ -8,11 +8,15 @@ from support.battery import GREEDY, ONE_SENTENCE, Battery, logits, rows_of, segm
 from support.reference import linear, plain_self_attention, reference_row
 from support.tiny_models import build, plain_model, random_text, word_tokenizer
 
+<<<<<<< HEAD
 from hf_docmt.loading import registry
 from hf_docmt.modeling.cache import CACHE_NAME
+=======
+from hf_docmt import registry
+from hf_docmt.engine.cache import DecodingCache
+>>>>>>> 3d99f8d6 (Move the engine to hf_docmt/engine, and let generate stand on transformers where a model has none)
 from hf_docmt.modeling.configuration_docmt import DocMTConfig
-from hf_docmt.modeling.decoding_step import DecodingStep
-from hf_docmt.modeling.ssru import RecurrentLayer, linear_recurrence
+from hf_docmt.modeling.layers import CACHE_NAME, RecurrentLayer, linear_recurrence
 
 RECURRENT = {"decoder_autoregression": "ssru"}
 WINDOW = RECURRENT | {"past_context": 2, "decoder_ffn_dim": 24}
@@ -88,22 +92,6 @@ def test_mechanism_in_the_decoder(architecture):
         registry.get(architecture).config_class(**RECURRENT)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_list_of_a_step_calls_no_module(monkeypatch, dtype, device):
-    """With and without a prompt."""
-    model, steps = build(**RECURRENT).to(device, dtype), []
-    build_list = DecodingStep.build
-    monkeypatch.setattr(DecodingStep, "build", lambda step, *rest: steps.append(step) or build_list(step, *rest))
-    source = torch.tensor([[7, 8, 3]], device=device)
-    for prompt in (torch.tensor([[2]], device=device), torch.tensor([[2, 9, 8]], device=device)):
-        found = model.generate(source, decoder_input_ids=prompt, **GREEDY)
-        with monkeypatch.context() as patch:
-            patch.setattr(type(model), "decoding_step", lambda model, state: None)
-            expected = model.generate(source, decoder_input_ids=prompt, **GREEDY)
-        assert torch.equal(found, expected)
-    assert steps and not any(step.has_calls for step in steps)
-
-
 def test_wrapped_projection_is_called():
     model, source = build(**RECURRENT), torch.tensor([[7, 8, 3]])
     expected = model.generate(source, **GREEDY)
@@ -132,7 +120,7 @@ def test_recurrence_of_long_sequences():
 def test_cache_does_not_grow(monkeypatch):
     monkeypatch.setenv("DOCMT_KERNELS", "0")  # which do not write to it
     model = build(**WINDOW)
-    ids, cache, sizes = torch.tensor([[7, 8, 3]]), model.new_cache(), []
+    ids, cache, sizes = torch.tensor([[7, 8, 3]]), DecodingCache(), []
     for length in (1, 5, 30):
         model.generate(ids, cache=cache, max_new_tokens=length, min_new_tokens=length)
         layers = cache.self_attention_cache.layers

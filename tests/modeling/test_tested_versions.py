@@ -8,8 +8,9 @@ from support.lower_bounds import lower_bounds
 from support.tiny_models import build, word_tokenizer
 from transformers.cache_utils import Cache, DynamicLayer
 
-from hf_docmt.modeling import model_support, tested_versions
-from hf_docmt.modeling.fast_search import BeamLayer
+from hf_docmt import model_card
+from hf_docmt.engine.cache import BeamLayer
+from hf_docmt.modeling import generation_mixin
 
 ROOT = Path(__file__).resolve().parents[2]
 CASES = [
@@ -36,13 +37,13 @@ CALLED += [(*case, "translate_documents") for case in (ONE_BY_ONE, SEGMENTS, STR
 
 @pytest.fixture
 def newer(monkeypatch):
-    monkeypatch.setattr(tested_versions, "VERSION", "99.1.0")
+    monkeypatch.setattr(generation_mixin, "VERSION", "99.1.0")
 
 
 @pytest.fixture
 def warnings(monkeypatch):
     found = []
-    monkeypatch.setattr(tested_versions.logger, "warning_once", found.append)
+    monkeypatch.setattr(generation_mixin.logger, "warning_once", found.append)
     return found
 
 
@@ -52,17 +53,11 @@ def test_a_model_that_works(architecture, fields, call, monkeypatch, warnings):
     model = build(architecture, **fields)
     expected = CALLS[call](model)
     assert not warnings
-    monkeypatch.setattr(tested_versions, "VERSION", "99.1.0")
+    monkeypatch.setattr(generation_mixin, "VERSION", "99.1.0")
     for _ in range(2):
         found = CALLS[call](model)
         assert torch.equal(found, expected) if call == "generate" else found == expected
     assert len(warnings) == 1 and "transformers 99.1.0" in warnings[0]
-
-
-def layer_of(cache):
-    """The first layer of self-attention of a cache."""
-    layers = cache.self_attention_cache.layers
-    return layers[0] if layers else BeamLayer()
 
 
 @pytest.mark.parametrize("kind", ["theirs", "ours"])
@@ -70,7 +65,7 @@ def layer_of(cache):
 def test_a_broken_cache(architecture, fields, call, kind, newer, warnings, monkeypatch):
     """A cache that forgets what it is given, transformers' or ours: no result."""
     model = build(architecture, **fields)
-    broken = {"theirs": DynamicLayer, "ours": type(layer_of(model.new_cache()))}[kind]
+    broken = {"theirs": DynamicLayer, "ours": BeamLayer}[kind]
     update = broken.update
 
     def forget(self, keys, values, *args, **kwargs):
@@ -103,7 +98,7 @@ def test_settings_of_the_model_do_not_matter(settings, newer, warnings):
     for name, value in settings.items():
         setattr(model.generation_config, name, value)
     own = model.generation_config
-    tested_versions.check_untested_version(model)
+    generation_mixin.check_untested_version(model)
     assert len(warnings) == 1 and model.generation_config is own
 
 
@@ -120,34 +115,35 @@ def test_a_model_in_training_mode_and_half_precision(dtype, newer, warnings):
     """No dropout in the check, which leaves mode and random numbers as they are."""
     model = build(dropout=0.5).to(dtype).train()
     state = torch.get_rng_state()
-    tested_versions.check_untested_version(model)
+    generation_mixin.check_untested_version(model)
     assert model.training and torch.equal(torch.get_rng_state(), state) and len(warnings) == 1
 
 
 def test_streams(newer, monkeypatch):
     model = build("memory")
-    monkeypatch.setattr(tested_versions, "decodes_as_it_computes", lambda model: False)
+    monkeypatch.setattr(generation_mixin, "decodes_as_it_computes", lambda model: False)
     with pytest.raises(RuntimeError, match="scores with the cache are not those without"):
         next(model.translate_stream(["w7"], word_tokenizer()))
 
 
 def test_known_versions():
-    assert tested_versions.numbers("5.23.0") == tested_versions.numbers("5.23.1.dev0") == (5, 23)
-    assert tested_versions.numbers("5.9.0") < tested_versions.numbers("5.10.0")
+    assert generation_mixin.numbers("5.23.0") == generation_mixin.numbers("5.23.1.dev0") == (5, 23)
+    assert generation_mixin.numbers("5.9.0") < generation_mixin.numbers("5.10.0")
 
 
 def test_tested_versions_in_words(monkeypatch):
-    monkeypatch.setattr(model_support, "TESTED", {"torch": ("2.13", "2.13"), "transformers": ("5.23", "5.24")})
-    assert model_support.version_ranges() == "torch 2.13 and transformers 5.23 to 5.24"
+    monkeypatch.setattr(model_card, "TORCH", ("2.13", "2.13"))
+    monkeypatch.setattr(model_card, "TRANSFORMERS", ("5.23", "5.24"))
+    assert model_card.version_ranges() == "torch 2.13 and transformers 5.23 to 5.24"
 
 
 def test_tested_versions_are_those_of_the_package():
     """The lowest are its lower bounds, the pins lie within, and no transformers above the newest is installed."""
     bounds = dict(line.split("==") for line in lower_bounds(str(ROOT / "setup.cfg")))
     pins = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line)
-    for name, tested in (("torch", tested_versions.TORCH), ("transformers", tested_versions.TRANSFORMERS)):
+    for name, tested in (("torch", generation_mixin.TORCH), ("transformers", generation_mixin.TRANSFORMERS)):
         assert tested[0] == bounds[name]
-        lowest, newest = map(tested_versions.numbers, tested)
-        assert lowest <= tested_versions.numbers(pins[name]) <= newest
-    major, minor = tested_versions.numbers(tested_versions.TRANSFORMERS[1])
+        lowest, newest = map(generation_mixin.numbers, tested)
+        assert lowest <= generation_mixin.numbers(pins[name]) <= newest
+    major, minor = generation_mixin.numbers(generation_mixin.TRANSFORMERS[1])
     assert f"\n    transformers>={bounds['transformers']},<{major}.{minor + 1}\n" in (ROOT / "setup.cfg").read_text()

@@ -12,8 +12,8 @@ import torch
 from support.tiny_models import build, random_text, word_tokenizer
 from torch import nn
 
-from hf_docmt.modeling.search import WithoutDropout, inference
-from hf_docmt.modeling.training import dropout
+from hf_docmt.modeling.generation_mixin import WithoutDropout, inference
+from hf_docmt.modeling.layers import dropout
 
 DOCUMENTS = [random_text(lengths, seed) for seed, lengths in enumerate([[3, 1, 2], [4, 2], [2]])]
 CHUNK = {"view": "chunk", "chunk_tokens": 9}

@@ -10,8 +10,13 @@ from support.scripted_model import CHUNK, DOCUMENT, TRANSLATION, WINDOW, Scripte
 from support.tiny_models import BOD, BOS, EOS, PAD, build, random_text, word_tokenizer
 from transformers import GenerationConfig
 
+<<<<<<< HEAD
 from hf_docmt.loading import registry
 from hf_docmt.modeling import cpu_inference
+=======
+from hf_docmt import registry
+from hf_docmt.engine import scope
+>>>>>>> 3d99f8d6 (Move the engine to hf_docmt/engine, and let generate stand on transformers where a model has none)
 from hf_docmt.modeling.decoding import Translator
 from hf_docmt.modeling.strategies import SegmentTranslator
 
@@ -209,8 +214,8 @@ def test_weights_are_prepacked_once_for_all_batches(monkeypatch):
     """And `generate` is in the scope of the translation."""
     model, made, reorder = build(), [], torch.ops.mkldnn._reorder_linear_weight
     monkeypatch.setattr(torch.ops.mkldnn, "_reorder_linear_weight", lambda *a: made.append(a) or reorder(*a))
-    checksums, checksum = [], cpu_inference.checksum
-    monkeypatch.setattr(cpu_inference, "checksum", lambda weight: checksums.append(weight) or checksum(weight))
+    checksums, checksum = [], scope.checksum
+    monkeypatch.setattr(scope, "checksum", lambda weight: checksums.append(weight) or checksum(weight))
     model.translate_documents([["w6", "w7 w8", "w9"]], word_tokenizer(), batch_size=1, max_new_tokens=4)
     weights = {weight.data_ptr() for weight in checksums}
     assert len(checksums) == len(weights) and 0 < len(made) <= len(weights)

@@ -13,6 +13,7 @@ from support.slow_translation import settings as slow_settings
 from support.tiny_models import EOS, SEP, build, long_batch, plain_model, random_text, word_tokenizer
 from transformers import DynamicCache, EncoderDecoderCache, StaticCache
 
+from hf_docmt.engine.cache import DecodingCache
 from hf_docmt.modeling.configuration_window import WindowConfig
 from hf_docmt.modeling.token_alignment import source_borders
 from hf_docmt.modeling.window_attention import window_attention, windows_around
@@ -51,6 +52,7 @@ class TestWindow(Battery):
     architecture = "window"
     cases = CASES | OTHER_CASES
     corners = ("one_to_one_relative", "linear_absolute", "sentence_relative", "chunk_bod", "norm_before", "sees_all")
+    without_program = ("sees_all",)
     neutral_cases = tuple(cases)
 
     def reach(self, config):
@@ -369,18 +371,6 @@ def test_long_generation_is_forced_decoding(beams):
         torch.testing.assert_close(found.sequences_scores, total, atol=1e-4, rtol=1e-4)
 
 
-def test_cache_keeps_the_window():
-    """However long the target is, w keys and values of self-attention; the rest is one row of the source."""
-    model = build("window", past_context=2, window=4)
-    model.final_logits_bias[:, EOS] = -1e9
-    inputs = {"input_ids": torch.tensor([[7, SEP, 8, EOS]]), "max_new_tokens": 40, "num_beams": 3}
-    cache = model.new_cache()
-    model.generate(**inputs, cache=cache)
-    assert cache.get_seq_length() == 40
-    assert {layer.keys.shape for layer in cache.self_attention_cache.layers} == {(3, 4, 4, 4)}
-    assert {layer.keys.shape for layer in cache.cross_attention_cache.layers} == {(1, 4, 4, 4)}
-
-
 DOCUMENTS = [random_text(lengths, seed) for seed, lengths in enumerate([[9, 1, 7, 14, 2], [1, 12], [4, 3, 22], [2]])]
 
 
@@ -421,14 +411,12 @@ def test_cache_of_transformers(kind, position):
     torch.testing.assert_close(torch.cat(parts, 1)[mask.bool()], whole[mask.bool()], atol=1e-5, rtol=1e-5)
 
 
-def test_cache_that_cannot_go_back():
+def test_new_tokens_without_an_alignment():
     model = build("window", past_context=2, window=2)
     inputs = {"input_ids": torch.tensor([[7, SEP, 8, EOS]]), "decoder_input_ids": torch.tensor([[2]])}
-    cache = model.new_cache()
+    cache = DecodingCache()
     model(**inputs, cache=cache)
     refused("pass decoder_alignment", model, **inputs | {"decoder_input_ids": torch.tensor([[7]])}, cache=cache)
-    refused("cannot take back 1 tokens", cache.self_attention_cache.crop, -1)
-    refused("cannot go back to 9 tokens", cache.keep, 1, 9)
 
 
 def test_states_without_borders():

@@ -15,10 +15,18 @@ from torch.nn import functional as F
 from transformers import Cache, LogitsProcessor
 from transformers.modeling_layers import GradientCheckpointingLayer
 
+<<<<<<< HEAD
 from hf_docmt.loading import registry
 from hf_docmt.modeling.cache import CACHE_NAME
 from hf_docmt.modeling.decoding_kernels import KernelStep
 from hf_docmt.modeling.decoding_step import DecodingStep
+=======
+from hf_docmt import registry
+from hf_docmt.engine import search
+from hf_docmt.engine.decoding_step import DecodingStep
+from hf_docmt.modeling.layers import CACHE_NAME
+from support.int8_models import SIZES
+>>>>>>> 3d99f8d6 (Move the engine to hf_docmt/engine, and let generate stand on transformers where a model has none)
 from support.layer_hooks import ParameterUse, layer_arguments
 from support.reference import weights_of
 from support.tiny_models import EOS, PAD, SEP, build, documents_of, random_text, word_tokenizer
@@ -66,6 +74,7 @@ class Battery:
     corners: tuple[str, ...]  # few cases with every kind of layer, context and position in one of them
     neutral_cases: tuple[str, ...] = ()  # those in which the mechanism can be made to do nothing
     strategies = ("sentence", "sliding", "sequential", "full")
+    without_program: tuple[str, ...] = ()  # cases whose steps of decoding the layers run
     rounding = 1e-6  # by which logits may differ where future tokens do
 
     # What a subclass says
@@ -260,20 +269,24 @@ class Battery:
             assert CACHE_NAME in cached and CACHE_NAME not in uncached
             torch.testing.assert_close(torch.stack(cached.scores), torch.stack(uncached.scores), atol=1e-4, rtol=1e-4)
 
-    def test_list_of_a_step(self, model, batch, monkeypatch):
-        """Every architecture has a list of operations for a step of decoding, which gives the scores of `forward`."""
+    def test_engine_is_transformers(self, case, monkeypatch):
+        """Programs of a step of decoding give the scores of the layers; our search finds what transformers' does."""
+        model = build(self.architecture, **self.cases[case] | SIZES)
+        inputs = self.generation_inputs(self.batch_of(model, self.examples(model.config)))
         settings, kept, steps = BEAMS | {"num_return_sequences": 1}, {}, []
-        for kind in (DecodingStep, KernelStep):
-            build = kind.build
-            monkeypatch.setattr(kind, "build", lambda *arguments, build=build: steps.append(build(*arguments)))
-        for name in ("list", "forward"):
+        build_step = DecodingStep.build
+        monkeypatch.setattr(DecodingStep, "build", lambda *arguments: steps.append(build_step(*arguments)))
+        found = {}
+        for name in ("program", "forward", "transformers"):
             kept[name] = KeptScores()
             settings["logits_processor"] = [SeparatorThird(), kept[name]]
-            model.generate(**self.generation_inputs(batch), **settings)
-            count = len(steps)
-            monkeypatch.setattr(type(model), "decoding_step", lambda model, state: None)
-        assert len(steps) == count > 0
-        torch.testing.assert_close(kept["list"].copies, kept["forward"].copies, atol=1e-5, rtol=0)
+            found[name] = model.generate(**inputs, **settings)
+            monkeypatch.setattr(search, "decoding_step", lambda state: None)
+            if name == "forward":
+                model.engine = None
+        assert bool(steps) == (case not in self.without_program)
+        torch.testing.assert_close(kept["program"].copies, kept["forward"].copies, atol=1e-5, rtol=0)
+        assert torch.equal(found["program"], found["transformers"])
 
     def test_attentions_in_rows_of_beams(self, model, batch):
         """Every beam has a row of attention to the source, that of its tokens in forced decoding."""

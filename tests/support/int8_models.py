@@ -3,7 +3,7 @@
 import torch
 from transformers import LogitsProcessor
 
-from hf_docmt.modeling import int8_linear, quantization
+from hf_docmt.engine import int8_linear, quantization
 from support.tiny_models import build
 
 SIZES = {"d_model": 32, "encoder_ffn_dim": 40, "decoder_ffn_dim": 24, "decoder_attention_heads": 4}

@@ -31,13 +31,13 @@ class Scripted(DocumentTranslation):
     def modules(self):
         return ()
 
-    def prepacked_weights(self):
+    def unchanged_weights(self):
         return nullcontext()
 
     def get_encoder(self):
         return lambda input_ids, attention_mask, **_: BaseModelOutput(last_hidden_state=input_ids[..., None].float())
 
-    def new_cache(self):
+    def prompt_cache(self):
         return self
 
     def get_seq_length(self):

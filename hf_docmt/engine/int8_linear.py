@@ -23,7 +23,7 @@ from operator import is_
 import torch
 from torch import nn
 
-from .cpu_kernels import BLOCK, kernel_product, most_rows
+from hf_docmt.engine.cpu_kernels import BLOCK, kernel_product, most_rows
 
 LEVELS = 127  # of the weights, on either side of zero
 ENGINE, TILED, KERNELS = "fbgemm", "onednn", "cpu_kernels"  # what computes products; torch's name of the first
@@ -40,6 +40,8 @@ BLOCK_ELEMENTS = 2**21  # of the output: so much is scaled while it is in the pr
 
 class Int8Linear(nn.Module):
     """A linear layer with weights (D_out, D_in) int8 and their scales (D_out,) float32; bias in the model's type."""
+
+    takes_bias = True
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True, dtype: torch.dtype | None = None):
         super().__init__()
@@ -80,7 +82,9 @@ class Int8Linear(nn.Module):
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
     def _apply(self, fn, recurse: bool = True) -> "Int8Linear":
-        """As in torch, but the scales stay float32."""
+        """As in torch, but the scales stay float32; ValueError for another device than the CPU."""
+        if (device := fn(torch.empty(0)).device).type not in ("cpu", "meta"):
+            raise ValueError(f"int8 weights are for the CPU, got the device {device}; keep the model on the CPU")
         scale = self.weight_scale.detach()
         super()._apply(fn, recurse)
         if self.weight_scale.dtype is not torch.float32:
@@ -164,12 +168,6 @@ def version(parameter: torch.Tensor | None) -> int | None:
 def is_plain_int8(module: nn.Module) -> bool:
     """Whether a module is an `Int8Linear` without hooks that a call would run."""
     return type(module) is Int8Linear and not (module._forward_hooks or module._forward_pre_hooks)
-
-
-def joint_int8_linear(layers: Sequence[Int8Linear], hidden_states: torch.Tensor) -> list[torch.Tensor]:
-    """Several layers of one input in one product: (..., D_in) -> (..., D_i) each."""
-    outputs = int8_product(layers, hidden_states, None, own_bias=True)  # (..., sum of D_i)
-    return list(outputs.split([layer.out_features for layer in layers], dim=-1))
 
 
 def int8_product(

@@ -8,10 +8,10 @@ import pytest
 import torch
 from support.errors import refused
 from torch import nn
+from torch.nn import Linear
 
-from hf_docmt.modeling import cpu_kernels, int8_linear
-from hf_docmt.modeling.cpu_inference import Linear, joint_linear
-from hf_docmt.modeling.int8_linear import Int8Linear
+from hf_docmt.engine import cpu_kernels, int8_linear
+from hf_docmt.engine.int8_linear import Int8Linear, int8_product
 
 HAS_VNNI = int8_linear.INPUT_LEVELS == int8_linear.LEVELS
 needs_fbgemm = pytest.mark.skipif(not int8_linear.FBGEMM, reason="torch was built without FBGEMM")
@@ -101,12 +101,9 @@ def test_many_rows_in_tiles(monkeypatch):
 def test_several_layers_at_once(levels):
     layers, states = [Int8Linear.of(Linear(16, size)) for size in (8, 4, 12)], torch.randn(2, 3, 16)
     with torch.no_grad():
-        for found, layer in zip(joint_linear(layers, states), layers, strict=True):
-            torch.testing.assert_close(found, layer(states), atol=1e-6, rtol=1e-6)
-        called = []
-        layers[1].register_forward_hook(lambda *_: called.append(True))
-        joint_linear(layers, states)
-        assert called == [True]
+        found = int8_product(layers, states, None, own_bias=True)
+        expected = torch.cat([layer(states) for layer in layers], dim=-1)
+        torch.testing.assert_close(found, expected, atol=1e-6, rtol=1e-6)
 
 
 def test_values_that_are_not_finite_stay_so(levels):
@@ -133,10 +130,10 @@ def test_new_weights_are_used():
 def test_new_scales_and_biases_are_used(levels, name):
     layers, states = [Int8Linear.of(Linear(8, 4)) for _ in range(3)], torch.randn(2, 8)
     with torch.no_grad():
-        joint_linear(layers, states)
+        int8_product(layers, states, None, own_bias=True)
         getattr(layers[1], name).mul_(2)
-        expected = [layer(states) for layer in map(copy.deepcopy, layers)]
-        torch.testing.assert_close(joint_linear(layers, states), expected)
+        expected = torch.cat([layer(states) for layer in map(copy.deepcopy, layers)], dim=-1)
+        torch.testing.assert_close(int8_product(layers, states, None, own_bias=True), expected)
 
 
 @needs_fbgemm

@@ -1,18 +1,22 @@
-"""Layers as primitives of `cpu_kernels.c`: products, attention, norms, with the addresses of their weights."""
+"""Encoders and decoders as programs of the primitives of `cpu_kernels.c`: products, attention, norms.
+
+They hold no more than the addresses of weights. States are in buffers, whose numbers stand in operations, so that one
+program is for all sentences and batches.
+"""
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from weakref import ref
+from itertools import groupby
 
 import torch
 from torch import nn
 
-from .cpu_inference import PrepackedLayer, is_for_kernels, kernel_layer
-from .cpu_kernels import (
+from hf_docmt.engine.cpu_kernels import (
     ADDITION,
     ALL,
     CONTEXT,
+    EMBEDDING,
     LIMITED,
     MIXTURE,
     MULTIPLE,
@@ -23,15 +27,26 @@ from .cpu_kernels import (
     SOURCE_ATTENTION,
     Operation,
 )
-from .decoding_step import ATTENTION, is_backbone, is_recurrence, is_unchanged
-from .int8_linear import is_plain_int8, kernel_weights
+from hf_docmt.engine.int8_linear import is_plain_int8, kernel_weights
+from hf_docmt.engine.known_layers import (
+    Block,
+    ContextSublayer,
+    blocks_of,
+    embeds_tokens,
+    has_limits,
+    has_source_limits,
+    is_known_encoder,
+    is_recurrence,
+    is_unchanged,
+    what_it_reads,
+)
+from hf_docmt.engine.scope import is_for_kernels, kernel_layer
+from hf_docmt.modeling.modeling_docmt import Decoder
 
 # Buffers of R rows; behind them those of layers
 STATES, NORMED, READ, PROJECTIONS, PAIR, OTHER, INNER, SCORES, LAYERS = range(9)
-Block = tuple[nn.Module, Callable]  # of a layer: torch runs it
 Writer = tuple[nn.Module, nn.Module]  # a layer and its self-attention, or one part of that
 Reader = tuple[nn.Module, str | None]  # attention, and the layer input that it reads; None: the source
-Prepacked = tuple[Sequence[nn.Module], "ref[PrepackedLayer]"]  # fp32 layers side by side, and what became of them
 
 
 def written(number: int) -> int:
@@ -44,39 +59,26 @@ def source_states(number: int) -> int:
     return LAYERS + 2 * number + 1
 
 
-OWN_METHODS = {  # of attention that is not the backbone's, by what it reads: they have to be its own
-    "limited": "attend_self attend_windows keys_and_values".split(),
-    "whole and limited": ["attend_sentence"],
-    "gated": "attend_sentence read_self read_source".split(),
-}
-
-
 @dataclass
 class ProgramMaker:
-    """Makes primitives of modules, and keeps the tensors whose addresses they have, but those of `prepacked` layers."""
+    """Makes primitives of modules, and keeps what has the memory whose addresses they have."""
 
     has_limits: bool = False  # whether limited attention is known, too
     inner: int = 0  # most values between the products of a feed-forward block
-    kept: list[torch.Tensor] = field(default_factory=list)
-    prepacked: list[Prepacked] = field(default_factory=list)
+    kept: list = field(default_factory=list)
     sources: list[Operation] = field(default_factory=list)
     readers: list[Reader] = field(default_factory=list)
     writers: list[Writer] = field(default_factory=list)
 
-    def block(self, layer: nn.Module, block: Callable | None) -> list[Operation] | None:
+    def block(self, block: Block) -> list[Operation] | None:
         """A block of a layer; None where torch has to run it."""
-        if not all(is_known_norm(norm) for norm in layer.children() if isinstance(norm, nn.LayerNorm)):
+        layer = block.layer
+        if block.sublayer is not None and layer.side == "decoder":
+            return self.context(layer, block.sublayer)
+        if not block.is_known:
             return None
-        if getattr(block, "reads", None) == "context":
-            return self.context(layer, layer.context_sublayer()) if layer.side == "decoder" else None
-        if not getattr(block, "is_backbone", False):
-            return None
-        blocks = {
-            "self_attention_block": self.self_attention,
-            "cross_attention_block": self.source_attention,
-            "feed_forward_block": self.feed_forward,
-        }
-        return blocks[block.__name__](layer)
+        makers = {"self": self.self_attention, "source": self.source_attention, "feed_forward": self.feed_forward}
+        return makers[block.kind](layer)
 
     def self_attention(self, layer: nn.Module) -> list[Operation] | None:
         """Of a decoder to what it has written, of an encoder among the projections of one source."""
@@ -90,7 +92,7 @@ class ProgramMaker:
 
     def sublayer(self, layer: nn.Module, norm: nn.Module, attention: nn.Module, read) -> list[Operation] | None:
         """Attention with its projections, residual and norm; None for a kind that is not known."""
-        how = what_it_reads(attention)
+        how = what_heads_read(attention)
         if how is None or how != "whole" and not self.has_limits:
             return None
         relative = getattr(attention, "relative", None)
@@ -147,13 +149,11 @@ class ProgramMaker:
         read = self.attention_to(number, dim, size, output, LIMITED if is_limited else ALL, attention.scaling)
         return [self.product((attention.q_proj,), states, PROJECTIONS), read]
 
-    def context(self, layer: nn.Module, sublayer) -> list[Operation] | None:
-        """Attention to a further source, a `ContextSublayer`, added, or mixed in by a gate, where a source has some."""
-        if sublayer is None or not all(is_backbone(*called) for called in sublayer.methods):
-            return None
+    def context(self, layer: nn.Module, sublayer: ContextSublayer) -> list[Operation] | None:
+        """Attention to a further source, added, or mixed in by a gate, where a source has some."""
         (attention, norm), number = (sublayer.attention, sublayer.norm), len(self.readers)
         has_known_norm = norm is None or is_unchanged(norm, nn.LayerNorm)
-        if what_it_reads(attention) != "whole" or not has_known_norm or not are_products(sublayer.gates):
+        if what_heads_read(attention) != "whole" or not has_known_norm or not are_products(sublayer.gates):
             return None
         self.readers.append((attention, sublayer.inputs))
         dim, size = sizes_of(attention)
@@ -228,7 +228,7 @@ class ProgramMaker:
         if all(map(is_plain_int8, layers)):
             return self.operation(PRODUCT, states, output, sizes, kernel_weights(layers)[: 3 if has_bias else 2])
         packed = kernel_layer(layers)
-        self.prepacked.append((layers, ref(packed)))
+        self.kept.append(packed)
         addresses = (packed.matrix.data_ptr(), None, packed.bias.data_ptr() if has_bias else None)
         return Operation(PRODUCT, states, output, sizes, addresses)
 
@@ -242,39 +242,23 @@ def are_products(layers: Sequence[nn.Module]) -> bool:
     return all(map(is_plain_int8, layers)) or all(map(is_for_kernels, layers))
 
 
-def are_current(prepacked: Sequence[Prepacked]) -> bool:
-    """Whether layers are still what they were packed into."""
-    return all(packed() is kernel_layer(layers) for layers, packed in prepacked)
-
-
-def held(prepacked: Sequence[Prepacked]) -> list[PrepackedLayer] | None:
-    """What layers were packed into, to be kept as long as it is read; None where some of it is gone."""
-    layers = [packed() for _, packed in prepacked]
-    return None if any(layer is None for layer in layers) else layers
-
-
 def is_known_norm(norm: nn.LayerNorm) -> bool:
     """Whether a norm has a weight and a bias, as the primitives read them."""
     both = (norm.weight, norm.bias)
     return all(one is not None and one.dtype is torch.float32 and one.is_contiguous() and one.is_cpu for one in both)
 
 
-def what_it_reads(attention: nn.Module) -> str | None:
-    """What attention of heads that fit reads, by plain projections; None for a kind that is not known.
-
-    "whole", "limited" by what the model's `step_limits` say, "whole and limited", joined by a further projection, or
-    "gated", both with projections of their own.
-    """
-    is_whole = is_backbone(attention, *ATTENTION)
-    how = "whole" if is_whole else getattr(type(attention).forward, "reads", None)
-    if how is None or not is_whole and not is_backbone(attention, *ATTENTION[1:], *OWN_METHODS[how]):
+def what_heads_read(attention: nn.Module) -> str | None:
+    """`what_it_reads` of attention whose heads fit and whose projections are plain; else None."""
+    how = what_it_reads(attention)
+    if how is None:
         return None
     layers = [attention.q_proj, attention.k_proj, attention.v_proj, attention.out_proj]
     if how == "gated" and attention.global_attn is None:
         how = "limited"
     elif how == "gated":
         layers.append(attention.gate)
-        how = how if what_it_reads(attention.global_attn) == "whole" else None
+        how = how if what_heads_read(attention.global_attn) == "whole" else None
     elif how == "whole and limited":
         layers.append(attention.sentence_proj)
     size = attention.config.d_model
@@ -297,3 +281,114 @@ def sizes_of(attention: nn.Module) -> tuple[int, int]:
 def array(operations: Sequence[Operation]) -> ctypes.Array:
     """Operations as the kernels read them."""
     return (Operation * len(operations))(*operations)
+
+
+@dataclass
+class DecoderProgram:
+    """A step of decoding: neighbouring primitives side by side, and blocks of another kind.
+
+    The first `embedding` operations give states of tokens at one position, where tokens need no more. `sources` give
+    states of the source to the attention in `readers`; self-attention of `writers` is a primitive. `has_limits`: some
+    of these read no more than the model's `step_limits` say.
+    """
+
+    parts: list[ctypes.Array | Block]
+    embedding: int
+    sources: ctypes.Array
+    readers: list[Reader]
+    writers: list[Writer]
+    kept: list
+    has_limits: bool
+    encodings: torch.Tensor = field(default_factory=lambda: torch.empty(0))  # of positions, once they were computed
+
+
+def decoder_program(model: nn.Module) -> DecoderProgram | None:
+    """The program of a decoder that is known, and its output projection; None where these or their sizes need torch."""
+    decoder = model.get_decoder()
+    config = decoder.config
+    if config.d_model % MULTIPLE or config.decoder_ffn_dim % MULTIPLE or not are_products([model.lm_head]):
+        return None
+    if not all(is_known_norm(norm) for norm in decoder.children() if isinstance(norm, nn.LayerNorm)):
+        return None
+    if has_limits(model):
+        program = program_of(decoder, model.lm_head, ProgramMaker(has_limits=True, inner=config.decoder_ffn_dim))
+        if program is not None and len(program.parts) == 1 and program.embedding:
+            return program
+    if type(decoder).source_mask is not Decoder.source_mask:
+        return None
+    return program_of(decoder, model.lm_head, ProgramMaker(inner=config.decoder_ffn_dim))
+
+
+def primitives_of(layer: nn.Module, blocks: list[Block], make: ProgramMaker) -> list[Operation | Block]:
+    """The blocks of a layer as primitives, or as they are, all of them where its norms are of other kinds."""
+    if not all(is_known_norm(norm) for norm in layer.children() if isinstance(norm, nn.LayerNorm)):
+        return list(blocks)
+    return [part for block in blocks for part in make.block(block) or [block]]
+
+
+def program_of(decoder: nn.Module, head: nn.Module, make: ProgramMaker) -> DecoderProgram | None:
+    """The program of a decoder; where it has limits, its first part is whole only if it embeds tokens.
+
+    None where a layer is not known.
+    """
+    config, table = decoder.config, decoder.embed_tokens
+    parts: list[Operation | Block] = []
+    embeds = embeds_tokens(decoder) or make.has_limits and is_unchanged(table, nn.Embedding)
+    if embeds and table.weight.dtype is torch.float32 and table.weight.is_contiguous():
+        weights, sizes = (table.weight.detach(),), (config.d_model, getattr(config, "restarts_positions", False))
+        parts.append(make.operation(EMBEDDING, STATES, STATES, sizes, weights, decoder.embed_scale))
+        parts += [make.norm(decoder.layernorm_embedding, STATES)] if config.layernorm_embedding else []
+    embedding = len(parts)
+    for layer in decoder.layers:
+        blocks = blocks_of(layer)
+        if blocks is None:
+            return None
+        parts += primitives_of(layer, blocks, make)
+    parts += [make.norm(decoder.layer_norm, STATES)] if config.normalize_before else []
+    parts.append(make.product((head,), STATES, SCORES, has_bias=False))
+    found = array(make.sources), make.readers, make.writers, make.kept, make.has_limits
+    return DecoderProgram(neighbours(parts), embedding, *found)
+
+
+def with_output(parts: list, head: nn.Module) -> tuple[list, list]:
+    """The parts of a decoder's program with another output projection, and what is to be kept for it."""
+    (*operations, _), make = parts[-1], ProgramMaker()
+    operations.append(make.product((head,), STATES, SCORES, has_bias=False))
+    return [*parts[:-1], array(operations)], make.kept
+
+
+def encoder_program(
+    encoder: nn.Module, layers: nn.ModuleList, norm: nn.LayerNorm | None
+) -> tuple[ctypes.Array, bool, list] | None:
+    """Layers of an encoder and a last norm, whether limits are to be given, and what is to be kept for them.
+
+    None where torch has to run one of them.
+    """
+    config, make = encoder.config, ProgramMaker(has_source_limits(encoder), encoder.config.encoder_ffn_dim)
+    fits = config.d_model % MULTIPLE == config.encoder_ffn_dim % MULTIPLE == 0
+    if not fits or not is_known_encoder(encoder) or not (norm is None or is_known_norm(norm)):
+        return None
+    operations: list[Operation] = []
+    for layer in layers:
+        blocks = blocks_of(layer)
+        parts = [] if blocks is None else primitives_of(layer, blocks, make)
+        if not parts or any(isinstance(part, Block) for part in parts):
+            return None
+        operations += parts
+    if norm is not None:
+        operations.append(make.norm(norm, STATES))
+    return array(operations), make.has_limits, make.kept
+
+
+def buffers(states: torch.Tensor, scratch: torch.Tensor, *others: torch.Tensor) -> ctypes.Array:
+    """Addresses of states (R, D), scratch (R * (8D + F),), scores (R, V), and what was written and read."""
+    room, row = scratch.data_ptr(), 4 * states.numel()
+    addresses = [states.data_ptr(), *(room + place * row for place in (0, 1, 2, 5, 7, 8))]
+    addresses += [tensor.data_ptr() for tensor in others]
+    return (ctypes.c_void_p * len(addresses))(*addresses)
+
+
+def neighbours(parts: list[Operation | Block]) -> list[ctypes.Array | Block]:
+    """Primitives that stand next to each other in one array."""
+    groups = [(kind, list(group)) for kind, group in groupby(parts, key=type)]
+    return [part for kind, group in groups for part in ([array(group)] if kind is Operation else group)]

@@ -19,21 +19,14 @@ from support.battery import KeptScores
 from support.tiny_models import EOS, PAD, build
 from transformers import MaxLengthCriteria, StoppingCriteria
 
-from hf_docmt.modeling import (
-    cpu_inference,
-    cpu_kernels,
-    decoding_kernels,
-    encoder_kernels,
-    int8_linear,
-    kept_work,
-    quantization,
-    search,
-)
-from hf_docmt.modeling.cpu_inference import Linear, in_blocks
-from hf_docmt.modeling.decoding_kernels import KernelStep, is_left_padded
-from hf_docmt.modeling.decoding_step import DecodingStep
-from hf_docmt.modeling.int8_linear import Int8Linear, kernel_weights, portable_product, whole_blocks
-from hf_docmt.modeling.search import DecoderState
+from hf_docmt.engine import cpu_kernels, decoding_step, encoder, int8_linear, quantization, search
+from hf_docmt.engine import scope as engine_scope
+from hf_docmt.engine.cache import DecodingCache
+from hf_docmt.engine.decoding_step import DecodingStep, is_left_padded, known_program
+from hf_docmt.engine.int8_linear import Int8Linear, kernel_weights, portable_product, whole_blocks
+from hf_docmt.engine.scope import in_blocks, unchanged_weights
+from hf_docmt.engine.search import DecoderState
+from hf_docmt.modeling.generation_mixin import inference
 
 ROOT = Path(__file__).parents[2]
 SIZES = {"d_model": 32, "encoder_ffn_dim": 40, "decoder_ffn_dim": 24, "decoder_attention_heads": 4}
@@ -51,15 +44,16 @@ def int8_model(monkeypatch):
     return lambda *names, **fields: build(*names, **SIZES | fields).quantize("int8")
 
 
-def scores(model, monkeypatch, step, **settings) -> list[torch.Tensor]:
-    """Scores of all steps of a search by one class of steps; RuntimeError where it was not used."""
-    built, kept, build_list = [], KeptScores(), step.build
-    monkeypatch.setenv("DOCMT_KERNELS", "1" if step is KernelStep else "0")
-    monkeypatch.setattr(step, "build", lambda *arguments: built.append(build_list(*arguments)))
-    context = dict.fromkeys(model.context_arguments)
-    model.generate(SOURCE, attention_mask=(SOURCE != PAD).long(), logits_processor=[kept], **context, **settings)
-    if not built:
-        raise RuntimeError(f"{step.__name__} was not used")
+def scores(model, monkeypatch, kernels: bool = True, **settings) -> list[torch.Tensor]:
+    """Scores of all steps of a search, on the kernels or by `forward`; RuntimeError where these were not used."""
+    built, kept, build_step = [], KeptScores(), DecodingStep.build
+    with monkeypatch.context() as patch:
+        patch.setenv("DOCMT_KERNELS", "1" if kernels else "0")
+        patch.setattr(DecodingStep, "build", lambda *arguments: built.append(build_step(*arguments)))
+        context = dict.fromkeys(model.context_arguments)
+        model.generate(SOURCE, attention_mask=(SOURCE != PAD).long(), logits_processor=[kept], **context, **settings)
+    if bool(built) != kernels:
+        raise RuntimeError("kernels were not used")
     return kept.copies
 
 
@@ -93,8 +87,8 @@ def test_scores_are_those_of_plain_operations(
     settings = {"num_beams": beams, "max_new_tokens": 7, "min_new_tokens": 7}
     if with_prompt:
         settings |= {"decoder_input_ids": PROMPT, "decoder_attention_mask": (PROMPT != PAD).long()}
-    ours = scores(model, monkeypatch, KernelStep, **settings)
-    plain = scores(model, monkeypatch, DecodingStep, **settings)
+    ours = scores(model, monkeypatch, **settings)
+    plain = scores(model, monkeypatch, kernels=False, **settings)
     assert len(ours) == len(plain) == 7
     difference = torch.stack(ours[-7:]) - torch.stack(plain[-7:])
     seen = torch.stack(plain).isfinite()  # the end is ruled out
@@ -118,15 +112,15 @@ HOLES = torch.tensor([[1, 1, 1], [1, 0, 1], [0, 1, 1]])
         ({"decoder_autoregression": "ssru"}, 3, PROMPT_MASK, True),
         ({"position_type": "learned", "normalize_before": True}, 3, PROMPT_MASK, True),
         ({}, 3, HOLES, False),
-        ({}, encoder_kernels.MOST_PLACES, None, True),
-        ({}, encoder_kernels.MOST_PLACES + 1, None, False),
+        ({}, encoder.MOST_PLACES, None, True),
+        ({}, encoder.MOST_PLACES + 1, None, False),
         ({"activation_function": "gelu"}, 3, PROMPT_MASK, False),  # a block of torch
     ],
 )
 @pytest.mark.parametrize("beams", [1, 2])
 def test_prompts_that_the_program_reads(int8_model, monkeypatch, fields, length, mask, is_read, beams):
     """With padding in front, without `forward`; the steps behind them have positions of their tokens alone."""
-    monkeypatch.setattr(decoding_kernels, "most_rows", lambda size, is_float: 1024)  # on any processor
+    monkeypatch.setattr(decoding_step, "most_rows", lambda size, is_float: 1024)  # on any processor
     model = int8_model(**fields)
     prompt = torch.cat([PROMPT, torch.randint(8, 20, (3, length - 3))], dim=1)
     prompt = prompt.masked_fill(prompt == PAD, 2) if mask is None else prompt
@@ -143,14 +137,14 @@ def test_prompts_that_the_program_reads(int8_model, monkeypatch, fields, length,
 @needs_kernels
 def test_prompts_that_forward_reads(int8_model, monkeypatch):
     """Those of many rows, behind long sources, and what it refuses."""
-    model, most = int8_model(), encoder_kernels.MOST_PLACES
-    program = decoding_kernels.plan_of(model)[1]
+    model, most = int8_model(), encoder.MOST_PLACES
+    program = known_program(model)
 
     def reads(ids, sources=3, places=5):
-        state = DecoderState(model, (torch.zeros(sources, places, 32),), model.new_cache())
-        return KernelStep(state, program).reads_prompt(ids)
+        state = DecoderState(model, (torch.zeros(sources, places, 32),), DecodingCache())
+        return DecodingStep(state, program).reads_prompt(ids)
 
-    monkeypatch.setattr(decoding_kernels, "most_rows", lambda size, is_float: 24)
+    monkeypatch.setattr(decoding_step, "most_rows", lambda size, is_float: 24)
     prompt = torch.full((3, 8), 7)
     assert reads(prompt) and reads(prompt, places=most) and reads(prompt[:, :1])
     assert not reads(torch.full((3, 9), 7)) and not reads(prompt, places=most + 1)
@@ -187,23 +181,15 @@ def states_of(model):
 
 
 @needs_kernels
-def test_modules_are_looked_at_once_in_a_scope(int8_model, monkeypatch):
-    model, other, seen = int8_model(), int8_model(seed=1), []
-    own = kept_work.fingerprint
-    monkeypatch.setattr(kept_work, "fingerprint", lambda *roots: seen.append(roots) or own(*roots))
-    with search.inference(model):
-        first = decoding_kernels.plan_of(model)
-        assert decoding_kernels.plan_of(model) is first and len(seen) == 1
-        decoding_kernels.plan_of(other)
-        decoding_kernels.plan_of(other)
-        assert len(seen) == 3  # of a model that is in no scope
-        with other.prepacked_weights():
-            decoding_kernels.plan_of(model)
-        assert len(seen) == 3
-        monkeypatch.setenv("DOCMT_KERNELS", "0")
-        assert decoding_kernels.plan_of(model) == (True, None) and len(seen) == 4  # what is given has changed
-    decoding_kernels.plan_of(model)
-    assert len(seen) == 5
+def test_a_program_is_made_once_in_a_scope(int8_model, monkeypatch):
+    model, made, own = int8_model(), [], decoding_step.known_program
+    monkeypatch.setattr(decoding_step, "known_program", lambda model: made.append(model) or own(model))
+    with inference(model):
+        for _ in range(2):
+            model.generate(SOURCE, max_new_tokens=2)
+    assert made == [model]
+    model.generate(SOURCE, max_new_tokens=2)
+    assert len(made) == 2
 
 
 @needs_kernels
@@ -212,7 +198,7 @@ def test_changes_behind_a_scope_are_seen(int8_model, place):
     model, other = int8_model(), int8_model(seed=1)
 
     def held(one):
-        with one.prepacked_weights():
+        with one.unchanged_weights():
             states_of(model)
             yield
 
@@ -223,7 +209,7 @@ def test_changes_behind_a_scope_are_seen(int8_model, place):
                 step(scope)
         context = contextvars.copy_context()
     else:
-        with model.prepacked_weights():
+        with model.unchanged_weights():
             states_of(model)
             context = contextvars.copy_context()
     before = context.run(states_of, model)
@@ -236,11 +222,10 @@ def test_changes_behind_a_scope_are_seen(int8_model, place):
 @pytest.mark.parametrize("before", [False, True])
 def test_a_recurrent_step_is_one_program(int8_model, before):
     model = int8_model(decoder_autoregression="ssru", normalize_before=before)
-    _, program = decoding_kernels.plan_of(model)
+    program = known_program(model)
     assert len(program.parts) == 1 and len(program.writers) == len(model.get_decoder().layers)
     model.get_decoder().layers[0].self_attn.register_forward_hook(lambda *arguments: None)
-    _, program = decoding_kernels.plan_of(model)
-    assert len(program.parts) == 3  # that block is called
+    assert len(known_program(model).parts) == 3  # that block is called
 
 
 @needs_kernels
@@ -280,7 +265,7 @@ def test_changes_between_scopes_are_seen_in_fp32(monkeypatch, architecture):
     for side, name in [("encoder", "weight"), ("decoder", "weight"), ("encoder", "bias"), ("decoder", "bias")]:
         parameter = getattr(getattr(model.model, side).layers[1].fc1, name)
         parameter.data.normal_(generator=torch.Generator().manual_seed(1))
-        ours, plain = (scores(model, monkeypatch, step, max_new_tokens=1) for step in (KernelStep, DecodingStep))
+        ours, plain = (scores(model, monkeypatch, kernels, max_new_tokens=1) for kernels in (True, False))
         torch.testing.assert_close(ours, plain, atol=1e-5, rtol=0)
         assert before is None or not torch.allclose(ours[0], before[0], atol=1e-4)
         before = ours
@@ -325,7 +310,7 @@ def norm_of_one_number(model):
 def wide_layers(model):
     for stack in (model.get_encoder(), model.get_decoder()):
         layer = stack.layers[1]
-        layer.fc1, layer.fc2 = Linear(32, 1000), Linear(1000, 32)
+        layer.fc1, layer.fc2 = torch.nn.Linear(32, 1000), torch.nn.Linear(1000, 32)
     model.eval()
 
 
@@ -343,14 +328,12 @@ def wide_layers(model):
     ],
 )
 def test_what_modules_do_in_fp32_is_done(monkeypatch, change):
-    """Beside `forward`, the list, and the encoder as it is called."""
+    """Beside `forward`."""
     model, all_scores = build(**SIZES), []
     change(model)
     for kernels in "10":
         kept = KeptScores()
         monkeypatch.setenv("DOCMT_KERNELS", kernels)
-        if kernels == "0":
-            monkeypatch.setattr(type(model), "decoding_step", lambda model, state: None)
         model.generate(SOURCE, attention_mask=(SOURCE != PAD).long(), logits_processor=[kept], max_new_tokens=4)
         all_scores.append(kept.copies)
     torch.testing.assert_close(*all_scores, atol=2e-5, rtol=0)
@@ -392,11 +375,11 @@ def test_defaults_of_torch_change_nothing(int8_model, default, beams, precision)
 def test_weights_stay_as_long_as_a_step():
     """A scope that was copied, as into another thread, may end before."""
     model = build(**SIZES)
-    with search.inference(model), torch.no_grad():
+    with inference(model), torch.no_grad():
         encoded = model.get_encoder()(input_ids=SOURCE)
-        step = decoding_kernels.decoding_step(DecoderState(model, encoded, model.new_cache()))
-    kept = [kept for _, kept in step.program.prepacked]
-    model.to("cpu")
+        step = decoding_step.decoding_step(DecoderState(model, encoded, DecodingCache()))
+    kept = [weakref.ref(one) for one in step.program.kept if isinstance(one, engine_scope.PackedLayers)]
+    engine_scope.forget(model)
     gc.collect()
     assert kept and all(one() is not None for one in kept)
     del step
@@ -419,7 +402,7 @@ def test_translations_in_fp32_do_not_depend_on_the_batch(beams):
 def test_training_frees_the_weights_of_the_primitives():
     model = build(**SIZES)
     model.generate(SOURCE, max_new_tokens=3)
-    layers = [cpu_inference._kept.get(module, {}) for module in model.modules()]
+    layers = [engine_scope._kept.get(module, {}) for module in model.modules()]
     kept = [weakref.ref(found) for packed in layers for found in packed.values()]
     assert any(layout is in_blocks for packed in layers for _, layout in packed)
     del layers
@@ -490,13 +473,13 @@ class Wrapper(torch.nn.Module):
 def test_embeddings_in_a_wrapper_are_called(monkeypatch):
     """An adapter that trains tokens stands around the table."""
     model = build(**SIZES)
-    plain = scores(model, monkeypatch, DecodingStep, max_new_tokens=3)
-    table = model.get_decoder().embed_tokens
+    table, kernels = model.get_decoder().embed_tokens, cpu_kernels.are_used()
+    plain = scores(model, monkeypatch, kernels, max_new_tokens=3)
     model.get_decoder().embed_tokens = Wrapper(table)
-    changed = scores(model, monkeypatch, DecodingStep, max_new_tokens=3)
+    changed = scores(model, monkeypatch, kernels, max_new_tokens=3)
     with torch.no_grad():
         model.get_decoder().embed_tokens = torch.nn.Embedding.from_pretrained(2 * table.weight)
-    expected = scores(model, monkeypatch, DecodingStep, max_new_tokens=3)
+    expected = scores(model, monkeypatch, kernels, max_new_tokens=3)
     torch.testing.assert_close(changed, expected)
     assert not torch.allclose(plain[0], changed[0])
 
@@ -529,14 +512,14 @@ def test_greedy_search_takes_room_as_it_needs_it(int8_model, monkeypatch, kernel
 def test_what_is_not_known_runs_without(change, monkeypatch, int8_model):
     model = build(**SIZES) if "bfloat16" in change.__code__.co_names else int8_model()
     change(model)
-    with pytest.raises(RuntimeError, match="KernelStep was not used"):
-        scores(model, monkeypatch, KernelStep, max_new_tokens=3)
+    with pytest.raises(RuntimeError, match="kernels were not used"):
+        scores(model, monkeypatch, max_new_tokens=3)
 
 
 def test_without_a_library(monkeypatch, int8_model):
     monkeypatch.setattr(cpu_kernels, "kernels", lambda: None)
     assert not cpu_kernels.are_used()
-    scores(int8_model(), monkeypatch, DecodingStep, max_new_tokens=3)
+    scores(int8_model(), monkeypatch, kernels=False, max_new_tokens=3)
 
 
 def test_padding_that_kernels_read():
@@ -553,7 +536,7 @@ def test_whole_blocks():
 def test_a_long_translation_gets_more_room(int8_model, monkeypatch):
     model = int8_model(max_position_embeddings=400)
     settings = {"max_new_tokens": 200, "min_new_tokens": 200, "num_beams": 2}
-    ours, plain = (scores(model, monkeypatch, step, **settings) for step in (KernelStep, DecodingStep))
+    ours, plain = (scores(model, monkeypatch, kernels, **settings) for kernels in (True, False))
     difference = torch.stack(ours) - torch.stack(plain)
     assert difference[torch.stack(plain).isfinite()].abs().median() < 1e-4
 
@@ -579,14 +562,14 @@ def test_several_steps_at_once(int8_model, monkeypatch, place, damage, beams):
     if damage is not None:
         model.final_logits_bias[0, damage] = float("nan")
     expected = model.generate(SOURCE, stopping_criteria=[NoEnd()], **settings)
-    written, go_on = [], KernelStep.go_on
+    written, go_on = [], DecodingStep.go_on
 
     def counted(step, ids, length, *others):
         found = go_on(step, ids, length, *others)
         written.append(found[0] - length)
         return found
 
-    monkeypatch.setattr(KernelStep, "go_on", counted)
+    monkeypatch.setattr(DecodingStep, "go_on", counted)
     assert torch.equal(model.generate(SOURCE, **settings), expected)
     assert place is not None or written == ([0] * 12 if damage else [11 if beams == 1 else 10])
 
@@ -621,7 +604,6 @@ def test_programs_see_changes(int8_model, monkeypatch, change):
         model.generate(SOURCE, logits_processor=[kept], **settings)
         new = KeptScores()
         for module in model.modules():
-            vars(module).pop("_kept_work", None)
             if isinstance(module, Int8Linear):
                 module._packed.clear()
         model.generate(SOURCE, logits_processor=[new], **settings)
@@ -632,16 +614,19 @@ def test_programs_see_changes(int8_model, monkeypatch, change):
 @needs_kernels
 @pytest.mark.parametrize("is_recorded", [False, True])
 def test_encoders_without_their_layers(int8_model, monkeypatch, is_recorded):
-    """One call in place of the layers, unless these have hooks, or what they give out is recorded."""
-    encoder, calls, run = int8_model().get_encoder(), [], encoder_kernels.run
-    monkeypatch.setattr(encoder_kernels, "run", lambda *arguments: calls.append(run(*arguments)))
+    """One call in place of the layers in a scope, unless these have hooks, or what they give out is recorded."""
+    stack, calls, run = int8_model().get_encoder(), [], encoder.run
+    monkeypatch.setattr(encoder, "run", lambda *arguments: calls.append(run(*arguments)))
     inputs = {"input_ids": SOURCE, "attention_mask": (SOURCE != PAD).long()}
     with torch.no_grad():
-        hook = encoder.layers[0].register_forward_hook(lambda *arguments: None)
-        expected = encoder(**inputs).last_hidden_state
-        assert not calls
+        hook = stack.layers[0].register_forward_hook(lambda *arguments: None)
+        with unchanged_weights(stack):
+            expected = stack(**inputs).last_hidden_state
         hook.remove()
-        output = encoder(**inputs, output_hidden_states=is_recorded)
+        stack(**inputs)
+        assert not calls
+        with unchanged_weights(stack):
+            output = stack(**inputs, output_hidden_states=is_recorded)
     assert len(calls) == (not is_recorded) and (output.hidden_states is None) == (not is_recorded)
     seen = inputs["attention_mask"].bool()
     torch.testing.assert_close(output.last_hidden_state[seen], expected[seen], atol=2e-2, rtol=1e-2)
@@ -735,12 +720,12 @@ def test_what_one_thread_would_slow_down_is_left_to_torch(monkeypatch):
     """Where the kernels have one of several threads, as without OpenMP."""
     model = build(**SIZES)
     encoded = model.get_encoder()(input_ids=SOURCE.repeat(6, 1))
-    state = DecoderState(model, encoded, model.new_cache())
-    assert decoding_kernels.kernels_fit(state)
+    state = DecoderState(model, encoded, DecodingCache())
+    assert decoding_step.kernels_fit(state)
     monkeypatch.setattr(cpu_kernels, "openmp_functions", lambda: ())
     monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
     assert cpu_kernels.most_rows(32) <= 16 and cpu_kernels.most_rows(32, is_float=True) == 0
-    assert not decoding_kernels.kernels_fit(state)
+    assert not decoding_step.kernels_fit(state)
 
 
 SANITIZERS = [
@@ -754,7 +739,10 @@ SANITIZERS = [
 @pytest.mark.parametrize(("sanitizers", "rounds"), SANITIZERS)
 def test_no_address_is_wrong(tmp_path, sanitizers, rounds):
     """Random shapes in buffers of exact sizes, and as by one thread by several, of which no two write to one place."""
-    program, sources = tmp_path / "fuzz", ["-I", str(ROOT / "modeling"), str(Path(__file__).with_name("kernel_fuzz.c"))]
+    program, sources = (
+        tmp_path / "fuzz",
+        ["-I", str(ROOT / "hf_docmt" / "engine"), str(Path(__file__).with_name("kernel_fuzz.c"))],
+    )
     checks = [f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all", "-g", "-pthread"]
     built = subprocess.run(["gcc", *checks, *sources, "-o", str(program), "-lm"], capture_output=True, text=True)
     if "cannot find" in built.stderr:

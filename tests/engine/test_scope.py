@@ -1,4 +1,4 @@
-"""Prepacked linear layers: nn.Linear's results, and never those of weights that are gone."""
+"""Packed weights of linear layers: the results of torch, and never those of weights that are gone."""
 
 import contextvars
 import copy
@@ -8,21 +8,33 @@ import os
 import pickle
 import threading
 import weakref
+from contextlib import ExitStack, contextmanager
 
 import pytest
 import torch
 from support.battery import logits
 from support.tiny_models import EOS, build
 from torch import nn
+from torch.nn import Linear
 
-from hf_docmt.modeling import cpu_inference
-from hf_docmt.modeling.cpu_inference import Linear, for_onednn, joint_linear, prepacked_weights
-from hf_docmt.modeling.weight_checksums import checksum
+from hf_docmt.engine import scope
+from hf_docmt.engine.scope import checksum, for_onednn, packed_products, unchanged_weights
+from hf_docmt.modeling.layers import OutputProjection
 
 BATCH = {"input_ids": torch.tensor([[7, 8, 9, EOS]]), "decoder_input_ids": torch.tensor([[2, 9, 8]])}
 
 
-needs_bf16 = pytest.mark.skipif(not cpu_inference.BF16, reason="this processor has no bf16 instructions")
+needs_bf16 = pytest.mark.skipif(not scope.BF16, reason="this processor has no bf16 instructions")
+
+
+@contextmanager
+def packed(*modules):
+    """The scope of modules, in which torch's products are those of packed weights."""
+    with ExitStack() as stack:
+        for module in modules:
+            stack.enter_context(unchanged_weights(module))
+            stack.enter_context(packed_products(module))
+        yield
 
 
 def plain(layer: nn.Linear, states: torch.Tensor) -> torch.Tensor:
@@ -31,12 +43,12 @@ def plain(layer: nn.Linear, states: torch.Tensor) -> torch.Tensor:
 
 def is_kept(layer: nn.Linear) -> bool:
     """Whether prepacked weights of the layer are kept."""
-    return bool(cpu_inference._kept.get(layer))
+    return bool(scope._kept.get(layer))
 
 
 def check(layer: nn.Linear, states: torch.Tensor, prepacked: bool = True) -> None:
     """The results are those of the weights as they are now, and they came from where they should."""
-    with torch.no_grad(), prepacked_weights(layer.eval()):
+    with torch.no_grad(), packed(layer.eval()):
         for _ in range(2):  # the first product is with plain weights
             torch.testing.assert_close(layer(states), plain(layer, states), atol=1e-5, rtol=1e-5)
     assert is_kept(layer) == prepacked
@@ -44,7 +56,7 @@ def check(layer: nn.Linear, states: torch.Tensor, prepacked: bool = True) -> Non
 
 def scoped_logits(model, batch) -> torch.Tensor:
     """Logits of the second pass in a scope, with prepacked weights."""
-    with prepacked_weights(model):
+    with packed(model):
         return [logits(model, batch) for _ in range(2)][1]
 
 
@@ -62,7 +74,7 @@ def test_is_nn_linear(shape, bias):
 
 def test_prepacked_only_in_inference():
     layer, states = Linear(8, 8), torch.randn(2, 8)
-    with prepacked_weights(layer):
+    with packed(layer):
         for _ in range(2):
             layer(states)
             with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
@@ -80,7 +92,7 @@ def test_plain_outside_of_the_scope():
         for _ in range(2):
             layer(states)
         assert not is_kept(layer)
-        with prepacked_weights(other):
+        with packed(other):
             for _ in range(2):
                 layer(states)
         assert not is_kept(layer)
@@ -89,15 +101,15 @@ def test_plain_outside_of_the_scope():
         torch.testing.assert_close(layer(states), plain(layer, states), atol=1e-5, rtol=1e-5)
 
 
-def test_second_product_is_the_first_with_prepacked_weights():
+def test_second_product_is_the_first_with_packed():
     """Of a layer in training mode nothing is kept behind the scope."""
     layer, states = Linear(8, 8), torch.randn(2, 8)
     with torch.no_grad():
         for _ in range(2):
-            with prepacked_weights(layer):
+            with packed(layer):
                 layer(states)
         assert not is_kept(layer)
-        with prepacked_weights(layer):
+        with packed(layer):
             layer(states)
             assert not is_kept(layer)
             layer(states)
@@ -107,9 +119,9 @@ def test_second_product_is_the_first_with_prepacked_weights():
 
 @needs_bf16
 def test_one_row_of_bf16_uses_plain_weights(monkeypatch):
-    monkeypatch.setattr(cpu_inference, "MIN_MULTIPLICATIONS", 2 * 64)
+    monkeypatch.setattr(scope, "MIN_MULTIPLICATIONS", 2 * 64)
     layer = Linear(8, 8).bfloat16()
-    with torch.no_grad(), prepacked_weights(layer):
+    with torch.no_grad(), packed(layer):
         for rows, prepacked in ((1, False), (2, True)):
             for _ in range(2):
                 layer(torch.randn(rows, 8).bfloat16())
@@ -117,9 +129,9 @@ def test_one_row_of_bf16_uses_plain_weights(monkeypatch):
 
 
 def test_bf16_needs_a_processor_with_instructions_for_it(monkeypatch):
-    monkeypatch.setattr(cpu_inference, "PREPACKED_TYPES", (torch.float32,))
+    monkeypatch.setattr(scope, "PACKED_TYPES", (torch.float32,))
     layer, states = Linear(64, 32).bfloat16(), torch.randn(4, 64).bfloat16()
-    with torch.no_grad(), prepacked_weights(layer):
+    with torch.no_grad(), packed(layer):
         for _ in range(2):
             torch.testing.assert_close(layer(states), nn.functional.linear(states, layer.weight, layer.bias))
     assert not is_kept(layer)
@@ -138,29 +150,15 @@ def test_bf16_needs_a_processor_with_instructions_for_it(monkeypatch):
 )
 def test_thresholds(shape, rows, prepacked, monkeypatch):
     """Those of production: the fixture of all tests sets them to 0."""
-    monkeypatch.setattr(cpu_inference, "MIN_ELEMENTS", 2**17)
-    monkeypatch.setattr(cpu_inference, "MIN_MULTIPLICATIONS", 2**22)
+    monkeypatch.setattr(scope, "MIN_ELEMENTS", 2**17)
+    monkeypatch.setattr(scope, "MIN_MULTIPLICATIONS", 2**22)
     layer, states = Linear(*shape), torch.randn(rows, shape[0])
     check(layer, states, prepacked)
 
 
-def test_production_thresholds_of_joint_layers(monkeypatch):
-    """Query, key and value of Transformer-base for four beams are one product of 3 * 2**18 elements: 3 * 2**20."""
-    monkeypatch.setattr(cpu_inference, "MIN_ELEMENTS", 2**17)
-    monkeypatch.setattr(cpu_inference, "MIN_MULTIPLICATIONS", 2**22)
-    layers = nn.ModuleList(Linear(512, 512) for _ in range(3)).eval()
-    for rows, prepacked in ((5, False), (6, True)):
-        states = torch.randn(rows, 1, 512)
-        with torch.no_grad(), prepacked_weights(layers):
-            for _ in range(2):
-                for layer, found in zip(layers, joint_linear(layers, states)):
-                    torch.testing.assert_close(found, plain(layer, states), atol=1e-5, rtol=1e-5)
-        assert [is_kept(layer) for layer in layers] == [prepacked, False, False]
-
-
 def test_another_bias():
-    layer, states, bias = Linear(8, 6, bias=False).eval(), torch.randn(3, 8), torch.randn(6)
-    with prepacked_weights(layer):
+    layer, states, bias = OutputProjection(8, 6, bias=False).eval(), torch.randn(3, 8), torch.randn(6)
+    with packed(layer):
         for grad in (True, False, False):
             with torch.set_grad_enabled(grad):
                 torch.testing.assert_close(layer(states, bias), plain(layer, states) + bias, atol=1e-5, rtol=1e-5)
@@ -171,7 +169,7 @@ def test_another_bias():
 def test_bf16_weights():
     layer, states = Linear(64, 32).eval(), torch.randn(4, 64)
     exact = plain(layer, states).detach()
-    with torch.no_grad(), prepacked_weights(layer.bfloat16()):
+    with torch.no_grad(), packed(layer.bfloat16()):
         found = [layer(states.bfloat16()) for _ in range(2)][1]
     assert found.dtype == torch.bfloat16 and is_kept(layer)
     torch.testing.assert_close(found.float(), exact, atol=0.05, rtol=0.05)
@@ -271,7 +269,7 @@ def test_checksum_sees_columns_that_are_negated(columns):
 
 
 def test_changes_that_torch_counts_need_no_checksum(monkeypatch):
-    monkeypatch.setattr(cpu_inference, "checksum", lambda weight: torch.zeros(1))
+    monkeypatch.setattr(scope, "checksum", lambda weight: torch.zeros(1))
     layer, states = Linear(24, 40), torch.randn(3, 24)
     for change in ("doubled", "other state", "training step", "doubled"):
         check(layer, states)
@@ -305,58 +303,26 @@ def test_unchanged_weights_are_prepacked_once(monkeypatch):
 
 
 def test_training_mode_and_the_end_of_a_model_free_the_memory():
-    layer, states = Linear(24, 40), torch.randn(3, 24)
-    check(layer, states)
-    assert is_kept(layer.eval()) and not is_kept(layer.train())
-    check(layer, states)
-    matrix = weakref.ref(cpu_inference._kept[layer][(id(layer),), for_onednn])
-    del layer
-    gc.collect()
-    assert matrix() is None
-
-
-@pytest.mark.parametrize("convert", [nn.Module.half, nn.Module.double, lambda layer: layer.to("meta"), nn.Module.cpu])
-def test_conversions_free_the_memory(convert):
     model = build(past_context=1)
     scoped_logits(model, BATCH)
-    kept = [
-        weakref.ref(found.matrix) for layer in model.modules() for found in cpu_inference._kept.get(layer, {}).values()
-    ]
-    assert len(kept) > 5
-    convert(model)
+    assert is_kept(model.lm_head) and not is_kept(model.train().lm_head)
+    scoped_logits(model.eval(), BATCH)
+    matrix = weakref.ref(scope._kept[model.lm_head][(id(model.lm_head),), for_onednn])
+    del model
     gc.collect()
-    assert not any(matrix() is not None for matrix in kept) and not any(map(is_kept, model.modules()))
+    assert matrix() is None
 
 
 def test_scope_ends_for_copies_of_the_context():
     """Tasks of asyncio and `asyncio.to_thread` copy the context of the code that starts them, and may outlive it."""
     layer, states = Linear(24, 40), torch.randn(3, 24)
-    with torch.no_grad(), prepacked_weights(layer.eval()):
+    with torch.no_grad(), packed(layer.eval()):
         for _ in range(2):
             layer(states)
         task = contextvars.copy_context()
     layer.weight.data.mul_(2)
     with torch.no_grad():
         torch.testing.assert_close(task.run(layer, states), plain(layer, states), atol=1e-5, rtol=1e-5)
-
-
-def test_adapters_and_hooks_of_a_projection_are_called():
-    """Also where its weights could be prepacked."""
-    attention = build().model.encoder.layers[0].self_attn
-    states, calls = torch.randn(1, 3, attention.q_proj.in_features), []
-
-    def run() -> torch.Tensor:
-        with torch.no_grad(), prepacked_weights(attention):
-            return [attention(states)[0] for _ in range(3)][2]
-
-    before = run()
-    assert is_kept(attention.q_proj)
-    attention.q_proj.register_forward_hook(lambda *_: calls.append(1))
-    torch.testing.assert_close(run(), before)
-    attention.k_proj = nn.Sequential(attention.k_proj, Linear(16, 16))
-    adapted = run()
-    assert len(calls) == 6 and not torch.allclose(adapted, before, atol=1e-4)
-    torch.testing.assert_close(adapted, attention(states)[0])
 
 
 def test_weights_at_an_old_address():
@@ -376,7 +342,7 @@ def test_weights_at_an_old_address():
 
 def test_copies_pickles_and_saved_weights_do_not_contain_it():
     model = build(past_context=1)
-    with prepacked_weights(model):
+    with packed(model):
         for _ in range(2):
             expected = logits(model, BATCH)
         assert is_kept(model.lm_head) and is_kept(model.model.decoder.layers[1].self_attn.q_proj)
@@ -405,12 +371,12 @@ def test_nested_scopes_share_one_packing(monkeypatch):
     made, reorder = [], torch.ops.mkldnn._reorder_linear_weight
     monkeypatch.setattr(torch.ops.mkldnn, "_reorder_linear_weight", lambda *a: made.append(a) or reorder(*a))
     model, other = build(), Linear(16, 16)
-    with prepacked_weights(model):
+    with packed(model):
         logits(model, BATCH)
-        with prepacked_weights(model), prepacked_weights(other), prepacked_weights(model.lm_head):
+        with packed(model), packed(other), packed(model.lm_head):
             logits(model, BATCH)
             count = len(made)
-        with prepacked_weights(model):
+        with packed(model):
             logits(model, BATCH)
         logits(model, BATCH)
     assert len(made) == count > 5
@@ -424,7 +390,7 @@ def test_scope_belongs_to_its_thread():
             for _ in range(2):
                 layer(states)
 
-    with prepacked_weights(layer):
+    with packed(layer):
         thread = threading.Thread(target=work)
         thread.start()
         thread.join()
@@ -444,11 +410,11 @@ def test_inference_mode():
 
 def test_compiled():
     layer, states = Linear(8, 6), torch.randn(3, 8)
-    compiled = torch.compile(layer, fullgraph=True, backend="eager")
-    torch.testing.assert_close(compiled(states), plain(layer, states))
-    with torch.no_grad(), prepacked_weights(layer):
+    model = nn.Sequential(layer)
+    model.compile(backend="eager")
+    with torch.no_grad(), packed(model):
         for _ in range(2):
-            torch.testing.assert_close(compiled(states), plain(layer, states))
+            torch.testing.assert_close(model(states), plain(layer, states))
     assert not is_kept(layer)
 
 

@@ -158,7 +158,7 @@ def kernel_product(
 ) -> torch.Tensor:
     """States (..., D_in) float32 -> (..., outputs), with weights as `int8_linear.kernel_weights` has them.
 
-    Without scales weights are float32, as `cpu_inference.in_blocks` has them.
+    Without scales weights are float32, as `scope.in_blocks` has them.
     """
     rows = states.reshape(-1, states.shape[-1]).contiguous()
     count, size = rows.shape

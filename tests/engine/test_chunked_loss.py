@@ -1,13 +1,15 @@
 """The loss over chunks of rows against that of all logits at once."""
 
+from functools import partial
+
 import pytest
 import torch
 from support.tiny_models import build
 from torch.autograd import grad
 
-from hf_docmt.modeling import chunked_loss
-from hf_docmt.modeling.chunked_loss import OutputProjection
-from hf_docmt.modeling.training import smoothing_target, weighted_cross_entropy
+from hf_docmt.engine import chunked_loss
+from hf_docmt.modeling.layers import OutputProjection
+from hf_docmt.modeling.training import weighted_cross_entropy
 
 LABELS = torch.tensor([[3, 1, 4, 1, 5, 9], [2, 6, 5, -100, -100, 3]])
 WEIGHTS = torch.tensor([[0.1, 0.1, 1, 1, 0, 1], [1, 1, 1, 1, 1, 0.5]])
@@ -33,11 +35,16 @@ def projection_and_states(dim=4):
     return projection, torch.randn(2, 6, dim, requires_grad=True), torch.randn(11)
 
 
+def loss_of(projection, states, bias, labels, weights=None, smoothing=0.0):
+    """The sum of losses, computed by the projection."""
+    return projection(states, bias, partial(chunked_loss.summed_loss, (labels.flatten(), weights, smoothing)))
+
+
 def both(projection, states, bias, labels, weights, smoothing):
     """The loss in chunks and the plain one, each with gradients of states and weight, scaled as a loss scaler does."""
     parameters = [states, projection.weight]
     for loss in (
-        projection(states, bias, labels, weights, smoothing) / 7,
+        loss_of(projection, states, bias, labels, weights, smoothing) / 7,
         weighted_cross_entropy(projection(states, bias), labels, weights, smoothing, 7),
     ):
         yield [loss, *grad(loss * 8, parameters)]
@@ -54,10 +61,10 @@ def test_is_the_plain_loss(chunk, labels, weights, smoothing):
 def test_is_the_plain_loss_where_tokens_are_ruled_out(chunk):
     projection, states, bias = projection_and_states()
     bias[-3:] = -100.0
-    parameters, smoothed = [states, projection.weight], smoothing_target(bias)
-    found = projection(states, bias, LABELS.clamp(max=7), WEIGHTS, 0.1) / 7
+    parameters = [states, projection.weight]
+    found = loss_of(projection, states, bias, LABELS.clamp(max=7), WEIGHTS, 0.1) / 7
     logits = projection(states, bias)
-    expected = weighted_cross_entropy(logits, LABELS.clamp(max=7), WEIGHTS, 0.1, 7, smoothed)
+    expected = weighted_cross_entropy(logits, LABELS.clamp(max=7), WEIGHTS, 0.1, 7, bias)
     assert float(expected.detach()) < 10, "no mass on what is never written"
     for one, other in zip((found, *grad(found, parameters)), (expected, *grad(expected, parameters))):
         torch.testing.assert_close(one, other)
@@ -78,9 +85,9 @@ def test_products_in_bf16(chunk):
 def test_scaled_loss_in_fp16(chunk):
     """The scale of a loss scaler is beyond fp16, the gradient of the fp32 weight is not."""
     projection, states, bias = projection_and_states()
-    expected = grad(projection(states, bias, LABELS, WEIGHTS, 0.1) * 2.0**16, [states, projection.weight])
+    expected = grad(loss_of(projection, states, bias, LABELS, WEIGHTS, 0.1) * 2.0**16, [states, projection.weight])
     with torch.autocast("cpu", torch.float16):
-        loss = projection(states, bias, LABELS, WEIGHTS, 0.1)
+        loss = loss_of(projection, states, bias, LABELS, WEIGHTS, 0.1)
     for found, exact in zip(grad(loss * 2.0**16, [states, projection.weight]), expected):
         assert found.dtype == torch.float
         torch.testing.assert_close(found, exact, atol=0.01 * exact.abs().max().item(), rtol=0)
@@ -106,7 +113,7 @@ def test_forbidden_tokens(chunk):
 
 def test_nothing_to_score(chunk):
     projection, states, bias = projection_and_states()
-    loss = projection(states, bias, torch.full_like(LABELS, -100))
+    loss = loss_of(projection, states, bias, torch.full_like(LABELS, -100))
     assert loss == 0 and not any(one.any() for one in grad(loss, [states, projection.weight]))
 
 
@@ -115,7 +122,7 @@ def test_what_is_frozen_gets_no_gradient(chunk, trained):
     projection, states, bias = projection_and_states()
     expected = list(both(projection, states, bias, LABELS, None, 0.1))[1]
     (states if trained == "weight" else projection.weight).requires_grad_(False)
-    projection(states, bias, LABELS, None, 0.1).div(7).mul(8).backward()
+    loss_of(projection, states, bias, LABELS, None, 0.1).div(7).mul(8).backward()
     found = {"states": states.grad, "weight": projection.weight.grad}
     torch.testing.assert_close(found.pop(trained), expected[1 if trained == "states" else 2])
     assert found.popitem()[1] is None
@@ -126,20 +133,20 @@ def test_products_are_of_scored_rows_alone(chunk, monkeypatch):
     linear = torch.nn.functional.linear
     monkeypatch.setattr(torch.nn.functional, "linear", lambda x, *args: rows.append(len(x)) or linear(x, *args))
     projection, states, bias = projection_and_states()
-    projection(states, bias, LABELS)
+    loss_of(projection, states, bias, LABELS)
     assert sum(rows) == 10 and (len(rows) == 1 or max(rows) == 4)
 
 
 def test_second_derivatives_are_refused(chunk):
     projection, states, bias = projection_and_states()
     with pytest.raises(RuntimeError, match="no second derivatives: call the model with skip_logits=False"):
-        grad(projection(states, bias, LABELS), [states], create_graph=True)
+        grad(loss_of(projection, states, bias, LABELS), [states], create_graph=True)
 
 
 def test_a_bias_is_not_trained(chunk):
     projection, states, bias = projection_and_states()
     with pytest.raises(ValueError, match="bias of the output projection is not trained"):
-        projection(states, bias.requires_grad_(), LABELS)
+        loss_of(projection, states, bias.requires_grad_(), LABELS)
 
 
 @pytest.mark.slow

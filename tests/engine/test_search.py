@@ -15,11 +15,10 @@ from transformers import (
     StoppingCriteria,
 )
 
-from hf_docmt.modeling import generation_seams, plain_acceleration, search
-from hf_docmt.modeling.cache import DecodingCache
-from hf_docmt.modeling.cpu_kernels import kernels as library
-from hf_docmt.modeling.fast_search import best_continuations, best_token, best_tokens
-from hf_docmt.modeling.search import DecoderState, SearchSettings
+from hf_docmt.engine import generation, search
+from hf_docmt.engine.cache import DecodingCache
+from hf_docmt.engine.cpu_kernels import kernels as library
+from hf_docmt.engine.search import DecoderState, SearchSettings, best_continuations, best_token
 
 needs_kernels = pytest.mark.skipif(library() is None, reason="the kernels were not built, or need AVX2")
 VOCABULARY = 2100  # not a multiple of the size of a block
@@ -42,9 +41,9 @@ def model():
 @pytest.fixture
 def searches(monkeypatch):
     """The settings that our search was called with."""
-    settings, search_settings = [], generation_seams.search_settings
+    settings, search_settings = [], generation.search_settings
     recorded = lambda *arguments: settings.append(search_settings(*arguments)) or settings[-1]  # noqa: E731
-    monkeypatch.setattr(generation_seams, "search_settings", recorded)
+    monkeypatch.setattr(generation, "search_settings", recorded)
     return settings
 
 
@@ -119,7 +118,7 @@ def test_scores_of_the_best(seed):
     )
     settings = SearchSettings(9, [EOS], PAD, early_stopping=stopping, **names)
     outputs = model.get_encoder()(source["input_ids"], attention_mask=MASK)
-    state = DecoderState(model, outputs, model.new_cache(), attention_mask=MASK)
+    state = DecoderState(model, outputs, DecodingCache(), attention_mask=MASK)
     ids, scores = search.beam_search(state, torch.full((5, 1), 2), settings)
     assert torch.equal(ids, expected.sequences)
     torch.testing.assert_close(scores, expected.sequences_scores, atol=1e-5, rtol=1e-5)
@@ -149,7 +148,7 @@ def test_the_prompt_is_read_once_a_source(model):
     hook = model.get_decoder().register_forward_hook(
         lambda _, __, kwargs, ___: rows.append(tuple(kwargs["input_ids"].shape)), with_kwargs=True
     )
-    cache = model.new_cache()
+    cache = DecodingCache()
     model.generate(**INPUTS, decoder_input_ids=PROMPT, num_beams=3, max_new_tokens=4, min_new_tokens=4, cache=cache)
     hook.remove()
     assert rows[0] == (5, 3) and set(rows[1:]) == {(15, 1)} and isinstance(cache, DecodingCache)
@@ -221,7 +220,7 @@ def test_settings_in_the_configuration_of_the_model():
 def test_a_cache_with_all_of_the_prompt(settings):
     model = build()
     prompt = torch.tensor([[2, 9]])
-    cache = model.new_cache() if not settings else EncoderDecoderCache(DynamicCache(), DynamicCache())
+    cache = DecodingCache() if not settings else EncoderDecoderCache(DynamicCache(), DynamicCache())
     model(IDS, decoder_input_ids=prompt, cache=cache)
     with pytest.raises(ValueError, match="the cache has 2 tokens, got 2 target ids: there must be one more"):
         model.generate(IDS, decoder_input_ids=prompt, cache=cache, max_new_tokens=3, **settings)
@@ -282,10 +281,9 @@ def test_best_continuations(kernels, count, special):
         log_probs[:] = -torch.inf
     scores = torch.randn(3, 2)
     expected = (log_probs.view(3, 2, -1) + scores[..., None]).flatten(1).topk(count)
-    for choose in (best_continuations, plain_acceleration.HeadSupport.best_continuations):
-        values, indices = choose(log_probs, scores, count)
-        torch.testing.assert_close(values, expected.values, atol=0, rtol=0, equal_nan=True)
-        assert torch.equal(indices, expected.indices)
+    values, indices = best_continuations(log_probs, scores, count)
+    torch.testing.assert_close(values, expected.values, atol=0, rtol=0, equal_nan=True)
+    assert torch.equal(indices, expected.indices)
 
 
 def test_values_that_the_sum_makes_equal(kernels):
@@ -295,14 +293,6 @@ def test_values_that_the_sum_makes_equal(kernels):
     expected = (log_probs.view(2, 2, -1) + scores[..., None]).flatten(1).topk(4)
     values, indices = best_continuations(log_probs, scores, 4)
     assert torch.equal(values, expected.values) and torch.equal(indices, expected.indices)
-
-
-@pytest.mark.parametrize("size", [1290, 2100, 2560])
-def test_best_tokens(size):
-    scores = torch.randn(3, size)
-    scores[0, -1] = scores[1, 0] = 9
-    values, indices = best_tokens(scores, 5)
-    assert torch.equal(values, scores.topk(5).values) and torch.equal(indices, scores.topk(5).indices)
 
 
 @pytest.mark.parametrize("size", [100, 256, 300, 383])

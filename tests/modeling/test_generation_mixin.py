@@ -1,4 +1,4 @@
-"""What modeling/ takes of transformers beneath its public surface, and the inputs of a step of decoding."""
+"""What modeling/ and the engine take of transformers beneath its surface, and the inputs of a step of decoding."""
 
 import ast
 from pathlib import Path
@@ -11,9 +11,11 @@ from transformers import GenerationConfig, GenerationMixin, Pipeline, PreTrained
 from transformers.cache_utils import Cache, CacheLayerMixin
 from transformers.modeling_layers import GradientCheckpointingLayer
 
+from hf_docmt.engine.cache import DecodingCache
 from hf_docmt.modeling.document_state import CurrentSentence
 
-MODELING = Path(__file__).resolve().parents[2] / "modeling"
+ROOT = Path(__file__).resolve().parents[2]
+FILES = sorted([*(ROOT / "modeling").glob("*.py"), *(ROOT / "hf_docmt" / "engine").glob("*.py")])
 CLASSES = (
     PreTrainedModel,
     GenerationMixin,
@@ -24,7 +26,7 @@ CLASSES = (
     CacheLayerMixin,
     GradientCheckpointingLayer,
 )
-# Private names of transformers that modeling/ uses: why, and the test that sees to it
+# Private names of transformers that these use: why, and the test that sees to it
 ALLOWED = {
     "_attn_implementation": "of the configuration: which attention; models of transformers read it (eager is sdpa)",
     "_can_record_outputs": "documented for models: which layers give out states (attentions in rows of beams)",
@@ -57,9 +59,9 @@ ALLOWED = {
 
 
 def private_names() -> dict[str, list[str]]:
-    """Names with one leading underscore in modeling/ that are no one's there or of torch, and where they stand."""
+    """Names with one leading underscore that are no one's there or of torch, and where they stand."""
     used, own = {}, set()
-    for path in sorted(MODELING.glob("*.py")):
+    for path in FILES:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             names = []
             if isinstance(node, ast.Attribute):
@@ -125,7 +127,7 @@ def test_new_ids_of_a_step(read, told):
     """Told by transformers, or counted: all ids so far without those that the cache has, or new ones alone."""
     model, cache = build(past_context=1, segment_encoding="learned"), None
     if read:
-        cache = model.new_cache()
+        cache = DecodingCache()
         names = model.prepare_inputs_for_generation(PROMPT[:, :read], encoder_outputs=model.get_encoder()(SOURCE))
         model(**names | {"cache": cache, "past_key_values": None})
     new = 4 - read if told else None

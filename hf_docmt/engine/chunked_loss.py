@@ -1,44 +1,53 @@
 """Cross-entropy of states and output embeddings, a chunk of rows at a time: the logits are never held all at once."""
 
+from functools import partial
+
 import torch
 from torch import nn
 from torch.autograd import Function
 
-from .cpu_inference import Linear, multiplies
-from .training import smoothing_target
+from hf_docmt.modeling.layers import OutputProjection
+from hf_docmt.modeling.training import smoothing_target, target_count
 
 CHUNK = 2**20  # fewest logits in a chunk; a chunk has at least as many rows as states have dimensions
 CACHED = 2**20  # logits whose softmax is computed at a time, on a CPU: they stay in its cache
 
 
-class OutputProjection(Linear):
-    """States to logits, or with labels to their summed cross-entropy without all logits in memory."""
+def chunked_loss(
+    model,
+    hidden_states: torch.Tensor,
+    labels: torch.Tensor,
+    label_weights: torch.Tensor | None,
+    label_smoothing: float,
+    num_items_in_batch: torch.Tensor | int | None,
+) -> torch.Tensor | None:
+    """Of states (B, T, D) the loss as `weighted_cross_entropy` has it; None where logits have to be there for it.
 
-    @multiplies
-    def forward(
-        self,
-        hidden_states: torch.Tensor,
-        bias: torch.Tensor | None = None,
-        labels: torch.Tensor | None = None,
-        label_weights: torch.Tensor | None = None,
-        label_smoothing: float = 0.0,
-    ) -> torch.Tensor:
-        """(..., D) -> (..., V); with `labels` (...), and weights of the same shape or None, the sum of losses, ()."""
-        if labels is None:
-            return super().forward(hidden_states, bias)
-        states, labels = hidden_states.flatten(0, -2), labels.flatten()  # (N, D), (N,)
-        weights = None if label_weights is None else label_weights.flatten().float()
-        scored = labels != -100
-        if torch.compiler.is_compiling() or not labels.is_cpu:  # as many rows whatever the labels: nothing waits
-            weights = scored.float() if weights is None else weights * scored
-            labels = labels.clamp(min=0)
-        elif not bool(scored.all()):
-            states, labels = states[scored], labels[scored]
-            weights = None if weights is None else weights[scored]
-        weight = self.weight if torch.is_grad_enabled() else self.weight.detach()
-        states = states if torch.is_grad_enabled() else states.detach()
-        smoothed = smoothing_target(bias) if label_smoothing and bias is not None else None
-        return ChunkedCrossEntropy.apply(states, weight, bias, labels, weights, label_smoothing, smoothed)
+    It is computed inside of the output projection, where sharded weights are whole.
+    """
+    if not gives_loss(model.lm_head):
+        return None
+    scored = (labels.flatten(), label_weights, label_smoothing)
+    total = model.lm_head(hidden_states, model.final_logits_bias[0], partial(summed_loss, scored))
+    return total / target_count(labels, num_items_in_batch)
+
+
+def summed_loss(scored: tuple, hidden_states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    """The sum of losses, (), of states (B, T, D), the output weights (V, D) and a bias (V,); see `chunked_loss`."""
+    labels, label_weights, label_smoothing = scored
+    states = hidden_states.flatten(0, -2)  # (N, D)
+    weights = None if label_weights is None else label_weights.flatten().float()
+    is_scored = labels != -100
+    if torch.compiler.is_compiling() or not labels.is_cpu:  # as many rows whatever the labels: nothing waits
+        weights = is_scored.float() if weights is None else weights * is_scored
+        labels = labels.clamp(min=0)
+    elif not bool(is_scored.all()):
+        states, labels = states[is_scored], labels[is_scored]
+        weights = None if weights is None else weights[is_scored]
+    if not torch.is_grad_enabled():
+        states, weight = states.detach(), weight.detach()
+    smoothed = smoothing_target(bias) if label_smoothing else None
+    return ChunkedCrossEntropy.apply(states, weight, bias, labels, weights, label_smoothing, smoothed)
 
 
 def gives_loss(module: nn.Module) -> bool:

@@ -2,7 +2,7 @@
 
 Such lists (Le, Allauzen and Yvon 2012; Junczys-Dowmunt et al. 2018) are Marian's `lex.*.bin`, or made from aligned
 texts. A translation is that of the whole vocabulary wherever the list has its words; scores of beams are normalised
-over the list. This file does not go to the Hub: folders translate without it.
+over the list.
 """
 
 import struct
@@ -13,9 +13,9 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from .cpu_inference import is_plain
-from .int8_linear import Int8Linear, is_plain_int8
-from .search import DecoderState
+from hf_docmt.engine.int8_linear import Int8Linear, is_plain_int8
+from hf_docmt.engine.search import DecoderState
+from hf_docmt.modeling.layers import is_plain
 
 MAGIC = 0xF11A48D5013417F5  # of Marian's binary shortlists
 HEADER = struct.Struct("<6Q")  # magic, checksum, first words, best words, number of offsets, number of words

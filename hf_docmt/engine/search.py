@@ -1,15 +1,16 @@
 """Greedy and beam search, with the results of transformers' searches; the prompt is read once a source."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 import torch
 from torch import nn
-from torch.overrides import TorchFunctionMode
 from transformers import LogitsProcessorList, StoppingCriteriaList
 
-from .cache import DecodingCache, cached_length
+from hf_docmt.engine.cache import DecodingCache
+from hf_docmt.engine.cpu_kernels import best_of
+from hf_docmt.engine.decoding_step import decoding_step
+from hf_docmt.engine.scope import packed_products
+from hf_docmt.modeling.layers import cached_length
 
 NEVER = -1e9  # added to the score of what must not be chosen
 ROOM = 256  # tokens that there is room for at once
@@ -91,7 +92,7 @@ def greedy_search(state: "DecoderState", prompt: torch.Tensor, settings: SearchS
     while True:
         length, logits = state.read_on(ids, length, settings, finished if is_any and settings.eos_token_id else None)
         scores, words = settings.processed(ids[:, :length], logits.clone() if are_kept else logits, state)
-        tokens = tokens_at(words, state.model.best_token(scores))  # (B,)
+        tokens = tokens_at(words, best_token(scores))  # (B,)
         if is_any and settings.eos_token_id:
             tokens = tokens.masked_fill(finished, settings.pad_token_id)
         ids[:, length] = tokens
@@ -127,7 +128,7 @@ def beam_search(
         log_probs = torch.log_softmax(logits, dim=-1, out=None if are_kept else log_probs)  # memory of the last step
         del logits
         processed, words = settings.processed(running[:, :length], log_probs, state)
-        values, indices = state.model.best_continuations(processed, scores, count)  # (B, K)
+        values, indices = best_continuations(processed, scores, count)  # (B, K)
         tokens = tokens_at(words, indices % processed.shape[1])
         rows = indices // processed.shape[1] + first_rows  # (B, K)
         length += 1
@@ -245,7 +246,7 @@ class DecoderState:
     ):
         self.model, self.encoder_outputs, self.inputs = model, encoder_outputs, inputs
         self.cache, self.mask, self.is_prompt, self.keeps_cache = cache, mask, True, keeps_cache
-        self.step = None  # the flat list of a step behind the prompt; None = not built yet, or there is none
+        self.step = None  # what runs the steps behind the prompt; None = not built yet, or `forward` is called
 
     def read(self, ids: torch.Tensor) -> torch.Tensor:
         """Logits (R, N) in float32 of what comes behind target ids (R, T); the next ones may take their memory."""
@@ -263,11 +264,11 @@ class DecoderState:
             use_cache=self.cache is not None,
             **self.inputs,
         )
-        logits = self.logits(**arguments)
+        with packed_products(self.model):
+            logits = self.logits(**arguments)
         was_prompt, self.is_prompt = self.is_prompt, False
         if was_prompt and self.cache is not None:
-            self.cache.prompt_was_read()
-            self.step = self.model.decoding_step(self)
+            self.step = decoding_step(self)
         return self.masked(logits.to(ids.device, torch.float32))
 
     def read_on(
@@ -285,12 +286,11 @@ class DecoderState:
         return self.step.go_on(ids, length, settings, ended, sums, self.mask)
 
     def start(self, prompt: torch.Tensor) -> None:
-        """Let the flat list read a prompt (B, T), too, where it can; by itself it reads one token a row."""
-        if not self.is_prompt or self.keeps_cache:
-            return
-        step = self.model.decoding_step(self)
-        if prompt.shape[1] == 1 if step is None else step.reads_prompt(prompt):
-            self.step, self.is_prompt = step, False
+        """Let the primitives read a prompt (B, T), too, where they can."""
+        if self.is_prompt and not self.keeps_cache:
+            step = decoding_step(self)
+            if prompt.shape[1] == 1 if step is None else step.reads_prompt(prompt):
+                self.step, self.is_prompt = step, False
 
     def logits(self, **arguments) -> torch.Tensor:
         """Logits (R, N) of what comes behind the last token, by `forward`."""
@@ -330,40 +330,25 @@ class DecoderState:
             self.cache.reorder_cache(rows)
 
 
-DROPOUTS = {"dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout"}
+def best_token(scores: torch.Tensor) -> torch.Tensor:
+    """`argmax` of scores (R, V), (R,): the first of the largest, or of those that are no numbers."""
+    best = best_of(scores, 1)
+    return scores.argmax(dim=1) if best is None else best[1][:, 0]
 
 
-@contextmanager
-def inference(model) -> Iterator[None]:
-    """Scope of a translation: weights and modules that do not change, see `prepacked_weights`, and no dropout.
+def best_continuations(log_probs: torch.Tensor, scores: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """`topk` of log-probabilities (B * beams, V) plus the scores of their beams (B, beams), over beams and tokens.
 
-    A model in training mode is not put into evaluation mode, which other threads would see: dropout is switched off for
-    what this thread calls. Not reached is attention dropout inside the kernels of flash-attention.
+    Returns values and indices into (beams * V), (B, count) each. Where values are equal, their order is that of torch.
     """
-    is_training = any(module.training for module in model.modules())
-    with model.prepacked_weights(), WithoutDropout() if is_training else nullcontext():
-        yield
-
-
-def modules_of(*roots: nn.Module) -> list[nn.Module]:
-    """These modules and all inside of them, in any order; one that stands in two places may come twice."""
-    found, rest = [], list(roots)
-    while rest:
-        module = rest.pop()
-        if module is not None:
-            found.append(module)
-            rest += module._modules.values()
-    return found
-
-
-class WithoutDropout(TorchFunctionMode):
-    """Within it functions that drop values, called from this thread, give all of them, in any mode."""
-
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        kwargs = kwargs or {}
-        if getattr(func, "__name__", None) in DROPOUTS:
-            return args[0] if args else kwargs["input"]
-        if func is nn.functional.scaled_dot_product_attention:  # (query, key, value, attn_mask, dropout_p, ...)
-            args = (*args[:4], 0.0, *args[5:]) if len(args) > 4 else args
-            kwargs = {**kwargs, "dropout_p": 0.0} if "dropout_p" in kwargs else kwargs
-        return func(*args, **kwargs)
+    best = best_of(log_probs, count + 1, scores)
+    if best is None:
+        return (log_probs.view(*scores.shape, -1) + scores[..., None]).flatten(1).topk(count)
+    values, indices, are_tied = best
+    if not are_tied:
+        return values[:, :-1], indices[:, :-1]
+    tied = ~(values[:, :-1] > values[:, 1:]).all(dim=1)  # or no numbers
+    values, indices = values[:, :-1].clone(), indices[:, :-1].clone()
+    every = log_probs.view(*scores.shape, -1)[tied] + scores[tied][..., None]  # (tied, beams, V)
+    values[tied], indices[tied] = every.flatten(1).topk(count)
+    return values, indices

@@ -5,50 +5,42 @@ import ctypes
 import torch
 from torch import nn
 
-from .cpu_inference import is_for_kernels
-from .cpu_kernels import BLOCK, Step, are_used, give_scratch, memory, most_rows, run
-from .decoding_step import is_inference
-from .int8_linear import is_plain_int8
-from .kept_work import kept_work
-from .kernel_primitives import are_current, held
-from .kernel_programs import buffers, encoder_program
+from hf_docmt.engine.cpu_kernels import BLOCK, Step, give_scratch, memory, most_rows, run
+from hf_docmt.engine.int8_linear import is_plain_int8
+from hf_docmt.engine.known_layers import source_limits
+from hf_docmt.engine.programs import buffers, encoder_program
+from hf_docmt.engine.scope import is_for_kernels, is_in_scope, is_inference, made_once
 
 MOST_PLACES = 128  # of a source, up to which attention row by row is no slower than that of torch
 
 
 def encoder_states(
-    encoder: nn.Module,
+    stack: nn.Module,
     hidden_states: torch.Tensor,
     attention_mask: torch.Tensor | None,
-    layers: nn.ModuleList,
-    norm: nn.LayerNorm | None,
-    input_ids: torch.Tensor | None,
+    input_ids: torch.Tensor | None = None,
+    kind: str = "",
 ) -> torch.Tensor | None:
-    """Embeddings (B, S, D), mask (B, S) -> states (B, S, D) of layers of an encoder and a last norm, where it has one.
+    """Embeddings (B, S, D), mask (B, S) -> states (B, S, D) of the layers of an encoder and a last norm, if it has one.
 
-    None where they have to be called. `input_ids` (B, S) tell the limits of attention, where it has some.
+    `kind`: "" for its own, "context_" for those of the context. None where they have to be called, as outside of a
+    scope. `input_ids` (B, S) tell the limits of attention, where it has some.
     """
+    layers, norm = getattr(stack, f"{kind}layers"), getattr(stack, f"{kind}layer_norm", None)
     batch, length, size = hidden_states.shape
     fits = hidden_states.is_cpu and hidden_states.dtype is torch.float32 and length <= MOST_PLACES
-    if not fits or not len(layers) or encoder.training or not is_inference(encoder, hidden_states.device):
+    if not fits or not len(layers) or not is_in_scope(stack) or stack.training or not is_inference(stack):
         return None
     is_float = is_for_kernels(layers[0].fc1)
     if not is_float and not is_plain_int8(layers[0].fc1) or batch * length > most_rows(size, is_float):
         return None
-    program = kept_work(
-        lambda: encoder_program(encoder, layers, norm),
-        (are_used(), is_float),
-        layers,
-        encoder,
-        holds=lambda program: program is None or are_current(program[-1]),
-    )
-    packed = None if program is None else held(program[-1])
-    if packed is None:
+    program = made_once(layers, lambda: encoder_program(stack, layers, norm))
+    if program is None:
         return None
     states = hidden_states.reshape(batch * length, size).clone(memory_format=torch.contiguous_format)
-    operations, has_limits = program[:2]
-    limits = encoder.source_limits(input_ids, attention_mask) if has_limits else None
-    run_on_rows(operations, states, encoder.config.encoder_ffn_dim, places=length, mask=attention_mask, limits=limits)
+    operations, has_limits, _ = program
+    limits = source_limits(stack, input_ids, attention_mask) if has_limits else None
+    run_on_rows(operations, states, stack.config.encoder_ffn_dim, places=length, mask=attention_mask, limits=limits)
     return states.view(batch, length, size)
 
 

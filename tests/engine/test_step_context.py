@@ -6,8 +6,8 @@ from support.battery import KeptScores
 from support.int8_models import Written, plain_int8_model
 from support.tiny_models import EOS, PAD
 
-from hf_docmt.modeling import cpu_kernels, decoding_kernels
-from hf_docmt.modeling.decoding_kernels import KernelStep
+from hf_docmt.engine import cpu_kernels
+from hf_docmt.engine.decoding_step import DecodingStep, known_program
 
 SOURCE = torch.tensor([[7, 9, 8, 12, EOS], [6, EOS, PAD, PAD, PAD], [14, 7, 21, EOS, PAD]])
 MASK = (SOURCE != PAD).long()
@@ -84,7 +84,7 @@ def scores_of(model, with_prompt: bool, beams: int, given: dict) -> torch.Tensor
 def test_scores_are_those_of_the_modules(int8_model, monkeypatch, name, with_prompt, beams):
     model = int8_model(name)
     given = given_to(model)
-    is_whole = len(decoding_kernels.plan_of(model)[1].parts) == 1
+    is_whole = len(known_program(model).parts) == 1
     assert is_whole == (name in MODELS)
     ours = scores_of(model, with_prompt, beams, given)
     monkeypatch.setenv("DOCMT_KERNELS", "0")
@@ -118,9 +118,9 @@ def test_more_context_than_source_and_target(int8_model, monkeypatch, name):
 @pytest.mark.parametrize("name", MODELS)
 def test_many_steps_in_one_call_are_single_steps(int8_model, monkeypatch, name, beams):
     """Without a look at context inputs in between."""
-    model, steps, run = int8_model(name), [], KernelStep.run
+    model, steps, run = int8_model(name), [], DecodingStep.run
     model.final_logits_bias[0, [EOS, PAD]] = -1e9
-    monkeypatch.setattr(KernelStep, "run", lambda self, states: steps.append(1) or run(self, states))
+    monkeypatch.setattr(DecodingStep, "run", lambda self, states: steps.append(1) or run(self, states))
     settings = {"attention_mask": MASK, "num_beams": beams, "max_new_tokens": 12} | given_to(model)
     at_once = model.generate(SOURCE, **settings)
     assert len(steps) == (beams > 1)  # the first one of beams
@@ -137,6 +137,6 @@ def test_a_later_class_is_called(int8_model):
         old, own = type(module), {}
         own[name] = lambda self, *args, old=old, name=name, **kwargs: getattr(old, name)(self, *args, **kwargs)
         module.__class__ = type("Later", (old,), own)
-        assert len(decoding_kernels.plan_of(model)[1].parts) > 1
+        assert len(known_program(model).parts) > 1
         module.__class__ = old
-    assert len(decoding_kernels.plan_of(model)[1].parts) == 1
+    assert len(known_program(model).parts) == 1

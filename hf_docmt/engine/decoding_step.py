@@ -1,18 +1,16 @@
-"""The step of decoding on the compiled primitives, see `decoding_step.py`: weights are int8, or fp32 in a scope.
+"""The steps of decoding on the compiled primitives: weights are int8, or fp32 in a scope.
 
 What the primitives do not know, such as a mechanism's own block or another activation than ReLU, is done by torch in
-between. Beams do not move what was written: a table says in which row the state of an earlier token lies.
+between. Beams do not move what was written: a table says in which row the state of an earlier token lies. Results are
+those of `forward`, up to rounding.
 """
 
 import ctypes
-from collections.abc import Sequence
 from itertools import chain, zip_longest
 
 import torch
 
-from .cache import source_states as kept_states
-from .cpu_inference import is_for_kernels
-from .cpu_kernels import (
+from hf_docmt.engine.cpu_kernels import (
     BLOCK,
     LIMITS,
     Limits,
@@ -26,34 +24,45 @@ from .cpu_kernels import (
     run,
     search,
 )
-from .decoding_step import DecodingStep, has_list, is_backbone, is_recurrence, may_step
-from .encoder_kernels import MOST_PLACES, run_on_rows, seen_places
-from .fast_search import best_token
-from .int8_linear import whole_blocks
-from .kept_work import kept_work
-from .kernel_primitives import are_current, held
-from .kernel_programs import DecoderProgram, buffers, decoder_program, with_output
-from .search import SearchSettings
+from hf_docmt.engine.encoder import MOST_PLACES, run_on_rows, seen_places
+from hf_docmt.engine.int8_linear import whole_blocks
+from hf_docmt.engine.known_layers import (
+    Block,
+    embeds_tokens,
+    is_known_decoder,
+    is_recurrence,
+    is_unchanged,
+    makes_plain_logits,
+    step_inputs,
+    step_limits,
+)
+from hf_docmt.engine.programs import DecoderProgram, buffers, decoder_program, with_output
+from hf_docmt.engine.scope import is_for_kernels, is_in_scope, is_inference, made_once, packed_products
+from hf_docmt.modeling.layers import source_states as kept_states
+from hf_docmt.modeling.modeling_docmt import Decoder
 
 MOST_SOURCES = 64  # over the number of threads, where torch has several and the kernels one
 ROOM = 64  # tokens that there is room for at first, besides the prompt
+POSITIONS = 64  # encodings that are computed at once
 
 
-def decoding_step(state) -> DecodingStep | None:
+def decoding_step(state) -> "DecodingStep | None":
     """What runs the steps behind the prompt that a `DecoderState` has read; None where `forward` has to be called."""
-    if not may_step(state):
+    model = state.model
+    is_known = state.cache is not None and all(is_unchanged(one, type(one)) for one in (model, model.model))
+    if not is_known or not are_used() or not is_in_scope(model) or not is_inference(model.get_decoder()):
         return None
-    is_known, program = plan_of(state.model)
-    if not is_known:
-        return None
+    program = made_once(model, lambda: known_program(model))
     if program is None or not kernels_fit(state):
-        return DecodingStep(state)
-    packed = held(program.prepacked)
-    if packed is None:
-        return DecodingStep(state)
-    limits = state.model.model.step_limits(state.encoder_outputs) if program.has_limits else None
+        return None
+    limits = step_limits(model, state.encoder_outputs) if program.has_limits else None
     has_ends = limits is None or are_ends(limits.borders, state.inputs.get("attention_mask"), state.encoder_outputs[0])
-    return KernelStep(state, program, limits, packed) if has_ends else DecodingStep(state)
+    return DecodingStep(state, program, limits) if has_ends else None
+
+
+def known_program(model) -> DecoderProgram | None:
+    """The program of a model's decoder, where its blocks are known, and kernels and weights are for one."""
+    return decoder_program(model) if makes_plain_logits(model) and is_known_decoder(model.get_decoder()) else None
 
 
 def are_ends(borders: torch.Tensor | None, mask: torch.Tensor | None, source: torch.Tensor) -> bool:
@@ -62,23 +71,6 @@ def are_ends(borders: torch.Tensor | None, mask: torch.Tensor | None, source: to
         return True
     counts = borders.new_full((len(source),), source.shape[1]) if mask is None else mask.sum(dim=1)
     return torch.equal(borders[:, -1], counts.to(borders))
-
-
-def plan_of(model) -> tuple[bool, DecoderProgram | None]:
-    """Whether the blocks of a model's decoder are known, and their program, where kernels and weights are for one."""
-    decoder, has_kernels = model.get_decoder(), are_used() and is_backbone(model, "logits_of")
-
-    def plan() -> tuple[bool, DecoderProgram | None]:
-        is_known = has_list(decoder)
-        return is_known, decoder_program(model) if is_known and has_kernels else None
-
-    fields = ("position_type", "position_offset", "restarts_positions", "position", "window")  # that programs hold
-    is_float = is_for_kernels(model.lm_head)
-    given = (has_kernels, is_float, decoder.step_inputs, type(model), type(model.model))
-    given += tuple(getattr(decoder.config, name, None) for name in fields)
-    return kept_work(
-        plan, given, decoder, model.lm_head, holds=lambda found: found[1] is None or are_current(found[1].prepacked)
-    )
 
 
 def kernels_fit(state) -> bool:
@@ -99,23 +91,38 @@ def is_left_padded(mask: torch.Tensor) -> bool:
     return bool((mask[:, -1] == 1).all() and (mask[:, 1:] >= mask[:, :-1]).all())
 
 
-class KernelStep(DecodingStep):
-    """As `DecodingStep`, by a program, whose buffers and tables it has; `limits`: the `StepLimits` of the model."""
+class DecodingStep:
+    """Logits of what follows one new token a row, of the words that a `DecoderState` scores, by a program.
 
-    def __init__(self, state, program: DecoderProgram, limits=None, packed: Sequence = ()):
-        super().__init__(state)
-        self.packed = packed  # weights, as long as they are read
+    It has the buffers and tables of the program; `limits`: the `StepLimits` of the model.
+    """
+
+    def __init__(self, state, program: DecoderProgram, limits=None):
+        self.model, self.encoder_outputs, self.cache = state.model, state.encoder_outputs, state.cache
+        self.decoder, self.inputs = state.model.get_decoder(), dict(state.inputs)
+        self.head, self.output_bias = state.output()
+        stores = self.cache.self_attention_cache
+        missing = len(self.decoder.layers) - len(stores.layers)
+        stores.layers += [stores.layer_class_to_replicate() for _ in range(missing)]  # as its first use would
+        self.source, self.source_padding = self.encoder_outputs[0], self.inputs.pop("attention_mask", None)
+        self.encoded = self.source, self.source_padding
+        self.source_mask = self.self_mask = None  # as attention takes them
+        self.layer_inputs: dict[str, torch.Tensor] = {}
+        self.operations: list[ctypes.Array | Block] = []
+        self.encodings = torch.empty(0)  # (positions, D) from the first one on
         self.is_prompt = state.is_prompt  # whether nothing of the target was read yet
         self.program, self.parts, self.step = program, program.parts, Step()
         self.words, self.is_absent = state.words, state.is_absent
         if self.head is not self.model.lm_head:
-            self.parts, *others = with_output(self.parts, self.head)
-            self.packed = [*packed, *others]
+            self.parts, self.kept = with_output(self.parts, self.head)
         stores, writers = self.cache.self_attention_cache.layers, {layer.layer_idx for layer, _ in program.writers}
         self.called = [store for number, store in enumerate(stores) if number not in writers]  # that torch writes to
-        self.embeds = (self.embeds or program.has_limits) and program.embedding > 0
+        inputs = step_inputs(self.decoder)
+        self.has_constant_inputs = inputs == "constant"
+        embeds = embeds_tokens(self.decoder) and inputs in ("none", "constant")
+        self.embeds = (embeds or program.has_limits) and program.embedding > 0
         self.is_whole = self.embeds and len(self.parts) == 1
-        self.goes_on = self.is_whole and self.model.best_token is best_token
+        self.goes_on = self.is_whole  # whether it runs several steps at once, by `go_on`
         self.search: Search | None = None  # for the rows that there are
         if self.decoder.config.position_type != "learned":
             self.encodings = program.encodings
@@ -130,23 +137,28 @@ class KernelStep(DecodingStep):
                 self.limits.count, self.limits.borders = self.borders.shape[1] - 1, self.borders.data_ptr()
 
     def reads_prompt(self, ids: torch.Tensor) -> bool:
-        """Short ones behind short sources, too; those that `forward` refuses are left to it."""
-        (rows, length), size = ids.shape, len(self.decoder.embed_tokens.weight)
-        if rows != len(self.source) or int(ids.min()) < 0 or int(ids.max()) >= size:
+        """Whether it may read prompts (B, T) of which nothing was read: one token, and short ones behind short sources.
+
+        Those that `forward` refuses are left to it.
+        """
+        (rows, length), table = ids.shape, self.decoder.embed_tokens
+        if rows != len(self.source) or not self.embeds:
+            return rows == len(self.source) and length == 1
+        if int(ids.min()) < 0 or int(ids.max()) >= len(table.weight):
             return False
         is_short = max(length, self.source.shape[1]) <= MOST_PLACES
         few = rows * length <= most_rows(self.model.config.d_model, is_for_kernels(self.model.lm_head))
-        return super().reads_prompt(ids) or self.is_whole and is_short and few
+        return length == 1 or self.is_whole and is_short and few
 
     def build(self, ids: torch.Tensor, mask: torch.Tensor | None) -> None:
         """Buffers for the targets of ids (B, T) and their mask, and what torch runs."""
         rows, self.length = len(ids), 0 if self.is_prompt else ids.shape[1] - 1
         self.rows, self.sources, self.is_prompt = rows, len(self.source), False
         if len(self.parts) > 1:
-            self.prepare(rows)
-        elif self.is_whole and not (is_backbone(self.decoder, "source") and self.decoder.step_inputs != "constant"):
+            self.source_mask = self.decoder.source_mask(self.source, self.source_padding, (rows, 1))
+        elif self.is_whole and (self.has_constant_inputs or type(self.decoder).source is not Decoder.source):
             self.inputs_of(ids, mask, ids.shape[1] - 1)  # which finds the source and the layer inputs
-        self.operations = [part if isinstance(part, ctypes.Array) else self.operation(*part) for part in self.parts]
+        self.operations = self.parts
         self.history = self.written_so_far() if self.history is None else self.history
         self.read = self.read_source() if self.read is None else self.read
         self.scores, self.bias = memory(rows, len(self.output_bias)), whole_blocks(self.output_bias.float())
@@ -187,19 +199,29 @@ class KernelStep(DecodingStep):
 
     def encode(self, length: int) -> None:
         """Encodings of positions for targets of so many tokens, padding included."""
-        self.encoding(length - 1 - self.padding, torch.float32)
+        self.encoding(length - 1 - self.padding)
         self.step.encodings = self.encodings.data_ptr()
 
-    def encoding(self, positions: int | torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-        found = super().encoding(positions, dtype)
+    def encoding(self, last: int) -> None:
+        """Encodings of positions up to the last one; ValueError where the table of learned ones ends."""
+        if last >= len(self.encodings):
+            decoder, end = self.decoder, last + POSITIONS
+            decoder.positions(torch.empty(1, 1), None, last)
+            if decoder.config.position_type == "learned":
+                end = min(end, decoder.config.max_position_embeddings)
+            every = torch.arange(end, device=self.source.device)[None]
+            self.encodings = decoder.position_encoding(every)[0].float()
         if self.encodings.shape[1] == 1:  # none, of mechanisms with positions of their own
             self.encodings = self.encodings.expand(-1, self.source.shape[2]).contiguous()
         self.program.encodings = self.encodings  # of a search with others, the same or fewer
-        return found
 
     def logits(self, ids: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
+        """Of all target ids (R, T) so far, of which the last one is new, and their mask -> (R, N)."""
         if not self.embeds or not self.is_whole and (mask is not None or not self.operations):
-            return super().logits(ids, mask)
+            hidden_states = self.inputs_of(ids, mask, ids.shape[1] - 1)[:, 0]
+            if not self.operations:
+                self.build(ids, mask)
+            return self.run(hidden_states)
         if not self.operations:
             self.build(ids, mask)
         self.make_room(ids.shape[1])
@@ -224,7 +246,7 @@ class KernelStep(DecodingStep):
         run(operations, self.step, output)
         return self.scores
 
-    def go_on(self, ids: torch.Tensor, length: int, settings: SearchSettings, ended, sums, mask):
+    def go_on(self, ids: torch.Tensor, length: int, settings, ended, sums, mask):
         """As `DecoderState.read_on`."""
         if not self.operations:
             self.build(ids[:, :length], mask)
@@ -240,7 +262,7 @@ class KernelStep(DecodingStep):
         self.length = found.length
         return self.length, self.scores
 
-    def new_search(self, ids: torch.Tensor, settings: SearchSettings) -> Search:
+    def new_search(self, ids: torch.Tensor, settings) -> Search:
         """What the steps of a search over ids (R, L) share, besides these."""
         (rows, room), beams, scored = ids.shape, settings.num_beams, len(self.output_bias)
         self.ends = torch.tensor(settings.eos_token_id, dtype=torch.long, device="cpu")
@@ -257,7 +279,7 @@ class KernelStep(DecodingStep):
         return Search(pad=settings.pad_token_id, **sizes, **scratch)
 
     def run(self, hidden_states: torch.Tensor | None) -> torch.Tensor:
-        """As in `DecodingStep`; without states they are those of the step's tokens."""
+        """States (R, D) of the new tokens, without any those of the step's tokens -> (R, N)."""
         first, self.length = 0, self.length + 1
         self.make_room(self.length)
         if hidden_states is not None:
@@ -268,13 +290,14 @@ class KernelStep(DecodingStep):
             if isinstance(operation, ctypes.Array):
                 run(operation, self.step, first)
             else:
-                self.states.copy_(operation(self.states))
+                self.states.copy_(self.called_block(operation))
             first = 0
         return self.scores
 
     def reorder(self, rows: torch.Tensor) -> None:
+        """Targets go on from these rows (R,)."""
         if self.history is None:
-            super().reorder(rows)
+            self.cache.reorder_cache(rows)
             return
         if self.operations:  # else rows were just repeated, and are equal
             self.ancestors[: self.length] = self.ancestors[: self.length].index_select(1, rows)
@@ -282,13 +305,45 @@ class KernelStep(DecodingStep):
             layer.reorder_cache(rows)
 
     def repeat(self, times: int) -> None:
+        """Of every target so many rows; what belongs to rows is built again."""
         if self.history is None:
-            super().repeat(times)
+            self.cache.batch_repeat_interleave(times)
+            self.operations = []
             return
         self.history = self.history[:, : self.length].repeat_interleave(times, dim=2)
         for layer in self.called:
             layer.batch_repeat_interleave(times)
         self.operations = []
+
+    # What torch runs
+
+    def inputs_of(self, ids: torch.Tensor, mask: torch.Tensor | None, past: int) -> torch.Tensor:
+        """States (R, 1, D) of the last of target ids (R, T), by the seams of the model; keeps layer inputs and mask."""
+        model, decoder, new = self.model, self.decoder, ids[:, -1:]
+        known = {"decoder_input_ids": new, "decoder_attention_mask": mask, "encoder_outputs": self.encoder_outputs}
+        known |= {"attention_mask": self.source_padding, "cache": self.cache, **self.inputs}
+        known = {name: value for name, value in known.items() if value is not None}
+        known |= model.decoder_inputs_for_generation(ids, known)
+        own = {name: known[name] for name in model.model.decoder_input_names if name in known}
+        inputs = model.model.decoder_inputs(new, mask, self.encoder_outputs, self.cache, **own)
+        if not self.operations:
+            self.source, self.source_padding = decoder.source(*self.encoded, **inputs)
+        arguments = {"attention_mask": mask, "encoder_hidden_states": self.source, "cache": self.cache}
+        mask = decoder.padding_to_mask(mask, past)
+        positions = decoder.positions(new, mask, past)
+        self.layer_inputs = decoder.layer_inputs(new, positions, **arguments, **inputs)
+        hidden_states = decoder.embed(new, positions, **self.layer_inputs)  # (R, 1, D)
+        self.self_mask = decoder.attention_mask(hidden_states, mask, self.cache)
+        return hidden_states
+
+    def called_block(self, block: Block) -> torch.Tensor:
+        """A block of a layer over the states of the new tokens, as `forward` calls it: (R, D)."""
+        inputs = {"self": (self.self_mask, self.cache), "source": (self.source, self.source_mask, self.cache)}
+        arguments, layer_inputs = inputs.get(block.kind, (self.cache,)), self.layer_inputs
+        if block.kind == "feed_forward":
+            arguments, layer_inputs = (), {}
+        with packed_products(self.model):
+            return block.call(self.states[:, None], *arguments, **layer_inputs)[:, 0]
 
     # What was there before the first step
 

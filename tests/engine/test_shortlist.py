@@ -11,9 +11,9 @@ from support.fuzzed_files import damaged
 from support.tiny_models import BOD, EOS, PAD, SEP, UNK, build, random_text, word_tokenizer
 from transformers import LogitsProcessor
 
-from hf_docmt.modeling import cpu_kernels, int8_linear
-from hf_docmt.modeling.decoding_kernels import KernelStep
-from hf_docmt.modeling.shortlist import LexicalShortlist
+from hf_docmt.engine import cpu_kernels, int8_linear
+from hf_docmt.engine.decoding_step import DecodingStep
+from hf_docmt.engine.shortlist import LexicalShortlist
 
 V = 30
 SOURCES = torch.tensor([[7, 9, 8, EOS], [6, 11, EOS, PAD], [12, EOS, PAD, PAD]])
@@ -116,8 +116,8 @@ def test_steps_of_the_kernels(monkeypatch, fields, beams, prompt):
         parameter.data.mul_(3)  # so that translations differ from each other
     model = model.quantize("int8")
     lists = {word: draw.sample(range(V, 2000), 40) for word in LISTS}
-    go_on = KernelStep.go_on
-    monkeypatch.setattr(KernelStep, "go_on", lambda step, *rest: steps.append(step.words) or go_on(step, *rest))
+    go_on = DecodingStep.go_on
+    monkeypatch.setattr(DecodingStep, "go_on", lambda step, *rest: steps.append(step.words) or go_on(step, *rest))
     for kernels in "10":
         monkeypatch.setenv("DOCMT_KERNELS", kernels)
         settings = INPUTS | {"num_beams": beams, "shortlist": shortlist(lists), "decoder_input_ids": prompt}

@@ -1,0 +1,205 @@
+"""What the package's models have as their `engine`: a plain call of `generate` takes our search, any other theirs."""
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from functools import partial
+
+import torch
+from transformers import (
+    EosTokenCriteria,
+    GenerationConfig,
+    MaxLengthCriteria,
+    StoppingCriteriaList,
+)
+from transformers.generation import logits_process
+from transformers.integrations import is_fsdp_managed_module
+
+from hf_docmt.engine.cache import DecodingCache
+from hf_docmt.engine.chunked_loss import chunked_loss
+from hf_docmt.engine.cpu_kernels import are_used
+from hf_docmt.engine.encoder import MOST_PLACES, encoder_states
+from hf_docmt.engine.quantization import quantize, replace_linear
+from hf_docmt.engine.scope import forget, modules_of, packed_products, unchanged_weights
+from hf_docmt.engine.search import DecoderState, SearchSettings, beam_search, greedy_search
+from hf_docmt.modeling.generation_mixin import end_tokens, is_neutral
+from hf_docmt.modeling.modeling_docmt import DocMTPreTrainedModel
+
+PROCESSED = (  # settings for which there are processors of scores, besides `forced_eos_token_id`
+    "no_repeat_ngram_size bad_words_ids min_length min_new_tokens forced_bos_token_id suppress_tokens "
+    "renormalize_logits"
+).split()
+READ = (  # settings that our search reads, besides these
+    "num_beams num_return_sequences max_new_tokens max_length early_stopping length_penalty use_cache pad_token_id "
+    "eos_token_id decoder_start_token_id forced_eos_token_id"
+).split()
+HARMLESS = (  # settings that change nothing in greedy and beam search, whatever they are
+    "temperature top_k top_p min_p top_h typical_p epsilon_cutoff eta_cutoff bos_token_id transformers_version "
+    "num_assistant_tokens num_assistant_tokens_schedule assistant_confidence_threshold assistant_lookbehind "
+    "target_lookbehind"
+).split()
+RECORDED = ("return_dict_in_generate", "output_attentions", "output_hidden_states", "output_scores", "output_logits")
+
+
+class Engine:
+    """Searches, encodes and computes losses in the place of transformers and the layers, where it knows how.
+
+    It holds nothing: what is made of weights is kept with them.
+    """
+
+    scope = staticmethod(unchanged_weights)
+    encode = staticmethod(encoder_states)
+    loss = staticmethod(chunked_loss)
+    forget = staticmethod(forget)
+
+    def generate(self, model, inputs: torch.Tensor | None, config: GenerationConfig, own: dict, arguments: dict):
+        """Greedy and beam search that give out translations (B * returned, at most `max_length`) alone, else theirs.
+
+        `own` are processors and criteria of the caller. A `shortlist` (`LexicalShortlist`) restricts the search to
+        words that translate those of the source; ValueError where transformers has to search.
+        """
+        is_ours = is_plain(config) and has_plain_criteria(own["stopping_criteria"])
+        if is_ours and is_plain_call(model, inputs, config, arguments):
+            return search_translations(model, inputs, config, own, arguments)
+        if arguments.get("shortlist") is not None:
+            raise ValueError(
+                "shortlist is for greedy and beam search with plain settings, and these ask for another search: "
+                "leave it out."
+            )
+        if isinstance(arguments.get("cache"), DecodingCache):
+            del arguments["cache"]  # theirs reads the prompt into one of its own
+        with packed_products(model):
+            return model.search_by_transformers(inputs, config, own, arguments)
+
+    def prompt_cache(self, model) -> DecodingCache | None:
+        """An empty cache; None for a recurrent decoder, whose state cannot go back to the end of a prompt."""
+        return None if model.config.decoder_autoregression == "ssru" else DecodingCache()
+
+
+def install() -> None:
+    """Give all models of the package the engine, and `quantize`; `model.engine = None` takes it from one of them."""
+    DocMTPreTrainedModel.engine = Engine()
+    DocMTPreTrainedModel.quantize, DocMTPreTrainedModel.replace_linear = quantize, replace_linear
+
+
+# Calls of `generate`
+
+
+def is_plain_call(model, inputs: torch.Tensor | None, config: GenerationConfig, arguments: dict) -> bool:
+    """Whether all arguments besides settings are inputs of the model, and no adapter stands before its layers."""
+    names = {name for name, value in arguments.items() if value is not False}
+    if isinstance(arguments.get("cache"), DecodingCache):
+        names.discard("cache")
+    names.discard("shortlist")
+    allowed = {"input_ids", "encoder_outputs", "decoder_input_ids", "decoder_attention_mask", *encoder_inputs(model)}
+    allowed |= set(model.model.decoder_input_names)
+    sources = (inputs is not None) + ("input_ids" in names)
+    prompt, start = arguments.get("decoder_input_ids"), config.decoder_start_token_id
+    mask = arguments.get("decoder_attention_mask")
+    return (
+        names <= allowed
+        and model.device.type != "meta"  # of an offloaded model, whose inputs say where it runs
+        and (sources == 1 or sources == 0 and "encoder_outputs" in names)
+        and isinstance(start, int)
+        and (prompt is None or bool((prompt[:, 0] == start).any()))
+        and (1 if prompt is None else prompt.shape[1]) < config.max_length
+        and (mask is None or prompt is not None and mask.shape == prompt.shape)
+        and not model.is_prompted
+        and not any(module._forward_pre_hooks for module in modules_of(model))
+        and not is_fsdp_managed_module(model)
+    )
+
+
+def encoder_inputs(model) -> tuple[str, ...]:
+    """Arguments of `forward` that the encoder reads, besides ids."""
+    return "attention_mask", *model.model.encoder_input_names
+
+
+def search_translations(
+    model, inputs: torch.Tensor | None, config: GenerationConfig, own: dict, arguments: dict
+) -> torch.Tensor:
+    """Translations (B * returned, at most `max_length`) by our search; `own` processors and criteria."""
+    tensors = {name: value.to(model.device) for name, value in arguments.items() if torch.is_tensor(value)}
+    arguments = arguments | tensors
+    encoder_outputs = arguments.get("encoder_outputs")
+    if encoder_outputs is None:
+        ids = arguments["input_ids"] if inputs is None else inputs.to(model.device)
+        read = {name: arguments[name] for name in encoder_inputs(model) if name in arguments}
+        is_short = are_used() and (ids is None or ids.shape[1] <= MOST_PLACES)  # for the primitives
+        with torch.no_grad(), nullcontext() if is_short else packed_products(model):
+            encoder_outputs = model.get_encoder()(input_ids=ids, **read, return_dict=True)
+    prompt = arguments.get("decoder_input_ids")
+    if prompt is None:
+        prompt = torch.full((len(encoder_outputs[0]), 1), config.decoder_start_token_id, device=model.device)
+    prompt = prompt.long()  # as the kernels read it
+    names = ("attention_mask", *model.model.decoder_input_names)  # of what the decoder reads at every step
+    kept = {name: arguments[name] for name in names if name in arguments}
+    cache = None if config.use_cache is False else arguments.get("cache", DecodingCache())
+    make_state = partial(DecoderState, model)
+    if (shortlist := arguments.get("shortlist")) is not None:
+        make_state = partial(shortlist.decoder_state, model, arguments.get("input_ids", inputs))
+    mask, is_given = arguments.get("decoder_attention_mask"), "cache" in arguments
+    state = make_state(encoder_outputs, cache, mask, keeps_cache=is_given, **kept)
+    settings = search_settings(config, prompt, own["logits_processor"], own["stopping_criteria"])
+    if settings.num_beams > 1:
+        return beam_search(state, prompt, settings)[0]
+    return greedy_search(state, prompt, settings)
+
+
+# Settings of `generate`
+
+
+def is_plain(config: GenerationConfig) -> bool:
+    """Whether settings ask for greedy or beam search, for translations alone, and for nothing that is not read here."""
+    has_beams = (config.num_return_sequences or 1) <= (config.num_beams or 1)
+    return has_beams and not effective_settings(config, {*READ, *PROCESSED, *HARMLESS})
+
+
+def effective_settings(config: GenerationConfig, fields: set[str]) -> dict:
+    """The settings besides these fields that change what is written, with their values."""
+    others = {name: value for name, value in vars(config).items() if name not in fields and name[0] != "_"}
+    return {name: value for name, value in others.items() if not is_neutral(name, value)}
+
+
+def has_plain_criteria(criteria: Sequence | None) -> bool:
+    """Whether criteria of the caller take the place of none that settings ask for, as in transformers."""
+    return not any(type(criterion) in (MaxLengthCriteria, EosTokenCriteria) for criterion in criteria or ())
+
+
+def search_settings(
+    config: GenerationConfig, prompt: torch.Tensor, processors: Sequence | None, criteria: Sequence | None
+) -> SearchSettings:
+    """What plain settings mean behind prompts (B, T); `processors` and `criteria` are the caller's own."""
+    ends, pad, own = end_tokens(config), config.pad_token_id, processors or ()
+    classes = {type(processor): processor for processor in reversed(own)}  # in the place of those of their class
+    merged = [classes.get(type(processor), processor) for processor in processors_of(config, prompt)]
+    merged += [processor for processor in own if processor not in merged]
+    merged += [logits_process.LogitNormalization()] if config.renormalize_logits else []
+    names = ("max_length", "num_beams", "num_return_sequences", "length_penalty", "early_stopping")
+    return SearchSettings(
+        eos_token_id=ends,
+        pad_token_id=pad if pad is not None else ends[0] if ends else 0,
+        processors=logits_process.LogitsProcessorList(merged),
+        criteria=StoppingCriteriaList(criteria or ()),
+        **{name: getattr(config, name) for name in names if getattr(config, name) is not None},
+    )
+
+
+def processors_of(config: GenerationConfig, prompt: torch.Tensor) -> list:
+    """Processors of scores that settings ask for behind prompts (B, T), in the order of transformers."""
+    ends, length, device = end_tokens(config), prompt.shape[1], prompt.device
+    processors: list = []
+    if config.no_repeat_ngram_size:
+        processors.append(logits_process.NoRepeatNGramLogitsProcessor(config.no_repeat_ngram_size))
+    if (words := config.bad_words_ids) is not None:
+        processors.append(logits_process.NoBadWordsLogitsProcessor(words, torch.tensor(ends, device=device)))
+    if (fewest := config.min_length) and ends and config.min_new_tokens is None:
+        processors.append(logits_process.MinLengthLogitsProcessor(fewest, ends, device=device))
+    if (fewest := config.min_new_tokens) and ends:
+        processors.append(logits_process.MinNewTokensLengthLogitsProcessor(length, fewest, ends, device=device))
+    if (token := config.forced_bos_token_id) is not None:
+        processors.append(logits_process.ForcedBOSTokenLogitsProcessor(token))
+    if (token := config.forced_eos_token_id) is not None:
+        processors.append(logits_process.ForcedEOSTokenLogitsProcessor(config.max_length, token, device=device))
+    if (tokens := config.suppress_tokens) is not None:
+        processors.append(logits_process.SuppressTokensLogitsProcessor(tokens, device=device))
+    return processors
