@@ -344,9 +344,8 @@ def test_pages_of_a_real_model(tmp_path):
     assert all((tmp_path / "pages" / name).read_text("utf-8").startswith("# ") for name in pages)
 
 
-@pytest.mark.parametrize(
-    "form", ["dynamo", *(pytest.param(name, marks=pytest.mark.slow) for name in ("onnx", "openvino"))]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["dynamo", "onnx", "openvino"])
 def test_exported_graph(form, tmp_path):
     """transformers' exporters take a model with context as inputs of its own; the script runs the written graph."""
     if form != "dynamo":

@@ -271,7 +271,7 @@ TEST_LINES = {
     "evaluation": 5570,
     "formats": 2789,
     "hub": 3057,
-    "loading": 199,
+    "loading": 779,
     "modeling": 10240,
     "reports": 1916,
     "serving": 635,
