@@ -10,7 +10,6 @@ from hf_docmt.files import DataError
 from hf_docmt.systems.items import SuiteItem
 
 PAIRS = {"anaphora": 4, "lexical_choice": 2}  # in a block
-LANGUAGES = ("en", "fr")
 
 
 class Bawden(Suite):
@@ -29,6 +28,7 @@ class Bawden(Suite):
     format = "bawden"
     title = "Bawden"
     text_name = re.compile(r"(.+)\.(?:prev|current)\.(?:en|fr)")
+    languages = ("en", "fr")
     unit = "block"
     options = {"records": "text files of Bawden"}
     published = {
@@ -84,10 +84,8 @@ class Bawden(Suite):
         return super().recorded_items(context)
 
     def text_files(self):
-        current, before = (
-            [self.path.with_name(f"{self.name}.{part}.{lang}") for lang in LANGUAGES] for part in ("current", "prev")
-        )
-        return {"files": current, "context_files": before, "size": 1}
+        files = {"files": ("current.en", "current.fr"), "context_files": ("prev.en", "prev.fr")}
+        return {**{name: self.beside(*endings) for name, endings in files.items()}, "size": 1}
 
     def text_fields(self, number, block: Block, record):
         if record is not None:
@@ -105,8 +103,7 @@ class Bawden(Suite):
         """What all items have; DataError where their previous sentences are not there."""
         if [len(before), len(before_target)] != [1, 1] or not (before[0].strip() and before_target[0].strip()):
             raise DataError(f"{where}: its previous sentence is missing or empty; the pair cannot be scored without it")
-        block = {"group": f"{self.name}:{key}", "group_size": size}
-        return {"phenomenon": self.name, "index": 1, "languages": LANGUAGES, **block}
+        return {"phenomenon": self.name, "index": 1, "group": f"{self.name}:{key}", "group_size": size}
 
 
 def _pairs(block: dict, where: str) -> Iterator[tuple[dict, object, object, object]]:

@@ -20,7 +20,6 @@ from hf_docmt.reports.result import Result
 from hf_docmt.systems.items import SuiteItem
 
 PRONOUNS = ("er", "sie", "es")
-LANGUAGES = ("en", "de")
 RECORDED = ("phenomenon", "distance", "labels", "index", "group", "group_unit")  # what the JSON knows of text files
 DISTANCES = {"0": 2400, "1": 7075, "2": 1510, "3": 573, ">3": 442}  # items at each antecedent distance
 DOCUMENT_ID = re.compile(r"\d{4}_\d+_\d+(\.de)?")  # of OpenSubtitles: year, film, subtitles
@@ -83,6 +82,7 @@ class ContraPro(DocumentItems):
     format = "contrapro"
     title = "ContraPro"
     text_name = re.compile(r"(.+)\.text\.(?:en|de)")
+    languages = ("en", "de")
     lines = 3  # the reference and two errors
     first_segment = 1
     json_key = "src segment"
@@ -92,9 +92,7 @@ class ContraPro(DocumentItems):
     }
 
     def text_files(self):
-        files, context_files = (
-            [self.path.with_name(f"{self.name}.{part}.{lang}") for lang in LANGUAGES] for part in ("text", "context")
-        )
+        files, context_files = self.beside("text.en", "text.de"), self.beside("context.en", "context.de")
         if not self.context:
             return {"files": files}
         needed, lines = (sum(1 for _ in read_lines(side)) for side in (files[0], context_files[0]))
@@ -102,9 +100,8 @@ class ContraPro(DocumentItems):
 
     def text_fields(self, number, block, record):
         if record is not None:
-            return {name: getattr(record, name) for name in RECORDED} | {"languages": LANGUAGES}
-        pronoun = replaced_pronouns(block, PRONOUNS)
-        return {"phenomenon": f"it:{pronoun}", "index": block.index, "languages": LANGUAGES}
+            return {name: getattr(record, name) for name in RECORDED}
+        return {"phenomenon": f"it:{replaced_pronouns(block, PRONOUNS)}", "index": block.index}
 
     @classmethod
     def published_counts(cls, name: str, items: Sequence[SuiteItem]) -> dict[str, int] | None:

@@ -11,7 +11,6 @@ from hf_docmt.files import DataError
 from hf_docmt.systems.items import SuiteItem
 
 PRONOUNS = ("il", "elle", "ils", "elles")
-LANGUAGES = ("en", "fr")
 CURRENT = ".current.src"
 COUNTS = {"items": 14000, "candidates": 28000} | {f"phenomenon={pronoun}": 3500 for pronoun in PRONOUNS}
 
@@ -40,6 +39,7 @@ class Lopes(DocumentItems):
     format = "lopes"
     title = "Lopes"
     unit = "context"
+    languages = ("en", "fr")
     first_segment = 0
     text_name = re.compile(r"(.+)\.(?:current|context)\.(?:src|trg)")
     options = {
@@ -73,7 +73,7 @@ class Lopes(DocumentItems):
         fields = super().json_fields(number, row, where)
         own = {"phenomenon": field_of(row, "ref pronoun", str, where).lower(), "document": fields["group"]}
         own |= {"group": f"{fields['group']}:{fields['index']}"}
-        own |= {} if fields["languages"][0] else {"languages": LANGUAGES}
+        own |= {} if fields["languages"][0] else {"languages": self.languages}
         if (fields["distance"] or 0) < 0:  # where it is not known, whether it is in the sentence is not, either
             own |= {"distance": None, "labels": {}}
         return fields | own
@@ -86,10 +86,9 @@ class Lopes(DocumentItems):
         return [item for group in documents.values() for item in group] or None
 
     def text_files(self):
-        size = self._context_size() if self.context else 0
-        files = [self.path, self.path.with_name(f"{self.name}.current.trg")]
-        self.before, largest = {}, max(self._sizes, default=0)  # {context in the largest files: the first item with it}
-        self.context_files, self.contexts = self._context_files(size), None
+        size, largest = self._context_size() if self.context else 0, max(self._sizes, default=0)
+        files, self.context_files = self.beside("current.src", "current.trg"), self._context_files(size)
+        self.before, self.contexts = {}, None  # {context in the largest files: the first item with it}
         if largest != size:
             self.contexts = read_contexts(self._context_files(largest), largest, len(read_pairs(files)), self.path)[::2]
         return {"files": files, "context_files": self.context_files, "size": size}
@@ -100,7 +99,7 @@ class Lopes(DocumentItems):
                 raise DataError(
                     f"{block.where}: {path.name} has only empty lines as its context, the other side has text"
                 )
-        fields = {"phenomenon": replaced_pronouns(block, PRONOUNS), "index": block.index, "languages": LANGUAGES}
+        fields = {"phenomenon": replaced_pronouns(block, PRONOUNS), "index": block.index}
         recorded = {name: getattr(record, name) for name in ("distance", "labels", "document")} if record else {}
         own, context = f"{self.name}:{number}", (self.contexts[number - 1] if self.contexts else block.before)[0]
         group = self.before.setdefault(context, own) if context else own  # without context alone
@@ -114,7 +113,7 @@ class Lopes(DocumentItems):
         return sorted(int(match[1]) for match in matches if match)
 
     def _context_files(self, size: int) -> list[Path]:
-        return [self.path.with_name(f"{self.name}.c{size}.context.{side}") for side in ("src", "trg")]
+        return self.beside(f"c{size}.context.src", f"c{size}.context.trg")
 
     def _context_size(self) -> int:
         sizes, asked = self._sizes, self.context_file

@@ -85,6 +85,7 @@ class Suite:
     unit: ClassVar[str] = "document"  # what the group of an item is, which is resampled as one
     json_key: ClassVar[str | None] = None  # key of the first item by which JSON of this format is recognised
     text_name: ClassVar[re.Pattern | None] = None  # names of text files of this format, (set) in them
+    languages: tuple[str | None, str | None] = (None, None)  # of source and candidates, as far as known
     lines: ClassVar[int] = 2  # of an item in text files, where its JSON does not say it
     options: ClassVar[Mapping[str, str]] = {}  # a further file -> `text files of X` or `JSON of X` that have it
     published: ClassVar[Mapping[str, Mapping[str, int]]] = {}  # name of the set -> counts, named as in `counts_note`
@@ -210,12 +211,17 @@ class Suite:
 
         Without others its id is made of suite and number, the right candidate is the first, the distance unknown.
         """
-        fields = {"item_id": f"{self.name}:{number}", "format": self.format, "correct": 0, "distance": None, **fields}
+        defaults = {"item_id": f"{self.name}:{number}", "format": self.format, "languages": self.languages}
+        fields = {**defaults, "correct": 0, "distance": None, **fields}
         extra = len(fields["source"]) - 1 - self.context
         if extra > 0:
             fields.setdefault("index", len(fields["source"]) - 1)
             fields |= {"source": fields["source"][extra:], "target_context": fields["target_context"][extra:]}
         return SuiteItem(**fields)
+
+    def beside(self, *endings: str) -> list[Path]:
+        """The text files of the set with these endings."""
+        return [self.path.with_name(f"{self.name}.{ending}") for ending in endings]
 
     def records_path(self) -> Path | None:
         """The JSON that belongs to text files: `records`, else the one beside them or a folder above.

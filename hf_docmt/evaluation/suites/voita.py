@@ -59,7 +59,6 @@ class Voita(Suite):
             "phenomenon": re.sub(r"[_-](dev|valid|validation|test|train)$", "", self.name),
             "distance": field_of(row, "ctx_dist", int, where, optional=True),
             "index": len(source) - 1,
-            "languages": self.languages,
             **own_group(row, where, self.groups.setdefault(source[:-1], f"{self.name}:{number}")),
         }
 
