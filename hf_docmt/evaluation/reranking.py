@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from hf_docmt.evaluation.metrics.external import ExternalScore
 from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments
-from hf_docmt.evaluation.translation_files import json_rows
+from hf_docmt.evaluation.translation_files import translated_rows
 from hf_docmt.files import DataError, data_name, display_path
 from hf_docmt.messages import check_known
 from hf_docmt.reports.columns import system_names
@@ -145,7 +145,7 @@ def own_score(candidates: Sequence[Candidate], file: int) -> float:
 
 def read_systems(files: Sequence[str | Path]) -> list[list[dict]]:
     """The rows of each file, in the order of the first. DataError: other documents, or sentences of a document."""
-    first, *others = (json_rows(file) for file in files)
+    first, *others = (translated_rows(file) for file in files)
     for rows, file in zip((first, *others), files):
         if unlike := first.keys() ^ rows.keys():
             raise DataError(

@@ -43,7 +43,7 @@ def read_translations(path: str | Path, references: References, system: str | No
         return [{"translation": document, "source": source} for document, source in zip(documents, references.sources)]
     if format == "jsonl":
         ids = references.ids if references.matched_by == "id" else None
-        rows = references.in_order(json_rows(path, ids, **languages), path)
+        rows = references.in_order(translated_rows(path, ids, **languages), path)
         return [{"source": source} | row if HYPOTHESIS in row else row for source, row in zip(references.sources, rows)]
     if not all(languages.get(name) for name in ("source_lang", "target_lang")):
         raise DataError(
@@ -77,7 +77,7 @@ def holds_translations(path: str | Path) -> bool:
     return listed or (isinstance(row, dict) and isinstance(row.get(HYPOTHESIS), str))
 
 
-def json_rows(
+def translated_rows(
     path: str | Path, ids: Iterable[str] | None = None, source_lang: str | None = None, target_lang: str | None = None
 ) -> dict[str, dict]:
     """Rows by document, from the JSON lines that `docmt translate` writes; of WMT's the ones in these languages.
