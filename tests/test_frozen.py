@@ -24,14 +24,9 @@ from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
 from typer.testing import CliRunner
 
 from hf_docmt.cli import app
-<<<<<<< HEAD
 from hf_docmt.loading import model_folders, registry
-from hf_docmt.modeling import training
-from hf_docmt.modeling.tested_versions import VERSION, numbers
-=======
 from hf_docmt.modeling import layers
 from hf_docmt.modeling.generation_mixin import VERSION, numbers
->>>>>>> 3d99f8d6 (Move the engine to hf_docmt/engine, and let generate stand on transformers where a model has none)
 from hf_docmt.training.recipe import load_recipe
 
 FROZEN = Path(__file__).resolve().parent / "frozen"

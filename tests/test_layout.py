@@ -23,16 +23,9 @@ ROOMS = {  # room -> rooms that it may import, besides itself
     "options": set(),
     "reports": BASE,
     "data": BASE,
-<<<<<<< HEAD
-    "loading": BASE | {"data", "reports"},
+    "loading": BASE | {"engine", "data", "reports"},
     "training": BASE | {"data", "loading", "reports"},
-    "systems": BASE | {"data", "loading"},
-=======
-    "registry": BASE | {"engine", "adapters", "data", "model_card", "model_files", "remote_code"},
-    "pretrained": BASE | {"data.special_tokens", "data.tokenizers", "model_files", "registry", "remote_code"},
-    "training": BASE | {"adapters", "data", "model_card", "pretrained", "registry", "reports", "remote_code"},
-    "systems": BASE | {"engine", "adapters", "data", "model_files", "registry", "remote_code"},
->>>>>>> 3d99f8d6 (Move the engine to hf_docmt/engine, and let generate stand on transformers where a model has none)
+    "systems": BASE | {"engine", "data", "loading"},
     "formats": BASE | {"data", "systems"},
     "translation": BASE | {"data", "formats", "loading", "systems"},
     "evaluation": BASE | {"data", "reports", "systems"},

@@ -23,11 +23,6 @@ from hf_docmt.hub.upload_files import HANDLER, UploadFile, is_adapter, upload_fi
 from hf_docmt.loading import registry
 from hf_docmt.loading.model_card import HUB_NAME, PLACEHOLDER, render
 from hf_docmt.messages import first_line
-<<<<<<< HEAD
-from hf_docmt.modeling.model_support import ACCELERATION, PLAIN_CODE
-=======
-from hf_docmt.model_card import HUB_NAME, PLACEHOLDER, render
->>>>>>> 3d99f8d6 (Move the engine to hf_docmt/engine, and let generate stand on transformers where a model has none)
 
 # what huggingface_hub raises where there is no network: of httpx up to its 1.x, of httpx2 from 2.0 on
 CONNECTION_ERRORS = tuple(base for base in HfHubHTTPError.__bases__ if base is not OSError)

@@ -54,12 +54,8 @@ class Architecture:
 
     @cached_property
     def model_class(self) -> type[PreTrainedModel]:
-<<<<<<< HEAD:hf_docmt/loading/registry.py
-        from hf_docmt.loading.model_card import write_card
-=======
         from hf_docmt.engine.generation import install
-        from hf_docmt.model_card import write_card
->>>>>>> 3d99f8d6 (Move the engine to hf_docmt/engine, and let generate stand on transformers where a model has none):hf_docmt/registry.py
+        from hf_docmt.loading.model_card import write_card
 
         install()
         model_class = self._imported("modeling", "ForConditionalGeneration")

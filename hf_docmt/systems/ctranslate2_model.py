@@ -10,11 +10,7 @@ import torch
 from torch import nn
 from transformers import GenerationConfig
 
-<<<<<<< HEAD
-=======
-from hf_docmt import registry
 from hf_docmt.engine.generation import HARMLESS, READ, RECORDED, effective_settings
->>>>>>> 3d99f8d6 (Move the engine to hf_docmt/engine, and let generate stand on transformers where a model has none)
 from hf_docmt.journal import file_digest
 from hf_docmt.loading import model_folders
 from hf_docmt.messages import install_command

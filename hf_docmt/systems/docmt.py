@@ -225,10 +225,8 @@ def search_settings(model: PreTrainedModel, strategy: str, arguments: Mapping[st
     """How `translate_documents` with these arguments searches: strategy, beams and what else is set."""
     configs = (arguments.get("generation_config"), model.generation_config)
     beams = arguments.get("num_beams") or next((c.num_beams for c in configs if c and c.num_beams), 1)
-    settings = {
-        "past_context": None,
-        "engine": getattr(model, "engine_name", None),
-    }  # engine: None of transformers' models
+    # engine: of CTranslate2; None of other models
+    settings = {"past_context": None, "engine": getattr(model, "engine_name", None)}
     settings |= {name: arguments.get(name) for name in SETTINGS}
     settings["shortlist"] = str(arguments["shortlist"]) if arguments.get("shortlist") else None
     if settings["past_context"] is None and strategy in ("sliding", "sequential"):

@@ -10,15 +10,9 @@ import torch
 from support.errors import refused
 from support.reader_checks import jsonl
 
-<<<<<<< HEAD
+from hf_docmt.engine.shortlist import LexicalShortlist
 from hf_docmt.loading import model_folders
 from hf_docmt.loading.model_folders import load_model
-from hf_docmt.modeling.shortlist import LexicalShortlist
-=======
-from hf_docmt import registry
-from hf_docmt.engine.shortlist import LexicalShortlist
-from hf_docmt.registry import load_model
->>>>>>> 3d99f8d6 (Move the engine to hf_docmt/engine, and let generate stand on transformers where a model has none)
 from hf_docmt.systems import load_system
 from hf_docmt.systems.devices import DTYPES, checked_dtype
 

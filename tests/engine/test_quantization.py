@@ -12,15 +12,9 @@ from support.tiny_models import EOS, build, word_tokenizer
 from torch import nn
 from transformers.dynamic_module_utils import get_class_from_dynamic_module
 
-<<<<<<< HEAD:tests/modeling/test_quantization.py
-from hf_docmt.loading import registry
-from hf_docmt.modeling import int8_linear, quantization
-from hf_docmt.modeling.int8_linear import Int8Linear
-=======
-from hf_docmt import registry
 from hf_docmt.engine import quantization
 from hf_docmt.engine.int8_linear import Int8Linear
->>>>>>> 3d99f8d6 (Move the engine to hf_docmt/engine, and let generate stand on transformers where a model has none):tests/engine/test_quantization.py
+from hf_docmt.loading import registry
 
 BATCH = {"input_ids": torch.tensor([[7, 8, 9, EOS]]), "decoder_input_ids": torch.tensor([[2, 9, 8]])}
 DOCUMENTS = [["w7 w8", "w9", "w10 w11 w12"], ["w13"]]

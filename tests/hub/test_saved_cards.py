@@ -12,14 +12,8 @@ from transformers.modelcard import TrainingSummary
 from transformers.utils import PushToHubMixin
 from transformers.utils.hub import create_and_tag_model_card
 
-<<<<<<< HEAD
 from hf_docmt.loading import registry
-from hf_docmt.loading.model_card import EXAMPLES, LANGUAGE_CODE, ModelCardText, is_draft
-from hf_docmt.modeling.model_support import version_ranges
-=======
-from hf_docmt import registry
-from hf_docmt.model_card import EXAMPLES, LANGUAGE_CODE, ModelCardText, is_draft, version_ranges
->>>>>>> 3d99f8d6 (Move the engine to hf_docmt/engine, and let generate stand on transformers where a model has none)
+from hf_docmt.loading.model_card import EXAMPLES, LANGUAGE_CODE, ModelCardText, is_draft, version_ranges
 from hf_docmt.modeling.modeling_docmt import DocMTForConditionalGeneration
 from hf_docmt.modeling.pipeline_docmt import DocumentTranslationPipeline
 

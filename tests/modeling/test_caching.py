@@ -11,11 +11,7 @@ from support.reference import attention, feed_forward, linear, norm, reference_l
 from support.tiny_models import BOD, EOS, PAD, SEP, SIZES, build, documents_of, plain_model, random_text, word_tokenizer
 
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
-<<<<<<< HEAD
 from hf_docmt.loading import registry
-from hf_docmt.modeling.cache import CACHE_NAME
-=======
->>>>>>> 3d99f8d6 (Move the engine to hf_docmt/engine, and let generate stand on transformers where a model has none)
 from hf_docmt.modeling.configuration_caching import CachingConfig
 from hf_docmt.modeling.context_cache import SharedEncoderTranslator
 from hf_docmt.modeling.context_strategies import ContextTranslator

@@ -7,13 +7,8 @@ import torch
 from support.battery import rows_of
 from support.tiny_models import EOS, SEP, build, documents_of, random_text, word_tokenizer
 
-<<<<<<< HEAD
-from hf_docmt.loading import registry
-from hf_docmt.modeling import plain_acceleration
-=======
-from hf_docmt import registry
 from hf_docmt.engine.chunked_loss import chunked_loss
->>>>>>> 3d99f8d6 (Move the engine to hf_docmt/engine, and let generate stand on transformers where a model has none)
+from hf_docmt.loading import registry
 from hf_docmt.modeling.training import smoothing_target, weighted_cross_entropy
 
 LABELS = torch.tensor([[3, 1, 4, 1], [5, 2, -100, -100]])

@@ -9,12 +9,8 @@ from support.errors import refused
 from support.reference import attention, feed_forward, norm, reference_row, sine_vector, weights_of
 from support.tiny_models import BOD, BOS, EOS, PAD, SEP, build, documents_of, plain_model, random_text, word_tokenizer
 
-<<<<<<< HEAD
-from hf_docmt.loading import registry
-=======
-from hf_docmt import registry
 from hf_docmt.engine.cache import DecodingCache
->>>>>>> 3d99f8d6 (Move the engine to hf_docmt/engine, and let generate stand on transformers where a model has none)
+from hf_docmt.loading import registry
 from hf_docmt.modeling.configuration_memory import MemoryConfig
 from hf_docmt.modeling.memory_unit import MemoryUnit
 

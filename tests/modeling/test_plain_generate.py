@@ -7,13 +7,8 @@ import torch
 from support.tiny_models import EOS, build, word_tokenizer
 from transformers.generation import utils as generation
 
-<<<<<<< HEAD
 from hf_docmt.loading import registry
-from hf_docmt.modeling import generation_seams
-=======
-from hf_docmt import registry
 from hf_docmt.modeling import generation_mixin
->>>>>>> 3d99f8d6 (Move the engine to hf_docmt/engine, and let generate stand on transformers where a model has none)
 
 CONTEXT = {"caching": {}, "doct": {}, "multiencoder": {}, "routing": {}, "memory": {"memory_size": 2}}
 SENTENCE = word_tokenizer()("w7 w8 w9", return_tensors="pt", return_token_type_ids=False)

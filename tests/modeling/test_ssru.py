@@ -8,13 +8,8 @@ from support.battery import GREEDY, ONE_SENTENCE, Battery, logits, rows_of, segm
 from support.reference import linear, plain_self_attention, reference_row
 from support.tiny_models import build, plain_model, random_text, word_tokenizer
 
-<<<<<<< HEAD
-from hf_docmt.loading import registry
-from hf_docmt.modeling.cache import CACHE_NAME
-=======
-from hf_docmt import registry
 from hf_docmt.engine.cache import DecodingCache
->>>>>>> 3d99f8d6 (Move the engine to hf_docmt/engine, and let generate stand on transformers where a model has none)
+from hf_docmt.loading import registry
 from hf_docmt.modeling.configuration_docmt import DocMTConfig
 from hf_docmt.modeling.layers import CACHE_NAME, RecurrentLayer, linear_recurrence
 

@@ -8,8 +8,8 @@ from support.lower_bounds import lower_bounds
 from support.tiny_models import build, word_tokenizer
 from transformers.cache_utils import Cache, DynamicLayer
 
-from hf_docmt import model_card
 from hf_docmt.engine.cache import BeamLayer
+from hf_docmt.loading import model_card
 from hf_docmt.modeling import generation_mixin
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,13 +10,8 @@ from support.scripted_model import CHUNK, DOCUMENT, TRANSLATION, WINDOW, Scripte
 from support.tiny_models import BOD, BOS, EOS, PAD, build, random_text, word_tokenizer
 from transformers import GenerationConfig
 
-<<<<<<< HEAD
-from hf_docmt.loading import registry
-from hf_docmt.modeling import cpu_inference
-=======
-from hf_docmt import registry
 from hf_docmt.engine import scope
->>>>>>> 3d99f8d6 (Move the engine to hf_docmt/engine, and let generate stand on transformers where a model has none)
+from hf_docmt.loading import registry
 from hf_docmt.modeling.decoding import Translator
 from hf_docmt.modeling.strategies import SegmentTranslator
 

@@ -15,18 +15,11 @@ from torch.nn import functional as F
 from transformers import Cache, LogitsProcessor
 from transformers.modeling_layers import GradientCheckpointingLayer
 
-<<<<<<< HEAD
-from hf_docmt.loading import registry
-from hf_docmt.modeling.cache import CACHE_NAME
-from hf_docmt.modeling.decoding_kernels import KernelStep
-from hf_docmt.modeling.decoding_step import DecodingStep
-=======
-from hf_docmt import registry
 from hf_docmt.engine import search
 from hf_docmt.engine.decoding_step import DecodingStep
+from hf_docmt.loading import registry
 from hf_docmt.modeling.layers import CACHE_NAME
 from support.int8_models import SIZES
->>>>>>> 3d99f8d6 (Move the engine to hf_docmt/engine, and let generate stand on transformers where a model has none)
 from support.layer_hooks import ParameterUse, layer_arguments
 from support.reference import weights_of
 from support.tiny_models import EOS, PAD, SEP, build, documents_of, random_text, word_tokenizer
