@@ -56,7 +56,7 @@ class CTranslate2Weights(nn.Module):
             )
         except (RuntimeError, ValueError) as error:
             raise ValueError(f"cannot load a model of CTranslate2 from {folder}: {error}") from error
-        self.engine = f"ctranslate2 {ctranslate2.__version__}, {self.translator.compute_type}"  # for reports
+        self.engine_name = f"ctranslate2 {ctranslate2.__version__}, {self.translator.compute_type}"  # for reports
         self.file = folder / WEIGHTS
 
     @property
