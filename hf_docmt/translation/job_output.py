@@ -4,7 +4,7 @@ import json
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any
@@ -119,15 +119,14 @@ class JournaledOutput(StreamOutput):
         path = self.path.with_name(f"{self.path.name}{JOURNAL}")
         if path.is_symlink() or path.exists() and not path.is_file():
             raise ValueError(f"{path} is in the way, which is no file; move it, or choose another output")
-        self._lock = self._locked(path)
-        try:
-            self.journal = Journal(path, START, private=True)
-            self._open(identity, resume)
-        except BaseException as error:
-            unlock(self._lock)
-            if isinstance(error, OSError):
-                raise self._cannot_write(error) from error
-            raise
+        with self._writing():
+            self._lock = self._locked(path)
+            try:
+                self.journal = Journal(path, START, private=True)
+                self._open(identity, resume)
+            except BaseException:
+                unlock(self._lock)
+                raise
 
     def __exit__(self, *error) -> None:
         """Give the journal up; after an error before the first group was written, delete it."""
@@ -137,10 +136,7 @@ class JournaledOutput(StreamOutput):
         unlock(self._lock)
 
     def _locked(self, path: Path) -> FileLock:
-        try:
-            lock = try_lock(path.with_name(f"{path.name}.lock"))
-        except OSError as error:
-            raise self._cannot_write(error) from error
+        lock = try_lock(path.with_name(f"{path.name}.lock"))
         if lock is None:
             raise ValueError(f"another job uses {path} now; wait for its end, or choose another output")
         return lock
@@ -209,27 +205,28 @@ class JournaledOutput(StreamOutput):
         """Append the next group to the journal; it is on the disk when this returns."""
         text, summary = "".join(map(self.render, group.rows, rows)), _summary(group, rows)
         row = {"index": self.journal.count, "digest": _source_digest(group), "text": text, "summary": vars(summary)}
-        try:
+        with self._writing():
             self.journal.append(row)
-        except OSError as error:
-            raise self._cannot_write(error) from error
         self.groups += 1
         self.summary.add(summary)
 
     def finish(self) -> None:
         """Make the output from the journal, which is deleted when the output has its place."""
-        try:
-            whole = self.path.with_name(f".{self.path.name}.whole")
+        whole = self.path.with_name(f".{self.path.name}.whole")
+        with self._writing():
             told = self._write((row["text"] for row in self.journal.rows(1)), self.path, whole)
-        except OSError as error:
-            raise self._cannot_write(error) from error
         if not self.path.exists():
             raise OSError(f"{self.path} is gone, though it was written; all is kept in {self.journal.path}")
         self.summary.add(told or JobSummary())
         self.journal.delete()
 
-    def _cannot_write(self, error: OSError) -> OSError:
-        return OSError(f"cannot write {self.path}: {error.strerror or error}")
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """A context in which a failure to write names the output."""
+        try:
+            yield
+        except OSError as error:
+            raise OSError(f"cannot write {self.path}: {error.strerror or error}") from error
 
     def way_on(self) -> str:
         if not self.groups:

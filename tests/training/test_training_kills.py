@@ -74,7 +74,7 @@ def test_killed_twice(check):
 @pytest.mark.parametrize("kind", ["concat", "memory"])
 def test_killed_at_every_step(check, kind):
     draw = random.Random(1)
-    for step in count(1, 7):
+    for step in count(1, 20):
         if not check(kind, chain([step], (draw.randrange(1, 400) for _ in count()))):
             break
     assert step > 60
