@@ -1,13 +1,11 @@
-"""SD (Herold and Ney 2023, section 3.4) against a loop over the forward with exactly the window of the formula."""
+"""SD (Herold and Ney 2023, section 3.4) against one search for each sentence with exactly the window of the formula."""
 
 import pytest
-import torch
 from support.errors import refused
-from support.scripted_model import CHUNK, DOCUMENT, TRANSLATION, WINDOW, Scripted, prefix, segment
-from support.slow_translation import Restless, settings
-from support.tiny_models import BOD, BOS, EOS, SEP, build, random_text, word_tokenizer
+from support.scripted_model import CHUNK, DOCUMENT, TRANSLATION, WINDOW, Scripted, segment
+from support.slow_translation import Slow, settings
+from support.tiny_models import build, random_text, word_tokenizer
 
-LIMIT = 8  # new tokens, as in `settings`
 BEAMS = {"greedy": {"num_beams": 1}, "beams": {"num_beams": 3, "length_penalty": 0.6, "early_stopping": True}}
 DOCUMENTS = [random_text(lengths, seed) for seed, lengths in enumerate([[3, 1, 2, 4, 2, 1], [5, 2, 1], [2]])]
 CHUNK_12 = {"view": "chunk", "chunk_tokens": 12}
@@ -24,50 +22,6 @@ MODELS = {
 }
 
 
-def naive_sequential(model, document: list[str], beams: dict, k: int | None) -> list[str]:
-    """One sentence of one document after the other, one forward for each token of each hypothesis."""
-    tokenizer, config = word_tokenizer(), model.config
-    source = [tokenizer(sentence, add_special_tokens=False)["input_ids"] for sentence in document]
-    target = []
-    for i in range(len(source)):
-        first = i - min(i, window_of(config, source, i) if k is None else k)
-        bod = [BOD] * (config.use_bod and first == 0)
-        read = bod + [id for sentence in source[first : i + 1] for id in [*sentence, SEP]][:-1] + [EOS]
-        prompt = [BOS, *bod] + [id for sentence in target[first:i] for id in [*sentence, SEP]]
-        target.append(naive_search(model, read, prompt, **beams))
-    return [tokenizer.decode(ids, skip_special_tokens=True) for ids in target]
-
-
-def window_of(config, source: list[list[int]], i: int) -> int:
-    """The largest k whose sentences fit into a chunk with the current one, or the window that was trained."""
-    if config.view == "window":
-        return config.past_context
-    fitting = [k for k in range(i + 1) if sum(len(ids) + 1 for ids in source[i - k : i + 1]) <= config.chunk_tokens]
-    return max(fitting, default=0)
-
-
-@torch.no_grad()
-def naive_search(model, read, prompt, num_beams, length_penalty=1.0, early_stopping=False) -> list[int]:
-    """Beam search that ends with the first `num_beams` hypotheses; with one beam greedy search."""
-    running, finished, preferences = [(0.0, [])], [], Restless()
-    for length in range(1, LIMIT + 1):
-        candidates = []
-        for score, written in running:
-            ids = torch.tensor([prompt + written])
-            logits = model(input_ids=torch.tensor([read]), decoder_input_ids=ids, use_cache=False).logits[:, -1]
-            found = preferences(ids, logits.log_softmax(dim=-1))[0].tolist()
-            candidates += [(score + one, [*written, token]) for token, one in enumerate(found)]
-        best = sorted(candidates, key=lambda candidate: -candidate[0])[: 3 * num_beams]
-        ended = [written[-1] in (EOS, SEP) or length == LIMIT for _, written in best]
-        top = [one for one, end in zip(best[:num_beams], ended) if end]
-        finished += [(score / length**length_penalty, written) for score, written in top]
-        running = [one for one, end in zip(best, ended) if not end][:num_beams]
-        if len(finished) >= num_beams or not running:
-            break
-    written = max(finished)[1]
-    return written[:-1] if written[-1] in (EOS, SEP) else written
-
-
 @pytest.mark.parametrize(
     ("name", "beams", "k"),
     [
@@ -80,38 +34,9 @@ def test_sequential_is_the_formula(name, beams, k):
     model = build(architecture, **fields)
     options = settings(BEAMS[beams])
     found = model.translate_documents(DOCUMENTS, word_tokenizer(), "sequential", past_context=k, **options)
-    assert found == [naive_sequential(model, document, BEAMS[beams], k) for document in DOCUMENTS]
+    slow = Slow(model, BEAMS[beams])
+    assert found == [slow.in_order(document, "sequential", k) for document in DOCUMENTS]
     assert len({sentence for document in found for sentence in document}) > 2
-
-
-@pytest.mark.parametrize("name", ["concat", "gtransformer", "lst", "window"])
-def test_future_sentences_change_nothing(name):
-    """But by `chunk_sequential`, whose chunk holds them, in some sentence."""
-    architecture, fields = MODELS[name]
-    model = build(architecture, **fields | {"chunk_tokens": 1000})
-    changed = [*DOCUMENTS[0][:3], *random_text([2, 3, 6], seed=9)]
-    found = {}
-    for strategy in ("sequential", "chunk_sequential"):
-        both = model.translate_documents(
-            [DOCUMENTS[0], changed], word_tokenizer(), strategy, **settings(BEAMS["beams"])
-        )
-        found[strategy] = [document[:3] for document in both]
-    assert found["sequential"][0] == found["sequential"][1]
-    assert found["chunk_sequential"][0] != found["chunk_sequential"][1]
-
-
-def test_sequential_reads_over_the_borders_of_chunks():
-    """As many sentences as fit into seven tokens; `<bod>` only where the window begins with the document."""
-    model = Scripted(**CHUNK | {"use_bod": True})
-    (found,) = model.translate_documents([DOCUMENT], word_tokenizer(), "sequential")
-    assert found == TRANSLATION
-    assert model.sources == [
-        segment("w6 w7", start=(BOD,)),
-        segment("w6 w7", "w8", start=(BOD,)),
-        segment("w8", "w9 w10 w11"),
-        segment("w9 w10 w11", "w12"),
-    ]
-    assert model.prompts == [prefix(bod=True), prefix("w18 w19", bod=True), prefix("w20"), prefix("w21 w22 w23")]
 
 
 @pytest.mark.parametrize("fields", [CHUNK, WINDOW | {"past_context": 3}])

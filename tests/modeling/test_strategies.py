@@ -7,9 +7,6 @@ from support.slow_translation import Slow, settings
 from support.tiny_models import EOS, build, random_text, word_tokenizer
 from transformers import GenerationConfig
 
-from hf_docmt.modeling.document_state import DocumentState, SentencePart
-from hf_docmt.modeling.strategies import SegmentTranslator, segments_that_fit
-
 DOCUMENTS = [random_text(lengths, seed) for seed, lengths in enumerate([[3, 1, 2, 4, 2], [1, 2], [4, 3, 2], [2]])]
 WINDOW = {"past_context": 2, "segment_encoding": "learned", "persistent": True}
 CHUNK = {"view": "chunk", "chunk_tokens": 12, "segment_encoding": "sinusoidal", "persistent": True}
@@ -20,6 +17,7 @@ CASES = {
     "shift": {"past_context": 3, "segment_encoding": "shift", "segment_shift": 5, "use_bod": True},
     "chunk": CHUNK,
     "chunk_none": {"view": "chunk", "chunk_tokens": 9, "use_bod": True},
+    "chunk_window": {"architecture": "window", "view": "chunk", "chunk_tokens": 60, "window": 3},
 }
 BEAMS = [{"num_beams": 1}, {"num_beams": 3, "length_penalty": 0.6, "early_stopping": True}]
 
@@ -86,26 +84,14 @@ def test_cache_of_the_prefix_is_used():
     assert sum(read) <= 1 + 2 * written  # the prefix anew would be several times as much
 
 
-def test_context_reaches_the_translation():
-    """Another first sentence changes what is made of later ones, unless every sentence is translated alone."""
-    model = build(past_context=1, segment_encoding="learned")
-    documents = [[first, *DOCUMENTS[0][1:]] for first in ("w6 w7", "w20 w21 w22 w8")]
-    sliding = model.translate_documents(documents, word_tokenizer(), "sentence", **settings(BEAMS[0]))
-    assert sliding[0][1:] == sliding[1][1:] and sliding[0][0] != sliding[1][0]
-    sequential = model.translate_documents(documents, word_tokenizer(), "sequential", **settings(BEAMS[0]))
-    assert sequential[0][1:] != sequential[1][1:]
-
-
 SETTINGS = {"max_new_tokens": 5, "no_repeat_ngram_size": 2}
 SHORT = [["w6 w7", "w8", "w9 w10 w11"], ["w12 w13", "w14"]]
 
 
 @pytest.mark.parametrize("strategy", ["sentence", "sliding", "sequential", "full"])
-def test_settings_in_a_generation_config_are_those_of_arguments(model, strategy):
+def test_settings_in_a_generation_config_are_those_of_arguments(strategy):
     """Beams, number of tokens and start token, from wherever `generate` takes them; a second sequence is not asked."""
-    if strategy == "full" and model.config.context_sides == "source":
-        pytest.skip("refused: it writes the current sentence only")
-    found = []
+    model, found = build(**WINDOW), []
     arguments = SETTINGS | {"num_beams": 3, "decoder_start_token_id": 7}
     found.append(model.translate_documents(SHORT, word_tokenizer(), strategy, **arguments))
     config = GenerationConfig.from_dict(model.generation_config.to_dict() | arguments | {"num_return_sequences": 2})
@@ -116,16 +102,6 @@ def test_settings_in_a_generation_config_are_those_of_arguments(model, strategy)
     model.generation_config = own
     assert found[0] == found[1] == found[2]
     assert found[0] != model.translate_documents(SHORT, word_tokenizer(), strategy, **SETTINGS | {"num_beams": 3})
-
-
-def test_chunk_sequential_without_a_cache():
-    """Asking for no cache changes speed only."""
-    model = build(**CHUNK)
-    found = [
-        model.translate_documents(SHORT, word_tokenizer(), "chunk_sequential", use_cache=use_cache, **SETTINGS)
-        for use_cache in (True, False)
-    ]
-    assert found[0] == found[1]
 
 
 def test_length_of_a_sentence_does_not_depend_on_the_batch():
@@ -141,18 +117,6 @@ def test_length_of_a_sentence_does_not_depend_on_the_batch():
             "stopped after 36 tokens",
             "stopped after 74 tokens",
         ]
-
-
-def test_no_part_of_a_document_passes_the_limit():
-    model = build(view="chunk", chunk_tokens=12)
-    translator = SegmentTranslator(model, 4, {})
-    for lengths in ([5, 5, 5], [1, 9, 1, 9, 1], [11] * 4, [20, 1, 1], [3]):
-        parts = [SentencePart(index, [7] * length) for index, length in enumerate(lengths)]
-        segments = segments_that_fit(translator, DocumentState(len(parts), parts))
-        parts = [(first, end) for _, first, end in segments]
-        assert [index for first, end in parts for index in range(first, end)] == list(range(len(lengths)))
-        limit = max(12, max(lengths) + 1)
-        assert all(sum(lengths[first:end]) + end - first <= limit for first, end in parts)
 
 
 def test_learned_positions_end_a_translation():

@@ -47,11 +47,16 @@ class Slow:
         )[0, len(prompt) :].tolist()
         return ids[: next((length for length, id in enumerate(ids) if id in stops), None)]
 
-    def in_order(self, document: list[str]) -> list[str]:
-        """Sentence by sentence: windows that slide, or the chunk that the sentence is in (`chunk_sequential`)."""
+    def in_order(self, document: list[str], strategy: str = "chunk_sequential", k: int | None = None) -> list[str]:
+        """Sentence by sentence: windows that slide, or the chunk that the sentence is in (`chunk_sequential`).
+
+        With `sequential` k sentences before and the current one, or as many as fit into a chunk.
+        """
         source, target = self.ids(document), []
         for index in range(len(source)):
-            if self.config.view == "chunk":
+            if strategy == "sequential" and (self.config.view == "chunk" or k is not None):
+                first, end, missing = index - min(index, self.fitting(source, index) if k is None else k), index + 1, 0
+            elif self.config.view == "chunk":
                 first, end, missing = *self.chunk(source, index), 0
             else:
                 first, end = max(0, index - self.config.past_context), index + 1 + self.config.future_context
@@ -68,6 +73,11 @@ class Slow:
                 )
             )
         return [self.tokenizer.decode(ids, skip_special_tokens=True) for ids in target]
+
+    def fitting(self, source: list[list[int]], index: int) -> int:
+        """The most sentences before that fit into a chunk with the current one."""
+        sizes = [sum(len(ids) + 1 for ids in source[index - k : index + 1]) for k in range(index + 1)]
+        return max((k for k, size in enumerate(sizes) if size <= self.config.chunk_tokens), default=0)
 
     def chunk(self, source: list[list[int]], index: int) -> tuple[int, int]:
         """First sentence and end of the part: the fewest parts, none over the limit, cut nearest to equal shares."""
