@@ -4,7 +4,6 @@ import pytest
 import torch
 from support.battery import logits
 from support.errors import refused
-from support.reference import reference_row
 from support.tiny_models import EOS, PAD, SIZES, perturb
 from transformers import (
     BartConfig,
@@ -69,11 +68,9 @@ def test_loss_and_gradients_of_marian(marian):
     [
         {"num_beams": 1},
         {"num_beams": 4, "num_return_sequences": 4},
-        {"num_beams": 4, "length_penalty": 0.6, "early_stopping": True},
         {"num_beams": 3, "length_penalty": 2.0, "early_stopping": "never", "use_cache": False},
         {"num_beams": 3, "num_return_sequences": 2, "min_new_tokens": 5, "repetition_penalty": 1.2},
         {"do_sample": True, "num_return_sequences": 3, "top_k": 5},
-        {"do_sample": True, "num_beams": 2, "temperature": 2.0},
         {"num_beams": 2, "decoder_input_ids": torch.tensor([[2, 9, 8], [2, 14, 15], [2, 7, 7]])},
     ],
     ids=lambda settings: "-".join(f"{name}" for name in settings),
@@ -91,41 +88,6 @@ def test_generation_of_marian(marian, settings):
     torch.testing.assert_close(torch.stack(found.scores), torch.stack(expected.scores), atol=1e-4, rtol=1e-4)
     if settings.get("num_beams", 1) > 1:
         torch.testing.assert_close(found.sequences_scores, expected.sequences_scores, atol=1e-5, rtol=1e-5)
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {},
-        {"normalize_before": True},
-        {"layernorm_embedding": True},
-        {"normalize_before": True, "layernorm_embedding": True, "activation_function": "gelu"},
-        {"scale_embedding": False},
-        {"position_offset": 2},
-        {"position_type": "sinusoidal_t2t", "position_offset": 2},
-        {"position_type": "learned", "position_offset": 2},
-        {"share_encoder_decoder_embeddings": False},
-        {"share_encoder_decoder_embeddings": False, "tie_word_embeddings": False},
-        {"encoder_layers": 1, "decoder_layers": 3, "encoder_attention_heads": 8, "decoder_attention_heads": 1},
-    ],
-    ids=lambda fields: "-".join(f"{name}={value}" for name, value in fields.items()) or "marian",
-)
-def test_switches_as_defined(fields):
-    model = backbone(**fields)
-    found = model(**BATCH).logits
-    expected = [reference_row(model, [7, 8, 9, 10, EOS], [2, 9, 8, 7, 20]), reference_row(model, [6, EOS], [2, 18])]
-    torch.testing.assert_close(found[0], expected[0], atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(found[2, :2], expected[1], atol=1e-5, rtol=1e-5)
-    parameters = list(model.parameters())
-    assert all((one is None) == (other is None) for one, other in zip(*_gradients(found, expected, parameters)))
-    for one, other in zip(*_gradients(found, expected, parameters)):
-        if one is not None:
-            torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
-
-
-def _gradients(found, expected, parameters):
-    sums = found[0].sin().sum() + found[2, :2].sin().sum(), expected[0].sin().sum() + expected[1].sin().sum()
-    return [torch.autograd.grad(total, parameters, allow_unused=True, retain_graph=True) for total in sums]
 
 
 def test_embeddings_are_tied_as_asked():
@@ -184,20 +146,6 @@ def test_names_of_the_bart_family(before):
     model = backbone(normalize_before=before, layernorm_embedding=True, position_type="learned", position_offset=2)
     shapes, expected = ({name: w.shape for name, w in one.state_dict().items()} for one in (model, original))
     assert shapes == expected
-
-
-def test_padding_on_the_left_of_the_target():
-    model = backbone()
-    alone = logits(model, {"input_ids": SOURCE[:1], "decoder_input_ids": torch.tensor([[2, 9, 8]])})
-    padded = logits(
-        model,
-        {
-            "input_ids": SOURCE[:1],
-            "decoder_input_ids": torch.tensor([[PAD, PAD, 2, 9, PAD, 8]]),
-            "decoder_attention_mask": torch.tensor([[0, 0, 1, 1, 0, 1]]),
-        },
-    )
-    torch.testing.assert_close(padded[:, [2, 3, 5]], alone, atol=1e-5, rtol=0)
 
 
 def test_labels_are_shifted():
@@ -259,18 +207,6 @@ def test_logits_of_some_positions():
         torch.testing.assert_close(model.logits_at(positions, **BATCH), model(**BATCH).logits[positions])
 
 
-def test_larger_vocabulary():
-    model = backbone()
-    before = logits(model, BATCH)
-    model.resize_token_embeddings(35, mean_resizing=False)
-    after = logits(model, BATCH)
-    assert after.shape[-1] == 35 and model.lm_head.weight is model.model.shared.weight
-    torch.testing.assert_close(after[..., :30], before, atol=1e-6, rtol=0)
-    assert model.final_logits_bias.shape == (1, 35) and not model.final_logits_bias[0, 30:].any()
-    model.resize_token_embeddings(30)
-    torch.testing.assert_close(logits(model, BATCH), before, atol=1e-6, rtol=0)
-
-
 def test_initial_values():
     model = DocMTForConditionalGeneration(DocMTConfig(**MARIAN | {"d_model": 64, "init_std": 0.05}))
     weight = model.model.decoder.layers[1].encoder_attn.v_proj.weight
@@ -316,15 +252,7 @@ def test_initial_values_of_fairseq(init, tied):
     assert model.lm_head.weight.detach().std().item() == pytest.approx(dim**-0.5, rel=0.05)
 
 
-ODD = {"encoder_attention_heads": 3, "decoder_attention_heads": 5}
-
-
-def test_learned_positions_of_any_width():
-    assert logits(backbone(d_model=15, position_type="learned", **ODD), BATCH).isfinite().all()
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
-@pytest.mark.parametrize("p", [0.1, 0.3, 0.99])
+@pytest.mark.parametrize(("p", "dtype"), [(0.1, torch.float32), (0.3, torch.bfloat16), (0.99, torch.float64)])
 def test_dropout_keeps_a_share_and_the_mean(p, dtype):
     """Values are dropped one by one, as often as asked, and the others scaled; with the same mask for the gradient."""
     count, saved = 400_001, []
@@ -341,10 +269,6 @@ def test_dropout_keeps_a_share_and_the_mean(p, dtype):
     assert abs(float(pairs) - (1 - p) ** 2) < 2 * slack
     (gradient,) = torch.autograd.grad(dropped.sum(), states)
     torch.testing.assert_close(gradient, (kept * scale).to(dtype), rtol=0.016, atol=0)
-
-
-def test_dropout_follows_the_seed():
-    states = torch.randn(3, 40)
-    first, second, again = (torch.manual_seed(seed) and dropout(states, 0.3, True) for seed in (1, 2, 1))
+    first, second, again = (torch.manual_seed(seed) and dropout(states, p, True) for seed in (1, 2, 1))
     assert torch.equal(first, again) and not torch.equal(first, second)
-    assert dropout(states, 0.3, False) is states and dropout(states, 0.0, True) is states
+    assert dropout(states, p, False) is states and dropout(states, 0.0, True) is states

@@ -4,18 +4,16 @@ import re
 
 import pytest
 import torch
-from support.battery import Battery, gradients, logits
+from support.battery import Battery, logits
 from support.context_reference import CONTEXT, DOCUMENTS, LATENT, normalized, plain_size, sentences_of
 from support.errors import refused
 from support.reference import attention, feed_forward, linear, norm, reference_logits, reference_stack, weights_of
 from support.tiny_models import BOD, EOS, PAD, SEP, SIZES, build, documents_of, plain_model, random_text, word_tokenizer
 
-from hf_docmt.data.samplers import TokenBudgetBatchSampler
 from hf_docmt.loading import registry
 from hf_docmt.modeling.configuration_caching import CachingConfig
 from hf_docmt.modeling.context_cache import SharedEncoderTranslator
 from hf_docmt.modeling.context_strategies import ContextTranslator
-from hf_docmt.modeling.layers import CACHE_NAME
 from hf_docmt.modeling.shortening import sparsemax
 
 SHORT = {"max_new_tokens": 6, "no_repeat_ngram_size": 2}
@@ -69,15 +67,6 @@ class TestCaching(Battery):
     def untrained(self, model):
         """A group chooses its tokens no otherwise where the scores of all of them rise."""
         return {"model.encoder.shortener.fc2.bias"} if model.config.shortening == "selecting" else set()
-
-    def test_sliding(self, model):
-        document = random_text([2, 1, 3, 2], seed=7)
-        if model.config.context_sides == "source":
-            found = model.translate_documents([document], word_tokenizer(), "sliding", **SHORT)
-            assert found == model.translate_documents([document], word_tokenizer(), "sequential", **SHORT)
-        else:
-            with pytest.raises(ValueError, match="use 'sequential' or 'sentence'"):
-                model.translate_documents([document], word_tokenizer(), "sliding")
 
 
 # The definition, sentence by sentence
@@ -210,33 +199,6 @@ def test_every_sentence_is_encoded_once(case, monkeypatch):
     assert not kept[0].states and not kept[0].cache
 
 
-@pytest.mark.parametrize("fields", [{}, {"shortening": "grouping", "integration": "parallel"} | LATENT])
-def test_no_layer_keeps_keys_of_the_context(fields):
-    """Only where a projection is more than its weights, here one that doubles, its keys are kept, and are as many."""
-    model = build("caching", **fields)
-    batch = {name: value for name, value in inputs_with().items() if not name.startswith("decoder")}
-    settings = {"max_new_tokens": 4, "num_beams": 2, "return_dict_in_generate": True, "output_scores": True}
-    layers = model.get_decoder().layers
-
-    def kept(found):
-        """Lengths of the keys that are kept besides those of the source."""
-        stores = found[CACHE_NAME].cross_attention_cache.layers[len(layers) :]
-        return [layer.keys.shape[2] for layer in stores if layer.is_initialized]
-
-    assert not kept(model.generate(**batch, **settings))
-    hooks = [layer.context.attn.k_proj.register_forward_hook(lambda *call: 2 * call[-1]) for layer in layers]
-    hooked = model.generate(**batch, **settings)
-    vectors = model.get_encoder()(**batch).context_states.shape[1]
-    assert kept(hooked) == [vectors] * len(layers)
-    for hook, layer in zip(hooks, layers):
-        hook.remove()
-        for parameter in layer.context.attn.k_proj.parameters():
-            parameter.data *= 2
-    late = model.generate(**batch, **settings)
-    assert torch.equal(late.sequences, hooked.sequences)
-    torch.testing.assert_close(late.scores, hooked.scores, atol=1e-5, rtol=0)
-
-
 def test_the_newest_are_kept():
     model = build("caching", past_context=2)
     seen = []
@@ -252,79 +214,22 @@ def test_the_newest_are_kept():
     assert seen == [{0}, {0, 1}, {1, 2}, {2, 3}, set()]
 
 
-# Gradients
-
-
-def test_where_the_gradient_stops():
-    """Into the states of a context sentence only through an open encoder, and from the nearest sentences only."""
-    corpus = documents_of((random_text([3, 2, 4, 3], seed=21), random_text([3, 2, 4, 3], seed=22)))
-
-    def moved(**fields) -> list[bool]:
-        """Whether the states of the context at offsets -3, -2, -1 get a gradient."""
-        config = {"past_context": 3, "shortening": "grouping", "include_current": False} | LATENT | fields
-        model = build("caching", **config)
-        batch = registry.get("caching").collator(model.config, word_tokenizer())(
-            [registry.get("caching").examples(corpus, word_tokenizer(), model.config)[3]]
-        )
-        encoder, found = model.get_encoder(), []
-        shorten = encoder.shorten
-
-        def watched(states, mask):
-            states = states.detach().requires_grad_(states.requires_grad)
-            found.append(states)
-            return shorten(states, mask)
-
-        encoder.shorten = watched
-        model(**batch).loss.backward()
-        states = found[0]
-        if states.grad is None:
-            return [False] * 3
-        return (states.grad.abs().amax(dim=(1, 2)) > 0).tolist()
-
-    assert moved(shortening_gradient=2, encoder_gradient=True) == [False, True, True]
-    assert moved(shortening_gradient=1, encoder_gradient=True) == [False, False, True]
-    assert moved(shortening_gradient=0, encoder_gradient=True) == [False, False, False]
-    assert moved(shortening_gradient=3, encoder_gradient=True) == [True, True, True]
-    assert moved(shortening_gradient=2, encoder_gradient=False) == [False, False, False]
-
-
-def test_the_papers_settings():
-    """Section 5.2: what each shortening has unless the configuration says otherwise; all of it is written down."""
-    found = {kind: CachingConfig(shortening=kind) for kind in ("none", "sentence", "avg", "grouping", "selecting")}
-    names = (
-        "integration",
-        "context_gate",
-        "include_current",
-        "encoder_gradient",
-        "shortening_gradient",
-        "shortening_size",
-    )
-    assert {kind: tuple(getattr(config, name) for name in names) for kind, config in found.items()} == {
-        "none": ("sequential", False, False, False, None, None),
-        "sentence": ("parallel", True, True, False, None, None),
-        "avg": ("sequential", False, True, False, None, 2),
-        "grouping": ("sequential", False, True, True, 2, 9),
-        "selecting": ("sequential", False, True, True, 1, 10),
-    }
-    assert found["grouping"].to_dict()["shortening_gradient"] == 2
-
-
 # Sizes
 
 
 @pytest.mark.parametrize(
-    ("shortening", "published"),
+    ("shortening", "size", "published"),
     [
-        ("none", 71.25),
-        ("sentence", 71.26),
-        ("avg", 72.83),
-        ("max", 72.83),
-        ("linear", 73.35),
-        ("grouping", 72.58),
-        ("selecting", 72.58),
+        ("none", None, 71.25),
+        ("sentence", None, 71.26),
+        ("avg", 2, 72.83),
+        ("max", 2, 72.83),
+        ("linear", 2, 73.35),
+        ("grouping", 9, 72.58),
+        ("selecting", 10, 72.58),
     ],
 )
-def test_parameters_of_the_paper(shortening, published):
+def test_parameters_of_the_paper(shortening, size, published):
     """Table 5, in millions: ours has as many but for rows of tables that are never read.
 
     The vocabularies follow from its 64.42 of the sentence-level model and the other counts. The released code numbers
@@ -334,7 +239,7 @@ def test_parameters_of_the_paper(shortening, published):
         config = CachingConfig(vocab_size=39608, max_position_embeddings=1024, past_context=1, shortening=shortening)
         model = registry.get("caching").model_class(config)
         plain = plain_size(config)
-    assert round(plain / 1e6, 2) == 64.42
+    assert round(plain / 1e6, 2) == 64.42 and config.shortening_size == size
     unread = 1025 - len(config.segment_rows)
     if model.get_encoder().shortener is not None:
         rows = model.get_encoder().shortener.embed_positions.num_embeddings
@@ -378,56 +283,6 @@ def test_bad_context(architecture, changed, message):
     refused(re.escape(message), model, **inputs_with(**changed))
 
 
-def test_context_of_other_sentences(model):
-    """A cache of another batch or another model, or of a plain encoder."""
-    outputs = model.get_encoder()(**{k: v for k, v in inputs_with().items() if k != "decoder_input_ids"})
-    for wrong in (outputs.context_states.repeat(2, 1, 1), outputs.context_states[..., :8]):
-        outputs["context_states"], kept = wrong, outputs.context_states
-        with pytest.raises(
-            ValueError, match=re.escape("context_states must be the vectors of these 1 sentences, (1, N, 16)")
-        ):
-            model(encoder_outputs=outputs, decoder_input_ids=torch.tensor([[2, 9]]))
-        outputs["context_states"] = kept
-    with pytest.raises(ValueError, match="must come from this model's encoder: context_states is missing"):
-        model(encoder_outputs=(outputs.last_hidden_state,), decoder_input_ids=torch.tensor([[2, 9]]))
-
-
-@pytest.mark.parametrize("fields", [{"shortening": "grouping"} | LATENT, {}], ids=["grouping", "tokens"])
-def test_context_that_is_all_padding(fields):
-    """Is no context: the same as none given, in the whole batch or in one row."""
-    model = build("caching", past_context=2, **fields)
-    without = {name: value for name, value in inputs_with().items() if name not in CONTEXT}
-    empty = inputs_with(context_attention_mask=torch.tensor([[[0, 0]]]), context_offsets=torch.tensor([[0]]))
-    torch.testing.assert_close(logits(model, empty), logits(model, without), atol=1e-6, rtol=0)
-    pair = {name: torch.cat([value, empty[name]]) for name, value in inputs_with().items()}
-    model = model.double()  # products of two rows may round otherwise than those of one
-    found = logits(model, pair)
-    torch.testing.assert_close(found[1:], logits(model, without), atol=1e-12, rtol=0)
-    torch.testing.assert_close(found[:1], logits(model, inputs_with()), atol=1e-12, rtol=0)
-    assert all(
-        gradient.isfinite().all() for gradient in gradients(model, pair | {"labels": torch.tensor([[9, 3]] * 2)})
-    )
-
-
-@pytest.mark.parametrize("shortening", ["avg", "grouping", "selecting"])
-def test_more_groups_than_tokens(shortening):
-    model = build("caching", shortening=shortening, shortening_size=9, categorizer_dim=6)
-    found = logits(model, inputs_with())
-    assert found.isfinite().all()
-    torch.testing.assert_close(
-        found[0], reference_logits_of(model, sentences_of(full(inputs_with()))[0]), atol=1e-5, rtol=1e-5
-    )
-
-
-def full(inputs: dict) -> dict:
-    """With the masks that a collator gives."""
-    return inputs | {
-        "attention_mask": torch.ones_like(inputs["input_ids"]),
-        "decoder_attention_mask": torch.ones_like(inputs["decoder_input_ids"]),
-        "context_is_target": torch.zeros_like(inputs["context_offsets"], dtype=torch.bool),
-    }
-
-
 def test_context_sentence_longer_than_its_positions():
     model = build("caching", shortening="avg", max_position_embeddings=4)
     with pytest.raises(
@@ -465,6 +320,8 @@ def test_source_longer_than_pooled_positions():
 def test_strategy_that_writes_all():
     with pytest.raises(ValueError, match="this one writes the current sentence alone: use 'sliding' or 'sentence'"):
         build("caching").translate_documents([["w7"]], word_tokenizer(), "full")
+    with pytest.raises(ValueError, match="use 'sequential' or 'sentence'"):
+        build("caching", context_sides="target").translate_documents([["w7"]], word_tokenizer(), "sliding")
 
 
 def test_other_side_and_two_of_one_offset(model):
@@ -503,7 +360,7 @@ def test_all_parameters_take_part_without_context(architecture, fields, shape):
     model, ids = build(architecture, **fields), torch.zeros(shape, dtype=torch.long)
     empty = {"context_input_ids": ids, "context_attention_mask": ids, "context_offsets": ids.sum(dim=2)}
     model(**inputs_with(**empty), labels=torch.tensor([[9, 3]])).loss.backward()
-    assert all(parameter.grad is not None for parameter in model.parameters())
+    assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
 
 
 @pytest.mark.parametrize("architecture", ["caching", "doct", "han", "multiencoder", "routing"])
@@ -513,13 +370,6 @@ def test_a_context_of_no_sentence_is_none(architecture, shape):
     empty = {"context_input_ids": ids, "context_attention_mask": ids, "context_offsets": ids.sum(dim=2)}
     logits = [model(**inputs_with(**context)).logits for context in (empty, dict.fromkeys(empty))]
     torch.testing.assert_close(*logits, atol=2e-6, rtol=0)
-
-
-def test_cache_that_transformers_names():
-    model = build("caching", past_context=2)
-    inputs = {name: value for name, value in inputs_with().items() if name != "decoder_input_ids"}
-    found = model.generate(**inputs, cache_implementation="dynamic", max_new_tokens=4)
-    assert torch.equal(found, model.generate(**inputs, max_new_tokens=4))
 
 
 # The collator
@@ -545,28 +395,6 @@ def test_batch():
     ]
     mask = batch["context_attention_mask"]
     assert mask.tolist() == (batch["context_input_ids"] != PAD).long().tolist()
-
-
-@pytest.mark.parametrize("sides", ["source", "target", "both"])
-@pytest.mark.parametrize("bod", [False, True])
-def test_batches_keep_to_their_budget(sides, bod):
-    """What the encoder and the decoder read, padding included."""
-    config = CachingConfig(
-        **SIZES, past_context=2, future_context=int(sides != "target"), context_sides=sides, use_bod=bod
-    )
-    draw = torch.Generator().manual_seed(1)
-    lengths = [torch.randint(1, 12, (2, 7), generator=draw).tolist() for _ in range(12)]
-    corpus = documents_of(*((random_text(one), random_text(other)) for one, other in lengths))
-    architecture = registry.get("caching")
-    examples = architecture.examples(corpus, word_tokenizer(), config)
-    collate = architecture.collator(config, word_tokenizer())
-    sizes = []
-    for indices in TokenBudgetBatchSampler(examples.side_lengths, 200, shuffle=False):
-        batch = collate([examples[index] for index in indices])
-        sizes.append(sum(batch[name].numel() for name in ("input_ids", "labels", "context_input_ids")))
-        exact = [examples.side_lengths[indices][:, column].max() for column in (0, 1)]
-        assert exact == [batch["input_ids"].shape[1], batch["labels"].shape[1]]
-    assert max(sizes) <= 200 and sum(sizes) / len(sizes) > 120
 
 
 def test_training_and_translation_see_the_same_context():

@@ -19,8 +19,6 @@ FIELDS = {
     "routing": {"past_context": 2},
     "window": {"past_context": 2, "window": 2},
 }
-FAST = ("window",)
-PARAMETERS = [pytest.param(name, marks=[] if name in FAST else pytest.mark.slow) for name in FIELDS]
 
 
 def model_and_batch(architecture: str, device, lengths: tuple[int, ...] = (3, 1, 4)):
@@ -55,7 +53,8 @@ def test_all_architectures_are_here():
     assert FIELDS.keys() == registry.ARCHITECTURES.keys()
 
 
-@pytest.mark.parametrize("architecture", PARAMETERS)
+@pytest.mark.slow
+@pytest.mark.parametrize("architecture", FIELDS)
 def test_one_graph(architecture, device):
     check_step(architecture, device, "eager")
 

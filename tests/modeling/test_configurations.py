@@ -16,6 +16,7 @@ WRONG = {
         ({"init": "xavier"}, "init must be one of normal, fairseq, fairseq_0.9, got 'xavier'"),
         ({"encoder_attention_heads": 3}, "encoder_attention_heads must divide d_model=16, got 3"),
         ({"decoder_attention_heads": 0}, "decoder_attention_heads must divide"),
+        ({"decoder_autoregression": "gru"}, "must be one of self_attention, ssru, got 'gru'"),
         ({"position_type": "rotary"}, "position_type must be one of sinusoidal, sinusoidal_t2t, learned, got 'rotary'"),
         ({"dropout": 1.0}, "dropout must be in [0, 1), got 1.0"),
         ({"label_smoothing": -0.1}, "label_smoothing must be in"),

@@ -72,6 +72,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("architecture", "fields", "batch_of", "kinds"), CASES, ids=[case[0] for case in CASES])
 def test_export_with_context(architecture, fields, batch_of, kinds):
     model = build(architecture, encoder_layers=1, decoder_layers=1, **fields)

@@ -142,14 +142,6 @@ def test_a_translation_needs_its_source(fields):
     assert torch.equal(*alone) == (fields["hierarchical_attention"] == "decoder")
 
 
-def test_unknown_words_are_no_context():
-    """Neither are ends: a sentence of these alone is none, as in a batch of first sentences."""
-    model = build("han")
-    nothing = logits(model, inputs_with([[], []], []))
-    assert torch.equal(logits(model, inputs_with([[UNK, EOS], [EOS]], [])), nothing)
-    assert not torch.equal(logits(model, inputs_with([[UNK, 7, EOS], [EOS]], [])), nothing)
-
-
 @pytest.mark.parametrize("kind", ["encoder", "decoder", "joint"])
 def test_translations_are_read_once(kind, monkeypatch):
     """In a search with a cache, in either search, whatever the number of beams; without a cache at every step."""
@@ -166,19 +158,6 @@ def test_translations_are_read_once(kind, monkeypatch):
         calls.clear()
     model.generate(**inputs, **settings, use_cache=False)
     assert len(calls) == 4 * expected
-
-
-def test_context_of_other_sentences():
-    model = build("han", hierarchical_attention="decoder")
-    inputs = inputs_with([[9, EOS]], [[11, EOS]])
-    target = inputs.pop("decoder_input_ids")
-    outputs = model.get_encoder()(**inputs)
-    expected = logits(model, {"encoder_outputs": outputs, "decoder_input_ids": target})
-    assert torch.equal(expected, logits(model, inputs | {"decoder_input_ids": target}))
-    outputs.context_states = outputs.context_states.repeat(2, 1, 1, 1)
-    for wrong in (outputs, (outputs.last_hidden_state,)):
-        with pytest.raises(ValueError, match="encoder_outputs must come from this model's encoder: context_states"):
-            model(encoder_outputs=wrong, decoder_input_ids=target)
 
 
 def test_what_follows_from_the_sides():

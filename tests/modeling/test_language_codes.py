@@ -170,13 +170,3 @@ def test_language_as_a_setting_of_generate(format, name, own):
     assert model.translate_documents([document], tokenizer, **options, **{name: own}) == expected
     with pytest.raises(ValueError, match=f"{name} must be 27, .* got 28: choose the language by target_lang"):
         model.translate_documents([document], tokenizer, **options, **{name: 28})
-
-
-def test_rows_alone_and_together():
-    """In beam search, too, where sentences with and without a prefix meet in a batch."""
-    model, tokenizer = model_of("concat", "m2m", **WINDOW), word_tokenizer()
-    documents = [random_text([3, 5, 2, 4], seed=1), random_text([4, 2], seed=2), random_text([5], seed=3)]
-    options = {"num_beams": 3, "max_new_tokens": 7, **LANGUAGES}
-    together = model.translate_documents(documents, tokenizer, "sequential", **options)
-    alone = [model.translate_documents([document], tokenizer, "sequential", **options)[0] for document in documents]
-    assert together == alone

@@ -101,14 +101,6 @@ def test_full_makes_smaller_parts():
     assert set(map(tuple, model.sources)) == {tuple(segment(*part)) for part in (SHORT, LONG[:2], LONG[2:])}
 
 
-def test_full_whose_translation_is_cut_off():
-    document = LONG[:2]
-    model = model_of(14, view="chunk", chunk_tokens=40)
-    model.faults = {tuple(segment(*document)): segment("w6 " * 9, "w7 w8 w9 w10 w11")}
-    found, (report,) = translate(model, "full", [document])
-    assert found == [true(document)] and positions_of(report) == [(n, "1 sentences instead of 2") for n in range(2)]
-
-
 def test_chunk_sequential_goes_on_in_a_new_part():
     """22 source tokens fit; behind a start and 14 tokens of prefix there are 8 left, and 9 are wanted."""
     model = model_of(23, view="chunk", chunk_tokens=40)

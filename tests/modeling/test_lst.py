@@ -1,20 +1,15 @@
 """Long-short term attention: the battery and what is special to it."""
 
-import re
-
 import pytest
 import torch
-from support.battery import BEAMS, ONE_SENTENCE, Battery, logits, segment_reach, tokens_of
+from support.battery import ONE_SENTENCE, Battery, segment_reach, tokens_of
 from support.reference import attention_heads, reference_row
-from support.tiny_models import EOS, PAD, SENTENCES, SEP, build, plain_model
+from support.tiny_models import PAD, SEP, build, plain_model
 
 from hf_docmt.engine.cache import DecodingCache
-from hf_docmt.modeling.layers import CACHE_NAME
-from hf_docmt.modeling.segments import sentence_index
 from hf_docmt.modeling.sentence_stack import SentenceStack
 
 WINDOW = {"past_context": 2}
-SETTINGS = {name: value for name, value in BEAMS.items() if name != "logits_processor"}
 
 
 class TestLst(Battery):
@@ -31,7 +26,7 @@ class TestLst(Battery):
         "learned_positions": WINDOW | {"position_type": "learned", "position_offset": 2},
     }
     corners = ("window", "source", "chunk", "norm_before")
-    neutral_cases = tuple(cases)
+    neutral_cases = corners
 
     def reach(self, config):
         return segment_reach(config)
@@ -63,35 +58,6 @@ def self_attentions(model) -> list:
 # What is special to long-short term attention
 
 
-@torch.no_grad()
-def test_one_sentence_through_the_other_branch():
-    """The projection passes the own sentence's branch: in a segment of one sentence the plain model, in others not."""
-    model = build("lst", **WINDOW)
-    plain = plain_model(model)
-    for attention in self_attentions(model):
-        attention.sentence_proj.weight.copy_(attention.out_proj.weight)
-        attention.out_proj.weight.zero_()
-    one = {name: ids.masked_fill(ids == SEP, 20) for name, ids in SENTENCES.items()}
-    torch.testing.assert_close(logits(model, one), logits(plain, one), atol=1e-5, rtol=0)
-    assert (logits(model, SENTENCES) - logits(plain, SENTENCES)).abs().max() > 1e-2
-
-
-@torch.no_grad()
-def test_own_branch_sees_the_own_sentence_only():
-    """With the other branch shut, states depend on their own sentence alone; a separator belongs to the one it ends."""
-    model = build("lst", **WINDOW)
-    for attention in self_attentions(model):
-        attention.out_proj.weight.zero_()
-    ids = SENTENCES["input_ids"]
-    changed = torch.where(torch.arange(8) == 3, 20, ids)  # in the second sentence, positions 2 to 4
-    before, after = (model.get_encoder()(input_ids=x).last_hidden_state for x in (ids, changed))
-    assert (before != after).any(dim=-1)[0].tolist() == [False] * 2 + [True] * 3 + [False] * 3
-    ids = SENTENCES["decoder_input_ids"]
-    changed = torch.where(torch.arange(8) == 4, 20, ids)  # in the second sentence, positions 4 to 6
-    before, after = (logits(model, SENTENCES | {"decoder_input_ids": x}) for x in (ids, changed))
-    assert (before != after).any(dim=-1)[0].tolist() == [False] * 4 + [True] * 3 + [False]
-
-
 def test_weights_that_are_added():
     """Queries, keys and values are shared: all that is new is half a linear layer for every self-attention."""
     model, concat = build("lst", **WINDOW), build("concat", **WINDOW)
@@ -101,35 +67,14 @@ def test_weights_that_are_added():
     assert not model.load_state_dict(concat.state_dict(), strict=False).unexpected_keys
 
 
-def test_prefixes_of_different_length():
-    """As in sequential decoding: given target sentences, padded on the left; like each row alone, with cache or not."""
-    model = build("lst", **WINDOW)
-    sources = torch.tensor([[7, SEP, 8, 9, SEP, 10, EOS], [6, 12, SEP, 15, EOS, 0, 0]])
-    prefixes = [[2, 9, 11, SEP, 12, SEP], [2, 14, SEP]]
-    batch = {
-        "input_ids": sources,
-        "attention_mask": (sources != 0).long(),
-        "decoder_input_ids": torch.tensor([prefixes[0], [PAD] * 3 + prefixes[1]]),
-        "decoder_attention_mask": torch.tensor([[1] * 6, [0] * 3 + [1] * 3]),
-    }
-    found = [model.generate(**batch, **SETTINGS, use_cache=use_cache) for use_cache in (True, False)]
-    assert torch.equal(*found)
-    for row, prefix in enumerate(prefixes):
-        length = int(batch["attention_mask"][row].sum())
-        alone = model.generate(
-            input_ids=sources[row : row + 1, :length], decoder_input_ids=torch.tensor([prefix]), **SETTINGS
-        )
-        together = found[0][3 * row : 3 * row + 3, 6 - len(prefix) :]
-        assert together[:, : alone.shape[1]].tolist() == alone.tolist()
-
-
 @pytest.mark.parametrize("cached", [0, 1, 4, 9])
-def test_ways_to_the_own_sentence(cached, monkeypatch):
+@pytest.mark.parametrize("architecture", ["gtransformer", "lst"])
+def test_ways_to_the_own_sentence(architecture, cached, monkeypatch):
     """Gathered sentences, keys of the latest one, masks: the same logits, for tokens that are cached and for new ones.
 
     One row has padding on the left and a hole of it, one padding on the right; new tokens come one by one and together.
     """
-    model = build("lst", **WINDOW)
+    model = build(architecture, **WINDOW)
     ids = torch.tensor(
         [[2, 9, 11, SEP, 12, SEP, 13, 14, SEP, 15, 16, 17], [PAD, PAD, 2, 9, SEP, 9, 9, 12, 8, 7, SEP, 9]]
     )
@@ -144,18 +89,10 @@ def test_ways_to_the_own_sentence(cached, monkeypatch):
         borders = [0, cached, *range(cached + 1, 8 + 1), 12] if cached else [0, 12]
         for start, end in zip(borders, borders[1:]):
             names = {"decoder_input_ids": ids[:, start:end], "decoder_attention_mask": seen[:, :end]}
-            names["decoder_sentence_index"] = sentence_index(ids[:, :end], SEP)
+            names["decoder_sentence_index"] = model.model.target_sentences(ids[:, :end])
             parts.append(model(**batch, **names, cache=cache).logits)
         found.append(torch.cat(parts, dim=1)[seen.bool()])
     torch.testing.assert_close(*found, atol=1e-5, rtol=1e-5)
-
-
-def test_cache_without_sentences():
-    model = build("lst", **WINDOW)
-    inputs = {"input_ids": torch.tensor([[7, SEP, 8, EOS]])}
-    cache = model(**inputs, decoder_input_ids=torch.tensor([[2, 9]]), use_cache=True)[CACHE_NAME]
-    with pytest.raises(ValueError, match=re.escape("all 3 tokens, 2 of them cached, as (1, 3); got (1, 1)")):
-        model(**inputs, decoder_input_ids=torch.tensor([[SEP]]), cache=cache)
 
 
 @pytest.mark.parametrize("implementation", ["flash_attention_2", "flash_attention_3"])

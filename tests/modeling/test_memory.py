@@ -4,14 +4,13 @@ import re
 
 import pytest
 import torch
-from support.battery import Battery, logits, moved, tokens_of
+from support.battery import Battery, moved, tokens_of
 from support.errors import refused
 from support.reference import attention, feed_forward, norm, reference_row, sine_vector, weights_of
 from support.tiny_models import BOD, BOS, EOS, PAD, SEP, build, documents_of, plain_model, random_text, word_tokenizer
 
 from hf_docmt.engine.cache import DecodingCache
 from hf_docmt.loading import registry
-from hf_docmt.modeling.configuration_memory import MemoryConfig
 from hf_docmt.modeling.memory_unit import MemoryUnit
 
 SIDES = {"both": ("encoder", "decoder"), "source": ("encoder",), "target": ("decoder",)}
@@ -38,7 +37,7 @@ class TestMemory(Battery):
         "no_residual_norm_before": {"memory_size": 2, "memory_residual": "none", "normalize_before": True},
     }
     corners = ("both-last", "source-all", "target-first", "norm_before")
-    neutral_cases = tuple(name for name in cases if not name.startswith("no_residual"))
+    neutral_cases = corners
     strategies = ("sentence", "sequential", "stream")
 
     def reach(self, config):
@@ -156,34 +155,11 @@ def sentence_batch(*rows: tuple[list[int], list[int]]) -> dict:
 # The state
 
 
-@torch.no_grad()
-def test_hand_computed_update_and_reading():
-    """Two sentences, two vectors of memory, two dimensions, all projections the identity, no feed-forward."""
-    config = MemoryConfig(d_model=2, memory_size=2, encoder_attention_heads=1, decoder_attention_heads=1)
-    config._attn_implementation = "eager"
-    unit = MemoryUnit(config, 1, 4).eval()
-    for attending in (unit.output_attn, unit.update_attn):
-        for projection in (attending.q_proj, attending.k_proj, attending.v_proj, attending.out_proj):
-            projection.weight.copy_(torch.eye(2))
-            projection.bias.zero_()
-    unit.fc2.weight.zero_()
-    unit.fc2.bias.zero_()
-    first = torch.tensor([[[1.0, 0.0], [0.0, 1.0]]])
-    # M^1 = 0, PE = (sin 0, cos 0), (sin 1, cos 1) = (0, 1), (0.8415, 0.5403)
-    # scores with the words over sqrt 2: (0, 0.7071), (0.5950, 0.3821); weights (0.3302, 0.6698), (0.5530, 0.4470)
-    # M + PE + MHA = (0.3302, 1.6698), (1.3945, 0.9873); two numbers normalise to -1 and 1
-    memory = unit.update(torch.zeros(1, 2, 2), first)
-    torch.testing.assert_close(memory, torch.tensor([[[-1.0, 1.0], [1.0, -1.0]]]), atol=1e-3, rtol=0)
-    # a word (1, 0) of the second sentence: scores (-0.7071, 0.7071), weights (0.1955, 0.8045), read (0.6089, -0.6089)
-    read, state = unit.read(torch.tensor([[[1.0, 0.0]]]), memory)
-    torch.testing.assert_close(read, torch.tensor([[[1.6089, -0.6089]]]), atol=1e-3, rtol=0)
-    assert state.tolist() == [[[1.0, 0.0]]]
-
-
-@pytest.mark.parametrize("fields", TestMemory.cases.values(), ids=TestMemory.cases)
-def test_two_sentences_by_the_formula(fields):
-    """The second sentence after the first, in a batch with another document of other lengths."""
-    model = build("memory", **fields)
+@pytest.mark.parametrize("case", [*TestMemory.corners, "no_residual_norm_before", "bod"])
+def test_two_sentences_by_the_formula(case):
+    """The second sentence after the first, in a batch with another document of other lengths; its gradients, too."""
+    model = build("memory", **TestMemory.cases[case])
+    parameters, rows = list(model.parameters()), []
     steps = [sentence_batch(([7, 8], [9, 10, 11]), ([6], [14])), sentence_batch(([12], [13, 9]), ([15, 16, 17], [18]))]
     first = model(**steps[0])
     found = model(**steps[1], **state_of(first))
@@ -198,45 +174,14 @@ def test_two_sentences_by_the_formula(fields):
             expected = reference_row(model, ids, to, after_self_attention=reading(model, memory, after))
             memory = after
         torch.testing.assert_close(found.logits[row, : len(to)], expected, atol=1e-5, rtol=1e-5)
+        rows.append(((found.logits[row, : len(to)]).sin().sum(), expected.sin().sum()))
         for name, state in state_of(found).items():
             by_hand = torch.cat(memory[name.removesuffix("_memory")])
             torch.testing.assert_close(state[row], by_hand, atol=1e-5, rtol=1e-5)
-
-
-def test_a_document_starts_with_the_learned_memory():
-    model = build("memory", **settings_of("both", [0, 1]))
-    batch = sentence_batch(([7, 8], [9]), ([6], [14]))
-    state = {"encoder_memory": torch.randn(2, 4, 16), "decoder_memory": torch.randn(2, 4, 16)}
-    fresh, carried = logits(model, batch), logits(model, batch | state)
-    mixed = logits(model, batch | state | {"document_start": torch.tensor([True, False])})
-    torch.testing.assert_close(mixed[0], fresh[0])
-    torch.testing.assert_close(mixed[1], carried[1])
-    assert (carried - fresh).abs().amax(dim=(1, 2)).min() > 1e-3
-
-
-def test_gradients_reach_what_writes_the_memory_through_the_next_sentence():
-    model = build("memory", **settings_of("both", None)).train()
-    first, second = sentence_batch(([7, 8], [9, 10]), ([6], [14])), sentence_batch(([12], [13]), ([15, 16], [18, 9]))
-    state = state_of(model(**first))
-    model(**second, **state, labels=torch.tensor([[13, EOS, -100], [18, 9, EOS]])).loss.backward()
-    for name, parameter in model.named_parameters():
-        if "memory" in name and not name.endswith("k_proj.bias"):
-            assert parameter.grad is not None and parameter.grad.abs().max() > 1e-7, name
-    assert all(value.requires_grad for value in state.values())
-
-
-def test_gradient_checkpointing_through_two_sentences():
-    model = build("memory", **settings_of("both", [0, 1])).train()
-    first, second = sentence_batch(([7, 8], [9, 10])), sentence_batch(([12], [13]))
-    results = []
-    for _ in range(2):
-        loss = model(**second, **state_of(model(**first)), labels=torch.tensor([[13, EOS]])).loss
-        results.append(torch.autograd.grad(loss, list(model.parameters()), allow_unused=True))
-        model.activation_checkpointing_enable()
-    for one, other in zip(*results):
-        assert (one is None) == (other is None)
-        if one is not None:
-            torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-5)
+    sums = (torch.stack(one).sum() for one in zip(*rows))
+    found, expected = (torch.autograd.grad(one, parameters, materialize_grads=True) for one in sums)
+    for (name, _), one, other in zip(model.named_parameters(), found, expected):
+        torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4, msg=f"gradient of {name}: ".__add__)
 
 
 def test_the_state_is_not_given_out_before_the_sentence_is_complete():
@@ -380,11 +325,8 @@ def test_stream_without_a_state():
     ("state", "message"),
     [
         ({"encoder_memory": torch.zeros(2, 3, 8)}, "state of these 2 sentences, (2, 3, 16); got (2, 3, 8)"),
-        ({"encoder_memory": torch.zeros(2, 4, 16)}, "(2, 3, 16); got (2, 4, 16)"),
-        ({"encoder_memory": torch.zeros(3, 3, 16)}, "(2, 3, 16); got (3, 3, 16)"),
         ({"encoder_memory": torch.zeros(1, 3, 16)}, "(2, 3, 16); got (1, 3, 16)"),
         ({"decoder_memory": torch.zeros(1, 3, 16)}, "decoder_memory must be the state of these 2 sentences"),
-        ({"decoder_memory": torch.zeros(0, 3, 16)}, "decoder_memory must be the state of these 2 sentences"),
         ({"decoder_memory": torch.zeros(3, 16)}, "(2, 3, 16); got (3, 16)"),
         (
             {"encoder_memory": torch.zeros(2, 3, 16), "document_start": torch.tensor([True])},
@@ -406,18 +348,6 @@ def test_a_stream_from_a_memory_of_something_else():
         refused(r"'decoder_memory': \(1, 3, 16\)}; got", model.translate_stream, ["w7"], tokenizer, memory=memory)
     refused("give max_new_tokens", model.translate_stream, ["w7"], tokenizer, max_length=9)
     assert list(model.translate_stream(["w7"], tokenizer, memory=state))
-
-
-def test_a_sentence_whose_translation_fails_is_not_lost(monkeypatch):
-    model, tokenizer = build("memory"), word_tokenizer()
-    expected = list(model.translate_stream(["w7", "w8", "w9"], tokenizer, **SHORT))
-    stream = model.translate_stream(["w7", "w8", "w9"], tokenizer, **SHORT)
-    found = [next(stream)]
-    with monkeypatch.context() as broken:
-        broken.setattr(type(model), "generate", lambda *_, **__: (_ for _ in ()).throw(MemoryError))
-        with pytest.raises(MemoryError):
-            next(stream)
-    assert found + list(stream) == expected
 
 
 def test_strategies_that_carry_no_memory():
@@ -448,21 +378,8 @@ def test_encoder_states_alone_and_labels_alone():
     torch.testing.assert_close(one, other)
 
 
-def test_recorded_attentions_are_self_attention():
-    model = build("memory", memory_size=3)
-    model.set_attn_implementation("eager")
-    outputs = model(**sentence_batch(([7, 8], [9, 10])), output_attentions=True)
-    assert [weights.shape for weights in outputs.encoder_attentions] == [(1, 2, 3, 3)] * 2
-    assert [weights.shape for weights in outputs.decoder_attentions] == [(1, 4, 3, 3)] * 2
-    assert [weights.shape for weights in outputs.cross_attentions] == [(1, 4, 3, 3)] * 2
-
-
 @pytest.mark.parametrize(("sides", "side"), [("source", "decoder"), ("target", "encoder")])
 def test_state_for_a_side_without_memory(sides, side):
     model = build("memory", memory_size=3, memory_sides=sides)
     with pytest.raises(ValueError, match=f"{side}_memory was given, but this model has no memory in its {side}"):
         model(**sentence_batch(([7], [9])), **{f"{side}_memory": torch.zeros(1, 3, 16)})
-
-
-def test_layers_of_one_side_only_are_checked():
-    assert MemoryConfig(memory_layers=[3], decoder_layers=2, memory_sides="source").layers_with_memory("decoder") == []

@@ -57,10 +57,6 @@ def test_settings_of_a_call(pipe):
     assert pipe(DOCUMENTS) == expected(pipe)  # for that call alone
 
 
-def test_arguments_of_transformers_pipelines(pipe):
-    assert pipe(DOCUMENTS, num_workers=1, batch_size=None) == pipe(DOCUMENTS, batch_size=1) == expected(pipe)
-
-
 def test_iterators(pipe):
     """Texts or documents, read and translated some at a time."""
     whole, taken = expected(pipe), []

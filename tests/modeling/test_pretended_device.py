@@ -12,17 +12,13 @@ from hf_docmt.loading import registry
 FOLDER = Path(__file__).parent
 
 
-def on_pretended_device(*names: str, where: Path = FOLDER) -> int:
+def on_pretended_device(*names: str) -> int:
     """The number of tests of these names that pass on the device, one configuration of each architecture."""
     command = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "--device", "pretended", "--cases", "1"]
-    command += [str(where), "-k", " or ".join(names)]
+    command += [str(FOLDER), "-k", " or ".join(names)]
     done = run_python(*command, timeout=900)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-1000:]
     return int(re.search(r"(\d+) passed", done.stdout)[1])
-
-
-def test_forward_and_backward_of_one_architecture():
-    assert on_pretended_device("test_gradients", where=FOLDER / "test_multiencoder.py") == 1
 
 
 @pytest.mark.slow
@@ -32,7 +28,7 @@ def test_forward_and_backward():
 
 @pytest.mark.slow
 def test_search_and_strategies():
-    names = ("test_generation_of_a_row_alone", "test_cached_is_uncached", "test_as_many_sentences_out_as_in")
+    names = ("test_cached_is_uncached", "test_as_many_sentences_out_as_in")
     assert on_pretended_device(*names) >= len(names) * len(registry.ARCHITECTURES)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 from support.scripted_model import CHUNK, DOCUMENT, TRANSLATION, WINDOW, Scripted, prefix, segment, sentences_of
-from support.tiny_models import EOS, SEP, build, random_text, word_tokenizer
+from support.tiny_models import EOS, SEP, build, word_tokenizer
 
 from hf_docmt.data.tokenizers import train_tokenizer
 
@@ -15,13 +15,6 @@ def test_window_with_other_separators_is_translated_alone():
     assert [(repair["sentence"], repair["kind"]) for repair in report] == [(1, "separators"), (3, "separators")]
     assert report[0]["detail"] == "1 sentences for 2: translated again by strategy sentence"
     assert segment("w8") in model.sources and segment("w12") not in model.sources
-
-
-def test_too_many_separators_are_repaired():
-    faults = {tuple(segment("w6 w7", "w8")): segment("w18", "w19", "w20")}
-    model = Scripted(faults, **WINDOW)
-    (found,), (report,) = model.translate_documents([["w6 w7", "w8"]], word_tokenizer(), return_report=True)
-    assert found == ["w18 w19", "w20"] and [repair["sentence"] for repair in report] == [1]
 
 
 @pytest.mark.parametrize("fault", [segment("w18 w19"), segment("w18", "w19", "w20"), segment("w18 w19", "w20", end=())])
@@ -41,16 +34,6 @@ def test_chunk_with_other_separators_is_translated_in_order(fault):
     assert [(repair["sentence"], repair["kind"]) for repair in report] == [(0, kind), (1, kind)]
     assert "translated again sentence by sentence" in report[0]["detail"]
     assert model.sources.count(source) == 3 and model.prompts[-1] == prefix("w18 w19")
-
-
-def test_repairs_have_a_cache_of_their_own():
-    """Whatever the settings say of that of `generate`."""
-    model, document = build("concat"), random_text([3, 4, 5, 2])
-    settings = {"strategy": "full", "max_new_tokens": 8, "return_report": True}
-    expected = model.translate_documents([document], word_tokenizer(), **settings)
-    assert any("sentence by sentence" in repair["detail"] for repair in expected[1][0])
-    settings["cache_implementation"] = "static"
-    assert model.translate_documents([document], word_tokenizer(), **settings) == expected
 
 
 @pytest.mark.parametrize("context_sides", ["both", "source"])
@@ -119,15 +102,6 @@ def test_word_that_is_too_long(text, limit, parts):
     assert [repair["kind"] for repair in report] == ["split"]
 
 
-def test_names_of_special_tokens_in_the_text():
-    tokenizer = train_tokenizer(["a b c <sep> </s>"] * 3, vocab_size=300)
-    model = build(vocab_size=len(tokenizer), past_context=1, segment_encoding="learned")
-    documents = [["a <sep> b <sep>", "</s> c", "<pad>", "<bod> a"]]
-    for strategy in ("sentence", "sliding", "sequential", "full"):
-        found = model.translate_documents(documents, tokenizer, strategy, max_new_tokens=4)
-        assert len(found[0]) == 4
-
-
 def test_room_for_the_translation():
     """Twice the longest source and 32 tokens, unless asked for otherwise; other arguments go to generate."""
     model = Scripted(**WINDOW)
@@ -175,6 +149,7 @@ def test_long_sources_go_first_and_together():
         ({"batch_tokens": 9.5}, "batch_tokens must be a whole number, got 9.5"),
         ({"max_sentence_tokens": 0}, "max_sentence_tokens must be at least 1, got 0"),
         ({"max_sentence_tokens": None}, "max_sentence_tokens must be a whole number, got None"),
+        ({"max_length": 9}, "give max_new_tokens instead"),
         ({"num_return_sequences": 2}, "leave num_return_sequences at 1"),
         ({"decoder_input_ids": 1}, "decoder_input_ids is made of the documents: leave it out"),
         ({"encoder_outputs": 1, "input_ids": 1}, "encoder_outputs is made of the documents"),
@@ -205,12 +180,3 @@ def test_name_of_a_special_token_in_a_sentence_is_no_token():
     model.translate_documents([["w6 <sep> w7 </s>"]], word_tokenizer())
     (source,) = model.sources
     assert source.count(SEP) == 0 and source.count(EOS) == 1
-
-
-def test_documents_may_come_from_a_generator():
-    assert Scripted().translate_documents((document for document in [["w6 w7"]]), word_tokenizer()) == [["w18 w19"]]
-
-
-def test_max_length_is_refused():
-    with pytest.raises(ValueError, match="give max_new_tokens instead"):
-        Scripted().translate_documents([["w6"]], word_tokenizer(), max_length=9)

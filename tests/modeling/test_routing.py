@@ -1,8 +1,5 @@
 """Routing and the Document Transformer: the battery, the gate by hand, and what is special to both."""
 
-import math
-import re
-
 import pytest
 import torch
 from support.battery import logits
@@ -19,9 +16,7 @@ from support.context_reference import (
 from support.reference import attention, norm, reference_logits, reference_stack, weights_of
 from support.tiny_models import EOS, SEP, build, plain_model, word_tokenizer
 
-from hf_docmt.modeling.configuration_routing import RoutingConfig
 from hf_docmt.modeling.context_cache import ContextLayersTranslator
-from hf_docmt.modeling.context_selection import Selection
 from hf_docmt.modeling.context_strategies import ContextTranslator
 from hf_docmt.training.initialization import build_model
 
@@ -156,80 +151,7 @@ class TestDocT(ClosedContext):
 # The gate
 
 
-def test_the_gate_by_hand():
-    """d = 2, one word x = (1, 2): G = ReLU(x W + b) W' = ReLU((1 - 2, 1 + 2) + (0.5, 0)) (2, 0.5)^T = 1.5."""
-    config = RoutingConfig(d_model=2, encoder_attention_heads=1, decoder_attention_heads=1, vocab_size=10)
-    gate = Selection(config)
-    with torch.no_grad():
-        gate.fc1.weight.copy_(torch.tensor([[1.0, -1.0], [1.0, 1.0]]))
-        gate.fc1.bias.copy_(torch.tensor([0.5, 0.0]))
-        gate.fc2.weight.copy_(torch.tensor([[2.0, 0.5]]))
-        shares = gate(torch.tensor([[[1.0, 2.0]]]))
-    previous = 1 / (1 + math.exp(-1.5))
-    torch.testing.assert_close(shares, torch.tensor([[[previous, 1 - previous]]]))
-    online = Selection(RoutingConfig(d_model=2, encoder_attention_heads=1, decoder_attention_heads=1, future_context=0))
-    online.load_state_dict(gate.state_dict())
-    torch.testing.assert_close(online(torch.tensor([[[1.0, 2.0]]])), torch.tensor([[[previous]]]))
-
-
-def test_neighbours_that_the_document_has_not():
-    """The first sentence has no share of a previous one; the next one keeps its own."""
-    model = build("routing")
-    seen = []
-    for layer in model.get_encoder().layers:
-        layer.context_attn.attn.register_forward_hook(lambda module, inputs, output: seen.append(output[0]))
-    inputs = {
-        "input_ids": torch.tensor([[7, 8, EOS]]),
-        "context_input_ids": torch.tensor([[[9, EOS]]]),
-        "context_attention_mask": torch.tensor([[[1, 1]]]),
-        "context_offsets": torch.tensor([[1]]),
-    }
-    found = model.get_encoder()(**inputs).last_hidden_state
-    two = dict(inputs)
-    two["context_input_ids"] = torch.tensor([[[9, EOS], [10, EOS]]])
-    two["context_attention_mask"] = torch.tensor([[[1, 1], [0, 0]]])
-    two["context_offsets"] = torch.tensor([[1, 0]])
-    torch.testing.assert_close(model.get_encoder()(**two).last_hidden_state, found)
-    assert all(states.isfinite().all() for states in seen)
-
-
-def test_words_are_projected_once_for_all_sentences():
-    """Queries, and what was read: (1, T, D), with three context sentences as with one."""
-    model, seen = build("routing", past_context=2, future_context=1), []
-    attention = model.get_encoder().layers[0].context_attn.attn
-    for projection in (attention.q_proj, attention.out_proj):
-        projection.register_forward_hook(lambda module, inputs, output: seen.append(tuple(inputs[0].shape)))
-    inputs = {
-        "input_ids": torch.tensor([[7, 8, EOS]]),
-        "context_input_ids": torch.tensor([[[9, EOS], [10, EOS], [11, EOS]]]),
-        "context_attention_mask": torch.ones(1, 3, 2, dtype=torch.long),
-        "context_offsets": torch.tensor([[-2, -1, 1]]),
-    }
-    model.get_encoder()(**inputs)
-    assert seen == [(1, 3, model.config.d_model)] * 2
-
-
 # Bad input
-
-
-def test_no_columns_of_context():
-    """A batch whose sentences have none may have C = 0."""
-    model, source = build("routing"), torch.full((2, 3), 9)
-    none = {name: torch.zeros(2, 0, *rest, dtype=torch.long) for name, rest in zip(CONTEXT, ((3,), (3,), ()))}
-    expected = model(input_ids=source, decoder_input_ids=source).logits
-    assert torch.equal(model(input_ids=source, decoder_input_ids=source, **none).logits, expected)
-
-
-def test_context_of_other_sentences():
-    model = build("doct")
-    outputs = model.get_encoder()(input_ids=torch.tensor([[7, 8, EOS]]))
-    with pytest.raises(
-        ValueError, match=re.escape("context_mask of these 1 sentences are missing, or are of other ones")
-    ):
-        model(encoder_outputs=(outputs.last_hidden_state,), decoder_input_ids=torch.tensor([[2, 9]]))
-    outputs["context_states"] = outputs.context_states.repeat(2, 1, 1, 1)
-    with pytest.raises(ValueError, match="are of other ones"):
-        model(encoder_outputs=outputs, decoder_input_ids=torch.tensor([[2, 9]]))
 
 
 # The cache
@@ -284,6 +206,7 @@ def test_every_context_sentence_is_read_once(architecture, fields):
         ("routing", (1, 1), (2, 1), {1: 0}),
         ("routing", (3, 0), (1, 0), {0: 2}),
         ("routing", (1, 0), (1, 1), {0: 0}),
+        ("routing", (1, 1), (1, 0), {0: 0}),
         ("doct", (2, 0), (1, 2), {0: 1}),
     ],
 )
@@ -298,17 +221,6 @@ def test_rows_of_the_gate_go_with_their_sentence(architecture, before, now, move
     same = [(row, other) for row, one in enumerate(here) for other, two in enumerate(there) if torch.equal(one, two)]
     assert dict(same) == moved
     assert (name in others) == (len(moved) < len(here))
-
-
-def test_offline_goes_on_as_online():
-    """As if no document had a next sentence."""
-    origin = build("routing")
-    model, others = build_model(build("routing", seed=1, future_context=0).config, origin)
-    inputs = {"input_ids": torch.tensor([[7, 8, EOS]]), "decoder_input_ids": torch.tensor([[2, 9]])}
-    inputs |= {"context_input_ids": torch.tensor([[[9, EOS]]]), "context_attention_mask": torch.ones(1, 1, 2)}
-    inputs |= {"context_offsets": torch.tensor([[-1]])}
-    torch.testing.assert_close(model.eval()(**inputs).logits, origin(**inputs).logits)
-    assert not others
 
 
 def test_choice_that_the_model_has_no_longer():

@@ -5,10 +5,12 @@ import json
 
 import pytest
 import torch
+from support.errors import refused
 from support.tiny_models import EOS, PAD, SIZES, build
 from transformers import AutoModel
 
 from hf_docmt.loading import registry
+from hf_docmt.modeling.layers import CACHE_NAME
 
 IDS = torch.tensor([[7, 8, 9, EOS], [6, 10, EOS, PAD]])
 UNTIED = {"tie_word_embeddings": False}
@@ -58,6 +60,44 @@ def test_encoder_and_decoder_by_themselves(architecture, tmp_path):
         model.get_decoder()(IDS)
     with pytest.raises(ValueError, match=r"the decoder reads input_ids \(B, T\), got none"):
         model.get_decoder()(encoder_hidden_states=states)
+
+
+FOREIGN = {  # architecture -> fields, and what a model says of states that its encoder did not make
+    "concat": ({"segment_encoding": "sinusoidal"}, "sentence_count is missing"),
+    "gtransformer": ({}, "must come from this model's encoder: source_groups is missing"),
+    "window": ({}, "source_borders is missing"),
+    "caching": ({}, "must come from this model's encoder: context_states is missing"),
+    "doct": ({}, "context_mask of these 1 sentences are missing, or are of other ones"),
+    "han": ({"hierarchical_attention": "decoder"}, "must come from this model's encoder: context_states"),
+}
+
+
+@pytest.mark.parametrize("architecture", FOREIGN)
+def test_states_of_another_encoder(architecture):
+    """States alone; those of a batch of another size."""
+    fields, message = FOREIGN[architecture]
+    model, ids = model_of(architecture, **fields), torch.tensor([[7, 4, 8, EOS]])
+    context = {"context_input_ids": ids[None], "context_attention_mask": (ids > 0)[None].long()}
+    context |= {"context_offsets": torch.tensor([[-1]])} if architecture in ("caching", "doct", "han") else {}
+    outputs = model.get_encoder()(input_ids=ids, **context if "context_offsets" in context else {})
+    states = (outputs.last_hidden_state,)
+    refused(message, model, encoder_outputs=states, decoder_input_ids=ids)
+    if "context_states" in outputs:
+        outputs["context_states"] = outputs.context_states.repeat_interleave(2, dim=0)
+        refused("context_states", model, encoder_outputs=outputs, decoder_input_ids=ids)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "fields", "message"),
+    [
+        ("concat", {"segment_encoding": "sinusoidal"}, "pass decoder_sentence_index"),
+        ("lst", {}, r"all 3 tokens, 2 of them cached, as \(1, 3\); got \(1, 1\)"),
+    ],
+)
+def test_cache_without_sentences(architecture, fields, message):
+    model, inputs = model_of(architecture, **fields), {"input_ids": torch.tensor([[7, 4, 8, EOS]])}
+    cache = model(**inputs, decoder_input_ids=torch.tensor([[2, 9]]), use_cache=True)[CACHE_NAME]
+    refused(message, model, **inputs, decoder_input_ids=torch.tensor([[4]]), cache=cache)
 
 
 @pytest.mark.parametrize("architecture", registry.ARCHITECTURES)

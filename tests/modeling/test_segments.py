@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from support.tiny_models import BOD, EOS, PAD, SEP, build
+from support.tiny_models import BOD, EOS, PAD, SEP
 
 from hf_docmt.modeling.modeling_concat import sentence_count, sentence_numbers
 from hf_docmt.modeling.segments import is_right_padded, sentence_index, sinusoid, token_positions
@@ -26,18 +26,6 @@ def test_separator_belongs_to_the_sentence_it_ends():
         [0] * 10,
     ]
     assert sentence_count(IDS, SEP).tolist() == [3, 2, 1]
-
-
-def test_padding_on_the_left_changes_nothing():
-    padded = torch.cat([torch.full((3, 2), PAD), IDS], dim=1)
-    assert torch.equal(sentence_index(padded, SEP)[:, 2:], sentence_index(IDS, SEP))
-    assert torch.equal(sentence_count(padded, SEP), sentence_count(IDS, SEP))
-
-
-def test_current_sentence_is_number_one():
-    """Lupo et al. (2023), section 2.1: from right to left, however many sentences there are."""
-    found = sentence_numbers(sentence_index(IDS, SEP), sentence_count(IDS, SEP), past_context=3)
-    assert found.tolist() == [[3, 3, 3, 2, 2, 2, 2, 1, 1, 1], [2, 2, 2, 1, 1, 1, 1, 1, 1, 1], [1] * 10]
 
 
 @pytest.mark.parametrize(
@@ -86,21 +74,6 @@ def test_positions():
 )
 def test_padding_on_the_right(mask, expected):
     assert is_right_padded(torch.tensor(mask)) is expected
-
-
-def test_shifted_positions():
-    """The published example: lengths 3, 4, 3 with separators and a shift of 8."""
-    model = build(past_context=2, segment_encoding="shift", segment_shift=8, position_offset=1)
-    seen = []
-    encode = model.model.encoder.position_encoding
-
-    def record(positions):
-        seen.append(positions + model.config.position_offset)
-        return encode(positions)
-
-    model.model.encoder.position_encoding = record
-    model.get_encoder()(input_ids=IDS[:1])
-    assert seen[0].tolist() == [[1, 2, 3, 12, 13, 14, 15, 24, 25, 26]]
 
 
 def test_sinusoids_by_hand():

@@ -55,16 +55,6 @@ def test_gathered_is_masked(case, is_causal):
         torch.testing.assert_close(sentence_attention(*states, gathered_sentences(index, tokens), is_causal), found)
 
 
-def test_one_sentence_a_row():
-    """Nothing is gathered where attention to all tokens is the same; a hidden separator divides, too."""
-    index = sentence_index(random_ids(0.0), SEP)
-    assert gathered_sentences(index[[0, 2]]) == {}
-    assert gathered_sentences(index, torch.tensor([[1], [0], [1]]).expand(3, 60)) == {}
-    assert gathered_sentences(index[:2])
-    hidden = torch.ones(1, 8, dtype=torch.long).index_fill(1, torch.tensor([3]), 0)
-    assert gathered_sentences(sentence_index(torch.tensor([[7, 7, 7, SEP, 7, 7, 7, 7]]), SEP), hidden)
-
-
 def test_groups():
     """Lengths differ by a quarter or by eight at most; a long sentence stands alone."""
     found = group_sizes([1000, 100, 76, 75, 74, 20, 13, 12, 11, 2, 1])

@@ -5,7 +5,7 @@ import torch
 from support.tiny_models import EOS, PAD, build
 
 from hf_docmt.modeling import context_inputs
-from hf_docmt.modeling.context_inputs import equal_rows, scatter_sentences, sentences_to_read
+from hf_docmt.modeling.context_inputs import equal_rows
 
 DOCUMENT = [[7, 9, 8, EOS], [12, EOS], [14, 7, EOS], [12, EOS], [21, 6, 9, 11, EOS], [8, EOS], [9, 9, EOS], [10, EOS]]
 PAST = 2
@@ -89,25 +89,6 @@ def test_sentences_that_are_read(monkeypatch, architecture, method, fields):
     read.clear()
     model.train()(**batch_of(range(8)))
     assert 13 in read and 6 not in read
-
-
-def test_sentences_to_read():
-    ids = torch.tensor([[[5, 6], [7, 0]], [[5, 6], [0, 0]], [[7, 0], [5, 6]]])
-    mask, shape = ids != 0, (3, 2)
-    rows, copies = sentences_to_read(mask)
-    assert rows.tolist() == [0, 1, 2, 4, 5] and copies is None
-    rows, copies = sentences_to_read(mask, (ids,))
-    assert rows.tolist() == [0, 1] and [part.tolist() for part in copies] == [[0, 1, 2, 4, 5], [0, 1, 0, 1, 0]]
-    spread = scatter_sentences(ids.flatten(0, 1)[rows], rows, copies, shape)
-    assert torch.equal(spread, ids)
-    roles = torch.tensor([[0, 1], [1, 1], [1, 0]])
-    rows, copies = sentences_to_read(mask, (ids, roles))
-    assert rows.tolist() == [0, 1, 2] and copies[1].tolist() == [0, 1, 2, 1, 0]
-    rows, copies = sentences_to_read(torch.zeros_like(mask), (ids,))
-    assert rows.tolist() == [0] and copies is None
-    assert sentences_to_read(torch.ones_like(mask)) == (None, None)
-    rows, copies = sentences_to_read(torch.ones_like(mask), (ids,))
-    assert rows.tolist() == [0, 1, 3] and copies[0].tolist() == list(range(6))
 
 
 def test_equal_rows_are_found():

@@ -54,7 +54,6 @@ class ToyForConditionalGeneration(DocMTForConditionalGeneration, GenerationMixin
 
 
 SOURCE = torch.tensor([[7, 8, SEP, 10, 11, EOS], [12, SEP, 9, EOS, PAD, PAD]])
-TARGET = torch.tensor([[9, 6, SEP, 8, EOS], [7, SEP, 14, EOS, -100]])
 INPUTS = {"input_ids": SOURCE, "attention_mask": (SOURCE != PAD).long()}
 
 
@@ -75,19 +74,6 @@ def test_it_reads_the_sentence_before_and_no_other(model):
     for layer in model.get_encoder().layers:
         nn.init.zeros_(layer.previous_proj.weight)
     torch.testing.assert_close(logits(model, changed), logits(plain_model(model), changed))
-
-
-def test_it_learns(model):
-    optimizer, losses = torch.optim.SGD(model.parameters(), lr=0.1), []
-    model.activation_checkpointing_enable()
-    for _ in range(3):
-        loss = model.train()(**INPUTS, labels=TARGET).loss
-        loss.backward()
-        assert all(layer.previous_proj.weight.grad.abs().max() > 0 for layer in model.get_encoder().layers)
-        optimizer.step()
-        optimizer.zero_grad()
-        losses.append(loss.item())
-    assert losses[2] < losses[1] < losses[0]
 
 
 @pytest.mark.parametrize("beams", [1, 3])
