@@ -133,14 +133,6 @@ def segment_vector(model, number: int, dim: int, side: str) -> torch.Tensor:
 # What is special to concatenation
 
 
-def test_one_learned_table():
-    """Encoder and decoder share it, it has a row for every sentence of the window, and it is saved once."""
-    model = build(**FUTURE_CASES["future_learned"])
-    tables = [stack.segment_encoding.embedding.weight for stack in (model.get_encoder(), model.get_decoder())]
-    assert tables[0] is tables[1] and tables[0].shape == (4, 16)
-    assert sum("segment_encoding" in name for name, _ in model.named_parameters()) == 1
-
-
 @pytest.mark.parametrize("encoding", ["onehot", "learned"])
 def test_more_sentences_than_the_table_has(encoding):
     model = build(past_context=1, segment_encoding=encoding)

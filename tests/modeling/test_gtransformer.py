@@ -78,20 +78,6 @@ def combined_attention(weights, name, states, memory, heads, query_tags, key_tag
 # What is special to G-Transformer
 
 
-def test_layers_with_global_attention():
-    """The top ones of either side, whatever their number; the rest has the names of the backbone."""
-    model = build("gtransformer", encoder_layers=3, decoder_layers=2, global_layers=1)
-    names = {name.rpartition(".global_attn")[0] for name, _ in model.named_modules() if name.endswith("global_attn")}
-    encoder, decoder = "model.encoder.layers.2.self_attn", "model.decoder.layers.1"
-    assert names == {encoder, f"{decoder}.self_attn", f"{decoder}.encoder_attn"}
-    plain = plain_model(model).state_dict().keys()
-    added = model.state_dict().keys() - plain
-    assert plain < model.state_dict().keys() and {name.split("_attn.", 1)[1].split(".")[0] for name in added} == {
-        "global_attn",
-        "gate",
-    }
-
-
 def test_weights_of_attention():
     """Those of global attention where a layer has it, else of group attention: 0 for other sentences."""
     model = build("gtransformer", **WINDOW)

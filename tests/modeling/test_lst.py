@@ -58,15 +58,6 @@ def self_attentions(model) -> list:
 # What is special to long-short term attention
 
 
-def test_weights_that_are_added():
-    """Queries, keys and values are shared: all that is new is half a linear layer for every self-attention."""
-    model, concat = build("lst", **WINDOW), build("concat", **WINDOW)
-    added = dict(model.named_parameters()).keys() - dict(concat.named_parameters()).keys()
-    assert len(added) == 4 and all(name.endswith("self_attn.sentence_proj.weight") for name in added)
-    assert model.num_parameters() - concat.num_parameters() == 4 * 16 * 16
-    assert not model.load_state_dict(concat.state_dict(), strict=False).unexpected_keys
-
-
 @pytest.mark.parametrize("cached", [0, 1, 4, 9])
 @pytest.mark.parametrize("architecture", ["gtransformer", "lst"])
 def test_ways_to_the_own_sentence(architecture, cached, monkeypatch):

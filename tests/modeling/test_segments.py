@@ -28,26 +28,6 @@ def test_separator_belongs_to_the_sentence_it_ends():
     assert sentence_count(IDS, SEP).tolist() == [3, 2, 1]
 
 
-@pytest.mark.parametrize(
-    ("count", "past", "future", "expected"),
-    [
-        (1, 0, 0, [1]),
-        (4, 3, 0, [4, 3, 2, 1]),
-        (2, 3, 0, [2, 1]),
-        (4, 2, 1, [3, 2, 1, 4]),
-        (3, 2, 1, [2, 1, 4]),  # start of a document: one past sentence, the future one keeps its number
-        (4, 1, 2, [2, 1, 3, 4]),
-        (3, 1, 2, [1, 3, 4]),
-        (2, 0, 1, [1, 2]),
-        (1, 1, 2, [1]),  # alone
-        (2, 0, 2, [1, 2]),
-    ],
-)
-def test_numbers_with_past_and_future(count, past, future, expected):
-    found = sentence_numbers(torch.arange(count)[None], torch.tensor([count]), past, future)
-    assert found.tolist() == [expected]
-
-
 def test_numbers_stay_in_the_table():
     """Of more target sentences than source ones the rest is part of the last one."""
     index = torch.arange(6)[None]

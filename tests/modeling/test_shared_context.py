@@ -91,17 +91,6 @@ def test_sentences_that_are_read(monkeypatch, architecture, method, fields):
     assert 13 in read and 6 not in read
 
 
-def test_equal_rows_are_found():
-    torch.manual_seed(1)
-    for _ in range(50):
-        rows, more = torch.randint(-2, 2, (30, 3)), torch.randint(0, 2, (30,)).bool()
-        first, places = equal_rows(rows, more)
-        seen: dict[tuple, int] = {}
-        expected = [seen.setdefault((*row, other), len(seen)) for row, other in zip(rows.tolist(), more.tolist())]
-        assert places.tolist() == expected and len(first) == len(seen)
-        assert [expected.index(place) for place in range(len(seen))] == first.tolist()
-
-
 def test_rows_of_one_key_that_differ(monkeypatch):
     """Keys may be the same by chance: then all rows count."""
     monkeypatch.setattr(torch.Tensor, "cumprod", lambda factors, dim: torch.zeros_like(factors))
