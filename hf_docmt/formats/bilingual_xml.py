@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import ClassVar
 
-from hf_docmt.formats.document_format import DocumentFormat, FormatOptions, Piece, Segment, Tag
+from hf_docmt.formats.document_format import DocumentFormat, FormatOptions, Piece, Segment, Tag, joined
 from hf_docmt.formats.inline_strings import ICU_MESSAGE, PLACEHOLDERS, has_words, is_message, string_pieces, well_nested
 from hf_docmt.formats.text_positions import Edit, decoded, replaced
 from hf_docmt.formats.xml_positions import Element, Text, escape_text, parse_xml
@@ -125,13 +125,7 @@ def inline_pieces(data: bytes, element: Element) -> list[Piece]:
     """The text in an element with its inline markup, and with markup that is text there (`&lt;b&gt;`)."""
     items = [_inline_item(data, each) for each in element.children]
     level = well_nested([item for item, _ in items], [name for _, name in items])
-    pieces: list[Piece] = []
-    for piece in (piece for item in level for piece in (item if isinstance(item, list) else [item])):
-        if isinstance(piece, str) and pieces and isinstance(pieces[-1], str):
-            pieces[-1] += piece
-        else:
-            pieces.append(piece)
-    return pieces
+    return joined(piece for item in level for piece in (item if isinstance(item, list) else [item]))
 
 
 def _inline_item(data: bytes, each: Element | Text) -> tuple[list[Piece] | Tag, str]:

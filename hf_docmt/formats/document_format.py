@@ -55,6 +55,17 @@ class Segment:
         return "".join(piece if isinstance(piece, str) else piece.text for piece in self.pieces)
 
 
+def joined(pieces: Iterable[Piece]) -> list[Piece]:
+    """The pieces with adjacent texts as one, and no empty ones."""
+    made: list[Piece] = []
+    for piece in pieces:
+        if isinstance(piece, str) and made and isinstance(made[-1], str):
+            made[-1] += piece
+        elif piece != "":
+            made.append(piece)
+    return made
+
+
 def has_letters(pieces: Iterable[Piece]) -> bool:
     """Whether there is a word outside of the tags."""
     return any(character.isalpha() for piece in pieces if isinstance(piece, str) for character in piece)

@@ -9,7 +9,7 @@ from html import unescape
 from html.parser import HTMLParser
 
 from hf_docmt.data.language_codes import primary_language
-from hf_docmt.formats.document_format import Piece, Segment, Tag, has_letters
+from hf_docmt.formats.document_format import Piece, Segment, Tag, has_letters, joined
 from hf_docmt.formats.text_positions import MARKS, Edit, Slot, TextFormat, TextPositions
 
 VOID = frozenset("area base br col embed hr img input link meta param source track wbr".split())
@@ -204,13 +204,7 @@ def _add_runs(page: TextPositions, run: list[tuple[Event, Tag | None]], space: s
 
 def _add_run(page: TextPositions, run: list[tuple[Event, Tag | None]], space: str) -> None:
     run = _trimmed(page.text, run)
-    pieces: list[Piece] = []
-    for event, tag in run:
-        text = unescape(page.text[event.start : event.end]) if tag is None else ""
-        if tag is None and pieces and isinstance(pieces[-1], str):
-            pieces[-1] += text
-        else:
-            pieces.append(text if tag is None else tag)
+    pieces = joined(unescape(page.text[event.start : event.end]) if tag is None else tag for event, tag in run)
     if has_letters(pieces):
         start, end = run[0][0].start, run[-1][0].end
         places = {id(tag): (event.start, event.end) for event, tag in run if tag is not None}

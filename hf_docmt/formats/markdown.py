@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from hf_docmt.files import DataError
-from hf_docmt.formats.document_format import Piece, Segment, Tag
+from hf_docmt.formats.document_format import Piece, Segment, Tag, joined
 from hf_docmt.formats.html import CLOSED_BY, add_slots, page_events
 from hf_docmt.formats.markdown_blocks import CONTAINER_TITLE, FOOTNOTE, LONGEST_TITLE
 from hf_docmt.formats.markdown_inline import (
@@ -390,13 +390,7 @@ def _reads_otherwise(before: Piece, after: Piece) -> bool:
 
 def _normal(pieces: Iterable) -> list:
     """Pieces with adjacent texts as one, and a blank for white space, with none at both ends."""
-    joined: list = []
-    for piece in pieces:
-        if isinstance(piece, str) and joined and isinstance(joined[-1], str):
-            joined[-1] += piece
-        else:
-            joined.append(piece)
-    texts = [re.sub(r"\s+", " ", piece) if isinstance(piece, str) else piece for piece in joined]
+    texts = [re.sub(r"\s+", " ", piece) if isinstance(piece, str) else piece for piece in joined(pieces)]
     for number in (0, -1) if texts else ():
         texts[number] = texts[number].strip() if isinstance(texts[number], str) else texts[number]
     return [piece for piece in texts if piece != ""]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from hf_docmt.formats.document_format import Piece, Tag
+from hf_docmt.formats.document_format import Piece, Tag, joined
 from hf_docmt.formats.placeholders import copies, in_order, matches, mended, moved_fit
 from hf_docmt.formats.projection import markup_tree, project
 from hf_docmt.modeling.text_splitting import blank_behind
@@ -97,7 +97,7 @@ class SegmentSentences:
                 gap = [blank_behind(pieces[-1])]
             pieces += [*gap, *self._with_markup(sentence, text, fit)]
         pieces = [each for piece in [*pieces, *self.end] for each in self.written.get(id(piece), [piece])]
-        return _joined(pieces)
+        return joined(pieces)
 
     def _names(self, sentence: Sentence) -> list[str]:
         """The placeholders in it, in their order."""
@@ -306,14 +306,3 @@ def _collapsed_lengths(text: str) -> list[int]:
     """How long the collapsed beginnings of a stripped text are: of 0, 1, ... characters."""
     kept = [not (letter.isspace() and before.isspace()) for before, letter in zip("." + text, text)]
     return [0, *accumulate(kept)]
-
-
-def _joined(pieces: Iterable[Piece]) -> list[Piece]:
-    """The pieces with adjacent texts as one."""
-    joined: list[Piece] = []
-    for piece in pieces:
-        if isinstance(piece, str) and joined and isinstance(joined[-1], str):
-            joined[-1] += piece
-        elif piece != "":
-            joined.append(piece)
-    return joined

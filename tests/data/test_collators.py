@@ -6,7 +6,6 @@ import pytest
 import torch
 from support.errors import refused
 from tokenizers import Tokenizer, models
-from torch.utils.data import DataLoader
 from transformers import PreTrainedTokenizerFast
 
 from hf_docmt.data.collators import SegmentCollator
@@ -132,12 +131,6 @@ def test_bad_settings(missing, settings, words):
     refused(words, SegmentCollator, tokenizer_without(*missing), decoder_start_token_id=BOS, **settings)
 
 
-def test_loader_workers_and_pickle(tokenizer):
+def test_pickle(tokenizer):
     collator = SegmentCollator(tokenizer, decoder_start_token_id=BOS, context_discount=0.5, use_bod=True)
     assert torch.equal(pickle.loads(pickle.dumps(collator))(ROWS)["labels"], collator(ROWS)["labels"])
-    loader = DataLoader(
-        ROWS, batch_size=2, collate_fn=collator, num_workers=1, multiprocessing_context="forkserver", timeout=120
-    )
-    for number, batch in enumerate(loader):
-        for name, tensor in collator(ROWS[2 * number : 2 * number + 2]).items():
-            assert torch.equal(batch[name], tensor)

@@ -234,17 +234,13 @@ REAL = {
     "nc-dev": ("dtag", maruf("NC-2016", "dev"), "de", 81, 2169, 40771, 38160),
     "nc-test": ("dtag", maruf("NC-2016", "test"), "de", 155, 2999, 56789, 53944),
     "europarl-dev": ("dtag", maruf("Europarl7", "dev"), "de", 240, 3587, 91048, 84811),
-    "chat-train": ("chat", {"path": DATA / "bcontrast" / "train.json"}, "de", 550, 13845, 111685, 109741),
     "chat-dev": ("chat", {"path": DATA / "bcontrast" / "dev.json"}, "de", 78, 1902, 15374, 15197),
-    "msctd-train": ("dialogue", msctd("train"), "de", 2066, 20240, 130840, 135603),
     "msctd-dev": ("dialogue", msctd("dev"), "de", 504, 5063, 31949, 32896),
     "deixis": ("voita", voita("deixis_dev"), "ru", 964, 3856, None, None),
     "lex": ("voita", voita("lex_cohesion_dev"), "ru", 887, 3548, None, None),
     "ellipsis": ("voita", voita("ellipsis_infl"), "ru", 2484, 9936, None, None),
-    "ende-train": ("jsonl", {"path": DATA / "ende_docs" / "train.jsonl"}, "de", 3030, 48808, 525046, 511135),
     "ende-valid": ("jsonl", {"path": DATA / "ende_docs" / "validation.jsonl"}, "de", 582, 6965, 47323, 48093),
     "ende-test": ("jsonl", {"path": DATA / "ende_docs" / "test.jsonl"}, "de", 178, 5270, 94847, 87739),
-    "enfr-train": ("jsonl", {"path": DATA / "enfr_docs" / "train.jsonl"}, "fr", 6463, 25852, 241306, 228182),
     "enfr-valid": ("jsonl", {"path": DATA / "enfr_docs" / "validation.jsonl"}, "fr", 493, 1972, 19195, 18365),
 }
 
