@@ -31,6 +31,7 @@ from hf_docmt.modeling.document_state import has_text
 
 LAYOUT = 2  # of the files in the cache; another one makes them anew
 SENTENCES_PER_CALL = 1000  # of a tokenizer
+DOCUMENTS_PER_PROCESS = 10_000  # at least: a process takes a second to begin
 BLOCK = 2**18  # tokens of which a digest is taken at a time
 SAMPLE_SEED = 0
 TOKENS = Features({"doc_id": Value("string")} | dict.fromkeys(("source", "target"), List(List(Value("int32")))))
@@ -192,7 +193,9 @@ def tokenized_documents(
     """
     versions = [LAYOUT, tokenizers.__version__, transformers.__version__]
     key = [documents._fingerprint, languages, drop_blank, tokenizer_digest(tokenizer), *versions]
-    processes = min(num_proc or available_cores(), len(documents) // ROWS_PER_TABLE) if documents.cache_files else 1
+    processes = (
+        min(num_proc or available_cores(), len(documents) // DOCUMENTS_PER_PROCESS) if documents.cache_files else 1
+    )
     tokens = documents.with_format("arrow").map(
         partial(_tokenize_part, os.getpid(), tokenizer=tokenizer, languages=languages, drop_blank=drop_blank),
         batched=True,

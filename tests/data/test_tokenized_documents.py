@@ -57,6 +57,7 @@ def rows_of(seed=1, blank=True):
 def file(tmp_path, monkeypatch):
     """A corpus in a file, of which three documents are tokenized at a time."""
     monkeypatch.setattr(tokenized_documents, "ROWS_PER_TABLE", 3)
+    monkeypatch.setattr(tokenized_documents, "DOCUMENTS_PER_PROCESS", 3)
     write_documents(rows_of(), tmp_path / "train.jsonl")
     return tmp_path / "train.jsonl"
 
