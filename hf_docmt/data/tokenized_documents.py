@@ -193,9 +193,8 @@ def tokenized_documents(
     """
     versions = [LAYOUT, tokenizers.__version__, transformers.__version__]
     key = [documents._fingerprint, languages, drop_blank, tokenizer_digest(tokenizer), *versions]
-    processes = (
-        min(num_proc or available_cores(), len(documents) // DOCUMENTS_PER_PROCESS) if documents.cache_files else 1
-    )
+    most = len(documents) // DOCUMENTS_PER_PROCESS if documents.cache_files else 1
+    processes = min(num_proc or available_cores(), most)
     tokens = documents.with_format("arrow").map(
         partial(_tokenize_part, os.getpid(), tokenizer=tokenizer, languages=languages, drop_blank=drop_blank),
         batched=True,
