@@ -20,6 +20,7 @@ from hf_docmt.hub.fairseq_models import (
 )
 from hf_docmt.hub.marian_conversion import sentencepiece_tokenizer
 from hf_docmt.loading import registry
+from hf_docmt.loading.model_folders import give_weights
 
 NEVER = -1000.0  # bias in the logits of what the target dictionary does not have
 ARCHITECTURES: dict[str, type[FairseqTransformer]] = {  # beginning of --arch -> its reader, longer ones first
@@ -125,26 +126,14 @@ def _dictionaries(reader: FairseqTransformer, data: Path, languages: tuple) -> t
 
 def _load(model: PreTrainedModel, reader: FairseqTransformer, size: int, copied: list[int]) -> None:
     """The weights into the model, tables of tokens with `size` rows and copies of rows behind; all names must fit."""
-    weights, expected = reader.named_weights(model.config), model.state_dict()
-    unknown = sorted(weights.keys() - expected.keys())
-    missing = sorted(expected.keys() - weights.keys() - {"final_logits_bias"})
-    if unknown or missing:
-        raise ValueError(
-            f"{reader.checkpoint.path}: parameters that a {reader.architecture} model does not have: "
-            f"{', '.join(unknown) or 'none'}; that it has not: {', '.join(missing) or 'none'}; only models of the "
-            "published code can be converted"
-        )
+    weights = {"final_logits_bias": model.final_logits_bias} | reader.named_weights(model.config)
     for name in ("shared", "encoder.embed_tokens", "decoder.embed_tokens", "lm_head"):
         full = f"{name}.weight" if name == "lm_head" else f"model.{name}.weight"
         if full in weights:
             table = weights[full]
             table = torch.cat([table, table.new_zeros(size - len(table), table.shape[1])])
             weights[full] = torch.cat([table, table[copied]])
-    wrong = [name for name, weight in weights.items() if weight.shape != expected[name].shape]
-    if wrong:
-        shapes = f"{tuple(weights[wrong[0]].shape)}, expected {tuple(expected[wrong[0]].shape)}"
-        raise ValueError(f"{reader.checkpoint.path}: {wrong[0]} is {shapes}; settings and weights do not fit")
-    model.load_state_dict(weights, strict=False)
+    give_weights(model, weights, reader.checkpoint.path, "Only models of the published code can be converted.")
 
 
 SPECIAL_SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>")  # ids 0 to 3 of every dictionary

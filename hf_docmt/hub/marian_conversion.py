@@ -12,6 +12,7 @@ from transformers import MarianTokenizer, PreTrainedModel, PreTrainedTokenizerBa
 from hf_docmt.files import check_file, check_new_folder
 from hf_docmt.hub.export import export_model
 from hf_docmt.hub.marian_file import MarianTransformer, read_model_file
+from hf_docmt.loading.model_folders import backbone, give_weights
 from hf_docmt.loading.pretrained import from_sentence_model
 from hf_docmt.modeling.configuration_docmt import DocMTConfig
 from hf_docmt.modeling.modeling_docmt import DocMTForConditionalGeneration
@@ -105,20 +106,10 @@ def backbone_of(
     config = DocMTConfig(
         vocab_size=size, **reader.fields(), **{f"{name}_token_id": token for name, token in tokens.items()}
     )
-    with torch.device("meta"):
-        model = DocMTForConditionalGeneration(config)
+    model = backbone(config)
     weights["final_logits_bias"] = torch.full((1, size), NEVER)
     weights["final_logits_bias"][0, : len(bias)] = bias
-    expected = model.state_dict()
-    missing = sorted(expected.keys() - weights.keys())
-    wrong = [name for name, values in weights.items() if name in expected and values.shape != expected[name].shape]
-    if missing or wrong:
-        first = (missing or wrong)[0]
-        raise ValueError(
-            f"{reader.model.path}: {first} should be {tuple(expected[first].shape)}, found "
-            f"{'none' if missing else tuple(weights[first].shape)}; options and parameters do not fit"
-        )
-    model.load_state_dict(weights, strict=False, assign=True)
+    give_weights(model, weights, reader.model.path, "Options and parameters do not fit.")
     return model.eval()
 
 

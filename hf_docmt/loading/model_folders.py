@@ -118,6 +118,14 @@ def check_loading(model: PreTrainedModel, loading: Mapping[str, Any], path: str 
         )
 
 
+def give_weights(model: PreTrainedModel, weights: Mapping[str, torch.Tensor], path: str | Path, remedy: str) -> None:
+    """Give a model its weights by name; ValueError where names or shapes are not all those of the model."""
+    try:
+        model.load_state_dict(weights, assign=model.device.type == "meta")
+    except RuntimeError as error:
+        raise ValueError(f"{path}: {' '.join(str(error).split())} {remedy}") from error
+
+
 def check_weights(model: PreTrainedModel, path: str | Path) -> None:
     """ValueError for weights that are nan or infinite, and for those that are all zero, with the name of the first one.
 
