@@ -12,7 +12,7 @@ BENCH = Path(__file__).resolve().parents[1] / "examples" / "bench"
 REPORTS = BENCH.with_name("reports")
 TINY = {  # script: options, the first case, and how many rows it has
     "decode": ("--sizes tiny --batch-sizes 2 --tokens 5", "greedy, batch 2", 6),
-    "documents": ("--size tiny --steps 2 --number 3", "fp32: sliding : sentence", 26),
+    "documents": ("--parts strategies --steps 2 --number 2", "fp32: sliding : sentence", 8),
     "train": (
         "--parts speed data --speed-size tiny --documents 6 --max-tokens 500 --pairs 500 --precisions fp32",
         "sentences, fp32",
@@ -56,6 +56,16 @@ def test_works_that_are_measured_apart(monkeypatch):
     assert len(cases) == 3 + 5 + 3 + 2 * 10
     for skip_logits, again in train["KEPT"].values():
         train["build"](shared | {"architecture": "window", "skip_logits": skip_logits, "again": again})()
+
+
+def test_architectures(monkeypatch):
+    """Those that read windows, with int8 weights, beside `concat`."""
+    monkeypatch.syspath_prepend(str(BENCH))
+    documents = runpy.run_path(str(BENCH / "documents.py"))
+    options = documents["options"]().parse_args(["--size", "tiny", "--repeats", "1"])
+    rows = list(documents["architecture_rows"](options, "int8", documents["WINDOWS"], number=1, length=2))
+    assert {row["case"].partition(",")[0] for row in rows} == {"gtransformer", "lst", "window"}
+    assert all(row["at"] == "tiny int8" and row["time"] == pytest.approx(1 / row["ratio"]) for row in rows)
 
 
 def test_sides_alternate(rows):

@@ -99,9 +99,8 @@ def strategy_rows(options: argparse.Namespace, folder: Path) -> Iterator[Row]:
 
 def ctranslate2_model(model, tokenizer, folder: Path):
     """The same weights in CTranslate2's format, int8."""
-    from hf_docmt.systems.ctranslate2_model import load_ctranslate2_model
-
-    return load_ctranslate2_model(hf_docmt.export_model(model, tokenizer, folder, form="ctranslate2"))[0]
+    hf_docmt.export_model(model, tokenizer, folder, form="ctranslate2")
+    return hf_docmt.load_system(folder, engine="ctranslate2").model
 
 
 def demo_documents(folder: Path, number: int):
