@@ -248,7 +248,7 @@ PACKAGE_LINES = {
     "formats": 5046,
     "hub": 2560,
     "modeling": 12303,
-    "loading": 1374,
+    "loading": 1386,
     "reports": 2490,
     "serving": 898,
     "systems": 2736,

@@ -5,8 +5,8 @@ import shutil
 from random import Random
 
 import pytest
-from support.generated_markup import ass_file, markdown_file
 from support.generated_strings import csv_file, json_file, po_file, yaml_file
+from support.generated_subtitles import ass_file
 from support.generated_xml import odt_file, xliff_file
 from support.outlines import marked, outline
 
@@ -18,7 +18,6 @@ FILES = {
     "ass": ass_file,
     "csv": csv_file,
     "json": json_file,
-    "markdown": markdown_file,
     "odt": odt_file,
     "po": po_file,
     "xliff": xliff_file,

@@ -8,12 +8,10 @@ import re
 import subprocess
 import zipfile
 from collections import Counter
-from html import unescape
 
 import pysubs2
 import yaml
 from lxml import etree
-from markdown_it import MarkdownIt
 
 MARKS = "«»"
 TAG = re.compile(r"<[^<>]+>")
@@ -86,18 +84,6 @@ def ass_outline(data: bytes) -> tuple:
         text = tag.sub("", event.text).replace("\\\u2060", "\\")  # the joiner that keeps a backslash from a tag
         events.append({**event.as_dict(), "text": (sorted(tag.findall(event.text)), sorted(letters(text)))})
     return script.info, script.styles, events
-
-
-def markdown_outline(data: bytes) -> tuple:
-    parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
-    page = re.sub(r"\A(\+\+\+|---)\n.*?\n\1\n", "", decoded(data).replace("\r\n", "\n"), flags=re.DOTALL)
-    page = parser.render(page.replace("[^1]:", "[^1] :"))  # else a footnote of one word and a bracket is a reference
-    page = re.sub(r"<(/?)s>", r"<\1del>", page)
-    names = re.findall(r"<!--|</?[a-z]\w*", page)
-    targets = re.findall(r'(?:href|src)="([^"]*)"', page)
-    text = unescape(re.sub(r"<(?:!--.*?--|/?[a-z][^<>]*)>", "", page, flags=re.S))
-    unseen = re.compile(r"\[\^\w+\]|\{#[^{}]*\}")  # by position they may stand on the other side of a mark
-    return Counter(names), sorted(targets), sorted(unseen.findall(text)), letters(unseen.sub("", text))
 
 
 def xliff_outline(data: bytes) -> list:
