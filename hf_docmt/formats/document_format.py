@@ -66,6 +66,25 @@ def joined(pieces: Iterable[Piece]) -> list[Piece]:
     return made
 
 
+def unpaired(tags: Iterable[tuple[str, str]]) -> list[int]:
+    """The numbers of tags, by kind and name, that open or close nothing, or cross others."""
+    stack: list[tuple[int, str]] = []
+    lone: list[int] = []
+    opened: Counter[str] = Counter()
+    for number, (kind, name) in enumerate(tags):
+        if kind == "open":
+            stack.append((number, name))
+            opened[name] += 1
+        elif kind == "close" and opened[name]:
+            while (last := stack.pop())[1] != name:
+                opened[last[1]] -= 1
+                lone.append(last[0])
+            opened[name] -= 1
+        elif kind == "close":
+            lone.append(number)
+    return sorted([*lone, *(number for number, _ in stack)])
+
+
 def has_letters(pieces: Iterable[Piece]) -> bool:
     """Whether there is a word outside of the tags."""
     return any(character.isalpha() for piece in pieces if isinstance(piece, str) for character in piece)

@@ -9,7 +9,7 @@ from html import unescape
 from html.parser import HTMLParser
 
 from hf_docmt.data.language_codes import primary_language
-from hf_docmt.formats.document_format import Piece, Segment, Tag, has_letters, joined
+from hf_docmt.formats.document_format import Piece, Segment, Tag, has_letters, joined, unpaired
 from hf_docmt.formats.text_positions import MARKS, Edit, Slot, TextFormat, TextPositions
 
 VOID = frozenset("area base br col embed hr img input link meta param source track wbr".split())
@@ -194,7 +194,7 @@ def _is_whole(event: Event) -> bool:
 
 def _add_runs(page: TextPositions, run: list[tuple[Event, Tag | None]], space: str) -> None:
     """Slots for a run; a tag in it that opens or closes nothing there ends a segment, as do the pairs around it."""
-    unmatched = _unmatched(run)
+    unmatched = unpaired(("" if tag is None else tag.kind, event.name) for event, tag in run)
     if not unmatched:
         return _add_run(page, run, space)
     for before, number in zip([-1, *unmatched], [*unmatched, len(run)]):
@@ -282,21 +282,3 @@ def _element_ends(events: list[Event]) -> dict[int, int]:
                 close(number)
             close(number + 1)
     return ends | dict.fromkeys(stack, len(events))
-
-
-def _unmatched(run: list[tuple[Event, Tag | None]]) -> list[int]:
-    """The numbers of tags that open or close nothing in a run, or cross others."""
-    stack: list[int] = []
-    lone: list[int] = []
-    for number, (event, tag) in enumerate(run):
-        if tag is None or tag.kind == "alone":
-            continue
-        if tag.kind == "open":
-            stack.append(number)
-        elif any(run[opened][0].name == event.name for opened in stack):
-            while run[stack[-1]][0].name != event.name:
-                lone.append(stack.pop())
-            stack.pop()
-        else:
-            lone.append(number)
-    return sorted([*lone, *stack])

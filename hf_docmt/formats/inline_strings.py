@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 from hf_docmt.data.language_codes import primary_language
-from hf_docmt.formats.document_format import Piece, Segment, Tag
+from hf_docmt.formats.document_format import Piece, Segment, Tag, unpaired
 from hf_docmt.formats.text_positions import Slot, TextFormat
 
 # printf of C, Python, Objective-C and Qt, strftime; braces of Python, ICU, Ruby and Mustache; i18next; Chrome; Symfony
@@ -77,21 +77,10 @@ def well_nested(pieces: Sequence[Any], names: Sequence[str], shown: bool = False
     A pair has equal `names`, one a piece; what is no tag may be anything. `shown`: of those that become alone, a reader
     sees what is written.
     """
-    paired: set[int] = set()
-    stack: list[int] = []
-    for number, piece in enumerate(pieces):
-        if isinstance(piece, Tag) and piece.kind == "open":
-            stack.append(number)
-        elif isinstance(piece, Tag) and piece.kind == "close" and names[number] in {names[place] for place in stack}:
-            while names[stack[-1]] != names[number]:
-                stack.pop()
-            paired |= {stack.pop(), number}
-    return [
-        piece
-        if not isinstance(piece, Tag) or piece.kind == "alone" or number in paired
-        else replace(piece, kind="alone", text=str(piece.raw) if shown else "")
-        for number, piece in enumerate(pieces)
-    ]
+    level, kinds = list(pieces), (piece.kind if isinstance(piece, Tag) else "" for piece in pieces)
+    for number in unpaired(zip(kinds, names)):
+        level[number] = replace(level[number], kind="alone", text=str(level[number].raw) if shown else "")
+    return level
 
 
 def plain_string(pieces: Iterable[Piece]) -> str:
