@@ -60,21 +60,6 @@ def test_another_model_of_the_same_configuration_stays_as_it_is(tmp_path):
     assert torch.equal(logits(loaded, BATCH), logits(plain, BATCH))
 
 
-def test_bias_of_logits_is_added_by_the_projection(model, monkeypatch):
-    """A sum over the vocabulary beside it takes a seventh of the time of large beams."""
-    biases, forward = [], Int8Linear.forward
-
-    def recorded(layer, states, bias=None):
-        biases.append(bias)
-        return forward(layer, states, bias)
-
-    monkeypatch.setattr(Int8Linear, "forward", recorded)
-    without = logits(model, BATCH)
-    assert biases[-1].data_ptr() == model.final_logits_bias.data_ptr()
-    model.final_logits_bias += 3
-    torch.testing.assert_close(logits(model, BATCH), without + 3)
-
-
 @pytest.mark.parametrize("tied", [True, False])
 def test_embedding_stays(tied):
     plain = build(share_encoder_decoder_embeddings=tied)
@@ -113,14 +98,6 @@ def test_int8_weights_are_read_by_the_package(tmp_path):
         assert not issubclass(remote, type(plain))
         with pytest.raises(ValueError, match="load the folder by hf_docmt.load_model"):
             remote.from_pretrained(tmp_path / folder, **options)
-
-
-def test_size(tmp_path):
-    plain = build(d_model=64, encoder_ffn_dim=256, decoder_ffn_dim=256)
-    plain.save_pretrained(tmp_path / "plain")
-    copy.deepcopy(plain).quantize("int8").save_pretrained(tmp_path / "int8")
-    sizes = {name: (tmp_path / name / "model.safetensors").stat().st_size for name in ("plain", "int8")}
-    assert sizes["int8"] < 0.35 * sizes["plain"]
 
 
 def test_small_layers_stay(monkeypatch, tmp_path):

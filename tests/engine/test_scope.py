@@ -117,33 +117,11 @@ def test_second_product_is_the_first_with_packed():
         assert not is_kept(layer)
 
 
-@needs_bf16
-def test_one_row_of_bf16_uses_plain_weights(monkeypatch):
-    monkeypatch.setattr(scope, "MIN_MULTIPLICATIONS", 2 * 64)
-    layer = Linear(8, 8).bfloat16()
-    with torch.no_grad(), packed(layer):
-        for rows, prepacked in ((1, False), (2, True)):
-            for _ in range(2):
-                layer(torch.randn(rows, 8).bfloat16())
-            assert is_kept(layer) == prepacked
-
-
-def test_bf16_needs_a_processor_with_instructions_for_it(monkeypatch):
-    monkeypatch.setattr(scope, "PACKED_TYPES", (torch.float32,))
-    layer, states = Linear(64, 32).bfloat16(), torch.randn(4, 64).bfloat16()
-    with torch.no_grad(), packed(layer):
-        for _ in range(2):
-            torch.testing.assert_close(layer(states), nn.functional.linear(states, layer.weight, layer.bias))
-    assert not is_kept(layer)
-
-
 @pytest.mark.parametrize(
     ("shape", "rows", "prepacked"),
     [
         ((512, 512), 16, True),  # 2**22 multiplications
         ((512, 512), 15, False),
-        ((512, 2048), 4, True),  # feed-forward network of Transformer-base, four beams
-        ((512, 2048), 3, False),
         ((512, 255), 1000, False),  # fewer than 2**17 elements
         ((512, 256), 1000, True),
     ],
@@ -209,14 +187,11 @@ CHANGES = {  # those of `.data` and of numpy are not counted by torch
     "other data": lambda layer: setattr(layer.weight, "data", torch.randn(MATRIX)),
     "there and back": lambda layer: layer.bfloat16().float(),
     "training step": training_step,
-    "fused training step": lambda layer: training_step(layer, fused=True),
     "fused training step after a look": lambda layer: training_step(layer, looks=True, fused=True),
-    "columns sorted": lambda layer: layer.weight.data.copy_(layer.weight.data[:, torch.randperm(24)].clone()),
     "rows sorted": lambda layer: layer.weight.data.copy_(layer.weight.data[torch.randperm(40)].clone()),
     "one bit": lambda layer: layer.weight.data.view(torch.int32)[3, 5:6].bitwise_xor_(1 << 22),
     "two words of a row": lambda layer: swap(layer.weight.data[5], [0, 1], [4, 5]),  # the sum of blocks is the same
     "swapped signs": lambda layer: swap_signs(layer.weight.data[7]),
-    "other signs": lambda layer: layer.weight.data.neg_(),
     "a view of numpy": lambda layer: layer.weight.detach().numpy()[2, 3:6].sort(),
 }
 
@@ -268,16 +243,6 @@ def test_checksum_sees_columns_that_are_negated(columns):
         assert not torch.equal(checksum(changed), before)
 
 
-def test_changes_that_torch_counts_need_no_checksum(monkeypatch):
-    monkeypatch.setattr(scope, "checksum", lambda weight: torch.zeros(1))
-    layer, states = Linear(24, 40), torch.randn(3, 24)
-    for change in ("doubled", "other state", "training step", "doubled"):
-        check(layer, states)
-        with torch.set_grad_enabled("step" in change):
-            CHANGES[change](layer)
-    check(layer, states)
-
-
 @pytest.mark.parametrize("kernels", ["0", "1"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("shape", [(5, 7), (4, 8), (300, 33)])
@@ -325,21 +290,6 @@ def test_scope_ends_for_copies_of_the_context():
         torch.testing.assert_close(task.run(layer, states), plain(layer, states), atol=1e-5, rtol=1e-5)
 
 
-def test_weights_at_an_old_address():
-    layer, states = Linear(24, 40), torch.randn(3, 24)
-    layer.weight = nn.Parameter(torch.randn(40, 24))
-    check(layer, states)
-    address = layer.weight.data_ptr()
-    layer.weight = None
-    kept = []
-    for _ in range(50):
-        kept.append(torch.randn(40, 24))
-        if kept[-1].data_ptr() == address:
-            break
-    layer.weight = nn.Parameter(kept[-1])
-    check(layer, states)
-
-
 def test_copies_pickles_and_saved_weights_do_not_contain_it():
     model = build(past_context=1)
     with packed(model):
@@ -365,21 +315,6 @@ def test_forked_process_has_none():
     if child == 0:
         os._exit(int(is_kept(layer)))
     assert os.waitpid(child, 0)[1] == 0 and is_kept(layer)
-
-
-def test_nested_scopes_share_one_packing(monkeypatch):
-    made, reorder = [], torch.ops.mkldnn._reorder_linear_weight
-    monkeypatch.setattr(torch.ops.mkldnn, "_reorder_linear_weight", lambda *a: made.append(a) or reorder(*a))
-    model, other = build(), Linear(16, 16)
-    with packed(model):
-        logits(model, BATCH)
-        with packed(model), packed(other), packed(model.lm_head):
-            logits(model, BATCH)
-            count = len(made)
-        with packed(model):
-            logits(model, BATCH)
-        logits(model, BATCH)
-    assert len(made) == count > 5
 
 
 def test_scope_belongs_to_its_thread():
@@ -416,18 +351,3 @@ def test_compiled():
         for _ in range(2):
             torch.testing.assert_close(model(states), plain(layer, states))
     assert not is_kept(layer)
-
-
-def test_decoding_with_averaged_weights():
-    """Every weight changed through `.data`, as averages are kept, is seen by the next `generate`."""
-    model = build()
-    inputs = {"input_ids": BATCH["input_ids"], "max_new_tokens": 6, "num_beams": 2, "do_sample": False}
-    settings = inputs | {"return_dict_in_generate": True, "output_scores": True, "no_repeat_ngram_size": 2}
-    model.generate(**settings)
-    assert is_kept(model.lm_head) and is_kept(model.model.decoder.layers[0].self_attn.q_proj)
-    with torch.no_grad():
-        for parameter in model.model.decoder.layers.parameters():
-            parameter.data.mul_(0.7)
-    found = torch.stack(model.generate(**settings).scores)
-    expected = torch.stack(copy.deepcopy(model).generate(**settings).scores)
-    torch.testing.assert_close(found, expected)

@@ -93,16 +93,6 @@ def test_best_words_of_alignments():
         LexicalShortlist.from_alignments([aligned[0], ([7], [20], [(0, 3)])], V)
 
 
-def test_int8():
-    model = build(d_model=64, vocab_size=2000)
-    model.quantize("int8")
-    assert type(model.lm_head).__name__ == "Int8Linear"
-    for beams in (1, 2):
-        expected = model.generate(**INPUTS, num_beams=beams)
-        everything = shortlist(first=2000)
-        assert torch.equal(model.generate(**INPUTS, num_beams=beams, shortlist=everything), expected)
-
-
 @pytest.mark.skipif(cpu_kernels.kernels() is None, reason="the kernels were not built, or need AVX2")
 @pytest.mark.parametrize("beams", [1, 3])
 @pytest.mark.parametrize("fields", [{}, {"decoder_autoregression": "ssru"}], ids=["attention", "ssru"])

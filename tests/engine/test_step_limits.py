@@ -179,21 +179,6 @@ def test_the_mask_of_other_tokens_than_the_encoder_saw(int8_model, monkeypatch, 
 
 
 @needs_kernels
-@pytest.mark.parametrize(
-    ("name", "field", "value"),
-    [("gtransformer", "restarts_positions", True), ("window, at the input", "sees_all", True), ("window", "window", 1)],
-)
-def test_programs_follow_the_configuration(int8_model, monkeypatch, name, field, value):
-    model = int8_model(name)
-    before = scores_of(model, False)
-    setattr(model.config, field, value)
-    after = scores_of(model, False)
-    monkeypatch.setenv("DOCMT_KERNELS", "0")
-    assert (after - scores_of(model, False)).abs().median() < 1e-5
-    assert not torch.allclose(after, before)
-
-
-@needs_kernels
 def test_windows_without_separators(int8_model, monkeypatch):
     """Which only windows by position can be."""
     model = int8_model("window, at the input")

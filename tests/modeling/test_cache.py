@@ -77,40 +77,6 @@ def test_reordered_beams():
         assert torch.equal(found.keys, expected.keys) and torch.equal(found.values, expected.values), token
 
 
-def test_reordering_copies_what_beams_do_not_share(monkeypatch):
-    layer, copied = BeamLayer(), []
-    layer.update(*keys_and_values(4, 10))
-    layer.reorder_cache(torch.zeros(4, dtype=torch.long))  # ten tokens in common
-    layer.update(*keys_and_values(4, 1))
-    index_copy_ = torch.Tensor.index_copy_
-
-    def recorded(self, dim, index, source):
-        copied.append(len(index))
-        return index_copy_(self, dim, index, source)
-
-    monkeypatch.setattr(torch.Tensor, "index_copy_", recorded)
-    layer.reorder_cache(torch.tensor([1, 0, 2, 2]))
-    assert copied == [3, 3]  # of keys and values the last token, in three rows
-
-
-def test_layer_grows_in_place():
-    """One token more is written into room that is there."""
-    layer = BeamLayer()
-    layer.update(*keys_and_values(2, 4))
-    address = layer.keys.data_ptr()
-    for _ in range(30):
-        layer.update(*keys_and_values(2, 1))
-    assert layer.keys.data_ptr() == address and layer.get_seq_length() == 34
-    layer.update(*keys_and_values(2, 20))
-    assert layer.get_seq_length() == 54
-
-
-def test_layer_reorders_nothing():
-    layer = BeamLayer()
-    layer.reorder_cache(torch.tensor([1, 0]))
-    assert layer.get_seq_length() == 0
-
-
 def test_kept_rows():
     cache = DecodingCache()
     states = [keys_and_values(6, 5) for _ in range(2)]
@@ -176,19 +142,6 @@ def test_step_by_step_with_a_cache(model):
 # generate
 
 
-def test_prompt_with_padding_on_the_left(model):
-    prompts = torch.tensor([[PAD, PAD, 2, 9], [2, 9, SEP, 8]])
-    mask = torch.tensor([[0, 0, 1, 1], [1, 1, 1, 1]])
-    for beams in (1, 3):
-        settings = SETTINGS | {"num_beams": beams}
-        together = model.generate(**INPUTS, **settings, decoder_input_ids=prompts, decoder_attention_mask=mask)
-        for row in range(2):
-            inputs = {name: value[[row]] for name, value in INPUTS.items()}
-            alone = model.generate(**inputs, **settings, decoder_input_ids=prompts[[row]][:, mask[row].bool()])
-            skipped = int((mask[row] == 0).sum())
-            assert together[row, skipped : skipped + alone.shape[1]].tolist() == alone[0].tolist()
-
-
 @pytest.mark.parametrize(
     "extra",
     [
@@ -252,32 +205,6 @@ def test_encoder_outputs_given(model):
     for more in ({"num_beams": 1}, {"num_beams": 3}, {"num_beams": 3, "repetition_penalty": 1.2}):
         found, expected = (model.generate(**inputs, **SETTINGS, **more) for inputs in (source, INPUTS))
         assert torch.equal(found, expected) and encoder_outputs.last_hidden_state.shape[0] == 2
-
-
-@pytest.mark.parametrize("beams", [1, 3])
-def test_continued_from_a_cache(model, beams):
-    """A prompt that is read in two calls gives what it gives in one."""
-    prompt = torch.tensor([[2, 9, SEP, 12], [2, 14, 15, SEP]])
-    settings = SETTINGS | {"num_beams": beams, "decoder_attention_mask": torch.ones_like(prompt)}
-    expected = model.generate(**INPUTS, **settings, decoder_input_ids=prompt)
-    encoder_outputs = model.get_encoder()(**INPUTS)
-    source = {"encoder_outputs": encoder_outputs, "attention_mask": INPUTS["attention_mask"]}
-    for read in (1, 3):
-        cache = DecodingCache()
-        logits(model, source | {"decoder_input_ids": prompt[:, :read], "cache": cache, "use_cache": True})
-        found = model.generate(**source, **settings, decoder_input_ids=prompt, cache=cache)
-        assert torch.equal(found, expected)
-
-
-def test_bf16_weights():
-    """Generation in bf16 follows the model's own bf16 scores."""
-    half = build(past_context=2, segment_encoding="learned", persistent=True).bfloat16()
-    found = half.generate(**INPUTS, **SETTINGS, num_beams=2, return_dict_in_generate=True, output_scores=True)
-    scores = logits(half, INPUTS | {"decoder_input_ids": found.sequences[:, :-1]}).float().log_softmax(-1)
-    for row, ids in enumerate(found.sequences[:, 1:].tolist()):
-        ids = ids[: ids.index(EOS) + 1] if EOS in ids else ids
-        total = sum(float(scores[row, position, token]) for position, token in enumerate(ids))
-        assert abs(total / len(ids) - float(found.sequences_scores[row])) < 0.05
 
 
 def test_other_cache_kinds_are_refused(model):

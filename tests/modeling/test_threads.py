@@ -1,8 +1,6 @@
 """One model in several threads and in training mode: same translations, and nothing of a call left on the model."""
 
-import copy
 import os
-import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -146,32 +144,6 @@ def test_generate_in_training_mode_is_that_of_transformers():
     model = build(**DROPOUT).train()
     inputs = {"input_ids": torch.tensor([[7, 8, 9, 3]]), "max_new_tokens": 8, "do_sample": False}
     assert len({str(model.generate(**inputs).tolist()) for _ in range(20)}) > 1 and all(modes(model).values())
-
-
-def test_copies_made_while_other_threads_translate(tmp_path):
-    model, calls, expected = calls_of("concat")
-    in_training_mode(model)
-    before = modes(model)
-    copies, done = [], threading.Event()
-
-    def work():
-        while not done.is_set():
-            calls[1]()
-
-    threads = [threading.Thread(target=work) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    with inference(model):
-        for _ in range(2):
-            copies += [copy.deepcopy(model), pickle.loads(pickle.dumps(model))]
-        torch.save(model, tmp_path / "model.pt")
-        copies.append(torch.load(tmp_path / "model.pt", weights_only=False))
-    done.set()
-    for thread in threads:
-        thread.join()
-    for other in copies:
-        assert modes(other) == before
-        assert other.translate_documents(DOCUMENTS, word_tokenizer(), "sliding", **SETTINGS) == expected[1]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
