@@ -7,8 +7,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from .context_attention import ContextEncoderOutput
 from .context_strategies import ContextSentence, ContextTranslator
-from .decoding import Languages, pad_rows
-from .document_state import CurrentSentence, DocumentState
+from .decoding import CurrentSentence, DocumentState, Languages, pad_rows
 from .shortening import POOLINGS
 
 MISSING = ContextSentence(DocumentState(0, []), 0)  # the lone `</s>` that some models read for a sentence not there

@@ -5,8 +5,7 @@ from typing import NamedTuple
 
 import torch
 
-from .decoding import Translator, pad_rows
-from .document_state import CurrentSentence, DocumentState, all_sentences
+from .decoding import CurrentSentence, DocumentState, Translator, all_sentences, pad_rows
 
 SORTED_BATCHES = 16  # batches whose sentences are sorted by length together
 

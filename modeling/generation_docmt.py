@@ -4,8 +4,15 @@ from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from numbers import Integral
 
-from .decoding import LOOKING_BACK, STRATEGIES, Translator
-from .document_state import candidate_sentences, check_unicode, read_document, translated_sentences
+from .decoding import (
+    LOOKING_BACK,
+    STRATEGIES,
+    Translator,
+    candidate_sentences,
+    check_unicode,
+    read_document,
+    translated_sentences,
+)
 
 
 class DocumentTranslation:

@@ -9,8 +9,18 @@ from typing import NamedTuple
 
 import torch
 
-from .decoding import Job, Output, Translator, is_of_chunks, pad_rows
-from .document_state import CurrentSentence, DocumentState, SentencePart, all_sentences, split_at
+from .decoding import (
+    CurrentSentence,
+    DocumentState,
+    Job,
+    Output,
+    SentencePart,
+    Translator,
+    all_sentences,
+    is_of_chunks,
+    pad_rows,
+    split_at,
+)
 from .segments import chunk_cuts
 
 READY_BATCHES = 16  # batches of documents whose next sentences are put together by length

@@ -5,8 +5,16 @@ from itertools import islice
 
 import torch
 
-from .decoding import Languages, Translator, pad_rows
-from .document_state import CurrentSentence, DocumentState, check_unicode, read_document, translated_sentences
+from .decoding import (
+    CurrentSentence,
+    DocumentState,
+    Languages,
+    Translator,
+    check_unicode,
+    pad_rows,
+    read_document,
+    translated_sentences,
+)
 from .generation_docmt import check_counts, check_generation
 from .generation_mixin import check_untested_version, inference
 

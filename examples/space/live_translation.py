@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_docmt.modeling.document_state import split_at, translated_sentences
+from hf_docmt.modeling.decoding import split_at, translated_sentences
 
 INTERVAL = 0.5  # seconds between two looks
 BATCHES = 4  # so many at a time are shown

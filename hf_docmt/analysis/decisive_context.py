@@ -16,8 +16,17 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt.loading import registry
-from hf_docmt.modeling.decoding import Job, Output, Translator, pad_rows
-from hf_docmt.modeling.document_state import CurrentSentence, DocumentState, all_sentences, has_text, split_at
+from hf_docmt.modeling.decoding import (
+    CurrentSentence,
+    DocumentState,
+    Job,
+    Output,
+    Translator,
+    all_sentences,
+    has_text,
+    pad_rows,
+    split_at,
+)
 from hf_docmt.modeling.strategies import segments_that_fit
 from hf_docmt.systems.model_system import piece_ids
 

@@ -7,7 +7,7 @@ from torch import nn
 from torch.autograd import Function
 
 from hf_docmt.modeling.layers import OutputProjection
-from hf_docmt.modeling.training import smoothing_target, target_count
+from hf_docmt.modeling.modeling_docmt import smoothing_target, target_count
 
 CHUNK = 2**20  # fewest logits in a chunk; a chunk has at least as many rows as states have dimensions
 CACHED = 2**20  # logits whose softmax is computed at a time, on a CPU: they stay in its cache

@@ -20,7 +20,7 @@ from markupsafe import Markup
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from hf_docmt.modeling.generation_mixin import TORCH, TRANSFORMERS
-from hf_docmt.modeling.sequence_format import LANGUAGES, example_codes, uses_language
+from hf_docmt.modeling.segments import LANGUAGES, example_codes, uses_language
 from hf_docmt.reports.signature import extra_digits
 from hf_docmt.reports.tables import code_span, escape_markdown
 

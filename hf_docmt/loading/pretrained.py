@@ -22,9 +22,9 @@ from hf_docmt.loading.model_folders import backbone
 from hf_docmt.loading.remote_code import load_tokenizer
 from hf_docmt.messages import closest_hint
 from hf_docmt.modeling.configuration_docmt import DocMTConfig, SegmentConfig
-from hf_docmt.modeling.sequence_format import LANGUAGES, checked_language, format_tokens, token_ids, uses_language
-from hf_docmt.modeling.sequence_format import TOKENS as FORMAT_TOKENS
-from hf_docmt.modeling.training import start_neutral
+from hf_docmt.modeling.modeling_docmt import start_neutral
+from hf_docmt.modeling.segments import LANGUAGES, checked_language, format_tokens, token_ids, uses_language
+from hf_docmt.modeling.segments import TOKENS as FORMAT_TOKENS
 
 FAMILIES = {
     "marian": {"position_type": "sinusoidal", "normalize_before": False, "layernorm_embedding": False},

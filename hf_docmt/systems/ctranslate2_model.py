@@ -14,8 +14,7 @@ from hf_docmt.engine.generation import HARMLESS, READ, RECORDED, effective_setti
 from hf_docmt.journal import file_digest
 from hf_docmt.loading import model_folders
 from hf_docmt.messages import install_command
-from hf_docmt.modeling.decoding import Job, Output
-from hf_docmt.modeling.document_state import CurrentSentence
+from hf_docmt.modeling.decoding import CurrentSentence, Job, Output
 from hf_docmt.modeling.generation_docmt import DocumentTranslation
 from hf_docmt.modeling.strategies import Segment, SegmentTranslator, rest_of
 

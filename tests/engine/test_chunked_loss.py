@@ -9,7 +9,7 @@ from torch.autograd import grad
 
 from hf_docmt.engine import chunked_loss
 from hf_docmt.modeling.layers import OutputProjection
-from hf_docmt.modeling.training import weighted_cross_entropy
+from hf_docmt.modeling.modeling_docmt import weighted_cross_entropy
 
 LABELS = torch.tensor([[3, 1, 4, 1, 5, 9], [2, 6, 5, -100, -100, 3]])
 WEIGHTS = torch.tensor([[0.1, 0.1, 1, 1, 0, 1], [1, 1, 1, 1, 1, 0.5]])

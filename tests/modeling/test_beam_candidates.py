@@ -6,8 +6,7 @@ import pytest
 from support.errors import refused
 from support.tiny_models import SEP, build, random_text, word_tokenizer
 
-from hf_docmt.modeling.decoding import Job, Output, Translator
-from hf_docmt.modeling.document_state import CurrentSentence, DocumentState, SentencePart
+from hf_docmt.modeling.decoding import CurrentSentence, DocumentState, Job, Output, SentencePart, Translator
 
 DOCUMENTS = [random_text([3, 2, 4], seed=1), random_text([2, 5], seed=2)]
 CHUNK = {"view": "chunk", "chunk_tokens": 12}

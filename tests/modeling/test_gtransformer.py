@@ -5,7 +5,7 @@ from support.battery import ONE_SENTENCE, Battery, segment_reach, tokens_of
 from support.reference import attention, linear, position_vector, reference_row
 from support.tiny_models import SENTENCES, SEP, build, plain_model
 
-from hf_docmt.modeling.training import start_neutral
+from hf_docmt.modeling.modeling_docmt import start_neutral
 
 WINDOW = {"past_context": 2, "global_layers": 1}
 

@@ -8,7 +8,7 @@ from support.tiny_models import EOS, SEP, build, documents_of, random_text, word
 
 from hf_docmt.engine.chunked_loss import chunked_loss
 from hf_docmt.loading import registry
-from hf_docmt.modeling.training import smoothing_target, weighted_cross_entropy
+from hf_docmt.modeling.modeling_docmt import smoothing_target, weighted_cross_entropy
 
 LABELS = torch.tensor([[3, 1, 4, 1], [5, 2, -100, -100]])
 
