@@ -11,15 +11,13 @@ import typer
 
 from hf_docmt import __version__
 from hf_docmt.cli.analyze import rationales, why
-from hf_docmt.cli.comparison import compare
+from hf_docmt.cli.comparison import compare, rerank
 from hf_docmt.cli.data import corpus, data_app
 from hf_docmt.cli.evaluate import evaluate
 from hf_docmt.cli.hub import convert, export, push
-from hf_docmt.cli.reranking import rerank
-from hf_docmt.cli.serving import serve
 from hf_docmt.cli.suites import contrast, ctxpro, cxmi, translate_suite
 from hf_docmt.cli.training import demo, info, train
-from hf_docmt.cli.translation import translate
+from hf_docmt.cli.translation import serve, translate
 
 PROGRAM = "docmt"
 LARGE_PAGES = "THP_MEM_ALLOC_ENABLE"  # torch reads it once, when it makes its first tensor

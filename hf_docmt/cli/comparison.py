@@ -1,4 +1,4 @@
-"""`docmt compare`: reports of several systems in one table, or their translations side by side."""
+"""`docmt compare` and `docmt rerank`: systems beside each other, and the best of their translations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hf_docmt.cli.options import command, refuse
 from hf_docmt.cli.output import terminal_width
 from hf_docmt.files import check_writable_file, write_text
 from hf_docmt.messages import check_known
-from hf_docmt.options import OUTPUT_TEXT, PICTURE, argument, names, option
+from hf_docmt.options import OUTPUT_TEXT, PICTURE, argument, named_files, names, option
 
 SHOW = "Translations side by side (--show)"
 
@@ -135,3 +135,32 @@ def _shown(reports: list[str], format: str, output: str, selection: Selection, *
     check_writable_file(output, translations.files)
     write = side_by_side_text if format == "text" else side_by_side_page
     return write(translations.select(**vars(selection)), translations.overview())
+
+
+@command
+def rerank(
+    *,
+    call: typer.Context,
+    translations: list[str] = argument("JSON lines of docmt translate, of several systems, or of one with candidates."),
+    output: str = option("-", "JSON lines to write; - is standard output.", "-o", "--output"),
+    metric: str = option("chrf", "Utility of minimum Bayes risk: chrf or bleu, of sentences."),
+    unit: str = option("sentence", "What is chosen: sentence, or document (each from one system as a whole)."),
+    external: Sequence[tuple[str, str]] | None = option(
+        None,
+        "Scores of another program in place of the risk, NAME=FILE, as docmt evaluate takes them: one for each system, "
+        "in their order.",
+        read=named_files,
+        repeated=True,
+    ),
+) -> None:
+    """Choose among translations of several systems, seeds or searches: that which agrees most with all of them.
+
+    Where systems wrote candidates (docmt translate --nbest), these are chosen among, too.
+    """
+    from hf_docmt.evaluation.reranking import reranked_rows
+    from hf_docmt.translation.corpus import write_translations
+
+    if external:
+        refuse(call, ("metric",), "is the utility of minimum Bayes risk, but --external is given")
+    check_writable_file(output, [*translations, *(path for _, path in external or ())])
+    write_translations(reranked_rows(translations, metric, unit, external or ()), output)
