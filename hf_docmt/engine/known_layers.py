@@ -12,7 +12,6 @@ from torch import nn
 from hf_docmt.modeling.context_attention import ContextAttention, ContextDecoder, ContextDecoderLayer, VectorAttention
 from hf_docmt.modeling.context_selection import SelectedAttention
 from hf_docmt.modeling.layers import SSRU, Attention, DecoderLayer, EncoderLayer, Layer
-from hf_docmt.modeling.memory_unit import MemoryUnit
 from hf_docmt.modeling.modeling_concat import ConcatDecoder, PersistentEncodingLayer, SegmentStack
 from hf_docmt.modeling.modeling_docmt import Decoder, DocMTForConditionalGeneration, Encoder, Stack
 from hf_docmt.modeling.modeling_doct import DocTDecoder, GatedContext, GatedContextBlock
@@ -26,7 +25,7 @@ from hf_docmt.modeling.modeling_gtransformer import (
 )
 from hf_docmt.modeling.modeling_han import HanDecoder, HanDecoderLayer
 from hf_docmt.modeling.modeling_lst import LstAttention
-from hf_docmt.modeling.modeling_memory import MemoryDecoder, MemoryDecoderLayer
+from hf_docmt.modeling.modeling_memory import MemoryDecoder, MemoryDecoderLayer, MemoryUnit
 from hf_docmt.modeling.modeling_window import (
     WindowAttention,
     WindowDecoder,

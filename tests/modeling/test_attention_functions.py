@@ -90,5 +90,5 @@ def test_no_file_asks_for_attention_outside_of_such_a_scope():
     assert {name: all(found) for name, found in calls.items()} == {
         "layers": True,
         "modeling_han": True,
-        "sentence_attention": True,
+        "sentence_stack": True,
     }

@@ -11,7 +11,7 @@ from support.tiny_models import BOD, BOS, EOS, PAD, SEP, build, documents_of, pl
 
 from hf_docmt.engine.cache import DecodingCache
 from hf_docmt.loading import registry
-from hf_docmt.modeling.memory_unit import MemoryUnit
+from hf_docmt.modeling.modeling_memory import MemoryUnit
 
 SIDES = {"both": ("encoder", "decoder"), "source": ("encoder",), "target": ("decoder",)}
 SHORT = {"max_new_tokens": 6, "no_repeat_ngram_size": 2}

@@ -5,7 +5,7 @@ import torch
 from torch.nn import functional as F
 
 from hf_docmt.modeling.segments import sentence_index
-from hf_docmt.modeling.sentence_attention import gathered_sentences, group_sizes, latest_sentence, sentence_attention
+from hf_docmt.modeling.sentence_stack import gathered_sentences, group_sizes, latest_sentence, sentence_attention
 
 SEP, HEADS, DIM = 4, 2, 3
 LEFT, HOLES = torch.ones(3, 60, dtype=torch.long), torch.ones(3, 60, dtype=torch.long)

@@ -12,9 +12,8 @@ from support.tiny_models import EOS, SEP, build, long_batch, plain_model
 
 from hf_docmt.engine.cache import DecodingCache
 from hf_docmt.modeling.configuration_window import WindowConfig
-from hf_docmt.modeling.token_alignment import source_borders
-from hf_docmt.modeling.window_attention import window_attention, windows_around
-from hf_docmt.modeling.window_blocks import BlockedAttention, Blocks
+from hf_docmt.modeling.modeling_window import source_borders
+from hf_docmt.modeling.window_attention import BlockedAttention, Blocks, window_attention, windows_around
 
 ALIGNMENTS = {
     "one_to_one": {"alignment": "one_to_one"},
