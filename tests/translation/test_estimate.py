@@ -1,6 +1,7 @@
 """Estimates of jobs: the true time lies in the range, the sample over the lengths, what is counted exactly."""
 
 import random
+import re
 
 import pytest
 from support.tiny_models import word_tokenizer
@@ -61,6 +62,8 @@ def test_a_small_job_is_translated_whole(clock):
     assert estimated.sampled_sentences == 12 and estimated.seconds[1][0] == pytest.approx(true, rel=0.15)
     assert estimated.seconds[1][1] < true < estimated.seconds[1][2] * 1.1
     assert "3 documents, 12 sentences, about 36 source tokens\n" in estimated.text()
+    slowest, fastest = re.search(r"sentences/s \[(\S+) to (\S+)\]", estimated.text()).groups()
+    assert float(slowest) < float(fastest)
     assert "1 process: 0 s (" in estimated.text() and "GiB at most" in estimated.text()
 
 

@@ -10,6 +10,7 @@ from support.killed_processes import killed_at
 
 from hf_docmt.files import check_writable_folder
 from hf_docmt.journal import Journal
+from hf_docmt.translation import job_output
 from hf_docmt.translation.job_input import Group
 from hf_docmt.translation.job_output import JournaledOutput, check_output
 
@@ -234,3 +235,11 @@ def test_an_output_that_vanishes_on_its_way_is_an_error(tmp_path, monkeypatch):
     with pytest.raises(OSError, match=f"{path} is gone, though it was written; all is kept in .*journal"):
         write(path)
     assert names(tmp_path) == ["out.txt.journal"]
+
+
+def test_a_stream_is_written_at_once(tmp_path, capsys):
+    for path in ("-", "/dev/null"):
+        with job_output.open_output(path, IDENTITY, lambda document, row: document["text"]) as output:
+            output.write(GROUPS[0], [ROW, ROW])
+            assert capsys.readouterr().out == (TEXTS[0] if path == "-" else "") and not output.is_kept
+            assert output.way_on() == "2 documents written, and nothing else is kept"
