@@ -14,6 +14,7 @@ from hf_docmt.files import STDIN, DataError, display_path, open_bytes
 from hf_docmt.formats.document_format import FORMATS, DocumentFormat, FormatOptions, Piece, Remark, Segment, Tag
 from hf_docmt.formats.placeholders import ADDRESS, placeholders_of
 from hf_docmt.formats.segment_sentences import SegmentSentences
+from hf_docmt.formats.xml_positions import MAX_DEPTH
 from hf_docmt.messages import counted
 from hf_docmt.systems import System
 from hf_docmt.systems.word_alignment import Fit
@@ -69,6 +70,11 @@ class DocumentFile:
             SegmentSentences(segment.pieces if segment else [], split, keep, self.placeholders)
             for segment in self.segments
         ]
+        for segment, own in zip(self.segments, self.sentences):
+            if segment and own.depth > MAX_DEPTH:
+                raise DataError(
+                    f"{self.location}, {segment.location}: elements nested more than {MAX_DEPTH} deep; simplify it"
+                )
 
     @classmethod
     def read(cls, path: str | Path, name: str, format: DocumentFormat, options: FormatOptions) -> "DocumentFile":

@@ -35,7 +35,7 @@ FRONT_MATTER = re.compile(
 )
 # before the text of a block: a footnote, the box of a task, the kind of a note (GitHub), a definition (PHP Markdown)
 BLOCK_START = re.compile(FOOTNOTE.pattern + r"|\[[ xX]\]\s+|\[![A-Z]+\]\s*|:\s+")
-FIRST_BAR = re.compile(r"[ \t]*\|?")
+FIRST_BAR, BLANKS, CELL_END = re.compile(r"[ \t]*\|?"), re.compile(r"[ \t]*"), re.compile(r"[^|\r\n]*\|?")
 HTML_EMPHASIS = ("paragraph", "with emphasis as HTML")
 EMPTY_EMPHASIS = re.compile(r"^[ \t]*(?:~~~|(?:[*_][ \t]*){3,}$)", re.M)  # which is read as a fence or a rule
 EMPHASIS = {"*": "em", "_": "em", "**": "strong", "__": "strong", "~~": "del"}
@@ -85,18 +85,17 @@ class MarkdownFormat(TextFormat):
             if token.type == "html_block" and not quotations:
                 self._add_html(*token.map)
             if token.type == "container":
-                self._add_container_title(*token.map)
+                self._add_container_title(token.map[0])
 
     def _add_html(self, first: int, last: int) -> None:
-        starts = [*self.page.line_starts, len(self.page.text)]
-        start, end = starts[first], starts[last]
+        start, end = self.page.line_starts[first], self.page.line_span(last - 1)[1]
         events = page_events(self.page.text[start:end])
         for event in events:
             event.start, event.end = event.start + start, event.end + start
         add_slots(self.page, events)
 
-    def _add_container_title(self, first: int, last: int) -> None:
-        start, end = [*self.page.line_starts[first : last + 1], len(self.page.text)][:2]
+    def _add_container_title(self, number: int) -> None:
+        start, end = self.page.line_span(number)
         line = self.page.text[start:end].rstrip()
         title = CONTAINER_TITLE.search(line) if len(line) <= LONGEST_TITLE else None
         if title and any(map(str.isalpha, title[1])):
@@ -265,8 +264,8 @@ def _lines(page: TextPositions, token: "Token", first: int) -> Content:
     ends: list[str] = []
     lines = token.content.split("\n")
     for number, line in enumerate(lines, start=first):
-        start = page.line_starts[number]
-        source = re.split(LINE_END, page.text[start : [*page.line_starts, None][number + 1]])[0].rstrip()
+        start, end = page.line_span(number)
+        source = page.text[start:end].rstrip()
         text = line.lstrip(" \t")
         if not source.endswith(text.rstrip()):
             raise DataError(
@@ -292,14 +291,14 @@ def _row_start(page: TextPositions, line: int, containers: list["Token"]) -> int
 def _cell(page: TextPositions, token: "Token", start: int) -> tuple[Content, int]:
     """The content of the cell that begins at a place, and where the next one does; a bar in it has a backslash."""
     places: list[int] = []
-    place = start + len(page.text[start:]) - len(page.text[start:].lstrip(" \t")) if token.content else start
+    place = BLANKS.match(page.text, start).end() if token.content else start
     for character in token.content:
         places.append(place)
         place += page.text.startswith("\\|", place) and character == "|"
         if page.text[place] != character:
             raise DataError(f"line {page.line(place)}: expected the cell {token.content!r}; write it plainly")
         place += 1
-    end = re.compile(r"[^|\r\n]*\|?").match(page.text, place).end()
+    end = CELL_END.match(page.text, place).end()
     return Content(token.content, [*places, place], [], "cell", " "), end
 
 

@@ -16,6 +16,7 @@ from hf_docmt.systems.word_alignment import Fit
 Split = Callable[[str], Iterable[str]]
 MARK = re.compile(r"[\[(]?(?:\d{1,3}|[*†‡§¶]+)[\])]?")  # of a note, or a small number
 LINK_END = re.compile(r"</a\b|\]")
+OPENED = {"open": 1, "close": -1, "alone": 0}  # how many more elements are open behind a tag than before it
 SEAM = Tag("alone", "", breaks=True)
 
 
@@ -39,6 +40,13 @@ class Sentence:
         ends = [0, *(end for _, end, _, _ in self.tags)]
         starts = [*(start for start, _, _, _ in self.tags), len(self.text)]
         return " ".join(self.text[end:start] for end, start in zip(ends, starts))
+
+    @property
+    def depth(self) -> int:
+        """The most elements in each other around its words, if they have tags between them."""
+        return (
+            max(accumulate((OPENED[tag.kind] for _, _, tag, _ in self.tags), initial=self.opened)) if self.tags else 0
+        )
 
 
 class SegmentSentences:
@@ -80,6 +88,11 @@ class SegmentSentences:
             opened += _opened(inner)
             position = end
         self.end = _gap_pieces(text, by_home[2 * len(spans)], position, len(text))
+
+    @property
+    def depth(self) -> int:
+        """That of the sentence with the deepest markup."""
+        return max((sentence.depth for sentence in self.sentences), default=0)
 
     def translated(self, translations: Sequence[str], fits: Sequence[Fit | None]) -> list[Piece] | None:
         """The pieces with these translations, one a sentence; None where nothing is another text.
@@ -141,8 +154,7 @@ def kept_apart(pieces: Iterable[Piece], keep: Sequence[re.Pattern]) -> Iterator[
 
 def _with_seams(pieces: Sequence[Piece]) -> Iterator[Piece]:
     """The pieces with a seam between two elements whose words touch, such as two links."""
-    for number, (piece, before) in enumerate(zip(pieces, _last_characters(pieces))):
-        opened = _opening(pieces, number)
+    for number, (piece, before, opened) in enumerate(zip(pieces, _last_characters(pieces), _openings(pieces))):
         text = _text(pieces[number + opened]) if number + opened < len(pieces) else ""
         closing = pieces[number - 1] if number else ""
         if opened and before.isalpha() and text[:1].isalpha() and isinstance(closing, Tag) and closing.kind == "close":
@@ -153,10 +165,10 @@ def _with_seams(pieces: Sequence[Piece]) -> Iterator[Piece]:
 
 def _with_notes(pieces: Sequence[Piece], written: dict[int, list[Piece]]) -> Iterator[Piece]:
     """The pieces with elements that are a mark behind a word as one tag each."""
-    number, before = 0, _last_characters(pieces)
+    number, before, opened = 0, _last_characters(pieces), _openings(pieces)
     while number < len(pieces):
         is_behind_word = before[number].isalpha() or before[number] in tuple(".,;!?\"'”’»)")
-        note = _note(pieces, number) if is_behind_word else []
+        note = _note(pieces, number, opened[number]) if is_behind_word else []
         if note:
             mark = Tag("alone", None, "".join(map(_text, note)))
             written[id(mark)] = note
@@ -164,9 +176,8 @@ def _with_notes(pieces: Sequence[Piece], written: dict[int, list[Piece]]) -> Ite
         number += len(note) or 1
 
 
-def _note(pieces: Sequence[Piece], start: int) -> list[Piece]:
+def _note(pieces: Sequence[Piece], start: int, opened: int) -> list[Piece]:
     """The elements that begin here, one in the other, if a mark is all that they have and no word goes on behind it."""
-    opened = _opening(pieces, start)
     end = start + 2 * opened + 1
     note = list(pieces[start:end])
     if not opened or end > len(pieces) or not MARK.fullmatch(_text(note[opened])):
@@ -175,9 +186,11 @@ def _note(pieces: Sequence[Piece], start: int) -> list[Piece]:
     return note if all(_is(piece, "close") for piece in note[opened + 1 :]) and not after.isalnum() else []
 
 
-def _opening(pieces: Sequence[Piece], start: int) -> int:
-    """How many elements open here, one in the other."""
-    return next((end for end in range(start, len(pieces)) if not _is(pieces[end], "open")), len(pieces)) - start
+def _openings(pieces: Sequence[Piece]) -> list[int]:
+    """At each piece how many elements open, one in the other."""
+    return list(accumulate(reversed(pieces), lambda after, piece: after + 1 if _is(piece, "open") else 0, initial=0))[
+        :0:-1
+    ]
 
 
 def _last_characters(pieces: Sequence[Piece]) -> list[str]:
@@ -286,7 +299,7 @@ def _home(place: int, tag: Tag, spans: list[tuple[int, int]], number: int) -> in
 
 def _opened(tags: Iterable[tuple[int, Tag]]) -> int:
     """How many more elements are open behind these tags than before them."""
-    return sum({"open": 1, "close": -1, "alone": 0}[tag.kind] for _, tag in tags)
+    return sum(OPENED[tag.kind] for _, tag in tags)
 
 
 def _gap_pieces(text: str, tags: list[tuple[int, Tag]], position: int, end: int) -> list[Piece]:

@@ -55,6 +55,11 @@ class TextPositions(Generic[AnyStr]):
         """The number of the line, from 1."""
         return bisect_right(self.line_starts, position)
 
+    def line_span(self, number: int) -> tuple[int, int]:
+        """The characters of a line, its end among them; the first line is 0."""
+        start, end = [*self.line_starts[number : number + 2], len(self.text)][:2]
+        return start, end
+
     def add_value(self, slot: Slot) -> None:
         """Add a slot that lies within a tag, before the tag is made."""
         self.slots.append(slot)
@@ -86,7 +91,8 @@ class TextPositions(Generic[AnyStr]):
     def edited(self, start: int, end: int) -> AnyStr:
         """Characters of the text with the edits that lie within them; those within another edit are its own."""
         edits, position = [], start
-        for first, last, new, pieces in self.edits[bisect_left(self.edits, start, key=lambda edit: edit[0]) :]:
+        for number in range(bisect_left(self.edits, start, key=lambda edit: edit[0]), len(self.edits)):
+            first, last, new, pieces = self.edits[number]
             if first > end:
                 break
             if position <= first and last <= end:

@@ -146,6 +146,23 @@ def test_many_unclosed_elements():
     assert len(texts("<div><b>a</i>" * 20_000)) == 20_000
 
 
+@pytest.mark.parametrize("depth", [390, 410, 5000])
+def test_elements_within_each_other_have_a_limit(depth):
+    """Those around all words of a sentence are as deep as they like."""
+
+    def translated(data):
+        document = DocumentFile(data, "a", HtmlFormat(), FormatOptions())
+        return document.translated({"a": {"translation": ["Eine Lampe."]}})[0]
+
+    opened, closed = b"<b>" * depth, b"</b>" * depth
+    assert translated(opened + b"A lamp." + closed) == opened + b"Eine Lampe." + closed
+    if depth < 400:
+        assert translated(b"A " + opened + b"lamp" + closed + b".").count(b"<b>") == depth
+    else:
+        with pytest.raises(DataError, match="^a, line 1: elements nested more than 400 deep; simplify it"):
+            translated(b"A " + opened + b"lamp" + closed + b".")
+
+
 def test_language_tags():
     assert [language_tag(code) for code in ("de", "pt_BR", "zh-Hant-TW", "deu_Latn")] == [
         "de",
