@@ -1,6 +1,5 @@
 """One model in several threads and in training mode: same translations, and nothing of a call left on the model."""
 
-import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -144,29 +143,3 @@ def test_generate_in_training_mode_is_that_of_transformers():
     model = build(**DROPOUT).train()
     inputs = {"input_ids": torch.tensor([[7, 8, 9, 3]]), "max_new_tokens": 8, "do_sample": False}
     assert len({str(model.generate(**inputs).tolist()) for _ in range(20)}) > 1 and all(modes(model).values())
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
-@pytest.mark.filterwarnings("ignore:This process")  # fork beside threads
-def test_fork_while_other_threads_translate():
-    """The child has the mode as it was, and translates."""
-    model, calls, expected = calls_of("concat")
-    in_training_mode(model)
-    before, done = modes(model), threading.Event()
-
-    def work():
-        while not done.is_set():
-            model.generate(input_ids=torch.tensor([[7, 8, 9, 3]]), max_new_tokens=6)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    children = []
-    for _ in range(3):
-        child = os.fork()
-        if child == 0:
-            os._exit(int(not (modes(model) == before and calls[0]() == expected[0])))
-        children.append(child)
-    codes = [os.waitpid(child, 0)[1] for child in children]
-    done.set()
-    thread.join()
-    assert codes == [0, 0, 0]

@@ -1,4 +1,4 @@
-"""Attention to the own sentence, to groups and to windows on the compiled primitives, against the modules."""
+"""Attention to the own sentence, to groups, windows, context and a memory on the primitives, against modules."""
 
 import pytest
 import torch
@@ -22,9 +22,28 @@ PROMPT = torch.tensor([[2, 9, SEP, 11], [PAD, 2, 7, SEP], [PAD, PAD, 2, 9]])
 TARGET = torch.tensor(
     [[8, 7, SEP, 9, 10, 22, SEP, 13, 9], [SEP, 6, 6, 8, 9, 11, 12, 13, 14], [6, 9, 8, SEP, SEP, 7, 20, 19, 18]]
 )
+IDS = torch.tensor(
+    [
+        [[8, 9, 10, EOS], [11, EOS, PAD, PAD]],
+        [[PAD] * 4, [PAD] * 4],  # nothing before
+        [[PAD] * 4, [13, 22, EOS, PAD]],
+    ]
+)
+CONTEXT = {
+    "context_input_ids": IDS,
+    "context_attention_mask": (IDS != PAD).long(),
+    "context_offsets": torch.tensor([[-2, -1]] * 3),
+}
+SHORT_SOURCE = torch.tensor([[7, 9, 8, 12, EOS], [6, EOS, PAD, PAD, PAD], [14, 7, 21, EOS, PAD]])
+SHORT = {  # where the context matters more
+    "SOURCE": SHORT_SOURCE,
+    "MASK": (SHORT_SOURCE != PAD).long(),
+    "PROMPT": torch.tensor([[2, 9, 11], [PAD, 2, 7], [PAD, PAD, 2]]),
+    "TARGET": torch.tensor([[8, 7, 9, 10, 22, 13, 9], [6, 6, 8, 9, 11, 12, 13], [6, 9, 8, 7, 20, 19, 18]]),
+}
 FIELDS = {"past_context": 2}
 WINDOW = FIELDS | {"window": 2}
-MODELS = {
+WITH_LIMITS = {
     "lst": ("lst", FIELDS),
     "lst, norm before": ("lst", FIELDS | {"normalize_before": True}),
     "gtransformer": ("gtransformer", FIELDS | {"global_layers": 1}),
@@ -38,59 +57,118 @@ MODELS = {
     "window, at the input": ("window", WINDOW | {"position": "absolute", "alignment": "one_to_one"}),
     "window, linear": ("window", WINDOW | {"alignment": "linear", "length_ratio": 1.4, "normalize_before": True}),
 }
+WITH_CONTEXT = {
+    "caching": ("caching", FIELDS),
+    "caching, norm before": ("caching", FIELDS | {"normalize_before": True}),
+    "caching, averages": ("caching", FIELDS | {"shortening": "avg"}),
+    "caching, concatenate": ("caching", FIELDS | {"integration": "concatenate"}),
+    "multiencoder": ("multiencoder", FIELDS | {"integration": "sequential"}),
+    "multiencoder, concatenate": ("multiencoder", FIELDS | {"integration": "concatenate"}),
+    "routing": ("routing", {"past_context": 2, "future_context": 0}),
+    "doct": ("doct", FIELDS),
+    "doct, norm before": ("doct", FIELDS | {"normalize_before": True}),
+    "memory": ("memory", {}),
+    "memory, norm before": ("memory", {"normalize_before": True}),
+}
+CALLED = {  # some blocks of these are
+    "gate": ("caching", FIELDS | {"context_gate": True}),
+    "gelu": ("caching", FIELDS | {"activation_function": "gelu"}),
+    "parallel": ("caching", FIELDS | {"integration": "parallel"}),
+    "doct, selection": ("doct", FIELDS | {"selection": "routing"}),
+    "no residual": ("memory", {"memory_residual": "none"}),
+}
 needs_kernels = pytest.mark.skipif(cpu_kernels.kernels() is None, reason="the kernels were not built, or need AVX2")
 
 
 @pytest.fixture
 def int8_model(monkeypatch):
-    """Makes models by their names."""
-    return lambda name: plain_int8_model(monkeypatch, *(MODELS)[name])
+    """Makes models by their names; of those with context the texts are short."""
+
+    def make(name):
+        for text in () if name in WITH_LIMITS else SHORT:
+            monkeypatch.setitem(globals(), text, SHORT[text])
+        return plain_int8_model(monkeypatch, *(WITH_LIMITS | WITH_CONTEXT | CALLED)[name])
+
+    return make
 
 
-def scores_of(model, with_prompt: bool, beams: int = 1) -> torch.Tensor:
+def given_to(model) -> dict:
+    """Context of three sentences, or a memory of two of them, while the third begins a document."""
+    if model.config.model_type != "docmt-memory":
+        return CONTEXT if "context_input_ids" in model.context_arguments else {}
+    stacks = {"encoder_memory": model.get_encoder(), "decoder_memory": model.get_decoder()}
+    generator = torch.Generator().manual_seed(3)
+    memory = {
+        name: torch.randn(3, *stack.initial_memory.weight.shape, generator=generator) for name, stack in stacks.items()
+    }
+    return memory | {"document_start": torch.tensor([False, False, True])}
+
+
+def scores_of(model, with_prompt: bool = False, beams: int = 1, given: dict | None = None) -> torch.Tensor:
     """Scores of every step in which the target is written, (steps, rows, V)."""
     kept, prompt = KeptScores(), {}
     if with_prompt:
         prompt = {"decoder_input_ids": PROMPT, "decoder_attention_mask": (PROMPT != PAD).long()}
-    settings = {"num_beams": beams, "max_new_tokens": TARGET.shape[1], "attention_mask": MASK} | prompt
+    settings = {"num_beams": beams, "max_new_tokens": TARGET.shape[1], "attention_mask": MASK} | prompt | (given or {})
     model.generate(SOURCE, logits_processor=[kept, Written(TARGET, PROMPT.shape[1] if with_prompt else 1)], **settings)
     return torch.stack(kept.copies)
 
 
 @needs_kernels
-@pytest.mark.parametrize("beams", [1, 2])
-@pytest.mark.parametrize("with_prompt", [False, True])
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(("beams", "with_prompt"), [(1, True), (2, False), (2, True)])
+@pytest.mark.parametrize("name", WITH_LIMITS | WITH_CONTEXT | CALLED)
 def test_scores_are_those_of_the_modules(int8_model, monkeypatch, name, with_prompt, beams):
     model = int8_model(name)
-    assert known_program(model).has_limits
-    ours = scores_of(model, with_prompt, beams)
-    monkeypatch.setenv("DOCMT_KERNELS", "0")
-    plain = scores_of(model, with_prompt, beams)
-    difference = (ours - plain).abs()
+    given, without, program = given_to(model), dict.fromkeys(model.context_arguments), known_program(model)
+    assert program.has_limits == (name in WITH_LIMITS)
+    assert name in WITH_LIMITS or (len(program.parts) == 1) == (name in WITH_CONTEXT)
+    found = {}
+    for kernels in "10":
+        monkeypatch.setenv("DOCMT_KERNELS", kernels)
+        for case, inputs in (("given", given), ("without", without)) if given else (("given", given),):
+            found[case, kernels] = scores_of(model, with_prompt, beams, inputs)
+    ours, plain = found["given", "1"], found["given", "0"]
     # where rounding of float32 makes a state another integer, all that follows differs by some steps of int8
-    assert difference.median() < 1e-5 and difference.mean() < 2e-2 * plain.std()
+    assert (ours - plain).abs().median() < 1e-5 and (ours - plain).abs().mean() < 2e-2 * plain.std()
+    if given:
+        assert (found["without", "0"] - plain)[:, 0].abs().mean() > 2e-2 * plain.std()  # the context matters
+        assert (found["without", "1"] - found["without", "0"]).abs().median() < 1e-5
 
 
 @needs_kernels
 @pytest.mark.parametrize("beams", [1, 3])
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", WITH_LIMITS | WITH_CONTEXT)
 def test_many_steps_in_one_call_are_single_steps(int8_model, monkeypatch, name, beams):
-    """Behind separators in the prompt and written ones, and where other beams go on."""
+    """Behind separators in the prompt and written ones, where other beams go on, and without a look at the context."""
     model, steps, run, written = int8_model(name), [], DecodingStep.run, set()
     model.final_logits_bias[0, [EOS, PAD]] = -1e9
     monkeypatch.setattr(DecodingStep, "run", lambda self, states: steps.append(1) or run(self, states))
-    settings = {"attention_mask": MASK, "num_beams": beams, "max_new_tokens": 24}
+    count = 24 if name in WITH_LIMITS else 8
+    settings = {"attention_mask": MASK, "num_beams": beams, "max_new_tokens": count} | given_to(model)
     settings |= {"decoder_input_ids": PROMPT, "decoder_attention_mask": (PROMPT != PAD).long()}
-    for bias in range(0, 24, 3):
+    for bias in range(0, 24, 3) if name in WITH_LIMITS else (0,):
         model.final_logits_bias[0, SEP] = bias
         steps.clear()
         at_once = model.generate(SOURCE, **settings)
         assert not steps
         assert torch.equal(at_once, model.generate(SOURCE, logits_processor=[KeptScores()], **settings))
-        assert len(steps) == 23  # the first one reads the prompt
+        assert len(steps) == count - 1  # the first one reads the prompt
         written.update((at_once[:, PROMPT.shape[1] :] == SEP).sum(dim=1).tolist())
-    assert len(written) > 1
+    assert name in WITH_CONTEXT or len(written) > 1
+
+
+@needs_kernels
+@pytest.mark.parametrize("name", ["caching", "multiencoder", "doct", "a large memory"])
+def test_more_context_than_source_and_target(int8_model, monkeypatch, name):
+    """There is room for it, too."""
+    monkeypatch.setitem(WITH_CONTEXT, "a large memory", ("memory", {"memory_size": 300}))
+    model = int8_model(name)
+    ids = IDS.repeat(1, 1, 100)
+    given = {"context_input_ids": ids, "context_attention_mask": (ids != PAD).long()}
+    given = CONTEXT | given if "memory" not in name else given_to(model)
+    ours = scores_of(model, False, 1, given)
+    monkeypatch.setenv("DOCMT_KERNELS", "0")
+    assert (ours - scores_of(model, False, 1, given)).abs().median() < 1e-5
 
 
 @needs_kernels
@@ -149,7 +227,7 @@ def test_sources_without_a_group_are_read_whole(int8_model, monkeypatch):
 
 @needs_kernels
 @pytest.mark.parametrize("side", ["right", "left"])
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", WITH_LIMITS)
 def test_encoders_without_their_layers(int8_model, monkeypatch, name, side):
     """But those with relative positions; states of padding are whatever they are."""
     model, calls, run = int8_model(name), [], encoder.run
@@ -203,3 +281,17 @@ def test_separators_in_front_of_a_prompt(int8_model, monkeypatch, name):
         model.generate(SOURCE, logits_processor=written, max_new_tokens=TARGET.shape[1], **settings)
         found.append(torch.stack(kept.copies))
     assert (found[0] - found[1]).abs().median() < 1e-5
+
+
+@needs_kernels
+def test_a_later_class_is_called(int8_model):
+    """A block, or attention inside of it, with a method of its own."""
+    model = int8_model("caching")
+    context = model.get_decoder().layers[0].context
+    for module, name in ((context, "forward"), (context.attn, "heads_output")):
+        old, own = type(module), {}
+        own[name] = lambda self, *args, old=old, name=name, **kwargs: getattr(old, name)(self, *args, **kwargs)
+        module.__class__ = type("Later", (old,), own)
+        assert len(known_program(model).parts) > 1
+        module.__class__ = old
+    assert len(known_program(model).parts) == 1
