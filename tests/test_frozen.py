@@ -34,7 +34,6 @@ if not FROZEN.exists():  # this file in a folder of tests/
     FROZEN = Path(__file__).resolve().parents[1] / "frozen"
 ROOT = FROZEN.parents[1]
 SETTINGS = json.loads((FROZEN / "settings.json").read_text("utf-8"))
-COMMANDS = json.loads((FROZEN / "commands.json").read_text("utf-8"))
 INPUTS = json.loads((FROZEN / "inputs.json").read_text("utf-8"))
 # translations of models of chunks since these are cut, as in training, at the border nearest to equal shares
 NEAREST_CUTS = json.loads((FROZEN / "nearest_cuts.json").read_text("utf-8"))
@@ -294,7 +293,37 @@ def test_tokenizer(folder):
 
 
 # The accuracy of guessing, the file of translations, and readings of papers that have a field of the configuration now
-ADDED = {"chance", "translations", "memory_residual", "selection_weighs"}
+GONE = {  # commands of 0.1.0 and where they went
+    "analyze attention-share": "examples/analysis/attention_share.py",
+    "analyze attribution": "examples/analysis/attribution.py",
+    "analyze by-index": "examples/analysis/by_index.py",
+    "analyze connectives": "examples/analysis/connectives.py",
+    "analyze gates": "examples/analysis/gates.py",
+    "analyze groups": "examples/analysis/groups.py",
+    "analyze information-gain": "examples/analysis/information_gain.py",
+    "analyze losses": "examples/analysis/losses.py",
+    "analyze memory-maps": "examples/analysis/memory_maps.py",
+    "bench": "examples/bench/rows.py",
+    "bench attention": "examples/bench/cost.py",
+    "bench contrast": "examples/bench/documents.py",
+    "bench cost": "examples/bench/cost.py",
+    "bench decode": "examples/bench/decode.py",
+    "bench train": "examples/bench/train.py",
+    "words": "examples/recipes/fei2022_zhen_ted_sentence.yaml",  # jieba's words, in the header
+}
+GONE_FLAGS = {"evaluate": {"--comet", "--comet-model", "--comet-context"}}  # --external takes scores of COMET
+COMMANDS = {name: args for name, args in frozen("commands.json").items() if " ".join(args[:2]) not in GONE}
+ADDED = {
+    "chance",
+    "translations",
+    "memory_residual",
+    "selection_weighs",
+    "resampling",
+    "interval",
+    "unit",
+    "runs",
+    "repairs",
+}
 
 
 def same(found, told, place="") -> None:
@@ -447,27 +476,6 @@ def parameters(command, path=()):
         flags = [*one.opts, *one.secondary_opts]
         names.add(" ".join(sorted(flags)) if one.param_type_name == "option" else f"{one.name} (argument)")
     yield " ".join(path), names
-
-
-GONE = {  # commands of 0.1.0 and where they went
-    "analyze attention-share": "examples/analysis/attention_share.py",
-    "analyze attribution": "examples/analysis/attribution.py",
-    "analyze by-index": "examples/analysis/by_index.py",
-    "analyze connectives": "examples/analysis/connectives.py",
-    "analyze gates": "examples/analysis/gates.py",
-    "analyze groups": "examples/analysis/groups.py",
-    "analyze information-gain": "examples/analysis/information_gain.py",
-    "analyze losses": "examples/analysis/losses.py",
-    "analyze memory-maps": "examples/analysis/memory_maps.py",
-    "bench": "examples/bench/rows.py",
-    "bench attention": "examples/bench/cost.py",
-    "bench contrast": "examples/bench/documents.py",
-    "bench cost": "examples/bench/cost.py",
-    "bench decode": "examples/bench/decode.py",
-    "bench train": "examples/bench/train.py",
-    "words": "examples/recipes/fei2022_zhen_ted_sentence.yaml",  # jieba's words, in the header
-}
-GONE_FLAGS = {"evaluate": {"--comet", "--comet-model", "--comet-context"}}  # --external takes scores of COMET
 
 
 def test_commands_and_flags():
