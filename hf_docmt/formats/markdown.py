@@ -389,7 +389,7 @@ def _reads_otherwise(before: Piece, after: Piece) -> bool:
 
 def _normal(pieces: Iterable) -> list:
     """Pieces with adjacent texts as one, and a blank for white space, with none at both ends."""
-    texts = [re.sub(r"\s+", " ", piece) if isinstance(piece, str) else piece for piece in joined(pieces)]
+    texts: list = [re.sub(r"\s+", " ", piece) if isinstance(piece, str) else piece for piece in joined(pieces)]
     for number in (0, -1) if texts else ():
         texts[number] = texts[number].strip() if isinstance(texts[number], str) else texts[number]
     return [piece for piece in texts if piece != ""]
