@@ -23,7 +23,7 @@ Everything is imported when it is first used, so that `import hf_docmt` takes no
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.2.0"
+from hf_docmt.messages import __version__
 
 _LOCATIONS = {  # name -> module and, where it differs, the name there
     "Architecture": "loading.registry",

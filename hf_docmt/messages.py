@@ -1,4 +1,4 @@
-"""Parts of error messages that every room needs."""
+"""Parts of error messages that every room needs, and the version of the package."""
 
 import re
 import shlex
@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 from difflib import get_close_matches
 from importlib.metadata import PackageNotFoundError, requires
 
+__version__ = "0.2.0"
 PACKAGE = "hf-docmt"  # its name in the metadata of the installed package
 
 

@@ -10,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from hf_docmt import __version__
 from hf_docmt.analysis.model_runs import first_characters, forward, on_device
 from hf_docmt.data.examples import check_choices
 from hf_docmt.evaluation.suites import check_languages
 from hf_docmt.files import DataError, read_lines
+from hf_docmt.messages import __version__
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import PartScore, Result
 from hf_docmt.reports.signature import Signature

@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from hf_docmt import __version__
 from hf_docmt.cli.analyze import rationales, why
 from hf_docmt.cli.comparison import compare, rerank
 from hf_docmt.cli.data import corpus, data_app
@@ -18,6 +17,7 @@ from hf_docmt.cli.hub import convert, export, push
 from hf_docmt.cli.suites import contrast, ctxpro, cxmi, translate_suite
 from hf_docmt.cli.training import demo, info, train
 from hf_docmt.cli.translation import serve, translate
+from hf_docmt.messages import __version__
 
 PROGRAM = "docmt"
 LARGE_PAGES = "THP_MEM_ALLOC_ENABLE"  # torch reads it once, when it makes its first tensor

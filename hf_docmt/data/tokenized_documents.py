@@ -20,13 +20,13 @@ from datasets import Dataset, Features, List, Translation, Value
 from datasets.exceptions import DatasetGenerationError
 from transformers import PreTrainedTokenizerBase
 
-from hf_docmt import __version__
 from hf_docmt.data.documents import CHECKED, ROWS_PER_TABLE, check_documents, checked_languages
 from hf_docmt.data.readers import iterate_documents
 from hf_docmt.data.readers.reader import NO_FILES, plugin_files
 from hf_docmt.data.tokenizers import tokenize_sentences
 from hf_docmt.files import STDIN
 from hf_docmt.journal import files_digest, text_digest, value_digest
+from hf_docmt.messages import __version__
 from hf_docmt.modeling.decoding import has_text
 
 LAYOUT = 2  # of the files in the cache; another one makes them anew

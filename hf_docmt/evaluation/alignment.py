@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from itertools import accumulate
 
-from hf_docmt import __version__
 from hf_docmt.data.language_codes import UNSPACED, primary_language
-from hf_docmt.messages import check_known, install_command
+from hf_docmt.messages import __version__, check_known, install_command
 from hf_docmt.modeling.text_splitting import split_text
 from hf_docmt.reports.result import Result
 from hf_docmt.reports.signature import Signature

@@ -4,9 +4,8 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from hf_docmt import __version__
 from hf_docmt.evaluation.suites import SuiteItem, items_digest, labels_of, suite_rules
-from hf_docmt.messages import check_known
+from hf_docmt.messages import __version__, check_known
 from hf_docmt.reports.result import PartScore, Result
 from hf_docmt.reports.signature import Signature
 from hf_docmt.reports.statistics import Statistics

@@ -12,7 +12,6 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-from hf_docmt import __version__
 from hf_docmt.evaluation.context_ablation import condition_label, with_context
 from hf_docmt.evaluation.contrast import add_differences, check_names, items_between
 from hf_docmt.evaluation.contrastive_accuracy import group_verdicts, verdict_result
@@ -20,7 +19,7 @@ from hf_docmt.evaluation.item_records import ItemRecords, hash_of, write_item_re
 from hf_docmt.evaluation.suites import SuiteItem, check_language, items_digest, labels_of
 from hf_docmt.evaluation.suites.suite_files import entries_of, field_of, read_json
 from hf_docmt.files import DataError, read_lines
-from hf_docmt.messages import check_known, install_command
+from hf_docmt.messages import __version__, check_known, install_command
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Result
 from hf_docmt.reports.signature import Signature

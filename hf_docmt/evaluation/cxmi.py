@@ -11,12 +11,11 @@ from pathlib import Path
 import numpy as np
 from datasets import Dataset
 
-from hf_docmt import __version__
 from hf_docmt.data.documents import sentences
 from hf_docmt.evaluation.context_ablation import condition_label, with_context
 from hf_docmt.evaluation.item_records import ItemRecords
 from hf_docmt.evaluation.suites import SuiteItem, check_language, items_digest, labels_of
-from hf_docmt.messages import check_known
+from hf_docmt.messages import __version__, check_known
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import PartScore, Result
 from hf_docmt.reports.signature import Signature

@@ -7,9 +7,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from hf_docmt import __version__
 from hf_docmt.files import STDOUT, check_writable_file, location_of
 from hf_docmt.journal import Journal
+from hf_docmt.messages import __version__
 from hf_docmt.reports.signature import Signature
 
 START = b'{"item": '  # of every record

@@ -17,12 +17,11 @@ from huggingface_hub.utils import validate_repo_id
 from transformers.dynamic_module_utils import get_relative_import_files
 from yaml import YAMLError
 
-from hf_docmt import __version__
 from hf_docmt.hub.cards import UNKNOWN_LICENSE
 from hf_docmt.hub.upload_files import HANDLER, UploadFile, is_adapter, upload_files
 from hf_docmt.loading import registry
 from hf_docmt.loading.model_card import HUB_NAME, PLACEHOLDER, render
-from hf_docmt.messages import first_line
+from hf_docmt.messages import __version__, first_line
 
 # what huggingface_hub raises where there is no network: of httpx up to its 1.x, of httpx2 from 2.0 on
 CONNECTION_ERRORS = tuple(base for base in HfHubHTTPError.__bases__ if base is not OSError)

@@ -10,8 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from hf_docmt import __version__
 from hf_docmt.files import open_bytes, write_lines
+from hf_docmt.messages import __version__
 from hf_docmt.reports.result import PartScore, Result, check_keys, check_result, check_values
 from hf_docmt.reports.signature import extra_digits
 from hf_docmt.reports.tables import letter_of, write_table

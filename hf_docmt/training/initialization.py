@@ -11,7 +11,6 @@ from datasets import Dataset
 from tokenizers import Tokenizer
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_docmt import __version__
 from hf_docmt.data.tokenized_documents import sample_texts
 from hf_docmt.data.tokenizers import adapt_tokenizer, train_tokenizer, trained_tokenizer
 from hf_docmt.files import write_text
@@ -27,6 +26,7 @@ from hf_docmt.loading.pretrained import (
     set_tokenizer_languages,
 )
 from hf_docmt.loading.remote_code import load_tokenizer
+from hf_docmt.messages import __version__
 from hf_docmt.training.recipe import SET_ELSEWHERE, Recipe, config_fields
 from hf_docmt.training.recipe_sections import TokenizerRecipe
 

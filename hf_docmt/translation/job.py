@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 import transformers
 
-from hf_docmt import __version__
 from hf_docmt.journal import file_digest
 from hf_docmt.loading.adapters import ADAPTER_CONFIG, BASE, adapted_model
-from hf_docmt.messages import counted
+from hf_docmt.messages import __version__, counted
 from hf_docmt.translation.group_translation import TranslationSettings
 from hf_docmt.translation.interruption import Interrupted, Interruption
 from hf_docmt.translation.job_input import Group, JobInput, arriving_rows, document_groups

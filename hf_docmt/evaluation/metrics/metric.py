@@ -9,11 +9,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hf_docmt import __version__
 from hf_docmt.data.registration import register, registered
 from hf_docmt.evaluation.breakdowns import Domains, break_down, check_axes, document_labels, sentence_labels
 from hf_docmt.evaluation.metrics.translated_documents import Documents, TranslatedDocuments, check_sides
-from hf_docmt.messages import check_known
+from hf_docmt.messages import __version__, check_known
 from hf_docmt.reports.result import PartScore, Result
 from hf_docmt.reports.signature import Signature
 from hf_docmt.reports.statistics import column_sums, document_details, register_score_function, score_function

@@ -8,12 +8,11 @@ from unicodedata import normalize
 
 import regex
 
-from hf_docmt import __version__
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.evaluation.metrics.metric import Measurement, Metric, UndefinedError
 from hf_docmt.evaluation.metrics.tagging import Tagger, Token, load_tagger, tag, tagger_name
 from hf_docmt.evaluation.metrics.translated_documents import Documents, TranslatedDocuments
-from hf_docmt.messages import check_known
+from hf_docmt.messages import __version__, check_known
 from hf_docmt.reports.result import PartScore
 from hf_docmt.reports.signature import Signature
 from hf_docmt.reports.statistics import column_sums

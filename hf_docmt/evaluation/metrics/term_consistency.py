@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from itertools import chain, combinations
 from typing import ClassVar
 
-from hf_docmt import __version__
 from hf_docmt.data.language_codes import UNSPACED, primary_language
 from hf_docmt.data.phrases import checked_phrases, folded, phrase_pattern, words
 from hf_docmt.evaluation.metrics.metric import Measurement, Metric, UndefinedError
 from hf_docmt.evaluation.metrics.translated_documents import Documents, TranslatedDocuments
+from hf_docmt.messages import __version__
 from hf_docmt.reports.result import PartScore
 from hf_docmt.reports.signature import Signature
 
