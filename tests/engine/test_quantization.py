@@ -1,8 +1,6 @@
 """Models with int8 weights: every architecture, saving and loading, and what is refused."""
 
 import copy
-import pickle
-import threading
 
 import pytest
 import torch
@@ -113,19 +111,6 @@ def test_small_layers_stay(monkeypatch, tmp_path):
     assert torch.equal(logits(type(model).from_pretrained(tmp_path), BATCH), logits(model, BATCH))
     monkeypatch.setattr(quantization, "MIN_ELEMENTS", 10**6)
     refused("no layer of the model has 1000000 weights or more", plain.quantize, "int8")
-
-
-def test_copies_and_threads(model):
-    expected, lines = logits(model, BATCH), translations(model)
-    for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
-        assert torch.equal(logits(other, BATCH), expected)
-    other, found = copy.deepcopy(model), []
-    threads = [threading.Thread(target=lambda: found.append(translations(other))) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == [lines] * 3
 
 
 def test_training_is_refused(model):
