@@ -14,7 +14,7 @@ PYTEST = -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 install: $(VENV)/installed
 
-$(VENV)/installed: setup.cfg constraints.txt $(wildcard modeling/*.[ch])
+$(VENV)/installed: setup.cfg constraints.txt $(wildcard hf_docmt/engine/*.[ch])
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install $(PIP_OPTIONS) --constraint constraints.txt --editable '.[$(EXTRA)]'
 	touch $@
