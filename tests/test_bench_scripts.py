@@ -27,7 +27,9 @@ def rows():
     return runpy.run_path(str(BENCH / "rows.py"))
 
 
-@pytest.mark.parametrize("name", TINY)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in ("train", "cost") else []) for name in TINY]
+)
 def test_script(name):
     options, first, count = TINY[name]
     parts = ["translation by length"] if name == "cost" else []

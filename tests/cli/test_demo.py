@@ -5,13 +5,29 @@ import json
 import pytest
 
 from hf_docmt.data.synthetic.corpus import CHANCE, make_corpus
+from hf_docmt.hub import demo
 from hf_docmt.hub.demo import DOCUMENTS, EXAMPLE, run_demo
 
 TINY = ("training.max_steps=4", "training.eval_steps=2", "training.warmup_steps=1", "model.d_model=32")
 
 
-def test_the_road_ends_in_a_comparison_and_a_hub_folder(tmp_path, capfd):
-    found = run_demo(tmp_path / "demo", documents={"train": 20, "validation": 2, "test": 2}, overrides=TINY)
+class InThisProcess:
+    """In place of a pool of processes, which the slow test has."""
+
+    map = staticmethod(map)
+
+    def __init__(self, *_, **__): ...
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_): ...
+
+
+def test_the_road_ends_in_a_comparison_and_a_hub_folder(tmp_path, capfd, monkeypatch):
+    monkeypatch.setattr(demo, "ProcessPoolExecutor", InThisProcess)
+    sizes = {"train": 20, "validation": 2, "test": 2, "suite_items": 2}
+    found = run_demo(tmp_path / "demo", documents=sizes, overrides=TINY)
     lines = capfd.readouterr().err.splitlines()
     assert "3 to 5 minutes on two cores" in lines[0] and "concat  step 2 of 4  eval_loss" in "\n".join(lines)
     assert [line[:6] for line in lines if " of 4: " in line] == [f"{phase} of 4" for phase in (1, 2, 3, 4)]

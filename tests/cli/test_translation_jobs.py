@@ -79,6 +79,7 @@ def test_options_of_a_resumed_job(run, model, documents, tmp_path):
     assert code == 0 and err.startswith("2 documents, 3 sentences")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_signals_end_a_job_with_a_way_on(tiny, files, tmp_path, number, code):
     output, log = tmp_path / "out.jsonl", tmp_path / "log"

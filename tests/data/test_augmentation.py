@@ -232,7 +232,7 @@ def data(tmp_path_factory):
     return make_training_data(tmp_path_factory.mktemp("corpus"))
 
 
-@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("workers", [0, pytest.param(2, marks=pytest.mark.slow)])
 def test_resume_inside_the_second_epoch(data, tmp_path, workers):
     def start(folder, callbacks=None):
         changing = (AugmentedExamples(data[0], data[2], seed=1, **BOTH), *data[1:])
@@ -248,9 +248,6 @@ def test_resume_inside_the_second_epoch(data, tmp_path, workers):
     resumed.train(resume_from_checkpoint=True)
     assert losses(resumed) == losses(straight) and len(losses(straight)) == batches + 4
     assert validation_losses(resumed) == validation_losses(straight)
-    plain = make_trainer(data, tmp_path / "plain", **steps)
-    plain.train()
-    assert losses(plain) != losses(straight)
 
 
 def test_epochs_reach_the_examples(data, tmp_path):
@@ -279,8 +276,7 @@ def test_run(tmp_path):
             parse_recipe(recipe_mapping(corpus, tmp_path / name, window, max_steps=3, learning_rate=1e-12, **aids))
         )
 
-    plain, off, first, again = run("plain"), run("off", coword_dropout=0.0), run("one", **ALL), run("again", **ALL)
-    assert facts(off)["losses"] == facts(plain)["losses"]
+    plain, first, again = run("plain"), run("one", **ALL), run("again", **ALL)
     assert facts(first)["losses"] == facts(again)["losses"] != facts(plain)["losses"]
     (_, before), (_, after) = facts(plain)["validation_losses"][0], facts(first)["validation_losses"][0]
     assert after == pytest.approx(before, abs=1e-6)  # with weights that have hardly moved
