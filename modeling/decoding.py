@@ -5,14 +5,12 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple, TypeVar
-from unicodedata import category
 
 import torch
 from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
 from .generation_mixin import check_untested_version, end_tokens, inference, merged_config
-
-INVISIBLE = ("Cc", "Cf", "Zl", "Zp", "Zs")  # categories of Unicode
+from .text_splitting import has_text
 
 
 @dataclass
@@ -125,11 +123,6 @@ def candidate_sentences(document: DocumentState, tokenizer, count: int) -> list[
     return [list(map(" ".join, zip(*parts))) or [""] for parts in found]
 
 
-def has_text(text: str) -> bool:
-    """Whether a text has a character that is seen: blanks, controls and format characters such as U+200B are not."""
-    return not text.isspace() and any(category(character) not in INVISIBLE for character in text)
-
-
 def split_at(ids: list[int], sep: int) -> list[list[int]]:
     """Generated ids as sentences, without the separators."""
     ends = [index for index, token in enumerate(ids) if token == sep]
@@ -156,17 +149,6 @@ def token_ids(text: str, tokenizer) -> list[int]:
     ids = tokenizer(text, add_special_tokens=False, split_special_tokens=True)["input_ids"]
     special, unknown = set(tokenizer.all_special_ids), tokenizer.unk_token_id
     return ids if unknown is None else [unknown if token in special else token for token in ids]
-
-
-def check_unicode(text: str, name: str, error_class: type[ValueError] = ValueError) -> None:
-    """`error_class` for half of a surrogate pair, which tokenizers do not read; `name` is where the text stands."""
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise error_class(
-            f"{name} holds half of a surrogate pair, {text[error.start]!r}, which is not Unicode text: repair the "
-            "escape or the encoding that it was read with."
-        ) from error
 
 
 Row = TypeVar("Row")

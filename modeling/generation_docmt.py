@@ -9,10 +9,10 @@ from .decoding import (
     STRATEGIES,
     Translator,
     candidate_sentences,
-    check_unicode,
     read_document,
     translated_sentences,
 )
+from .text_splitting import check_unicode
 
 
 class DocumentTranslation:

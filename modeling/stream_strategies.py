@@ -10,13 +10,13 @@ from .decoding import (
     DocumentState,
     Languages,
     Translator,
-    check_unicode,
     pad_rows,
     read_document,
     translated_sentences,
 )
 from .generation_docmt import check_counts, check_generation
 from .generation_mixin import check_untested_version, inference
+from .text_splitting import check_unicode
 
 STATE = ("encoder_memory", "decoder_memory")
 

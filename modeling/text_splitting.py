@@ -2,7 +2,9 @@
 
 import re
 from itertools import zip_longest
+from unicodedata import category
 
+INVISIBLE = ("Cc", "Cf", "Zl", "Zp", "Zs")  # categories of Unicode
 CLOSING = "\"'”’»›)]}」』）】》〉"  # may stand between the end of a sentence and the next one
 OPENING = "\"'“„‘‚«‹([{¿¡-–—*•"  # may stand before its first letter
 FULL_WIDTH_ENDS = "。！？｡」』）】》〉，、"  # no blank follows these
@@ -83,3 +85,19 @@ def is_end(line: str, match: re.Match) -> bool:
     is_initial = len(word) == 1 and word.isalpha() or re.fullmatch(r"(\w\.)+\w", word)
     is_ordinal = len(word) <= 2 and word.isdecimal()
     return not (is_initial or is_ordinal or word.lower() in ABBREVIATIONS)
+
+
+def has_text(text: str) -> bool:
+    """Whether a text has a character that is seen: blanks, controls and format characters such as U+200B are not."""
+    return not text.isspace() and any(category(character) not in INVISIBLE for character in text)
+
+
+def check_unicode(text: str, name: str, error_class: type[ValueError] = ValueError) -> None:
+    """`error_class` for half of a surrogate pair, which tokenizers do not read; `name` is where the text stands."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise error_class(
+            f"{name} holds half of a surrogate pair, {text[error.start]!r}, which is not Unicode text: repair the "
+            "escape or the encoding that it was read with."
+        ) from error

@@ -34,7 +34,7 @@ from hf_docmt.analysis.memory import (
 )
 from hf_docmt.analysis.model_runs import selection_shares, token_texts
 from hf_docmt.loading import registry
-from hf_docmt.modeling.decoding import has_text
+from hf_docmt.modeling.text_splitting import has_text
 from hf_docmt.systems.attention_weights import eager_attention
 
 REACH = 8  # sentences before the current one whose share is computed in a model with a memory

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from hf_docmt.files import DataError, write_lines
 from hf_docmt.messages import counted
-from hf_docmt.modeling.decoding import check_unicode
+from hf_docmt.modeling.text_splitting import check_unicode
 
 if TYPE_CHECKING:  # scores of plain lines need none of these, which take longer to import than they take
     import pyarrow as pa

@@ -27,7 +27,7 @@ from hf_docmt.data.tokenizers import tokenize_sentences
 from hf_docmt.files import STDIN
 from hf_docmt.journal import files_digest, text_digest, value_digest
 from hf_docmt.messages import __version__
-from hf_docmt.modeling.decoding import has_text
+from hf_docmt.modeling.text_splitting import has_text
 
 LAYOUT = 2  # of the files in the cache; another one makes them anew
 SENTENCES_PER_CALL = 1000  # of a tokenizer

@@ -12,7 +12,7 @@ from hf_docmt.data.readers.wmt_jsonl import is_pair, lines_of
 from hf_docmt.evaluation.references import PLAIN, References, plain_sentences
 from hf_docmt.files import DataError, display_path, location_of, parse_json, read_lines
 from hf_docmt.messages import counted
-from hf_docmt.modeling.decoding import has_text
+from hf_docmt.modeling.text_splitting import has_text
 
 HYPOTHESIS = "hypothesis"  # of a system's output as WMT collects it: the text of a document
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from hf_docmt.modeling.decoding import has_text
 from hf_docmt.modeling.generation_docmt import checked_documents
+from hf_docmt.modeling.text_splitting import has_text
 from hf_docmt.systems.items import SuiteItem
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from tqdm import tqdm
 
 from hf_docmt.messages import counted
-from hf_docmt.modeling.decoding import has_text
+from hf_docmt.modeling.text_splitting import has_text
 
 SHOWN_FAILURES = 20
 MANY = 100  # sentences, of which more than half have to have a translation

@@ -12,7 +12,7 @@ from hf_docmt.data.readers.reader import Evidence, Reader, Sample, numbered_id
 from hf_docmt.data.readers.running_text import TEXT_LINES, sentence_splitter, split_lines
 from hf_docmt.files import STDIN, DataError, check_file, check_hub_name, file_stem, location_of, parse_json, read_lines
 from hf_docmt.messages import first_line
-from hf_docmt.modeling.decoding import check_unicode
+from hf_docmt.modeling.text_splitting import check_unicode
 
 SIDES = ("source", "target")
 IDS = ("doc_id", "id")

@@ -10,7 +10,7 @@ from hf_docmt.data.readers.reader import Evidence, Reader, Sample
 from hf_docmt.data.readers.row_files import json_rows
 from hf_docmt.data.readers.running_text import TEXT_LINES, document_text, sentence_splitter, split_lines
 from hf_docmt.files import DataError, display_path
-from hf_docmt.modeling.decoding import check_unicode
+from hf_docmt.modeling.text_splitting import check_unicode
 
 TEXT_KEYS = ("src_text", "source_doc")  # of the sets, and of the blind set of 2026
 TEXT_KEY = re.compile(rb'[{,]\s*"(' + "|".join(TEXT_KEYS).encode() + rb')"\s*:')
