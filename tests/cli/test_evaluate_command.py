@@ -137,13 +137,6 @@ def test_languages_of_evaluate_have_no_default(run):
     assert "Language of the documents" in " ".join(out.split()) and "that of the model" not in out
 
 
-def test_evaluate_plain_lines_of_different_number(run, tmp_path):
-    (tmp_path / "a.txt").write_text("eins\nzwei\n")
-    (tmp_path / "b.txt").write_text("eins\n")
-    code, _, err = run("evaluate", tmp_path / "a.txt", tmp_path / "b.txt")
-    assert code == 1 and "2" in err and "1" in err
-
-
 def test_evaluate_formats_of_two_files(run, model, tmp_path):
     """Documents without ids are matched by their order."""
     (tmp_path / "t.en").write_text("<d>\nThe lamp is old.\nIt is new.\n<d>\nIt is old.\n")

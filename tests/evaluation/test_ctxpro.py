@@ -281,18 +281,6 @@ def script_accuracy(entries, lines, lang):
     return 100 * sum(found) / len(found)
 
 
-def test_the_published_rule(write):
-    """It takes the last sentence of the whole text; the word is lowercased, its punctuation stays."""
-    pytest.importorskip("sentence_splitter")
-    words = ("du", "Du", "Sie", "du?")
-    entries = [ENTRIES[0] | {"expected": word, "document id": word} for word in words]
-    path = write(entries, ["Hi.<eos> I see you. Really."] * 4)
-    (ours,), (published,) = (generative_report(Answers(), [path], rule=rule).results for rule in ("line", "published"))
-    assert (ours.value, published.value) == (75, 50)
-    assert published.value == script_accuracy(entries, ["- Du kommst."] * 4, "de")
-    assert "last:line" in str(ours.signature) and "expected:lowercased" in str(published.signature)
-
-
 def test_translations_from_a_file(write, tmp_path):
     pytest.importorskip("sentence_splitter")
     rng = random.Random(1)

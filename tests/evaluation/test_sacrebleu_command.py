@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+from support.processes import run_python
 from support.reader_checks import jsonl
 
 from hf_docmt.evaluation.comparison import compare
@@ -59,8 +60,8 @@ def files(write):
 
 def sacrebleu(*arguments):
     """What the command prints, at more digits than a float has."""
-    command = [sys.executable, "-m", "sacrebleu", *map(str, arguments), "--width", "20"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = run_python("-m", "sacrebleu", *arguments, "--width", 20)
+    assert done.returncode == 0, done.stderr
     return done.stdout
 
 

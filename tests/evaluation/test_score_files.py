@@ -184,16 +184,6 @@ def test_agrees_with_the_published_evaluation(suite, tmp_path, better):
     assert opposite.value != accuracy.value  # there are ties, and they count
 
 
-def test_random_text_of_scores(suite, tmp_path):
-    """Scores as another system writes them."""
-    format, path, items, _ = suite
-    generator, file = random.Random(9), tmp_path / "other.txt"
-    lines = [generator.choice(["1.5", "2", "2.0", "-1e-3", "-0.001", "inf"]) for item in items for _ in item.candidates]
-    file.write_text("\r\n".join(lines), encoding="utf-8")
-    expected = published(format, path, file, "lower")["total"]
-    assert contrastive_accuracy(items, read_scores(file, items)).value == pytest.approx(100 * expected[0] / expected[1])
-
-
 def test_scores_come_back_as_they_were(suite, tmp_path):
     _, _, items, _ = suite
     generator = random.Random(4)

@@ -59,7 +59,8 @@ def _run(command: Sequence[str], cwd: str | Path | None, environment: dict[str, 
     os.chdir(cwd or os.getcwd())
     for number, (path, flags) in enumerate(zip(files, (os.O_RDONLY, *[os.O_WRONLY | os.O_CREAT] * 2))):
         os.dup2(os.open(path, flags), number)
-    sys.stdin, sys.stdout, sys.stderr = (open(number, mode, encoding="utf-8") for number, mode in enumerate("rww"))
+    streams = [open(number, mode, encoding="utf-8") for number, mode in enumerate("rww")]  # open until the end
+    sys.stdin, sys.stdout, sys.stderr = streams
     option, *rest = command
     try:
         if option == "-c":
