@@ -101,15 +101,6 @@ def test_batch_is_the_definition(tokenizer, context_sides, discount, use_bod):
             assert batch[name].dtype == tensor.dtype and torch.equal(batch[name], tensor), name
 
 
-def test_written_out(tokenizer):
-    collator = SegmentCollator(tokenizer, decoder_start_token_id=PAD, context_discount=0.25, use_bod=True)
-    batch = collator([row([A, C], [C, A, B], 1, True, 1)])
-    assert batch["input_ids"].tolist() == [[BOD, 10, 11, SEP, 15, EOS]]
-    assert batch["labels"].tolist() == [[BOD, 15, SEP, 10, 11, SEP, 12, 13, 14, EOS]]
-    assert batch["decoder_input_ids"].tolist() == [[PAD, BOD, 15, SEP, 10, 11, SEP, 12, 13, 14]]
-    assert batch["label_weights"].tolist() == [[0.25, 0.25, 0.25, 1, 1, 1, 0.25, 0.25, 0.25, 0.25]]
-
-
 def test_tokenizer_without_separator():
     collator = SegmentCollator(tokenizer_without("<sep>", "<bod>"), decoder_start_token_id=PAD)
     assert collator([row([A], [B], 0)])["labels"].tolist() == [[*B, EOS]]

@@ -58,27 +58,6 @@ def test_models_of_maka(case, files, tmp_path):
         assert (logits[row, :, expected.shape[1] :] < -900).all()
 
 
-@pytest.mark.parametrize("case", ["tokens", "sentence", "grouping_3", "concatenate", "multi_encoder", "multienc_gate"])
-def test_missing_context(case, files, tmp_path):
-    """The first two sentences of a document: there a lone `</s>` for a sentence missing, here none is given."""
-    settings = MAKA_CASES[case]
-    weights = maka_weights(settings, rows_of(files))
-    model, _ = converted(files, tmp_path / "checkpoint_best.pt", settings, weights)
-    count, joins = settings["source_context_size"], model.config.model_type == "docmt-multiencoder"
-    inputs = {"input_ids": torch.tensor([[5, 8, 9, EOS]]), "decoder_input_ids": torch.tensor([[EOS, 7, 11]])}
-    released, nearest = Released(settings, weights), [9, 8, EOS]
-    for there in ([], [nearest]):
-        contexts = there if joins else [[EOS]] * (count - len(there)) + there
-        expected = released.maka([5, 8, 9, EOS], contexts, [EOS, 7, 11], 4)
-        if there:
-            context = torch.tensor([there])
-            inputs |= {"context_input_ids": context, "context_attention_mask": torch.ones_like(context)}
-            inputs["context_offsets"] = torch.tensor([[-1]])
-        with torch.no_grad():
-            logits = model(**inputs).logits[0, :, : expected.shape[1]]
-        torch.testing.assert_close(logits, expected, atol=1e-5, rtol=1e-5)
-
-
 @pytest.mark.parametrize("case", LUPO_CASES)
 def test_models_of_lupo(case, files, tmp_path):
     """Windows of one to three sentences."""
