@@ -145,7 +145,7 @@ def test_script(script, files, name, tmp_path):
     arguments = [argument.format(**files) for argument in arguments]
     picture = [] if name == "connectives" else ["--picture", tmp_path / "a.png"]
     out = script(name, *arguments, "--output", tmp_path / "a.csv", *picture)
-    table = pd.read_csv(tmp_path / "a.csv", dtype={"distance": str})
+    table = pd.read_csv(tmp_path / "a.csv", dtype={"distance": str}, float_precision="round_trip")
     check(table)
     assert out.split("\n")[0].split()[0] == table.columns[0].split()[0] and len(out.splitlines()) > len(table)
     assert not picture or picture[1].read_bytes().startswith(b"\x89PNG")
