@@ -7,21 +7,26 @@ With `--target reference` references are forced, with `search` the documents are
 
 import pandas as pd
 from inputs import documents_of, draw_matrices, load, parser, show
+from recorded_search import search_shares
 
-from hf_docmt.analysis.attention_share import TARGETS, attention_share
+from hf_docmt.analysis.attention_share import attention_share
 from hf_docmt.systems.generation_settings import make_repeatable
 
 
 def main() -> None:
     made = parser(__doc__, "model", "documents")
-    made.add_argument("--target", choices=TARGETS, default="reference")
+    made.add_argument("--target", choices=("reference", "search"), default="reference")
     made.add_argument("--strategy", help="of the search; default: the model's own")
     options = made.parse_args()
     model, tokenizer = load(options)
+    documents = documents_of(options, model)
     if options.target == "search":
         make_repeatable(model.generation_config, options.model)
-    documents = documents_of(options, model)
-    found = attention_share(model, documents, tokenizer, target=options.target, strategy=options.strategy)
+        found = search_shares(model, documents, tokenizer, options.strategy)
+    elif options.strategy is None:
+        found = attention_share(model, documents, tokenizer)
+    else:
+        made.error("--strategy is of the search; give --target search, too, or leave it out")
     count = len(found.tokens)
     table = pd.DataFrame(found.shares, columns=[f"to {number}" for number in range(1, count + 1)]).round(2)
     table.insert(0, "target sentence", range(1, count + 1))

@@ -9,12 +9,11 @@ the difference, from bootstrap samples of documents.
 
 import numpy as np
 import pandas as pd
-from inputs import parser, show
+from inputs import parser, read_translated, show
 
 from hf_docmt.analysis.pictures import COLOURS, SINGLE, picture
 from hf_docmt.evaluation.metrics.corpus_scores import SentenceBleu, bleu, segment_statistics
 from hf_docmt.evaluation.references import read_references
-from hf_docmt.evaluation.translation_files import read_translated
 
 REFERENCE_LENGTH = 1  # column of BLEU's statistics
 

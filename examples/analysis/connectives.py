@@ -8,11 +8,10 @@ Whole words are counted, ignoring case. The last row sums the absolute differenc
 from pathlib import Path
 
 import pandas as pd
-from inputs import parser, show
+from inputs import parser, read_translated, show
 
 from hf_docmt.evaluation.metrics.connectives import connective_table, connectives_of
 from hf_docmt.evaluation.references import read_references
-from hf_docmt.evaluation.translation_files import read_translated
 
 
 def main() -> None:

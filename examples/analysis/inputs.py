@@ -7,6 +7,7 @@ import torch
 import hf_docmt
 from hf_docmt.analysis.model_runs import set_languages
 from hf_docmt.analysis.pictures import COLOURS, MARKERS, SINGLE, picture
+from hf_docmt.evaluation.translation_files import count_untranslated, read_translations
 
 
 def parser(text: str, *arguments: str) -> argparse.ArgumentParser:
@@ -32,6 +33,13 @@ def documents_of(options: argparse.Namespace, model):
     """The documents, in the languages of the model."""
     languages = {name: getattr(model.config, name) for name in ("source_lang", "target_lang")}
     return hf_docmt.read_documents(path=options.documents, **languages)
+
+
+def read_translated(path: str, references) -> list[list[str]]:
+    """The sentences of the documents of a file of translations; documents with an `error` are warned of."""
+    rows = read_translations(path, references)
+    count_untranslated(rows, path)
+    return [row["translation"] for row in rows]
 
 
 def show(table, options: argparse.Namespace) -> None:

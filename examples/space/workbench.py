@@ -1,6 +1,7 @@
 """The model behind the page: its strategies, translations as they grow, and why a sentence came out as it did."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,7 +12,7 @@ from read_sentences import ContextUse
 
 import hf_docmt
 from hf_docmt.analysis.decisive_context import DecisiveContext, decisive_context
-from hf_docmt.analysis.model_runs import chosen_languages
+from hf_docmt.analysis.model_runs import set_languages
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.formats.document_file import MARKUP, sentence_fits
 from hf_docmt.loading import registry
@@ -161,3 +162,15 @@ class Workbench:
 
     def _languages(self, langs: Langs) -> dict[str, str]:
         return dict(zip(("source_lang", "target_lang"), langs, strict=True))
+
+
+@contextmanager
+def chosen_languages(model, source_lang: str | None, target_lang: str | None) -> Iterator[None]:
+    """The model with these languages; afterwards it has its own again. ValueError: see `set_languages`."""
+    own = {name: getattr(model.config, name) for name in ("source_lang", "target_lang")}
+    try:
+        set_languages(model, source_lang, target_lang)
+        yield
+    finally:
+        for name, language in own.items():
+            setattr(model.config, name, language)

@@ -1,18 +1,15 @@
 """Share of cross-attention that goes to the source of the current sentence (Herold and Ney 2023, table 1)."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 import torch
 from datasets import Dataset
-from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt.analysis.model_runs import forward, on_device, training_batches
-from hf_docmt.data.documents import check_documents, sentences
-from hf_docmt.data.samplers import TokenBudgetBatchSampler
 from hf_docmt.loading import registry
 from hf_docmt.modeling.segments import sentence_index
 from hf_docmt.systems.attention_weights import (
@@ -22,8 +19,6 @@ from hf_docmt.systems.attention_weights import (
     kept_outputs,
     modules_named,
 )
-
-TARGETS = ("reference", "search")
 
 
 @dataclass(frozen=True)
@@ -50,38 +45,30 @@ def attention_share(
     documents: Dataset,
     tokenizer: PreTrainedTokenizerBase,
     max_tokens: int = 4096,
-    target: str = "reference",
-    strategy: str | None = None,
-    **search,
 ) -> AttentionShare:
-    """Cross-attention of a model of any architecture, while references are forced or translations are searched.
+    """Cross-attention of a model of any architecture, while references are forced.
 
     Herold and Ney (2023), section 3.1: how much of the attention is paid to the n-th source sentence while the n-th
-    target sentence is written. A separator belongs to the sentence it ends, so no weight is left out. The paper's table
-    1 is measured while decoding, `target="search"`: documents are translated by `strategy` (None: the model's own) and
-    `search`, further arguments of `translate_documents`, nothing is repaired, and the attention is that of the chosen
-    hypotheses. With `target="reference"` documents are cut as in training and systems differ by their attention alone.
+    target sentence is written. A separator belongs to the sentence it ends, so no weight is left out. Documents are cut
+    as in training, so that systems differ by their attention alone; examples/analysis/attention_share.py measures while
+    decoding, too.
 
     A layer's weights are reduced as soon as they are computed and never kept. Batches have up to `max_tokens` source
-    and target tokens. The model runs with eager attention and afterwards has its own again. ValueError: no
-    cross-attention, one that does not give its weights (see `attention_weights`), or a source of the current sentence
-    alone, to which all attention goes; a search for references, or a strategy that is not recorded.
+    and target tokens. The model runs with eager attention and afterwards has its own again. ValueError: see
+    `check_joined`; no cross-attention, or one that does not give its weights (see `attention_weights`).
     """
-    if target not in TARGETS:
-        raise ValueError(f"target must be one of {', '.join(TARGETS)}, got {target!r}")
-    if target == "reference" and (strategy is not None or search):
-        raise ValueError("strategy and other settings of the search are for target='search'; leave them out")
+    check_joined(model)
+    return count_shares(model, (batch for _, batch in training_batches(model, documents, tokenizer, max_tokens)))
+
+
+def check_joined(model: PreTrainedModel) -> None:
+    """ValueError: a source of the current sentence alone, to which all attention goes."""
     architecture = registry.for_config(model.config)
     if architecture.separate_context or architecture.carries_state:
         raise ValueError(
             f"{model.config.model_type} reads other sentences apart from the source, so all of its "
             "cross-attention goes to the current sentence; give a model that reads several sentences as one segment"
         )
-    if target == "reference":
-        return count_shares(model, (batch for _, batch in training_batches(model, documents, tokenizer, max_tokens)))
-    segments = record_search(model, documents, tokenizer, strategy or model.default_strategy(), **search)
-    with model.search_alignment(search.get("alignment")):
-        return count_shares(model, search_batches(model.config, segments, max_tokens))
 
 
 def count_shares(model: PreTrainedModel, batches: Iterable[dict[str, torch.Tensor]]) -> AttentionShare:
@@ -121,58 +108,6 @@ def sentences_of_tokens(config, batch: dict[str, torch.Tensor]) -> tuple[torch.T
     size = int(max(source.max(), target.max())) + 1  # N
     source, target = (torch.nn.functional.one_hot(sentences, size).double() for sentences in (source, target))
     return source, target * batch.get("is_counted", labels != -100)[..., None]
-
-
-def record_search(
-    model: PreTrainedModel, documents: Dataset, tokenizer: PreTrainedTokenizerBase, strategy: str, **search
-) -> list[dict[str, list[int]]]:
-    """Translate documents and keep what was searched, in the order of the searches; nothing is repaired.
-
-    Of each search: its source; prefix and hypothesis as the decoder reads them, behind the start token, and as it
-    writes them, with the end token, so that both have T tokens; `is_counted` (T) is 0 for the forced prefix, and for an
-    end that the search did not come to. `strategy` and `search` are those of `translate_documents`. ValueError: a
-    strategy that keeps a state between the searches, so that they are not known one by one.
-    """
-    own = model.translator_class
-    if strategy in own.repaired_strategies(model.config):
-        search = {"repairs": "none"} | search
-    segments: list[dict[str, list[int]]] = []
-
-    class Recorder(own):
-        def decode(self, jobs, *arguments, **options):
-            outputs = super().decode(jobs, *arguments, **options)
-            for job, output in zip(jobs, outputs):
-                written = [*job.prefix, *output.ids]
-                segment = {"input_ids": job.source, "decoder_input_ids": [self.start, *written]}
-                segment |= {name.replace("input_ids", "attention_mask"): [1] * len(segment[name]) for name in segment}
-                is_counted = [0] * len(job.prefix) + [1] * len(output.ids) + [int(output.finished)]
-                segments.append(segment | {"labels": [*written, self.eos], "is_counted": is_counted})
-            return outputs
-
-    lang, _ = check_documents(documents)
-    model.translator_class = Recorder
-    try:
-        model.translate_documents([sentences(row, lang) for row in documents], tokenizer, strategy, **search)
-    finally:
-        model.translator_class = own
-    if not segments:
-        raise ValueError(
-            f"strategy {strategy!r} keeps a state between the sentences, so its searches are not recorded; use "
-            "'sequential', 'sliding', 'full' or 'sentence'"
-        )
-    return segments
-
-
-def search_batches(
-    config, segments: Sequence[dict[str, list[int]]], max_tokens: int
-) -> Iterator[dict[str, torch.Tensor]]:
-    """What was searched as batches: sources, what the decoder read, and which of its predictions the search made."""
-    padding = {"input_ids": config.pad_token_id, "decoder_input_ids": config.pad_token_id, "labels": -100}
-    padding |= dict.fromkeys(("is_counted", "attention_mask", "decoder_attention_mask"), 0)
-    lengths = np.array([[len(segment[name]) for name in ("input_ids", "labels")] for segment in segments])
-    for batch in TokenBudgetBatchSampler(lengths, max_tokens, shuffle=False):
-        rows = {name: [torch.tensor(segments[number][name]) for number in batch] for name in padding}
-        yield {name: pad_sequence(rows[name], True, value) for name, value in padding.items()}  # (B, S), (B, T)
 
 
 def padded_sum(tensor: torch.Tensor, other: torch.Tensor) -> torch.Tensor:

@@ -1,7 +1,6 @@
 """Looking into a model: passes with forced references, sentences as tokens, languages of models of many."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 
 import numpy as np
 import torch
@@ -102,15 +101,3 @@ def set_languages(model: PreTrainedModel, source_lang: str | None = None, target
     config.sequence_format(**{name: None if name in unknown else language for name, language in languages.items()})
     for name, language in (codes | {name: languages[name] for name in unknown}).items():
         setattr(config, name, language)
-
-
-@contextmanager
-def chosen_languages(model: PreTrainedModel, source_lang: str | None, target_lang: str | None) -> Iterator[None]:
-    """The model with these languages; afterwards it has its own again. ValueError: see `set_languages`."""
-    own = {name: getattr(model.config, name) for name in ("source_lang", "target_lang")}
-    try:
-        set_languages(model, source_lang, target_lang)
-        yield
-    finally:
-        for name, language in own.items():
-            setattr(model.config, name, language)

@@ -243,18 +243,13 @@ def _draw_legend(figure) -> int:
     return lines
 
 
-def check_matplotlib() -> None:
-    """ValueError: matplotlib is not installed."""
-    if find_spec("matplotlib") is None:
-        raise ValueError(f"pictures need matplotlib, which is not installed: {install_command('plots')}")
-
-
 def check_picture_path(path: str | Path) -> Path:
     """The path of a picture to be written.
 
     ValueError: matplotlib is not installed, another ending than `ENDINGS`, a file that cannot be written.
     """
-    check_matplotlib()
+    if find_spec("matplotlib") is None:
+        raise ValueError(f"pictures need matplotlib, which is not installed: {install_command('plots')}")
     path = Path(path)
     if path.suffix.lower() not in ENDINGS:
         raise ValueError(f"{path}: a picture's name ends in {' or '.join(ENDINGS)}, got {path.suffix or 'no ending'!r}")

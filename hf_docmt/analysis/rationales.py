@@ -39,7 +39,6 @@ class MarkedText:
     text: str
     rationale: tuple[Span, ...] = ()
     pronouns: tuple[Span, ...] = ()
-    inside_words: int = 0  # ignored pronoun tags inside words, such as `w<p>it</p>h`
 
 
 @dataclass(frozen=True)
@@ -55,16 +54,11 @@ class ScatExample:
 
 @dataclass(frozen=True)
 class Scat:
-    """The examples, the number of lines, and the skipped texts as (line, file, reason)."""
+    """The examples, the number of lines, and that of skipped lines by reason, the first one of each line."""
 
     examples: tuple[ScatExample, ...]
     lines: int
-    skipped: tuple[tuple[int, str, str], ...]
-
-    @property
-    def reasons(self) -> dict[str, int]:
-        """Number of skipped lines by reason, the first one of each line."""
-        return dict(Counter({line: reason for line, _, reason in reversed(self.skipped)}.values()).most_common())
+    reasons: dict[str, int]
 
 
 @dataclass(frozen=True)
@@ -329,7 +323,7 @@ def _texts(system: ForcedDecoding, example: ScatExample, side: str) -> list[Mark
 def read_scat(folder: str | Path, split: str = "train", source_lang: str = "en", target_lang: str = "fr") -> Scat:
     """Examples of the line-parallel files `highlighted.SPLIT.LANG` and `highlighted.SPLIT.context.LANG` of a folder.
 
-    A line is skipped, and listed, if the tags of one of its four texts cannot be read, see `parse_marked_text`.
+    A line is skipped, and counted, if the tags of one of its four texts cannot be read, see `parse_marked_text`.
     DataError: a file that is missing or not UTF-8, files of different numbers of lines.
     """
     names = [f"highlighted.{split}.{part}{lang}" for lang in (source_lang, target_lang) for part in ("context.", "")]
@@ -338,18 +332,13 @@ def read_scat(folder: str | Path, split: str = "train", source_lang: str = "en",
     if len(set(counts.values())) > 1:
         sizes = ", ".join(f"{name} {count}" for name, count in counts.items())
         raise DataError(f"{folder}: files of different numbers of lines: {sizes}; one may be cut short, fetch it again")
-    examples, skipped = [], []
+    examples, reasons = [], Counter()
     for number, row in enumerate(zip(*texts.values()), 1):
-        parts, faults = [], []
-        for name, text in zip(names, row):
-            try:
-                parts.append(parse_marked_text(text))
-            except ValueError as error:
-                faults.append((number, name, str(error)))
-        skipped += faults
-        if not faults:
-            examples.append(ScatExample(f"scat-{split}:{number}", *parts))
-    return Scat(tuple(examples), counts[names[0]], tuple(skipped))
+        try:
+            examples.append(ScatExample(f"scat-{split}:{number}", *map(parse_marked_text, row)))
+        except ValueError as error:
+            reasons[str(error)] += 1
+    return Scat(tuple(examples), counts[names[0]], dict(reasons.most_common()))
 
 
 def parse_marked_text(line: str) -> MarkedText:
@@ -398,7 +387,7 @@ def parse_marked_text(line: str) -> MarkedText:
     ]
     lead = len(text) - len(text.lstrip())
     spans = [tuple((begin - lead, end - lead) for begin, end in marked) for marked in (rationale, whole)]
-    return MarkedText(text.strip(), *spans, len(pronouns) - len(whole))
+    return MarkedText(text.strip(), *spans)
 
 
 def _check(holds: bool, fault: str) -> None:

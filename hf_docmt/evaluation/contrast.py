@@ -112,7 +112,6 @@ def context_results(
     split: str = "all",
     conditions: Sequence[str] = CONDITIONS,
     normalization: str = "sum",
-    ties: str | None = None,
     seed: int = 0,
     samples: int = 1000,
     scores_folder: str | Path | None = None,
@@ -132,7 +131,7 @@ def context_results(
         settings = {"past": reach.past, "future": reach.future, "logprob": normalization, "context": label}
         records = details.records(
             changed,
-            lambda part, label=label: item_records(part, candidate_scores(system, part, normalization), label, ties),
+            lambda part, label=label: item_records(part, candidate_scores(system, part, normalization), label),
             lambda settings=settings: {"model": system.fingerprint(), **settings},
         )
         scores = [record["scores"] for record in records]
@@ -145,9 +144,7 @@ def context_results(
             **reach.entries(),
             "context": label,
         }
-        results[condition] = contrastive_accuracy(
-            changed, scores, ties, dataset=dataset, split=split, how_scored=how_scored
-        )
+        results[condition] = contrastive_accuracy(changed, scores, dataset=dataset, split=split, how_scored=how_scored)
     return add_differences(results, samples)
 
 

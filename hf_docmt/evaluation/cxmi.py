@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +14,10 @@ from datasets import Dataset
 from hf_docmt.data.documents import sentences
 from hf_docmt.evaluation.context_ablation import condition_label, with_context
 from hf_docmt.evaluation.item_records import ItemRecords
-from hf_docmt.evaluation.suites import SuiteItem, check_language, items_digest, labels_of
+from hf_docmt.evaluation.suites import SuiteItem, check_language, items_digest
 from hf_docmt.messages import __version__, check_known
 from hf_docmt.reports.report import Report
-from hf_docmt.reports.result import PartScore, Result
+from hf_docmt.reports.result import Result
 from hf_docmt.reports.signature import Signature
 from hf_docmt.reports.statistics import Statistics, bootstrap_interval, score_function
 from hf_docmt.systems import System
@@ -75,7 +75,6 @@ class PointwiseCXMI:
     with_context: tuple[float, ...]
     without_context: tuple[float, ...]
     group: str | None = None
-    labels: dict = field(default_factory=dict)
 
     @property
     def gains(self) -> tuple[float, ...]:
@@ -193,12 +192,12 @@ def cxmi_result(
     check_known(normalization, NORMALIZATIONS, "normalization", "expected one of")
     if not gains:
         raise ValueError("CXMI of 0 sentences: expected at least one")
-    parts: dict[str, list[PointwiseCXMI]] = defaultdict(list)
+    documents: dict[str, list[float]] = defaultdict(list)  # an item without one stands alone
     for sentence in gains:
-        for name, value in sentence.labels.items():
-            parts[f"{name}={value}"].append(sentence)
-    statistics, whole = _part(gains, normalization, samples, seed)
-    reach = system.context
+        documents[sentence.item_id if sentence.group is None else sentence.group].append(sentence.gain(normalization))
+    statistics = Statistics(list(documents), [[math.fsum(some), len(some)] for some in documents.values()])
+    rows, reach = np.array(statistics.rows), system.context
+    interval = bootstrap_interval(rows, score_function("CXMI", 2, scale=1.0), samples, seed)
     signature = {
         "unit": "nats",
         "sentence": normalization,
@@ -215,15 +214,10 @@ def cxmi_result(
         dataset=dataset,
         split="all",
         metric="CXMI",
-        value=whole.value,
+        value=float(rows[:, 0].sum() / rows[:, 1].sum()),
         signature=Signature.of(signature),
-        n=whole.n,
-        breakdown={
-            label: _part(some, normalization, samples, seed)[1]
-            for label, some in sorted(parts.items())
-            if len(some) < len(gains)
-        },
-        details={"statistics": statistics.to_dict(), **whole.details},
+        n=len(gains),
+        details={"statistics": statistics.to_dict()} | ({"interval": list(interval)} if interval else {}),
     )
 
 
@@ -251,16 +245,4 @@ def _records(system: System, items: Sequence[SuiteItem], context: str) -> list[d
 
 
 def _gain(item: SuiteItem, record: dict) -> PointwiseCXMI:
-    return PointwiseCXMI(item.item_id, *(tuple(record[name]) for name in SCORES), item.group, labels_of(item))
-
-
-def _part(gains: Sequence[PointwiseCXMI], normalization: str, samples: int, seed: int) -> tuple[Statistics, PartScore]:
-    """[sum of P-CXMI, sentences] of each document (an item without one stands alone), and their mean."""
-    documents: dict[str, list[float]] = defaultdict(list)
-    for sentence in gains:
-        documents[sentence.item_id if sentence.group is None else sentence.group].append(sentence.gain(normalization))
-    statistics = Statistics(list(documents), [[math.fsum(some), len(some)] for some in documents.values()])
-    rows = np.array(statistics.rows)
-    interval = bootstrap_interval(rows, score_function("CXMI", 2, scale=1.0), samples, seed)
-    value = float(rows[:, 0].sum() / rows[:, 1].sum())
-    return statistics, PartScore(value, len(gains), {} if interval is None else {"interval": list(interval)})
+    return PointwiseCXMI(item.item_id, *(tuple(record[name]) for name in SCORES), item.group)

@@ -160,13 +160,6 @@ def count_repairs(rows: Iterable[dict]) -> dict[str, int]:
     return counts
 
 
-def read_translated(path: str | Path, references: References) -> list[list[str]]:
-    """The sentences of the documents of a file of translations; see `read_translations` and `count_untranslated`."""
-    rows = read_translations(path, references)
-    count_untranslated(rows, display_path(path))
-    return [row["translation"] for row in rows]
-
-
 def count_untranslated(rows: Iterable[Mapping[str, Any]], name: str) -> dict[str, int]:
     """`untranslated`: how many documents have an `error`, if any; a warning names the first.
 

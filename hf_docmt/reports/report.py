@@ -12,7 +12,7 @@ from typing import Any
 
 from hf_docmt.files import open_bytes, write_lines
 from hf_docmt.messages import __version__
-from hf_docmt.reports.result import PartScore, Result, check_keys, check_result, check_values
+from hf_docmt.reports.result import PartScore, Result, check_keys, check_values
 from hf_docmt.reports.signature import extra_digits
 from hf_docmt.reports.tables import letter_of, write_table
 
@@ -50,7 +50,7 @@ class Report:
     """The results of one model, what it is, the data, the facts of its training, and the package that made them.
 
     `model` has a `name` and may have `architecture`, `parameters` (their number) and `config` (a summary of it).
-    `data` and `training` are anything that JSON can hold. ValueError: not of the format, see `validate_report`.
+    `data` and `training` are anything that JSON can hold. ValueError: not of the format, see `check_header`.
 
         >>> report = Report(model={"name": "concat"}, data={}, results=[])
         >>> report.write("report.json")
@@ -109,7 +109,7 @@ class Report:
     def write(self, path: str | Path) -> None:
         """Write the report; a file that was there stays whole until the new one is. ValueError, OSError."""
         report = self.to_dict()
-        validate_report(report)
+        Report.from_dict(report)  # what was changed since it was made is checked, too
         write_lines([json.dumps(report, ensure_ascii=False, allow_nan=False, indent=2)], path)
 
     @property
@@ -126,18 +126,8 @@ class Report:
         return "\n".join([title, f"{self.package} {self.version}{commit}", "", _result_table(self.results)])
 
 
-def validate_report(report: Mapping) -> None:
-    """ValueError unless `report` has exactly the keys and types of the format and all numbers are finite.
-
-    The message names the location of what is wrong, such as `results[0].value`.
-    """
-    check_header(report)
-    for number, result in enumerate(report["results"]):
-        check_result(result, f"results[{number}]")
-
-
 def check_header(report: Mapping) -> None:
-    """As `validate_report`, without a look into the results."""
+    """ValueError, naming the location, unless `report` has the keys and types of the format; not of its results."""
     check_keys(report, _REPORT, _REPORT_OPTIONAL, "report")
     if report["format"] != FORMAT:
         raise ValueError(f"report: format {report['format']}, this version reads format {FORMAT}; update hf-docmt")

@@ -41,9 +41,6 @@ class Signature:
     def __getitem__(self, key: str) -> str:
         return self.values()[key]
 
-    def __contains__(self, key: object) -> bool:
-        return key in self.values()
-
     def __iter__(self) -> Iterator[str]:
         return iter(self.values())
 

@@ -1,5 +1,8 @@
 """Shares of cross-attention: against maps that are kept and counted token by token."""
 
+import runpy
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -10,6 +13,7 @@ from hf_docmt.analysis.attention_share import attention_share, count_shares
 from hf_docmt.loading import registry
 from hf_docmt.systems.attention_weights import attention_weights
 
+SCRIPTS = Path(__file__).resolve().parents[2] / "examples" / "analysis"
 CASES = {
     "concat window": ("concat", {"past_context": 2}),
     "concat source": ("concat", {"past_context": 1, "future_context": 1, "context_sides": "source"}),
@@ -110,6 +114,15 @@ DECODED = {
     "window": ("window", {"view": "chunk", "chunk_tokens": 14, "window": 3}, "sequential"),
     "source": ("concat", {"past_context": 2, "context_sides": "source"}, "sliding"),
 }
+
+
+@pytest.fixture
+def search_shares(monkeypatch):
+    """Of the scripts' folder."""
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    return runpy.run_path(str(SCRIPTS / "recorded_search.py"))["search_shares"]
+
+
 OPTIONS = {"max_new_tokens": 6, "batch_size": 1, "use_cache": False}
 
 
@@ -150,13 +163,13 @@ def decoded(model, corpus, strategy):
 
 
 @pytest.mark.parametrize("case", DECODED)
-def test_shares_while_decoding(case):
+def test_shares_while_decoding(case, search_shares):
     """The attention of the chosen hypotheses is that of the steps which wrote them."""
     architecture, fields, strategy = DECODED[case]
     model = build(architecture, **fields)
     model.final_logits_bias[0, SEP] += 1.5
     settings = OPTIONS | {"batch_size": 3, "use_cache": True}
-    found = attention_share(model, documents(), word_tokenizer(), target="search", strategy=strategy, **settings)
+    found = search_shares(model, documents(), word_tokenizer(), strategy, **settings)
     paid, heads = decoded(model, documents(), strategy)
     assert found.tokens.tolist() == [paid.get(n, {"tokens": 0})["tokens"] for n in range(len(found.tokens))]
     expected = np.zeros_like(found.shares)
@@ -169,44 +182,42 @@ def test_shares_while_decoding(case):
 
 
 @pytest.mark.parametrize("future_context", [1, 2])
-def test_shares_of_sentences_alone_where_the_model_reads_later_ones(future_context):
+def test_shares_of_sentences_alone_where_the_model_reads_later_ones(future_context, search_shares):
     """The strategy `sentence` gives a model of source windows the current sentence, and nothing behind it."""
     model = build("concat", past_context=1, future_context=future_context, context_sides="source")
-    found = attention_share(model, documents(), word_tokenizer(), target="search", strategy="sentence", **OPTIONS)
+    found = search_shares(model, documents(), word_tokenizer(), "sentence", **OPTIONS)
     np.testing.assert_allclose(found.shares, [[100.0]], atol=1e-6)
 
 
-def test_a_strategy_that_keeps_a_state():
+def test_a_strategy_that_keeps_a_state(search_shares):
     model = build("concat", view="chunk")
-    search = {"target": "search", "strategy": "chunk_sequential", "max_new_tokens": 3}
+    search = {"strategy": "chunk_sequential", "max_new_tokens": 3}
     refused(
         "'chunk_sequential' keeps a state between the sentences",
-        attention_share, model, documents_of((["w7"], ["w8"])), word_tokenizer(), **search,
+        search_shares, model, documents_of((["w7"], ["w8"])), word_tokenizer(), **search,
     )  # fmt: skip
 
 
-def test_the_model_stays_as_it_was_after_a_search():
+def test_the_model_stays_as_it_was_after_a_search(search_shares):
     for architecture in ("concat", "doct"):
         model = build(architecture, past_context=1)
         own = model.translator_class
         for arguments in ({"max_new_tokens": 3}, {"max_length": 3}):
             try:
-                attention_share(model, documents(), word_tokenizer(), target="search", **arguments)
+                search_shares(model, documents(), word_tokenizer(), **arguments)
             except ValueError:
                 pass
             assert model.translator_class is own
 
 
 @pytest.mark.parametrize(
-    ("architecture", "arguments", "message"),
+    ("architecture", "message"),
     [
-        ("concat", {"target": "best"}, "target must be one of reference, search, got 'best'"),
-        ("concat", {"strategy": "full"}, "are for target='search'; leave them out"),
-        ("memory", {"target": "search"}, "reads other sentences apart from the source"),
-        ("memory", {}, "reads other sentences apart from the source"),
-        ("routing", {}, "docmt-routing reads other sentences apart from the source"),
+        ("memory", "reads other sentences apart from the source"),
+        ("routing", "docmt-routing reads other sentences apart from the source"),
     ],
 )
-def test_what_is_refused(architecture, arguments, message):
+def test_what_is_refused(architecture, message, search_shares):
     documents = documents_of((["w7"], ["w8"]))
-    refused(message, attention_share, build(architecture), documents, word_tokenizer(), **arguments)
+    for shares in (attention_share, search_shares):
+        refused(message, shares, build(architecture), documents, word_tokenizer())

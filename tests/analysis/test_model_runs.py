@@ -3,7 +3,7 @@
 from support.errors import refused
 from support.tiny_models import build
 
-from hf_docmt.analysis.model_runs import chosen_languages, selection_shares, set_languages, token_texts
+from hf_docmt.analysis.model_runs import selection_shares, set_languages, token_texts
 from hf_docmt.data.tokenizers import train_tokenizer
 
 
@@ -26,9 +26,8 @@ def test_languages():
     model = build("concat", past_context=1)
     model.config.source_lang, model.config.target_lang = "en", None
     refused("source_lang='fr': this model has no codes", set_languages, model, "fr", "de")
-    with chosen_languages(model, None, "de"):
-        assert (model.config.source_lang, model.config.target_lang) == ("en", "de")
-    assert (model.config.source_lang, model.config.target_lang) == ("en", None)
+    set_languages(model, None, "de")
+    assert (model.config.source_lang, model.config.target_lang) == ("en", "de")
     family = {"source_format": "[source_lang] X </s>", "target_format": "<start> [target_lang] X </s>"}
     model = build("concat", **family, language_ids={"xx": 26, "yy": 27}, source_lang=None, target_lang=None)
     refused("source_lang is missing", set_languages, model)

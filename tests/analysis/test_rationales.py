@@ -61,7 +61,6 @@ def test_tagged_words(line, text, rationale, pronouns):
     found = parse_marked_text(line)
     assert found.text == text
     assert marked(text, found.rationale) == rationale and marked(text, found.pronouns) == pronouns
-    assert found.inside_words == line.count("<p>") - len(pronouns)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +106,6 @@ def test_files(tmp_path):
     assert [example.example_id for example in scat.examples] == ["scat-train:1"]
     assert scat.examples[0].target_context.text == "Les chiens." and scat.examples[0].source.text == "They sleep."
     assert scat.lines == 3 and scat.reasons == {"unclear word border": 1, "tag not opened": 1}
-    assert scat.skipped[0] == (2, "highlighted.train.context.fr", "unclear word border")
 
 
 def test_bad_files(tmp_path):

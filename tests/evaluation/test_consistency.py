@@ -1,4 +1,4 @@
-"""Term consistency: hand-made documents, Dice against a slow reading, glossary, choice of terms, bad input."""
+"""Term consistency: hand-made documents, Dice against a slow reading, choice of terms, bad input."""
 
 import random
 
@@ -9,7 +9,6 @@ from hf_docmt.evaluation.metrics.term_consistency import (
     LexicalConsistencyRatio,
     TermConsistency,
     find_terms,
-    listed_terms,
 )
 from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments
 from hf_docmt.reports.result import PartScore
@@ -34,19 +33,17 @@ KEPT = [
     ["Eine Bank hier .", "Keine Bank dort .", "Nur Peter ."],
 ]
 CHANGED = [KEPT[0], ["Eine Bank hier .", "Kein Ufer dort .", "Nur Peter ."]]
-TERMS = {"terms": ["bank", "Anna", "Peter"]}
-GLOSSARY = {"glossary": {"bank": ["Bank", "Ufer", "Geldinstitut"], "Anna": ["Anna"], "Peter": ["Peter"]}}
+TERMS = {"max_share": 0.6}
 
 
 def value(sources, hypotheses, **options):
     return term_consistency(sources, hypotheses, **WHERE, **options).value
 
 
-@pytest.mark.parametrize("given", [TERMS, GLOSSARY])
-def test_by_hand(given):
+def test_by_hand():
     """bank in both documents, Anna in the first; Peter is not repeated."""
-    assert value(SOURCES, KEPT, **given) == 100
-    found = term_consistency(SOURCES, CHANGED, KEPT, **WHERE, **given, doc_ids=["a", "b"])
+    assert value(SOURCES, KEPT, **TERMS) == 100
+    found = term_consistency(SOURCES, CHANGED, KEPT, **WHERE, **TERMS, doc_ids=["a", "b"])
     assert found.value == pytest.approx(200 / 3) and (found.n, found.task) == (3, "discourse")
     assert found.breakdown == {"kind=name": PartScore(100, 1), "kind=word": PartScore(50, 2)}
     details = found.details
@@ -54,7 +51,7 @@ def test_by_hand(given):
     assert details["agreement"] == pytest.approx(100 * 5 / 6) and details["reference"] == 100
     (change,) = details["changed"]
     assert (change["document"], change["term"], change["translations"][0]) == ("b", "bank", ["bank"])
-    assert change["translations"][1] == (["dort"] if given is TERMS else ["ufer"])  # dort, kein, ufer: equal Dice
+    assert change["translations"][1] == ["dort"]  # dort, kein, ufer: equal Dice
     sums = np.array(details["statistics"]["rows"]).sum(0, keepdims=True)
     assert score_function(found.metric, 2)(sums)[0] == pytest.approx(found.value)
 
@@ -63,11 +60,10 @@ def test_pairs_of_translations_that_are_alike():
     """LTCR of three sentences with one term: of three pairs one, where consistency of the term is 0."""
     sources, hypotheses = [["The bank .", "A bank .", "My bank ."]], [["Die Bank .", "Ein Ufer .", "Meine Bank ."]]
     documents = TranslatedDocuments(hypotheses, hypotheses, sources)
-    glossary = {"bank": ["Bank", "Ufer"]}
-    (result,) = LexicalConsistencyRatio(glossary=glossary).score(documents)
+    (result,) = LexicalConsistencyRatio(max_share=1).score(documents)
     assert result.value == pytest.approx(100 / 3) and result.n == 3 and result.details["reference"] == result.value
     assert result.details["statistics"]["rows"] == [[1, 3]] and result.signature["kept"] == "in-pairs-of-sentences"
-    assert TermConsistency(glossary=glossary).score(documents)[0].value == 0
+    assert TermConsistency(max_share=1).score(documents)[0].value == 0
 
 
 def test_terms_by_rule():
@@ -80,37 +76,12 @@ def test_terms_by_rule():
 
 
 def test_translations_left_out():
-    """An empty sentence and one without any word of the glossary do not keep a translation."""
+    """An empty sentence does not keep a translation."""
     empty = [KEPT[0], ["Eine Bank hier .", "", "Nur Peter ."]]
-    for given in (TERMS, GLOSSARY):
-        found = term_consistency(SOURCES, empty, **WHERE, **given)
-        assert found.value == pytest.approx(200 / 3)
-        assert found.details["changed"][0]["translations"] == [["bank"], []]
-    unknown = [KEPT[0], ["Eine Sparkasse hier .", "Keine Sparkasse dort .", "Nur Peter ."]]
-    assert value(SOURCES, unknown, **GLOSSARY) == pytest.approx(200 / 3)
-    assert value([["bank", "bank"]], [["", ""]], **TERMS) == 0
-
-
-def test_glossary_of_phrases():
-    """Phrases, several translations in one sentence, whole words, case, text without blanks."""
-    sources = [["乔莲来了", "我看见乔莲", "乔莲走了"]]
-    glossary = {"乔莲": ["Qiao Lian", "Joe", "Qiao"]}
-    for hypotheses, expected in (
-        (["Qiao Lian came", "I see qiao lian", "Qiao  Lian left"], 100),
-        (["Qiao Lian came", "I see Joe", "Qiao Lian left"], 0),
-        (["Qiao Lian or Joe came", "I see Joe", "Joe left"], 100),
-        (["Joe came", "I see Joe", "Joey left"], 0),
-        (["Qiao Lian came", "I see Qiao", "Qiao left"], 0),  # of two at one position the longer one
-    ):
-        assert value(sources, [hypotheses], glossary=glossary) == expected
-    assert value([["Red Army", "the red army", "red", "red"]], [["Rot", "rot", "x", "y"]], terms=["red army"]) == 100
-
-
-def test_phrases_hide_the_words_in_them():
-    """With `new york` in the list, *New York* is no *york*."""
-    found = listed_terms([["New York or York", "New York"], ["york"]], ["york", "New York"])
-    assert found.sentences == [[{"new york", "york"}, {"new york"}], [{"york"}]]
-    assert found.names == {"new york"} and found.repeated(0) == {"new york": [0, 1]} and found.repeated(1) == {}
+    found = term_consistency(SOURCES, empty, **WHERE, **TERMS)
+    assert found.value == pytest.approx(200 / 3)
+    assert found.details["changed"][0]["translations"] == [["bank"], []]
+    assert value([["bank", "bank"]], [["", ""]], max_share=1) == 0
 
 
 def test_prefix():
@@ -172,9 +143,8 @@ def test_equals_slow_reading(seed):
     sources = [[text(english) for _ in range(4)] for _ in range(12)]
     hypotheses = [[text(german) for _ in range(4)] for _ in range(12)]
     kept, repeated = slow_consistency(sources, hypotheses, english[:4])
-    found = term_consistency(sources, hypotheses, **WHERE, terms=english[:4])
+    found = term_consistency(sources, hypotheses, **WHERE, max_share=1)
     assert 0 < kept < repeated == found.n and found.value == pytest.approx(100 * kept / repeated)
-    assert term_consistency(sources, hypotheses, **WHERE, max_share=1).value == found.value
 
 
 def test_signature():
@@ -183,31 +153,15 @@ def test_signature():
         "terms:length>=4,sentences<=60%|repeated:2-sentences-of-a-document|kept:in-all-sentences|"
         "align:dice-over-scored-documents|prefix:6|version:"
     )
-    listed = [
-        str(term_consistency(SOURCES, KEPT, **WHERE, terms=terms, prefix=None).signature)
-        for terms in (["bank", "Anna"], ["Anna", "bank"], ["bank", "Peter"])
-    ]
-    assert listed[0] == listed[1] != listed[2] and "terms:listed-2-" in listed[0] and "|prefix:none|" in listed[0]
-    glossaries = [
-        str(term_consistency(SOURCES, KEPT, **WHERE, glossary=glossary).signature)
-        for glossary in ({"bank": ["Bank"]}, {"bank": ["Bank", "Ufer"]})
-    ]
-    assert glossaries[0] != glossaries[1] and "|align:glossary|prefix:none|" in glossaries[0]
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"terms": ["a"], "glossary": {"a": ["b"]}}, "terms and a glossary are given"),
-        ({"terms": []}, r"terms: got \[\], expected a list of at least one"),
-        ({"terms": ["Bank", "bank"]}, "terms: 'bank' and 'Bank' are the same but for case"),
-        ({"glossary": {}}, "terms: got .*, expected a list of at least one"),
-        ({"glossary": {"bank": []}}, r"glossary, translations of 'bank': got \[\]"),
-        ({"glossary": {"bank": "Bank"}}, "glossary, translations of 'bank': got 'Bank', expected a list"),
         ({"prefix": 0}, "prefix is 0, expected a number of characters"),
         ({"max_share": 0}, "max_share is 0, expected a share"),
         ({"max_share": 2}, "max_share is 2, expected a share"),
-        ({"terms": ["tree"]}, "no term stands in two sentences of one of the 2 documents; give terms or a glossary"),
+        ({}, "no term stands in two sentences of one of the 2 documents; give a larger max_share than 0.02"),
     ],
 )
 def test_bad_input(options, message):

@@ -168,31 +168,27 @@ def test_pointwise_by_hand():
     assert found[0].gains == (-0.5, 0.0, -0.75)
     assert found[0].gain() == -1.25 and found[0].gain("mean") == pytest.approx(-1.25 / 3)
     assert found[1].gains == (0.0, 0.0, 0.0)
-    assert (found[0].item_id, found[0].group, found[0].labels["phenomenon"]) == ("i1", "a", "it")
+    assert (found[0].item_id, found[0].group) == ("i1", "a")
     wrong = replace(item(1, "a"), candidates=("wrong", "right one"), correct=1)
     assert pointwise_cxmi(FakeSystem(), [wrong])[0].tokens == ("right", "one", "</s>")
 
 
-def pointwise(number, group, *gains, **labels):
-    return PointwiseCXMI(
-        f"i{number}", tuple(f"t{n}" for n in range(len(gains))), gains, (0.0,) * len(gains), group, labels
-    )
+def pointwise(number, group, *gains):
+    return PointwiseCXMI(f"i{number}", tuple(f"t{n}" for n in range(len(gains))), gains, (0.0,) * len(gains), group)
 
 
 def test_cxmi_by_hand():
     found = [
-        pointwise(1, "a", 1.0, 2.0, distance="1"),
-        pointwise(2, "a", -1.0, distance="2"),
-        pointwise(3, "b", 0.5, 0.5, 0.5, 0.5, distance="1"),
-        pointwise(4, None, 0.0, 1.0, distance="1"),
+        pointwise(1, "a", 1.0, 2.0),
+        pointwise(2, "a", -1.0),
+        pointwise(3, "b", 0.5, 0.5, 0.5, 0.5),
+        pointwise(4, None, 0.0, 1.0),
     ]
     result = cxmi_result(FakeSystem(), found, dataset="d", samples=100)
     assert (result.task, result.metric, result.n) == ("context use", "CXMI", 4)
     assert result.value == pytest.approx((3.0 - 1.0 + 2.0 + 1.0) / 4)  # sums of log-probabilities per sentence
     assert result.details["statistics"]["ids"] == ["a", "b", "i4"]
     assert result.details["statistics"]["rows"] == [[2.0, 2], [2.0, 1], [1.0, 1]]
-    assert result.breakdown["distance=1"].value == 2.0 and result.breakdown["distance=1"].n == 3
-    assert "interval" not in result.breakdown["distance=2"].details  # one document
     interval = bootstrap_interval(result.statistics.rows, score_function("CXMI", 2, scale=1.0), samples=100)
     assert result.details["interval"] == pytest.approx(interval)
     assert str(result.signature).startswith(
@@ -218,13 +214,13 @@ def test_words_that_profit():
     """Tokens of a word are summed, where spaces stand in tokens of their own or not; the end mark is alone."""
     tokens = ("Sie", " ", "schl", "äft", ",", " nicht", ".", "</s>")
     gains = (1.0, 0.25, 2.0, 0.5, 0.125, -1.0, 4.0, 8.0)
-    found = [PointwiseCXMI(f"i{i}", tokens, gains, (0.0,) * 8, None, {}) for i in range(2)]
+    found = [PointwiseCXMI(f"i{i}", tokens, gains, (0.0,) * 8, None) for i in range(2)]
     expected = {"Sie": 1.25, "schläft": 2.5, ",": 0.125, "nicht": -1.0, ".": 4.0, "</s>": 8.0}
     assert {word: (gain, n) for word, gain, n in word_gains(found, least=2)} == {w: (g, 2) for w, g in expected.items()}
     assert dict(found[0].words()) == expected
     assert [word for word, *_ in word_gains(found, least=2)][:3] == ["</s>", ".", "schläft"]
     assert word_gains(found, least=3) == []
-    empty = [PointwiseCXMI("i", (" ", "</s>"), (1.0, 2.0), (0.0, 0.0), None, {})]
+    empty = [PointwiseCXMI("i", (" ", "</s>"), (1.0, 2.0), (0.0, 0.0), None)]
     assert word_gains(empty, least=1) == [("</s>", 2.0, 1)]
 
 

@@ -41,9 +41,8 @@ WHERE = {"dataset": "talks", "split": "test", "taggers": TAGGERS}
 
 def pronoun_f1(sources, hypotheses, references, *, phenomenon="pronoun", taggers=None, doc_ids=(), **options):
     metric = {"pronoun": PronounF1, "formality": FormalityF1}[phenomenon]
-    made = {name: options.pop(name) for name in ("weights", "lowercase") if name in options}
     documents = TranslatedDocuments(hypotheses, references, sources, doc_ids, **options)
-    (result,) = metric(taggers, **made).score(documents)
+    (result,) = metric(taggers).score(documents)
     return result
 
 
@@ -139,35 +138,6 @@ def test_corpus_by_hand():
     assert found.task == "discourse" and found.metric == "pronoun F1"
 
 
-def test_released_weights():
-    """Neuter has no weight in any sum, masculine and feminine half."""
-    found = pronoun_f1(SOURCES, HYPOTHESES, REFERENCES, **WHERE, weights="released")
-    assert found.value == pytest.approx(100 * 2 * 0.5 / (1.5 + 1)) and found.n == 2
-    assert found.details["statistics"]["rows"] == [[0.5, 1, 1], [0, 0.5, 0]]
-    assert found.breakdown["class=neuter"].value == pytest.approx(200 * 2 / 7)
-    formality = [
-        pronoun_f1([["you"]], [["Sie du"]], [["Sie"]], **WHERE, phenomenon="formality", weights=weights).value
-        for weights in ("paper", "released")
-    ]
-    assert formality == [pytest.approx(200 / 3)] * 2
-
-
-def test_lowercase():
-    """Upper case is lost on the lists, unless all sides are lower-cased before they are tagged."""
-    sides = [["IT works", "it"]], [["ER geht", "er"]], [["Er geht", "er"]]
-    plain, lower = (pronoun_f1(*sides, **WHERE, lowercase=lowercase) for lowercase in (False, True))
-    assert (plain.n, lower.n) == (1, 2) and lower.value == 100
-    assert "case:mixed" in str(plain.signature) and "case:lc" in str(lower.signature)
-    seen = []
-
-    def recording(sentences):
-        seen.extend(sentences)
-        return TAGGERS[1](sentences)
-
-    pronoun_f1(*sides, **WHERE | {"taggers": (TAGGERS[0], recording)}, lowercase=True)
-    assert seen == ["er geht", "er", "er geht", "er"]
-
-
 def test_without_sources():
     found = pronoun_f1(None, [["er sie"]], [["er es"]], **WHERE | {"taggers": (None, TAGGERS[1])})
     assert found.value == pytest.approx(50.0)
@@ -187,9 +157,9 @@ def test_what_the_authors_call_nan_is_zero(hypothesis, reference, precision, rec
 def test_undefined():
     found = pronoun_f1([["it"]], [["er"]], [["er"]], **WHERE)
     assert list(found.breakdown) == ["class=masculine"] and found.details["undefined"] == ["feminine", "neuter"]
-    for source, target, weights in (("it", "nichts", "paper"), ("he", "er", "paper"), ("it", "es", "released")):
+    for source, target in (("it", "nichts"), ("he", "er")):
         with pytest.raises(ValueError, match="^not one word that counts in 1 translations"):
-            pronoun_f1([[source]], [[target]], [[target]], **WHERE, weights=weights)
+            pronoun_f1([[source]], [[target]], [[target]], **WHERE)
 
 
 OTHERS = {  # language -> (phenomenon, source, translation, reference): match, translation, reference of each class
@@ -244,7 +214,6 @@ def test_signature():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"weights": "equal"}, "unknown weights 'equal': expected one of paper, released"),
         ({"taggers": (TAGGERS[0], lambda sentences: [])}, "the tagger <lambda> returned 0 sentences for 4"),
     ],
 )

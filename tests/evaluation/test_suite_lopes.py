@@ -57,7 +57,6 @@ def test_lopes_context_files(lopes):
     folder = lopes(sizes=(1, 3))
     assert read_suite(folder, context=1)[0].source == ("c", "It is red.")
     assert read_suite(folder, context=1)[0].index == 2  # more may go before, as far as the file tells
-    assert read_suite(folder, context=1, context_file=3)[0].index == 4
     assert read_suite(folder, context=0)[0].index == 1
     assert read_suite(folder, context=2)[0].source == ("b", "c", "It is red.")  # the nearest of three
     assert read_suite(folder, context=5)[0].source == ("a", "b", "c", "It is red.")
@@ -109,7 +108,6 @@ def test_lopes_files_that_are_missing_or_too_many(lopes, tmp_path):
 
 def test_lopes_arguments(lopes, tmp_path):
     folder = lopes()
-    refused(r"c2\.context\.src .* found c3; add them", read_suite, folder, context_file=2)
     for format in ("lopes", "auto"):
         with pytest.raises(ValueError, match=r"expected the folder of the suite or its file \*\.current\.src"):
             read_suite(folder / "OpenSubs.c3.context.src", format)

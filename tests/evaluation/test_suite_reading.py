@@ -71,10 +71,6 @@ def test_bad_arguments(write_suite):
     with pytest.raises(ValueError, match=r"records is a\.json, but .*suite\.json has no use for it, it is for text"):
         read_suite(write_suite(VOITA_ITEM), records="a.json")
     with pytest.raises(
-        ValueError, match=r"context_file is 3, but .*suite\.json has no use for it, .* text files of Lopes"
-    ):
-        read_suite(write_suite(VOITA_ITEM), context_file=3)
-    with pytest.raises(
         ValueError, match=r"documents is a\.jsonl, but .*suite\.json has no use for it, .* JSON of ContraPro"
     ):
         read_suite(write_suite(VOITA_ITEM), documents="a.jsonl")

@@ -137,28 +137,20 @@ class Metric:
             labels = label(ids, [len(document) for document in references], settings.by, settings.domains)
             breakdown |= break_down(self.name, rows, labels, list(chain(*groups)), *resampling)
         details = document_details(self.name, units, sums, *resampling, unit=unit)
-        result = self.result(
-            documents,
-            value=value,
-            signature=measured.signature,
-            n=len(rows) if measured.n is None else measured.n,
-            breakdown=breakdown,
-            details={**documents.details, **measured.details, **details},
-        )
-        return [result]
-
-    def result(self, documents: TranslatedDocuments, *, signature: Signature, **fields: Any) -> Result:
-        """A result of this metric with these fields; an alignment stands before its signature, the data behind it."""
-        return Result(
+        result = Result(
             task=self.task,
             dataset=documents.dataset,
             split=documents.split,
             metric=self.name,
-            signature=documents.alignment + signature + documents.identity,
+            value=value,
+            signature=documents.alignment + measured.signature + documents.identity,
+            n=len(rows) if measured.n is None else measured.n,
             strategy=documents.strategy,
             beams=documents.beams,
-            **fields,
+            breakdown=breakdown,
+            details={**documents.details, **measured.details, **details},
         )
+        return [result]
 
 
 def unit_of_sentences(unit: str, ids: Sequence[str], references: Documents) -> list[list[str]]:

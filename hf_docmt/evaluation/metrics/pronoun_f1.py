@@ -12,7 +12,7 @@ from hf_docmt.data.language_codes import primary_language
 from hf_docmt.evaluation.metrics.metric import Measurement, Metric, UndefinedError
 from hf_docmt.evaluation.metrics.tagging import Tagger, Token, load_tagger, tag, tagger_name
 from hf_docmt.evaluation.metrics.translated_documents import Documents, TranslatedDocuments
-from hf_docmt.messages import __version__, check_known
+from hf_docmt.messages import __version__
 from hf_docmt.reports.result import PartScore
 from hf_docmt.reports.signature import Signature
 from hf_docmt.reports.statistics import column_sums
@@ -99,10 +99,6 @@ PHENOMENA = {  # (what is counted, target language): German as Herold and Ney (2
     ),
 }
 WORD = regex.compile(r"rendez-vous|\w+", regex.IGNORECASE)  # a noun, with no form of address
-WEIGHTS = {
-    "paper": {"masculine": 1, "feminine": 1, "neuter": 1, "formal": 1, "informal": 1},
-    "released": {"masculine": 0.5, "feminine": 0.5, "neuter": 0, "formal": 0.5, "informal": 0.5},
-}
 
 
 class PronounF1(Metric):
@@ -113,14 +109,13 @@ class PronounF1(Metric):
 
     Words count where their tag is a pronoun's, all of them in a sentence; a match is the smaller count of the two
     sides, and the sums go over the corpus. The source alone says which sentences and classes count (see `PHENOMENA`);
-    without sources all do. `taggers`: English and German, by default the spaCy pipelines of the paper. `weights`:
-    `paper` sums the classes, `released` is the default of the authors' code, in which *es* has no weight in any of the
-    sums. `lowercase` is what that code's command does to all sides before tagging.
+    without sources all do. `taggers`: English and German, by default the spaCy pipelines of the paper. Classes count
+    alike, as in the paper; in the authors' code *es* has no weight.
 
     F1 is 2·match / (hypothesis + reference): the harmonic mean of precision and recall, and 0 where the authors' code
     gives NaN but one side has words that count. Without any it is undefined: an `UndefinedError` for the corpus; a
     class is left out of the breakdown and named in `details["undefined"]`. Precision or recall without words is null.
-    `n` is the number of words in the reference. Statistics: [match, hypothesis, reference], weighted.
+    `n` is the number of words in the reference. Statistics: [match, hypothesis, reference].
     """
 
     name = "pronoun F1"
@@ -130,9 +125,8 @@ class PronounF1(Metric):
     segment = "document"
     phenomenon: ClassVar[str] = "pronoun"
 
-    def __init__(self, taggers: tuple[Tagger, Tagger] | None = None, weights: str = "paper", lowercase: bool = False):
-        check_known(weights, WEIGHTS, "weights", "expected one of")
-        self.taggers, self.weights, self.lowercase = taggers, weights, lowercase
+    def __init__(self, taggers: tuple[Tagger, Tagger] | None = None):
+        self.taggers = taggers
 
     @classmethod
     def check_languages(cls, source_lang, target_lang):
@@ -147,20 +141,17 @@ class PronounF1(Metric):
     def measure(self, documents: TranslatedDocuments) -> Measurement:
         self.check_languages(documents.source_lang, documents.target_lang)
         lang = primary_language(documents.target_lang) or "de"
-        rule, weight = PHENOMENA[self.phenomenon, lang], WEIGHTS[self.weights]
+        rule = PHENOMENA[self.phenomenon, lang]
         taggers = self.taggers or ((load_tagger("en"), load_tagger("de")) if rule.tags else (split_words, split_words))
-        source = _tagged(taggers[0], documents.sources, self.lowercase)
-        sides = [_tagged(taggers[1], side, self.lowercase) for side in (documents.hypotheses, documents.references)]
+        source = _tagged(taggers[0], documents.sources)
+        sides = [_tagged(taggers[1], side) for side in (documents.hypotheses, documents.references)]
         sentences = zip(source or repeat(None), *sides)
         counts = [
             _summed([_counts(rule, *next(sentences)) for _ in document], len(rule.classes))
             for document in documents.references
         ]
         totals = dict(zip(rule.classes, _summed(counts, len(rule.classes))))
-        rows = [
-            column_sums([[weight[name] * n for n in part] for name, part in zip(rule.classes, of_document)])
-            for of_document in counts
-        ]
+        rows = [column_sums(of_document) for of_document in counts]
         match, hypothesised, expected = column_sums(rows)
         if not hypothesised + expected:
             raise UndefinedError(
@@ -170,8 +161,8 @@ class PronounF1(Metric):
         signature = {
             "langs": f"en-{lang}",
             "classes": "+".join(rule.classes),
-            "weights": self.weights,
-            "case": "lc" if self.lowercase else "mixed",
+            "weights": "paper",
+            "case": "mixed",
             "validity": "all" if source is None else "source",
             "source-tagger": "none" if source is None else tagger_name(taggers[0]),
             "target-tagger": tagger_name(taggers[1]),
@@ -181,7 +172,7 @@ class PronounF1(Metric):
         return Measurement(
             [[row] for row in rows],
             Signature.of(signature),
-            n=sum(total[2] for name, total in totals.items() if weight[name]),
+            n=expected,
             breakdown={f"class={name}": _part(*total) for name, total in totals.items() if any(total)},
             details=_precision_recall(match, hypothesised, expected) | undefined,
         )
@@ -226,10 +217,10 @@ def _summed(counts: Sequence[Sequence[Sequence[int]]], classes: int) -> list[lis
     return [column_sums([part[number] for part in counts], 3) for number in range(classes)]
 
 
-def _tagged(tagger: Tagger, side: Documents | None, lowercase: bool) -> list[list[Token]] | None:
+def _tagged(tagger: Tagger, side: Documents | None) -> list[list[Token]] | None:
     if side is None:
         return None
-    return tag(tagger, [sentence.lower() if lowercase else sentence for document in side for sentence in document])
+    return tag(tagger, [sentence for document in side for sentence in document])
 
 
 def _part(match: int, hypothesised: int, expected: int) -> PartScore:

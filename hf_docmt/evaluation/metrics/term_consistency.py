@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
 from typing import ClassVar
 
 from hf_docmt.data.language_codes import UNSPACED, primary_language
-from hf_docmt.data.phrases import checked_phrases, folded, phrase_pattern, words
+from hf_docmt.data.phrases import folded, words
 from hf_docmt.evaluation.metrics.metric import Measurement, Metric, UndefinedError
 from hf_docmt.evaluation.metrics.translated_documents import Documents, TranslatedDocuments
 from hf_docmt.messages import __version__
@@ -27,15 +25,14 @@ class TermConsistency(Metric):
     """Share of repeated source terms that keep their translation, in percent.
 
     A term counts once for each document in which two or more sentences have it; it keeps its translation if one
-    translation stands in all of them. Terms are found by rule (`terms.find_terms`), or those of the list `terms`, or
-    those of the `glossary`, words or phrases with all their allowed translations. So `n` depends on the source alone.
+    translation stands in all of them. Terms are found by rule (`find_terms`), so `n` depends on the source alone.
 
-    Alignment: with a glossary, the translations of the term that stand in the sentence. Else one word, that with the
-    highest Dice coefficient 2·n(term, word) / (n(term) + n(word)), n counting sentences of the whole set of scored
-    documents, the alphabetically first of equals; a sentence without words has none. Words are compared by their
-    first `prefix` characters, so that endings do not matter (None: by all). The coefficients are made from the very
-    translations that are scored, so a small set gives low figures; `details["reference"]` has that of the references
-    by the same method, to compare with. Without a glossary both languages must part words by blanks.
+    Alignment: one word, that with the highest Dice coefficient 2·n(term, word) / (n(term) + n(word)), n counting
+    sentences of the whole set of scored documents, the alphabetically first of equals; a sentence without words has
+    none. Words are compared by their first `prefix` characters, so that endings do not matter (None: by all). The
+    coefficients are made from the very translations that are scored, so a small set gives low figures;
+    `details["reference"]` has that of the references by the same method, to compare with. Both languages must part
+    words by blanks.
 
     `details` further has `agreement`, the share of sentences with the most frequent translation of their term in the
     document, and the first `changed` terms. Statistics: [kept, terms] of each document. UndefinedError: nothing
@@ -49,18 +46,10 @@ class TermConsistency(Metric):
     segment = "document"
     kept: ClassVar[str] = "in-all-sentences"  # in the signature
 
-    def __init__(
-        self,
-        terms: Sequence[str] | None = None,
-        glossary: Mapping[str, Sequence[str]] | None = None,
-        prefix: int | None = 6,
-        max_share: float = 0.02,
-    ):
-        if terms is not None and glossary is not None:
-            raise ValueError("terms and a glossary are given; the glossary has terms already, leave one of the two out")
+    def __init__(self, prefix: int | None = 6, max_share: float = 0.02):
         if prefix is not None and prefix < 1:
             raise ValueError(f"prefix is {prefix}, expected a number of characters, 1 or more, or None for whole words")
-        self.terms, self.glossary, self.prefix, self.max_share = terms, glossary, prefix, max_share
+        self.prefix, self.max_share = prefix, max_share
 
     @classmethod
     def check_languages(cls, source_lang, target_lang):
@@ -69,15 +58,13 @@ class TermConsistency(Metric):
 
     def measure(self, documents: TranslatedDocuments) -> Measurement:
         sources, references = self.required_sources(documents), documents.references
-        listed = list(self.glossary) if self.glossary is not None else self.terms
-        by_rule = listed is None
-        terms = find_terms(sources, self.max_share, self.prefix) if by_rule else listed_terms(sources, listed)
+        terms = find_terms(sources, self.max_share, self.prefix)
         uses = self._uses(terms, documents.hypotheses)
         flat = list(chain(*uses))
         if not flat:
             raise UndefinedError(
-                f"no term stands in two sentences of one of the {len(uses)} documents; give terms or a glossary that "
-                f"fit the source, or, for terms found by rule, a larger max_share than {self.max_share:g}"
+                f"no term stands in two sentences of one of the {len(uses)} documents; give a larger "
+                f"max_share than {self.max_share:g}"
             )
         kinds: dict[str, list[_Use]] = {"name": [], "word": []}
         for use in flat:
@@ -88,9 +75,17 @@ class TermConsistency(Metric):
             for use in document
             if not use.kept
         ]
+        signature = {
+            "terms": f"length>={SHORTEST},sentences<={100 * self.max_share:g}%",
+            "repeated": "2-sentences-of-a-document",
+            "kept": self.kept,
+            "align": "dice-over-scored-documents",
+            "prefix": self.prefix or "none",
+            "version": __version__,
+        }
         return Measurement(
             [[self._counted(document)] for document in uses],
-            _signature(listed, self.glossary, self.prefix, self.max_share, self.kept),
+            Signature.of(signature),
             n=self._counted(flat)[1],
             breakdown={f"kind={kind}": self._share(some) for kind, some in kinds.items() if some},
             details={
@@ -111,10 +106,7 @@ class TermConsistency(Metric):
 
     def _uses(self, source_terms: Terms, side: Documents) -> list[list[_Use]]:
         """The repeated terms of every document with their translations on this side."""
-        if self.glossary:
-            translations = _look_up(source_terms, side, self.glossary)
-        else:
-            translations = _associate(source_terms, side, self.prefix)
+        translations = _associate(source_terms, side, self.prefix)
         return [
             [_Use(term, [own[index][term] for index in indices]) for term, indices in repeated.items()]
             for own, repeated in zip(translations, map(source_terms.repeated, range(len(translations))))
@@ -156,18 +148,6 @@ class _Use:
         return self.most == len(self.translations)
 
 
-def _look_up(source_terms: Terms, documents: Documents, glossary: Mapping[str, Sequence[str]]) -> Translations:
-    """The glossary's translations that stand in the sentence."""
-    patterns = {
-        folded(term): phrase_pattern(checked_phrases(translations, f"glossary, translations of {term!r}"))
-        for term, translations in glossary.items()
-    }
-    return [
-        [{term: set(patterns[term].findall(folded(text))) for term in terms} for terms, text in zip(*sides)]
-        for sides in zip(source_terms.sentences, documents)
-    ]
-
-
 def _associate(source_terms: Terms, documents: Documents, prefix: int | None) -> Translations:
     """The word of the sentence that is associated best with the term."""
     targets = [[{word[:prefix] for word in words(folded(text))} for text in document] for document in documents]
@@ -184,23 +164,6 @@ def _associate(source_terms: Terms, documents: Documents, prefix: int | None) ->
         [{term: best(term, some) for term in terms} for terms, some in zip(*sides)]
         for sides in zip(source_terms.sentences, targets)
     ]
-
-
-def _signature(
-    listed: Sequence[str] | None, glossary: Mapping | None, prefix: int | None, max_share: float, kept: str
-) -> Signature:
-    entries = sorted(listed if glossary is None else ([term, *glossary[term]] for term in glossary)) if listed else None
-    digest = hashlib.sha256(json.dumps(entries, ensure_ascii=False).encode()).hexdigest()[:8]
-    by_rule = f"length>={SHORTEST},sentences<={100 * max_share:g}%"
-    values = {
-        "terms": f"listed-{len(listed)}-{digest}" if listed else by_rule,
-        "repeated": "2-sentences-of-a-document",
-        "kept": kept,
-        "align": "glossary" if glossary else "dice-over-scored-documents",
-        "prefix": "none" if glossary or prefix is None else prefix,
-        "version": __version__,
-    }
-    return Signature.of(values)
 
 
 @dataclass(frozen=True)
@@ -239,14 +202,3 @@ def find_terms(sources: Documents, max_share: float, prefix: int | None) -> Term
             if index:
                 (capital if word[0].isupper() else small).add(term)
     return Terms([[rare & set(sentence) for sentence in document] for document in stems], capital - small)
-
-
-def listed_terms(sources: Documents, listed: Sequence[str]) -> Terms:
-    """The terms of a list, words or phrases, case folded, as whole words; of two that begin together the longer one.
-
-    A name is a term that the list writes with a capital.
-    """
-    terms = checked_phrases(listed, "terms")
-    pattern = phrase_pattern(terms)
-    sentences = [[set(pattern.findall(folded(sentence))) for sentence in document] for document in sources]
-    return Terms(sentences, {term for term, written in zip(terms, listed) if written[:1].isupper()})

@@ -23,11 +23,11 @@ class Lopes(DocumentItems):
     than N sentences go before: only such an item may begin its film (with all N, one more is taken to go before them).
     Items are fixed blocks of two lines, so that 14,000 are read: to join neighbours with the same source makes 13,971.
 
-    `context_file` is N of the context files to read; by default `context`, else the next larger that is there, of which
-    the nearest sentences are taken, or the largest, which has fewer than `context`. The group of an item are those with
-    one context in the largest files, whichever are read; None without files. Distances and whether the antecedent is in
-    the same sentence are in `records`, the JSON, whose items the text files hold document by document, in the order in
-    which the documents come first.
+    Read are the files of `context` sentences, else the next larger ones that are there, of which the nearest sentences
+    are taken, or the largest, which have fewer. The group of an item are those with one context in the largest files,
+    whichever are read; None without files. Distances and whether the antecedent is in the same sentence are in
+    `records`, the JSON, whose items the text files hold document by document, in the order in which the documents come
+    first.
 
     JSON is that of ContraPro with French pronouns, one error an item and `segment id` counted from 0; the context is
     taken from `documents` as there. The items of one current sentence are a group.
@@ -42,11 +42,7 @@ class Lopes(DocumentItems):
     languages = ("en", "fr")
     first_segment = 0
     text_name = re.compile(r"(.+)\.(?:current|context)\.(?:src|trg)")
-    options = {
-        "context_file": "text files of Lopes",
-        "records": "text files of Lopes",
-        "documents": "JSON of Lopes",
-    }
+    options = {"records": "text files of Lopes", "documents": "JSON of Lopes"}
 
     def __init__(self, path, **options):
         super().__init__(path, **options)
@@ -116,14 +112,13 @@ class Lopes(DocumentItems):
         return self.beside(f"c{size}.context.src", f"c{size}.context.trg")
 
     def _context_size(self) -> int:
-        sizes, asked = self._sizes, self.context_file
-        if asked is not None and asked not in sizes or not sizes:
-            wanted = f"{self.name}.c{asked or self.context}.context.src"
-            there = ", ".join(f"c{size}" for size in sizes) or "no context files"
+        sizes = self._sizes
+        if not sizes:
             raise DataError(
-                f"{self.path}: {wanted} and .trg are needed beside it, found {there}; add them, or take context=0"
+                f"{self.path}: {self.name}.c{self.context}.context.src and .trg are needed beside it, found no context "
+                "files; add them, or take context=0"
             )
-        return asked or next((size for size in sizes if size >= self.context), sizes[-1])
+        return next((size for size in sizes if size >= self.context), sizes[-1])
 
 
 def _current_file(path: Path) -> Path:

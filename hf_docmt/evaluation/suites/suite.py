@@ -11,11 +11,18 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from hf_docmt.data.registration import register, registered
-from hf_docmt.evaluation.suites.items import SuiteItem, labels_of
-from hf_docmt.evaluation.suites.suite_files import Block, check_record, entries_of, read_blocks, read_json
+from hf_docmt.evaluation.suites.suite_files import (
+    Block,
+    check_record,
+    entries_of,
+    labels_of,
+    read_blocks,
+    read_json,
+)
 from hf_docmt.files import DataError, file_stem
 from hf_docmt.messages import check_known
 from hf_docmt.reports.result import PartScore, Result
+from hf_docmt.systems.items import SuiteItem
 
 SUITES: dict[str, type[Suite]] = {}  # every class by its format, in the order of registration
 
@@ -26,7 +33,7 @@ def read_suite(path: str | Path, format: str = "auto", **options) -> list[SuiteI
     `format` is the name of a registered suite, such as `contrapro`, `voita`, `lopes` or `bawden`, whose classes
     say which files they read; `auto` recognises it by file name and JSON keys, classes from plugins first.
     `documents` are the texts that ContraPro's JSON points into, `records` the JSON that belongs to text files (by
-    default the one of their name beside them or a folder above), `context_file` is N of Lopes' `NAME.cN.context.src`.
+    default the one of their name beside them or a folder above).
     Only ContraPro's documents have sentences after the current one (`future_context`, 0).
     ValueError: an unknown format, an option that the file has no use for. DataError (a ValueError) names file and item.
 
@@ -104,7 +111,6 @@ class Suite:
         future_context: int = 0,
         documents: str | Path | None = None,
         records: str | Path | None = None,
-        context_file: int | None = None,
         content: object = None,
     ):
         if context < 0 or future_context < 0:
@@ -115,7 +121,7 @@ class Suite:
         self.path, named = Path(path), self.text_name and self.text_name.fullmatch(Path(path).name)
         self.name = named[1] if named else file_stem(path)
         self.context, self.future_context = context, future_context
-        self.documents, self.records, self.context_file = documents, records, context_file
+        self.documents, self.records = documents, records
         if content is not None:
             self.content = content
 
@@ -189,7 +195,7 @@ class Suite:
         """The checked items. ValueError: an option that this file has no use for. DataError: no item, a bad item."""
         other = "JSON of " if self.matches_name(self.path) else "text files of "
         accepted = [name for name, use in self.options.items() if not use.startswith(other)]
-        for name in ("documents", "records", "context_file"):
+        for name in ("documents", "records"):
             if getattr(self, name) is not None and name not in accepted:
                 uses = [suite.options[name] for suite in SUITES.values() if name in suite.options]
                 raise ValueError(
