@@ -43,17 +43,16 @@ def test_large_pages_unless_the_environment_says_otherwise(run, monkeypatch):
     monkeypatch.delenv(LARGE_PAGES)
     run("--version")
     assert os.environ[LARGE_PAGES] == "1"
-    program = "import sys; from hf_docmt import cli; print('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "False\n"
 
 
-def test_what_translation_loads():
-    """Neither data sets nor tables, which take longer to import than one sentence to translate."""
+def test_what_is_loaded():
+    """No torch with the command; with translation neither data sets nor tables, which take longer than a sentence."""
     program = (
-        "import sys, hf_docmt.cli, hf_docmt.translation.job, hf_docmt.translation.processes, hf_docmt.data.collators; "
+        "import sys, hf_docmt.cli; print('torch' in sys.modules); "
+        "import hf_docmt.translation.job, hf_docmt.translation.processes, hf_docmt.data.collators; "
         "print({'datasets', 'pandas'} & sys.modules.keys())"
     )
-    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "set()\n"
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "False\nset()\n"
 
 
 def test_completion_offers_commands(monkeypatch):

@@ -140,16 +140,6 @@ def test_missing_facts_are_left_out():
     assert "(target language: de)" in str(make_card(None, config=config(source_lang=None)))
 
 
-def test_one_missing_fact_leaves_the_others():
-    report = copy.deepcopy(FACTS)
-    del report["training"], report["model"]["parameters"]
-    report["commit"], report["data"]["unknown"] = None, None
-    card = str(make_card(Report.from_dict(report), config=config()))
-    assert "## Training" not in card and "| parameters" not in card and "unknown |" not in card
-    assert "## Data" in card and "## Scores" in card and "commit" not in card and "version" in card
-    assert "not trained on documents" not in card and "not recorded" not in card
-
-
 def test_architecture_without_a_text_is_rejected():
     other = config()
     other.model_type = "docmt-unheard"
