@@ -3,6 +3,7 @@
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 from hf_docmt.evaluation.suites import SuiteItem, items_digest, labels_of, suite_rules
 from hf_docmt.messages import __version__, check_known
@@ -11,6 +12,7 @@ from hf_docmt.reports.signature import Signature
 from hf_docmt.reports.statistics import Statistics
 
 TIES = ("wrong", "first")
+Value = TypeVar("Value")
 
 
 def contrastive_accuracy(
@@ -44,7 +46,7 @@ def contrastive_accuracy(
             parts[f"{name}={value}"].append(verdict)
         if several and "distance" in labels:
             parts[f"phenomenon={item.phenomenon} distance={labels['distance']}"].append(verdict)
-    groups = group_verdicts(items, right)
+    groups = by_group(items, right)
     parts |= rules.group_breakdown(items, groups)
     past, future = [len(item.source) - 1 for item in items], [len(item.source_after) for item in items]
     unit = "item" if items[0].group is None else items[0].group_unit or rules.unit
@@ -69,11 +71,11 @@ def contrastive_accuracy(
     )
 
 
-def group_verdicts(items: Sequence[SuiteItem], right: Sequence[bool]) -> dict[str, list[bool]]:
-    """The verdicts of each group of items, such as a document; an item without a group is one of its own."""
-    groups: dict[str, list[bool]] = defaultdict(list)
-    for item, verdict in zip(items, right, strict=True):
-        groups[item.item_id if item.group is None else item.group].append(verdict)
+def by_group(items: Sequence[Any], values: Sequence[Value]) -> dict[str, list[Value]]:
+    """What items have, of each group of them, such as a document; an item without a group is one of its own."""
+    groups: dict[str, list[Value]] = defaultdict(list)
+    for item, value in zip(items, values, strict=True):
+        groups[item.item_id if item.group is None else item.group].append(value)
     return groups
 
 

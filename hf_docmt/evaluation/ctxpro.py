@@ -14,7 +14,7 @@ from pathlib import Path
 
 from hf_docmt.evaluation.context_ablation import condition_label, with_context
 from hf_docmt.evaluation.contrast import add_differences, check_names, items_between
-from hf_docmt.evaluation.contrastive_accuracy import group_verdicts, verdict_result
+from hf_docmt.evaluation.contrastive_accuracy import by_group, verdict_result
 from hf_docmt.evaluation.item_records import ItemRecords, hash_of, write_item_records
 from hf_docmt.evaluation.suites import SuiteItem, check_language, items_digest, labels_of
 from hf_docmt.evaluation.suites.suite_files import entries_of, field_of, read_json
@@ -242,7 +242,7 @@ def generative_result(items: Sequence[SuiteItem], right: Sequence[bool], rule: s
     return verdict_result(
         right,
         parts,
-        group_verdicts(items, right),
+        by_group(items, right),
         task="discourse",
         dataset=items[0].suite,
         split=split,

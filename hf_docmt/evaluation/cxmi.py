@@ -13,6 +13,7 @@ from datasets import Dataset
 
 from hf_docmt.data.documents import sentences
 from hf_docmt.evaluation.context_ablation import condition_label, with_context
+from hf_docmt.evaluation.contrastive_accuracy import by_group
 from hf_docmt.evaluation.item_records import ItemRecords
 from hf_docmt.evaluation.suites import SuiteItem, check_language, items_digest
 from hf_docmt.messages import __version__, check_known
@@ -192,9 +193,7 @@ def cxmi_result(
     check_known(normalization, NORMALIZATIONS, "normalization", "expected one of")
     if not gains:
         raise ValueError("CXMI of 0 sentences: expected at least one")
-    documents: dict[str, list[float]] = defaultdict(list)  # an item without one stands alone
-    for sentence in gains:
-        documents[sentence.item_id if sentence.group is None else sentence.group].append(sentence.gain(normalization))
+    documents = by_group(gains, [sentence.gain(normalization) for sentence in gains])
     statistics = Statistics(list(documents), [[math.fsum(some), len(some)] for some in documents.values()])
     rows, reach = np.array(statistics.rows), system.context
     interval = bootstrap_interval(rows, score_function("CXMI", 2, scale=1.0), samples, seed)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from hf_docmt.evaluation.contrast import read_items
+from hf_docmt.evaluation.contrastive_accuracy import by_group
 from hf_docmt.evaluation.evaluation_settings import Evaluation
 from hf_docmt.evaluation.item_records import ItemRecords
 from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings, default_metrics, metric_class
@@ -97,9 +98,7 @@ def _results(
     further: Sequence[Metric],
 ) -> list[Result]:
     """Scores; the current sentences of one document are resampled as one, an item without one alone."""
-    groups: dict[str, list[int]] = {}
-    for number, item in enumerate(items):
-        groups.setdefault(item.item_id if item.group is None else item.group, []).append(number)
+    groups = by_group(items, range(len(items)))
     documents = TranslatedDocuments(
         [[translations[n] for n in group] for group in groups.values()],
         [[items[n].candidates[items[n].correct] for n in group] for group in groups.values()],

@@ -30,6 +30,7 @@ class Bawden(Suite):
     text_name = re.compile(r"(.+)\.(?:prev|current)\.(?:en|fr)")
     languages = ("en", "fr")
     unit = "block"
+    recorded_context = 1
     options = {"records": "text files of Bawden"}
     published = {
         "anaphora": {"items": 200, "groups": 50, "kind=correct": 100, "kind=semi-correct": 100},
@@ -79,9 +80,6 @@ class Bawden(Suite):
             )
         texts = {"source": source, "target_context": right[:1], "candidates": (right[1], wrong[1])}
         return texts | self._fields(source[:1], right[:1], where, key, size) | {"labels": labels}
-
-    def recorded_items(self, context=1):
-        return super().recorded_items(context)
 
     def text_files(self):
         files = {"files": ("current.en", "current.fr"), "context_files": ("prev.en", "prev.fr")}

@@ -74,10 +74,10 @@ class Lopes(DocumentItems):
             own |= {"distance": None, "labels": {}}
         return fields | own
 
-    def recorded_items(self, context=0):
+    def recorded_items(self):
         """In the order of the text files."""
         documents: dict[str, list[SuiteItem]] = {}
-        for item in super().recorded_items(context) or ():
+        for item in super().recorded_items() or ():
             documents.setdefault(item.document, []).append(item)
         return [item for group in documents.values() for item in group] or None
 

@@ -93,6 +93,7 @@ class Suite:
     json_key: ClassVar[str | None] = None  # key of the first item by which JSON of this format is recognised
     text_name: ClassVar[re.Pattern | None] = None  # names of text files of this format, (set) in them
     languages: tuple[str | None, str | None] = (None, None)  # of source and candidates, as far as known
+    recorded_context: ClassVar[int] = 0  # sentences that the JSON beside text files has of itself
     lines: ClassVar[int] = 2  # of an item in text files, where its JSON does not say it
     options: ClassVar[Mapping[str, str]] = {}  # a further file -> `text files of X` or `JSON of X` that have it
     published: ClassVar[Mapping[str, Mapping[str, int]]] = {}  # name of the set -> counts, named as in `counts_note`
@@ -240,10 +241,10 @@ class Suite:
         paths = [parent / f"{stem}.json" for parent in (folder, folder / "..") for stem in names]
         return next((path for path in paths if path.is_file()), None)
 
-    def recorded_items(self, context: int = 0) -> list[SuiteItem] | None:
-        """The items of the JSON that belongs to text files, with so much context; None where it is not there."""
+    def recorded_items(self) -> list[SuiteItem] | None:
+        """The items of the JSON that belongs to text files; None where it is not there."""
         path = self.records_path()
-        return None if path is None else list(type(self)(path, context=context).json_items())
+        return None if path is None else list(type(self)(path, context=self.recorded_context).json_items())
 
 
 def counts_note(items: Sequence[SuiteItem]) -> str | None:
