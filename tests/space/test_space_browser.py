@@ -152,6 +152,7 @@ def test_rows_are_text(tab):
     assert not tab.locator(".explanation").count()
 
 
+@pytest.mark.slow
 def test_page_in_a_browser(desk_tab):
     """In the fast tests, too: a document, why a sentence reads so, the download."""
     translate(desk_tab, "w6 w7\nw8 w9")

@@ -7,13 +7,12 @@ from collections import Counter
 import pytest
 import torch
 from support.errors import refused
-from support.tiny_run import facts, recipe_mapping, same_course, train_in_two_processes, train_until
+from support.tiny_run import facts, recipe_mapping, same_course, train_until
 
 from hf_docmt.loading import model_folders
 from hf_docmt.training.checkpoints import average_weights, read_weights
 from hf_docmt.training.recipe import load_recipe, parse_recipe
 from hf_docmt.training.run import train
-from hf_docmt.training.trainer import DocMTTrainer
 
 torch.set_num_threads(1)
 WINDOW = {"past_context": 2, "segment_encoding": "shift", "persistent": True}
@@ -200,20 +199,3 @@ def test_past_context_of_decoding(corpus, tmp_path):
     with pytest.raises(ValueError, match="decoding.past_context: .* 'sequential' read, got 2 with strategy 'full'"):
         train(parse_recipe(mapping | {"output_dir": str(tmp_path / "other"), "decoding": {"past_context": 2}}))
     assert not (tmp_path / "other").exists()
-
-
-@pytest.mark.slow
-def test_two_processes(corpus, tmp_path):
-    """Two processes with one batch each are one process with the same two batches accumulated."""
-    mapping = recipe_mapping(corpus, tmp_path / "two", {**WINDOW, "dropout": 0.0})
-    two = train_in_two_processes(parse_recipe(mapping), port=29531)
-    recipe = parse_recipe(mapping, [f"output_dir={tmp_path}/one", "training.accumulation=2"])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(DocMTTrainer, "batch_processes", property(lambda self: 2, lambda *_: None), raising=False)
-        alone = facts(train(recipe))
-    assert alone["processes"] == 1 and two["processes"] == 2
-    for name in ("losses", "validation_losses"):
-        for (step, loss), (other_step, other) in zip(alone[name], two[name], strict=True):
-            assert step == other_step and loss == pytest.approx(other, abs=1e-5)
-    for name in ("steps", "epochs", "tokens_per_update"):
-        assert alone[name] == two[name]
