@@ -9,9 +9,10 @@ from hf_docmt.evaluation.suites import SuiteItem
 from hf_docmt.messages import check_known
 
 CONDITIONS = ("true", "empty", "random", "wrong-document")
+SEED = 0  # of what is drawn
 
 
-def with_context(items: Sequence[SuiteItem], condition: str, seed: int = 0) -> list[SuiteItem]:
+def with_context(items: Sequence[SuiteItem], condition: str, seed: int = SEED) -> list[SuiteItem]:
     """The items with their context replaced on both sides, source and translation; all else stays.
 
     `true`: as they are. `empty`: without past and future sentences; the current one keeps its index in the document.
@@ -30,9 +31,9 @@ def with_context(items: Sequence[SuiteItem], condition: str, seed: int = 0) -> l
     return _random(items, draw) if condition == "random" else _wrong(items, draw)
 
 
-def condition_label(condition: str, seed: int) -> str:
+def condition_label(condition: str) -> str:
     """What signatures call a condition: one that is drawn has its seed."""
-    return f"{condition}, seed {seed}" if condition in ("random", "wrong-document") else condition
+    return f"{condition}, seed {SEED}" if condition in ("random", "wrong-document") else condition
 
 
 def _random(items: Sequence[SuiteItem], draw: random.Random) -> list[SuiteItem]:

@@ -112,7 +112,6 @@ def context_results(
     split: str = "all",
     conditions: Sequence[str] = CONDITIONS,
     normalization: str = "sum",
-    seed: int = 0,
     samples: int = 1000,
     scores_folder: str | Path | None = None,
     details: ItemRecords | None = None,
@@ -126,8 +125,8 @@ def context_results(
     check_known(normalization, NORMALIZATIONS, "normalization", "expected one of")
     reach, results, details = system.context, {}, details or ItemRecords()
     for condition in conditions:
-        label = condition_label(condition, seed)
-        changed = with_context(items, condition, seed)
+        label = condition_label(condition)
+        changed = with_context(items, condition)
         settings = {"past": reach.past, "future": reach.future, "logprob": normalization, "context": label}
         records = details.records(
             changed,

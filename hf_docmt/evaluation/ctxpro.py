@@ -39,8 +39,6 @@ def generative_report(
     rule: str = "line",
     limit: int | None = None,
     details: str | Path | None = None,
-    samples: int = 1000,
-    seed: int = 0,
 ) -> Report:
     """The report of the generative accuracy of a system on these sets, for every condition of context.
 
@@ -60,7 +58,7 @@ def generative_report(
         items = [nearest_context(item, reach.past) for item in items]
         check_language(items, *system.languages)
         check_rule(rule, items[0].languages[1])
-        parts.append((split, {condition: with_context(items, condition, seed) for condition in conditions}))
+        parts.append((split, {condition: with_context(items, condition) for condition in conditions}))
 
     def verdicts(items: Sequence[SuiteItem], label: str) -> list[bool]:
         def translated(part: Sequence[SuiteItem]) -> list[dict]:
@@ -74,11 +72,11 @@ def generative_report(
     for split, part in parts:
         of_conditions = {}
         for condition, items in part.items():
-            label = condition_label(condition, seed)
+            label = condition_label(condition)
             made = {**reach.entries(), "context": label}
             result = generative_result(items, verdicts(items, label), rule, split, made)
             of_conditions[condition] = replace(result, **system.decoding)
-        results += add_differences(of_conditions, samples)
+        results += add_differences(of_conditions)
     file.finish()
     return Report(model=system.describe(), data={"sets": [Path(path).name for path in sets]}, results=results)
 

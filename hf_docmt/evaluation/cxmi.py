@@ -38,7 +38,6 @@ def cxmi_report(
     normalization: str = "sum",
     conditions: Sequence[str] = ("true",),
     details: str | Path | None = None,
-    seed: int = 0,
 ) -> Report:
     """The report of what context adds to the log-probability of references: CXMI, with the words that gain most.
 
@@ -56,12 +55,12 @@ def cxmi_report(
     check_language(items, *system.languages)
     digest = items_digest(items)
     for condition in conditions:  # tried before the first one is scored
-        with_context(items, condition, seed)
+        with_context(items, condition)
     results, file = [], ItemRecords(details)
     for condition in conditions:
-        gains = pointwise_cxmi(system, items, condition, seed, file)
-        label = condition_label(condition, seed)
-        result = cxmi_result(system, gains, dataset=dataset, normalization=normalization, context=label, data=digest)
+        gains = pointwise_cxmi(system, items, condition, file)
+        about = {"normalization": normalization, "context": condition_label(condition), "data": digest}
+        result = cxmi_result(system, gains, dataset=dataset, **about)
         results.append(result.with_details({"gains": [list(row) for row in word_gains(gains)[:20]]}))
     file.finish()
     return Report(model=system.describe(), data={"documents": len(documents), **languages}, results=results)
@@ -142,7 +141,6 @@ def pointwise_cxmi(
     system: System,
     items: Sequence[SuiteItem],
     condition: str = "true",
-    seed: int = 0,
     details: ItemRecords | None = None,
 ) -> list[PointwiseCXMI]:
     """The right candidate of every item, forced with its context (gold target context) and with none.
@@ -153,7 +151,7 @@ def pointwise_cxmi(
     `details` gets the tokens and words of every sentence. ValueError names an item with scores that are not finite.
     """
     items = [replace(item, candidates=(item.candidates[item.correct],), correct=0) for item in items]
-    items, label, reach = with_context(items, condition, seed), condition_label(condition, seed), system.context
+    items, label, reach = with_context(items, condition), condition_label(condition), system.context
     facts = {"past": reach.past, "future": reach.future, "context": label, "without": "empty"}
     records = (details or ItemRecords()).records(
         items,
