@@ -3,6 +3,7 @@
 import gzip
 import os
 import random
+from types import SimpleNamespace
 
 import pytest
 from support.errors import refused
@@ -11,6 +12,7 @@ from support.killed_processes import killed_at
 from hf_docmt.files import check_writable_folder
 from hf_docmt.journal import Journal
 from hf_docmt.translation import job_output
+from hf_docmt.translation.document_output import check_document_output
 from hf_docmt.translation.job_input import Group
 from hf_docmt.translation.job_output import JournaledOutput, check_output
 
@@ -243,3 +245,18 @@ def test_a_stream_is_written_at_once(tmp_path, capsys):
             output.write(GROUPS[0], [ROW, ROW])
             assert capsys.readouterr().out == (TEXTS[0] if path == "-" else "") and not output.is_kept
             assert output.way_on() == "2 documents written, and nothing else is kept"
+
+
+def test_a_folder_in_the_place_of_the_output_is_kept(tmp_path):
+    """Only a job that is resumed and was killed in its last steps has written it: its journal is beside it."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine.txt").write_text("keep me")
+    documents = SimpleNamespace(format="folder", path=tmp_path / "in")
+    for resume in (False, True):
+        with pytest.raises(ValueError, match="out"):
+            check_document_output(str(tmp_path / "out"), documents, resume)
+    (tmp_path / "out.journal").write_text("")
+    with pytest.raises(ValueError, match="out"):
+        check_document_output(str(tmp_path / "out"), documents, resume=False)
+    check_document_output(str(tmp_path / "out"), documents, resume=True)
