@@ -236,16 +236,16 @@ def test_the_command_starts_light():
 
 
 PACKAGE_LINES = {
-    "analysis": 1615,
+    "analysis": 1521,
     "cli": 1614,
     "data": 6054,
     "engine": 3155,
-    "evaluation": 5705,
+    "evaluation": 5603,
     "formats": 4954,
     "hub": 2291,
     "loading": 1386,
     "modeling": 8554,
-    "reports": 2380,
+    "reports": 2365,
     "serving": 885,
     "systems": 2878,
     "training": 2613,
@@ -253,26 +253,26 @@ PACKAGE_LINES = {
     "top-level files": 1043,
 }
 TEST_LINES = {
-    "analysis": 1265,
-    "cli": 2628,
-    "data": 4550,
+    "analysis": 1273,
+    "cli": 2627,
+    "data": 4512,
     "engine": 2263,
-    "evaluation": 5086,
+    "evaluation": 4989,
     "formats": 2735,
-    "hub": 2325,
-    "loading": 779,
+    "hub": 2294,
+    "loading": 812,
     "modeling": 6166,
-    "reports": 1759,
+    "reports": 1758,
     "serving": 618,
-    "space": 1471,
+    "space": 1472,
     "support": 4795,
     "systems": 1574,
-    "training": 2542,
+    "training": 2514,
     "transformers_contract": 418,
-    "translation": 1314,
+    "translation": 1331,
     "top-level files": 2579,
 }
-MOST_LINES = {"package": 46795, "tests": 44867}
+MOST_LINES = {"package": 46584, "tests": 44730}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:
