@@ -270,9 +270,9 @@ TEST_LINES = {
     "training": 2514,
     "transformers_contract": 418,
     "translation": 1331,
-    "top-level files": 2579,
+    "top-level files": 2580,
 }
-MOST_LINES = {"package": 46584, "tests": 44730}
+MOST_LINES = {"package": 46584, "tests": 44731}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:
