@@ -237,7 +237,7 @@ def test_the_command_starts_light():
 
 PACKAGE_LINES = {
     "analysis": 1521,
-    "cli": 1614,
+    "cli": 1617,
     "data": 6054,
     "engine": 3155,
     "evaluation": 5603,
@@ -254,7 +254,7 @@ PACKAGE_LINES = {
 }
 TEST_LINES = {
     "analysis": 1273,
-    "cli": 2627,
+    "cli": 2628,
     "data": 4512,
     "engine": 2263,
     "evaluation": 4989,
@@ -272,7 +272,7 @@ TEST_LINES = {
     "translation": 1331,
     "top-level files": 2580,
 }
-MOST_LINES = {"package": 46584, "tests": 44731}
+MOST_LINES = {"package": 46587, "tests": 44732}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

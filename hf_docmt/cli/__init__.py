@@ -21,6 +21,7 @@ from hf_docmt.messages import __version__
 
 PROGRAM = "docmt"
 LARGE_PAGES = "THP_MEM_ALLOC_ENABLE"  # torch reads it once, when it makes its first tensor
+NO_BARS = "HF_DATASETS_DISABLE_PROGRESS_BARS"  # which are for a terminal
 PANELS = {  # panel of the help -> its commands, in the order a user meets them
     "Start": (demo,),
     "Data": (corpus,),
@@ -47,6 +48,8 @@ def main() -> None:
     from hf_docmt.data.registration import load_plugins
 
     os.environ.setdefault(LARGE_PAGES, "1")
+    if not sys.stderr.isatty():
+        os.environ.setdefault(NO_BARS, "1")
     if isinstance(sys.stdout, TextIOWrapper) and not sys.stdout.isatty():  # UTF-8 as in files, on Windows, too
         sys.stdout.reconfigure(encoding="utf-8", newline="\n")
     try:

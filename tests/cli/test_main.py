@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from hf_docmt import __version__, cli
-from hf_docmt.cli import LARGE_PAGES
+from hf_docmt.cli import LARGE_PAGES, NO_BARS
 
 
 def test_help_answers_quickly():
@@ -34,15 +34,16 @@ def test_version(run):
     assert run("--version") == (0, f"docmt {__version__}\n", "")
 
 
-def test_large_pages_unless_the_environment_says_otherwise(run, monkeypatch):
-    """Before torch is imported, which reads the setting once."""
+@pytest.mark.parametrize("name", [LARGE_PAGES, NO_BARS])
+def test_settings_of_libraries_unless_the_environment_says_otherwise(run, monkeypatch, name):
+    """Before torch and datasets are imported, which read them once. Here, standard error is not a terminal."""
     for value in ("", "0"):
-        monkeypatch.setenv(LARGE_PAGES, value)
+        monkeypatch.setenv(name, value)
         run("--version")
-        assert os.environ[LARGE_PAGES] == value
-    monkeypatch.delenv(LARGE_PAGES)
+        assert os.environ[name] == value
+    monkeypatch.delenv(name)
     run("--version")
-    assert os.environ[LARGE_PAGES] == "1"
+    assert os.environ[name] == "1"
 
 
 def test_what_is_loaded():
