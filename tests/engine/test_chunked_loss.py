@@ -135,9 +135,9 @@ def test_a_bias_is_not_trained(chunk):
 @pytest.mark.slow
 def test_compiled_without_a_break(chunk):
     projection, states, bias = projection_and_states()
-    compiled = torch.compile(projection, fullgraph=True, backend="aot_eager")
+    compiled = torch.compile(loss_of, fullgraph=True, backend="aot_eager")
     expected = list(both(projection, states, bias, LABELS, WEIGHTS, 0.1))[1]
-    loss = compiled(states, bias, LABELS, WEIGHTS, 0.1) / 7
+    loss = compiled(projection, states, bias, LABELS, WEIGHTS, 0.1) / 7
     for found, other in zip([loss, *grad(loss * 8, [states, projection.weight])], expected):
         torch.testing.assert_close(found, other)
 
