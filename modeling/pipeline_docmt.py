@@ -14,6 +14,7 @@ from transformers.pipelines import PIPELINE_REGISTRY
 
 from .configuration_docmt import TASK
 from .generation_docmt import check_counts
+from .opaque_runs import Finder, carry
 from .text_splitting import join_text, split_text
 
 OF_DOCUMENTS = ("strategy", "batch_size", "batch_tokens", "past_context", "repairs", "alignment")  # not of a stream
@@ -24,8 +25,8 @@ class DocumentTranslationPipeline(Pipeline):
     r"""Translates what has the form of a text or of documents, and gives it back in that form.
 
     A string is a text, whose lines, paragraphs and indents stay; a list of strings the sentences of one document; a
-    list of such lists documents. Of an iterator or other iterable of texts or of lists of sentences, documents come
-    back one by one, read `batch_size` at a time.
+    list of such lists documents. What is no language (see `opaque_runs`) stays as it is. Of an iterator or other
+    iterable of texts or of lists of sentences, documents come back one by one, read `batch_size` at a time.
 
     Settings are those of `model.translate_documents` (`strategy`, `source_lang`, `target_lang`, `batch_size`,
     `num_beams`, ...), given to `pipeline(...)` for all calls or to one call. Raises `ValueError` for other inputs.
@@ -102,7 +103,14 @@ class DocumentTranslationPipeline(Pipeline):
         return {"documents": list(sentences), "gaps": list(gaps), "is_one": is_one}
 
     def _forward(self, inputs: dict, **settings) -> dict:
-        translations = self.model.translate_documents(inputs["documents"], self.tokenizer, **settings)
+        def translate(documents: list[list[str]]) -> list[list[str]]:
+            return self.model.translate_documents(documents, self.tokenizer, **settings)
+
+        if settings.get("repairs") == "none":  # sentences of the translations are not those of the source
+            translations = translate(inputs["documents"])
+        else:
+            reach = tuple(getattr(self.model.config, name, 0) or 0 for name in ("past_context", "future_context"))
+            translations, _ = carry(translate, inputs["documents"], Finder(self.tokenizer), reach=reach)
         return inputs | {"translations": translations}
 
     def postprocess(self, outputs: dict):

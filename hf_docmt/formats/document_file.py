@@ -1,9 +1,10 @@
 """A file with markup as documents of sentences, and the file again with their translations."""
 
 import os
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from pathlib import Path
 
@@ -12,15 +13,16 @@ from hf_docmt.data.readers.reader import Reader
 from hf_docmt.data.readers.running_text import sentence_splitter
 from hf_docmt.files import STDIN, DataError, display_path, open_bytes
 from hf_docmt.formats.document_format import FORMATS, DocumentFormat, FormatOptions, Piece, Remark, Segment, Tag
-from hf_docmt.formats.placeholders import ADDRESS, placeholders_of
 from hf_docmt.formats.segment_sentences import SegmentSentences
 from hf_docmt.formats.xml_positions import MAX_DEPTH
 from hf_docmt.messages import counted
+from hf_docmt.modeling.opaque_runs import COMMON, CarriedSentence, Span, matches
 from hf_docmt.systems import System
 from hf_docmt.systems.word_alignment import Fit
 
-MARKUP = "markup"  # column of the rows: the file, and the numbers of the sentences with inline markup
+MARKUP = "markup"  # column of the rows: the file, the numbers of sentences with inline markup, places of opaque runs
 FITS = "word_fits"  # of a result row: those of the sentences with markup, by number
+CARRIED = "carried"  # of a result row: those of the sentences with opaque runs, by number
 KEPT_BYTES = 16 << 20  # of files that stay parsed; that is looked at before one is added
 
 
@@ -63,13 +65,11 @@ class DocumentFile:
             segments = format.parse(data, options)
         except DataError as error:
             raise DataError(f"{self.location}: {error}") from error
-        split, keep = sentence_splitter(options.source_lang), [options.keep] if options.keep else []
-        self.placeholders = [ADDRESS, *([format.placeholders] if format.placeholders else [])]
+        split = sentence_splitter(options.source_lang)
+        self.opaque = [pattern for pattern in (COMMON, format.placeholders) if pattern]
+        keep = [options.keep, *self.opaque] if options.keep else self.opaque
         self.segments = [None if options.only_missing and segment.has_translation else segment for segment in segments]
-        self.sentences = [
-            SegmentSentences(segment.pieces if segment else [], split, keep, self.placeholders)
-            for segment in self.segments
-        ]
+        self.sentences = [SegmentSentences(segment.pieces if segment else [], split, keep) for segment in self.segments]
         for segment, own in zip(self.segments, self.sentences):
             if segment and own.depth > MAX_DEPTH:
                 raise DataError(
@@ -95,7 +95,8 @@ class DocumentFile:
             sentences = [sentence for number in numbers for sentence in self.sentences[number].sentences]
             tagged = [number for number, sentence in enumerate(sentences) if sentence.tags]
             texts = [sentence.text for sentence in sentences]
-            column = {"file": self.name, "tagged": tagged}
+            runs = [[number, *span] for number, sentence in enumerate(sentences) for span in sentence.runs]
+            column = {"file": self.name, "tagged": tagged, "runs": runs}
             yield self.location, make_row(self.location, self._id(part), texts, None, list(languages), markup=column)
 
     def translated(self, results: Mapping[str, dict]) -> tuple[bytes, WrittenFile]:
@@ -105,17 +106,18 @@ class DocumentFile:
         for part, numbers in self._parts():
             result = results.get(self._id(part), {"translation": [], "error": "not translated"})
             translations, fits = iter(result["translation"]), iter(_fits(result))
+            carried = iter(_carried(result))
             for number in [] if "error" in result else numbers:
                 own = self.sentences[number]
-                chosen = [(next(translations), next(fits)) for _ in own.sentences]
+                chosen = [(next(translations), next(fits), next(carried)) for _ in own.sentences]
                 written.by_position += sum(
-                    bool(sentence.tags) and not fit for sentence, (_, fit) in zip(own.sentences, chosen)
+                    bool(sentence.tags) and not fit for sentence, (_, fit, _) in zip(own.sentences, chosen)
                 )
-                pieces[number] = own.translated([text for text, _ in chosen], [fit for _, fit in chosen])
+                pieces[number] = own.translated(*zip(*chosen)) if chosen else None
         written.unchanged = sum(bool(segment) and new is None for segment, new in zip(self.segments, pieces))
         written.tags = sum(isinstance(piece, Tag) for new in pieces for piece in new or ())
         data = self.format.write(pieces)
-        written.problems = [*self._problems(data, pieces), *self._other_placeholders(pieces)]
+        written.problems = [*self._problems(data, pieces), *self._other_runs(pieces)]
         written.remarks = Counter(self.format.remarks)
         return data, written
 
@@ -156,9 +158,15 @@ class DocumentFile:
             if before != after
         ]
 
-    def _other_placeholders(self, pieces: Sequence[list[Piece] | None]) -> Iterator[str]:
+    def _other_runs(self, pieces: Sequence[list[Piece] | None]) -> Iterator[str]:
+        """Segments in which an opaque run is not there as often as before, or a placeholder that the source has not."""
+        own = [self.format.placeholders] if self.format.placeholders else []
         for old, new in zip(self.segments, pieces):
-            if old and new and len({str(placeholders_of(each, self.placeholders)) for each in (old.pieces, new)}) > 1:
+            if not old or not new:
+                continue
+            before, after = (_opaque_texts(each, self.opaque) for each in (old.pieces, new))
+            added = after.keys() & _opaque_texts(new, own).keys() - before.keys()
+            if added or any(after[run] != count for run, count in before.items()):
                 yield f"{self.name}, {old.location}: the placeholders or addresses are not what they were; look at them"
 
     def _tag_names(self, segment: Segment) -> tuple[str, ...]:
@@ -242,9 +250,38 @@ def _fits(result: dict) -> list:
     return [fits.get(str(number)) for number in range(len(result["translation"]))]
 
 
-def with_fits(system: System | None, row: dict, result: dict) -> dict:
-    """A result row with the word fits of the sentences of its row that have markup; none for other rows."""
-    return result | {FITS: sentence_fits(system, row[MARKUP]["tagged"], result)} if MARKUP in row else result
+def _opaque_texts(pieces: Iterable[Piece], patterns: Sequence[re.Pattern]) -> Counter[str]:
+    """What these patterns match in a segment that is written."""
+    text = "".join(piece if isinstance(piece, str) else piece.text if piece.raw is None else "\n" for piece in pieces)
+    return Counter(text[start:end] for start, end in matches(text, patterns))
+
+
+def _carried(result: dict) -> list[CarriedSentence | None]:
+    """The carried sentences of a result row, None for others."""
+    rows = result.get(CARRIED, {})
+    names = [str(number) for number in range(len(result["translation"]))]
+    return [CarriedSentence(**rows[name]) if name in rows else None for name in names]
+
+
+def given_runs(row: dict) -> dict[int, list[Span]]:
+    """The opaque runs that the format of a row knows, by sentence."""
+    runs: dict[int, list[Span]] = {}
+    for number, start, end in row.get(MARKUP, {}).get("runs", ()):
+        runs.setdefault(number, []).append((start, end))
+    return runs
+
+
+def with_markup(system: System | None, row: dict, result: dict, carried: Mapping[int, CarriedSentence]) -> dict:
+    """A result row with what places the markup of its row: word fits and carried sentences; none for other rows."""
+    if MARKUP not in row:
+        return result
+    tagged = row[MARKUP]["tagged"]
+    kept = {number: carried[number] for number in tagged if number in carried and carried[number].has_words}
+    texts = {"source": [*result["source"]], "translation": [*result["translation"]]}
+    for number, each in kept.items():
+        texts["source"][number], texts["translation"][number] = each.source, each.translation
+    marks = {str(number): asdict(each) for number, each in kept.items()}
+    return result | {CARRIED: marks, FITS: sentence_fits(system, tagged, texts)}
 
 
 def sentence_fits(system: System | None, tagged: Sequence[int], result: dict) -> dict[str, Fit]:

@@ -1,11 +1,12 @@
 """Files with markup translated in Python, by any system."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from hf_docmt.files import DataError, check_writable_file, replaced_file
 from hf_docmt.formats import document_formats, find_reader
-from hf_docmt.formats.document_file import DocumentFile, DocumentReader, WrittenFile, with_fits
+from hf_docmt.formats.document_file import DocumentFile, DocumentReader, WrittenFile, given_runs, with_markup
+from hf_docmt.modeling.opaque_runs import CarriedSentence
 from hf_docmt.systems import System
 
 
@@ -39,24 +40,27 @@ def translate_file(
     own = [given or known for given, known in zip((source_lang, target_lang), system.document_languages)]
     texts = {"keep": keep, "only_missing": "yes" if only_missing else None, "columns": columns}
     (document,) = reader.files([own[0] or "en"], path, own[1], **texts)
-    data, written = translated_file(
-        document, lambda sentences: system.translate_with_repairs([sentences])[0][0], system
-    )
+    rows = [row for _, row in document.rows(["source"])]
+    documents = [[pair["source"] for pair in row["translation"]] for row in rows]
+    (translations, *_), carried = system.translate_carried(documents, list(map(given_runs, rows)))
+    data, written = translated_file(document, translations, carried, system)
     with replaced_file(output) as file:
         file.write(data)
     return written
 
 
 def translated_file(
-    document: DocumentFile, translate: Callable[[list[str]], Sequence[str]], aligner: System | None
+    document: DocumentFile,
+    translations: Sequence[list[str]],
+    carried: Sequence[Mapping[int, CarriedSentence]],
+    aligner: System | None,
 ) -> tuple[bytes, WrittenFile]:
-    """The bytes of a file and what became of it; `translate` gives the translations of a document, one a sentence.
+    """The bytes of a file and what became of it; `translations` and `carried` are those of its documents.
 
     The places of markup come from the system `aligner`.
     """
     results = {}
-    for _, row in document.rows(["source"]):
-        sentences = [pair["source"] for pair in row["translation"]]
-        result = {"source": sentences, "translation": list(translate(sentences))}
-        results[row["doc_id"]] = with_fits(aligner, row, result)
+    for (_, row), lines, own in zip(document.rows(["source"]), translations, carried, strict=True):
+        result = {"source": [pair["source"] for pair in row["translation"]], "translation": lines}
+        results[row["doc_id"]] = with_markup(aligner, row, result, own)
     return document.translated(results)

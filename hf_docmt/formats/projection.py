@@ -1,12 +1,11 @@
 """Inline markup of a sentence on its translation: around the words that translate its words, each tag once, nested."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from hf_docmt.formats.document_format import Piece, Tag
-from hf_docmt.formats.placeholders import POSITIONAL
 from hf_docmt.systems.word_alignment import UNSPACED, Fit, position_fit, words_of
 
 THRESHOLD = 0.5  # a target word belongs to an element if it fits one of its words at least half as well as the best one
@@ -18,7 +17,7 @@ class Node:
     """An element or a piece that stands alone, at characters `start` to `end` of a sentence.
 
     `opening` is None where the element began in an earlier sentence, `closing` where it ends in a later one. Of what
-    stands alone, `opening` is the tag, and start and end are the same unless a reader sees text of it.
+    stands alone, `opening` is the tag, and start and end are the same.
     """
 
     start: int
@@ -38,8 +37,8 @@ class Node:
         return self.is_alone or self.opening is not None and self.closing is not None
 
 
-def markup_tree(length: int, tags: Iterable[tuple[int, int, Tag, bool]], opened: int) -> Node:
-    """The elements of a sentence of so many characters, given its tags in order: from, to, tag, whether it is spaced.
+def markup_tree(length: int, tags: Iterable[tuple[int, Tag, bool]], opened: int) -> Node:
+    """The elements of a sentence of this length, given its tags in order: place, tag, whether it is spaced.
 
     `opened` elements go on from earlier sentences. The root is the sentence.
     """
@@ -48,35 +47,41 @@ def markup_tree(length: int, tags: Iterable[tuple[int, int, Tag, bool]], opened:
     for _ in range(opened):
         stack[-1].children.append(Node(0, length))
         stack.append(stack[-1].children[-1])
-    for start, end, tag, is_spaced in tags:
+    for place, tag, is_spaced in tags:
         if tag.kind == "close":
             node = stack.pop()
-            node.closing, node.end = tag, start
+            node.closing, node.end = tag, place
             continue
-        node = Node(start, end if tag.kind == "alone" else length, tag, is_spaced=is_spaced)
+        node = Node(place, place if tag.kind == "alone" else length, tag, is_spaced=is_spaced)
         stack[-1].children.append(node)
         if tag.kind == "open":
             stack.append(node)
     return root
 
 
-def project(root: Node, source: str, target: str, fit: Fit | None) -> list[Piece]:
+def project(root: Node, source: str, target: str, fit: Fit | None, marks: Collection[str] = ()) -> list[Piece]:
     """The pieces of a translation with the markup of its sentence.
 
-    `fit` is as `word_fits` gives it; None or empty: by relative position. What a reader sees of a piece that stands
-    alone (code, a placeholder) takes the place of the same text in the translation, else of words that fit it, which
-    positions do not tell: there it is put between words.
+    `fit` is as `word_fits` gives it; None or empty: by relative position. `marks` are words which stand once in both
+    for what is not translated, and fit each other alone.
     """
-    return list(_Projection(source, target, fit).pieces(root, (0, len(target))))
+    return list(_Projection(source, target, fit, marks).pieces(root, (0, len(target))))
 
 
 class _Projection:
-    def __init__(self, source: str, target: str, fit: Fit | None):
-        self.source, self.target, self.is_measured = source, target, bool(fit)
+    def __init__(self, source: str, target: str, fit: Fit | None, marks: Collection[str]):
+        self.source, self.target = source, target
         self.source_words, self.target_words = words_of(source), words_of(target)
         self.fit = np.zeros((len(self.target_words), len(self.source_words)))  # (T, S)
         for row, column, value in fit or position_fit(source, target):
             self.fit[int(row), int(column)] = value
+        columns, rows = (
+            {text[start:end]: number for number, (start, end) in enumerate(words) if text[start:end] in marks}
+            for text, words in ((source, self.source_words), (target, self.target_words))
+        )
+        for mark in columns.keys() & rows.keys():
+            self.fit[rows[mark]] = self.fit[:, columns[mark]] = 0
+            self.fit[rows[mark], columns[mark]] = 1
 
     def pieces(self, node: Node, span: Span) -> Iterator[Piece]:
         """Text and tags of these characters of the target, which are those of the node."""
@@ -101,18 +106,16 @@ class _Projection:
     def _places(self, node: Node, span: Span) -> list[tuple[Node, Span]]:
         """The children of a node with their characters in the target, inside `span`, from left to right.
 
-        Those that go over a border of the sentence are placed first, then what was copied, then those that fit
-        best; none overlaps another. What has no words comes between them.
+        Those that go over a border of the sentence are placed first, then those that fit best; none overlaps another.
+        What has no words comes between them.
         """
         free = [word for word, place in enumerate(self.target_words) if _inside(place, span)]
         placed: list[tuple[Node, Span]] = []
         wide = [child for child in node.children if child.end > child.start]
         best = {id(child): self._best_run(child, free)[1] for child in wide}
-        copied = {id(child): child.is_alone and bool(self._copy(child, None, free, span, [])) for child in wide}
-        for child in sorted(wide, key=lambda child: (child.is_whole, not copied[id(child)], -best[id(child)])):
-            taken = [other for _, other in placed]
-            place = self._place(child, free, span, taken)
-            if place is None or any(_touches(place, other) for other in taken):
+        for child in sorted(wide, key=lambda child: (child.is_whole, -best[id(child)])):
+            place = self._place(child, free, span)
+            if place is None or any(_touches(place, other) for _, other in placed):
                 point = self._point(child, node, span, placed)
                 place = (point, point)
             placed.append((child, place))
@@ -124,56 +127,19 @@ class _Projection:
         order = {id(child): number for number, child in enumerate(node.children)}
         return sorted(placed, key=lambda item: (item[1], order[id(item[0])]))
 
-    def _place(self, node: Node, free: list[int], span: Span, taken: list[Span]) -> Span | None:
-        """The characters of a node among the free target words, a copy outside of `taken`; None where there are none.
+    def _place(self, node: Node, free: list[int], span: Span) -> Span | None:
+        """The characters of an element among the free target words; None where there are none.
 
-        An element that goes over a border of the sentence goes up to that of the translation.
+        One that goes over a border of the sentence goes up to that of the translation.
         """
         run, _ = self._best_run(node, free)
-        if node.is_alone:
-            copy = self._copy(node, run, free, span, taken)
-            text = self.source[node.start : node.end]
-            # nobody translates %s or 3, but one may {name}
-            is_word = self.is_measured and any(map(str.isalpha, text)) and not POSITIONAL.fullmatch(text)
-            fits = run is not None and is_word and len(run) <= len(self._columns(node))
-            return copy or (self._characters(node, run) if run is not None and fits else None)
         if run is not None:
-            start, end = self._around_copies(node, self._characters(node, run))
+            start, end = self._characters(node, run)
             start, end = max(start, span[0]), min(end, span[1])
             return (span[0] if node.opening is None else start, span[1] if node.closing is None else end)
         if node.is_whole:
             return None
         return (span[0], span[0] if node.closing else span[1]) if node.opening is None else (span[1], span[1])
-
-    def _copy(self, node: Node, run: range | None, free: list[int], span: Span, taken: list[Span]) -> Span | None:
-        """Where the text of a piece that stands alone was copied, nearest to the words that fit it.
-
-        With other capitals where it is not there letter by letter. Of a word that goes over a border of `span` a part.
-        """
-        text, allowed = self.source[node.start : node.end], {self.target_words[word] for word in free}
-        near, target = self.target_words[run.start][0] if run else span[0], self.target
-        end = self.target_words[run.stop - 1][1] if run else near
-        if text and text not in target and len(target.lower()) == len(target):
-            text, target = text.lower(), target.lower()
-        copies, start = [], span[0] - 1
-        while text and (start := target.find(text, start + 1, span[1])) >= 0:
-            copy = (start, start + len(text))
-            touched = [place for place in self.target_words if _touches(place, copy)]
-            is_free = all(place in allowed or not _inside(place, span) for place in touched)
-            around = target[start - 1 : start] if start else "", target[copy[1] : copy[1] + 1]
-            is_free &= not (text.isdecimal() and any(map(str.isdecimal, around)))  # the 3 of 2013
-            if is_free and not any(_touches(copy, other) for other in taken):
-                copies.append(copy)
-        return min(copies, key=lambda place: (not _inside(place, (near, end)), abs(place[0] - near)), default=None)
-
-    def _around_copies(self, node: Node, place: Span) -> Span:
-        """The place of an element, up to the ends of copies that its borders cut, of what stands alone in it."""
-        for child in node.children:
-            text, start = self.source[child.start : child.end] if child.is_alone else "", -1
-            while text and (start := self.target.find(text, start + 1)) >= 0:
-                if _touches(place, (start, start + len(text))):
-                    place = min(place[0], start), max(place[1], start + len(text))
-        return place
 
     def _columns(self, node: Node) -> list[int]:
         """The source words of a node."""
@@ -197,7 +163,7 @@ class _Projection:
         """The characters of a run of target words, or of the same part of a word that was copied."""
         start, end = self.target_words[words.start][0], self.target_words[words.stop - 1][1]
         own = [self.source_words[word] for word in self._columns(node)]
-        if own and not node.is_alone:
+        if own:
             (first, first_end), (last, last_end) = own[0], own[-1]
             if self.source[first:first_end] == self.target[slice(*self.target_words[words.start])]:
                 start += max(node.start - first, 0)
@@ -236,19 +202,13 @@ class _Projection:
 
     def _alone(self, node: Node, start: int, end: int) -> Iterator[Piece]:
         """What stands alone, with the blanks around it that it has in the source, where the target has none."""
-        tag = node.opening
-        if tag is None:
+        if node.opening is None:
             return
-        spaced = bool(tag.text) or node.is_spaced
-        if (
-            spaced
-            and self.source[node.start - 1 : node.start].isspace()
-            and _wants_blank(self.target[:start][-1:], "(")
-        ):
+        is_behind_blank = node.is_spaced and self.source[node.start - 1 : node.start].isspace()
+        if is_behind_blank and _wants_blank(self.target[:start][-1:], "("):
             yield " "
-        yield tag
-        after = node.is_spaced or self.source[node.end : node.end + 1].isspace()
-        if spaced and after and _wants_blank(self.target[end:][:1], ",.;:!?)"):
+        yield node.opening
+        if node.is_spaced and _wants_blank(self.target[end:][:1], ",.;:!?)"):
             yield " "
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from hf_docmt.formats.document_format import Piece, Tag, joined
-from hf_docmt.formats.placeholders import copies, in_order, matches, mended, moved_fit
 from hf_docmt.formats.projection import markup_tree, project
+from hf_docmt.modeling.opaque_runs import CarriedSentence, Span, matches
 from hf_docmt.modeling.text_splitting import blank_behind
 from hf_docmt.systems.word_alignment import Fit
 
@@ -35,11 +35,9 @@ class Sentence:
     opened: int
 
     @property
-    def read(self) -> str:
-        """The text beside that of the tags."""
-        ends = [0, *(end for _, end, _, _ in self.tags)]
-        starts = [*(start for start, _, _, _ in self.tags), len(self.text)]
-        return " ".join(self.text[end:start] for end, start in zip(ends, starts))
+    def runs(self) -> list[Span]:
+        """The places of the tags that a reader sees text of, which is carried."""
+        return [(start, end) for start, end, _, _ in self.tags if start < end]
 
     @property
     def depth(self) -> int:
@@ -57,12 +55,10 @@ class SegmentSentences:
         pieces: Sequence[Piece],
         split: Split,
         keep: Sequence[re.Pattern] = (),
-        placeholders: Sequence[re.Pattern] = (),
     ):
-        """`keep` and `placeholders` match text that is carried; of the latter a translation has none of its own."""
-        self.placeholders = placeholders
+        """`keep` matches text that is carried."""
         self.written: dict[int, list[Piece]] = {id(SEAM): []}  # id of a tag that is no markup -> what it stands for
-        pieces = list(_with_notes(list(kept_apart(pieces, [*keep, *placeholders])), self.written))
+        pieces = list(_with_notes(list(kept_apart(pieces, keep)), self.written))
         text, tags = _flat(_with_seams(pieces))
         spans = _sentence_spans(text, tags, split)
         by_home = defaultdict(list)
@@ -94,46 +90,47 @@ class SegmentSentences:
         """That of the sentence with the deepest markup."""
         return max((sentence.depth for sentence in self.sentences), default=0)
 
-    def translated(self, translations: Sequence[str], fits: Sequence[Fit | None]) -> list[Piece] | None:
+    def translated(
+        self, translations: Sequence[str], fits: Sequence[Fit | None], carried: Sequence[CarriedSentence | None] = ()
+    ) -> list[Piece] | None:
         """The pieces with these translations, one a sentence; None where nothing is another text.
 
         A sentence whose translation is empty keeps its text. `fits` are those of `word_fits`; None: by position.
+        `carried` are the sentences with runs as they were translated; without them the runs are looked for.
         """
-        pairs = zip(self.sentences, translations, strict=True)
-        texts = [own.text if self._is_carried(own) else new.strip() or own.text for own, new in pairs]
+        texts = [new.strip() or own.text for own, new in zip(self.sentences, translations, strict=True)]
         if all(own.text == new for own, new in zip(self.sentences, texts)):
             return None
         pieces: list[Piece] = []
-        for sentence, text, fit in zip(self.sentences, texts, fits, strict=True):
+        for number, (sentence, text, fit) in enumerate(zip(self.sentences, texts, fits, strict=True)):
             gap = sentence.gap
             if pieces and gap in ([" "], []) and isinstance(pieces[-1], str):
                 gap = [blank_behind(pieces[-1])]
-            pieces += [*gap, *self._with_markup(sentence, text, fit)]
+            own = carried[number] if carried else None
+            pieces += [*gap, *_with_markup(sentence, text, fit, own)]
         pieces = [each for piece in [*pieces, *self.end] for each in self.written.get(id(piece), [piece])]
         return joined(pieces)
 
-    def _names(self, sentence: Sentence) -> list[str]:
-        """The placeholders in it, in their order."""
-        texts = [tag.text for _, _, tag, _ in sentence.tags]
-        return [text for text in texts if any(pattern.search(text) for pattern in self.placeholders)]
 
-    def _is_carried(self, sentence: Sentence) -> bool:
-        """Whether it has no words but in placeholders."""
-        return bool(self._names(sentence)) and not any(map(str.isalpha, sentence.read))
-
-    def _with_markup(self, sentence: Sentence, text: str, fit: Fit | None) -> Iterator[Piece]:
-        tags = [tag for _, _, tag, _ in sentence.tags]
-        names, fit = self._names(sentence), None if text == sentence.text else fit
-        patterns = copies(names, sentence.read, self.placeholders)
-        new, origin = mended(text, names, patterns)
-        if not sentence.tags:
-            yield new
-            return
-        root = markup_tree(len(sentence.text), sentence.tags, sentence.opened)
-        fit = moved_fit(fit, sentence.text, text, new, origin, names) if fit and names else fit
-        pieces = project(root, sentence.text, new, fit)
-        left = [mended(piece, [], patterns)[0] if isinstance(piece, str) else piece for piece in pieces]
-        yield from in_order(left, tags)
+def _with_markup(sentence: Sentence, text: str, fit: Fit | None, carried: CarriedSentence | None) -> Iterator[Piece]:
+    """The pieces of a translation with the tags of its sentence: those that are read in place of their marks."""
+    if text == sentence.text or not sentence.tags:
+        position = 0
+        for start, end, tag, _ in sentence.tags:
+            yield from (sentence.text[position:start], tag)
+            position = end
+        yield text[position:]
+        return
+    if carried is None or not carried.has_words:
+        fit = None if sentence.runs else fit
+        carried = CarriedSentence.read(sentence.text, sentence.runs, text)
+    inner = [(carried.place(place), tag, spaced) for place, end, tag, spaced in sentence.tags if place == end]
+    root = markup_tree(len(carried.source), inner, sentence.opened)
+    shown = {(start, end): tag for start, end, tag, _ in sentence.tags if start < end}
+    for piece in project(root, carried.source, carried.translation, fit, carried.marks):
+        for part in carried.parts(piece) if isinstance(piece, str) else [piece]:
+            span = carried.spans[part] if isinstance(part, int) else (0, 0)
+            yield shown.get(span, carried.text[slice(*span)]) if isinstance(part, int) else part
 
 
 def kept_apart(pieces: Iterable[Piece], keep: Sequence[re.Pattern]) -> Iterator[Piece]:

@@ -4,6 +4,7 @@ import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable
+from itertools import accumulate
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
@@ -145,12 +146,12 @@ class Application(Starlette):
             raise HTTPException(400, "Invalid request: sentences must be a list")
         check_size(sentences, self.limits, "sentences")
         session = self._session(fields, search)
-        translations, repairs = await self.model.translated(sentences, search, session)
+        translations, repairs, carried = await self.model.translated(sentences, search, session)
         answer = {"sentences": sentences, "translations": translations, "repairs": repairs}
         own = {"beams" if name == "num_beams" else name: value for name, value in options.items()}
         answer |= {"search": self.model.system_for(search).search | own}
         if "text" in fields:
-            answer["text"] = part.translated(translations, self.model.system).decode("utf-8")
+            answer["text"] = part.translated(translations, carried, self.model.system).decode("utf-8")
         return JSONResponse(answer | ({"session": session.id} if session else {}))
 
     async def detect(self, request: Request) -> Response:
@@ -211,11 +212,19 @@ class Application(Starlette):
         """The parts as one document, translated and put together again."""
         sentences = [sentence for part in parts for sentence in part.sentences]
         check_size(sentences, self.limits, "sentences")
-        translations, _ = await self.model.translated(sentences, search, session)
+        starts = list(accumulate((len(part.sentences) for part in parts), initial=0))
+        runs = {start + n: spans for start, part in zip(starts, parts) for n, spans in part.runs.items()}
+        translations, _, carried = await self.model.translated(sentences, search, session, runs)
 
         def written() -> list[bytes]:
-            rest = iter(translations)
-            return [part.translated([next(rest) for _ in part.sentences], self.model.system) for part in parts]
+            return [
+                part.translated(
+                    translations[start:end],
+                    {n - start: carried[n] for n in carried if start <= n < end},
+                    self.model.system,
+                )
+                for part, start, end in zip(parts, starts, starts[1:])
+            ]
 
         is_plain = all(isinstance(part, PlainText) for part in parts)
         return written() if is_plain else await self.model.computed(written, len(sentences))

@@ -3,19 +3,22 @@
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
 from starlette.exceptions import HTTPException
 
+from hf_docmt.modeling.opaque_runs import CarriedSentence, Span
 from hf_docmt.translation.group_translation import DOCUMENT_ERRORS
 
 SENTENCES_AT_ONCE = 256  # of several requests; more only of one
 PAUSE, LONGEST_PAUSE = 0.01, 0.1  # seconds without a further request, and at most, for which a batch is waited with
 STOPPING = "the server is stopping; try again"
-Translated = tuple[list[str], list[dict]]  # sentences, and what the strategy repaired in them
+Runs = Mapping[int, list[Span]]  # opaque ones of a document, by sentence
+# sentences, what the strategy repaired in them, and those that were carried with opaque runs
+Translated = tuple[list[str], list[dict], dict[int, CarriedSentence]]
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ class WaitingRequest:
 class Batches:
     """A queue of at most `most_waiting` sentences (one job may be larger), and the thread that works it off."""
 
-    def __init__(self, translate: Callable[[list[list[str]], Query], list[Translated]], most_waiting: int):
+    def __init__(self, translate: Callable[[list[tuple[list[str], Runs]], Query], list[Translated]], most_waiting: int):
         self.translate, self.most_waiting = translate, most_waiting
         self.jobs: deque[WaitingRequest] = deque()
         self.condition = threading.Condition()
@@ -50,9 +53,9 @@ class Batches:
         self.is_stopping = False  # set by a signal, which must not wait for the lock
         threading.Thread(target=self._work, daemon=True).start()
 
-    def submit(self, document: list[str], search: Query) -> Future:
+    def submit(self, document: list[str], search: Query, runs: Runs) -> Future:
         """What becomes of a document: `Translated`. HTTPException: 503 where too many wait, or the server stops."""
-        return self._add(WaitingRequest(document, search, len(document)))
+        return self._add(WaitingRequest((document, runs), search, len(document)))
 
     def call(self, function: Callable[[], Any], size: int) -> Future:
         """The same of a call that has to be made in this thread, since it computes with the model."""

@@ -3,6 +3,7 @@
 import asyncio
 import copy
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -11,7 +12,7 @@ from hf_docmt.data.language_codes import primary_language
 from hf_docmt.modeling.decoding import NonFiniteScoresError
 from hf_docmt.modeling.pipeline_docmt import OF_DOCUMENTS
 from hf_docmt.options import ServerLimits
-from hf_docmt.serving.batches import Batches, Query, Translated
+from hf_docmt.serving.batches import Batches, Query, Runs, Translated
 from hf_docmt.serving.detection import ranked_languages
 from hf_docmt.serving.sessions import Kept, Session
 from hf_docmt.systems import DocMTSystem, System
@@ -71,21 +72,27 @@ class ServedModel:
                     return source, probability
         raise HTTPException(400, f"none of the source languages can be detected; name one: {', '.join(sources[:20])}")
 
-    async def translated(self, sentences: list[str], search: Query, session: Session | None = None) -> Translated:
-        """Translations and repairs. HTTPException: 503 and 504, see `waited`."""
+    async def translated(
+        self, sentences: list[str], search: Query, session: Session | None = None, runs: Runs = MappingProxyType({})
+    ) -> Translated:
+        """Translations, repairs and carried sentences. HTTPException: 503 and 504, see `waited`."""
         if session is None:
-            return await self._waited(lambda: self.batches.submit(sentences, search))
+            return await self._waited(lambda: self.batches.submit(sentences, search, runs))
         async with session.lock:
             if self._strategy(search) == "stream":
                 *result, session.memory = await self._waited(
                     lambda: self.batches.call(lambda: self._stream(sentences, search, session.memory), len(sentences))
                 )
-                return result
+                return *result, {}
             before = session.sentences
-            lines, repairs = await self._waited(lambda: self.batches.submit([*before, *sentences], search))
+            moved = {len(before) + number: spans for number, spans in runs.items()}
+            lines, repairs, carried = await self._waited(
+                lambda: self.batches.submit([*before, *sentences], search, moved)
+            )
             session.sentences = [*before, *sentences][-self.kept_context(search) :]
             own = [repair | {"sentence": repair["sentence"] - len(before)} for repair in repairs]
-            return lines[len(before) :], [repair for repair in own if repair["sentence"] >= 0]
+            carried = {number - len(before): each for number, each in carried.items()}
+            return lines[len(before) :], [repair for repair in own if repair["sentence"] >= 0], carried
 
     def kept_context(self, search: Query) -> int:
         """How many sentences a session keeps, to be translated again before the next ones.
@@ -114,9 +121,11 @@ class ServedModel:
         except NonFiniteScoresError as error:
             raise HTTPException(500, str(error)) from error
 
-    def _translate(self, documents: list[list[str]], search: Query) -> list[Translated]:
+    def _translate(self, documents: list[tuple[list[str], Runs]], search: Query) -> list[Translated]:
         """Those of several documents, in the thread."""
-        return list(zip(*self.system_for(search).translate_with_repairs(documents), strict=True))
+        sentences, runs = [document for document, _ in documents], [dict(own) for _, own in documents]
+        results, carried = self.system_for(search).translate_carried(sentences, runs)
+        return list(zip(*results, carried, strict=True))
 
     def system_for(self, search: Query) -> System:
         """The same weights with these settings."""

@@ -1,29 +1,34 @@
 """Texts and files as sentences, and again as they were with translations in place."""
 
 from codecs import BOM_UTF8
-from collections.abc import Sequence
-from itertools import islice
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from pathlib import PurePath
+from types import MappingProxyType
 
 from hf_docmt.data.readers.lines import is_wrapped, join_blocks, split_blocks
 from hf_docmt.files import DataError
 from hf_docmt.formats import document_formats
-from hf_docmt.formats.document_file import DocumentFile, FormatOptions
+from hf_docmt.formats.document_file import DocumentFile, FormatOptions, given_runs
 from hf_docmt.formats.document_format import DocumentFormat
 from hf_docmt.formats.file_translation import translated_file
+from hf_docmt.modeling.opaque_runs import CarriedSentence, Span
 from hf_docmt.modeling.text_splitting import join_text, split_text
 from hf_docmt.systems import System
 
 PLAIN = ".txt"
+Carried = Mapping[int, CarriedSentence]  # sentences with opaque runs, by number
 
 
 class PlainText:
     """Text whose lines, paragraphs and indents stay."""
 
+    runs: Mapping[int, list[Span]] = MappingProxyType({})  # opaque ones that its format knows, by sentence
+
     def __init__(self, text: str):
         self.sentences, self.gaps = split_text(text)
 
-    def translated(self, translations: Sequence[str], system: System) -> bytes:
+    def translated(self, translations: Sequence[str], carried: Carried, system: System) -> bytes:
         return join_text(list(translations), self.gaps).encode("utf-8")
 
 
@@ -34,7 +39,7 @@ class WrappedText(PlainText):
         self.line_end = "\r\n" if "\r\n" in text else "\n"
         self.sentences, self.blocks = split_blocks(text.split("\n"), lambda block: split_text(block)[0])
 
-    def translated(self, translations: Sequence[str], system: System) -> bytes:
+    def translated(self, translations: Sequence[str], carried: Carried, system: System) -> bytes:
         text = join_blocks(translations, self.blocks).removesuffix("\n")
         return text.replace("\n", self.line_end).encode("utf-8")
 
@@ -45,12 +50,20 @@ class MarkedText:
     def __init__(self, data: bytes, name: str, format: DocumentFormat, options: FormatOptions, mark: bytes = b""):
         self.mark, self.document = mark, DocumentFile(mark + data, name, format, options)
         rows = [row for _, row in self.document.rows(["source"])]
+        self.sizes = [len(row["translation"]) for row in rows]
         self.sentences = [pair["source"] for row in rows for pair in row["translation"]]
+        starts = accumulate(self.sizes, initial=0)
+        self.runs = {start + n: spans for start, row in zip(starts, rows) for n, spans in given_runs(row).items()}
 
-    def translated(self, translations: Sequence[str], system: System) -> bytes:
+    def translated(self, translations: Sequence[str], carried: Carried, system: System) -> bytes:
         """The bytes of the file; the places of markup come from the system. DataError: they cannot be read again."""
-        rest = iter(translations)
-        data, written = translated_file(self.document, lambda sentences: list(islice(rest, len(sentences))), system)
+        ends = list(accumulate(self.sizes))
+        lines = [list(translations[end - size : end]) for size, end in zip(self.sizes, ends)]
+        own = [
+            {n - end + size: each for n, each in carried.items() if end - size <= n < end}
+            for size, end in zip(self.sizes, ends)
+        ]
+        data, written = translated_file(self.document, lines, own, system)
         if written.problems:
             raise DataError("; ".join(written.problems))
         return data.removeprefix(self.mark)

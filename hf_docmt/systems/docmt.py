@@ -83,7 +83,7 @@ class DocMTSystem(ForcedDecoding):
             missing_future="left out" if chunks else "empty",
             generate_kwargs=with_shortlist(generate_kwargs),
         )
-        self.reads_chunks = chunks
+        self.reads_chunks, self.carries = chunks, generate_kwargs.get("repairs") != "none"
         self.architecture, self.carries_state = architecture.name, architecture.carries_state
         self.separate_context = architecture.separate_context
         self.strategy, self.batch_size = strategy, batch_size

@@ -5,6 +5,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, get_args
 
@@ -13,6 +14,7 @@ from transformers import GenerationConfig, PreTrainedTokenizerBase
 from hf_docmt.data.registration import register, registered
 from hf_docmt.loading.model_folders import read_config
 from hf_docmt.messages import check_known, closest_hint
+from hf_docmt.modeling.opaque_runs import CarriedSentence, Finder, Span, carry
 from hf_docmt.systems.devices import INT8, checked_dtype
 from hf_docmt.systems.items import SuiteItem, context_name
 
@@ -87,6 +89,7 @@ class System(ABC):
     default_dtype: ClassVar[str] = "float32"
     batch_size: int = 1  # sentences that are translated at once
     batch_tokens: int | None = None  # of a batch, in place of that
+    carries: bool = True  # what is no language in a sentence, in `translate_carried`
     reads_chunks: bool = False  # trained on chunks of documents: it reads as much context as it is given
 
     def __init_subclass__(cls, **arguments):
@@ -217,6 +220,36 @@ class System(ABC):
     def translate_with_repairs(self, documents: list[list[str]]) -> tuple[list[list[str]], list[list[dict]]]:
         """The same, and of each document the repairs that `translate_corpus` describes; none by default."""
         return self.translate(documents), [[] for _ in documents]
+
+    @cached_property
+    def finder(self) -> Finder:
+        """What finds the opaque runs of sentences for its tokenizer."""
+        return Finder(self.tokenizer)
+
+    def translate_carried(
+        self, documents: Sequence[list[str]], given: Sequence[dict[int, list[Span]]] | None = None
+    ) -> tuple[tuple, list[dict[int, CarriedSentence]]]:
+        """What `translate_with_repairs` gives, with every opaque run once; and the sentences that have some.
+
+        Those are found by `modeling.opaque_runs`; `given` are spans of further ones, by sentence.
+        """
+        if not self.carries:
+            return self.translate_with_repairs(list(documents)), [{} for _ in documents]
+        results: list[tuple] = []
+
+        def translate(documents: list[list[str]]) -> list[list[str]]:
+            results.append(self.translate_with_repairs(documents))
+            return results[-1][0]
+
+        lines, carried = carry(translate, documents, self.finder, given, (self.context.past, self.context.future))
+        rest = results[0][1:]
+        if len(rest) == 2:  # candidates: documents of sentences of texts
+            found = [
+                [[own[n].restore(each) for each in texts] if n in own else texts for n, texts in enumerate(document)]
+                for document, own in zip(rest[1], carried)
+            ]
+            rest = (rest[0], found)
+        return (lines, *rest), carried
 
     def word_fits(self, source: str, translation: str) -> list[list[float]] | None:
         """How well the words of a sentence and its translation fit (see `word_alignment`); None: unknown."""

@@ -9,6 +9,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt.data.documents import check_documents, json_line, plain_lines, sentences
 from hf_docmt.files import STDOUT, write_parts
+from hf_docmt.modeling.opaque_runs import CarriedSentence, Span
 from hf_docmt.systems import System, search_settings
 
 if TYPE_CHECKING:  # takes longer to import than one sentence to translate
@@ -51,10 +52,18 @@ def translate_corpus(
     return _rows(documents["doc_id"][:], sources, search, *results)
 
 
-def translation_rows(system: System, doc_ids: Sequence[str], sources: list[list[str]]) -> list[dict]:
-    """The rows of `translate_corpus` by any system, for documents given as their ids and lists of sentences."""
-    results = system.translate_with_repairs(sources)
-    return _rows(doc_ids, sources, system.search, *results)
+def translation_rows(
+    system: System,
+    doc_ids: Sequence[str],
+    sources: list[list[str]],
+    given: Sequence[dict[int, list[Span]]] | None = None,
+) -> tuple[list[dict], list[dict[int, CarriedSentence]]]:
+    """The rows of `translate_corpus` by any system, of documents given as their ids and lists of sentences.
+
+    Opaque runs are carried, see `System.translate_carried`; the second list has the sentences with some.
+    """
+    results, carried = system.translate_carried(sources, given)
+    return _rows(doc_ids, sources, system.search, *results), carried
 
 
 def _rows(

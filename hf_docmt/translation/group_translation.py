@@ -83,16 +83,19 @@ class GroupTranslator:
         return [failed | {"search": self.system.search, "error": reason}]
 
     def _translate(self, group: Group, system: System) -> list[dict]:
-        """The rows, of documents with markup with the word fits of the sentences that have some."""
+        """The rows, of documents with markup with what places it in the sentences that have some."""
+        has_markup = any("markup" in row for row in group.rows)
+        if has_markup:
+            from hf_docmt.formats.document_file import given_runs, with_markup
+        given = [given_runs(row) for row in group.rows] if has_markup else None
+        ids = [row["doc_id"] for row in group.rows]
         try:
-            results = translation_rows(system, [row["doc_id"] for row in group.rows], group.sources(self.source_lang))
+            results, carried = translation_rows(system, ids, group.sources(self.source_lang), given)
         except IndexError as error:  # of an embedding
             raise ValueError(f"tokenizer and model do not fit: {first_line(error)}") from error
-        if not any("markup" in row for row in group.rows):
+        if not has_markup:
             return results
-        from hf_docmt.formats.document_file import with_fits
-
-        return [with_fits(system, row, result) for row, result in zip(group.rows, results)]
+        return [with_markup(system, *each) for each in zip(group.rows, results, carried)]
 
 
 def one_by_one(system: System) -> System:

@@ -11,7 +11,9 @@ from support.generated_xml import odt_file, xliff_file
 from support.outlines import marked, outline
 
 from hf_docmt.formats import document_formats
-from hf_docmt.formats.document_file import DocumentFile, FormatOptions, WrittenFile
+from hf_docmt.formats.document_file import DocumentFile, FormatOptions, WrittenFile, given_runs
+from hf_docmt.formats.file_translation import translated_file
+from hf_docmt.modeling.opaque_runs import Finder, carry
 
 SEEDS = int(os.environ.get("DOCMT_GENERATED_FILES", "20"))  # of each format
 FILES = {
@@ -35,10 +37,11 @@ def document(name: str, seed: int) -> tuple[bytes, DocumentFile]:
 
 
 def translated(file: DocumentFile, translate) -> tuple[bytes, WrittenFile]:
-    rows = (row for _, row in file.rows(["source"]))
-    return file.translated(
-        {row["doc_id"]: {"translation": [translate(pair["source"]) for pair in row["translation"]]} for row in rows}
-    )
+    rows = [row for _, row in file.rows(["source"])]
+    documents = [[pair["source"] for pair in row["translation"]] for row in rows]
+    every = lambda texts: [[text and translate(text) for text in document] for document in texts]  # noqa: E731
+    lines, carried = carry(every, documents, Finder(), list(map(given_runs, rows)))
+    return translated_file(file, lines, carried, None)
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))

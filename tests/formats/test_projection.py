@@ -7,7 +7,7 @@ import pytest
 from hf_docmt.data.readers.running_text import sentence_splitter
 from hf_docmt.formats.document_format import Tag
 from hf_docmt.formats.inline_strings import PLACEHOLDERS
-from hf_docmt.formats.placeholders import ADDRESS
+from hf_docmt.modeling.opaque_runs import COMMON
 from hf_docmt.formats.projection import markup_tree, project
 from hf_docmt.formats.segment_sentences import SegmentSentences, _collapsed, _collapsed_lengths, kept_apart
 from hf_docmt.systems.word_alignment import position_fit, words_of
@@ -248,7 +248,7 @@ def test_tags_are_there_once_and_nested(seed):
 
 def test_an_element_without_words_of_its_own_stays_inside_its_parent():
     places = [(0, Tag("open", "<b>")), (7, Tag("close", "</b>")), (7, Tag("alone", "<br>"))]
-    root = markup_tree(7, [(place, place, tag, False) for place, tag in places], 0)
+    root = markup_tree(7, [(place, tag, False) for place, tag in places], 0)
     assert (
         written(project(root, "One two", "Eins zwei", position_fit("One two", "Eins zwei"))) == "<b>Eins zwei</b><br>"
     )

@@ -1,0 +1,326 @@
+r"""What is no language inside a sentence (code, addresses, placeholders, signs a tokenizer lacks), carried through.
+
+Each run is found before the model, stands in the sentence as a mark that models copy, and is checked after it: each
+mark once. A sentence in which a mark is lost or doubled is translated again with marks of another family, and in the
+end around its runs. So every run comes back once, letter by letter.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from unicodedata import category
+
+from transformers import PreTrainedTokenizerBase
+
+Span = tuple[int, int]  # characters of a sentence, from and to
+Translate = Callable[[list[list[str]]], list[list[str]]]  # documents, N sentences in, N out
+
+# a sign of an address: ideographs end it, as do signs that RFC 3986 has in no path (without brackets that it opens)
+_SIGN = r"[^\s<>\"()\[\]{}|\\^`\u2e80-\uffef]"
+_REST = rf"(?:\({_SIGN}*\)|{_SIGN})*(?:\({_SIGN}*\)|(?!['.,:;!?*_»”’…]){_SIGN})"
+ADDRESS = (
+    rf"(?<![A-Za-z0-9])(?:(?:https?|ftps?)://|www\.){_REST}"
+    r"|(?<![A-Za-z0-9._%+-])(?:mailto:)?[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}"
+)
+KINDS: dict[str, str] = {  # in every text; a format adds its own
+    "address": ADDRESS,
+    "handle": r"(?<![\w@/.])@[A-Za-z_][\w-]*\w|(?<![\w&#])\#\d+\b",
+    "tag": r"</?[A-Za-z][\w:-]*(?:\s[^<>\n]*)?/?>|<!--(?:(?!<!--)[^\n])*?-->|&(?:\#\d+|\#[xX][\da-fA-F]+|[A-Za-z]\w+);",
+    "code": r"(?<!`)(?P<ticks>`{1,3})(?!`)[^`\n]+(?P=ticks)(?!`)",
+    "formula": r"(?<![\w\\$])\$(?=[^\s\d$])[^$\n]*[^\s$\\]\$(?![\w$])|\\\((?:(?!\\\()[^\n])+?\\\)",
+    "placeholder": r"%\(\w+\)[sdif]|%(?:\d+\$)?[sdifux@](?!\w)|(?<![\w%])%\w+%(?!\w)|[$%#]?\{\{?[\w.$:@ -]{0,40}\}?\}",
+    "name": (  # of a file, an option, a variable, a version
+        r"(?<![\w/.-])(?:~|\.{1,2})?/[\w.-]+(?:/[\w.-]+)+/?|(?<![\w-])--[a-z][\w-]*"
+        r"|(?<![\w.-])[\w-]+\.(?:ya?ml|json|toml|cfg|ini|conf|txt|md|rst|html?|css|scss|[jt]sx?|py|sh|xml|csv|png|svg)\b"
+        r"|\b[A-Za-z]\w*_\w+(?:\(\))?|\b[A-Za-z]\w*\(\)|(?<![\w.])v\d+(?:\.\d+)+\b"
+    ),
+}
+COMMON = re.compile("|".join(f"(?:{pattern})" for pattern in KINDS.values()))
+# which argument they stand for, the order says: those of printf without a number or name, and {}
+POSITIONAL = re.compile(r"%(?![%({]|\d+\$|L?\d+$|[\w.]+%$)\S+|\{(?:[!:][^{}]*)?\}")
+COUNT = re.compile(r"%(?:\d+\$|\(\w+\))?[dinu]|%n|\{(?:n|count|num\w*|total|\d)\}|\{\{\s*count\s*\}\}")
+# marks: a name, and numbers, which stand in for numbers and are the second try; see `Run` for when each is taken
+FAMILIES = (
+    lambda k: f"X{k + 1}",
+    lambda k: f"{105 + 10 * k}",
+    lambda k: f"{1991 + k}",
+    lambda k: f"A{k + 1}",
+    lambda k: chr(0xE000 + k),  # for private use, which no text has: in translations made around the runs
+)
+TRIES = len(FAMILIES) - 1
+MONEY = re.compile(r"[$€£¥]\s?\d[\d.,]*\d|[$€£¥]\s?\d|\d[\d.,]*\s?[€£¥$]|(?<![\d:.,])\d+(?:[.,]\d+)+(?!\d|[.,]\d)")
+BLANKS = {character: " " for character in (0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000)}
+PLAIN = str.maketrans(
+    {"“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "‘": "'", "’": "'", "‚": "'", "–": "-", "—": "-"}
+)
+MOST_PAST = 3  # sentences of context with which a sentence is translated again
+
+
+def matches(text: str, patterns: Iterable[re.Pattern]) -> Iterator[Span]:
+    """Spans that match, none overlapping one before; of two that begin together the longer one."""
+    position = 0
+    spans = (match.span() for pattern in patterns for match in pattern.finditer(text))
+    for start, end in sorted(spans, key=lambda span: (span[0], -span[1])):
+        if position <= start < end:
+            yield start, end
+            position = end
+
+
+class Finder:
+    """Finds the opaque runs of sentences: those of `KINDS`, and signs that the tokenizer drops or reads as unknown."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase | None = None):
+        self.tokenizer = tokenizer
+        self.is_lost = cache(self._is_lost)
+
+    def __call__(self, text: str, given: Sequence[Span] = ()) -> list[Span]:
+        """The spans of a sentence in their order; those that are `given` come first, the others do not touch them."""
+        spans = list(given)
+        for start, end in [*matches(text, [COMMON]), *self._lost_runs(text)]:
+            if all(end <= first or start >= last for first, last in spans):
+                spans.append((start, end))
+        return sorted(spans)
+
+    def plain(self, text: str) -> str:
+        """The sentence with plain blanks, and plain quotation marks and dashes for those that the tokenizer lacks."""
+        text = text.translate(BLANKS)
+        lacking = {ord(sign): PLAIN[ord(sign)] for sign in set(text) if ord(sign) in PLAIN and self.is_lost(sign)}
+        return text.translate(lacking)
+
+    def _lost_runs(self, text: str) -> list[Span]:
+        """Words with letters that are lost, numbers with signs that are, and such signs alone; neighbours together."""
+        lost = [number for number, sign in enumerate(text) if not _is_plain(sign) and self.is_lost(sign)]
+        spans: list[Span] = []
+        for number in lost:
+            start, end = number, number + 1
+            if text[number].isalnum() or category(text[number])[0] == "M":
+                start, end = _reach(text, start, end, lambda sign: sign.isalnum() or category(sign)[0] == "M")
+            else:
+                start, end = _reach(text, start, end, lambda sign: sign.isdecimal() or sign in ".,", after_only=True)
+            if spans and text[spans[-1][1] : start].strip() == "" and start - spans[-1][1] <= 1:
+                start = spans.pop()[0]
+            spans.append((start, max(end, start + 1)))
+        return [(start, end) for start, end in spans if start < end]
+
+    def _is_lost(self, sign: str) -> bool:
+        if self.tokenizer is None or sign.isspace() or category(sign) in ("Cc", "Cf"):
+            return False
+        ids = self.tokenizer(sign, add_special_tokens=False, verbose=False)["input_ids"]
+        return self.tokenizer.unk_token_id in ids or not self.tokenizer.decode(ids, skip_special_tokens=True).strip()
+
+
+def _is_plain(sign: str) -> bool:
+    """Whether a sign is one that every vocabulary has, or has a plain one in its place."""
+    return sign.isascii() and sign.isalnum() or sign.isspace() or ord(sign) in PLAIN
+
+
+def _reach(text: str, start: int, end: int, goes_on: Callable[[str], bool], after_only: bool = False) -> Span:
+    while end < len(text) and goes_on(text[end]):
+        end += 1
+    while not after_only and start and goes_on(text[start - 1]):
+        start -= 1
+    return start, end - (after_only and text[end - 1] in ".,")
+
+
+@dataclass
+class CarriedSentence:
+    """A sentence on its way: `source` and `translation` have marks in the places of its runs.
+
+    `spans` are its runs; `places` those of the marks in `source`.
+    """
+
+    text: str
+    spans: list[Span]
+    plain: str  # what the model reads beside the runs, as long as `text`
+    source: str = ""
+    translation: str = ""
+    marks: list[str] = field(default_factory=list)
+    places: list[Span] = field(default_factory=list)
+    glued: list[tuple[bool, bool]] = field(default_factory=list)  # blanks before and behind a mark are no text
+    is_capital: bool = False
+
+    def __post_init__(self):
+        self.spans, self.places = list(map(tuple, self.spans)), list(map(tuple, self.places))  # of JSON they are lists
+        outside = "".join(self.between())
+        letters = [letter for letter in outside if letter.isalpha()]
+        self.is_capital = len(letters) >= 6 and outside.isupper() and len(outside.split()) > 1
+        lower = self.plain.lower()
+        if self.is_capital and len(lower) == len(self.plain):
+            first = next(number for number, letter in enumerate(self.plain) if letter.isalpha())
+            self.plain = lower[:first] + self.plain[first] + lower[first + 1 :]
+
+    @property
+    def has_words(self) -> bool:
+        """Whether there are letters beside the runs."""
+        return any(map(str.isalpha, "".join(self.between())))
+
+    @property
+    def runs(self) -> list[str]:
+        return [self.text[start:end] for start, end in self.spans]
+
+    def between(self) -> list[str]:
+        """The texts before, between and behind the runs."""
+        ends = [0, *(end for _, end in self.spans)]
+        starts = [*(start for start, _ in self.spans), len(self.text)]
+        return [self.plain[end:start] for end, start in zip(ends, starts)]
+
+    def mark(self, family: int) -> str:
+        """The sentence with marks of a family, of numbers for what stands for a number."""
+        between, taken = self.between(), 0
+        self.marks, self.places, self.glued, self.source = [], [], [], between[0]
+        for run, text in zip(self.runs, between[1:]):
+            make = FAMILIES[1 if family == 0 and COUNT.fullmatch(run) else family]
+            while (mark := make(taken)) in self.plain or mark in self.marks:
+                taken += 1
+            taken += 1
+            before, behind = self.source[-1:].isalnum(), text[:1].isalnum()
+            self.source += " " * before
+            self.places.append((len(self.source), len(self.source) + len(mark)))
+            self.source += mark + " " * behind + text
+            self.marks.append(mark)
+            self.glued.append((before, behind))
+        return self.source
+
+    def take(self, translation: str) -> bool:
+        """Keep a translation if it has each mark once, and its sums; a sum that is lost becomes a run."""
+        found = [[match.span() for match in re.finditer(as_word(mark), translation)] for mark in self.marks]
+        if any(len(spans) != 1 for spans in found):
+            return False
+        if lost := self._lost_sums(translation):
+            self.spans = sorted([*self.spans, *lost])
+            return False
+        self.keep(translation)
+        return True
+
+    def keep(self, translation: str) -> None:
+        """Take a translation with marks, in which those whose order counts get the order of the source."""
+        self.translation = translation.upper() if self.is_capital else translation
+        ordered = [number for number, run in enumerate(self.runs) if POSITIONAL.fullmatch(run)]
+        marks = sorted((self.marks[number] for number in ordered), key=self.translation.index)
+        for number, mark in zip(ordered, marks):
+            self.marks[number] = mark
+
+    def around(self, translations: Sequence[str]) -> None:
+        """Take translations of the texts between the runs."""
+        self.mark(TRIES)
+        written = ""
+        for old, new, mark in zip(self.between(), translations, [*self.marks, ""]):
+            words = old.strip()
+            kept = new.strip() or words
+            if words[-1:].isalnum():
+                kept = kept.rstrip(".!?")
+            written += (old.replace(words, kept) if words else old) + mark
+        self.keep(written)
+
+    @classmethod
+    def read(cls, text: str, spans: Sequence[Span], translation: str) -> "CarriedSentence":
+        """Of a translation that has the runs themselves; those that it lacks come at its end."""
+        own = cls(text, list(spans), text)
+        own.mark(TRIES)
+        for mark, run, (before, behind) in zip(own.marks, own.runs, own.glued):
+            borders = ("" if before else r"(?<!\w)", "" if behind else r"(?!\w)")
+            place = re.search(rf"{borders[0]}{re.escape(run)}{borders[1]}|$", translation)
+            written = mark if place[0] else f" {mark}"
+            translation = translation[: place.start()] + written + translation[place.end() :]
+        own.is_capital = False
+        own.keep(translation)
+        return own
+
+    @property
+    def restored(self) -> str:
+        """The translation with the runs in the places of their marks."""
+        return self.restore(self.translation) if self.has_words else self.text
+
+    def restore(self, text: str) -> str:
+        """A part of the translation with its runs."""
+        return "".join(part if isinstance(part, str) else self.runs[part] for part in self.parts(text))
+
+    def parts(self, text: str) -> Iterator[str | int]:
+        """The texts between the marks in a part of the translation, and the numbers of the runs."""
+        numbers = {mark: number for number, mark in enumerate(self.marks)}
+        glued = {mark: (" ?" * before, " ?" * behind) for mark, (before, behind) in zip(self.marks, self.glued)}
+        pattern = "|".join(f"{before}({as_word(mark)}){behind}" for mark, (before, behind) in glued.items())
+        position = 0
+        for match in re.finditer(pattern, text) if pattern else ():
+            yield text[position : match.start()]
+            yield numbers[match[match.lastindex]]
+            position = match.end()
+        yield text[position:]
+
+    def place(self, position: int) -> int:
+        """Where in `source` a character of the text stands that is in no run."""
+        moved = [(end, stop) for (_, end), (_, stop) in zip(self.spans, self.places) if end <= position]
+        return position if not moved else moved[-1][1] + position - moved[-1][0]
+
+    def _lost_sums(self, translation: str) -> list[Span]:
+        """Sums and fractions outside of the runs, whose digits, or sign of money, the translation has not."""
+        digits, needed = re.sub(r"\D", "", translation), re.sub(r"\D", "", self.plain)
+        lost = []
+        for match in MONEY.finditer(self.text):
+            own, signs = re.sub(r"\D", "", match[0]), re.findall(r"[$€£¥]", match[0])
+            is_free = all(match.end() <= start or match.start() >= end for start, end in self.spans)
+            if is_free and (digits.count(own) < needed.count(own) or any(sign not in translation for sign in signs)):
+                lost.append(match.span())
+        return lost
+
+
+def as_word(mark: str) -> str:
+    """A pattern of the mark where no letter or digit of its kind goes on."""
+    return rf"(?<![A-Za-z0-9]){mark}(?![A-Za-z0-9]|[.,]\d)" if mark.isascii() else mark
+
+
+def carry(
+    translate: Translate,
+    documents: Sequence[Sequence[str]],
+    finder: Finder,
+    given: Sequence[dict[int, list[Span]]] | None = None,
+    reach: tuple[int, int] = (0, 0),
+) -> tuple[list[list[str]], list[dict[int, CarriedSentence]]]:
+    """Translations in which every opaque run of the source stands once, and of each document the sentences with some.
+
+    `given` are spans that a format knows, by sentence. A sentence whose marks do not come back is translated again with
+    `reach` sentences before and behind it. Lines without letters stay as they are; sentences in capitals are
+    translated in small letters.
+    """
+    carried: list[dict[int, CarriedSentence]] = []
+    for number, document in enumerate(documents):
+        own = given[number] if given else {}
+        made = {
+            n: CarriedSentence(text, finder(text, own.get(n, ())), finder.plain(text))
+            for n, text in enumerate(document)
+        }
+        carried.append(
+            {n: each for n, each in made.items() if each.spans or each.plain != each.text or not each.has_words}
+        )
+    masked = [
+        [
+            own[n].mark(0) if n in own and own[n].has_words else "" if n in own else text
+            for n, text in enumerate(document)
+        ]
+        for document, own in zip(documents, carried)
+    ]
+    written = [list(lines) for lines in translate(masked)]
+    waiting = [(d, n) for d, own in enumerate(carried) for n, each in own.items() if each.has_words]
+    answers = [written[d][n] for d, n in waiting]
+    past, future = min(reach[0], MOST_PAST), min(reach[1], MOST_PAST)
+    for family in range(1, TRIES + 1):
+        waiting = [(d, n) for (d, n), answer in zip(waiting, answers) if not carried[d][n].take(answer)]
+        if not waiting or family == TRIES:
+            break
+        windows = []
+        for d, n in waiting:
+            first = max(n - past, 0)
+            before, after = masked[d][first:n], masked[d][n + 1 : n + 1 + future]
+            windows.append([*before, carried[d][n].mark(family), *after])
+        answers = [lines[n - max(n - past, 0)] for lines, (_, n) in zip(translate(windows), waiting)]
+    parts = [carried[d][n].between() for d, n in waiting]
+    texts = (
+        translate([[part if any(map(str.isalpha, part)) else "" for part in each] for each in parts]) if parts else []
+    )
+    for (d, n), lines in zip(waiting, texts):
+        carried[d][n].around(lines)
+    for own, lines in zip(carried, written):
+        for n, each in own.items():
+            lines[n] = each.restored
+    return written, carried
