@@ -29,7 +29,10 @@ KINDS: dict[str, str] = {  # in every text; a format adds its own
     "tag": r"</?[A-Za-z][\w:-]*(?:\s[^<>\n]*)?/?>|<!--(?:(?!<!--)[^\n])*?-->|&(?:\#\d+|\#[xX][\da-fA-F]+|[A-Za-z]\w+);",
     "code": r"(?<!`)(?P<ticks>`{1,3})(?!`)[^`\n]+(?P=ticks)(?!`)",
     "formula": r"(?<![\w\\$])\$(?=[^\s\d$])[^$\n]*[^\s$\\]\$(?![\w$])|\\\((?:(?!\\\()[^\n])+?\\\)",
-    "placeholder": r"%\(\w+\)[sdif]|%(?:\d+\$)?[sdifux@](?!\w)|(?<![\w%])%\w+%(?!\w)|[$%#]?\{\{?[\w.$:@ -]{0,40}\}?\}",
+    "placeholder": (
+        r"%\(\w+\)[sdif]|%(?:\d+\$)?[sdifux@](?!\w)|(?<![\w%])%\w+%(?!\w)"
+        r"|\{\{[\w.$:@ -]{0,40}\}\}|[$%#]?\{[\w.$:@ -]{0,40}\}"
+    ),
     "name": (  # of a file, an option, a variable, a version
         r"(?<![\w/.-])(?:~|\.{1,2})?/[\w.-]+(?:/[\w.-]+)+/?|(?<![\w-])--[a-z][\w-]*"
         r"|(?<![\w.-])[\w-]+\.(?:ya?ml|json|toml|cfg|ini|conf|txt|md|rst|html?|css|scss|[jt]sx?|py|sh|xml|csv|png|svg)\b"
@@ -153,7 +156,12 @@ class CarriedSentence:
     @property
     def has_words(self) -> bool:
         """Whether there are letters beside the runs."""
-        return any(map(str.isalpha, "".join(self.between())))
+        return has_letters("".join(self.between()))
+
+    @property
+    def is_other(self) -> bool:
+        """Whether the model reads something else than the text."""
+        return bool(self.spans) or self.plain != self.text or not self.has_words
 
     @property
     def runs(self) -> list[str]:
@@ -209,7 +217,7 @@ class CarriedSentence:
             words = old.strip()
             kept = new.strip() or words
             if words[-1:].isalnum():
-                kept = kept.rstrip(".!?")
+                kept = kept.rstrip(".!? ")
             written += (old.replace(words, kept) if words else old) + mark
         self.keep(written)
 
@@ -219,7 +227,8 @@ class CarriedSentence:
         own = cls(text, list(spans), text)
         own.mark(TRIES)
         for mark, run, (before, behind) in zip(own.marks, own.runs, own.glued):
-            borders = ("" if before else r"(?<!\w)", "" if behind else r"(?!\w)")
+            letter = r"\d" if run.isdecimal() else "[^\\W\\w]" if before or behind else r"\w"
+            borders = (f"(?<!{letter})", f"(?!{letter})")
             place = re.search(rf"{borders[0]}{re.escape(run)}{borders[1]}|$", translation)
             written = mark if place[0] else f" {mark}"
             translation = translation[: place.start()] + written + translation[place.end() :]
@@ -283,23 +292,9 @@ def carry(
     `reach` sentences before and behind it. Lines without letters stay as they are; sentences in capitals are
     translated in small letters.
     """
-    carried: list[dict[int, CarriedSentence]] = []
-    for number, document in enumerate(documents):
-        own = given[number] if given else {}
-        made = {
-            n: CarriedSentence(text, finder(text, own.get(n, ())), finder.plain(text))
-            for n, text in enumerate(document)
-        }
-        carried.append(
-            {n: each for n, each in made.items() if each.spans or each.plain != each.text or not each.has_words}
-        )
-    masked = [
-        [
-            own[n].mark(0) if n in own and own[n].has_words else "" if n in own else text
-            for n, text in enumerate(document)
-        ]
-        for document, own in zip(documents, carried)
-    ]
+    own = given or [{} for _ in documents]
+    carried = [carried_sentences(document, finder, runs) for document, runs in zip(documents, own, strict=True)]
+    masked = [masked_lines(document, own) for document, own in zip(documents, carried)]
     written = [list(lines) for lines in translate(masked)]
     waiting = [(d, n) for d, own in enumerate(carried) for n, each in own.items() if each.has_words]
     answers = [written[d][n] for d, n in waiting]
@@ -308,19 +303,36 @@ def carry(
         waiting = [(d, n) for (d, n), answer in zip(waiting, answers) if not carried[d][n].take(answer)]
         if not waiting or family == TRIES:
             break
-        windows = []
-        for d, n in waiting:
-            first = max(n - past, 0)
-            before, after = masked[d][first:n], masked[d][n + 1 : n + 1 + future]
-            windows.append([*before, carried[d][n].mark(family), *after])
-        answers = [lines[n - max(n - past, 0)] for lines, (_, n) in zip(translate(windows), waiting)]
-    parts = [carried[d][n].between() for d, n in waiting]
-    texts = (
-        translate([[part if any(map(str.isalpha, part)) else "" for part in each] for each in parts]) if parts else []
-    )
-    for (d, n), lines in zip(waiting, texts):
+        windows = [
+            [*masked[d][max(n - past, 0) : n], carried[d][n].mark(family), *masked[d][n + 1 : n + 1 + future]]
+            for d, n in waiting
+        ]
+        answers = [lines[min(n, past)] for lines, (_, n) in zip(translate(windows), waiting)]
+    around = [[part.strip() if has_letters(part) else "" for part in carried[d][n].between()] for d, n in waiting]
+    for (d, n), lines in zip(waiting, translate(around) if around else ()):
         carried[d][n].around(lines)
-    for own, lines in zip(carried, written):
+    for lines, own in zip(written, carried):
         for n, each in own.items():
             lines[n] = each.restored
     return written, carried
+
+
+def carried_sentences(
+    document: Sequence[str], finder: Finder, given: dict[int, list[Span]]
+) -> dict[int, CarriedSentence]:
+    """The sentences of a document that are not translated as they are, by number."""
+    sentences = {
+        n: CarriedSentence(text, finder(text, given.get(n, ())), finder.plain(text)) for n, text in enumerate(document)
+    }
+    return {n: each for n, each in sentences.items() if each.is_other or MONEY.search(each.text)}
+
+
+def masked_lines(document: Sequence[str], carried: dict[int, CarriedSentence]) -> list[str]:
+    """What the model reads: sentences with marks of the first family, nothing for those without words."""
+    others = {n: each.mark(0) if each.has_words else "" for n, each in carried.items()}
+    return [others.get(n, text) for n, text in enumerate(document)]
+
+
+def has_letters(text: str) -> bool:
+    """Whether there is something to translate."""
+    return any(map(str.isalpha, text))

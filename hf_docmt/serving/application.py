@@ -3,7 +3,7 @@
 import re
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import accumulate
 from pathlib import PurePath
 from typing import Any
@@ -207,7 +207,7 @@ class Application(Starlette):
         return session_of(self.model.sessions, checked_text(name, "session"), search) if name else None
 
     async def _translated(
-        self, parts: list[PlainText] | list[MarkedText], search: Query, session: Session | None = None
+        self, parts: Sequence[PlainText | MarkedText], search: Query, session: Session | None = None
     ) -> list[bytes]:
         """The parts as one document, translated and put together again."""
         sentences = [sentence for part in parts for sentence in part.sentences]

