@@ -27,14 +27,14 @@ KINDS: dict[str, str] = {  # in every text; a format adds its own
     "address": ADDRESS,
     "handle": r"(?<![\w@/.])@[A-Za-z_][\w-]*\w|(?<![\w&#])\#\d+\b",
     "tag": r"</?[A-Za-z][\w:-]*(?:\s[^<>\n]*)?/?>|<!--(?:(?!<!--)[^\n])*?-->|&(?:\#\d+|\#[xX][\da-fA-F]+|[A-Za-z]\w+);",
-    "code": r"(?<!`)(?P<ticks>`{1,3})(?!`)[^`\n]+(?P=ticks)(?!`)",
+    "code": r"(?<![\w`])(?P<ticks>`{1,3})(?!`)[^`\n]+(?P=ticks)(?!`)",
     "formula": r"(?<![\w\\$])\$(?=[^\s\d$])[^$\n]*[^\s$\\]\$(?![\w$])|\\\((?:(?!\\\()[^\n])+?\\\)",
     "placeholder": (
         r"%\(\w+\)[sdif]|%(?:\d+\$)?[sdifux@](?!\w)|(?<![\w%])%\w+%(?!\w)"
         r"|\{\{[\w.$:@ -]{0,40}\}\}|[$%#]?\{[\w.$:@ -]{0,40}\}"
     ),
     "name": (  # of a file, an option, a variable, a version
-        r"(?<![\w/.-])(?:~|\.{1,2})?/[\w.-]+(?:/[\w.-]+)+/?|(?<![\w-])--[a-z][\w-]*"
+        r"(?<![\w/.-])(?:~|\.{1,2})?/[\w.-]+(?:/[\w.-]+)+/?|(?<![\w-])--[a-z]+(?:-[a-z]+)+\b"
         r"|(?<![\w.-])[\w-]+\.(?:ya?ml|json|toml|cfg|ini|conf|txt|md|rst|html?|css|scss|[jt]sx?|py|sh|xml|csv|png|svg)\b"
         r"|\b[A-Za-z]\w*_\w+(?:\(\))?|\b[A-Za-z]\w*\(\)|(?<![\w.])v\d+(?:\.\d+)+\b"
     ),

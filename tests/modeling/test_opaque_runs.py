@@ -72,7 +72,7 @@ def translated(text: str, translate=spoken, **options) -> str:
     ("text", "expected"),
     [
         ("Run `make` now.", "nuR `make` won."),
-        ("pr`in`cipal list", "rp`in`lapic tsil"),
+        ("(`in`cipal list", "(`in`lapic tsil"),
         ("H₂O", "O₂H"),
         ("%s%s lamp", "%s%s pmal"),
         ("🙂 ★ 42!", "🙂 ★ 42!"),
