@@ -142,6 +142,7 @@ class CarriedSentence:
     places: list[Span] = field(default_factory=list)
     glued: list[tuple[bool, bool]] = field(default_factory=list)  # blanks before and behind a mark are no text
     is_capital: bool = False
+    is_in_parts: bool = False  # translated around its runs
 
     def __post_init__(self):
         self.spans, self.places = list(map(tuple, self.spans)), list(map(tuple, self.places))  # of JSON they are lists
@@ -192,14 +193,17 @@ class CarriedSentence:
 
     def take(self, translation: str) -> bool:
         """Keep a translation if it has each mark once, and its sums; a sum that is lost becomes a run."""
-        found = [[match.span() for match in re.finditer(as_word(mark), translation)] for mark in self.marks]
-        if any(len(spans) != 1 for spans in found):
+        if not self.has_marks(translation):
             return False
         if lost := self._lost_sums(translation):
             self.spans = sorted([*self.spans, *lost])
             return False
         self.keep(translation)
         return True
+
+    def has_marks(self, translation: str) -> bool:
+        """Whether each mark stands in it once."""
+        return all(len(re.findall(as_word(mark), translation)) == 1 for mark in self.marks)
 
     def keep(self, translation: str) -> None:
         """Take a translation with marks, in which those whose order counts get the order of the source."""
@@ -210,9 +214,11 @@ class CarriedSentence:
             self.marks[number] = mark
 
     def around(self, translations: Sequence[str]) -> None:
-        """Take translations of the texts between the runs."""
+        """Take translations of the texts between the runs; where all of them are empty, so is the sentence's."""
+        if not any(new.strip() for new in translations):
+            return
         self.mark(TRIES)
-        written = ""
+        written, self.is_in_parts = "", True
         for old, new, mark in zip(self.between(), translations, [*self.marks, ""]):
             words = old.strip()
             kept = new.strip() or words
@@ -240,6 +246,11 @@ class CarriedSentence:
     def restored(self) -> str:
         """The translation with the runs in the places of their marks."""
         return self.restore(self.translation) if self.has_words else self.text
+
+    def restored_candidates(self, texts: Sequence[str]) -> list[str]:
+        """Of the texts of the search that gave the translation those that have each run once; of others it alone."""
+        others = texts[1:] if texts[:1] == [self.translation] and self.has_words else []
+        return list(dict.fromkeys([self.restored, *(self.restore(text) for text in others if self.has_marks(text))]))
 
     def restore(self, text: str) -> str:
         """A part of the translation with its runs."""

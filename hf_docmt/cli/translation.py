@@ -105,6 +105,11 @@ def translation_job(
         from hf_docmt.data.documents import json_line
         from hf_docmt.translation.document_output import check_document_output, write_documents
 
+        if not settings.carry:
+            raise ValueError(
+                f"--no-carry is for sentences, got {documents.reader.name}, whose tags and code stand in "
+                "sentences and have to be carried; leave it out"
+            )
         check_document_output(output, documents, options.resume)
         how = {"render": lambda document, result: json_line(result), "write": partial(write_documents, documents)}
     else:

@@ -34,6 +34,12 @@ class JobOptions(Computation):
     nbest: int | None = option(
         None, "Write that many of the beams of each sentence, too, as candidates of JSON lines.", least=1
     )
+    carry: bool = option(
+        True,
+        "Keep what is no language in sentences (addresses, placeholders, code, signs that the model lacks) as it is; "
+        "--no-carry: sentences go to the model as they are, for comparisons; not of documents with markup.",
+        "--carry/--no-carry",
+    )
     estimate: bool = option(False, "Print how long it takes, from a sample of a minute; write nothing.")
     resume: bool = option(
         False, "Go on with the job of this output that was stopped or killed, from what is done, if anything is."
@@ -124,6 +130,7 @@ def translation_settings(
         revision=options.revision,
         target_lang=target_lang or chosen.get("target_lang") or chosen.get("tgt_lang"),
         line_by_line=system_class.reads_sentences_alone(model, chosen, options.revision),
+        carry=options.carry,
     )
 
 

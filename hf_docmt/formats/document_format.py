@@ -168,7 +168,7 @@ class DocumentFormat(FileKind, ABC):
 
     def is_found(self, pieces: Sequence[Piece]) -> bool:
         """Whether `parse` finds a segment that has become these pieces."""
-        return has_letters(pieces)
+        return has_letters(each.text if isinstance(each, Tag) and each.raw is None else each for each in pieces)
 
     @classmethod
     def tag_name(cls, raw: str) -> str | None:

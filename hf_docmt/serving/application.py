@@ -5,7 +5,7 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import accumulate
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import quote
 
@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from hf_docmt.files import DataError
@@ -28,6 +28,7 @@ from hf_docmt.serving.requests import (
     api_keys,
     check_size,
     checked_text,
+    number_of,
     read_fields,
     text_of,
     texts_of,
@@ -36,8 +37,10 @@ from hf_docmt.serving.requests import (
 from hf_docmt.serving.served_model import AUTO, ServedModel
 from hf_docmt.serving.sessions import Kept, Session, session_of
 from hf_docmt.serving.texts import MarkedText, PlainText, file_endings, file_text, html_text
+from hf_docmt.systems.prompts import language_name
 
 FIELDS = ("sentences", "text", "source", "target", "strategy", "options", "session", "api_key")  # of a document
+MOST_ALTERNATIVES = 15
 MOST_FILES, FILE_SECONDS = 32, 1800.0  # that wait to be fetched
 
 
@@ -48,11 +51,13 @@ class Application(Starlette):
         self.model, self.limits = model, model.limits
         self.files, self.metrics = Kept(MOST_FILES, FILE_SECONDS), Metrics()
         paths: dict[tuple[str, str], Callable[[Request], Awaitable[Response]]] = {
+            ("GET", "/"): self.page,
             ("POST", "/translate"): self.translate,
             ("POST", "/translate_file"): self.translate_file,
             ("GET", "/download_file/{name}"): self.download_file,
             ("POST", "/v1/translations"): self.translations,
             ("POST", "/detect"): self.detect,
+            ("POST", "/suggest"): self.suggest,
             ("GET", "/languages"): self.languages,
             ("GET", "/health"): self.health,
             ("GET", "/frontend/settings"): self.settings,
@@ -76,39 +81,57 @@ class Application(Starlette):
         """Translate a text, or a list of texts, which are one document."""
         fields = await read_fields(request)
         texts = texts_of(fields, "q", self.limits)
-        source, detected = text_of(fields, "source"), None
-        if source == AUTO:
-            source, probability = await run_in_threadpool(self.model.detected, "\n".join(texts))
-            detected = detection.answer(source, probability)
-        search = self.model.search(source, text_of(fields, "target"))
+        source, target = text_of(fields, "source"), text_of(fields, "target")
         form = "text" if fields.get("format") in (None, "") else fields["format"]
         if form not in ("text", "html"):
             raise HTTPException(400, f"{str(form)[:40]} format is not supported, expected text or html")
-        if str(fields.get("alternatives", 0)) != "0":
-            raise HTTPException(400, "Invalid request: alternatives parameter must be <= 0")
-        read = PlainText if form == "text" else lambda text: html_text(text, search.source_lang, search.target_lang)
-        parts = await run_in_threadpool(_read, lambda: [read(text) for text in texts])
-        session = self._session(fields, search)
-        written = [data.decode("utf-8") for data in await self._translated(parts, search, session)]
-        is_list = isinstance(fields["q"], list)
-        answer: dict[str, Any] = {"translatedText": written if is_list else written[0]}
+        count = number_of(fields, "alternatives", MOST_ALTERNATIVES)
+        detected = None
+        if source == AUTO:
+            source, probability = await run_in_threadpool(self.model.detected, "\n".join(texts), target)
+            detected = detection.answer(source, probability)
+        of_texts: dict[str, list] = {"translatedText": texts}
+        problems, session = [], None
+        others: list[list[str]] = [[] for _ in texts]
+        if not self.model.are_same(source, target):
+            search = self.model.search(source, target)
+            read = PlainText if form == "text" else lambda text: html_text(text, search.source_lang, search.target_lang)
+            parts = await run_in_threadpool(_read, lambda: [read(text) for text in texts])
+            session = self._session(fields, search)
+            asked = self.model.with_alternatives(search, count if form == "text" else 0)
+            versions = await self._translated(parts, asked, session)
+            written, *more = [[data.decode("utf-8") for data in version] for version in versions]
+            of_texts["translatedText"] = written
+            others = [list(dict.fromkeys(text for text in own[1:] if text != own[0])) for own in zip(written, *more)]
+            problems = [problem for part in parts for problem in part.problems]
+        if count:
+            of_texts["alternatives"] = others
         if detected:
-            answer["detectedLanguage"] = [detected] * len(texts) if is_list else detected
-        return JSONResponse(answer | ({"session": session.id} if session else {}))
+            of_texts["detectedLanguage"] = [detected] * len(texts)
+        is_list = isinstance(fields["q"], list)
+        answer = {name: values if is_list else values[0] for name, values in of_texts.items()}
+        return JSONResponse(answer | _told(problems) | ({"session": session.id} if session else {}))
 
     async def translate_file(self, request: Request) -> Response:
         """Translate a file; it waits under an address to be fetched once."""
         fields = await read_fields(request)
         data, name = await uploaded(fields)
-        search = self.model.search(text_of(fields, "source"), text_of(fields, "target"))
-        languages = (search.source_lang, search.target_lang)
-        parts = [await run_in_threadpool(_read, lambda: file_text(data, name, *languages))]
-        check_size(parts[0].sentences, self.limits)
-        (written,) = await self._translated(parts, search)
+        source, target = text_of(fields, "source"), text_of(fields, "target")
+        if source == AUTO:
+            part = await run_in_threadpool(_read, lambda: file_text(data, name, self.model.languages[0][0], target))
+            source, _ = await run_in_threadpool(self.model.detected, "\n".join(part.sentences), target)
+        problems: Sequence[str] = ()
+        if not self.model.are_same(source, target):
+            search = self.model.search(source, target)
+            target = search.target_lang
+            part = await run_in_threadpool(_read, lambda: file_text(data, name, search.source_lang, target))
+            check_size(part.sentences, self.limits)
+            ((data,),) = await self._translated([part], search)
+            problems = part.problems
         path = PurePath(name.replace("\\", "/"))
-        named = re.sub(r"[^\w.-]", "_", f"{path.stem}_{search.target_lang}{path.suffix}")[-100:]
-        self.files.put(key := f"{secrets.token_urlsafe(16)}.{named}", written)
-        return JSONResponse({"translatedFileUrl": f"{request.base_url}download_file/{quote(key)}"})
+        named = re.sub(r"[^\w.-]", "_", f"{path.stem}_{target}{path.suffix}")[-100:]
+        self.files.put(key := f"{secrets.token_urlsafe(16)}.{named}", data)
+        return JSONResponse({"translatedFileUrl": f"{request.base_url}download_file/{quote(key)}"} | _told(problems))
 
     async def download_file(self, request: Request) -> Response:
         """Fetch a translated file."""
@@ -146,7 +169,7 @@ class Application(Starlette):
             raise HTTPException(400, "Invalid request: sentences must be a list")
         check_size(sentences, self.limits, "sentences")
         session = self._session(fields, search)
-        translations, repairs, carried = await self.model.translated(sentences, search, session)
+        translations, repairs, carried, _ = await self.model.translated(sentences, search, session)
         answer = {"sentences": sentences, "translations": translations, "repairs": repairs}
         own = {"beams" if name == "num_beams" else name: value for name, value in options.items()}
         answer |= {"search": self.model.system_for(search).search | own}
@@ -161,11 +184,9 @@ class Application(Starlette):
         return JSONResponse([detection.answer(*ranked[0])])
 
     async def languages(self, request: Request) -> Response:
-        """Source languages and the targets of each."""
-        sources, targets = self.model.languages
-        return JSONResponse(
-            [{"code": code, "name": code, "targets": [lang for lang in targets if lang != code]} for code in sources]
-        )
+        """All languages and the targets of each."""
+        languages = self.model.all_languages().items()
+        return JSONResponse([_language(code) | {"targets": targets} for code, targets in languages])
 
     async def health(self, request: Request) -> Response:
         """Whether requests are answered."""
@@ -174,7 +195,8 @@ class Application(Starlette):
 
     async def settings(self, request: Request) -> Response:
         """What clients with a window ask for."""
-        sides = {side: own[0] for side, own in zip(("source", "target"), self.model.languages)}
+        sources, targets = self.model.languages
+        target = next((code for code in targets if code != sources[0]), sources[0])
         return JSONResponse(
             {
                 "charLimit": self.limits.characters,
@@ -184,9 +206,17 @@ class Application(Starlette):
                 "suggestions": False,
                 "filesTranslation": True,
                 "supportedFilesFormat": file_endings(),
-                "language": {side: {"code": code, "name": code} for side, code in sides.items()},
+                "language": {"source": _language(sources[0]), "target": _language(target)},
             }
         )
+
+    async def page(self, request: Request) -> Response:
+        """A page for people."""
+        return FileResponse(Path(__file__).with_name("page.html"))
+
+    async def suggest(self, request: Request) -> Response:
+        """What clients with a window offer where `suggestions` is true."""
+        raise HTTPException(403, "Suggestions are disabled on this server.")
 
     async def prometheus(self, request: Request) -> Response:
         """Counters."""
@@ -208,22 +238,27 @@ class Application(Starlette):
 
     async def _translated(
         self, parts: Sequence[PlainText | MarkedText], search: Query, session: Session | None = None
-    ) -> list[bytes]:
-        """The parts as one document, translated and put together again."""
+    ) -> list[list[bytes]]:
+        """The parts as one document, translated and put together again; and once more for each rank of n-best lists."""
         sentences = [sentence for part in parts for sentence in part.sentences]
         check_size(sentences, self.limits, "sentences")
         starts = list(accumulate((len(part.sentences) for part in parts), initial=0))
         runs = {start + n: spans for start, part in zip(starts, parts) for n, spans in part.runs.items()}
-        translations, _, carried = await self.model.translated(sentences, search, session, runs)
+        best, _, carried, candidates = await self.model.translated(sentences, search, session, runs)
+        ranks = range(1, max(map(len, candidates), default=1))
+        versions = [best, *([texts[min(rank, len(texts) - 1)] for texts in candidates] for rank in ranks)]
 
-        def written() -> list[bytes]:
+        def written() -> list[list[bytes]]:
             return [
-                part.translated(
-                    translations[start:end],
-                    {n - start: carried[n] for n in carried if start <= n < end},
-                    self.model.system,
-                )
-                for part, start, end in zip(parts, starts, starts[1:])
+                [
+                    part.translated(
+                        translations[start:end],
+                        {n - start: carried[n] for n in carried if start <= n < end},
+                        self.model.system,
+                    )
+                    for part, start, end in zip(parts, starts, starts[1:])
+                ]
+                for translations in versions
             ]
 
         is_plain = all(isinstance(part, PlainText) for part in parts)
@@ -243,6 +278,15 @@ class Application(Starlette):
                 self.metrics.add(path, status, time.perf_counter() - start)
 
         return endpoint
+
+
+def _language(code: str) -> dict[str, Any]:
+    return {"code": code, "name": language_name(code)}
+
+
+def _told(problems: Sequence[str]) -> dict[str, Any]:
+    """What is wrong in a text that was written, where anything is."""
+    return {"problems": list(problems)} if problems else {}
 
 
 def _read(read: Callable[[], Any]) -> Any:

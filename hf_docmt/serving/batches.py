@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from starlette.exceptions import HTTPException
 
@@ -17,8 +17,15 @@ SENTENCES_AT_ONCE = 256  # of several requests; more only of one
 PAUSE, LONGEST_PAUSE = 0.01, 0.1  # seconds without a further request, and at most, for which a batch is waited with
 STOPPING = "the server is stopping; try again"
 Runs = Mapping[int, list[Span]]  # opaque ones of a document, by sentence
-# sentences, what the strategy repaired in them, and those that were carried with opaque runs
-Translated = tuple[list[str], list[dict], dict[int, CarriedSentence]]
+
+
+class Translated(NamedTuple):
+    """A translated document: what the strategy repaired, the sentences with opaque runs, and n-best lists if asked."""
+
+    sentences: list[str]
+    repairs: list[dict]
+    carried: dict[int, CarriedSentence]
+    candidates: list[list[str]] = []
 
 
 @dataclass(frozen=True)

@@ -109,6 +109,14 @@ def checked_text(value: Any, name: str) -> str:
     return value
 
 
+def number_of(fields: Mapping[str, Any], name: str, most: int) -> int:
+    """A number from 0 on, which may be left out. HTTPException: 400."""
+    value = str(fields.get(name) or 0)
+    if not value.isdecimal() or int(value) > most:
+        raise HTTPException(400, f"Invalid request: {name} parameter must be a number <= {most}, got {value[:40]!r}")
+    return int(value)
+
+
 def check_size(texts: list[str], limits: ServerLimits, unit: str = "characters") -> None:
     """HTTPException: 400 for more text than a request may have; `unit` sentences: there is one in each text."""
     size, most = (sum(map(len, texts)), limits.characters) if unit == "characters" else (len(texts), limits.sentences)

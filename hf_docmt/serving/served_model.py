@@ -3,6 +3,7 @@
 import asyncio
 import copy
 from collections.abc import Callable
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -10,6 +11,7 @@ from starlette.exceptions import HTTPException
 
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.modeling.decoding import NonFiniteScoresError
+from hf_docmt.modeling.opaque_runs import carry
 from hf_docmt.modeling.pipeline_docmt import OF_DOCUMENTS
 from hf_docmt.options import ServerLimits
 from hf_docmt.serving.batches import Batches, Query, Runs, Translated
@@ -18,6 +20,7 @@ from hf_docmt.serving.sessions import Kept, Session
 from hf_docmt.systems import DocMTSystem, System
 
 AUTO = "auto"  # a source language that is to be detected
+SURE = 0.8  # probability from which a language that is not the model's is refused
 OPTIONS = {"num_beams": (1, 16), "past_context": (0, 100), "max_new_tokens": (1, 1024)}  # least and most
 
 
@@ -63,13 +66,46 @@ class ServedModel:
             raise HTTPException(400, str(error)) from error
         return search
 
-    def detected(self, text: str) -> tuple[str, float]:
-        """The most probable one of the source languages, with its probability. HTTPException: 400, none is known."""
+    def with_alternatives(self, search: Query, count: int) -> Query:
+        """The same that finds so many further translations of a sentence; itself where the system finds none."""
+        if not count or not isinstance(self.system, DocMTSystem):
+            return search
+        beams = max(self.system_for(search).search["beams"], count + 1)
+        options = dict(search.options) | {"num_beams": beams, "nbest": count + 1}
+        wider = replace(search, options=tuple(sorted(options.items())))
+        try:
+            self._translate([], wider)
+        except ValueError:  # of a system that gives one
+            return search
+        return wider
+
+    def all_languages(self) -> dict[str, list[str]]:
+        """Every language with its targets: itself, too, in which a text is its own translation."""
+        sources, targets = self.languages
+        codes = dict.fromkeys([*sources, *targets])
+        return {code: list(dict.fromkeys([*targets, code])) if code in sources else [code] for code in codes}
+
+    def are_same(self, source: str, target: str) -> bool:
+        """Whether two codes mean one language of the model."""
+        first, second = (_matching(code, list(self.all_languages())) for code in (source, target))
+        return len(first) == 1 and first == second
+
+    def detected(self, text: str, target: str) -> tuple[str, float]:
+        """The most probable one of the source languages, with its probability; the target where it is surely that one.
+
+        HTTPException: 400 for a text that is surely in another language, or where none of the languages is known.
+        """
         sources = self.languages[0]
-        for code, probability in ranked_languages(text):
-            for source in sources:
-                if primary_language(source) == code:
-                    return source, probability
+        ranked = ranked_languages(text)
+        if ranked[0][1] >= SURE and not _matching(ranked[0][0], sources):
+            code, probability = ranked[0]
+            if primary_language(target) == code:
+                return target, probability
+            names = ", ".join(sources[:20])
+            raise HTTPException(400, f"the text is in {code}, which is not supported; expected one of {names}")
+        for code, probability in ranked:
+            if same := _matching(code, sources):
+                return same[0], probability
         raise HTTPException(400, f"none of the source languages can be detected; name one: {', '.join(sources[:20])}")
 
     async def translated(
@@ -80,19 +116,22 @@ class ServedModel:
             return await self._waited(lambda: self.batches.submit(sentences, search, runs))
         async with session.lock:
             if self._strategy(search) == "stream":
-                *result, session.memory = await self._waited(
-                    lambda: self.batches.call(lambda: self._stream(sentences, search, session.memory), len(sentences))
+                result, session.memory = await self._waited(
+                    lambda: self.batches.call(
+                        lambda: self._stream(sentences, search, session.memory, runs), len(sentences)
+                    )
                 )
-                return *result, {}
+                return result
             before = session.sentences
             moved = {len(before) + number: spans for number, spans in runs.items()}
-            lines, repairs, carried = await self._waited(
+            lines, repairs, carried, candidates = await self._waited(
                 lambda: self.batches.submit([*before, *sentences], search, moved)
             )
             session.sentences = [*before, *sentences][-self.kept_context(search) :]
             own = [repair | {"sentence": repair["sentence"] - len(before)} for repair in repairs]
+            own = [repair for repair in own if repair["sentence"] >= 0]
             carried = {number - len(before): each for number, each in carried.items()}
-            return lines[len(before) :], [repair for repair in own if repair["sentence"] >= 0], carried
+            return Translated(lines[len(before) :], own, carried, candidates[len(before) :])
 
     def kept_context(self, search: Query) -> int:
         """How many sentences a session keeps, to be translated again before the next ones.
@@ -124,8 +163,8 @@ class ServedModel:
     def _translate(self, documents: list[tuple[list[str], Runs]], search: Query) -> list[Translated]:
         """Those of several documents, in the thread."""
         sentences, runs = [document for document, _ in documents], [dict(own) for _, own in documents]
-        results, carried = self.system_for(search).translate_carried(sentences, runs)
-        return list(zip(*results, carried, strict=True))
+        (lines, repairs, *rest), carried = self.system_for(search).translate_carried(sentences, runs)
+        return list(map(Translated, lines, repairs, carried, *rest))
 
     def system_for(self, search: Query) -> System:
         """The same weights with these settings."""
@@ -137,26 +176,43 @@ class ServedModel:
             system.generate_kwargs = system.generate_kwargs | dict(search.options)
         return system
 
-    def _stream(self, sentences: list[str], search: Query, memory: dict) -> tuple[list[str], list[dict], dict]:
-        """Translations, repairs and the memory behind them, of a model that carries one."""
+    def _stream(self, sentences: list[str], search: Query, memory: dict, runs: Runs) -> tuple[Translated, dict]:
+        """A translation and the memory behind it, of a model that carries one. What is tried again begins without."""
         system: Any = self.system_for(search)
-        texts, repairs = [], []
+        repairs: list[dict] = []
         options = {name: value for name, value in system.generate_kwargs.items() if name not in OF_DOCUMENTS}
-        options |= {"memory": memory or None, **system.codes}
-        stream = system.model.translate_stream(sentences, system.tokenizer, **options)
-        for number, text in enumerate(stream):
-            texts.append(text)
-            repairs += [repair | {"sentence": number} for repair in stream.repairs]
-        return texts, repairs, stream.memory
+        streams: list[Any] = []
+
+        def translate(documents: list[list[str]]) -> list[list[str]]:
+            if streams:
+                return system.translate(documents)
+            stream = system.model.translate_stream(
+                documents[0], system.tokenizer, memory=memory or None, **system.codes, **options
+            )
+            streams.append(stream)
+            texts = []
+            for number, text in enumerate(stream):
+                texts.append(text)
+                repairs.extend(repair | {"sentence": number} for repair in stream.repairs)
+            return [texts]
+
+        reach = (system.context.past, system.context.future)
+        (lines,), (carried,) = carry(translate, [sentences], system.finder, [dict(runs)], reach)
+        return Translated(lines, repairs, carried), streams[0].memory
+
+
+def _matching(asked: str, codes: list[str]) -> list[str]:
+    """A code itself, or those that mean the same language."""
+    return [code for code in codes if asked == code] or [
+        code for code in codes if primary_language(code) == primary_language(asked)
+    ]
 
 
 def _code(asked: str, codes: list[str]) -> str:
     """The model's code of a language: itself, or the only one that means the same."""
-    same = [code for code in codes if asked == code] or [
-        code for code in codes if primary_language(code) == primary_language(asked)
-    ]
+    same = _matching(asked, codes)
     if len(same) != 1:
         names = ", ".join((same or codes)[:20])
-        auto = "; it is detected for texts of /translate alone" if asked == AUTO else ""
+        auto = "; it is detected for /translate and /translate_file" if asked == AUTO else ""
         raise HTTPException(400, f"{asked[:40]} is not supported{auto}, expected one of {names}")
     return same[0]

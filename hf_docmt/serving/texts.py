@@ -24,6 +24,7 @@ class PlainText:
     """Text whose lines, paragraphs and indents stay."""
 
     runs: Mapping[int, list[Span]] = MappingProxyType({})  # opaque ones that its format knows, by sentence
+    problems: Sequence[str] = ()  # of what was written
 
     def __init__(self, text: str):
         self.sentences, self.gaps = split_text(text)
@@ -55,8 +56,10 @@ class MarkedText:
         starts = accumulate(self.sizes, initial=0)
         self.runs = {start + n: spans for start, row in zip(starts, rows) for n, spans in given_runs(row).items()}
 
+    problems: Sequence[str] = ()
+
     def translated(self, translations: Sequence[str], carried: Carried, system: System) -> bytes:
-        """The bytes of the file; the places of markup come from the system. DataError: they cannot be read again."""
+        """The bytes of the file; the places of markup come from the system. `problems` are then those of the file."""
         ends = list(accumulate(self.sizes))
         lines = [list(translations[end - size : end]) for size, end in zip(self.sizes, ends)]
         own = [
@@ -64,8 +67,7 @@ class MarkedText:
             for size, end in zip(self.sizes, ends)
         ]
         data, written = translated_file(self.document, lines, own, system)
-        if written.problems:
-            raise DataError("; ".join(written.problems))
+        self.problems = written.problems
         return data.removeprefix(self.mark)
 
 

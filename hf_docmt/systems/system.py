@@ -245,7 +245,7 @@ class System(ABC):
         rest = results[0][1:]
         if len(rest) == 2:  # candidates: documents of sentences of texts
             found = [
-                [[own[n].restore(each) for each in texts] if n in own else texts for n, texts in enumerate(document)]
+                [own[n].restored_candidates(texts) if n in own else texts for n, texts in enumerate(document)]
                 for document, own in zip(rest[1], carried)
             ]
             rest = (rest[0], found)

@@ -60,10 +60,19 @@ def translation_rows(
 ) -> tuple[list[dict], list[dict[int, CarriedSentence]]]:
     """The rows of `translate_corpus` by any system, of documents given as their ids and lists of sentences.
 
-    Opaque runs are carried, see `System.translate_carried`; the second list has the sentences with some.
+    Opaque runs are carried, see `System.translate_carried`; the second list has the sentences with some. Rows of
+    documents with such runs have their number as `carried_runs`, and as `in_parts` that of the sentences that were
+    translated around them.
     """
     results, carried = system.translate_carried(sources, given)
-    return _rows(doc_ids, sources, system.search, *results), carried
+    rows = _rows(doc_ids, sources, system.search, *results)
+    for row, own in zip(rows, carried):
+        counts = {
+            "carried_runs": sum(len(each.spans) for each in own.values()),
+            "in_parts": sum(each.is_in_parts for each in own.values()),
+        }
+        row |= {name: count for name, count in counts.items() if count}
+    return rows, carried
 
 
 def _rows(

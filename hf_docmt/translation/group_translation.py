@@ -24,7 +24,7 @@ class TranslationSettings:
     saved weights), `revision` a branch, tag or commit of a model on the Hub. `strategy` (None: the model's own),
     `batch_size` and `search` are options of its system, such as num_beams and max_new_tokens. `source_lang` and
     `target_lang` are the languages of the documents (None: the model's, or else `source`), of which plain lines are one
-    each with `line_by_line`.
+    each with `line_by_line`. With `carry` false sentences go to the model as they are, see `System.translate_carried`.
     """
 
     model: str
@@ -37,12 +37,15 @@ class TranslationSettings:
     revision: str | None = None
     target_lang: str | None = None
     line_by_line: bool = False
+    carry: bool = True
 
     def load(self) -> System:
         """The system, which translates so. ValueError: it cannot be loaded, or an option is not the system's."""
         chosen = {} if self.strategy is None else {"strategy": self.strategy}
         place = {"dtype": self.dtype or "auto", "device": self.device, "revision": self.revision}
-        return System.load(self.model, **place, batch_size=self.batch_size, **chosen, **self.search)
+        system = System.load(self.model, **place, batch_size=self.batch_size, **chosen, **self.search)
+        system.carries = system.carries and self.carry
+        return system
 
 
 class GroupTranslator:

@@ -29,6 +29,8 @@ class JobSummary:
     lines: int = 0  # written sentences
     as_written: bool = False  # translated with repairs="none", so that there may be other lines than sentences
     repairs: Counter = field(default_factory=Counter)
+    carried_runs: int = 0  # what is no language in sentences
+    in_parts: int = 0  # sentences that were translated around it
     visible: int = 0
     empty: int = 0
     empty_documents: int = 0
@@ -52,6 +54,8 @@ class JobSummary:
             lines=sum(len(row["translation"]) for row in rows),
             as_written=any(map(_is_as_written, rows)),
             repairs=Counter(repair["kind"] for row in rows for repair in row["repairs"]),
+            carried_runs=sum(row.get("carried_runs", 0) for row in rows),
+            in_parts=sum(row.get("in_parts", 0) for row in rows),
             visible=sum(map(len, visible)),
             empty=sum(empty),
             empty_documents=sum(map(bool, empty)),
@@ -77,6 +81,8 @@ class JobSummary:
             shown.append(f"... and {self.failed - len(shown)} more")
         written = f", {counted(self.lines, 'line')} as written" if self.as_written else ""
         repairs = ", ".join(f"{count} {kind}" for kind, count in sorted(self.repairs.items())) or "none"
+        parts = f" ({counted(self.in_parts, 'sentence')} translated around them)" if self.in_parts else ""
+        carried = f", {counted(self.carried_runs, 'run')} carried{parts}" if self.carried_runs else ""
         documents = counted(self.empty_documents, "document")
         empty = f" ({self.empty} with an empty translation, in {documents})" if self.empty else ""
         if self.is_mostly_empty:
@@ -86,7 +92,7 @@ class JobSummary:
             )
         failed = f", {counted(self.failed, 'document')} failed" if self.failed else ""
         size = f"{counted(self.documents, 'document')}, {counted(self.sentences, 'sentence')}{empty}"
-        return "\n".join([*shown, *self.written, f"{size}{written}, repairs: {repairs}{failed}"])
+        return "\n".join([*shown, *self.written, f"{size}{written}, repairs: {repairs}{carried}{failed}"])
 
 
 def _is_as_written(row: dict) -> bool:

@@ -87,7 +87,7 @@ def test_a_job_goes_on(run, model, page, tmp_path, monkeypatch):
     assert code == 1 and "broken" in err and "--resume" in err and not output.exists()
     _, group = Journal(tmp_path / "out.html.journal").rows()
     row = json.loads(group["text"])
-    assert row["doc_id"] == "page.html" and len(row["source"]) == 3 and list(row["word_fits"]) == ["0"]
+    assert row["doc_id"] == "page.html" and len(row["source"]) == 3 and list(row["word_fits"]) == ["0", "1"]
     assert run("translate", model, page, "-o", output, "--resume")[0] == 0
     assert output.read_bytes() == whole.read_bytes() and not list(tmp_path.glob("*.journal*"))
 
@@ -192,6 +192,8 @@ def test_what_is_refused(run, model, page, arguments, message, monkeypatch):
 def test_options_of_documents_are_not_for_others(run, model, documents):
     code, _, err = run("translate", model, documents, "--keep", "x")
     assert code == 1 and "takes no 'keep'" in err
+    message = "--no-carry is for sentences, got html, whose tags"
+    assert message in run("translate", model, "a.html", "-o", "b.html", "--format", "html", "--no-carry")[2]
     assert "is read from a file" in run("translate", model, "-", "-o", "x.html", "--format", "html", stdin=PAGE)[2]
 
 
@@ -215,7 +217,7 @@ def test_in_python(run, model, page, tmp_path):
     assert run("translate", model, page, "-o", tmp_path / "a.html")[0] == 0
     written = hf_docmt.translate_file(hf_docmt.load_system(model), page, tmp_path / "b.html")
     assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
-    assert (written.segments, written.tags, written.problems) == (2, 2, [])
+    assert (written.segments, written.tags, written.problems) == (2, 3, [])
     system = hf_docmt.load_system(model)
     with pytest.raises(DataError, match=r"no document with markup by its name and first bytes; give format="):
         hf_docmt.translate_file(system, page.rename(tmp_path / "x.txt"), tmp_path / "c.txt", format="lines")

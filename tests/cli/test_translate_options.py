@@ -78,7 +78,7 @@ def test_dtype(run, model, texts, dtype, monkeypatch):
     translate = "hf_docmt.translation.group_translation.translation_rows"
     row = {"doc_id": "a", "repairs": [], "search": {}}
     rows = [row | {"source": ["."] * n, "translation": ["."] * n} for n in (3, 1)]
-    monkeypatch.setattr(translate, lambda system, *_: found.append(system.model.dtype) or rows)
+    monkeypatch.setattr(translate, lambda system, *_: (found.append(system.model.dtype), (rows, [{}, {}]))[1])
     code, _, err = run("translate", model, texts, "--dtype", dtype)
     assert code == 0 and set(found) == {DTYPES[dtype]}, err
 

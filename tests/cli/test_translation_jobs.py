@@ -137,10 +137,10 @@ def test_failed_documents(run, model, documents, tmp_path, monkeypatch):
     """They have an error in their row, blank lines in plain text, and the exit code says so."""
     whole = group_translation.translation_rows
 
-    def fragile(system, doc_ids, sources):
+    def fragile(system, doc_ids, sources, given):
         if any("It is new." in source for source in sources):
             raise ValueError("scores of the next token are not finite (step 3)")
-        return whole(system, doc_ids, sources)
+        return whole(system, doc_ids, sources, given)
 
     monkeypatch.setattr(group_translation, "translation_rows", fragile)
     code, out, err = run("translate", model, documents)

@@ -1,11 +1,15 @@
 """The interface of LibreTranslate: what its clients send, and what it refuses."""
 
+from urllib.parse import urlsplit
+
 import pytest
 from starlette.exceptions import HTTPException
 from support.http_server import running
 
+from hf_docmt.formats.html import HtmlFormat
 from hf_docmt.serving.served_model import ServedModel
 from hf_docmt.serving.texts import file_text
+from hf_docmt.systems import DocMTSystem
 
 SENTENCES = ["w7 w8 w9", "w10 w11", "w12 w13 w14"]
 GOOD = {"q": "w7 w8", "source": "en", "target": "de"}
@@ -19,7 +23,8 @@ def expected(system):
 def test_its_own_client(client, expected):
     """libretranslatepy: forms, languages, and errors for what is not there."""
     libretranslate = pytest.importorskip("libretranslatepy").LibreTranslateAPI(client.url)
-    assert libretranslate.languages() == [{"code": "en", "name": "en", "targets": ["de"]}]
+    english = {"code": "en", "name": "English", "targets": ["de", "en"]}
+    assert libretranslate.languages() == [english, {"code": "de", "name": "German", "targets": ["de"]}]
     assert libretranslate.translate("\n".join(SENTENCES), "en", "de", timeout=30) == "\n".join(expected)
     with pytest.raises(OSError, match="400"):
         libretranslate.translate("w7", "en", "fr", timeout=30)
@@ -54,11 +59,50 @@ def test_source_is_detected(client, expected):
 def test_the_best_source_language():
     model = object.__new__(ServedModel)
     model.languages = [["en_XX", "fr", "deu_Latn"], ["en"]]
-    assert model.detected("Wo ist der Bahnhof?")[0] == "deu_Latn"
-    assert model.detected("<p>Où est la gare ?</p>")[0] == "fr"
+    assert model.detected("Wo ist der Bahnhof?", "en")[0] == "deu_Latn"
+    assert model.detected("<p>Où est la gare ?</p>", "en")[0] == "fr"
+    assert model.detected("Dónde está la estación de tren más cercana?", "spa_Latn")[0] == "spa_Latn"  # stays
+    with pytest.raises(HTTPException, match="the text is in ru, which is not supported; expected one of en_XX, fr"):
+        model.detected("Где находится вокзал?", "en")
     model.languages = [["xx", "tlh"], ["en"]]
     with pytest.raises(HTTPException, match="none of the source languages can be detected; name one: xx, tlh"):
-        model.detected("Wo ist der Bahnhof?")
+        model.detected("Bonjour", "en")
+
+
+def test_alternatives(client, system):
+    """Further translations of the beams, none of them twice; a text is translated as by so many beams."""
+    fields = GOOD | {"q": [*SENTENCES, "w7 <x> {y} w8"], "alternatives": 3}
+    wide = DocMTSystem(system.model, system.tokenizer, strategy="sequential", num_beams=4, nbest=4)
+    (lines, _, _), _ = wide.translate_carried([fields["q"]])
+    answer = client.post("/translate", fields)[1]
+    assert answer["translatedText"] == lines[0] and list(map(len, answer["alternatives"]))[:3] == [3] * 3
+    for text, others in zip(answer["translatedText"], answer["alternatives"]):
+        assert len({text, *others}) == 1 + len(others)
+    assert all(text.count("<x>") == text.count("{y}") == 1 for text in answer["alternatives"][3])
+    assert client.form("/translate", fields | {"q": "w7 w8", "format": "html"})[1]["alternatives"] == []
+
+
+def test_a_language_is_its_own_translation(client):
+    """As the pairs of LibreTranslate's front end have it; so is a text that is in the target language already."""
+    said = "Guten Morgen, wie geht es dir heute?"
+    for source, target in (("de", "de"), ("en", "en"), ("auto", "de")):
+        answer = client.post("/translate", {"q": [said], "source": source, "target": target, "alternatives": 1})[1]
+        assert (answer["translatedText"], answer["alternatives"]) == ([said], [[]])
+    assert answer["detectedLanguage"][0]["language"] == "de"
+    status, answer = client.upload("a.txt", said.encode(), "auto")
+    assert status == 200 and client.call("GET", urlsplit(answer["translatedFileUrl"]).path)[1].decode() == said
+
+
+def test_problems_are_told_and_the_text_is_given(client, monkeypatch):
+    page = "<p>w7</p>"
+    monkeypatch.setattr(HtmlFormat, "write", lambda *_: b"\xef\xbb\xbf<p>w7</p><p>w8</p>")
+    status, answer = client.post("/translate", GOOD | {"q": page, "format": "html"})
+    assert status == 200 and answer["translatedText"] == "<p>w7</p><p>w8</p>"
+    (problem,) = answer["problems"]
+    assert "2 are read in the new file" in problem
+    status, answer = client.upload("a.html", page.encode())
+    assert status == 200 and answer["problems"] == [problem.replace("q:", "a.html:")]
+    assert client.call("GET", urlsplit(answer["translatedFileUrl"]).path)[0] == 200
 
 
 def test_html(client, expected):
@@ -118,7 +162,7 @@ def test_wrapped_files_are_read_by_paragraphs(system, end):
     text = file_text(end.join(lines).encode(), "a.txt", "en", "de")
     wrapped = "It was raining hard all day, and when he came back nobody knew him."
     assert text.sentences == ["He left early.", wrapped, "Milk."]
-    written = text.translated([sentence.upper() for sentence in text.sentences], system)
+    written = text.translated([sentence.upper() for sentence in text.sentences], {}, system)
     assert written.decode() == end.join(lines).upper()
 
 
@@ -140,12 +184,14 @@ def test_wrapped_files_are_read_by_paragraphs(system, end):
         (GOOD | {"q": "w7\n" * 2001}, 400, "request (2001 sentences) exceeds text limit (2000)"),
         (GOOD | {"source": None}, 400, "missing source parameter"),
         (GOOD | {"source": "fr"}, 400, "fr is not supported, expected one of en"),
-        (GOOD | {"target": "auto"}, 400, "auto is not supported; it is detected for texts of /translate alone"),
+        (GOOD | {"target": "auto"}, 400, "auto is not supported; it is detected for /translate and /translate_file"),
         (GOOD | {"target": "xx"}, 400, "xx is not supported, expected one of de"),
         (GOOD | {"format": "pdf"}, 400, "pdf format is not supported"),
         (GOOD | {"format": {}}, 400, "{} format is not supported"),
         (GOOD | {"format": "html", "q": "<p>w7\0</p>"}, 400, "a NUL character"),
-        (GOOD | {"alternatives": 3}, 400, "alternatives parameter must be <= 0"),
+        (GOOD | {"alternatives": 16}, 400, "alternatives parameter must be a number <= 15, got '16'"),
+        (GOOD | {"alternatives": "many"}, 400, "alternatives parameter must be a number <= 15, got 'many'"),
+        (GOOD | {"source": "auto", "q": "Où est la gare la plus proche ?"}, 400, "the text is in fr, which is not"),
         (GOOD | {"session": "none"}, 404, "no session 'none'"),
         (GOOD | {"session": 7}, 400, "session must be text"),
     ],
@@ -180,8 +226,13 @@ def test_requests_without_a_file(client):
 
 
 def test_addresses(client):
+    assert client.call("GET", "/")[2]["content-type"] == "text/html; charset=utf-8"
+    assert client.form("/suggest", {"q": "w7", "s": "w8"}) == (
+        403,
+        {"error": "Suggestions are disabled on this server."},
+    )
     assert client.get("/health") == (200, {"status": "ok"})
-    assert client.get("/frontend/settings")[1]["language"]["target"] == {"code": "de", "name": "de"}
+    assert client.get("/frontend/settings")[1]["language"]["target"] == {"code": "de", "name": "German"}
     for way, path, status in (("GET", "/nowhere", 404), ("GET", "/translate", 405), ("GET", "/download_file/x", 404)):
         got, data, headers = client.call(way, path)
         assert got == status and b'{"error":' in data and headers["content-type"] == "application/json"

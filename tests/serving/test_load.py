@@ -71,13 +71,13 @@ def test_clients_that_had_their_answers_together_share_the_next_batch(monkeypatc
 
     def translate(documents, search):
         sizes.append(len(documents))
-        return [(document, []) for document in documents]
+        return documents
 
     queue = batches.Batches(translate, 100)
 
     def ask(times):
         for _ in range(times):
-            assert queue.submit(["w7"], search).result(30) == (["w7"], [])
+            assert queue.submit(["w7"], search, {}).result(30) == (["w7"], {})
 
     start = time.monotonic()
     ask(5)

@@ -79,6 +79,8 @@ def test_session_is_a_document(architecture, strategy, seed):
         for sentence in SENTENCES[1:]:
             said += translated(client, sentences=[sentence], session=first["session"])["translations"]
         assert said == expected != alone
+        shown = {"q": "w7 <x> w8 {y}.", "source": "en", "target": "de", "session": first["session"]}
+        assert all(client.post("/translate", shown)[1]["translatedText"].count(run) == 1 for run in ("<x>", "{y}"))
         again = client.post("/translate", {"q": "w7", "source": "en", "target": "de", "session": "new"})[1]
         assert again["session"] != first["session"] and again["translatedText"] == system.translate([["w7"]])[0][0]
 
@@ -108,7 +110,8 @@ def test_system_of_another_package(tmp_path):
     codes = {"src_lang": "eng_Latn", "tgt_lang": "deu_Latn"}
     system = load_system(saved(tmp_path, model, tokenizer), **codes, max_new_tokens=5)
     with running(system) as client:
-        assert client.get("/languages") == (200, [{"code": "eng_Latn", "name": "eng_Latn", "targets": ["deu_Latn"]}])
+        english = {"code": "eng_Latn", "name": "English (eng_Latn)", "targets": ["deu_Latn", "eng_Latn"]}
+        assert client.get("/languages")[1][0] == english
         fields = {"q": ["Hello.", "It is late."], "source": "en", "target": "de"}
         assert client.post("/translate", fields)[1]["translatedText"] == system.translate([fields["q"]])[0]
         status, answer = client.post("/v1/translations", {"text": "a", "options": {"num_beams": 2}})

@@ -95,11 +95,21 @@ class Mute(Scripted):
         return [["" if text == "w18" else text for text in document] for document in translations], repairs
 
 
+def test_carried_runs_are_counted(translator, tmp_path):
+    """A scripted model writes no marks, so that sentences are translated around their runs; or as they are."""
+    rows, path = source_rows(["w6 <b> w7 {x}", "w8"], ["w9"]), tmp_path / "out.jsonl"
+    summary, written = run(rows, translator(), path)
+    assert summary.text().endswith("repairs: none, 2 runs carried (1 sentence translated around them)")
+    assert [row.get("carried_runs") for row in written] == [2, None] and "<b>" in written[0]["translation"][0]
+    summary, written = run(rows, translator(carry=False), path)
+    assert summary.text().endswith("repairs: none") and "<b>" not in written[0]["translation"][0]
+
+
 def test_empty_translations_are_counted(translator, tmp_path):
     """Those of sentences that are not empty, of documents that did not fail; named where there are any."""
     rows = source_rows(["w6", "", " "], ["w8", "w6"])
     summary, written = run(rows, translator(Mute(past_context=1, source_lang="en")), tmp_path / "out.jsonl")
-    assert [row["translation"] for row in written] == [["", "", ""], ["w20", ""]] and summary.empty == 2
+    assert [row["translation"] for row in written] == [["", "", " "], ["w20", ""]] and summary.empty == 2
     shown = "2 documents, 5 sentences (2 with an empty translation, in 2 documents), repairs: none"
     assert summary.text() == shown and summary.visible == 3 and not summary.is_mostly_empty
     summary, _ = run(rows, translator(), tmp_path / "out.jsonl")

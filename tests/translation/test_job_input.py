@@ -3,6 +3,7 @@
 import random
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 from support.reader_checks import jsonl
@@ -61,7 +62,7 @@ def test_identity(tmp_path, write):
     }
     (folder / "training.json").write_text("{}")
     moved = JobInput(str(path.rename(tmp_path / "moved.txt")), "lines", "en")
-    assert job_identity(settings, moved) == before
+    assert job_identity(settings, moved) == before != job_identity(replace(settings, carry=False), moved)
     assert job_identity(settings, JobInput(str(write("in.txt", "zwei\n")), "lines", "en")) != before
     weights = folder / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1] + b"\x7f")
