@@ -5,7 +5,7 @@ from itertools import zip_longest
 from unicodedata import category
 
 INVISIBLE = ("Cc", "Cf", "Zl", "Zp", "Zs")  # categories of Unicode
-CLOSING = "\"'”’»›)]}」』）】》〉"  # may stand between the end of a sentence and the next one
+CLOSING = "\"'“”’»›)]}」』）】》〉*_"  # may stand between the end of a sentence and the next one
 OPENING = "\"'“„‘‚«‹([{¿¡-–—*•"  # may stand before its first letter
 FULL_WIDTH_ENDS = "。！？｡」』）】》〉，、"  # no blank follows these
 ENDS, FULL_ENDS, CLOSED = ".!?…؟۔।॥։።", "。！？｡", f"[{re.escape(CLOSING)}]*+"
@@ -14,11 +14,18 @@ SENTENCE_END = re.compile(
     rf"(?<![{ENDS}])[{ENDS}]++{CLOSED}(?=\s++\S)|(?<![{FULL_ENDS}])[{FULL_ENDS}]++{CLOSED}(?=\s*+\S)"
 )
 NEXT_LETTER = re.compile(rf"\s*+[{re.escape(OPENING)}]*+(.?)")
+BRACKETED = re.compile(r"\s*+[\"'“„*_]*+[(\[{（【]")  # the beginning of a sentence that stands in brackets
+MARKER = re.compile(r"\d{1,3}(?:\.\d{1,3})*|[IVXLC]{1,6}")  # of a list item, with a full stop behind it
+INITIALS = re.compile(r"(?:[^\W\d_]{1,2}\.)*[^\W\d_]")  # J, e.g, Ph.D
 LONGEST_WORD = 80  # characters before punctuation in which an abbreviation is looked for
 ABBREVIATIONS = frozenset(
-    "mr mrs ms dr prof st jr sr vs cf fig vol pp approx gen gov sen rep rev col sgt capt lt hon "  # English
+    "mr mrs ms dr prof st jr sr vs cf fig vol pp gen gov sen rep rev col sgt capt lt hon "  # English
     "bzw ca nr hr fr frl str abb bd vgl evtl ggf inkl zzgl geb gest hl jh jhdt mio mrd dipl ing "  # German
     "mme mlle mm art chap env sra srta dra ud uds sig sigg dott avv dhr mevr".split()  # French, Spanish, Italian, Dutch
+)
+BEFORE_NUMBERS = frozenset(  # `No` alone is a word, too, but for a whole number behind it
+    "al app approx art bd ca cap ch chap dept eq eqs ext fig figs hl incl jan feb mar apr jun jul aug sep sept oct nov "
+    "dec max min no nos nr nrs num p para pp pos ref refs sec sect tab tel vol vols z".split()
 )
 
 
@@ -69,22 +76,45 @@ def blank_behind(text: str) -> str:
 
 def sentence_ends(line: str) -> list[int]:
     """Where sentences of a line end, but for the last one."""
-    return [match.end() for match in SENTENCE_END.finditer(line) if is_end(line, match)]
+    ends = [0]
+    for match in SENTENCE_END.finditer(line):
+        if is_end(line, match, ends[-1]):
+            ends.append(match.end())
+    return ends[1:]
 
 
-def is_end(line: str, match: re.Match) -> bool:
-    """Whether punctuation ends a sentence, by the word before it and the letter behind it."""
-    if match[0][0] in FULL_ENDS:
-        return True
+def is_end(line: str, match: re.Match, start: int) -> bool:
+    """Whether punctuation ends the sentence from `start`, by the word before it and the letter behind it.
+
+    `(really?)` inside a sentence does not.
+    """
+    is_aside = match[0][-1] in ")]}）】" and match[0][0] != "." and not BRACKETED.match(line, start)
+    if is_aside or match[0][0] in FULL_ENDS:
+        return not is_aside
     if NEXT_LETTER.match(line, match.end())[1].islower():
         return False
-    words = line[max(0, match.start() - LONGEST_WORD) : match.start()].split()
-    if match[0] != "." or not words:
+    word = _last_words(line, match.start())[1]
+    if match[0].rstrip(CLOSING) != "." or not word:
         return True
-    word = words[-1].lstrip(OPENING)
-    is_initial = len(word) == 1 and word.isalpha() or re.fullmatch(r"(\w\.)+\w", word)
     is_ordinal = len(word) <= 2 and word.isdecimal()
-    return not (is_initial or is_ordinal or word.lower() in ABBREVIATIONS)
+    is_known = word.lower() in ABBREVIATIONS or INITIALS.fullmatch(word)
+    return not (is_ordinal or is_known or goes_on(line, match.start()))
+
+
+def goes_on(line: str, stop: int) -> bool:
+    """Whether the full stop at this character is that of a list marker, e.g., or an abbreviation before a number."""
+    before, word = _last_words(line, stop)
+    if MARKER.fullmatch(word):
+        return not before or before[-1] in ENDS and before[:-1].lower() not in ABBREVIATIONS | BEFORE_NUMBERS
+    if word == "no" or word.lower() not in BEFORE_NUMBERS:
+        return word.lower() in ("e.g", "i.e")
+    return re.compile(r"\.\s*\d++(?![.,]\d)" if word == "No" else r"\.\s*\d").match(line, stop) is not None
+
+
+def _last_words(line: str, stop: int) -> list[str]:
+    """The two words before a character, without quotation marks and brackets; "" where there is none."""
+    words = line[max(0, stop - LONGEST_WORD) : stop].split()
+    return ["", "", *(word.lstrip(OPENING) for word in words)][-2:]
 
 
 def has_text(text: str) -> bool:

@@ -202,10 +202,11 @@ def test_ids_of_several_files_differ(tmp_path, format):
 
 def test_text_is_split_into_sentences(write):
     pytest.importorskip("sentencex")
-    text = 'Dr. Smith came on\nJan. 5. He said:  "Hello!" Then\the left.\n\nA title\n\nLast one.\n'
+    text = 'Dr. Smith came on\nJan. 5. (No. 2 vs. Ann.) He said:  "Hello!" Then\the left.\n\nA title\n\nLast one.\n'
     documents = read("text", target_lang=None, path=write("a.txt", text))
     assert sentences(documents[0], "en") == [
         "Dr. Smith came on Jan. 5.",
+        "(No. 2 vs. Ann.)",
         'He said: "Hello!"',
         "Then he left.",
         "A title",

@@ -29,6 +29,20 @@ TEXTS = {
     "你好。她说：“晚安！”他走了。": ["你好。", "她说：“晚安！”", "他走了。"],
     "यह है। वह है।": ["यह है।", "वह है।"],
     "no end\nnext line\r\n\r\n\tA. Last one.\n": ["no end", "next line", "A. Last one."],
+    "It is No. 112. Then he left on Jan. 112. So.": ["It is No. 112.", "Then he left on Jan. 112.", "So."],
+    "1. Red vs. Blue is in Vol. 3, No. 2, pp. 4-5. 2. Approx. 9 of them (see Figs. 6 and 7) left.": [
+        "1. Red vs. Blue is in Vol. 3, No. 2, pp. 4-5.",
+        "2. Approx. 9 of them (see Figs. 6 and 7) left.",
+    ],
+    "(They were inside.) This (really?) Ends. Ends at 2.5. II. Das neue (bessere!) Haus. „Gut.“ Er **ging.** So.": [
+        "(They were inside.)",
+        "This (really?) Ends.",
+        "Ends at 2.5.",
+        "II. Das neue (bessere!) Haus.",
+        "„Gut.“",
+        "Er **ging.**",
+        "So.",
+    ],
     "": [],
     " \n\n ": [],
 }

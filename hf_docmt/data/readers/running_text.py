@@ -5,12 +5,12 @@ it is in doubt (`hf_docmt.modeling.text_splitting`); both join sentences by the 
 """
 
 from collections.abc import Callable, Iterable
-from itertools import islice
+from itertools import accumulate, islice, pairwise
 
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.files import DataError
 from hf_docmt.messages import install_command
-from hf_docmt.modeling.text_splitting import blank_behind
+from hf_docmt.modeling.text_splitting import FULL_WIDTH_ENDS, blank_behind, goes_on, sentence_ends
 
 TEXT_LINES = "text_lines"  # column of documents that were running text: sentences on each line
 
@@ -18,7 +18,8 @@ TEXT_LINES = "text_lines"  # column of documents that were running text: sentenc
 def sentence_splitter(lang: str) -> Callable[[str], Iterable[str]]:
     """What cuts a paragraph of a language (de, deu_Latn) into sentences; DataError where sentencex is not installed.
 
-    Languages whose abbreviations sentencex does not know are treated by general rules.
+    Languages whose abbreviations sentencex does not know are treated by general rules. Numbers of list items and
+    abbreviations before a number stay with what follows, in any language; a sentence in brackets is one.
     """
     try:
         from sentencex import segment
@@ -28,7 +29,21 @@ def sentence_splitter(lang: str) -> Callable[[str], Iterable[str]]:
             "format 'lines' for one a line)"
         ) from error
     language = primary_language(lang)
-    return lambda text: segment(language, text)
+    return lambda text: _corrected(text, list(segment(language, text)))
+
+
+def _corrected(text: str, sentences: list[str]) -> list[str]:
+    """The sentences of a text as `sentencex` cuts it, or better ones where general rules know them."""
+    if "".join(sentences) != text:
+        return sentences
+    ends = {end for end in sentence_ends(text) if text[end - 1] in ")]}）】*_"}
+    for end, sentence in zip(accumulate(map(len, sentences)), sentences):
+        stop = end - len(sentence) + len(sentence.rstrip())
+        is_inside = stop == end < len(text) and text[end - 1] not in FULL_WIDTH_ENDS
+        if not is_inside and not (text[stop - 1 : stop] == "." and goes_on(text, stop - 1)):
+            ends.add(stop)
+    places = [0, *sorted(ends - {0, len(text.rstrip())}), len(text)]
+    return [text[start:end] for start, end in pairwise(places)]
 
 
 def clean_sentences(parts: Iterable[str]) -> list[str]:
