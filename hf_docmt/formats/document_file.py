@@ -138,7 +138,7 @@ class DocumentFile:
         Segments may have other places, as pictures of a paragraph have when it is translated.
         """
         try:
-            segments = type(self.format)().parse(data, self.options)
+            segments = self.format.read_again(data, self.options)
         except DataError as error:
             return [f"{self.name}: what was written cannot be read again ({error}); please report this"]
         expected = [

@@ -19,13 +19,15 @@ class Tag:
 
     `raw` is written as it is; None: `text`, as the format writes text. `text` is what a reader of the document sees of
     a piece that is not translated (code, a placeholder): the model reads it in its sentence. At a piece that `breaks`,
-    such as a line break, a sentence ends.
+    such as a line break, a sentence ends. One that is `by_length` stands between words, where the sentence is divided
+    as its source: by length.
     """
 
     kind: Literal["open", "close", "alone"]
     raw: str | None
     text: str = ""
     breaks: bool = False
+    by_length: bool = False
 
 
 Piece = str | Tag  # text without escapes, or markup
@@ -165,6 +167,10 @@ class DocumentFormat(FileKind, ABC):
         All tags of a segment are there again, each once and well nested. Where the format has a place for it, the
         language is set to `options.target_lang`, if any segment was translated.
         """
+
+    def read_again(self, data: bytes, options: FormatOptions) -> list[Segment]:
+        """The segments of the written file."""
+        return type(self)().parse(data, options)
 
     def is_found(self, pieces: Sequence[Piece]) -> bool:
         """Whether `parse` finds a segment that has become these pieces."""

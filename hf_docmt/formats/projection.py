@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from hf_docmt.data.readers.subtitles import distribute, text_size
 from hf_docmt.formats.document_format import Piece, Tag
 from hf_docmt.systems.word_alignment import UNSPACED, Fit, position_fit, words_of
 
@@ -182,6 +183,10 @@ class _Projection:
         follows = node.end > node.start or node.start > 0 and not self.source[node.start - 1].isspace()
         if not before or not after:
             point = span[0] if not before else span[1]
+        elif node.opening and node.opening.by_length:
+            text, parts = self.target[slice(*span)], (slice(parent.start, node.start), slice(node.end, parent.end))
+            tail = distribute(text, [text_size(self.source[part]) for part in parts])[1]
+            point = span[0] + len(text.rstrip()) - len(tail)
         else:
             word, is_end = (before[-1], 1) if follows else (after[0], 0)
             column = self.fit[:, word] if len(self.fit) else np.zeros(0)

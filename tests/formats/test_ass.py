@@ -5,7 +5,8 @@ from support.markup_checks import check_identity, check_shuffled, check_swapped,
 
 from hf_docmt.files import DataError
 from hf_docmt.formats.ass import AssFormat
-from hf_docmt.formats.document_format import Tag
+from hf_docmt.formats.document_file import DocumentFile
+from hf_docmt.formats.document_format import FormatOptions, Tag
 
 SCRIPT = r"""[Script Info]
 ; a comment: with a colon
@@ -36,18 +37,54 @@ def line(text: str) -> bytes:
 def test_segments():
     segments = parsed(AssFormat, SCRIPT.encode())[1]
     assert [(segment.location, segment.text) for segment in segments] == [
-        ("line 12", "Well, it was late.And cold there."),
+        ("line 12", "Well, it was late. And cold there."),
         ("line 15", "Sign {text"),
     ]
     assert segments[0].pieces[:6] == [
         Tag("alone", r"{\i1}"),
         "Well, it",
         Tag("alone", r"{\i0}"),
-        " was late.",
-        Tag("alone", r"\N", breaks=True),
+        " was late. ",
+        Tag("alone", r"\N", by_length=True),
         "And ",
     ]
     assert segments[1].pieces[0] == Tag("alone", r"{\pos(1,1)\p1}m 0 0 l 9 9{\p0}")
+
+
+EVENTS = r"""[Events]
+Format: Layer, Start, End, Style, Text
+Dialogue: 0,0:00:01.00,0:00:03.00,Main,{\i1}We saw the lamp\Nthat{\i0} he bought. He
+Dialogue: 0,0:00:03.00,0:00:05.00,Main,{\an8}said it\hwas old
+Dialogue: 0,0:00:05.00,0:00:06.00,Main,and small.
+Dialogue: 0,0:00:06.00,0:00:07.00,Main,- Who is it?\N- {\i1}Ann
+Dialogue: 0,0:00:07.00,0:00:08.00,Main,[a door]
+Dialogue: 0,0:00:08.00,0:00:09.00,Sign,The house
+Dialogue: 1,0:00:08.00,0:00:09.00,Sign,The house
+Dialogue: 1,0:00:09.00,0:00:10.00,Sign,{\pos(1,2)}on the hill
+Dialogue: 1,0:00:19.00,0:00:20.00,Sign,far away
+"""
+
+
+def test_sentences_over_lines_and_events():
+    """As of subtitles without styles: no border ends a sentence, and lengths say where they stand in the new one."""
+    file = DocumentFile(EVENTS.encode(), "f", AssFormat(), FormatOptions())
+    sentences = [each.text for own in file.sentences for each in own.sentences]
+    assert sentences == [
+        "We saw the lamp that he bought.",
+        "He said it was old and small.",
+        "Who is it?",
+        "Ann",
+        "a door",
+        *["The house", "The house", "on the hill", "far away"],
+    ]
+    new = ["Wir sahen die Lampe, die er gekauft hat.", "Er sagte, sie wäre alt und klein.", *sentences[2:]]
+    data, written = file.translated({"f": {"translation": new}})
+    assert written.problems == []
+    assert data.decode().splitlines()[2:5] == [
+        r"Dialogue: 0,0:00:01.00,0:00:03.00,Main,{\i1}Wir sahen die Lampe,\Ndie{\i0} er gekauft hat. Er",
+        r"Dialogue: 0,0:00:03.00,0:00:05.00,Main,{\an8}sagte,\hsie wäre",
+        r"Dialogue: 0,0:00:05.00,0:00:06.00,Main,alt und klein.",
+    ]
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])

@@ -77,15 +77,15 @@ def cue_sentences(
     """The sentences of all cues, and the pieces of each turn of each cue; without text one empty sentence."""
     sentences: list[str] = []
     pieces: list[list[Pieces]] = [[[] for _ in turns] for turns in cues]
-    for run in _runs(cues, times, split):
+    for run in turn_runs(cues, times, split):
         texts = [" ".join(cues[cue][turn].text.split()) for cue, turn in run]
         run_sentences = clean_sentences(split(" ".join(texts)))
-        if sum(map(_size, run_sentences)) != sum(map(_size, texts)):  # a splitter that changes the text
+        if sum(map(text_size, run_sentences)) != sum(map(text_size, texts)):  # a splitter that changes the text
             run_sentences = [" ".join(texts)]
-        rest = [_size(sentence) for sentence in run_sentences]
+        rest = [text_size(sentence) for sentence in run_sentences]
         current = 0
         for (cue, turn), text in zip(run, texts):
-            size = _size(text)
+            size = text_size(text)
             while size:
                 taken = min(size, rest[current])
                 pieces[cue][turn].append([len(sentences) + current, taken])
@@ -95,12 +95,12 @@ def cue_sentences(
     return sentences or [""], pieces
 
 
-def _size(text: str) -> int:
+def text_size(text: str) -> int:
     """Characters that are no white space."""
     return sum(map(len, text.split()))
 
 
-def _runs(
+def turn_runs(
     cues: list[list[Turn]], times: list[tuple[int, int]], split: Callable[[str], Iterable[str]]
 ) -> Iterable[list[tuple[int, int]]]:
     """(cue, turn) of the turns with text, those together that go on in the next cue."""
