@@ -10,8 +10,8 @@ from hf_docmt.data.readers.subtitles import cue_turns, text_size, turn_runs
 from hf_docmt.files import DataError
 from hf_docmt.formats.document_format import FormatOptions, Piece, Segment, Tag, has_letters, joined
 from hf_docmt.formats.segment_sentences import Split
-from hf_docmt.modeling.opaque_runs import Span
 from hf_docmt.formats.text_positions import Slot, TextFormat, TextPositions
+from hf_docmt.modeling.opaque_runs import Span
 
 # http://www.tcax.org/docs/ass-specs.htm, "Style override codes"; `\{` is of libass (ass_parse.c)
 SECTION = re.compile(r"[ \t]*\[([^\]\r\n]+)\]")
@@ -85,7 +85,7 @@ def _is_blank(piece: Piece) -> bool:
 
 
 class DialogueLine:
-    """The text of an event: its markup, its turns and where they stand. Events of one `group` may go on in each other."""
+    """The text of an event: its markup, its turns and where they stand. One may go on in the next of its `group`."""
 
     def __init__(self, text: str, start: int, end: int, values: dict[str, str]):
         self.group = [values.get(name) for name in ("layer", "style", "name", "effect")]
