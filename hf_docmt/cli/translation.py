@@ -126,10 +126,17 @@ def job_input(
     from hf_docmt.translation.input_parts import InputParts, has_parts
     from hf_docmt.translation.job_input import JobInput
 
+    reads_html = settings.carry and settings.search.get("repairs") != "none"
     if options.engine == "ray" and options.format == "auto" and has_parts(input):
-        return InputParts(input, settings.source_lang)
+        return InputParts(input, settings.source_lang, reads_html)
     return JobInput(
-        input, options.format, settings.source_lang, settings.line_by_line, settings.target_lang, markup.arguments()
+        input,
+        options.format,
+        settings.source_lang,
+        settings.line_by_line,
+        settings.target_lang,
+        markup.arguments(),
+        reads_html,
     )
 
 

@@ -20,7 +20,7 @@ from hf_docmt.modeling.opaque_runs import COMMON, CarriedSentence, Span, matches
 from hf_docmt.systems import System
 from hf_docmt.systems.word_alignment import Fit
 
-MARKUP = "markup"  # column of the rows: the file, the numbers of sentences with inline markup, places of opaque runs
+MARKUP = "docmt_markup"  # column of the rows: the file, sentences with inline markup, places of opaque runs
 FITS = "word_fits"  # of a result row: those of the sentences with markup, by number
 CARRIED = "carried"  # of a result row: those of the sentences with opaque runs, by number
 KEPT_BYTES = 16 << 20  # of files that stay parsed; that is looked at before one is added
@@ -96,8 +96,8 @@ class DocumentFile:
             tagged = [number for number, sentence in enumerate(sentences) if sentence.tags]
             texts = [sentence.text for sentence in sentences]
             runs = [[number, *span] for number, sentence in enumerate(sentences) for span in sentence.runs]
-            column = {"file": self.name, "tagged": tagged, "runs": runs}
-            yield self.location, make_row(self.location, self._id(part), texts, None, list(languages), markup=column)
+            own = {MARKUP: {"file": self.name, "tagged": tagged, "runs": runs}}
+            yield self.location, make_row(self.location, self._id(part), texts, None, list(languages), **own)
 
     def translated(self, results: Mapping[str, dict]) -> tuple[bytes, WrittenFile]:
         """The file with the translations of result rows by document id; documents without one stay as they are."""

@@ -87,9 +87,10 @@ class GroupTranslator:
 
     def _translate(self, group: Group, system: System) -> list[dict]:
         """The rows, of documents with markup with what places it in the sentences that have some."""
-        has_markup = any("markup" in row for row in group.rows)
+        has_markup = any("docmt_markup" in row for row in group.rows)
         if has_markup:
-            from hf_docmt.formats.document_file import given_runs, with_markup
+            from hf_docmt.formats.document_file import given_runs
+            from hf_docmt.translation.html_rows import translated_html
         given = [given_runs(row) for row in group.rows] if has_markup else None
         ids = [row["doc_id"] for row in group.rows]
         try:
@@ -98,7 +99,7 @@ class GroupTranslator:
             raise ValueError(f"tokenizer and model do not fit: {first_line(error)}") from error
         if not has_markup:
             return results
-        return [with_markup(system, *each) for each in zip(group.rows, results, carried)]
+        return [translated_html(system, *each) for each in zip(group.rows, results, carried)]
 
 
 def one_by_one(system: System) -> System:

@@ -9,8 +9,10 @@ import pyarrow.parquet as pq
 from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 
-from hf_docmt.data.readers import get_reader, iterate_documents
+from hf_docmt.data.documents import checked_rows
+from hf_docmt.data.readers import detect_format, get_reader
 from hf_docmt.files import DataError, open_bytes
+from hf_docmt.translation.html_rows import html_rows
 
 ENDINGS = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz", ".parquet")
 
@@ -25,8 +27,8 @@ class InputParts:
 
     format, is_pipe = "auto", False
 
-    def __init__(self, url: str, source_lang: str):
-        self.source_lang, self.reader = source_lang, get_reader("jsonl")
+    def __init__(self, url: str, source_lang: str, reads_html: bool = True):
+        self.source_lang, self.reader, self.reads_html = source_lang, get_reader("jsonl"), reads_html
         self.fs, root = url_to_fs(url)
         paths = self.fs.glob(root) if "*" in root else self.fs.find(root)
         if root not in paths and "*" not in root:
@@ -51,7 +53,9 @@ class InputParts:
         for part in self.paths:
             with self._local(part) as path:
                 if not _is_empty(path):
-                    yield from iterate_documents(path=path, source_lang=self.source_lang, allow_empty=True)
+                    located = get_reader(detect_format({"path": path})).read([self.source_lang], path=path)
+                    located = html_rows(located, (self.source_lang, None)) if self.reads_html else located
+                    yield from checked_rows(located, [self.source_lang], allow_empty=True)
 
     @contextmanager
     def _local(self, part: str) -> Iterator[str]:

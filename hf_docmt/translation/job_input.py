@@ -39,7 +39,7 @@ class JobInput:
     `without_context`: sentences are translated without each other. Then each of plain lines, which else are one
     document from the first to the last, is a document of its own, translated when it comes, however many there are.
     `target_lang` chooses among the documents of a set for several target languages, where `text` does not. `options`
-    are further arguments of the reader.
+    are further arguments of the reader. `reads_html`: texts and sentences that are HTML are read without their tags.
     """
 
     def __init__(
@@ -50,8 +50,9 @@ class JobInput:
         without_context: bool = False,
         target_lang: str | None = None,
         options: dict[str, str | None] | None = None,
+        reads_html: bool = True,
     ):
-        self.source_lang = source_lang
+        self.source_lang, self.target_lang = source_lang, target_lang
         reader = None if format == "auto" else find_reader({}, format)
         argument = "source" if reader and reader.has_one_file_a_side() else "path"
         self.files: dict[str, str | None] = dict(input_files(text, argument))
@@ -64,6 +65,7 @@ class JobInput:
         arguments = self._given()
         check_arguments(self.reader, arguments)
         self.paths = [value for name, value in arguments.items() if name not in NO_FILES]  # what may be files
+        self.reads_html = reads_html and self.reader.output_format not in ("document", "subtitles")
         self.by_line = without_context and self.reader.output_format == "lines"
         self.is_pipe = STDIN in (str(self.path), *self.files.values())  # can be read once, as it comes
         if format == "auto" and self.reader.output_format == "lines" and not self.is_pipe:
@@ -80,10 +82,12 @@ class JobInput:
 
     def rows(self) -> Iterator[dict]:
         """The rows of the document contract, one at a time; `DataError` when its turn comes for one that is broken."""
-        if self.by_line:
-            return checked_rows(self._lines(), [self.source_lang])
-        located = self.reader.read([self.source_lang], **self._given())
-        return checked_rows(located, [self.source_lang], allow_empty=True)
+        located = self._lines() if self.by_line else self.reader.read([self.source_lang], **self._given())
+        if self.reads_html:
+            from hf_docmt.translation.html_rows import html_rows
+
+            located = html_rows(located, (self.source_lang, self.target_lang))
+        return checked_rows(located, [self.source_lang], allow_empty=not self.by_line)
 
     def renderer(self) -> Callable[[dict, dict], str]:
         """`render` of the reader, with the line ends that text or subtitles have; to be called before they are read."""

@@ -240,7 +240,7 @@ class JournaledOutput(StreamOutput):
 def _summary(group: Group, rows: list[dict]) -> JobSummary:
     """The counts over the rows of a group, and the lines about its subtitles."""
     summary = JobSummary.of(rows)
-    summary.written = list(filter(None, map(reading_speed, group.rows, rows)))
+    summary.written += filter(None, map(reading_speed, group.rows, rows))
     return summary
 
 

@@ -36,7 +36,7 @@ class JobSummary:
     empty_documents: int = 0
     failed: int = 0
     failures: list[tuple[str, str]] = field(default_factory=list)
-    problems: int = 0  # of the files that were written
+    problems: int = 0  # of the files and texts that were written
     written: list[str] = field(default_factory=list)  # lines about them
 
     def __post_init__(self):
@@ -61,6 +61,8 @@ class JobSummary:
             empty_documents=sum(map(bool, empty)),
             failed=len(failures),
             failures=failures[:SHOWN_FAILURES],
+            problems=sum(len(row.get("problems", ())) for row in rows),
+            written=[problem for row in rows for problem in row.get("problems", ())],
         )
 
     def add(self, other: "JobSummary") -> None:

@@ -21,6 +21,7 @@ from hf_docmt.data.readers.reader import (
     input_files,
     readers,
 )
+from hf_docmt.data.readers.running_text import HTML
 from hf_docmt.files import DataError
 from hf_docmt.messages import closest_hint
 
@@ -94,7 +95,8 @@ def _located_rows(format: str, languages: list[str], files: dict) -> Iterator[tu
     files = {name: value for name, value in files.items() if value is not None}
     reader = get_reader(detect_format(files) if format == "auto" else format)
     check_arguments(reader, files)
-    return reader.read(languages, **files)
+    located = reader.read(languages, **files)
+    return ((location, {name: value for name, value in row.items() if name != HTML}) for location, row in located)
 
 
 def check_arguments(reader: Reader, files: Mapping) -> None:

@@ -141,15 +141,16 @@ class Reader(FileKind, ABC):
                 yield f"{path}, line {number}", make_row(location, doc_id, source, target, languages)
 
     `name` is the format. `several_files`: it takes a list of files, too. `output_format` is how translations of such
-    input are written: jsonl, lines, text, subtitles, wmt_jsonl by `render`, or the whole document. `document_ids` is
-    false where ids are made from file names and numbers, so that documents of two files are matched by their order.
-    `first_line_mark` is the word of messages for what gives away a format of one file a side, where such a file is
-    given as `path`.
+    input are written: jsonl, lines, text, subtitles, wmt_jsonl by `render`, or the whole document. `keeps_columns`:
+    with those that are not read. `document_ids` is false where ids are made from file names and numbers, so that
+    documents of two files are matched by their order. `first_line_mark` is the word of messages for what gives away a
+    format of one file a side, where such a file is given as `path`.
     """
 
     several_files: ClassVar[bool] = False
     output_format: ClassVar[str] = "jsonl"
     document_ids: ClassVar[bool] = True
+    keeps_columns: ClassVar[bool] = False
     first_line_mark: ClassVar[str] = "a mark of the format"
 
     def __init_subclass__(cls, **options):
@@ -172,9 +173,10 @@ class Reader(FileKind, ABC):
         A row of running text has `text` again in place of its sentences. A document that failed has empty sentences:
         blank lines in plain output, and the key `error` in rows of JSON.
         """
+        own = ("doc_id", "translation", "error", TEXT_LINES)
+        columns = {key: value for key, value in document.items() if key not in own and not key.startswith("docmt_")}
         if TEXT_LINES not in document:
-            return json_line(result)
-        columns = {key: value for key, value in document.items() if key not in ("doc_id", "translation", TEXT_LINES)}
+            return json_line(result | (columns if self.keeps_columns else {}) | result)
         rest = {key: value for key, value in result.items() if key not in ("source", "translation")}
         return json_line(columns | {"text": document_text(document, result)} | rest)
 

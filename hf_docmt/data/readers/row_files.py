@@ -9,7 +9,7 @@ from typing import Any
 from hf_docmt.data.documents import make_row
 from hf_docmt.data.language_codes import other_spellings
 from hf_docmt.data.readers.reader import Evidence, Reader, Sample, numbered_id
-from hf_docmt.data.readers.running_text import TEXT_LINES, sentence_splitter, split_lines
+from hf_docmt.data.readers.running_text import HTML, TEXT_LINES, is_html, sentence_splitter, split_lines
 from hf_docmt.files import STDIN, DataError, check_file, check_hub_name, file_stem, location_of, parse_json, read_lines
 from hf_docmt.messages import first_line
 from hf_docmt.modeling.text_splitting import check_unicode
@@ -89,9 +89,10 @@ class RowReader:
         sentences, lines = split_lines(text, self._split)
         columns = {key: value for key, value in columns.items() if key not in ("text", TEXT_LINES)}
         for name, value in columns.items():  # which are written with the translation
-            text = json.dumps(value, ensure_ascii=False, default=str)
-            check_unicode(text, f"{location}: document {doc_id!r}, {name!r}", DataError)
-        return make_row(location, doc_id, sentences, None, self.languages, **columns, **{TEXT_LINES: lines})
+            written = json.dumps(value, ensure_ascii=False, default=str)
+            check_unicode(written, f"{location}: document {doc_id!r}, {name!r}", DataError)
+        columns |= {TEXT_LINES: lines} | ({HTML: text} if is_html(text) else {})
+        return make_row(location, doc_id, sentences, None, self.languages, **columns)
 
 
 def check_text_lines(location: str, row: dict) -> None:
@@ -198,6 +199,7 @@ class JsonlReader(Reader):
     """
 
     name = "jsonl"
+    keeps_columns = True
 
     def recognize(self, sample: Sample) -> Evidence:
         if sample.argument != "path":
@@ -222,6 +224,7 @@ class ParquetReader(Reader):
     """
 
     name = "parquet"
+    keeps_columns = True
     endings = (".parquet",)
     first_bytes = re.compile(b"PAR1")
 
@@ -241,6 +244,7 @@ class DatasetsReader(Reader):
     """
 
     name = "datasets"
+    keeps_columns = True
 
     def recognize(self, sample: Sample) -> Evidence:
         if sample.argument != "path" or sample.path is None or sample.is_stdin:

@@ -4,6 +4,7 @@ sentencex cuts what is read from files. The pipeline that travels with a model d
 it is in doubt (`hf_docmt.modeling.text_splitting`); both join sentences by the same rule.
 """
 
+import re
 from collections.abc import Callable, Iterable
 from itertools import accumulate, islice, pairwise
 
@@ -13,6 +14,13 @@ from hf_docmt.messages import install_command
 from hf_docmt.modeling.text_splitting import FULL_WIDTH_ENDS, blank_behind, goes_on, sentence_ends
 
 TEXT_LINES = "text_lines"  # column of documents that were running text: sentences on each line
+HTML = "docmt_html"  # column of those whose text is HTML: the text; `iterate_documents` leaves it out
+START, END = re.compile(r"<([A-Za-z][A-Za-z0-9]*)(?:\s[^<>]*)?/?>"), re.compile(r"</([A-Za-z][A-Za-z0-9]*)\s*>")
+MEANT = frozenset("br hr li p".split())  # elements whose end tags may be left out
+ELEMENTS = frozenset(
+    "a abbr b bdi big blockquote cite code del dfn div em font h1 h2 h3 h4 h5 h6 i ins kbd label li mark ol p q s samp "
+    "small span strike strong sub sup table td tr tt u ul var".split()
+)
 
 
 def sentence_splitter(lang: str) -> Callable[[str], Iterable[str]]:
@@ -69,8 +77,18 @@ def join_lines(sentences: list[str], text_lines: list[int]) -> str:
     return "\n".join(join_sentences(islice(rest, count)) for count in text_lines)
 
 
+def is_html(text: str) -> bool:
+    """Whether a text has elements of HTML, not only placeholders such as <name>."""
+    if "<" not in text:
+        return False
+    started, ended = ({name.lower() for name in tag.findall(text)} for tag in (START, END))
+    return bool(started & MEANT or started & ended & ELEMENTS)
+
+
 def document_text(document: dict, result: dict) -> str:
     """The translation of running text, with the lines of the text; of other lengths than the text's, as one line."""
+    if "text" in result:  # of HTML
+        return result["text"]
     translation = result["translation"]
     is_one_to_one = len(translation) == len(result["source"])
     return join_lines(translation, document[TEXT_LINES] if is_one_to_one else [len(translation)])

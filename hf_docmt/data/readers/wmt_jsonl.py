@@ -8,7 +8,14 @@ from hf_docmt.data.documents import json_line, make_row
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.data.readers.reader import Evidence, Reader, Sample
 from hf_docmt.data.readers.row_files import json_rows
-from hf_docmt.data.readers.running_text import TEXT_LINES, document_text, sentence_splitter, split_lines
+from hf_docmt.data.readers.running_text import (
+    HTML,
+    TEXT_LINES,
+    document_text,
+    is_html,
+    sentence_splitter,
+    split_lines,
+)
 from hf_docmt.files import DataError, display_path
 from hf_docmt.modeling.text_splitting import check_unicode
 
@@ -98,7 +105,8 @@ def _text_row(location: str, row: dict, split, languages: list[str], translator:
         check_unicode(value, f"{location}: document {doc_id!r}", DataError)
     if len(languages) == 1:
         sentences, lines = split_lines(text, split)
-        return make_row(location, doc_id, sentences, None, languages, **columns, **{TEXT_LINES: lines})
+        html = {HTML: text} if is_html(text) else {}
+        return make_row(location, doc_id, sentences, None, languages, **columns, **{TEXT_LINES: lines}, **html)
     reference = _reference(location, doc_id, row.get("refs"), translator)
     return make_row(location, doc_id, lines_of(text), lines_of(reference), languages, **columns)
 

@@ -1,0 +1,88 @@
+"""Rows whose texts or sentences are HTML: read without their tags, which stand in the translation as in a page."""
+
+import re
+from codecs import BOM_UTF8
+from collections.abc import Iterable, Iterator, Mapping
+
+from hf_docmt.data.readers.running_text import HTML, TEXT_LINES, is_html
+from hf_docmt.formats.document_file import CARRIED, FITS, MARKUP, DocumentFile, with_markup
+from hf_docmt.formats.document_format import FormatOptions
+from hf_docmt.formats.html import HtmlFormat
+from hf_docmt.formats.segment_sentences import SegmentSentences
+from hf_docmt.modeling.opaque_runs import COMMON, CarriedSentence
+from hf_docmt.systems import System
+
+LINE_END = re.compile(r"\n(?![^<>]*>)")  # of a text, which is none inside a tag
+BREAK = "<br\n/>"  # stands in its place, so that no sentence goes over it
+Languages = tuple[str, str | None]
+
+
+def html_rows(located: Iterable[tuple[str, dict]], languages: Languages) -> Iterator[tuple[str, dict]]:
+    """Locations and rows; those with HTML have sentences without tags, and what they were in the column `MARKUP`."""
+    for location, row in located:
+        text = row.pop(HTML, None)
+        yield location, _sentence_row(row, languages) if text is None else _text_row(row, text, languages)
+
+
+def translated_html(system: System, row: dict, result: dict, carried: Mapping[int, CarriedSentence]) -> dict:
+    """The result of a row with what places its markup; of one with HTML with the tags in place, and its problems."""
+    marked, markup = with_markup(system, row, result, carried), row.get(MARKUP, {})
+    if "text" in markup:
+        document = _document(row["doc_id"], markup["text"], markup["languages"])
+        data, written = document.translated({row["doc_id"]: marked})
+        text = data.decode("utf-8-sig").replace(BREAK, "\n")
+        return result | {"text": text} | ({"problems": written.problems} if written.problems else {})
+    if "sentences" not in markup:
+        return marked
+    source, translation = [*result["source"]], [*result["translation"]]
+    for number, html in markup["sentences"].items():
+        source[number] = html
+        format, own = _sentence(html, markup["languages"])
+        each = marked[CARRIED].get(str(number))
+        fit, run = marked[FITS].get(str(number)), CarriedSentence(**each) if each else None
+        pieces = own.translated([translation[number]], [fit], [run])
+        translation[number] = format.write([pieces]).decode("utf-8-sig")
+    result = result | {"source": source, "translation": translation}
+    if "candidates" in result:  # in which tags have no place
+        others = enumerate(result["candidates"])
+        candidates = [[translation[n]] if n in markup["sentences"] else texts for n, texts in others]
+        result["candidates"] = candidates
+    return result
+
+
+def _text_row(row: dict, text: str, languages: Languages) -> dict:
+    (own,) = (own for _, own in _document(row["doc_id"], text, languages).rows([languages[0]]))
+    if not own["translation"]:
+        return row
+    lines = [len(own["translation"]), *[0] * text.count("\n")]  # of a translation that fails
+    return row | own | {TEXT_LINES: lines, MARKUP: own[MARKUP] | {"text": text, "languages": languages}}
+
+
+def _document(name: str, text: str, languages: Languages) -> DocumentFile:
+    """A text as a page; each of its lines ends a sentence."""
+    data = BOM_UTF8 + LINE_END.sub(BREAK, text).encode()  # UTF-8, whatever it declares
+    return DocumentFile(data, name, HtmlFormat(), FormatOptions(*languages))
+
+
+def _sentence_row(row: dict, languages: Languages) -> dict:
+    """A row of sentences, of which those with tags are read without them."""
+    sentences = row["translation"] if isinstance(row["translation"], list) else ()
+    texts = [pair.get(languages[0]) if isinstance(pair, dict) else None for pair in sentences]
+    marked = {n: text for n, text in enumerate(texts) if isinstance(text, str) and is_html(text)}
+    read = {number: _sentence(text, languages)[1].sentences for number, text in marked.items()}
+    inner = {number: own[0] for number, own in read.items() if len(own) == 1}
+    if not inner:
+        return row
+    runs = [[number, *span] for number, sentence in inner.items() for span in sentence.runs]
+    markup = {"file": row["doc_id"], "tagged": list(inner), "runs": runs, "languages": languages}
+    markup["sentences"] = {number: marked[number] for number in inner}
+    pairs = [{languages[0]: inner[n].text} if n in inner else pair for n, pair in enumerate(sentences)]
+    return row | {"translation": pairs, MARKUP: markup}
+
+
+def _sentence(text: str, languages: Languages) -> tuple[HtmlFormat, SegmentSentences]:
+    """A sentence as a page of one, cut nowhere; without a sentence where tags cut it."""
+    format = HtmlFormat()
+    segments = format.parse(BOM_UTF8 + text.encode("utf-8", "replace"), FormatOptions(*languages))
+    pieces = segments[0].pieces if len(segments) == 1 else []
+    return format, SegmentSentences(pieces, lambda text: [text], [COMMON])
