@@ -11,10 +11,9 @@ import numpy as np
 import torch
 
 from hf_docmt.analysis.model_runs import first_characters, forward, on_device
-from hf_docmt.data.examples import check_choices
 from hf_docmt.evaluation.suites import check_languages
 from hf_docmt.files import DataError, read_lines
-from hf_docmt.messages import __version__
+from hf_docmt.messages import __version__, check_known
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import PartScore, Result
 from hf_docmt.reports.signature import Signature
@@ -168,7 +167,8 @@ def rationale_agreement(
     ValueError: a system that gives no attention weights, no example with a marked pronoun and a marked word in reach,
     an example with more tokens than the model has positions.
     """
-    check_choices(attention=(attention, tuple(ATTENTIONS)), step=(step, STEPS))
+    check_known(attention, ATTENTIONS, "attention", "expected one of")
+    check_known(step, STEPS, "step", "expected one of")
     check_attention(system)
     if attention == "decoder" and getattr(system.model.config, "decoder_autoregression", None) == "ssru":
         raise ValueError(f"{system.name}: a recurrent decoder (ssru) has no self-attention; choose attention cross")

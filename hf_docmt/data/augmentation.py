@@ -131,7 +131,7 @@ class AugmentedExamples(TorchDataset):
         before = sentences[: -1 if current is None else current]
         words, count = self.examples.corpus.sides[1].ids, sum(map(len, before))
         first = int(random.integers(len(words) - count + 1))
-        drawn = iter(zip(random.random(count) < self.target_noise, words[first : first + count].tolist()))
+        drawn = iter(zip(random.random(count) < self.target_noise, words[first : first + count].to_numpy().tolist()))
         changed = [[word if replaced else token for token, (replaced, word) in zip(some, drawn)] for some in before]
         return changed + sentences[len(before) :]
 

@@ -7,7 +7,8 @@ import numpy as np
 import torch
 from transformers import PreTrainedTokenizerBase
 
-from hf_docmt.data.examples import CONTEXT_SIDES, check_choices
+from hf_docmt.data.examples import CONTEXT_SIDES
+from hf_docmt.messages import check_known
 
 IGNORE_INDEX = -100  # labels that are not scored, as in torch's cross_entropy
 
@@ -47,7 +48,7 @@ class SegmentCollator:
         context_discount: float = 1.0,
         use_bod: bool = False,
     ):
-        check_choices(context_sides=(context_sides, CONTEXT_SIDES))
+        check_known(context_sides, CONTEXT_SIDES, "context_sides", "expected one of")
         if not 0 <= context_discount <= 1:
             raise ValueError(f"context_discount={context_discount} must be from 0 to 1")
         self.pad = _required_id(tokenizer, "pad_token")
@@ -130,7 +131,7 @@ class ContextCollator(SegmentCollator):
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, *, context_sides: str = "source", **options):
-        check_choices(context_sides=(context_sides, ("source", "target", "both")))
+        check_known(context_sides, ("source", "target", "both"), "context_sides", "expected one of")
         super().__init__(tokenizer, **options)
         self.context_sides = context_sides
 
@@ -179,7 +180,7 @@ def pad_rows(rows: Sequence[list], value: float, *, side: str = "right") -> torc
 
     The type is that of the value: int64, float32 or bool.
     """
-    check_choices(side=(side, ("right", "left")))
+    check_known(side, ("right", "left"), "side", "expected one of")
     width = max(len(row) for row in rows)
     padded = np.full((len(rows), width), value, dtype={bool: bool, int: np.int64, float: np.float32}[type(value)])
     for target, row in zip(padded, rows):

@@ -17,6 +17,7 @@ from transformers import PreTrainedTokenizerBase
 from hf_docmt.data.documents import check_documents
 from hf_docmt.files import DataError
 from hf_docmt.journal import text_digest
+from hf_docmt.messages import check_known
 from hf_docmt.modeling.segments import chunk_cuts
 
 if TYPE_CHECKING:  # takes longer to import than one sentence to translate
@@ -87,7 +88,8 @@ class Examples(TorchDataset):
         use_bod: bool = False,
         num_proc: int | None = 1,
     ):
-        check_choices(view=(view, VIEWS), context_sides=(context_sides, CONTEXT_SIDES))
+        check_known(view, VIEWS, "view", "expected one of")
+        check_known(context_sides, CONTEXT_SIDES, "context_sides", "expected one of")
         _check_languages(documents, source_lang, target_lang)
         _check_reach(view, past_context, future_context, max_target_tokens)
         from hf_docmt.data.tokenized_documents import tokenized_documents  # with datasets, which training alone reads
@@ -353,13 +355,6 @@ def _special_ids(tokenizer: PreTrainedTokenizerBase) -> dict[str, int | None]:
     names = ("pad_token", "unk_token", "bos_token", "eos_token", "sep_token")
     ids = {name: getattr(tokenizer, f"{name}_id") for name in names}
     return ids | {"bod_token": tokenizer.convert_tokens_to_ids("<bod>")}
-
-
-def check_choices(**choices: tuple[str, tuple[str, ...]]) -> None:
-    """ValueError for the first name=(value, allowed values) whose value is not allowed."""
-    for name, (value, allowed) in choices.items():
-        if value not in allowed:
-            raise ValueError(f"{name}={value!r} is unknown; choose one of {', '.join(allowed)}")
 
 
 def _check_languages(documents: "Dataset", source_lang: str, target_lang: str) -> None:

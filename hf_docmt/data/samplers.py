@@ -9,7 +9,8 @@ from typing import Literal
 
 import numpy as np
 
-from hf_docmt.data.examples import Examples, check_choices
+from hf_docmt.data.examples import Examples
+from hf_docmt.messages import check_known
 
 Budget = Literal["padded", "fairseq", "fairseq_current"]
 BUDGETS = ("padded", "fairseq", "fairseq_current")
@@ -185,7 +186,7 @@ def batch_budget(examples: Examples, max_tokens: int, budget: Budget = "padded")
     get as many target tokens as fairseq's have on average; the bound of memory is twice what these take on average.
     `fairseq_current` leaves the context out of the count where it is an input of its own.
     """
-    check_choices(budget=(budget, BUDGETS))
+    check_known(budget, BUDGETS, "budget", "expected one of")
     lengths = examples.side_lengths  # (examples, columns)
     tokens, targets = int(lengths.sum()), int(lengths[:, 1].sum())
     if budget == "padded":

@@ -13,7 +13,7 @@ import sacrebleu
 
 from hf_docmt.data.documents import sentences
 from hf_docmt.data.readers import Reader, detect_format, get_reader, input_argument, read_documents
-from hf_docmt.evaluation.metrics.translated_documents import Documents
+from hf_docmt.evaluation.metrics.metric import Documents
 from hf_docmt.files import DataError, data_name, display_path, read_lines
 from hf_docmt.messages import check_known, counted
 from hf_docmt.reports.signature import content_digest

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hf_docmt.data.documents import check_documents, id_text, sentences
 from hf_docmt.evaluation.evaluation_settings import Evaluation
 from hf_docmt.evaluation.metrics.corpus_scores import sentence_metrics, write_sentence_scores
-from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings, UndefinedError
-from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments
+from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings, TranslatedDocuments, UndefinedError
 from hf_docmt.evaluation.references import (
     References,
     builtin_references,

@@ -303,7 +303,7 @@ def test_bad_arguments(tokenizer, scat):
 
     model = concat(tokenizer)
     system = DocMTSystem(model, tokenizer)
-    bad("attention='self' is unknown; choose one of encoder, cross, decoder", system, attention="self")
+    bad("unknown attention 'self': expected one of encoder, cross, decoder", system, attention="self")
     model.set_attn_implementation("sdpa")
     bad("attn_implementation is 'sdpa', which gives no weights; load .*'eager'", system)
     recurrent = DocMTSystem(concat(tokenizer, decoder_autoregression="ssru"), tokenizer)

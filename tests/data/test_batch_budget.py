@@ -99,5 +99,5 @@ def test_padded_budgets(documents):
 
 
 def test_unknown_budget(documents):
-    with pytest.raises(ValueError, match="budget='tokens' is unknown; choose one of padded, fairseq, fairseq_current"):
+    with pytest.raises(ValueError, match="unknown budget 'tokens': expected one of padded, fairseq, fairseq_current"):
         batch_budget(separate(documents, past_context=1), 100, "tokens")

@@ -11,7 +11,7 @@ from support.discourse_reading import NOUNS, PRONOUN_OF, TERMS, address_of, ante
 from hf_docmt.data.documents import write_documents
 from hf_docmt.data.synthetic.corpus import FAR_CHANCE, make_corpus, make_suites, write_corpus
 from hf_docmt.data.synthetic.document_plan import DISTANCES
-from hf_docmt.data.synthetic.word_forms import LEXICON, PRONOUNS
+from hf_docmt.data.synthetic.scene import LEXICON, PRONOUNS
 from hf_docmt.evaluation.contrastive_accuracy import contrastive_accuracy
 from hf_docmt.evaluation.suites import read_suite
 

@@ -12,7 +12,7 @@ from support.discourse_reading import NOUNS, TERMS, address_of, class_of_it, men
 from support.errors import refused
 
 from hf_docmt.data.synthetic.corpus import CHANCE, SPLITS, make_corpus, make_suites, write_corpus
-from hf_docmt.data.synthetic.word_forms import LEXICON, PRONOUNS
+from hf_docmt.data.synthetic.scene import LEXICON, PRONOUNS
 
 DIGESTS = {
     "cataphora.json": "3a782d77",

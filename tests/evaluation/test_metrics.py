@@ -13,7 +13,7 @@ from hf_docmt.data.language_codes import primary_language
 from hf_docmt.evaluation.evaluate_metric import DocumentMetric
 from hf_docmt.evaluation.metrics import default_metrics, metric_class
 from hf_docmt.evaluation.metrics.corpus_scores import bleu
-from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments, check_sides
+from hf_docmt.evaluation.metrics.metric import TranslatedDocuments, check_sides
 from hf_docmt.reports.result import PartScore
 from hf_docmt.reports.signature import Signature
 from hf_docmt.reports.statistics import score_function

@@ -33,8 +33,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from hf_docmt.data.synthetic.document_plan import DISTANCES, draw_document, extend
-from hf_docmt.data.synthetic.scene import FarScene, Scene
-from hf_docmt.data.synthetic.word_forms import GENDERS, LEXICON, PRONOUNS, REGISTERS, Noun
+from hf_docmt.data.synthetic.scene import GENDERS, LEXICON, PRONOUNS, REGISTERS, FarScene, Noun, Scene
 
 CHANCE = {"pronoun": 1 / 3, "deixis": 1 / 2, "lex_cohesion": 1 / 2, "ellipsis": 1 / 4}
 FAR_CHANCE = CHANCE | {"cataphora": 1 / 3, "competing_antecedents": 1 / 3, "register": 1 / 2}
