@@ -81,10 +81,6 @@ class Sample:
         """The ending of the file's name without `.gz`, such as `.tsv`."""
         return "" if self.path is None else Path(str(self.path).removesuffix(".gz")).suffix
 
-    @property
-    def file_name(self) -> str:
-        return "" if self.path is None else Path(self.path).name
-
     @cached_property
     def head(self) -> bytes:
         """The first bytes, unpacked, without a byte order mark; they stay readable on standard input."""

@@ -38,9 +38,9 @@ class CommentaryReader(Reader):
     name = "commentary"
 
     def recognize(self, sample: Sample) -> Evidence:
-        is_pair = sample.first_line.count("\t") == 1 and LANGUAGES_IN_NAME.search(sample.file_name)
         is_tsv = sample.argument == "path" and sample.ending == ".tsv"
-        return Evidence.NAME_AND_BYTES if is_tsv and is_pair else Evidence.NONE
+        is_named = is_tsv and LANGUAGES_IN_NAME.search(Path(sample.path).name)
+        return Evidence.NAME_AND_BYTES if is_named and sample.first_line.count("\t") == 1 else Evidence.NONE
 
     def read(self, languages: list[str], path: str | Path) -> Iterator[tuple[str, dict]]:
         return rows_of_lines(_lines_with_blanks(path, _columns_of_languages(path, languages)), languages)
