@@ -11,8 +11,8 @@ import numpy as np
 import torch
 
 from hf_docmt.analysis.model_runs import first_characters, forward, on_device
+from hf_docmt.data.readers.reader import parallel_lines
 from hf_docmt.evaluation.suites import check_languages
-from hf_docmt.files import DataError, read_lines
 from hf_docmt.messages import __version__, check_known
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import PartScore, Result
@@ -327,18 +327,13 @@ def read_scat(folder: str | Path, split: str = "train", source_lang: str = "en",
     DataError: a file that is missing or not UTF-8, files of different numbers of lines.
     """
     names = [f"highlighted.{split}.{part}{lang}" for lang in (source_lang, target_lang) for part in ("context.", "")]
-    texts = {name: [line for _, line in read_lines(Path(folder) / name)] for name in names}
-    counts = {name: len(lines) for name, lines in texts.items()}
-    if len(set(counts.values())) > 1:
-        sizes = ", ".join(f"{name} {count}" for name, count in counts.items())
-        raise DataError(f"{folder}: files of different numbers of lines: {sizes}; one may be cut short, fetch it again")
-    examples, reasons = [], Counter()
-    for number, row in enumerate(zip(*texts.values()), 1):
+    examples, reasons, number = [], Counter(), 0
+    for number, row in parallel_lines([Path(folder) / name for name in names]):
         try:
             examples.append(ScatExample(f"scat-{split}:{number}", *map(parse_marked_text, row)))
         except ValueError as error:
             reasons[str(error)] += 1
-    return Scat(tuple(examples), counts[names[0]], dict(reasons.most_common()))
+    return Scat(tuple(examples), number, dict(reasons.most_common()))
 
 
 def parse_marked_text(line: str) -> MarkedText:

@@ -14,6 +14,7 @@ from hf_docmt.data.documents import check_documents, id_text, sentences
 from hf_docmt.evaluation.breakdowns import Domains
 from hf_docmt.evaluation.metrics import default_metrics, metric_choices, metric_class
 from hf_docmt.evaluation.metrics.corpus_scores import CorpusScore, sentence_metrics, write_sentence_scores
+from hf_docmt.evaluation.metrics.external import ExternalScore, write_scorer_input
 from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings, TranslatedDocuments, UndefinedError
 from hf_docmt.evaluation.references import (
     References,
@@ -93,14 +94,6 @@ class Evaluation(Scoring):
             for metric in metrics:
                 metric.check_languages(source_lang, target_lang)
         return self._made
-
-    @property
-    def external_scores(self) -> list[Metric]:
-        if not self.external:
-            return []
-        from hf_docmt.evaluation.metrics.external import ExternalScore
-
-        return [ExternalScore(name, path) for name, path in self.external]
 
     @cached_property
     def _named(self) -> tuple[list[type[Metric]], list[type[Metric]]]:
@@ -333,13 +326,11 @@ def evaluation_results(
         pairs = zip(documents.hypotheses, documents.references)
         documents = replace(documents, hypotheses=[pair_lines(lines, len(sentences)) for lines, sentences in pairs])
     if evaluation.scorer_input is not None:
-        from hf_docmt.evaluation.metrics.external import write_scorer_input
-
         format, path = evaluation.scorer_input
         write_scorer_input(path, documents, format, *(evaluation.scorer_window or ()))
     measured = _scores(further, documents, settings)  # fails early, if at all
     results += [*_scores(chosen, documents, settings), *measured]
-    results += _scores(evaluation.external_scores, documents, settings)
+    results += _scores([ExternalScore(*named) for named in evaluation.external or ()], documents, settings)
     if evaluation.sentence_scores is not None:
         write_sentence_scores(evaluation.sentence_scores, documents, chosen)
     return results

@@ -198,15 +198,6 @@ def test_bytes_stay(tmp_path):
     assert {name: digests[name][:8] for name in DIGESTS} == DIGESTS
 
 
-def test_folder_and_card(tmp_path):
-    sizes = {"train": 3, "validation": 1, "test": 1, "suite_items": 1}
-    folder = write_corpus(tmp_path / "far", sentences=(6, 12), far=8, **sizes)
-    assert {file.stem for file in folder.glob("*.json")} == set(FAR_CHANCE)
-    card = (folder / "README.md").read_text(encoding="utf-8")
-    assert "competing_antecedents" in card and "up to 8 sentences" in card
-    assert "Six phenomena need" in card and "| cataphora |" in card
-
-
 @pytest.mark.parametrize(
     "wrong, message",
     [

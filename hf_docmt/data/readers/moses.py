@@ -1,11 +1,10 @@
 """Two line-parallel files and a third that says which lines are a document: OPUS' Moses format, MSCTD's dialogues."""
 
 from collections.abc import Iterator
-from itertools import zip_longest
 from pathlib import Path
 
 from hf_docmt.data.documents import make_row
-from hf_docmt.data.readers.reader import Reader, check_target, numbered_id, rows_of_lines
+from hf_docmt.data.readers.reader import Reader, check_target, numbered_id, parallel_lines, rows_of_lines
 from hf_docmt.files import DataError, display_path, location_of, parse_json, read_lines
 
 
@@ -39,12 +38,7 @@ class DialogueReader(Reader):
         self, languages: list[str], source: str | Path, index: str | Path, target: str | Path | None = None
     ) -> Iterator[tuple[str, dict]]:
         paths = [source, target] if check_target(languages, source, target) else [source]
-        sides = [[line for _, line in read_lines(path)] for path in paths]
-        if len(sides[0]) != len(sides[-1]):
-            raise DataError(
-                f"{display_path(source)} has {len(sides[0])} lines but {display_path(target)} has {len(sides[1])}; the "
-                "files must be parallel, line by line"
-            )
+        sides = list(zip(*(texts for _, texts in parallel_lines(paths))))
         begin = 0
         for number, line in read_lines(index):
             location, doc_id = location_of(index, number), numbered_id(source, number)
@@ -59,14 +53,7 @@ class DialogueReader(Reader):
 
 
 def _lines_with_ids(paths: list[str | Path], languages: list[str]) -> Iterator[tuple[str, str, list[str]]]:
-    for number, lines in enumerate(zip_longest(*map(read_lines, paths)), 1):
-        if None in lines:
-            ended, goes_on = (paths[[line is None for line in lines].index(is_end)] for is_end in (True, False))
-            raise DataError(
-                f"{display_path(ended)} ends after line {number - 1}, but {display_path(goes_on)} goes on; the files "
-                "must be parallel, line by line"
-            )
-        (_, line), *texts = lines
+    for number, (line, *texts) in parallel_lines(paths):
         location, cells = location_of(paths[0], number), [cell.strip() for cell in line.split("\t")]
         if len(cells) != 4:
             raise DataError(
@@ -83,7 +70,7 @@ def _lines_with_ids(paths: list[str | Path], languages: list[str]) -> Iterator[t
                 f"{id_languages}, {missing[0]!r} is not one of them; take the ids of these files, or correct the "
                 "language"
             )
-        yield location, " ".join(ids), [text for _, text in texts]
+        yield location, " ".join(ids), texts
 
 
 def _dialogue_length(location: str, doc_id: str, numbers: list, begin: int, lines: int) -> int:
