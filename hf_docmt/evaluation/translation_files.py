@@ -9,7 +9,7 @@ from typing import Any
 
 from hf_docmt.data.documents import id_text, sentences
 from hf_docmt.data.readers import Evidence, Sample, get_reader, read_documents
-from hf_docmt.data.readers.wmt_jsonl import is_pair, lines_of
+from hf_docmt.data.readers.wmt import is_pair, lines_of
 from hf_docmt.evaluation.references import PLAIN, References, plain_sentences
 from hf_docmt.files import DataError, display_path, location_of, parse_json, read_lines
 from hf_docmt.messages import counted
