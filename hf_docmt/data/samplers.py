@@ -90,8 +90,10 @@ class TokenBudgetBatchSampler:
         Sorted by rank, every order of the examples has the same lengths in the same positions.
         """
         lengths = self.lengths.astype(np.int64)
-        has_bands = self.target_tokens is not None and lengths.shape[1] > 2
-        keys = _banded(lengths, self.target_tokens) if has_bands else _longest_first(lengths)
+        # the longer side, all tokens, source tokens
+        keys = [key.max() - key for key in (lengths.max(axis=1), lengths.sum(axis=1), lengths[:, 0])]
+        if self.target_tokens is not None and lengths.shape[1] > 2:
+            keys = _banded(lengths, self.target_tokens)
         rank, size = np.zeros(len(lengths), dtype=np.int64), 1
         for key in (*keys, *lengths.T[1:]):
             key_size = int(key.max()) + 1
@@ -148,11 +150,6 @@ class TokenBudgetBatchSampler:
             totals[ranks] += tokens[largest_first]
             share.append(step[largest_first[int(np.flatnonzero(ranks == self.rank)[0])]])
         return share
-
-
-def _longest_first(lengths: np.ndarray) -> list[np.ndarray]:
-    """Keys (N,) of an order of `lengths` (N, sides): the longer side, all tokens, source tokens."""
-    return [key.max() - key for key in (lengths.max(axis=1), lengths.sum(axis=1), lengths[:, 0])]
 
 
 def _banded(lengths: np.ndarray, target_tokens: int) -> list[np.ndarray]:
