@@ -145,7 +145,8 @@ def is_wrapped(lines: list[str]) -> bool:
 
 def _blocks(lines: list[str], split: Callable[[str], Iterable[str]]) -> Iterator[list[str]]:
     for is_blank, group in groupby(lines, key=lambda line: not line.strip()):
-        yield from ([""] for _ in group) if is_blank else _paragraph_blocks(list(group), split)
+        some = list(group)
+        yield from [[""]] * len(some) if is_blank else _paragraph_blocks(some, split)
 
 
 def _paragraph_blocks(lines: list[str], split: Callable[[str], Iterable[str]]) -> Iterator[list[str]]:
