@@ -30,8 +30,8 @@ class SegmentCollator:
     padding (Lupo et al. 2022, context discounting; the loss divides by the number of labels, undiscounted). The `<sep>`
     before the current sentence is context; `<bod>` has the weight of the sentence it opens.
 
-    ValueError: no start token, a tokenizer without padding, end, separator or `<bod>` token where it is needed, a
-    `context_discount` outside 0 to 1, examples without `source` and `target` (in a `Trainer` set
+    ValueError: no start token, a tokenizer without padding, end, separator or `<bod>` token where it is needed,
+    examples without `source` and `target` (in a `Trainer` set
     `remove_unused_columns=False`). It holds numbers only, so it pickles for loader workers.
 
         collate = SegmentCollator(tokenizer, decoder_start_token_id=model.config.decoder_start_token_id)
@@ -49,8 +49,6 @@ class SegmentCollator:
         use_bod: bool = False,
     ):
         check_known(context_sides, CONTEXT_SIDES, "context_sides", "expected one of")
-        if not 0 <= context_discount <= 1:
-            raise ValueError(f"context_discount={context_discount} must be from 0 to 1")
         self.pad = _required_id(tokenizer, "pad_token")
         eos = [_required_id(tokenizer, "eos_token")]
         if sequence_format is None and decoder_start_token_id is None:
@@ -180,7 +178,6 @@ def pad_rows(rows: Sequence[list], value: float, *, side: str = "right") -> torc
 
     The type is that of the value: int64, float32 or bool.
     """
-    check_known(side, ("right", "left"), "side", "expected one of")
     width = max(len(row) for row in rows)
     padded = np.full((len(rows), width), value, dtype={bool: bool, int: np.int64, float: np.float32}[type(value)])
     for target, row in zip(padded, rows):

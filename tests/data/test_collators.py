@@ -115,7 +115,6 @@ def test_tokenizer_without_separator():
         (["</s>"], {}, "no eos_token"),
         (["<bod>"], {"use_bod": True}, "no '<bod>'"),
         ([], {"context_sides": "target"}, "unknown context_sides 'target'.*both, source"),
-        ([], {"context_discount": 1.5}, "context_discount=1.5"),
     ],
 )
 def test_bad_settings(missing, settings, words):
