@@ -187,9 +187,6 @@ def test_fingerprint_is_that_of_tokens_and_cuts(documents, tokenizer):
     "settings, words",
     [
         ({"view": "windows"}, ["'windows'", "sentence, window, chunk, document"]),
-        ({"past_context": -1}, ["past_context=-1"]),
-        ({"view": "chunk", "max_target_tokens": 0}, ["max_target_tokens=0"]),
-        ({"view": "chunk", "past_context": 2}, ["'chunk'", "past_context=2", "view='window'"]),
         ({"view": "chunk", "max_target_tokens": 2}, ["document 'd0': sentence", "max_target_tokens=2", "split"]),
         ({"target_lang": "fr"}, ["target_lang='fr'", "['en', 'de']"]),
         ({"context_sides": "target"}, ["'target'", "both, source"]),
