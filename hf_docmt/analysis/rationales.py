@@ -76,9 +76,7 @@ class Agreement:
     unused: dict[str, int]  # examples without a value, by reason
     signature: dict[str, str]
 
-    def results(
-        self, *, dataset: str = "scat", split: str = "train", samples: int = 1000, seed: int = 1
-    ) -> list[Result]:
+    def results(self, split: str = "train") -> list[Result]:
         """Share and precisions as report results in percent: means over examples, for each head in the breakdown.
 
         `details` holds the 95 % bootstrap interval over examples, `chance`, and the reasons why examples have no value.
@@ -88,10 +86,10 @@ class Agreement:
             value, *heads = (100 * self.values[:, :, column].mean(axis=0)).tolist()
             rows = [[example, 1] for example in self.values[:, 0, column].tolist()]
             details = {"chance": float(100 * self.chance[:, column].mean()), "unused": self.unused}
-            details |= document_details(metric, self.ids, rows, samples, seed, unit="example")
+            details |= document_details(metric, self.ids, rows, unit="example")
             result = Result(
                 task="context use",
-                dataset=dataset,
+                dataset="scat",
                 split=split,
                 metric=metric,
                 value=value,
@@ -142,7 +140,7 @@ def rationales_files(
     agreement = rationale_agreement(system, examples, attention=attention, step=step)
     part = split if only is None else f"{split}, lines {first}-{last}"
     data = {"lines": scat.lines, "examples": len(examples), "skipped": scat.reasons}
-    return Report(model=system.describe(), data=data, results=agreement.results(split=part))
+    return Report(model=system.describe(), data=data, results=agreement.results(part))
 
 
 def rationale_agreement(

@@ -277,7 +277,7 @@ def test_models_without_context_on_a_side(tokenizer, scat):
 
 def test_results(tokenizer, scat):
     found = rationale_agreement(DocMTSystem(concat(tokenizer), tokenizer), scat.examples, at=(1, 3))
-    results = found.results(samples=50)
+    results = found.results()
     assert [result.metric for result in results] == ["attention on marked words", "precision@1", "precision@3"]
     share = results[0]
     assert share.task == "context use" and share.n == 2
