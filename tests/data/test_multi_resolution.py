@@ -3,7 +3,7 @@
 import pytest
 from support.tiny_models import documents_of, random_text, word_tokenizer
 
-from hf_docmt.data.examples import MultiResolutionExamples, check_resolutions
+from hf_docmt.data.examples import MultiResolutionExamples
 from hf_docmt.files import DataError
 from hf_docmt.loading.registry import get
 from hf_docmt.modeling.segments import chunk_cuts
@@ -75,12 +75,6 @@ def test_of_an_architecture(architecture):
     config = get(architecture).config_class(**LANGUAGES, view="chunk", chunk_tokens=12)
     examples = get(architecture).examples(documents_of(*TEXTS), word_tokenizer(), config, resolutions=[1, 4])
     assert list(examples) == listed([1, 4], 12)
-
-
-@pytest.mark.parametrize("resolutions", [[], [0], [-1], [True], [1.5], ["documents"], [1, 1], [None]])
-def test_bad_resolutions(resolutions):
-    with pytest.raises(ValueError, match="expected"):
-        check_resolutions(resolutions)
 
 
 def test_a_sentence_beyond_the_limit():
