@@ -243,7 +243,8 @@ def config_with_code_repository(path: Path, repo_id: str) -> bytes:
     return (json.dumps(config, indent=2, ensure_ascii=False) + "\n").encode()
 
 
-def card_with_code_repository(card: str, repo_id: str, revision: str = UNKNOWN_REVISION) -> str:
-    """A model's card whose calls load the code at a revision of the repository."""
-    pinned = card.replace("name, trust_remote_code=True", f'name, trust_remote_code=True, code_revision="{revision}"')
-    return f"{pinned.rstrip()}\n{CODE_SECTION.format(repo=repo_id, revision=revision)}"
+def card_with_code_repository(card: str, repo_id: str) -> str:
+    """A model's card whose calls load the code at a revision of the repository, which is still to be known."""
+    call = "name, trust_remote_code=True"
+    pinned = card.replace(call, f'{call}, code_revision="{UNKNOWN_REVISION}"')
+    return f"{pinned.rstrip()}\n{CODE_SECTION.format(repo=repo_id, revision=UNKNOWN_REVISION)}"
