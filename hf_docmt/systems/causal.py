@@ -202,7 +202,7 @@ class CausalSystem(ModelSystem):
             check_positions(window.where, len(prompt) + 1, "tokens with the prompt", self.limit)
         return [(prompt, []) for prompt in prompts]
 
-    def generate(self, jobs: Sequence[EncodedInput], sentences: int = 1) -> list[Answer]:
+    def generate(self, jobs: Sequence[EncodedInput], sentences: int) -> list[Answer]:
         """An answer stands before the first end token or stop; that of several lines stops at a blank one."""
         prompts, ends = [prompt for prompt, _ in jobs], end_tokens(self.model)
         ends += [] if self.frame.end_text else self.frame.end[-1:]
