@@ -173,16 +173,15 @@ def as_read(row: dict) -> dict:
     return row | {"target": row["read_target"]} if "read_target" in row else row
 
 
-def pad_rows(rows: Sequence[list], value: float, *, side: str = "right") -> torch.Tensor:
-    """Lists of numbers as one tensor (rows, longest row), filled up with `value` on its `side`, `right` or `left`.
+def pad_rows(rows: Sequence[list], value: float) -> torch.Tensor:
+    """Lists of numbers as one tensor (rows, longest row), filled up with `value` on the right.
 
     The type is that of the value: int64, float32 or bool.
     """
     width = max(len(row) for row in rows)
     padded = np.full((len(rows), width), value, dtype={bool: bool, int: np.int64, float: np.float32}[type(value)])
     for target, row in zip(padded, rows):
-        start = width - len(row) if side == "left" else 0
-        target[start : start + len(row)] = row
+        target[: len(row)] = row
     return torch.from_numpy(padded)
 
 
