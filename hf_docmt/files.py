@@ -309,8 +309,6 @@ def check_writable_file(path: str | os.PathLike, inputs: Iterable[str | os.PathL
     for other in inputs:
         if other is not None and path.exists() and Path(other).exists() and os.path.samefile(path, other):
             raise ValueError(f"the output {path} is the input {other}; give the output another name")
-    if is_full_device(path):
-        raise ValueError(f"cannot write {path}: it is a device that is always full; choose another name")
     if path.is_dir():
         raise ValueError(f"cannot write {path}: it is a folder; give the name of a file in it")
     if not path.exists() and not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
@@ -325,15 +323,6 @@ def check_no_link_loop(path: Path) -> None:
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise ValueError(f"cannot write {path}: it is a symbolic link that leads to itself; remove it") from error
-
-
-def is_full_device(path: Path) -> bool:
-    """Whether it is the device `/dev/full`, by whatever name."""
-    try:
-        status = os.stat(path)
-        return stat.S_ISCHR(status.st_mode) and status.st_rdev == os.stat("/dev/full").st_rdev
-    except OSError:
-        return False
 
 
 def check_writable_folder(path: str | os.PathLike) -> Path:

@@ -203,12 +203,10 @@ class Translator:
         config = generate_kwargs.pop("generation_config", None)
         if self.format.target_before:  # it is in the prefix, or `generate` sets it
             generate_kwargs["forced_bos_token_id"] = None
-        self.rerank: Callable[[list[list[int]]], int] | None = generate_kwargs.pop("rerank", None)
         self.settings, self.generate_kwargs = merged_config(model, config, generate_kwargs)
         recorded = dict.fromkeys(("output_attentions", "output_hidden_states", "output_scores", "output_logits"), False)
         self.settings.update(return_dict_in_generate=False, num_return_sequences=1, **recorded)
         check_settings(self.settings)
-        check_rerank(self.rerank, self.settings.num_beams)
         self.sep, self.pad = getattr(self.config, "sep_token_id", None), self.config.pad_token_id
         self.ends = end_tokens(self.settings) or end_tokens(self.config)
         self.eos = self.ends[0]
@@ -426,7 +424,7 @@ class Translator:
         limits = self.token_limits([job.length for job in jobs], before)
         # one token more than any row gets: an end that settings force at the last one would hide what is cut off
         config.update(eos_token_id=ends, max_new_tokens=len(forced) + max(limits) + 1, max_length=None, **settings)
-        candidates = self.settings.num_beams if self.rerank or self.keeps_candidates else 1
+        candidates = self.settings.num_beams if self.keeps_candidates else 1
         config.num_return_sequences = candidates
         others = dict(self.generate_kwargs)
         criteria = StoppingCriteriaList([*(others.pop("stopping_criteria", None) or []), RowLimits(limits, before)])
@@ -443,26 +441,20 @@ class Translator:
             ids = ids[: limits[row // candidates]]  # behind it is padding, which beam search may fill with an end token
             end = next((index for index, token in enumerate(ids) if token in ends), None)
             outputs.append(Output(ids[:end], end is not None))
-        if candidates == 1:
-            return outputs
-        beams = [outputs[first : first + candidates] for first in range(0, len(outputs), candidates)]
-        return [self.chosen(job, found, stop_at_sep) for job, found in zip(jobs, beams)]
-
-    def chosen(self, job: Job, outputs: list[Output], stop_at_sep: bool) -> Output:
-        """Of a job's candidates, most probable first, the one that `rerank` chooses by their ids, or the first.
-
-        Candidates are those with as many separators as the most probable one, or more would be translated again.
-        """
-        count = outputs[0].ids.count(self.sep)
-        alike = [output for output in outputs if output.ids.count(self.sep) == count]
         if self.keeps_candidates:
-            self.keep_candidates(job, [output.ids for output in alike], stop_at_sep or count + 1 != job.sentences)
-        return alike[self.rerank([output.ids for output in alike]) if self.rerank else 0]
+            for number, job in enumerate(jobs):
+                self.keep_candidates(job, outputs[number * candidates :][:candidates], stop_at_sep)
+        return outputs[::candidates]
 
-    def keep_candidates(self, job: Job, written: list[list[int]], is_alone: bool) -> None:
-        """Keep what was written for the sentences of a job, for the current one alone, a window's one, or all of it."""
+    def keep_candidates(self, job: Job, outputs: list[Output], stop_at_sep: bool) -> None:
+        """Keep what was written for the sentences of a job, for the current one alone, a window's one, or all of it.
+
+        Of the outputs, the most probable first, those are kept that have as many separators as the first.
+        """
         document, index = job.current
-        if is_alone:
+        count = outputs[0].ids.count(self.sep)
+        written = [output.ids for output in outputs if output.ids.count(self.sep) == count]
+        if stop_at_sep or count + 1 != job.sentences:
             document.parts[index].candidates = [[token for token in ids if token != self.sep] for ids in written]
             return
         sentences = list(zip(*(split_at(ids, self.sep) for ids in written)))  # by sentence
@@ -513,12 +505,6 @@ class Translator:
     def marks(self) -> int:
         """Tokens that may stand before the first sentence of a target, behind the start token."""
         return len(self.format.target_before) + 1
-
-
-def check_rerank(rerank: Callable | None, beams: int | None) -> None:
-    """ValueError for a choice of candidates where there is one alone."""
-    if rerank is not None and (beams or 1) < 2:
-        raise ValueError(f"rerank chooses among the beams of a search, got num_beams={beams or 1}: give at least 2.")
 
 
 def is_of_chunks(config) -> bool:

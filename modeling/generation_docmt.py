@@ -61,13 +61,12 @@ class DocumentTranslation:
 
         `batch_size` counts rows of a batch: sentences, segments, or documents whose next sentences are translated
         together. With `batch_tokens`, segments and sentences that do not wait for each other are in batches of at most
-        so many source tokens, padding included, instead. `rerank` gets the `num_beams` translations of a sentence or
-        segment, lists of ids, most probable first, of those with as many separators as the first, and gives the index
-        of the one that is taken. `generate_kwargs` go to `generate`; without `max_new_tokens` a sentence may get twice
-        its source tokens and 32 more. With `return_report`, a second list holds for every document its repairs, see
-        `DocumentState`; with `nbest`, a last one holds for every sentence that many translations among the `num_beams`,
-        the most probable first (fewer where others of its segment have other numbers of separators). Several threads
-        may translate with one model, and in training mode; meanwhile no thread may change its weights.
+        so many source tokens, padding included, instead. `generate_kwargs` go to `generate`; without `max_new_tokens` a
+        sentence may get twice its source tokens and 32 more. With `return_report`, a second list holds for every
+        document its repairs, see `DocumentState`; with `nbest`, a last one holds for every sentence that many
+        translations among the `num_beams`, the most probable first (fewer where others of its segment have other
+        numbers of separators). Several threads may translate with one model, and in training mode; meanwhile no thread
+        may change its weights.
 
         Raises `ValueError` for a strategy that is unknown or not this model's, for settings that do not fit them, for
         languages that are missing or unknown, and for documents that are not lists of texts; `NonFiniteScoresError`,

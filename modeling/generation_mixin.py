@@ -68,7 +68,7 @@ class DocMTGenerationMixin:
         return super().generate(inputs, config, **own, **{"trust_remote_code": False} | arguments)
 
     def unchanged_weights(self) -> AbstractContextManager:
-        """Scope in which nothing changes weights and modules, so that an engine need not look."""
+        """Scope in which nothing changes weights and modules: an engine looks at them once for all calls in it."""
         return nullcontext() if self.engine is None else self.engine.scope(self)
 
     def prompt_cache(self):

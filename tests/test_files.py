@@ -104,8 +104,6 @@ def test_what_cannot_be_written_is_found_beforehand(tmp_path):
     refused("it is a folder; give the name of a file in it", check_writable_file, tmp_path)
     with pytest.raises(ValueError, match="nowhere is no folder that can be written to; make it first"):
         check_writable_file(tmp_path / "nowhere" / "a.txt")
-    (tmp_path / "link").symlink_to("/dev/full")
-    refused("link: it is a device that is always full", check_writable_file, tmp_path / "link")
     assert check_writable_folder(tmp_path) == tmp_path == check_writable_folder(str(tmp_path))
     assert check_writable_folder(tmp_path / "a" / "b") == tmp_path / "a" / "b"
     for path in (tmp_path / "file", tmp_path / "file" / "below"):

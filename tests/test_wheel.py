@@ -64,7 +64,7 @@ def test_contents(installed):
         expected |= {f"{packed}/{path.relative_to(ROOT / name)}" for path in files if "__pycache__" not in path.parts}
     there = {str(path.relative_to(installed)) for path in installed.rglob("*") if path.is_file()}
     assert expected - there == set()
-    ours = {name for name in there if name.startswith("hf_docmt/") and not name.endswith((".pyc", ".md"))}
+    ours = {name for name in there if name.startswith("hf_docmt/") and not name.endswith((".pyc", ".md", ".so"))}
     assert ours - expected == set()
 
 

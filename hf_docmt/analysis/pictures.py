@@ -257,12 +257,12 @@ def check_picture_path(path: str | Path) -> Path:
 
 
 @contextmanager
-def picture(path: str | Path, size: tuple[float, float], *, title: str = "", style: dict | None = None) -> Iterator:
+def picture(path: str | Path, size: tuple[float, float], *, style: dict | None = None) -> Iterator:
     """A figure of `size` inches that is drawn within the context, and then written to a file.
 
     The ending says PNG or SVG. There is neither date nor version in it, so that the same picture
     gives the same file. Characters that DejaVu Sans lacks come from the installed fonts of `CJK`; one warning names
-    those that no font has. Signs in the title are no formula. ValueError: see `check_picture_path`.
+    those that no font has. ValueError: see `check_picture_path`.
     """
     path = check_picture_path(path)
     from matplotlib import rc_context
@@ -274,8 +274,6 @@ def picture(path: str | Path, size: tuple[float, float], *, title: str = "", sty
     with rc_context(STYLE | {"font.family": families} | (style or {})):
         figure = Figure(figsize=size, dpi=DPI, layout="constrained")
         yield figure
-        if title:
-            figure.suptitle(title, fontsize=9, parse_math=False)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             figure.savefig(path, metadata=METADATA[path.suffix.lower()])

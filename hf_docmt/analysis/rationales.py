@@ -11,10 +11,9 @@ import numpy as np
 import torch
 
 from hf_docmt.analysis.model_runs import first_characters, forward, on_device
-from hf_docmt.data.examples import check_choices
+from hf_docmt.data.readers.reader import parallel_lines
 from hf_docmt.evaluation.suites import check_languages
-from hf_docmt.files import DataError, read_lines
-from hf_docmt.messages import __version__
+from hf_docmt.messages import __version__, check_known
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import PartScore, Result
 from hf_docmt.reports.signature import Signature
@@ -77,9 +76,7 @@ class Agreement:
     unused: dict[str, int]  # examples without a value, by reason
     signature: dict[str, str]
 
-    def results(
-        self, *, dataset: str = "scat", split: str = "train", samples: int = 1000, seed: int = 1
-    ) -> list[Result]:
+    def results(self, split: str = "train") -> list[Result]:
         """Share and precisions as report results in percent: means over examples, for each head in the breakdown.
 
         `details` holds the 95 % bootstrap interval over examples, `chance`, and the reasons why examples have no value.
@@ -89,10 +86,10 @@ class Agreement:
             value, *heads = (100 * self.values[:, :, column].mean(axis=0)).tolist()
             rows = [[example, 1] for example in self.values[:, 0, column].tolist()]
             details = {"chance": float(100 * self.chance[:, column].mean()), "unused": self.unused}
-            details |= document_details(metric, self.ids, rows, samples, seed, unit="example")
+            details |= document_details(metric, self.ids, rows, unit="example")
             result = Result(
                 task="context use",
-                dataset=dataset,
+                dataset="scat",
                 split=split,
                 metric=metric,
                 value=value,
@@ -143,7 +140,7 @@ def rationales_files(
     agreement = rationale_agreement(system, examples, attention=attention, step=step)
     part = split if only is None else f"{split}, lines {first}-{last}"
     data = {"lines": scat.lines, "examples": len(examples), "skipped": scat.reasons}
-    return Report(model=system.describe(), data=data, results=agreement.results(split=part))
+    return Report(model=system.describe(), data=data, results=agreement.results(part))
 
 
 def rationale_agreement(
@@ -168,7 +165,8 @@ def rationale_agreement(
     ValueError: a system that gives no attention weights, no example with a marked pronoun and a marked word in reach,
     an example with more tokens than the model has positions.
     """
-    check_choices(attention=(attention, tuple(ATTENTIONS)), step=(step, STEPS))
+    check_known(attention, ATTENTIONS, "attention", "expected one of")
+    check_known(step, STEPS, "step", "expected one of")
     check_attention(system)
     if attention == "decoder" and getattr(system.model.config, "decoder_autoregression", None) == "ssru":
         raise ValueError(f"{system.name}: a recurrent decoder (ssru) has no self-attention; choose attention cross")
@@ -327,18 +325,13 @@ def read_scat(folder: str | Path, split: str = "train", source_lang: str = "en",
     DataError: a file that is missing or not UTF-8, files of different numbers of lines.
     """
     names = [f"highlighted.{split}.{part}{lang}" for lang in (source_lang, target_lang) for part in ("context.", "")]
-    texts = {name: [line for _, line in read_lines(Path(folder) / name)] for name in names}
-    counts = {name: len(lines) for name, lines in texts.items()}
-    if len(set(counts.values())) > 1:
-        sizes = ", ".join(f"{name} {count}" for name, count in counts.items())
-        raise DataError(f"{folder}: files of different numbers of lines: {sizes}; one may be cut short, fetch it again")
-    examples, reasons = [], Counter()
-    for number, row in enumerate(zip(*texts.values()), 1):
+    examples, reasons, number = [], Counter(), 0
+    for number, row in parallel_lines([Path(folder) / name for name in names]):
         try:
             examples.append(ScatExample(f"scat-{split}:{number}", *map(parse_marked_text, row)))
         except ValueError as error:
             reasons[str(error)] += 1
-    return Scat(tuple(examples), counts[names[0]], dict(reasons.most_common()))
+    return Scat(tuple(examples), number, dict(reasons.most_common()))
 
 
 def parse_marked_text(line: str) -> MarkedText:

@@ -34,7 +34,7 @@ class AugmentedExamples(TorchDataset):
     are asked for, nor by which worker or process. Call `set_epoch` before each epoch. Lengths are those without
     augmentation, which augmented examples never exceed.
 
-    ValueError: a probability outside [0, 1), a tokenizer that has neither token, no context to vary, no target context.
+    Recipes check that the examples have what is changed. ValueError: a tokenizer that has neither token.
 
         examples = AugmentedExamples(examples, tokenizer, coword_dropout=0.1, dynamic_context=True, seed=1)
         examples.set_epoch(3)
@@ -50,19 +50,6 @@ class AugmentedExamples(TorchDataset):
         target_noise: float = 0.0,
         seed: int = 0,
     ):
-        for name, probability in (("coword_dropout", coword_dropout), ("target_noise", target_noise)):
-            if not 0 <= probability < 1:
-                raise ValueError(f"{name}={probability} must be in [0, 1)")
-        if target_noise and not reads_translations(examples):
-            raise ValueError(
-                f"target_noise={target_noise} changes earlier target sentences, which these examples do not have; give "
-                "them past context of the target, or leave target_noise out"
-            )
-        if dynamic_context and examples.segments is None and not (examples.past_context or examples.future_context):
-            raise ValueError(
-                "dynamic_context=True varies the number of context sentences, but the examples have past_context=0 and "
-                "future_context=0; give the window context, or leave dynamic_context out"
-            )
         mask, unknown = tokenizer.mask_token_id, tokenizer.unk_token_id
         self.mask = unknown if mask is None else mask
         if coword_dropout and self.mask is None:
@@ -131,12 +118,6 @@ class AugmentedExamples(TorchDataset):
         before = sentences[: -1 if current is None else current]
         words, count = self.examples.corpus.sides[1].ids, sum(map(len, before))
         first = int(random.integers(len(words) - count + 1))
-        drawn = iter(zip(random.random(count) < self.target_noise, words[first : first + count].tolist()))
+        drawn = iter(zip(random.random(count) < self.target_noise, words[first : first + count].to_numpy().tolist()))
         changed = [[word if replaced else token for token, (replaced, word) in zip(some, drawn)] for some in before]
         return changed + sentences[len(before) :]
-
-
-def reads_translations(examples: Examples) -> bool:
-    """Whether examples have target sentences before the one that is learned, or several that are."""
-    is_window = examples.segments is None
-    return examples.context_sides != "source" and (not is_window or examples.past_context > 0)

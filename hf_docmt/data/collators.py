@@ -7,7 +7,8 @@ import numpy as np
 import torch
 from transformers import PreTrainedTokenizerBase
 
-from hf_docmt.data.examples import CONTEXT_SIDES, check_choices
+from hf_docmt.data.examples import CONTEXT_SIDES
+from hf_docmt.messages import check_known
 
 IGNORE_INDEX = -100  # labels that are not scored, as in torch's cross_entropy
 
@@ -29,8 +30,8 @@ class SegmentCollator:
     padding (Lupo et al. 2022, context discounting; the loss divides by the number of labels, undiscounted). The `<sep>`
     before the current sentence is context; `<bod>` has the weight of the sentence it opens.
 
-    ValueError: no start token, a tokenizer without padding, end, separator or `<bod>` token where it is needed, a
-    `context_discount` outside 0 to 1, examples without `source` and `target` (in a `Trainer` set
+    ValueError: no start token, a tokenizer without padding, end, separator or `<bod>` token where it is needed,
+    examples without `source` and `target` (in a `Trainer` set
     `remove_unused_columns=False`). It holds numbers only, so it pickles for loader workers.
 
         collate = SegmentCollator(tokenizer, decoder_start_token_id=model.config.decoder_start_token_id)
@@ -47,9 +48,7 @@ class SegmentCollator:
         context_discount: float = 1.0,
         use_bod: bool = False,
     ):
-        check_choices(context_sides=(context_sides, CONTEXT_SIDES))
-        if not 0 <= context_discount <= 1:
-            raise ValueError(f"context_discount={context_discount} must be from 0 to 1")
+        check_known(context_sides, CONTEXT_SIDES, "context_sides", "expected one of")
         self.pad = _required_id(tokenizer, "pad_token")
         eos = [_required_id(tokenizer, "eos_token")]
         if sequence_format is None and decoder_start_token_id is None:
@@ -130,7 +129,7 @@ class ContextCollator(SegmentCollator):
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, *, context_sides: str = "source", **options):
-        check_choices(context_sides=(context_sides, ("source", "target", "both")))
+        check_known(context_sides, ("source", "target", "both"), "context_sides", "expected one of")
         super().__init__(tokenizer, **options)
         self.context_sides = context_sides
 
@@ -174,17 +173,15 @@ def as_read(row: dict) -> dict:
     return row | {"target": row["read_target"]} if "read_target" in row else row
 
 
-def pad_rows(rows: Sequence[list], value: float, *, side: str = "right") -> torch.Tensor:
-    """Lists of numbers as one tensor (rows, longest row), filled up with `value` on its `side`, `right` or `left`.
+def pad_rows(rows: Sequence[list], value: float) -> torch.Tensor:
+    """Lists of numbers as one tensor (rows, longest row), filled up with `value` on the right.
 
     The type is that of the value: int64, float32 or bool.
     """
-    check_choices(side=(side, ("right", "left")))
     width = max(len(row) for row in rows)
     padded = np.full((len(rows), width), value, dtype={bool: bool, int: np.int64, float: np.float32}[type(value)])
     for target, row in zip(padded, rows):
-        start = width - len(row) if side == "left" else 0
-        target[start : start + len(row)] = row
+        target[: len(row)] = row
     return torch.from_numpy(padded)
 
 

@@ -17,6 +17,7 @@ from transformers import PreTrainedTokenizerBase
 from hf_docmt.data.documents import check_documents
 from hf_docmt.files import DataError
 from hf_docmt.journal import text_digest
+from hf_docmt.messages import check_known
 from hf_docmt.modeling.segments import chunk_cuts
 
 if TYPE_CHECKING:  # takes longer to import than one sentence to translate
@@ -64,7 +65,7 @@ class Examples(TorchDataset):
 
     Every sentence is tokenized once. Text that looks like a special token is read as plain text. `DataError` for
     languages that the documents do not have and a sentence longer than `max_target_tokens`, `ValueError` for unknown
-    choices and context that the view has no room for.
+    choices. That the view has room for the context is checked by configurations.
 
         examples = Examples(documents, tokenizer, source_lang="en", target_lang="de", view="window", past_context=3)
         examples[0]["source"]
@@ -87,9 +88,9 @@ class Examples(TorchDataset):
         use_bod: bool = False,
         num_proc: int | None = 1,
     ):
-        check_choices(view=(view, VIEWS), context_sides=(context_sides, CONTEXT_SIDES))
+        check_known(view, VIEWS, "view", "expected one of")
+        check_known(context_sides, CONTEXT_SIDES, "context_sides", "expected one of")
         _check_languages(documents, source_lang, target_lang)
-        _check_reach(view, past_context, future_context, max_target_tokens)
         from hf_docmt.data.tokenized_documents import tokenized_documents  # with datasets, which training alone reads
 
         self.corpus = tokenized_documents(documents, tokenizer, (source_lang, target_lang), self.drop_blank, num_proc)
@@ -315,8 +316,6 @@ class MultiResolutionExamples(Examples):
     Departure from the paper (section 3.1), which cuts a document in 1, 2, 4, 8, ... parts: here documents of different
     length have segments of the same lengths.
 
-    ValueError: `resolutions` that `check_resolutions` refuses.
-
         MultiResolutionExamples(documents, tokenizer, resolutions=[1, "document"], source_lang="en", target_lang="de")
     """
 
@@ -328,7 +327,6 @@ class MultiResolutionExamples(Examples):
         resolutions: Sequence[int | str],
         **options,
     ):
-        check_resolutions(resolutions)
         self.resolutions = list(resolutions)
         super().__init__(documents, tokenizer, view="chunk", **options)
 
@@ -355,31 +353,11 @@ def _special_ids(tokenizer: PreTrainedTokenizerBase) -> dict[str, int | None]:
     return ids | {"bod_token": tokenizer.convert_tokens_to_ids("<bod>")}
 
 
-def check_choices(**choices: tuple[str, tuple[str, ...]]) -> None:
-    """ValueError for the first name=(value, allowed values) whose value is not allowed."""
-    for name, (value, allowed) in choices.items():
-        if value not in allowed:
-            raise ValueError(f"{name}={value!r} is unknown; choose one of {', '.join(allowed)}")
-
-
 def _check_languages(documents: "Dataset", source_lang: str, target_lang: str) -> None:
     have = [lang for lang in check_documents(documents) if lang]
     for name, lang in (("source_lang", source_lang), ("target_lang", target_lang)):
         if lang not in have:
             raise DataError(f"{name}={lang!r} is not in the documents, they have {have}; correct the language")
-
-
-def _check_reach(view: str, past_context: int, future_context: int, max_target_tokens: int) -> None:
-    if past_context < 0 or future_context < 0 or max_target_tokens < 1:
-        raise ValueError(
-            f"past_context={past_context} and future_context={future_context} must be 0 or more and "
-            f"max_target_tokens={max_target_tokens} 1 or more"
-        )
-    if view != "window" and (past_context or future_context):
-        raise ValueError(
-            f"view={view!r} has no context around it, got past_context={past_context} and "
-            f"future_context={future_context}; set both to 0 or view='window'"
-        )
 
 
 def check_resolutions(resolutions: Sequence[int | str]) -> None:

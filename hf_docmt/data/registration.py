@@ -51,11 +51,8 @@ def load_plugins(names: Iterable[str] | None = None) -> list[ModuleType]:
     """
     if names is None:
         names = os.environ.get(VARIABLE, "").split(",")
-    return [_load(name.strip()) for name in names if name.strip()]
-
-
-def _load(name: str) -> ModuleType:
-    return _load_file(Path(name)) if name.endswith(".py") else _load_module(name)
+    names = [name.strip() for name in names if name.strip()]
+    return [_load_file(Path(name)) if name.endswith(".py") else _load_module(name) for name in names]
 
 
 def _load_file(path: Path) -> ModuleType:

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from hf_docmt.data.examples import Examples, check_choices
+from hf_docmt.data.examples import Examples
 
 Budget = Literal["padded", "fairseq", "fairseq_current"]
 BUDGETS = ("padded", "fairseq", "fairseq_current")
@@ -57,16 +57,10 @@ class TokenBudgetBatchSampler:
                 "(examples,) or (examples, columns) and at least one example a process"
             )
         lengths = np.maximum(lengths.reshape(len(lengths), -1), 1)
-        if int(lengths.max()) * lengths.shape[1] >= 2**31:
-            raise ValueError(f"lengths go up to {lengths.max()} tokens, which no batch can hold; check them")
         self.lengths = lengths.astype(np.int32)  # (N, sides)
         for name, value in (("max_tokens", max_tokens), ("target_tokens", target_tokens)):
             if value is not None and value < 1:
                 raise ValueError(f"{name}={value} must be 1 or more")
-        if target_tokens is not None and lengths.shape[1] < 2:
-            raise ValueError("target_tokens needs lengths of source and target, got one column; leave it out")
-        if not 0 <= rank < world_size:
-            raise ValueError(f"rank={rank} must be from 0 to world_size - 1 = {world_size - 1}")
         self.max_tokens, self.target_tokens, self.seed, self.shuffle = max_tokens, target_tokens, seed, shuffle
         self.rank, self.world_size = rank, world_size
         self.epoch = 0
@@ -89,8 +83,10 @@ class TokenBudgetBatchSampler:
         Sorted by rank, every order of the examples has the same lengths in the same positions.
         """
         lengths = self.lengths.astype(np.int64)
-        has_bands = self.target_tokens is not None and lengths.shape[1] > 2
-        keys = _banded(lengths, self.target_tokens) if has_bands else _longest_first(lengths)
+        # the longer side, all tokens, source tokens
+        keys = [key.max() - key for key in (lengths.max(axis=1), lengths.sum(axis=1), lengths[:, 0])]
+        if self.target_tokens is not None and lengths.shape[1] > 2:
+            keys = _banded(lengths, self.target_tokens)
         rank, size = np.zeros(len(lengths), dtype=np.int64), 1
         for key in (*keys, *lengths.T[1:]):
             key_size = int(key.max()) + 1
@@ -149,11 +145,6 @@ class TokenBudgetBatchSampler:
         return share
 
 
-def _longest_first(lengths: np.ndarray) -> list[np.ndarray]:
-    """Keys (N,) of an order of `lengths` (N, sides): the longer side, all tokens, source tokens."""
-    return [key.max() - key for key in (lengths.max(axis=1), lengths.sum(axis=1), lengths[:, 0])]
-
-
 def _banded(lengths: np.ndarray, target_tokens: int) -> list[np.ndarray]:
     """Keys (N,) of an order of `lengths` (N, 3): band of context, longer side, up and down in turn, all tokens, source.
 
@@ -185,7 +176,6 @@ def batch_budget(examples: Examples, max_tokens: int, budget: Budget = "padded")
     get as many target tokens as fairseq's have on average; the bound of memory is twice what these take on average.
     `fairseq_current` leaves the context out of the count where it is an input of its own.
     """
-    check_choices(budget=(budget, BUDGETS))
     lengths = examples.side_lengths  # (examples, columns)
     tokens, targets = int(lengths.sum()), int(lengths[:, 1].sum())
     if budget == "padded":

@@ -44,7 +44,9 @@ def sequence_format_fields(model_type: str, tokenizer: PreTrainedTokenizerBase) 
     """
     codes = language_ids(tokenizer)
     if model_type == "marian":
-        return _marian_fields(tokenizer, codes)
+        names = {name: getattr(tokenizer, name, None) for name in ("source_lang", "target_lang")}
+        named = {name: language for name, language in names.items() if language}
+        return {"source_format": "[target_lang] X </s>", "language_ids": codes} if codes else named
     if codes:
         return _fields_with_codes(model_type, tokenizer, codes)
     around = special_tokens_of(tokenizer, is_target=False)
@@ -71,13 +73,6 @@ def language_ids(tokenizer: PreTrainedTokenizerBase) -> dict[str, int]:
         return {}
     codes = [token for token in tokenizer.all_special_tokens if CODE.fullmatch(token)]  # NLLB
     return {code: tokenizer.convert_tokens_to_ids(code) for code in codes}
-
-
-def _marian_fields(tokenizer: PreTrainedTokenizerBase, codes: dict[str, int]) -> dict:
-    languages = {name: getattr(tokenizer, name, None) for name in ("source_lang", "target_lang")}
-    if not codes:
-        return {name: language for name, language in languages.items() if language}
-    return {"source_format": "[target_lang] X </s>", "language_ids": codes}
 
 
 def _fields_with_codes(model_type: str, tokenizer: PreTrainedTokenizerBase, codes: dict[str, int]) -> dict:

@@ -118,35 +118,19 @@ def sample_texts(documents: Dataset, pairs: int) -> Iterator[str]:
 # Tokens
 
 
-class TokenIds:
-    """The token ids of a side one after the other, of which slices are read where they lie."""
-
-    def __init__(self, parts: Sequence[np.ndarray]):
-        self.parts, self.ends = parts, np.cumsum([0, *map(len, parts)])
-
-    def __len__(self) -> int:
-        return int(self.ends[-1])
-
-    def __getitem__(self, where: slice) -> np.ndarray:
-        start, stop, _ = where.indices(len(self))
-        first, last = np.searchsorted(self.ends, start, side="right") - 1, np.searchsorted(self.ends, stop)
-        parts = [part[max(0, start - at) : stop - at] for part, at in zip(self.parts[first:last], self.ends[first:])]
-        return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, np.int32), *parts])
-
-
 class TokenizedSentences:
-    """The token ids of many sentences: sentence i is `ids[starts[i]:starts[i + 1]]`."""
+    """The token ids of many sentences, which lie in files: sentence i is `ids[starts[i]:starts[i + 1]]`."""
 
     def __init__(self, column: pa.ChunkedArray):
         sentences = [document.flatten() for document in column.chunks]
         lengths = [np.zeros(1, np.int64), *(chunk.value_lengths().to_numpy() for chunk in sentences)]
         self.starts = np.cumsum(np.concatenate(lengths), dtype=np.int64)
-        self.ids = TokenIds([chunk.flatten().to_numpy() for chunk in sentences])
+        self.ids = pa.chunked_array([chunk.flatten() for chunk in sentences], pa.int32())
 
     def lists(self, start: int, stop: int) -> list[list[int]]:
         """Token ids of the sentences start to stop - 1."""
         borders = self.starts[start : stop + 1].tolist()
-        ids = self.ids[borders[0] : borders[-1]].tolist()
+        ids = self.ids[borders[0] : borders[-1]].to_numpy().tolist()
         return [ids[first - borders[0] : end - borders[0]] for first, end in zip(borders, borders[1:])]
 
 
@@ -265,9 +249,9 @@ def _tokenized(texts: pa.Array, tokenizer: PreTrainedTokenizerBase, *, is_target
     return pa.concat_arrays(lists)
 
 
-def array_digest(array: np.ndarray | TokenIds) -> str:
+def array_digest(array: np.ndarray | pa.ChunkedArray) -> str:
     """Digest of type, number and values of a one-dimensional array, of which a part at a time is read."""
-    digest = hashlib.sha256(f"{array[:0].dtype.str} {len(array)} ".encode())
+    digest = hashlib.sha256(f"{np.asarray(array[:0]).dtype.str} {len(array)} ".encode())
     for start in range(0, len(array), BLOCK):
         digest.update(np.ascontiguousarray(array[start : start + BLOCK]).data)
     return digest.hexdigest()

@@ -67,7 +67,8 @@ class Engine:
             )
         if isinstance(arguments.get("cache"), DecodingCache):
             del arguments["cache"]  # theirs reads the prompt into one of its own
-        with packed_products(model):
+        may_be_compiled = config.compile_config is not None or model.device.type != "cpu"  # modes of torch break it
+        with nullcontext() if may_be_compiled else packed_products(model):
             return model.search_by_transformers(inputs, config, own, arguments)
 
     def prompt_cache(self, model) -> DecodingCache | None:

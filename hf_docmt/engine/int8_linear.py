@@ -5,11 +5,9 @@
 s_w is the largest magnitude in a row of the weights over 127, one number an output channel; s_x is that of a row of the
 input, found anew for every input ("dynamic"). A row of the output depends on its row of the input alone, not on the
 batch. The product is FBGEMM's (`quantized::linear_with_input_q_dq_qweight_dq_output_fp32`), which rounds its input
-inside: one call, and so the fastest in torch for few rows. For many, on processors with tiles of int8 (AMX), it is
-oneDNN's (`onednn::qlinear_pointwise`), there two to five times as fast. Faster than both are the package's own
-(`cpu_kernels.c`), where they were built and a processor has 512 bits for them. A layer that gets few and many rows may
-be packed twice. Without all of them, and under `torch.compile`, `torch._int_mm` and plain operations give the same
-numbers. They all sum up the same integers, and differ as float32 rounds.
+inside. Faster are the package's own (`cpu_kernels.c`), where they were built and a processor has 512 bits for them.
+Without both, and under `torch.compile`, `torch._int_mm` and plain operations give the same numbers. They all sum up the
+same integers, and differ as float32 rounds.
 """
 
 import os
@@ -26,11 +24,8 @@ from torch import nn
 from hf_docmt.engine.cpu_kernels import BLOCK, kernel_product, most_rows
 
 LEVELS = 127  # of the weights, on either side of zero
-ENGINE, TILED, KERNELS = "fbgemm", "onednn", "cpu_kernels"  # what computes products; torch's name of the first
+ENGINE, KERNELS = "fbgemm", "cpu_kernels"  # what computes products; torch's name of the first
 FBGEMM = ENGINE in torch.backends.quantized.supported_engines and hasattr(torch, "_make_per_channel_quantized_tensor")
-TILES = torch.cpu._is_amx_tile_supported() and hasattr(torch.ops.onednn, "qlinear_pointwise")
-TILE_ROWS = 16  # from so many on
-PLAIN = (None, 1.0, 0, torch.float32, "none", [], "")  # of oneDNN: no bias, float32 as it is, nothing after it
 TINY = torch.finfo(torch.float32).tiny  # the least scale of a row
 # Levels of the input of FBGEMM: without VNNI, FBGEMM adds two products in 16 bits, which 7 bits do not fill
 INPUT_LEVELS = 127 if torch.cpu._is_vnni_supported() else 63
@@ -103,7 +98,6 @@ class PackedLayers:
     engine: str
     matrix: torch.Tensor | torch.ScriptObject
     scale: torch.Tensor | None  # (sum of D_out,) of the weights; FBGEMM has it in the matrix
-    zeros: torch.Tensor | None  # (sum of D_out,) of the weights, int32, for oneDNN
     parameters: list[torch.Tensor | None]
     versions: list[int | None]
     bias: torch.Tensor | None  # (sum of D_out,)
@@ -119,11 +113,11 @@ class PackedLayers:
         return torch.zeros_like(self.scale) if bias is None else whole_blocks(bias.detach().float())
 
     def product(self, states: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
-        """(..., D_in) float32 -> (..., D_out), in blocks of rows if that is large and FBGEMM computes it."""
+        """(..., D_in) float32 -> (..., D_out), by FBGEMM in blocks of rows if that is large."""
         if self.engine == KERNELS:
             return kernel_product(states, self.matrix, self.scale, self.whole_bias(bias), self.out_features)
         rows = states.shape[:-1].numel()
-        if self.engine == TILED or rows * self.out_features <= BLOCK_ELEMENTS:
+        if rows * self.out_features <= BLOCK_ELEMENTS:
             return self.scaled_product(states, bias)
         outputs = states.new_empty(rows, self.out_features)
         count = max(1, BLOCK_ELEMENTS // self.out_features)
@@ -134,18 +128,13 @@ class PackedLayers:
     def scaled_product(
         self, states: torch.Tensor, bias: torch.Tensor | None, out: torch.Tensor | None = None
     ) -> torch.Tensor:
-        """(..., D_in) -> (..., D_out): rows are divided by their largest magnitude, multiplied, and scaled back.
+        """(..., D_in) -> (..., D_out) by FBGEMM: rows are divided by their largest magnitude, multiplied, scaled back.
 
         A row of zeros gives 0 / 0, which FBGEMM rounds to some integer; that times 0, the magnitude, is 0.
         """
         largest = states.abs().amax(dim=-1, keepdim=True)  # (..., 1)
-        if self.engine == ENGINE:
-            product = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32
-            outputs = product(states / largest, 1 / INPUT_LEVELS, INPUT_LEVELS + 1, self.matrix)
-        else:
-            integers = rounded(states, largest)
-            product = torch.ops.onednn.qlinear_pointwise
-            outputs = product(integers, 1 / LEVELS, 0, self.matrix, self.scale, self.zeros, *PLAIN)
+        product = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32
+        outputs = product(states / largest, 1 / INPUT_LEVELS, INPUT_LEVELS + 1, self.matrix)
         out = outputs if out is None else out
         return torch.mul(outputs, largest, out=out) if bias is None else torch.addcmul(bias, outputs, largest, out=out)
 
@@ -196,8 +185,6 @@ def engine_for(hidden_states: torch.Tensor) -> str | None:
     rows, size = hidden_states.shape[:-1].numel(), hidden_states.shape[-1]
     if rows <= most_rows(size) and not torch.jit.is_tracing():
         return KERNELS
-    if TILES and (rows >= TILE_ROWS or not FBGEMM):
-        return TILED
     return ENGINE if FBGEMM else None
 
 
@@ -228,34 +215,29 @@ def pack(layers: Sequence[Int8Linear], engine: str) -> PackedLayers:
     """The weights of layers side by side in the layout of an engine."""
     parameters = parameters_of(layers)
     integers = torch.cat([layer.weight.detach() for layer in layers])  # (sum of D_out, D_in)
-    scale, bias, zeros = torch.cat([layer.weight_scale.detach() for layer in layers]), joint_bias(layers), None
+    scale, bias = torch.cat([layer.weight_scale.detach() for layer in layers]), joint_bias(layers)
     bias = None if bias is None else bias.float()
     outputs = len(integers)
     if engine == KERNELS:
         blocks = whole_blocks(integers).view(-1, BLOCK, integers.shape[1] // 4, 4)
         matrix = blocks.transpose(1, 2).contiguous()  # (blocks, D_in / 4, 16, 4)
         scale, bias = whole_blocks(scale), None if bias is None else whole_blocks(bias)
-    elif engine == TILED:
-        matrix = torch.ops.onednn.qlinear_prepack(integers, None)
-        zeros = torch.zeros_like(scale, dtype=torch.int32)
     else:
         scale = scale.double()
         with warnings.catch_warnings(), fbgemm_engine():
             warnings.simplefilter("ignore")  # tensors of type qint8 are to go: then FBGEMM is False, see above
             matrix = torch._make_per_channel_quantized_tensor(integers, scale, torch.zeros_like(scale).long(), 0)
             matrix, scale = torch.ops.quantized.linear_prepack(matrix, None), None
-    return PackedLayers(engine, matrix, scale, zeros, parameters, list(map(version, parameters)), bias, outputs)
+    return PackedLayers(engine, matrix, scale, parameters, list(map(version, parameters)), bias, outputs)
 
 
-def kernel_weights(
-    layers: Sequence[Int8Linear], bias: torch.Tensor | None = None
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Weights of layers side by side as `cpu_kernels.c` reads them, their scales, and their biases or the one given.
+def kernel_weights(layers: Sequence[Int8Linear]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Weights of layers side by side as `cpu_kernels.c` reads them, their scales and their biases.
 
     (blocks, D_in / 4, 16, 4) int8, and float32 of whole blocks, (16 * blocks,).
     """
     packed = packed_layers(layers, KERNELS)
-    return packed.matrix, packed.scale, packed.whole_bias(packed.bias if bias is None else bias)
+    return packed.matrix, packed.scale, packed.whole_bias(packed.bias)
 
 
 def whole_blocks(values: torch.Tensor) -> torch.Tensor:

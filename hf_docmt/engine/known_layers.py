@@ -151,11 +151,11 @@ def blocks_of(layer: nn.Module) -> list[Block] | None:
         return [block for name in names[::2] for block in parts_of(layer, name)]
     if layer.side == "decoder" and have_same(kind, HanDecoderLayer, "forward"):
         blocks = [block for name in names for block in parts_of(layer, name)]
-        return blocks if layer.context is None else [*blocks, Block(layer, "context", hierarchical_context(layer))]
+        return blocks if layer.context is None else [*blocks, Block(layer, "context", first_of(context_call(layer)))]
     if have_same(kind, MemoryDecoderLayer, "forward", "read_memory"):
         own, *others = ([*parts_of(layer, name)] for name in names)
         if layer.memory_name:
-            own.append(Block(layer, "context", memory_reading(layer), sublayer=memory_sublayer(layer)))
+            own.append(Block(layer, "context", first_of(layer.read_memory), sublayer=memory_sublayer(layer)))
         return [*own, *others[0], *others[1]]
     return None
 
@@ -167,13 +167,14 @@ def parts_of(layer: nn.Module, name: str) -> list[Block]:
         encoding = [Block(layer, "encoding", layer.add_encoding)] if layer.adds_encoding else []
         return [*encoding, inherited(layer, PersistentEncodingLayer, name)]
     if own is GatedContextBlock.self_attention_block:
-        context = Block(layer, "context", gated_context(layer), sublayer=gated_sublayer(layer))
+        context = Block(layer, "context", context_call(layer, "context_present"), sublayer=gated_sublayer(layer))
         return [inherited(layer, GatedContextBlock, name), context]
     if own is ContextDecoderLayer.cross_attention_block and layer.integration != "parallel":
         source = inherited(layer, ContextDecoderLayer, name)
         if layer.integration == "concatenate":
             return [source]
-        return [source, Block(layer, "context", context_reading(layer), sublayer=context_sublayer(layer))]
+        call = context_call(layer, "context_absent")
+        return [source, Block(layer, "context", call, sublayer=context_sublayer(layer))]
     return [Block(layer, KINDS[name], call, own in BACKBONE)]
 
 
@@ -183,40 +184,18 @@ def inherited(layer: nn.Module, kind: type, name: str) -> Block:
     return Block(layer, KINDS[name], call, call.__func__ in BACKBONE)
 
 
-def hierarchical_context(layer: nn.Module) -> Callable:
-    """What the layer of a HAN adds behind its blocks."""
+def context_call(layer: nn.Module, *names: str) -> Callable:
+    """What the `context` of a layer makes of states, a cache, and states and mask of the context.
 
-    def call(states, cache, context_states=None, context_mask=None):
-        return layer.context(states, context_states, context_mask, cache)[0]
-
-    return call
-
-
-def memory_reading(layer: nn.Module) -> Callable:
-    """What a layer with a memory reads of it."""
-
-    def call(states, cache, **layer_inputs):
-        return layer.read_memory(states, cache, **layer_inputs)[0]
-
-    return call
+    `names`: the other layer inputs that it reads.
+    """
+    names = ("context_states", "context_mask", *names)
+    return lambda states, cache, **inputs: layer.context(states, *map(inputs.get, names), cache)
 
 
-def gated_context(layer: nn.Module) -> Callable:
-    """What the layer of a Document Transformer adds to self-attention."""
-
-    def call(states, cache, context_states=None, context_mask=None, context_present=None):
-        return layer.context(states, context_states, context_mask, context_present, cache)
-
-    return call
-
-
-def context_reading(layer: nn.Module) -> Callable:
-    """What a layer with context attention reads behind attention to the source."""
-
-    def call(states, cache, context_states=None, context_mask=None, context_absent=None):
-        return layer.context(states, context_states, context_mask, context_absent, cache)
-
-    return call
+def first_of(call: Callable) -> Callable:
+    """A call that gives the states alone, of what another one gives."""
+    return lambda states, cache, **inputs: call(states, cache, **inputs)[0]
 
 
 def memory_sublayer(layer: nn.Module) -> ContextSublayer | None:

@@ -114,8 +114,8 @@ def made_once(owner: nn.Module, make: Callable[[], Made]) -> Made:
 
 
 def is_in_scope(module: nn.Module) -> bool:
-    """Whether a module is one of a model whose weights do not change."""
-    return module in _scopes.get()
+    """Whether a module is one of a model whose weights do not change; never under `torch.compile`, which cannot ask."""
+    return not torch.compiler.is_compiling() and module in _scopes.get()
 
 
 def is_inference(stack: nn.Module) -> bool:
@@ -124,7 +124,6 @@ def is_inference(stack: nn.Module) -> bool:
         stack.config._attn_implementation in ("sdpa", "eager")
         and not torch.is_grad_enabled()
         and not torch.is_autocast_enabled("cpu")
-        and not torch.compiler.is_compiling()
         and not torch.nn.modules.module._has_any_global_hook()
     )
 

@@ -63,13 +63,11 @@ def align_documents(
     2025). Compared are, ignoring case, `words` with separate punctuation at their edges, or `characters` with words in
     Latin script as a whole (None: by the language). No cut is within a word or before the punctuation at its end, no
     text is lost, and runs of white space become one blank. mweralign is run as a program of its own, with opaque
-    numbers for tokens, so no text has a special meaning to it. ValueError: mweralign is not installed, other documents
-    on the two sides, a translation of a document without sentences; RuntimeError: mweralign failed.
+    numbers for tokens, so no text has a special meaning to it. ValueError: mweralign is not installed, a
+    translation of a document without sentences; RuntimeError: mweralign failed.
     """
     tokens = tokens or ("characters" if primary_language(target_lang) in UNSPACED else "words")
     check_known(tokens, TOKENS, "tokens", "expected one of")
-    if len(texts) != len(references):
-        raise ValueError(f"{len(texts)} translated texts for {len(references)} references; align the same documents")
     try:
         release = version("mweralign")
     except PackageNotFoundError as error:
@@ -81,9 +79,7 @@ def align_documents(
     texts = [" ".join((text if isinstance(text, str) else " ".join(text)).split()) for text in texts]
     if not any(len(reference) for reference in references):
         raise ValueError("nothing to align: the references have no sentence")
-    for doc_id, text, reference in zip(ids, texts, references):
-        if isinstance(reference, str):
-            raise ValueError(f"document {doc_id!r}: the reference is a string, expected a list of sentences")
+    for doc_id, text, reference in zip(ids, texts, references, strict=True):
         if text and not reference:
             raise ValueError(f"document {doc_id!r}: a translation, {text[:40]!r}, for a reference without sentences")
     hypotheses = [cut(text, tokens) for text in texts]

@@ -32,11 +32,9 @@ def break_down(
     `groups` is the document of every row: the 95 % interval comes from `samples` bootstrap samples of documents with
     the label, and is left out for fewer than 2 documents. Labels are ordered by axis, buckets by their bounds.
     """
-    if not len(rows) == len(labels) == len(groups):
-        raise ValueError(f"{len(rows)} rows of statistics, {len(labels)} of labels, {len(groups)} groups; give as many")
     score, parts = score_function(metric, len(rows[0]) if rows else 2), {}
     by_label: dict[str, dict[str, list]] = defaultdict(lambda: defaultdict(list))  # {label: {group: rows}}
-    for row, of_row, group in zip(rows, labels, groups):
+    for row, of_row, group in zip(rows, labels, groups, strict=True):
         for label in of_row:
             by_label[label][group].append(row)
     for label in sorted(by_label, key=_order):

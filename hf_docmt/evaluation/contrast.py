@@ -206,9 +206,7 @@ def write_scores(
     Numbers are written in full, so that ties stay ties. ValueError: scores that do not fit the items, NaN.
     """
     sign = _sign(better)
-    if len(scores) != len(items):
-        raise ValueError(f"{len(scores)} rows of scores for {len(items)} items; one row for each item is needed")
-    for item, row in zip(items, scores):
+    for item, row in zip(items, scores, strict=True):
         check_row(item, row)
     write_lines((repr(sign * float(score)) for row in scores for score in row), path)
 

@@ -3,8 +3,7 @@
 import datasets
 import evaluate
 
-from hf_docmt.evaluation.metrics.metric import ScoreSettings, metric_class
-from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments
+from hf_docmt.evaluation.metrics.metric import ScoreSettings, TranslatedDocuments, metric_class
 
 
 class DocumentMetric(evaluate.Metric):

@@ -13,7 +13,7 @@ import sacrebleu
 
 from hf_docmt.data.documents import sentences
 from hf_docmt.data.readers import Reader, detect_format, get_reader, input_argument, read_documents
-from hf_docmt.evaluation.metrics.translated_documents import Documents
+from hf_docmt.evaluation.metrics.metric import Documents
 from hf_docmt.files import DataError, data_name, display_path, read_lines
 from hf_docmt.messages import check_known, counted
 from hf_docmt.reports.signature import content_digest
@@ -63,8 +63,8 @@ class References:
         remaining = iter(lines)
         return [[next(remaining) for _ in range(length)] for length in lengths]
 
-    def is_written_in(self, origlang: str) -> list[bool]:
-        """Of each document, whether it was written in this language, or with `non-` before it in another.
+    def written_in(self, origlang: str) -> tuple[References, list[bool]]:
+        """The documents written in this language, or with `non-` before it in another; of each whether it is kept.
 
         DataError: the languages are not known, or no document was written in it.
         """
@@ -78,7 +78,7 @@ class References:
         if not any(kept):
             languages = ", ".join(sorted(set(self.origlangs.values())))
             raise DataError(f"no document of {self.path} with origlang {origlang!r}; there are {languages}")
-        return kept
+        return replace(self._only(kept), split=f"{self.split}, origlang {origlang}"), kept
 
     def with_sentences(self, rows: Sequence[Mapping]) -> tuple[References, list[Mapping]]:
         """The documents that have sentences, here or in their translation, and their rows: others count as nothing."""
@@ -90,10 +90,6 @@ class References:
     def _only(self, kept: Sequence[bool]) -> References:
         ids, sources, *sides = (list(compress(part, kept)) for part in (self.ids, self.sources, *self.sides))
         return replace(self, ids=ids, sources=sources, sides=sides)
-
-    def written_in(self, origlang: str) -> References:
-        """The documents that `is_written_in` keeps."""
-        return replace(self._only(self.is_written_in(origlang)), split=f"{self.split}, origlang {origlang}")
 
     def with_sides(self, sides: Iterable[Documents]) -> References:
         """With further references."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hf_docmt.evaluation.metrics.external import ExternalScore
-from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments
+from hf_docmt.evaluation.metrics.metric import TranslatedDocuments
 from hf_docmt.evaluation.translation_files import translated_rows
 from hf_docmt.files import DataError, data_name, display_path
 from hf_docmt.messages import check_known

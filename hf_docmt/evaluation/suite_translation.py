@@ -6,13 +6,12 @@ from pathlib import Path
 
 from hf_docmt.evaluation.contrast import read_items
 from hf_docmt.evaluation.contrastive_accuracy import by_group
-from hf_docmt.evaluation.evaluation_settings import Evaluation
 from hf_docmt.evaluation.item_records import ItemRecords
-from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings, default_metrics, metric_class
+from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings, TranslatedDocuments, default_metrics, metric_class
 from hf_docmt.evaluation.metrics.pronoun_f1 import PronounF1
 from hf_docmt.evaluation.metrics.tagging import load_tagger, tag
-from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments
 from hf_docmt.evaluation.suites import SuiteItem, check_language
+from hf_docmt.evaluation.translation_scores import Evaluation
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Result
 from hf_docmt.reports.signature import Signature

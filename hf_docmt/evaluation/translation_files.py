@@ -1,6 +1,7 @@
 """Files of translated documents: JSON lines, plain lines, and system outputs in WMT's XML."""
 
 import logging
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 
 from hf_docmt.data.documents import id_text, sentences
 from hf_docmt.data.readers import Evidence, Sample, get_reader, read_documents
-from hf_docmt.data.readers.wmt_jsonl import is_pair, lines_of
+from hf_docmt.data.readers.wmt import is_pair, lines_of
 from hf_docmt.evaluation.references import PLAIN, References, plain_sentences
 from hf_docmt.files import DataError, display_path, location_of, parse_json, read_lines
 from hf_docmt.messages import counted
@@ -153,11 +154,7 @@ def pair_lines(lines: Sequence[str], size: int) -> list[str]:
 
 def count_repairs(rows: Iterable[dict]) -> dict[str, int]:
     """Number of repairs of each kind, in rows as `docmt translate` writes them."""
-    counts: dict[str, int] = {}
-    for row in rows:
-        for repair in row.get("repairs") or []:
-            counts[repair["kind"]] = counts.get(repair["kind"], 0) + 1
-    return counts
+    return dict(Counter(repair["kind"] for row in rows for repair in row.get("repairs") or []))
 
 
 def count_untranslated(rows: Iterable[Mapping[str, Any]], name: str) -> dict[str, int]:

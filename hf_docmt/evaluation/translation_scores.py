@@ -1,19 +1,21 @@
-"""From translated documents, in files or in memory, to a report of their scores."""
+"""From translated documents, in files or in memory, to a report of their scores: what is scored, and how."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hf_docmt.data.documents import check_documents, id_text, sentences
-from hf_docmt.evaluation.evaluation_settings import Evaluation
-from hf_docmt.evaluation.metrics.corpus_scores import sentence_metrics, write_sentence_scores
-from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings, UndefinedError
-from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments
+from hf_docmt.evaluation.breakdowns import Domains
+from hf_docmt.evaluation.metrics import default_metrics, metric_choices, metric_class
+from hf_docmt.evaluation.metrics.corpus_scores import CorpusScore, sentence_metrics, write_sentence_scores
+from hf_docmt.evaluation.metrics.external import ExternalScore, write_scorer_input
+from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings, TranslatedDocuments, UndefinedError
 from hf_docmt.evaluation.references import (
     References,
     builtin_references,
@@ -30,13 +32,93 @@ from hf_docmt.evaluation.translation_files import (
     search_of,
 )
 from hf_docmt.files import DataError, data_name, display_path
+from hf_docmt.messages import check_known
+from hf_docmt.options import Scoring
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Result
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
+UNITS = ("document", "paragraph", "sentence")
+
 _logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation(Scoring):
+    """What is scored, and how: the options of `docmt evaluate`, by the names of `options.Scoring`, and of Python.
+
+    `metrics` and `discourse` name metrics by their `choice`, those of plugins included; by default s-BLEU, d-BLEU, chrF
+    and TER. `domains` may be a mapping, too (see `breakdowns`). `repairs="none"`: documents are lines as a model wrote
+    them, more or fewer than sentences, and are scored line by line (see `pair_lines`) unless they are aligned; None =
+    as their rows say. `unit` None = sentences of a single document, which has no interval else. Intervals are of
+    `samples` draws (0: none). `sentence_scores`: a file for the scores of every sentence (see `sentence_scores`). See
+    `ExternalScore` for `external`, `write_scorer_input` for `scorer_input` and `scorer_window`.
+    ValueError: an unknown metric, other `repairs`, options of a metric that is not scored.
+    """
+
+    domains: Domains | None = None
+    unit: str | None = "document"
+    sentence_scores: str | Path | None = None
+    samples: int = 1000
+
+    def __post_init__(self):
+        if self.repairs not in (None, "none"):
+            raise ValueError(f"repairs is {self.repairs!r}, expected none, for lines as they were written, or nothing")
+        if self.unit is not None:
+            check_known(self.unit, UNITS, "unit", "expected one of")
+        if self.scorer_window and not self.scorer_input:
+            raise ValueError("scorer_window is of what scorer_input writes; give that, too, or leave the window out")
+        if isinstance(self.domains, str) and "domain" not in self.by:
+            raise ValueError("domains are for scores by domain; add domain to `by` (--by), or leave them out")
+        names = [name.partition(":")[0] for name, _ in self.external or ()]
+        if len(set(names)) < len(names):
+            raise ValueError(f"external scores are called {max(names, key=names.count)!r} twice; name each differently")
+        chosen, further = self._named
+        for option in fields(self):
+            takers = [metric for metric in metric_choices().values() if option.name in metric.evaluation_options]
+            if takers and getattr(self, option.name) != option.default and not {*takers} & {*chosen, *further}:
+                names = " and ".join(str(metric.choice) for metric in takers)
+                raise ValueError(
+                    f"{option.name} is an option of {names}, which is not scored; add it to the metrics, or leave the "
+                    "option out"
+                )
+
+    def metrics_for(self, source_lang: str | None, target_lang: str | None) -> tuple[list[Metric], list[Metric]]:
+        """Those of `metrics`, or the default ones, and of `discourse`, the same objects each time.
+
+        ValueError for one that is not made for these languages, where they are known.
+        """
+        for metrics in self._named:
+            for metric in metrics:
+                metric.check_languages(source_lang, target_lang)
+        return self._made
+
+    @cached_property
+    def _named(self) -> tuple[list[type[Metric]], list[type[Metric]]]:
+        if self.metrics is not None and not self.metrics:
+            raise ValueError(f"no metrics; give some of {', '.join(metric_choices(None))}, or leave them out")
+        named = [*dict.fromkeys(self.metrics or ())], [*dict.fromkeys(self.discourse)]
+        choices = metric_choices([*named[0], *named[1]])
+        measures = {name: metric for name, metric in choices.items() if not issubclass(metric, CorpusScore)}
+        for names, known, kind in zip(named, (choices, measures), ("metric", "discourse measure")):
+            for name in names:
+                check_known(name, known, kind, "expected some of")
+        chosen = [metric_class(name) for name in default_metrics()] if self.metrics is None else []
+        chosen += [choices[name] for name in named[0]]
+        return chosen, [measures[name] for name in named[1] if measures[name] not in chosen]
+
+    @cached_property
+    def _made(self) -> tuple[list[Metric], list[Metric]]:
+        chosen, further = (
+            [
+                metric(**{to: getattr(self, option) for option, to in metric.evaluation_options.items()})
+                for metric in some
+            ]
+            for some in self._named
+        )
+        return chosen, further
 
 
 def evaluate_files(
@@ -107,8 +189,8 @@ def evaluate_systems(
     of_systems = [read_translations(path, references, system, **languages) for path in translations]
     kept = references
     if origlang is not None:
-        kept = references.written_in(origlang)
-        of_systems = [list(compress(rows, references.is_written_in(origlang))) for rows in of_systems]
+        kept, are_kept = references.written_in(origlang)
+        of_systems = [list(compress(rows, are_kept)) for rows in of_systems]
     data = {"documents": len(kept.ids), "reference": test_set or ", ".join(Path(path).name for path in paths)}
     reports = []
     for path, rows, name in zip(translations, of_systems, names or [None] * len(of_systems)):
@@ -244,13 +326,11 @@ def evaluation_results(
         pairs = zip(documents.hypotheses, documents.references)
         documents = replace(documents, hypotheses=[pair_lines(lines, len(sentences)) for lines, sentences in pairs])
     if evaluation.scorer_input is not None:
-        from hf_docmt.evaluation.metrics.external import write_scorer_input
-
         format, path = evaluation.scorer_input
         write_scorer_input(path, documents, format, *(evaluation.scorer_window or ()))
     measured = _scores(further, documents, settings)  # fails early, if at all
     results += [*_scores(chosen, documents, settings), *measured]
-    results += _scores(evaluation.external_scores, documents, settings)
+    results += _scores([ExternalScore(*named) for named in evaluation.external or ()], documents, settings)
     if evaluation.sentence_scores is not None:
         write_sentence_scores(evaluation.sentence_scores, documents, chosen)
     return results

@@ -151,7 +151,8 @@ def planned_upload(
         config = config_with_code_repository(Path(folder, "config.json"), code_repo)
         files["config.json"] = replace(files["config.json"], content=config)
         files = {name: file for name, file in files.items() if "/" in name or not name.endswith(".py")}
-        card = card_with_code_repository(card, code_repo)
+        call, section = "name, trust_remote_code=True", CODE_SECTION.format(repo=code_repo, revision=UNKNOWN_REVISION)
+        card = card.rstrip().replace(call, f'{call}, code_revision="{UNKNOWN_REVISION}"') + f"\n{section}"
     files["README.md"] = replace(files["README.md"], content=card.encode())
     return list(files.values())
 
@@ -241,9 +242,3 @@ def config_with_code_repository(path: Path, repo_id: str) -> bytes:
     for classes, name in [(config["auto_map"], name) for name in config["auto_map"]] + [(p, "impl") for p in pipelines]:
         classes[name] = f"{repo_id}--{classes[name].rpartition('--')[2]}"  # as transformers writes other repositories
     return (json.dumps(config, indent=2, ensure_ascii=False) + "\n").encode()
-
-
-def card_with_code_repository(card: str, repo_id: str, revision: str = UNKNOWN_REVISION) -> str:
-    """A model's card whose calls load the code at a revision of the repository."""
-    pinned = card.replace("name, trust_remote_code=True", f'name, trust_remote_code=True, code_revision="{revision}"')
-    return f"{pinned.rstrip()}\n{CODE_SECTION.format(repo=repo_id, revision=revision)}"

@@ -20,7 +20,7 @@ from markupsafe import Markup
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from hf_docmt.modeling.generation_mixin import TORCH, TRANSFORMERS
-from hf_docmt.modeling.segments import LANGUAGES, example_codes, uses_language
+from hf_docmt.modeling.segments import LANGUAGES, example_codes, language_of, uses_language
 from hf_docmt.reports.signature import extra_digits
 from hf_docmt.reports.tables import code_span, escape_markdown
 
@@ -36,13 +36,12 @@ LANGUAGE_CODE = re.compile(r"([A-Za-z]{2,3})([_-]\w+)*")
 PLACEHOLDER = "ORGANISATION/MODEL"
 DECIMALS = 2  # of scores in percent
 EXAMPLES = {  # two sentences, of which the second needs the first
-    "en": ["The cat is hungry.", "It wants its dinner."],
-    "de": ["Die Katze hat Hunger.", "Sie will ihr Futter."],
-    "fr": ["La clé est sur la table.", "Elle est à Marie."],
-    "ru": ["Кошка голодна.", "Она хочет есть."],
-    "zh": ["猫饿了。", "它想吃饭。"],
+    "eng": ["The cat is hungry.", "It wants its dinner."],
+    "deu": ["Die Katze hat Hunger.", "Sie will ihr Futter."],
+    "fra": ["La clé est sur la table.", "Elle est à Marie."],
+    "rus": ["Кошка голодна.", "Она хочет есть."],
+    "zho": ["猫饿了。", "它想吃饭。"],
 }
-THREE_LETTERS = {"eng": "en", "deu": "de", "fra": "fr", "rus": "ru", "zho": "zh"}
 
 
 def version_ranges() -> str:
@@ -158,7 +157,7 @@ class ModelCardText:
         if self.own_example is not None:
             return list(self.own_example)
         code = self.language("source")
-        return EXAMPLES.get(THREE_LETTERS.get(code, code))
+        return None if code is None else EXAMPLES.get(language_of(code))
 
     def example(self) -> list[str]:
         """The document of the examples."""

@@ -85,7 +85,6 @@ class Architecture:
         documents,
         tokenizer: PreTrainedTokenizerBase,
         config: PreTrainedConfig,
-        view: str | None = None,
         resolutions: Sequence[int | str] | None = None,
         num_proc: int | None = 1,
     ):
@@ -93,12 +92,11 @@ class Architecture:
 
         `documents` is a `datasets.Dataset`; one in a cache is tokenized by `num_proc` processes.
 
-        `view` replaces the configuration's own: `sentence`, `window` or `chunk`. With `resolutions`, which models of
-        segments take, they are segments of these numbers of sentences and `document` (`MultiResolutionExamples`).
+        With `resolutions`, which models of segments take, they are segments of these numbers of sentences and
+        `document` (`MultiResolutionExamples`).
         """
         from hf_docmt.data.examples import ContextExamples, Examples, MultiResolutionExamples
 
-        view = view or self.view(config)
         options = {
             "source_lang": config.source_lang,
             "target_lang": config.target_lang,
@@ -109,8 +107,8 @@ class Architecture:
         if resolutions is not None:
             options |= {"max_target_tokens": config.chunk_tokens, "resolutions": resolutions}
             return MultiResolutionExamples(documents, tokenizer, **options)
-        options |= {"view": view}
-        if view == "window":
+        options |= {"view": self.view(config)}
+        if options["view"] == "window":
             options |= {"past_context": config.past_context, "future_context": config.future_context}
         if self.separate_context:
             return ContextExamples(documents, tokenizer, **options)

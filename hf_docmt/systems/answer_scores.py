@@ -9,7 +9,8 @@ from torch import nn
 from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import DynamicLayer
 
-from hf_docmt.data.collators import IGNORE_INDEX, pad_rows
+from hf_docmt.data.collators import IGNORE_INDEX
+from hf_docmt.modeling.decoding import pad_rows
 
 CACHE_NAMES = ("cache", "past_key_values")  # of the argument and the output, since transformers 5.24 and before
 Prompts = Sequence[tuple[int, ...]]
@@ -27,13 +28,11 @@ def answer_scores(
     device, parameters = model.device, set(inspect.signature(model.forward).parameters)
     pairs = [(number, answer) for number, (_, answers) in enumerate(groups) for answer in answers]
     cache, prompt_mask = _read(model, [prompt[:-1] for prompt, _ in groups], pad, parameters)
-    before = [
-        0 if cache is not None else len(groups[number][0]) - 1 for number, _ in pairs
-    ]  # tokens of a row without a label
+    before = [0 if cache is not None else len(groups[number][0]) - 1 for number, _ in pairs]  # tokens without a label
     rows = [[*groups[number][0][-1 - skip :], *answer[:-1]] for skip, (number, answer) in zip(before, pairs)]
     labels = [[IGNORE_INDEX] * skip + list(answer) for skip, (_, answer) in zip(before, pairs)]
-    mask = pad_rows([[1] * len(row) for row in rows], 0).to(device)  # (B, T)
-    targets = pad_rows(labels, IGNORE_INDEX).to(device)  # (B, T)
+    ids, mask = pad_rows(rows, pad, device)  # (B, T)
+    targets, _ = pad_rows(labels, IGNORE_INDEX, device)  # (B, T)
     inputs: dict[str, Any] = {}
     if cache is not None:
         owners = torch.tensor([number for number, _ in pairs], device=device)
@@ -43,7 +42,6 @@ def answer_scores(
     scored = (targets != IGNORE_INDEX).any(dim=0).nonzero()[:, 0]  # positions
     if "logits_to_keep" in parameters:
         inputs["logits_to_keep"] = scored
-    ids = pad_rows(rows, pad).to(device)
     logits = model(input_ids=ids, attention_mask=mask, use_cache=cache is not None, **inputs).logits
     logits = logits if "logits_to_keep" in parameters else logits[:, scored]  # (B, scored, V)
     targets = targets[:, scored]
@@ -60,8 +58,7 @@ def _read(
     name = _cache_name(parameters)
     if name is None or "position_ids" not in parameters or not all(prompts):
         return None, None
-    ids = pad_rows(prompts, pad, side="left").to(model.device)
-    mask = pad_rows([[1] * len(prompt) for prompt in prompts], 0, side="left").to(ids.device)
+    ids, mask = pad_rows(prompts, pad, model.device, side="left")
     kept = {"logits_to_keep": 1} if "logits_to_keep" in parameters else {}
     output = model(input_ids=ids, attention_mask=mask, use_cache=True, **_positions(mask, mask.shape[1]), **kept)
     cache = getattr(output, name, None)

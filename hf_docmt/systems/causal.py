@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 
 from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_docmt.data.collators import pad_rows
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
 from hf_docmt.data.special_tokens import special_tokens_of
 from hf_docmt.journal import value_digest
 from hf_docmt.messages import counted
+from hf_docmt.modeling.decoding import pad_rows
 from hf_docmt.systems.answer_scores import answer_scores
 from hf_docmt.systems.chats import AnswerFrame, answer_frame, chat_text, earlier_turns
 from hf_docmt.systems.document_spans import Span, TranslatedDocument, window_of
@@ -202,12 +202,11 @@ class CausalSystem(ModelSystem):
             check_positions(window.where, len(prompt) + 1, "tokens with the prompt", self.limit)
         return [(prompt, []) for prompt in prompts]
 
-    def generate(self, jobs: Sequence[EncodedInput], sentences: int = 1) -> list[Answer]:
+    def generate(self, jobs: Sequence[EncodedInput], sentences: int) -> list[Answer]:
         """An answer stands before the first end token or stop; that of several lines stops at a blank one."""
         prompts, ends = [prompt for prompt, _ in jobs], end_tokens(self.model)
         ends += [] if self.frame.end_text else self.frame.end[-1:]
-        ids = pad_rows(prompts, self.pad, side="left").to(self.model.device)
-        mask = pad_rows([[1] * len(prompt) for prompt in prompts], 0, side="left").to(ids.device)
+        ids, mask = pad_rows(prompts, self.pad, self.model.device, side="left")
         settings = {"max_length": None, "pad_token_id": self.pad, "eos_token_id": ends, **self.generate_kwargs}
         settings["max_new_tokens"] *= sentences
         if self.limit is not None:

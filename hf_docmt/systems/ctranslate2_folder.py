@@ -83,7 +83,7 @@ class CTranslate2System(Seq2SeqSystem):
     def fingerprint(self) -> str:
         return f"{super().fingerprint()[:6]}{self.model.digest[:6]}"
 
-    def generate(self, jobs: Sequence[EncodedInput], sentences: int = 1) -> list[Answer]:
+    def generate(self, jobs: Sequence[EncodedInput], sentences: int) -> list[Answer]:
         """As `Seq2SeqSystem`'s."""
         settings, separator, eos = self.generate_kwargs, self.collate.separator, self.tokenizer.eos_token_id
         ends = [eos, *separator] if len(separator) == 1 else [eos]

@@ -184,7 +184,7 @@ class ModelSystem(System):
         """The jobs of sentences in their context."""
         raise NotImplementedError
 
-    def generate(self, jobs: Sequence[EncodedInput], sentences: int = 1) -> list[Answer]:
+    def generate(self, jobs: Sequence[EncodedInput], sentences: int) -> list[Answer]:
         """Translations of jobs, all with equally long beginnings; each has at most so many sentences."""
         raise NotImplementedError
 

@@ -117,7 +117,7 @@ class Seq2SeqSystem(ForcedDecoding):
         rows = [choice.examples[0] for choice in self.choices(windows)]  # the current sentence is empty in the target
         return [(self.collate.source(row), self.collate.decoder_prefix(row)) for row in rows]
 
-    def generate(self, jobs: Sequence[EncodedInput], sentences: int = 1) -> list[Answer]:
+    def generate(self, jobs: Sequence[EncodedInput], sentences: int) -> list[Answer]:
         """A translation is what stands before the first end token or separator.
 
         At the limit some models (Marian) are made to write an end token, so the length says whether it ended.

@@ -10,9 +10,8 @@ from pathlib import Path
 import torch
 from transformers import Seq2SeqTrainingArguments
 
-from hf_docmt.data.examples import check_choices
 from hf_docmt.data.samplers import BUDGETS
-from hf_docmt.messages import install_command
+from hf_docmt.messages import check_known, install_command
 from hf_docmt.training.recipe import Recipe
 from hf_docmt.training.recipe_sections import StreamRecipe
 
@@ -52,7 +51,7 @@ class DocMTTrainingArguments(Seq2SeqTrainingArguments):
             raise ValueError(
                 f"memory_gradient must be >= 2, the current sentence and one before, got {self.memory_gradient}"
             )
-        check_choices(budget=(self.budget, BUDGETS))
+        check_known(self.budget, BUDGETS, "budget", "expected one of")
         if self.stop_on not in ("discounted", "undiscounted"):
             raise ValueError(f"stop_on must be discounted or undiscounted, got {self.stop_on!r}")
         if self.bf16 and (speed := bf16_speed(self.device)) < 1:

@@ -90,7 +90,7 @@ def test_chosen_keys_by_their_positions():
     chosen = torch.rand(2, 4, 8, 3)
     whole = torch.zeros(2, 4, 8, 8).scatter(3, positions[:, None].expand(2, 4, 8, 3), chosen)
     torch.testing.assert_close(attention_weights((None, chosen, positions), 8), whole)
-    outside = torch.cat([positions, torch.full((2, 8, 1), -1)], dim=2)  # a key that is not there
+    outside = torch.cat([positions, torch.tensor([-1, 9]).view(2, 1, 1).expand(2, 8, 1)], dim=2)  # no such keys
     none = torch.cat([chosen, torch.zeros(2, 4, 8, 1)], dim=3)
     torch.testing.assert_close(attention_weights((None, none, outside), 8), whole)
     assert attention_weights((None, whole, None), 8) is whole

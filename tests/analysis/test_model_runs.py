@@ -18,7 +18,7 @@ def test_texts_of_tokens():
 
 
 def test_words_that_do_not_select():
-    refused("words do not select among context sentences", selection_shares, build("concat"), {})
+    refused("words do not select among context sentences", selection_shares, build("doct"), {})
 
 
 def test_languages():

@@ -110,7 +110,7 @@ def test_files(tmp_path):
 
 def test_bad_files(tmp_path):
     write(tmp_path, **FILES | {"fr": FILES["fr"][:2]})
-    with pytest.raises(DataError, match="highlighted.train.en 3.*highlighted.train.fr 2; one may be cut short"):
+    with pytest.raises(DataError, match="highlighted.train.fr ends after line 2, but .* goes on; the files"):
         read_scat(tmp_path)
     with pytest.raises(DataError, match="highlighted.valid.context.en: the file does not exist"):
         read_scat(tmp_path, split="valid")
@@ -277,7 +277,7 @@ def test_models_without_context_on_a_side(tokenizer, scat):
 
 def test_results(tokenizer, scat):
     found = rationale_agreement(DocMTSystem(concat(tokenizer), tokenizer), scat.examples, at=(1, 3))
-    results = found.results(samples=50)
+    results = found.results()
     assert [result.metric for result in results] == ["attention on marked words", "precision@1", "precision@3"]
     share = results[0]
     assert share.task == "context use" and share.n == 2
@@ -303,7 +303,7 @@ def test_bad_arguments(tokenizer, scat):
 
     model = concat(tokenizer)
     system = DocMTSystem(model, tokenizer)
-    bad("attention='self' is unknown; choose one of encoder, cross, decoder", system, attention="self")
+    bad("unknown attention 'self': expected one of encoder, cross, decoder", system, attention="self")
     model.set_attn_implementation("sdpa")
     bad("attn_implementation is 'sdpa', which gives no weights; load .*'eager'", system)
     recurrent = DocMTSystem(concat(tokenizer, decoder_autoregression="ssru"), tokenizer)

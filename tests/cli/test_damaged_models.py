@@ -80,7 +80,7 @@ DAMAGES = {  # what a message must hold -> what was done to the folder
     "config.json: nested too deeply": overwrite(CONFIG, b'{"a":' * 900 + b"1" + b"}" * 900),
     "architectures is [1], expected a list of class names": change(CONFIG, architectures=[1]),
     "encoder_layers is 10000000, expected 1000 at most": change(CONFIG, encoder_layers=10**7),
-    "decoder_layers is 10000000.0, expected 1000 at most": change(CONFIG, decoder_layers=1e7),
+    "hidden_size is 10000000.0, expected 262144 at most": change(CONFIG, text_config={"hidden_size": 1e7}),
     "num_hidden_layers is 1000000000000000000": change(CONFIG, nested=[{"text_config": {"num_hidden_layers": 10**18}}]),
     "decoder_ffn_dim is 10000000, expected 1048576 at most": change(CONFIG, decoder_ffn_dim=10**7),
     "quant_method is 'gptq', expected docmt-int8": change(CONFIG, quantization_config={"quant_method": "gptq"}),

@@ -144,7 +144,7 @@ def test_whole_documents_are_aligned_afterwards(run, chat, documents, tmp_path, 
     pytest.importorskip("mweralign")
     answers = {"documents": 0}
 
-    def generate(system, jobs, sentences=1):
+    def generate(system, jobs, sentences):
         answers["documents"] += len(jobs)
         return [("Die Lampe ist alt. Ich sehe\nsie.", True)] * len(jobs)
 

@@ -52,7 +52,6 @@ def test_outputs_that_are_refused_before_the_work(run, model, documents, tmp_pat
     bare.mkdir()
     shutil.copy(model / "config.json", bare)
     for output, options, words in (
-        ("/dev/full", (), "it is a device that is always full"),
         (tmp_path, (), "it is a folder"),
         (tmp_path / "no" / "out", (), "is no folder that can be written to"),
         ("-", ("--resume",), "a job that writes to standard output leaves nothing to resume"),

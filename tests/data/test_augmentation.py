@@ -204,22 +204,6 @@ def test_fingerprint_tells_augmentations_apart():
     assert changing[0].fingerprint == augmented(examples, **BOTH, seed=8).fingerprint
 
 
-@pytest.mark.parametrize(
-    ("view", "aids", "message"),
-    [
-        ({"past_context": 1}, {"coword_dropout": 1.0}, r"coword_dropout=1.0 must be in \[0, 1\)"),
-        ({"past_context": 1}, {"coword_dropout": -0.1}, r"coword_dropout=-0.1 must be in \[0, 1\)"),
-        ({"view": "sentence"}, {"dynamic_context": True}, "past_context=0 and future_context=0; give the window"),
-        ({"past_context": 1}, {"target_noise": 1.0}, r"target_noise=1.0 must be in \[0, 1\)"),
-        ({"future_context": 1}, {"target_noise": 0.1}, "earlier target sentences, which these examples do not have"),
-        ({"past_context": 1, "context_sides": "source"}, {"target_noise": 0.1}, "give them past context of the target"),
-    ],
-)
-def test_bad_values(view, aids, message):
-    with pytest.raises(ValueError, match=message):
-        augmented(examples_of(**view), **aids)
-
-
 def test_no_token_for_what_is_dropped():
     examples, tokenizer = examples_of(), word_tokenizer()
     tokenizer.unk_token = None

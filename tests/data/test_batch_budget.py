@@ -8,6 +8,7 @@ from hf_docmt.data.collators import ContextCollator
 from hf_docmt.data.documents import make_documents
 from hf_docmt.data.examples import ContextExamples, Examples
 from hf_docmt.data.samplers import TokenBudgetBatchSampler, batch_budget, fairseq_batches
+from hf_docmt.training.arguments import DocMTTrainingArguments
 
 LANGUAGES = {"source_lang": "en", "target_lang": "de"}
 
@@ -98,6 +99,6 @@ def test_padded_budgets(documents):
     assert max_tokens == 500 and target_tokens == int(2 / 3 * 500 * targets / total)
 
 
-def test_unknown_budget(documents):
-    with pytest.raises(ValueError, match="budget='tokens' is unknown; choose one of padded, fairseq, fairseq_current"):
-        batch_budget(separate(documents, past_context=1), 100, "tokens")
+def test_unknown_budget(tmp_path):
+    with pytest.raises(ValueError, match="unknown budget 'tokens': expected one of padded, fairseq, fairseq_current"):
+        DocMTTrainingArguments(str(tmp_path), use_cpu=True, report_to="none", budget="tokens")

@@ -114,8 +114,7 @@ def test_tokenizer_without_separator():
         (["<pad>"], {}, "no pad_token"),
         (["</s>"], {}, "no eos_token"),
         (["<bod>"], {"use_bod": True}, "no '<bod>'"),
-        ([], {"context_sides": "target"}, "context_sides='target'.*both, source"),
-        ([], {"context_discount": 1.5}, "context_discount=1.5"),
+        ([], {"context_sides": "target"}, "unknown context_sides 'target'.*both, source"),
     ],
 )
 def test_bad_settings(missing, settings, words):

@@ -11,7 +11,7 @@ from support.discourse_reading import NOUNS, PRONOUN_OF, TERMS, address_of, ante
 from hf_docmt.data.documents import write_documents
 from hf_docmt.data.synthetic.corpus import FAR_CHANCE, make_corpus, make_suites, write_corpus
 from hf_docmt.data.synthetic.document_plan import DISTANCES
-from hf_docmt.data.synthetic.word_forms import LEXICON, PRONOUNS
+from hf_docmt.data.synthetic.scene import LEXICON, PRONOUNS
 from hf_docmt.evaluation.contrastive_accuracy import contrastive_accuracy
 from hf_docmt.evaluation.suites import read_suite
 
@@ -196,15 +196,6 @@ def test_bytes_stay(tmp_path):
     folder = write_corpus(tmp_path / "far", seed=4, sentences=(6, 12), far=8, **sizes)
     digests = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in folder.glob("*.json*")}
     assert {name: digests[name][:8] for name in DIGESTS} == DIGESTS
-
-
-def test_folder_and_card(tmp_path):
-    sizes = {"train": 3, "validation": 1, "test": 1, "suite_items": 1}
-    folder = write_corpus(tmp_path / "far", sentences=(6, 12), far=8, **sizes)
-    assert {file.stem for file in folder.glob("*.json")} == set(FAR_CHANCE)
-    card = (folder / "README.md").read_text(encoding="utf-8")
-    assert "competing_antecedents" in card and "up to 8 sentences" in card
-    assert "Six phenomena need" in card and "| cataphora |" in card
 
 
 @pytest.mark.parametrize(

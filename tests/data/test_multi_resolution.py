@@ -77,12 +77,6 @@ def test_of_an_architecture(architecture):
     assert list(examples) == listed([1, 4], 12)
 
 
-@pytest.mark.parametrize("resolutions", [[], [0], [-1], [True], [1.5], ["documents"], [1, 1], [None]])
-def test_bad_resolutions(resolutions):
-    with pytest.raises(ValueError, match="expected"):
-        examples_of(resolutions)
-
-
 def test_a_sentence_beyond_the_limit():
     with pytest.raises(DataError, match="document 'd0': sentence 2 has 6 target tokens .* max_target_tokens=5"):
         examples_of([1, "document"], max_target_tokens=5)

@@ -5,12 +5,12 @@ import gzip
 import pytest
 from support.reader_checks import fails, ids, pairs, read
 
-from hf_docmt.data.readers.paradocs import COLUMNS
+from hf_docmt.data.readers.tsv import PARADOCS
 
 
 def line(number, start, documents=("s1", "t1"), doc_id=None, **changes):
     """A pair at this character of both documents; its sentences are 10 characters long."""
-    cells = dict.fromkeys(COLUMNS, "1") | {"src": f"S{number}.", "tgt": f"T{number}.", "collection": "x"}
+    cells = dict.fromkeys(PARADOCS, "1") | {"src": f"S{number}.", "tgt": f"T{number}.", "collection": "x"}
     cells |= {"similarity_one": "0.9", "similarity_two": "0.8", "src_language_id": "0.99", "tgt_language_id": "0.98"}
     cells |= {f"{side}_{end}_index": str(start + 10 * (end == "end")) for side in ("src", "tgt") for end in ENDS}
     cells |= dict(zip(("src_docid", "tgt_docid"), documents)) | changes

@@ -155,12 +155,8 @@ def test_in_a_prepared_accelerate_loader():
         ({"lengths": []}, "lengths of shape"),
         ({"lengths": [[[1, 2, 3]]]}, "lengths of shape"),
         ({"lengths": [5], "world_size": 2}, "at least one example a process"),
-        ({"lengths": [2**31, 4]}, "lengths go up to 2147483648 tokens"),
         ({"max_tokens": 0}, "max_tokens=0"),
         ({"lengths": [[3, 4]], "target_tokens": 0}, "target_tokens=0"),
-        ({"target_tokens": 4}, "one column"),
-        ({"rank": 2, "world_size": 2}, "rank=2"),
-        ({"rank": 0, "world_size": 0}, "rank=0"),
     ],
 )
 def test_bad_settings(settings, words):

@@ -11,8 +11,8 @@ from huggingface_hub import DatasetCard
 from support.discourse_reading import NOUNS, TERMS, address_of, class_of_it, mentions_of_class, words
 from support.errors import refused
 
-from hf_docmt.data.synthetic.corpus import CHANCE, SPLITS, make_corpus, make_suites, write_corpus
-from hf_docmt.data.synthetic.word_forms import LEXICON, PRONOUNS
+from hf_docmt.data.synthetic.corpus import CHANCE, FAR_CHANCE, SPLITS, make_corpus, make_suites, write_corpus
+from hf_docmt.data.synthetic.scene import LEXICON, PRONOUNS
 
 DIGESTS = {
     "cataphora.json": "3a782d77",
@@ -226,28 +226,6 @@ def test_bytes_stay(tmp_path):
     assert digests == DIGESTS
 
 
-def test_written_folder_reads_back(tmp_path):
-    folder = write_corpus(tmp_path / "new" / "corpus", seed=2, train=5, validation=3, test=2, suite_items=1)
-    suites = make_suites(2, 1)
-    names = {f"{split}.jsonl" for split in (*SPLITS, "documents")} | {f"{n}.json" for n in (*CHANCE, "register")}
-    assert {path.name for path in folder.iterdir()} == names | {"README.md"} and [
-        p.name for p in folder.parent.iterdir()
-    ] == ["corpus"]
-    for split, rows in make_corpus(2, 5, 3, 2).items():
-        assert [json.loads(line) for line in (folder / f"{split}.jsonl").read_text("utf-8").splitlines()] == rows
-    for name in (*CHANCE, "register"):
-        assert json.loads((folder / f"{name}.json").read_text("utf-8")) == suites[name]
-
-
-def test_a_folder_with_something_in_it_is_left_alone(tmp_path):
-    (tmp_path / "kept.txt").write_text("mine")
-    refused("not an empty folder", write_corpus, tmp_path, train=1, validation=1, test=1, suite_items=1)
-    refused("not an empty folder", write_corpus, tmp_path / "kept.txt", train=1, validation=1, test=1, suite_items=1)
-    assert [path.name for path in tmp_path.iterdir()] == ["kept.txt"]
-    (tmp_path / "empty").mkdir()
-    assert (write_corpus(tmp_path / "empty", train=1, validation=1, test=1, suite_items=1) / "train.jsonl").exists()
-
-
 @pytest.mark.parametrize(
     "options, message",
     [
@@ -269,18 +247,24 @@ def test_bad_suite_size(items, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("cataphora, phenomena", [(0.0, "Four"), (0.2, "Five")])
-def test_the_card(tmp_path, cataphora, phenomena):
+@pytest.mark.parametrize(
+    "options, phenomena",
+    [({}, "Four"), ({"cataphora": 0.2}, "Five"), ({"far": 8, "sentences": (6, 12)}, "Six")],
+)
+def test_the_card(tmp_path, options, phenomena):
     """Numbers and phenomena; `datasets` finds the splits, and suites and their documents are no data of them."""
     sizes = {"train": 3, "validation": 2, "test": 0, "suite_items": 1}
-    folder = write_corpus(tmp_path / "corpus", seed=7, cataphora=cataphora, **sizes)
+    folder = write_corpus(tmp_path / "corpus", seed=7, **options, **sizes)
     card = DatasetCard.load(folder / "README.md")
     assert card.data.language == ["en", "de"] and card.data.license == "apache-2.0"
     rows = (folder / "train.jsonl").read_text().count('"en"')
     assert f"| train | 3 | {rows} |" in card.text and "deterministic by seed (7)" in card.text
     assert "| test |" not in card.text and "deixis, ellipsis" in card.text
-    assert f"{phenomena} phenomena need" in card.text and "competing_antecedents" not in card.text
-    assert ("| cataphora |" in card.text) == (folder / "cataphora.json").exists() == (cataphora > 0)
+    assert f"{phenomena} phenomena need" in card.text
+    assert ("| competing_antecedents |" in card.text) == ("up to 8 sentences" in card.text) == ("far" in options)
+    suites = FAR_CHANCE if "far" in options else [*CHANCE, "register", *options]
+    assert {file.stem for file in folder.glob("*.json")} == set(suites)
+    assert ("| cataphora |" in card.text) == (folder / "cataphora.json").exists() == bool(options)
     loaded = datasets.load_dataset(str(folder), cache_dir=str(tmp_path / "cache"))
     assert {split: len(rows) for split, rows in loaded.items()} == {"train": 3, "validation": 2}
     assert set(loaded["train"].column_names) >= {"doc_id", "translation", "phenomena"}

@@ -238,11 +238,6 @@ def test_broken_input_leaves_no_entry(file, tokenizer):
     assert not list((file.parent / "cache").rglob("*.arrow"))
 
 
-def test_languages_that_are_not_there(file, tokenizer):
-    with pytest.raises(DataError, match=r"target_lang='fr' is not in the documents, they have \['en', 'de'\]"):
-        Examples(stored(file), tokenizer, source_lang="en", target_lang="fr")
-
-
 # Samples for tokenizers
 
 

@@ -36,7 +36,6 @@ needs_kernels = pytest.mark.skipif(cpu_kernels.kernels() is None, reason="the ke
 def int8_model(monkeypatch):
     """Makes models with int8 weights whose products are those of plain operations, with 8 bits of the input."""
     monkeypatch.setattr(quantization, "MIN_ELEMENTS", 0)
-    monkeypatch.setattr(int8_linear, "TILES", False)
     monkeypatch.setattr(int8_linear, "FBGEMM", False)
     return lambda *names, **fields: build(*names, **SIZES | fields).quantize("int8")
 

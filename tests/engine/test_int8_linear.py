@@ -13,7 +13,6 @@ from torch.nn import Linear
 from hf_docmt.engine import cpu_kernels, int8_linear
 from hf_docmt.engine.int8_linear import Int8Linear, int8_product
 
-HAS_VNNI = int8_linear.INPUT_LEVELS == int8_linear.LEVELS
 needs_fbgemm = pytest.mark.skipif(not int8_linear.FBGEMM, reason="torch was built without FBGEMM")
 
 
@@ -31,15 +30,12 @@ def reference(layer: nn.Linear, states: torch.Tensor, levels: int) -> torch.Tens
     return outputs if layer.bias is None else outputs + layer.bias.detach()
 
 
-@pytest.fixture(params=["kernels", "onednn", pytest.param("fbgemm", marks=needs_fbgemm), "portable"])
+@pytest.fixture(params=["kernels", pytest.param("fbgemm", marks=needs_fbgemm), "portable"])
 def levels(request, monkeypatch) -> int:
     """Levels of the input, with each of the products."""
     monkeypatch.setenv("DOCMT_KERNELS", "1" if request.param == "kernels" else "0")
     if request.param == "kernels" and not cpu_kernels.most_rows(8):
         pytest.skip("the kernels were not built, or this processor has no VNNI")
-    if request.param == "onednn" and not (HAS_VNNI and hasattr(torch.ops.onednn, "qlinear_pointwise")):
-        pytest.skip("torch was built without oneDNN, or oneDNN saturates on this processor, which has no VNNI")
-    monkeypatch.setattr(int8_linear, "TILES", request.param == "onednn")
     monkeypatch.setattr(int8_linear, "FBGEMM", request.param == "fbgemm")
     return int8_linear.INPUT_LEVELS if request.param == "fbgemm" else int8_linear.LEVELS
 
@@ -72,23 +68,6 @@ def test_large_outputs_in_blocks(monkeypatch):
         whole = layer(states)
         monkeypatch.setattr(int8_linear, "BLOCK_ELEMENTS", 48)
         assert torch.equal(layer(states), whole)
-
-
-@needs_fbgemm
-def test_many_rows_in_tiles(monkeypatch):
-    """Few and many rows give the same but for rounding, whichever packed weights they use, also after a change."""
-    if not (HAS_VNNI and hasattr(torch.ops.onednn, "qlinear_pointwise")):
-        pytest.skip("torch was built without oneDNN, or FBGEMM rounds to fewer levels on this processor")
-    monkeypatch.setenv("DOCMT_KERNELS", "0")
-    layer, states = Int8Linear.of(Linear(32, 8)), torch.randn(int8_linear.TILE_ROWS, 32)
-    monkeypatch.setattr(int8_linear, "TILES", True)
-    with torch.no_grad():
-        for _ in range(2):
-            many, few = layer(states), layer(states[:-1])
-            assert set(layer._packed) == {(1, "onednn"), (1, "fbgemm")}
-            torch.testing.assert_close(many[:-1], few, atol=1e-5, rtol=1e-5)
-            layer.weight_scale.mul_(2)
-        assert not torch.equal(layer(states), many)
 
 
 def test_several_layers_at_once(levels):

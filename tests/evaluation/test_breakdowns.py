@@ -101,7 +101,6 @@ def test_nothing():
         (lambda: document_labels(IDS, [1, 2, 3], ["domain"], "news"), "document 'talk-1': 'news' finds no domain"),
         (lambda: document_labels(IDS, [1, 2, 3], ["domain"], "()"), "document 'news-7': .* finds no domain"),
         (lambda: document_labels(IDS, [1, 2, 3], ["domain"], "(["), "'\\(\\[' is no regular expression"),
-        (lambda: break_down("accuracy", [[1, 1]], [["a=b"], []], ["p"]), "1 rows of statistics, 2 of labels, 1 groups"),
     ],
 )
 def test_bad_input(call, message):

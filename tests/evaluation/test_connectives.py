@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hf_docmt.evaluation.metrics.connectives import Connectives, connective_table, count_connectives
-from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments
+from hf_docmt.evaluation.metrics.metric import TranslatedDocuments
 from hf_docmt.reports.result import PartScore
 from hf_docmt.reports.statistics import score_function
 

@@ -5,12 +5,12 @@ import random
 import numpy as np
 import pytest
 
+from hf_docmt.evaluation.metrics.metric import TranslatedDocuments
 from hf_docmt.evaluation.metrics.term_consistency import (
     LexicalConsistencyRatio,
     TermConsistency,
     find_terms,
 )
-from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments
 from hf_docmt.reports.result import PartScore
 from hf_docmt.reports.statistics import score_function
 

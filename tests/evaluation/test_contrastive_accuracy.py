@@ -9,7 +9,7 @@ import pytest
 from support.errors import refused
 
 from hf_docmt import __version__
-from hf_docmt.evaluation.contrastive_accuracy import contrastive_accuracy, item_records, wilson_interval
+from hf_docmt.evaluation.contrastive_accuracy import contrastive_accuracy, item_records
 from hf_docmt.evaluation.suites import SuiteItem, average_results
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import PartScore, Result
@@ -41,12 +41,6 @@ def part(right, n):
     root = math.sqrt(b * b - 4 * a * c)
     interval = [100 * (-b - root) / (2 * a), 100 * (-b + root) / (2 * a)]
     return PartScore(pytest.approx(100 * right / n), n, {"interval": pytest.approx(interval, abs=1e-6)})
-
-
-def test_published_intervals():
-    """Newcombe (1998), table I, method 3."""
-    assert wilson_interval(81, 263) == pytest.approx([25.53, 36.62], abs=0.005)
-    assert wilson_interval(0, 20) == pytest.approx([0, 16.11], abs=0.005)
 
 
 def test_accuracy_by_hand():

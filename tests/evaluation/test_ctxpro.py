@@ -306,24 +306,6 @@ def test_translations_from_a_file(write, tmp_path):
         translation_file_report("theirs", path, file)
 
 
-@pytest.mark.skipif(not CTXPRO.is_dir(), reason="the data folder is not there")
-@pytest.mark.parametrize("name", ["auxiliary", "formality"])
-def test_real_sets_as_the_script(name, tmp_path):
-    """References and scrambled references, after a sentence of context."""
-    pytest.importorskip("sentence_splitter")
-    path = CTXPRO / "evalsets" / f"{name}.opensubtitles.en-de.dev.json"
-    entries, rng = json.loads(path.read_text("utf-8")), random.Random(1)
-    lines = []
-    for entry in entries:
-        words = entry["ref segment"].split()
-        rng.shuffle(words)
-        lines.append("Ja. " + rng.choice([entry["ref segment"], " ".join(words), "Ich sehe dich."]))
-    file = tmp_path / "outputs"
-    file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    (result,) = translation_file_report("theirs", path, file, rule="published").results
-    assert result.value == script_accuracy(entries, lines, "de")
-
-
 def test_details_of_a_system(write, tmp_path):
     """Every item with its texts and the verdict; a second run reads them and translates nothing."""
     entries = [ENTRIES[0] | {"document id": f"2016/{number}"} for number in range(6)]

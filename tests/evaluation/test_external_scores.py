@@ -8,7 +8,7 @@ from support.reader_checks import jsonl
 
 from hf_docmt.evaluation.comparison import compare
 from hf_docmt.evaluation.metrics.external import ExternalScore, write_scorer_input
-from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments
+from hf_docmt.evaluation.metrics.metric import TranslatedDocuments
 from hf_docmt.evaluation.translation_scores import evaluate_files
 from hf_docmt.files import DataError
 

@@ -8,10 +8,9 @@ from types import SimpleNamespace
 import pytest
 from support.errors import refused
 
-from hf_docmt.evaluation.metrics.metric import UndefinedError
+from hf_docmt.evaluation.metrics.metric import TranslatedDocuments, UndefinedError
 from hf_docmt.evaluation.metrics.pronoun_f1 import PHENOMENA, FormalityF1, PronounF1, count_words
 from hf_docmt.evaluation.metrics.tagging import MODELS, SpacyTagger, load_tagger
-from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments
 from hf_docmt.messages import install_command
 from hf_docmt.reports.result import PartScore
 

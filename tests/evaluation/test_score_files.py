@@ -227,10 +227,9 @@ def test_missing_scores_name_the_item(tmp_path):
 
 
 def test_bad_arguments(suite, tmp_path):
-    _, _, items, scores = suite
+    _, _, items, _ = suite
     file = tmp_path / "scores.txt"
     refused("better is 'best', expected lower or higher", read_scores, file, items, "best")
-    refused("59 rows of scores for 60 items", write_scores, file, items, scores[1:])
     with pytest.raises(ValueError, match=r"(item|line|pair) \d+: NaN in its scores \[nan.*the model's weights"):
         write_scores(file, items, [[math.nan] * len(item.candidates) for item in items])
     with pytest.raises(ValueError, match=r"(item|line|pair) \d+: 1 scores for \d candidates; one for each"):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from hf_docmt.evaluation.evaluation_settings import Evaluation
 from hf_docmt.evaluation.metrics import TranslatedDocuments, metric_class
+from hf_docmt.evaluation.translation_scores import Evaluation
 
 SOURCES = [["The house is old .", "OK", "He sees the house .", "Yes ."], ["It is 5 ."]]
 HYPOTHESES = [["the  house is old .", "OK", "Er sees the house .", ""], ["Es ist 5 ."]]

@@ -97,17 +97,6 @@ def test_built_in_suites(tmp_path):
         assert [(item.group, item.group_unit) for item in items] == [(entry["group"], "group") for entry in entries]
 
 
-def test_built_in_cataphora(tmp_path):
-    """The sentence that names the antecedent comes with the context after the current one."""
-    suites = make_suites(seed=3, items_per_cell=2, cataphora=True)
-    write_documents(suites["documents"], tmp_path / "documents.jsonl")
-    (tmp_path / "cataphora.json").write_text(json.dumps(suites["cataphora"]), encoding="utf-8")
-    items = read_suite(tmp_path / "cataphora.json", context=1, future_context=1)
-    for item, entry in zip(items, suites["cataphora"], strict=True):
-        assert item.distance == -1 and len(item.source_after) == 1
-        assert entry["src ante head"] in item.source_after[0]
-
-
 def test_counts_note():
     deixis = made(2500, item_id="deixis_test:1", format="voita")
     assert counts_note(deixis) is None

@@ -76,7 +76,7 @@ def test_context_by_hand_is_what_documents_get(architecture, caplog, capsys):
 def test_codes_of_pretrained_families():
     model = build("concat", source_lang="eng_Latn", target_lang="zh_CN")
     card = ModelCardText(model.config)
-    assert card.metadata()["language"] == ["eng", "zh"] and card.example() == EXAMPLES["en"]
+    assert card.metadata()["language"] == ["eng", "zh"] and card.example() == EXAMPLES["eng"]
     assert "source language: eng_Latn, target language: zh_CN" in str(card)
     for code in ("x\n# y", "english", "[a](b)", ""):
         assert LANGUAGE_CODE.fullmatch(code) is None

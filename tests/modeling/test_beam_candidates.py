@@ -1,4 +1,4 @@
-"""The beams of a sentence: what `rerank` chooses from by every strategy, and what `nbest` keeps."""
+"""The beams of a sentence that `nbest` keeps, by every strategy."""
 
 from types import SimpleNamespace
 
@@ -25,27 +25,18 @@ CHUNK = {"view": "chunk", "chunk_tokens": 12}
     ],
 )
 def test_every_strategy_gives_all_beams(architecture, fields, strategy):
-    """The first ones are the translation without; other ones give another."""
-    model, given = build(architecture, **fields), []
+    """The first ones are the translation without."""
+    model = build(architecture, **fields)
     for parameter in model.parameters():
         parameter.data.mul_(3)  # so that translations differ from each other
     translate = lambda **more: model.translate_documents(  # noqa: E731
         DOCUMENTS, word_tokenizer(), strategy, num_beams=3, max_new_tokens=6, **more
     )
     plain = translate()
-    assert translate(rerank=lambda candidates: given.append(candidates) or 0) == plain
-    assert max(map(len, given)) == 3
-    for candidates in given:
-        assert len({ids.count(model.config.sep_token_id) for ids in candidates}) == 1
-    rerank = lambda candidates: len(candidates) - 1  # noqa: E731
-    last = translate(rerank=rerank)
-    assert last != plain and list(map(len, last)) == list(map(len, plain))
     translations, repairs, candidates = translate(nbest=3, return_report=True)
     assert translations == plain and (plain, repairs) == translate(return_report=True)
     assert [[found[0] for found in document] for document in candidates] == plain
     assert max(len(found) for document in candidates for found in document) == 3
-    translations, others = translate(nbest=3, rerank=rerank)
-    assert translations == last and all(text in found for pair in zip(last, others) for text, found in zip(*pair))
     assert translate(nbest=1)[1] == [[[text] for text in document] for document in plain]
 
 
@@ -53,56 +44,43 @@ def test_rows_keep_their_limits():
     """Sentences of one batch get tokens by their own length, which a model that does not end uses up."""
     model = build()
     model.final_logits_bias[:, model.config.eos_token_id] = -1e9
-    documents, tokenizer = [random_text([1], seed=1), [" ".join(random_text([9], seed=2))]], word_tokenizer()
-    plain, lengths = model.translate_documents(documents, tokenizer, "sentence", num_beams=2), []
-    assert len(set(len(document[0].split()) for document in plain)) == 2
-    rerank = lambda beams: lengths.append([len(ids) for ids in beams]) or 0  # noqa: E731
-    assert model.translate_documents(documents, tokenizer, "sentence", num_beams=2, rerank=rerank) == plain
-    assert all(len(set(of_one)) == 1 for of_one in lengths) and max(map(len, lengths)) == 2
-    assert lengths[0][0] > lengths[1][0]
-
-
-def test_separators_are_those_of_the_most_probable():
-    """Others would have the segment translated again."""
-    given, outputs = [], [Output([7, SEP, 8], True), Output([7, 8], True), Output([9, SEP, 9], True)]
-    rerank = lambda candidates: given.extend(candidates) or 1  # noqa: E731
-    translator = SimpleNamespace(sep=SEP, rerank=rerank, keeps_candidates=False)
-    assert Translator.chosen(translator, None, outputs, False) == outputs[2]
-    assert given == [[7, SEP, 8], [9, SEP, 9]]
+    documents = [random_text([1], seed=1), [" ".join(random_text([9], seed=2))]]
+    plain, found = model.translate_documents(documents, word_tokenizer(), "sentence", num_beams=2, nbest=2)
+    lengths = [{len(text.split()) for text in texts} for (texts,) in found]
+    assert all(len(own) == 1 for own in lengths) and lengths[0] != lengths[1]
+    assert [{len(document[0].split())} for document in plain] == lengths
 
 
 def test_candidates_are_those_of_generate():
-    model, tokenizer, given = build(), word_tokenizer(), []
-    (_, (found,)) = model.translate_documents(
-        [DOCUMENTS[0][:1]],
-        tokenizer,
-        num_beams=4,
-        max_new_tokens=5,
-        rerank=lambda beams: given.extend(beams) or 0,
-        nbest=3,
-    )
+    model, tokenizer = build(), word_tokenizer()
+    (_, (found,)) = model.translate_documents([DOCUMENTS[0][:1]], tokenizer, num_beams=4, max_new_tokens=5, nbest=3)
     inputs = tokenizer(DOCUMENTS[0][:1], return_tensors="pt")
-    expected = model.generate(**inputs, num_beams=4, num_return_sequences=4, max_new_tokens=6)[:, 1:6].tolist()
+    expected = model.generate(**inputs, num_beams=4, num_return_sequences=4, max_new_tokens=6)[:3, 1:6].tolist()
     ends = [ids.index(model.config.eos_token_id) if model.config.eos_token_id in ids else 5 for ids in expected]
-    assert given == [ids[:end] for ids, end in zip(expected, ends)]
-    assert found == [tokenizer.batch_decode(given[:3], skip_special_tokens=True)]
+    expected = [ids[:end] for ids, end in zip(expected, ends)]
+    assert found == [tokenizer.batch_decode(expected, skip_special_tokens=True)]
 
 
 @pytest.mark.parametrize(
-    ("index", "job", "is_alone", "kept"),
+    ("index", "job", "stop_at_sep", "kept"),
     [
         (2, {"sentences": 3, "past": 2}, False, [[], [], [[9], [12]]]),
         (1, {"sentences": 3, "past": 1, "future": 1}, False, [[], [[8], [11]], []]),
         (0, {"sentences": 3}, False, [[[7], [10]], [[8], [11]], [[9], [12]]]),
-        (1, {"sentences": 2, "past": 1}, True, [[], [[7, 8, 9], [10, 11, 12]], []]),
+        (1, {"sentences": 2, "past": 1}, False, [[], [[7, 8, 9], [10, 11, 12]], []]),
+        (1, {"sentences": 3, "past": 1}, True, [[], [[7, 8, 9], [10, 11, 12]], []]),
     ],
 )
-def test_whose_candidates_are_kept(index, job, is_alone, kept):
-    """Those of the current sentence of a window, of all of a segment, of one alone without separators."""
+def test_whose_candidates_are_kept(index, job, stop_at_sep, kept):
+    """Those of the current sentence of a window, of all of a segment, of one alone without separators.
+
+    One with another number of separators than the most probable one is left out.
+    """
     document = DocumentState(3, [SentencePart(number, []) for number in range(3)])
-    written = [[7, SEP, 8, SEP, 9], [10, SEP, 11, SEP, 12]]
+    written = [[7, SEP, 8, SEP, 9], [7, 8], [10, SEP, 11, SEP, 12]]
     job = Job([], [], length=3, current=CurrentSentence(document, index), **job)
-    Translator.keep_candidates(SimpleNamespace(sep=SEP), job, written, is_alone)
+    outputs = [Output(ids, True) for ids in written]
+    Translator.keep_candidates(SimpleNamespace(sep=SEP), job, outputs, stop_at_sep)
     assert [part.candidates for part in document.parts] == kept
 
 
@@ -118,8 +96,6 @@ def test_candidates_of_blank_and_of_long_sentences():
 
 def test_refusals():
     model, tokenizer = build(), word_tokenizer()
-    with pytest.raises(ValueError, match="among the beams of a search, got num_beams=1: give at least 2"):
-        model.translate_documents(DOCUMENTS, tokenizer, rerank=len)
     with pytest.raises(ValueError, match="nbest=3: a search with num_beams=2 finds fewer, give as many beams"):
         model.translate_documents(DOCUMENTS, tokenizer, num_beams=2, nbest=3)
     refused("nbest must be at least 1, got 0", model.translate_documents, DOCUMENTS, tokenizer, nbest=0)

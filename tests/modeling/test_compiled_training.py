@@ -32,37 +32,24 @@ def model_and_batch(architecture: str, device, lengths: tuple[int, ...] = (3, 1,
     return on_device(model, device).train(), moved(batch, device)
 
 
-def check_step(architecture: str, device, backend: str) -> None:
-    """The loss and gradients of the compiled step are those of the plain one."""
-    model, batch = model_and_batch(architecture, device)
-    expected = (model(**batch).loss.detach(), *gradients(model, batch))
-    model.zero_grad()
-    loss = compiled_loss(model, backend)(**batch)
-    loss.backward()
-    found = (loss.detach(), *(one.grad for one in model.parameters() if one.grad is not None))
-    for one, other in zip(found, expected, strict=True):
-        torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
-
-
-def compiled_loss(model, backend: str):
-    torch.compiler.reset()
-    return torch.compile(lambda **batch: model(**batch).loss, backend=backend, fullgraph=True)
-
-
 def test_all_architectures_are_here():
     assert FIELDS.keys() == registry.ARCHITECTURES.keys()
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("backend", ["eager", "inductor"])
 @pytest.mark.parametrize("architecture", FIELDS)
-def test_one_graph(architecture, device):
-    check_step(architecture, device, "eager")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("architecture", FIELDS)
-def test_compiled_step(architecture, device):
-    check_step(architecture, device, "inductor")
+def test_one_graph(architecture, device, backend):
+    """The loss and gradients of the compiled step are those of the plain one."""
+    model, batch = model_and_batch(architecture, device)
+    expected = (model(**batch).loss.detach(), *gradients(model, batch))
+    model.zero_grad()
+    torch.compiler.reset()
+    loss = torch.compile(lambda **batch: model(**batch).loss, backend=backend, fullgraph=True)(**batch)
+    loss.backward()
+    found = (loss.detach(), *(one.grad for one in model.parameters() if one.grad is not None))
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
 
 
 @pytest.mark.gpu

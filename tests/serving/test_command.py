@@ -1,11 +1,10 @@
 """What `docmt serve` refuses before it listens, and that its settings are those of the requests."""
 
-import pytest
+from support.errors import refused
 from support.tiny_models import build, word_tokenizer, write_model
 
 from hf_docmt.cli.translation_settings import JobOptions, SystemOptions, translation_settings
 from hf_docmt.options import DocumentSearch, ModelLanguages, ServerLimits
-from hf_docmt.serving.served_model import ServedModel
 from hf_docmt.serving.server import make_server
 from hf_docmt.systems import DocMTSystem
 
@@ -28,12 +27,12 @@ def test_settings_of_the_command(tmp_path):
 
 def test_languages_that_nobody_names():
     system = DocMTSystem(build("concat", source_lang=None), word_tokenizer(), "runs/concat")
-    with pytest.raises(ValueError, match="runs/concat names no source language.*give --source-lang"):
-        make_server(system, (None, None), ServerLimits(), "127.0.0.1", 0)
-    assert ServedModel(system, ("en", None), ServerLimits()).languages == [["en"], ["de"]]
+    end = ServerLimits(timeout=30), "127.0.0.1", 0
+    refused("runs/concat names no source language.*give --source-lang", make_server, system, (None, None), *end)
+    server = make_server(system, ("en", None), *end)
+    assert (server.model.languages, server.config.timeout_graceful_shutdown) == ([["en"], ["de"]], 35)
 
 
 def test_settings_that_do_not_fit(tmp_path):
     system = DocMTSystem(build("concat"), word_tokenizer(), strategy="stream")
-    with pytest.raises(ValueError, match="stream"):
-        make_server(system, (None, None), ServerLimits(), "127.0.0.1", 0)
+    refused("stream", make_server, system, (None, None), ServerLimits(), "127.0.0.1", 0)

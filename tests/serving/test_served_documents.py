@@ -44,7 +44,7 @@ def test_text(client, system):
         ({"sentences": [["w7"]]}, 400, "sentences must be text, got a list"),
         ({"text": "w7", "strategey": "sentence"}, 400, "unknown field 'strategey', expected sentences, text"),
         ({"text": "w7", "strategey": "sentence"}, 400, "did you mean 'strategy'?"),
-        ({"text": "w7", "beams": 7}, 400, "unknown field 'beams'"),
+        ({"text": "w7", "strategy": "sentence", "session": "new"}, 400, "no context is read"),
         ({"text": "w7", "strategy": "slidin"}, 400, "'slidin'"),
         ({"text": "w7", "strategy": "stream"}, 400, "strategy 'stream'"),
         ({"text": "w7", "strategy": 3}, 400, "strategy must be text"),

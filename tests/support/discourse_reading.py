@@ -2,7 +2,7 @@
 
 import re
 
-from hf_docmt.data.synthetic.word_forms import LEXICON
+from hf_docmt.data.synthetic.scene import LEXICON
 
 NOUNS = {
     de: (en, gender, kind)

@@ -13,7 +13,6 @@ LAYERS = {"encoder_layers": 2, "decoder_layers": 2}
 def plain_int8_model(monkeypatch, architecture: str, fields: dict):
     """A model of large int8 weights, or attention would hardly matter."""
     monkeypatch.setattr(quantization, "MIN_ELEMENTS", 0)
-    monkeypatch.setattr(int8_linear, "TILES", False)
     monkeypatch.setattr(int8_linear, "FBGEMM", False)
     model = build(architecture, seed=1, **SIZES | LAYERS | fields)
     with torch.no_grad():

@@ -6,6 +6,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable
+from multiprocessing.resource_tracker import _resource_tracker as tracker
 from pathlib import Path
 
 import torch
@@ -29,6 +30,7 @@ def fork(work: Callable[[], int | None], log: Path, stdin: int = 0, stdout: int 
         for number, to in enumerate((stdin, handle if stdout is None else stdout, handle)):
             os.dup2(to, number)
         os.closerange(3, 256)
+        tracker._fd = tracker._pid = None  # of a pipe that is closed now; a pool of processes starts one of its own
         sys.stdin = open(0, closefd=False)
         sys.stdout, sys.stderr = (os.fdopen(number, "w", buffering=1) for number in (1, 2))
         code = work() or 0

@@ -23,7 +23,6 @@ UNABLE = {  # tests of what torch does for each device it knows
     "test_bf16_autocast_is_close",
     "test_half_precision",
     "test_one_graph",
-    "test_compiled_step",
     "test_a_step_is_compiled_whole",
     "test_flex_attention",
     "test_two_updates",

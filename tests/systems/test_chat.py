@@ -146,7 +146,7 @@ def scripted(answers, template="gemma", **options):
     tokenizer = byte_tokenizer(TEMPLATES[template] if template else None)
     system, prompts = CausalSystem(causal_model("llama"), tokenizer, **CODES, **options), []
 
-    def generate(jobs, sentences=1):
+    def generate(jobs, sentences):
         texts = [tokenizer.decode(ids, skip_special_tokens=False) for ids, _ in jobs]
         prompts.extend((text, sentences) for text in texts)
         return [(answers(text), True) for text in texts]

@@ -84,7 +84,7 @@ def test_seq2seq_translation(marian, tokenizer, settings, monkeypatch):
 
 def test_bad_seq2seq(marian, tokenizer):
     refused("past_context is -1", Seq2SeqSystem, marian, tokenizer, past_context=-1)
-    with pytest.raises(ValueError, match="context_sides='target' is unknown"):
+    with pytest.raises(ValueError, match="unknown context_sides 'target'"):
         Seq2SeqSystem(marian, tokenizer, past_context=1, context_sides="target")
     refused("context needs a separator", Seq2SeqSystem, marian, tokenizer, past_context=1, separator="")
     words = word_tokenizer()

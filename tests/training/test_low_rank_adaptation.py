@@ -74,13 +74,16 @@ def saved(wrapped, folder):
 
 
 def test_gradients(model, tmp_path):
-    """An adapter is neutral at first; then every parameter of it learns, and no other one."""
+    """An adapter is neutral at first, and switched off; else every parameter of it learns, and no other one."""
     batch = batch_of(model)
     before = logits(model, batch)
     wrapped, whole = with_new_adapter(model, tmp_path)
     torch.testing.assert_close(logits(wrapped, batch), before, atol=1e-5, rtol=0)
     assert all(".lora_" not in name for name in whole)
     change(wrapped)
+    assert not torch.allclose(logits(wrapped, batch), before, atol=1e-2)
+    with wrapped.disable_adapter():
+        torch.testing.assert_close(logits(wrapped, batch), before, atol=1e-5, rtol=0)
     options = {"num_items_in_batch": 1, "skip_logits": True}
     carried = registry.for_config(model.config).carries_state
     first = {"document_start": torch.ones(len(batch["labels"]), dtype=torch.bool)} if carried else {}
@@ -95,12 +98,10 @@ def test_gradients(model, tmp_path):
 def test_saved_loaded_merged(model, tmp_path):
     """By this package, by peft alone, and as a model without an adapter."""
     batch = batch_of(model)
-    before = logits(model, batch)
     wrapped, _ = with_new_adapter(model, tmp_path)
     change(wrapped)
     folder = saved(wrapped, tmp_path)
     expected = logits(model, batch)
-    assert not torch.allclose(expected, before, atol=1e-2)
     merged, tokenizer = model_folders.load_model(folder)
     torch.testing.assert_close(logits(merged, batch), expected, atol=1e-4, rtol=0)
     assert not any("lora" in name for name, _ in merged.named_parameters())

@@ -185,6 +185,7 @@ def test_training_arguments(mapping):
     arguments = training_arguments(recipe)
     assert arguments.lr_scheduler_type == "linear" and arguments.gradient_accumulation_steps == 3
     assert (arguments.max_grad_norm, arguments.learning_rate, arguments.max_tokens) == (0.5, 2e-3, 1000)
+    assert (arguments.stream_documents, arguments.stream_window, arguments.memory_gradient) == (16, 10, 2)
     assert arguments.label_smoothing_factor == 0, "the model's own loss smooths"
     assert Path(arguments.output_dir) == Path(recipe.output_dir) / "checkpoints"
     by_epoch = training_arguments(parse_recipe(mapping, ["training.eval_steps=null"]))

@@ -36,10 +36,9 @@ def test_two_stages(corpus, tmp_path, sentence_model):
     assert {name for name in now if name not in old} == {"model.encoder.segment_encoding.embedding.weight"}
     for name, tensor in old.items():  # the old parameters hardly move with their own learning rate
         torch.testing.assert_close(now[name], tensor, atol=1e-6, rtol=0)
-    with pytest.raises(ValueError, match="training.new_learning_rate: the checkpoint of init_from has all parameters"):
-        train(second_stage(corpus, tmp_path / "none", folder, "training.new_learning_rate=0.1"))
-    with pytest.raises(ValueError, match="training.freeze: the checkpoint of init_from has all parameters"):
-        train(second_stage(corpus, tmp_path / "none", folder, "training.freeze=true"))
+    for option in ("new_learning_rate=0.1", "freeze=true"):
+        again = second_stage(corpus, tmp_path / "none", folder, f"training.{option}")
+        refused(f"training.{option.split('=')[0]}: the checkpoint of init_from has all parameters", train, again)
 
 
 def of_architecture(corpus, output, origin, architecture, *overrides, model=None, **training):
@@ -84,8 +83,8 @@ def test_separators_that_are_not_new(corpus, sentence_model, tmp_path):
     """Those of a model that has read segments, or of one that will read none, are left, and nothing else is new."""
     segments = train(windows(corpus, tmp_path / "segments", sentence_model[0], neutral_start=False))
     for origin, context in ((sentence_model[0], 0), (segments, 2)):
-        with pytest.raises(ValueError, match="training.neutral_start: the checkpoint of init_from has all parameters"):
-            train(windows(corpus, tmp_path / "none", origin, past_context=context))
+        again = windows(corpus, tmp_path / "none", origin, past_context=context)
+        refused("training.neutral_start: the checkpoint of init_from has all parameters", train, again)
 
 
 def windows(corpus, output, origin, architecture="concat", past_context=1, **options):
@@ -107,8 +106,10 @@ def test_neutral_start_undoes_no_mechanism(corpus, sentence_model, tmp_path):
     origin, tokenizer = recipe_origin(doct)
     config = model_config(doct, tokenizer, origin.config)
     trained, _ = build_model(config, origin)
-    with pytest.raises(ValueError, match="training.neutral_start: init_from is no sentence-level model but one with"):
-        build_model(config, trained, neutral=True)
+    first = r"model\.decoder\.layers\.0\.context\.attn\.attn\.k_proj\.bias"
+    refused(
+        rf"no sentence-level model but one with a mechanism \({first}\)", build_model, config, trained, neutral=True
+    )
 
 
 @pytest.mark.parametrize("architecture", ["doct", "han", "routing", "memory"])
@@ -225,26 +226,20 @@ def test_mechanism_added_to_marian(corpus, tmp_path, marian):
     gates = [weight for name, weight in now.items() if name.endswith("state_gate.weight")]
     assert all(gate.any() for gate in gates), "zeros have learned"
     assert facts(folder)["trained_parameters"] == sum(now[name].numel() for name in now.keys() - old.keys())
-    with pytest.raises(
-        ValueError, match="init_from: d_model: got 8, but the pretrained weights need 16; leave it out$"
-    ):
-        train(second_stage(corpus, tmp_path / "other", marian, "model.d_model=8"))
+    other = second_stage(corpus, tmp_path / "other", marian, "model.d_model=8")
+    refused("init_from: d_model: got 8, but the pretrained weights need 16; leave it out$", train, other)
 
 
 def test_unusable_checkpoints(corpus, tmp_path, sentence_model):
     def start(folder, *overrides):
         train(second_stage(corpus, tmp_path / "run", folder, *overrides))
 
-    with pytest.raises(ValueError, match="init_from: .*nowhere has no config.json; give the folder of a trained model"):
-        start(tmp_path / "nowhere")
+    refused("init_from: .*nowhere has no config.json; give the folder of a trained model", start, tmp_path / "nowhere")
     bert = BertConfig(hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8, vocab_size=30)
     BertModel(bert).save_pretrained(tmp_path / "bert")
     refused(r"init_from: .*'bert'.*marian.*docmt-concat", start, tmp_path / "bert")
-    with pytest.raises(
-        ValueError, match=r"weights of other sizes \(.* and \d+ more\).*d_model 16 there, 8 here.*: leave sizes out"
-    ):
-        start(sentence_model[0], "model.d_model=8")
-
+    sizes = r"weights of other sizes \(.* and \d+ more\).*d_model 16 there, 8 here.*: leave sizes out"
+    refused(sizes, start, sentence_model[0], "model.d_model=8")
     refused(r"^model: dropout must be in \[0, 1\), got 1.5", start, sentence_model[0], "model.dropout=1.5")
 
     broken = shutil.copytree(sentence_model[0], tmp_path / "broken")
@@ -255,10 +250,8 @@ def test_unusable_checkpoints(corpus, tmp_path, sentence_model):
     refused("init_from: .*not a valid JSON file", start, broken)
 
     learned = train(second_stage(corpus, tmp_path / "learned", sentence_model[0]))
-    with pytest.raises(
-        ValueError, match="weights that this model has not .*segment_encoding 'learned' there, 'sinusoidal' here"
-    ):
-        start(learned, "model.segment_encoding=sinusoidal")
+    encodings = "weights that this model has not .*segment_encoding 'learned' there, 'sinusoidal' here"
+    refused(encodings, start, learned, "model.segment_encoding=sinusoidal")
     assert not (tmp_path / "run").exists(), "nothing is left of a run that could not start"
 
 

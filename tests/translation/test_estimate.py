@@ -64,7 +64,7 @@ def test_a_small_job_is_translated_whole(clock):
     assert "3 documents, 12 sentences, about 36 source tokens\n" in estimated.text()
     slowest, fastest = re.search(r"sentences/s \[(\S+) to (\S+)\]", estimated.text()).groups()
     assert float(slowest) < float(fastest)
-    assert "1 process: 0 s (" in estimated.text() and "GiB at most" in estimated.text()
+    assert "1 process: 0 s (" in estimated.text() and f"{estimated.memory / 2**30:.2g} GiB at most" in estimated.text()
 
 
 def test_nothing_to_translate():

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice, pairwise
+from itertools import groupby, islice, pairwise
 from pathlib import Path
 from textwrap import TextWrapper
 from typing import Any
@@ -144,15 +144,9 @@ def is_wrapped(lines: list[str]) -> bool:
 
 
 def _blocks(lines: list[str], split: Callable[[str], Iterable[str]]) -> Iterator[list[str]]:
-    paragraph: list[str] = []
-    for line in lines:
-        if line.strip():
-            paragraph.append(line)
-            continue
-        yield from _paragraph_blocks(paragraph, split)
-        paragraph = []
-        yield [""]
-    yield from _paragraph_blocks(paragraph, split)
+    for is_blank, group in groupby(lines, key=lambda line: not line.strip()):
+        some = list(group)
+        yield from [[""]] * len(some) if is_blank else _paragraph_blocks(some, split)
 
 
 def _paragraph_blocks(lines: list[str], split: Callable[[str], Iterable[str]]) -> Iterator[list[str]]:

@@ -4,10 +4,10 @@ import inspect
 import re
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 from functools import cached_property
-from itertools import groupby
+from itertools import groupby, zip_longest
 from operator import itemgetter
 from pathlib import Path
 from typing import ClassVar
@@ -15,7 +15,7 @@ from typing import ClassVar
 from hf_docmt.data.documents import json_line, make_row
 from hf_docmt.data.readers.running_text import TEXT_LINES, document_text
 from hf_docmt.data.registration import register, registered
-from hf_docmt.files import BOM, STDIN, DataError, display_path, file_stem, open_bytes
+from hf_docmt.files import BOM, STDIN, DataError, display_path, file_stem, open_bytes, read_lines
 from hf_docmt.messages import closest_hint
 
 # arguments of readers that are no files, though a file or folder may have their value as its name
@@ -80,10 +80,6 @@ class Sample:
     def ending(self) -> str:
         """The ending of the file's name without `.gz`, such as `.tsv`."""
         return "" if self.path is None else Path(str(self.path).removesuffix(".gz")).suffix
-
-    @property
-    def file_name(self) -> str:
-        return "" if self.path is None else Path(self.path).name
 
     @cached_property
     def head(self) -> bytes:
@@ -329,6 +325,18 @@ def check_target(languages: list[str], source: str | Path, target: str | Path | 
 def numbered_id(path: str | Path, number: int) -> str:
     """The id of the document with this number (from 1) in a format without ids."""
     return f"{file_stem(path)}-{number:05d}"
+
+
+def parallel_lines(paths: Sequence[str | Path]) -> Iterator[tuple[int, list[str]]]:
+    """Number and texts of the lines of files that have equally many; DataError where one of them ends first."""
+    for number, lines in enumerate(zip_longest(*map(read_lines, paths)), 1):
+        if None in lines:
+            ended, goes_on = (paths[[line is None for line in lines].index(is_end)] for is_end in (True, False))
+            raise DataError(
+                f"{display_path(ended)} ends after line {number - 1}, but {display_path(goes_on)} goes on; the files "
+                "must be parallel, line by line"
+            )
+        yield number, [text for _, text in lines]
 
 
 def rows_of_lines(lines: Iterable[tuple[str, str, list[str]]], languages: list[str]) -> Iterator[tuple[str, dict]]:

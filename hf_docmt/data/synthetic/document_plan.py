@@ -5,8 +5,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from hf_docmt.data.synthetic.scene import FarScene, Scene
-from hf_docmt.data.synthetic.word_forms import LEXICON
+from hf_docmt.data.synthetic.scene import LEXICON, FarScene, Scene
 
 DISTANCES = (1, 2, 3, 5, 8, 12, 16, 20, 25, 30)  # cells of the suites of far clues
 

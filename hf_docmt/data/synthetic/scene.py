@@ -4,29 +4,44 @@ A sentence whose German depends on an earlier one keeps all its `options`, a Ger
 so that documents and contrastive items come from the same rules. Nouns are things or animals of six classes, with as
 many nouns of each gender in every class. What is said of *it* fits one class only, and no class has a second noun
 within `SAME_CLASS_GAP` sentences, so a reader always knows which noun is meant.
+
+Templates of the lexicon are (English, German) clauses with fields. German fields are named by their masculine form:
+{der_noun}, {den_noun}, {dem_noun}, {ein_noun}, {einen_noun} are article and noun, {er} and {ihn} the pronouns.
 """
 
+import json
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from importlib.resources import files
 
-from hf_docmt.data.synthetic.word_forms import (
-    CLASSES,
-    GENDERS,
-    LEXICON,
-    PRONOUNS,
-    REGISTERS,
-    Noun,
-    as_sentence,
-    fill,
-    noun_fields,
-    pronoun_fields,
-    verb_fields,
-)
+LEXICON = json.loads(files("hf_docmt.data.synthetic").joinpath("lexicon.json").read_text(encoding="utf-8"))
+GENDERS = ("m", "f", "n")
+CLASSES = tuple(LEXICON["nouns"])
+PRONOUNS = {"m": "er", "f": "sie", "n": "es"}
+REGISTERS = ("du", "Sie")
 
+_ARTICLES = {
+    "der": {"m": "der", "f": "die", "n": "das"},
+    "den": {"m": "den", "f": "die", "n": "das"},
+    "dem": {"m": "dem", "f": "der", "n": "dem"},
+    "ein": {"m": "ein", "f": "eine", "n": "ein"},
+    "einen": {"m": "einen", "f": "eine", "n": "ein"},
+}
+_OBJECT_PRONOUNS = {"m": "ihn", "f": "sie", "n": "es"}
 SAME_CLASS_GAP = 6
 OWNED_CLASSES = (1, 2)  # fewest and most in a document
+
+
+@dataclass(frozen=True)
+class Noun:
+    """A noun of the lexicon; `kind` is its class, or "term" for a person with two German names."""
+
+    en: str
+    de: str
+    gender: str
+    kind: str
 
 
 @dataclass(frozen=True)
@@ -236,7 +251,7 @@ class Scene:
         """English, and German by pronoun, of a clause about *it*."""
         options = {}
         for gender in GENDERS:
-            en, options[PRONOUNS[gender]] = fill(clause, **names, **pronoun_fields(gender))
+            en, options[PRONOUNS[gender]] = fill(clause, **names, er=PRONOUNS[gender], ihn=_OBJECT_PRONOUNS[gender])
         return en, options
 
     def _append(self, phenomenon, en, de, answer=None, distance=None, noun=None) -> None:
@@ -321,3 +336,28 @@ class FarScene(Scene):
         """Two people, and their nouns of different genders."""
         people, genders = self.rng.sample(LEXICON["names"], 2), self.rng.sample(GENDERS, 2)
         return {name: self.noun_of(kind, gender) for name, gender in zip(people, genders)}
+
+
+def fill(template: list[str], **fields: str) -> tuple[str, str]:
+    """(English, German) clause of a template."""
+    return template[0].format(**fields), template[1].format(**fields)
+
+
+def noun_fields(**nouns: Noun) -> dict[str, str]:
+    """Fields of nouns by role, such as noun, a_noun, der_noun, den_noun for the role "noun"."""
+    fields = {}
+    for role, noun in nouns.items():
+        fields[role] = noun.en
+        fields[f"a_{role}"] = ("an " if noun.en[0] in "aeiou" else "a ") + noun.en
+        fields |= {f"{case}_{role}": f"{forms[noun.gender]} {noun.de}" for case, forms in _ARTICLES.items()}
+    return fields
+
+
+def verb_fields(verb: list[str]) -> dict[str, str]:
+    """Fields of a verb: English past, German auxiliary and participle."""
+    return dict(zip(("past", "auxiliary", "participle"), verb))
+
+
+def as_sentence(clause: str) -> str:
+    """A clause with a capital first letter, and a full stop where it is not a question."""
+    return clause[0].upper() + clause[1:] + ("" if clause.endswith("?") else ".")

@@ -33,8 +33,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from hf_docmt.data.synthetic.document_plan import DISTANCES, draw_document, extend
-from hf_docmt.data.synthetic.scene import FarScene, Scene
-from hf_docmt.data.synthetic.word_forms import GENDERS, LEXICON, PRONOUNS, REGISTERS, Noun
+from hf_docmt.data.synthetic.scene import GENDERS, LEXICON, PRONOUNS, REGISTERS, FarScene, Noun, Scene
 
 CHANCE = {"pronoun": 1 / 3, "deixis": 1 / 2, "lex_cohesion": 1 / 2, "ellipsis": 1 / 4}
 FAR_CHANCE = CHANCE | {"cataphora": 1 / 3, "competing_antecedents": 1 / 3, "register": 1 / 2}
@@ -42,6 +41,7 @@ PRONOUN_DISTANCES = (0, 1, 2, 3, 4)
 VOITA_DISTANCES = (1, 2, 3)
 ELLIPSIS_CANDIDATES = 4
 ONE_DISTANCE = ("cataphora", "ellipsis")
+KINDS = {"register": ("you", "register"), "lex_cohesion": (None, "lexical cohesion")}  # pronoun, what is wrong
 _GENDER_NAMES = {"m": "Masc", "f": "Fem", "n": "Neut"}
 _LEAD, _TRAIL = 3, 2  # with far clues most sentences between greeting and item, and after it
 Cell = tuple[str, int, Sequence, Callable]  # suite, distance, answers, scene and index of the item in it
@@ -68,7 +68,8 @@ def make_suites(
             for answer in answers:
                 pair = number // 2 if name == "competing_antecedents" else number  # two numbers are one group
                 is_far = far and name not in ("deixis", "ellipsis")
-                rng = cell_rng(seed, f"far-{name}" if is_far else name, distance, pair)
+                # equal for all items of a group: their scenes make the same draws
+                rng = random.Random(f"{seed}/suite/{'far-' * is_far}{name}/{distance}/{pair}")
                 scene, index = scene_of(rng, distance, answer)
                 is_numbered = is_far or name not in ONE_DISTANCE
                 group = "-".join(map(str, [name, *[distance] * is_numbered, pair + 1]))
@@ -78,7 +79,7 @@ def make_suites(
                     own = f"{name}-{distance}-{number + 1}-{len(suites[name]) + 1}" if far else group
                     doc_id = f"{own}-{scene.sentences[index].answer}"
                     suites["documents"].append(scene.row(doc_id))
-                    item = document_item(name, doc_id, scene, distance, index)
+                    item = document_item(name, doc_id, scene, index)
                 labels = {"labels": {"exact_distance": item["ante distance"]}} if is_far else {}
                 suites[name].append(item | {"group": group} | labels)
     return suites
@@ -117,11 +118,6 @@ def _distances(far: int) -> list[int]:
     return [distance for distance in DISTANCES if distance < far] + [far]
 
 
-def cell_rng(seed: int, *cell: object) -> random.Random:
-    """Equal for all items of a group: their scenes make the same draws."""
-    return random.Random("/".join(map(str, (seed, "suite", *cell))))
-
-
 def voita_item(scene: Scene) -> dict:
     """The last sentence with all its options, after all sentences before it."""
     current = scene.sentences[-1]
@@ -134,20 +130,20 @@ def voita_item(scene: Scene) -> dict:
     }
 
 
-def document_item(name: str, doc_id: str, scene: Scene, distance: int, index: int) -> dict:
-    """An item of a suite in ContraPro's format, whose current sentence is `index`."""
-    if name == "register":
-        return _contrapro_item(doc_id, scene, "you", distance, "register", index)
-    if name == "lex_cohesion":
-        return _contrapro_item(doc_id, scene, None, distance, "lexical cohesion", index)
-    return _pronoun_item(doc_id, scene, index)
-
-
-def _contrapro_item(doc_id: str, scene: Scene, pronoun: str | None, distance: int, kind: str, index: int) -> dict:
-    """What every item has; `kind` is what is wrong in the wrong translations."""
+def document_item(name: str, doc_id: str, scene: Scene, index: int) -> dict:
+    """An item of a suite in ContraPro's format, whose current sentence is `index`; of pronouns with the antecedent."""
     index %= len(scene.sentences)
     current = scene.sentences[index]
-    wrong = {answer: de for answer, de in current.options.items() if answer != current.answer}
+    pronoun, kind = KINDS.get(name, ("it", "pronominal coreference"))
+    wrong = [(answer, de) for answer, de in current.options.items() if answer != current.answer]
+    errors = [{"contrastive": de, "replacement": answer, "type": kind} for answer, de in wrong]
+    heads = {}
+    if name not in KINDS:
+        noun, named = current.noun, scene.sentences[index - current.distance]
+        gender, genders = _GENDER_NAMES[noun.gender], {PRONOUNS[gender]: _GENDER_NAMES[gender] for gender in GENDERS}
+        heads = _head("src", named.en, noun.en, None, None)
+        heads |= _head("ref", named.de, noun.de, gender, f"{gender}|_|Sg")
+        errors = [error | {"replacement gender": genders[error["replacement"]]} for error in errors]
     return {
         "document id": doc_id,
         "segment id": index + 1,
@@ -156,25 +152,9 @@ def _contrapro_item(doc_id: str, scene: Scene, pronoun: str | None, distance: in
         "ref segment": current.de,
         "src pronoun": pronoun,
         "ref pronoun": current.answer,
-        "ante distance": distance,
-        "intrasegmental": distance == 0,
-        "errors": [{"contrastive": de, "replacement": answer, "type": kind} for answer, de in wrong.items()],
-    }
-
-
-def _pronoun_item(doc_id: str, scene: Scene, index: int) -> dict:
-    """With the antecedent's fields, too."""
-    index %= len(scene.sentences)
-    current = scene.sentences[index]
-    noun, named = current.noun, scene.sentences[index - current.distance]
-    item = _contrapro_item(doc_id, scene, "it", current.distance, "pronominal coreference", index)
-    genders = {PRONOUNS[gender]: _GENDER_NAMES[gender] for gender in GENDERS}
-    errors = [error | {"replacement gender": genders[error["replacement"]]} for error in item.pop("errors")]
-    morpho = f"{_GENDER_NAMES[noun.gender]}|_|Sg"
-    return {
-        **item,
-        **_head("src", named.en, noun.en, None, None),
-        **_head("ref", named.de, noun.de, _GENDER_NAMES[noun.gender], morpho),
+        "ante distance": current.distance,
+        "intrasegmental": current.distance == 0,
+        **heads,
         "errors": errors,
     }
 

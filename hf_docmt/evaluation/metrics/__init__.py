@@ -5,12 +5,12 @@ from hf_docmt.evaluation.metrics.metric import (
     Measurement,
     Metric,
     ScoreSettings,
+    TranslatedDocuments,
     default_metrics,
     metric_choices,
     metric_class,
     metric_classes,
 )
-from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments
 
 __all__ = [
     "CorpusScore",

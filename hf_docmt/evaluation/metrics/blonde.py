@@ -8,9 +8,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from hf_docmt.data.language_codes import primary_language
-from hf_docmt.evaluation.metrics.metric import Measurement, Metric
+from hf_docmt.evaluation.metrics.metric import Measurement, Metric, TranslatedDocuments
 from hf_docmt.evaluation.metrics.tagging import Analyser, NameTagger, tagger_name
-from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments
 from hf_docmt.messages import __version__
 from hf_docmt.reports.signature import Signature
 

@@ -10,8 +10,7 @@ import numpy as np
 import sacrebleu.metrics
 
 from hf_docmt.data.language_codes import primary_language
-from hf_docmt.evaluation.metrics.metric import Measurement, Metric
-from hf_docmt.evaluation.metrics.translated_documents import Documents, TranslatedDocuments, check_aligned
+from hf_docmt.evaluation.metrics.metric import Documents, Measurement, Metric, TranslatedDocuments, check_aligned
 from hf_docmt.files import write_lines
 from hf_docmt.messages import check_known
 from hf_docmt.reports.signature import Signature

@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from hf_docmt.data.documents import id_text
-from hf_docmt.evaluation.metrics.metric import Measurement, Metric, metric_classes
-from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments
+from hf_docmt.evaluation.metrics.metric import Measurement, Metric, TranslatedDocuments, metric_classes
 from hf_docmt.files import DataError, display_path, location_of, parse_json, read_lines, write_lines
 from hf_docmt.messages import check_known, counted
 from hf_docmt.reports.signature import Signature

@@ -9,9 +9,8 @@ from unicodedata import normalize
 import regex
 
 from hf_docmt.data.language_codes import primary_language
-from hf_docmt.evaluation.metrics.metric import Measurement, Metric, UndefinedError
+from hf_docmt.evaluation.metrics.metric import Documents, Measurement, Metric, TranslatedDocuments, UndefinedError
 from hf_docmt.evaluation.metrics.tagging import Tagger, Token, load_tagger, tag, tagger_name
-from hf_docmt.evaluation.metrics.translated_documents import Documents, TranslatedDocuments
 from hf_docmt.messages import __version__
 from hf_docmt.reports.result import PartScore
 from hf_docmt.reports.signature import Signature

@@ -5,8 +5,7 @@ from dataclasses import replace
 
 from hf_docmt.data.language_codes import UNSPACED, primary_language
 from hf_docmt.data.phrases import folded, words
-from hf_docmt.evaluation.metrics.metric import Metric
-from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments
+from hf_docmt.evaluation.metrics.metric import Metric, TranslatedDocuments
 
 
 class LengthRatio(Metric):

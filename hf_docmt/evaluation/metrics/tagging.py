@@ -21,8 +21,8 @@ class SpacyTagger:
 
     unused = ("parser", "ner", "lemmatizer")  # parts of the pipeline that have no say in the tags
 
-    def __init__(self, model: str, batch_size: int = 256):
-        self.model, self.batch_size = str(model), batch_size
+    def __init__(self, model: str):
+        self.model = str(model)
 
     @property
     def name(self) -> str:
@@ -30,14 +30,14 @@ class SpacyTagger:
         meta = self._pipeline.meta
         return f"{meta['lang']}_{meta['name']}-{meta['version']}"
 
-    def __call__(self, sentences: list[str]) -> list[list[Token]]:
-        return [[(token.text, token.tag_) for token in document] for document in self._documents(sentences)]
-
-    def _documents(self, sentences: list[str]) -> list:
-        documents = list(self._pipeline.pipe(sentences, batch_size=self.batch_size))
+    def __call__(self, sentences: list[str]) -> list:
+        documents = list(self._pipeline.pipe(sentences, batch_size=256))
         if any(map(len, documents)) and not any(document.has_annotation("TAG") for document in documents):
             raise ValueError(f"the spaCy pipeline {self.model!r} gives no tags; use one that does, such as {_known()}")
-        return documents
+        return [self._found(document) for document in documents]
+
+    def _found(self, document):
+        return [(token.text, token.tag_) for token in document]
 
     @cached_property
     def _pipeline(self):
@@ -61,14 +61,8 @@ class NameTagger(SpacyTagger):
 
     unused = ("parser", "lemmatizer")
 
-    def __call__(self, sentences: list[str]) -> list[tuple[list[Token], list[str]]]:  # type: ignore[override]
-        return [
-            (
-                [(token.text, token.tag_) for token in document],
-                [name.text for name in document.ents if name.label_ == "PERSON"],
-            )
-            for document in self._documents(sentences)
-        ]
+    def _found(self, document):
+        return super()._found(document), [name.text for name in document.ents if name.label_ == "PERSON"]
 
 
 def load_tagger(lang: str) -> SpacyTagger:

@@ -10,8 +10,7 @@ from typing import ClassVar
 
 from hf_docmt.data.language_codes import UNSPACED, primary_language
 from hf_docmt.data.phrases import folded, words
-from hf_docmt.evaluation.metrics.metric import Measurement, Metric, UndefinedError
-from hf_docmt.evaluation.metrics.translated_documents import Documents, TranslatedDocuments
+from hf_docmt.evaluation.metrics.metric import Documents, Measurement, Metric, TranslatedDocuments, UndefinedError
 from hf_docmt.messages import __version__
 from hf_docmt.reports.result import PartScore
 from hf_docmt.reports.signature import Signature

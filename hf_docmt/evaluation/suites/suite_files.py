@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hf_docmt.data.language_codes import are_other_languages
+from hf_docmt.data.readers.reader import parallel_lines
 from hf_docmt.files import DataError, parse_json, read_lines
 from hf_docmt.reports.signature import content_digest
 from hf_docmt.systems.items import SuiteItem
@@ -120,14 +121,7 @@ def read_contexts(files: Files, size: int, needed: int, path: Path) -> list[Side
 
 def read_pairs(files: Files) -> list[tuple[str, str]]:
     """The lines of parallel files. DataError unless both are there and have equally many lines."""
-    sides = [[line for _, line in read_lines(path)] for path in files]
-    if len(sides[0]) != len(sides[1]):
-        (short, cut), (long, full) = sorted(zip(map(len, sides), files))
-        raise DataError(
-            f"{cut}: ends after line {short}, {full} has {long} lines; the two are parallel, so one is cut or of "
-            "another suite"
-        )
-    return list(zip(*sides))
+    return [(source, target) for _, (source, target) in parallel_lines(files)]
 
 
 def _check_line(files: Files, pair: tuple[str, str], number: int, source: str, first: int) -> None:
