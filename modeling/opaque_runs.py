@@ -25,7 +25,7 @@ ADDRESS = (
 )
 KINDS: dict[str, str] = {  # in every text; a format adds its own
     "address": ADDRESS,
-    "handle": r"(?<![\w@/.])@[A-Za-z_][\w-]*\w|(?<![\w&#])\#\d+\b",
+    "handle": r"(?<![\w@/.])@[A-Za-z_][\w-]*\w(?:@[\w-]+(?:\.[\w-]+)+)?|(?<![\w&#])\#\d+\b",
     "tag": r"</?[A-Za-z][\w:-]*(?:\s[^<>\n]*)?/?>|<!--(?:(?!<!--)[^\n])*?-->|&(?:\#\d+|\#[xX][\da-fA-F]+|[A-Za-z]\w+);",
     "code": r"(?<![\w`])(?P<ticks>`{1,3})(?!`)[^`\n]+(?P=ticks)(?!`)",
     "formula": r"(?<![\w\\$])\$(?=[^\s\d$])[^$\n]*[^\s$\\]\$(?![\w$])|\\\((?:(?!\\\()[^\n])+?\\\)",
@@ -110,7 +110,10 @@ class Finder:
         if self.tokenizer is None or sign.isspace() or category(sign) in ("Cc", "Cf"):
             return False
         ids = self.tokenizer(sign, add_special_tokens=False, verbose=False)["input_ids"]
-        return self.tokenizer.unk_token_id in ids or not self.tokenizer.decode(ids, skip_special_tokens=True).strip()
+        if self.tokenizer.unk_token_id in ids or not self.tokenizer.decode(ids, skip_special_tokens=True).strip():
+            return True
+        is_symbol = category(sign) in ("Sm", "So") or sign == "\u00b5"  # micro; models seldom spell them right in bytes
+        return is_symbol and any("\ufffd" in self.tokenizer.decode([number]) for number in ids)
 
 
 def _is_plain(sign: str) -> bool:

@@ -53,8 +53,8 @@ class MarkupOptions:
     keep: str | None = option(
         None, "Regular expression of what is kept as it is, such as placeholders of your own.", panel=MARKUP
     )
-    only_missing: bool = option(
-        False, "Of files in two languages (PO, XLIFF, TMX) translate only what has no translation.", panel=MARKUP
+    all: bool = option(
+        False, "Of files in two languages (PO, XLIFF, TMX) translate again what has a translation.", panel=MARKUP
     )
     columns: str | None = option(
         None, "Columns of a table that are translated, by name or number: title,3.", panel=MARKUP
@@ -66,7 +66,7 @@ class MarkupOptions:
 
     def arguments(self) -> dict[str, str | None]:
         """As arguments of the reader."""
-        return vars(self) | {"only_missing": "yes" if self.only_missing else None}
+        return vars(self) | {"all": "yes" if self.all else None}
 
 
 @dataclass(kw_only=True)

@@ -5,11 +5,10 @@ from abc import abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
-from typing import ClassVar
 
-from hf_docmt.formats.document_format import DocumentFormat, FormatOptions, Piece, Segment, Tag, joined
-from hf_docmt.formats.inline_strings import ICU_MESSAGE, PLACEHOLDERS, has_words, is_message, string_pieces, well_nested
+from hf_docmt.formats.document_format import FormatOptions, Piece, Segment, Tag, joined
+from hf_docmt.formats.inline_strings import PLACEHOLDERS, string_pieces, well_nested
+from hf_docmt.formats.string_files import BilingualFormat
 from hf_docmt.formats.text_positions import Edit, decoded, replaced
 from hf_docmt.formats.xml_positions import Element, Text, escape_text, parse_xml
 
@@ -24,24 +23,21 @@ CLOSING = {"ept": "rid i id", "ex": "rid id", "ec": "startRef id", "em": "startR
 class Unit:
     """A source text of one segment or several: the elements whose text they are, all of them in `source` or it itself.
 
-    `target` is the element with the translation, if there is one; `owner` has both in it. `locked` are elements in
-    `source` whose translations stay.
+    `old` are the translations that they have, or nothing. `target` is the element with them, if there is one; `owner`
+    has both in it. `locked` are elements in `source` whose translations stay.
     """
 
     owner: Element
     source: Element
     target: Element | None
     texts: list[Element]
+    old: list[bytes]
     part: str = ""
-    has_translation: bool = False
     locked: Sequence[tuple[Element, bytes]] = ()
 
 
-class BilingualXml(DocumentFormat):
+class BilingualXml(BilingualFormat):
     """A bilingual format. A subclass finds the units, and says what is written for each."""
-
-    placeholders: ClassVar[re.Pattern | None] = PLACEHOLDERS
-    takes: ClassVar[frozenset[str]] = frozenset({"only_missing"})
 
     def parse(self, data: bytes, options: FormatOptions) -> list[Segment]:
         declared = DECLARED.match(data)
@@ -49,16 +45,11 @@ class BilingualXml(DocumentFormat):
         self.options, self.data = options, text.encode("utf-8")
         line_ends = [match.start() for match in re.finditer(b"\n", self.data)]
         self.root = parse_xml(self.data)
-        self.slots: list[tuple[Unit, list[Segment]]] = []
         for unit in self.units():
             pieces = [inline_pieces(self.data, element) for element in unit.texts]
             location = f"line {bisect_left(line_ends, unit.owner.start) + 1}"
-            segments = [Segment(each, location, unit.part, unit.has_translation) for each in pieces]
-            if any(is_message(segment.text) for segment in segments):
-                self.remarks[ICU_MESSAGE] += 1
-            elif any(map(has_words, pieces)):
-                self.slots.append((unit, segments))
-        return [segment for _, segments in self.slots for segment in segments]
+            self.add(unit, [Segment(each, location, unit.part, bool(old)) for each, old in zip(pieces, unit.old)])
+        return self.segments(self.target_languages())
 
     @abstractmethod
     def units(self) -> Iterator[Unit]:
@@ -68,31 +59,22 @@ class BilingualXml(DocumentFormat):
     def unit_edits(self, unit: Unit, content: str) -> Iterator[Edit]:
         """What makes this content the translation of a unit."""
 
+    def target_languages(self) -> Iterator[str | None]:
+        """Those that the file names."""
+        yield from ()
+
     def language_edits(self) -> Iterator[Edit]:
         """What makes the target language that of the file."""
         yield from ()
 
-    def is_found(self, pieces: Sequence[Piece]) -> bool:
-        """Always, since the source stays."""
-        return True
-
     def write(self, translations: Sequence[list[Piece] | None]) -> bytes:
         edits: list[Edit] = []
-        rest = iter(translations)
-        for unit, segments in self.slots:
-            new = list(islice(rest, len(segments)))
-            if any(segment.becomes(pieces) for pieces, segment in zip(new, segments)):
-                start, end = unit.source.inner_start, unit.source.inner_end
-                inner = [
-                    (element.inner_start - start, element.inner_end - start, _written(pieces))
-                    for element, pieces, segment in zip(unit.texts, new, segments)
-                    if segment.becomes(pieces)
-                ]
-                inner += [
-                    (element.inner_start - start, element.inner_end - start, old.decode("utf-8"))
-                    for element, old in unit.locked
-                ]
-                edits += self.unit_edits(unit, replaced(self.data[start:end], inner).decode("utf-8"))
+        for unit, new in self.translated_units(translations):
+            start, end = unit.source.inner_start, unit.source.inner_end
+            texts = [old.decode("utf-8") if each is None else _written(each) for each, old in zip(new, unit.old)]
+            inner = [*zip(unit.texts, texts), *((each, old.decode("utf-8")) for each, old in unit.locked)]
+            places = [(each.inner_start - start, each.inner_end - start, text) for each, text in inner]
+            edits += self.unit_edits(unit, replaced(self.data[start:end], places).decode("utf-8"))
         text = replaced(self.data, [*edits, *self.language_edits()] if edits else []).decode("utf-8")
         return self.mark + text.encode(self.encoding, "xmlcharrefreplace")
 

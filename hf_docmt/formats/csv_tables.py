@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from hf_docmt.files import DataError
-from hf_docmt.formats.inline_strings import StringFile, has_words, string_pieces
+from hf_docmt.formats.inline_strings import has_words, string_pieces
+from hf_docmt.formats.string_files import StringFile
 from hf_docmt.messages import closest_hint
 
 DELIMITERS = ",;\t|"

@@ -13,10 +13,10 @@ from hf_docmt.data.readers.reader import Reader
 from hf_docmt.data.readers.running_text import sentence_splitter
 from hf_docmt.files import STDIN, DataError, display_path, open_bytes
 from hf_docmt.formats.document_format import FORMATS, DocumentFormat, FormatOptions, Piece, Remark, Segment, Tag
-from hf_docmt.formats.segment_sentences import SegmentSentences
+from hf_docmt.formats.segment_sentences import SegmentSentences, kept_apart
 from hf_docmt.formats.xml_positions import MAX_DEPTH
 from hf_docmt.messages import counted
-from hf_docmt.modeling.opaque_runs import COMMON, CarriedSentence, Span, matches
+from hf_docmt.modeling.opaque_runs import COMMON, CarriedSentence, Span
 from hf_docmt.systems import System
 from hf_docmt.systems.word_alignment import Fit
 
@@ -68,7 +68,7 @@ class DocumentFile:
         split = sentence_splitter(options.source_lang)
         self.opaque = [pattern for pattern in (COMMON, format.placeholders) if pattern]
         keep = [options.keep, *self.opaque] if options.keep else self.opaque
-        self.segments = [None if options.only_missing and segment.has_translation else segment for segment in segments]
+        self.segments = [None if segment.has_translation and not options.all else segment for segment in segments]
         self.sentences = [SegmentSentences(segment.pieces if segment else [], split, keep) for segment in self.segments]
         for segment, own in zip(self.segments, self.sentences):
             if segment and own.depth > MAX_DEPTH:
@@ -114,7 +114,9 @@ class DocumentFile:
                     bool(sentence.tags) and not fit for sentence, (_, fit, _) in zip(own.sentences, chosen)
                 )
                 pieces[number] = own.translated(*zip(*chosen)) if chosen else None
-        written.unchanged = sum(bool(segment) and new is None for segment, new in zip(self.segments, pieces))
+                if pieces[number] is None and self.format.is_bilingual:
+                    pieces[number] = self.segments[number].pieces
+        written.unchanged = sum(bool(each) and not each.becomes(new) for each, new in zip(self.segments, pieces))
         written.tags = sum(isinstance(piece, Tag) for new in pieces for piece in new or ())
         data = self.format.write(pieces)
         written.problems = [*self._problems(data, pieces), *self._other_runs(pieces)]
@@ -192,10 +194,10 @@ class DocumentReader(Reader):
         path: str | Path,
         tgt_lang: str | None = None,
         keep: str | None = None,
-        only_missing: str | None = None,
+        all: str | None = None,
         columns: str | None = None,
     ) -> Iterator[tuple[str, dict]]:
-        for file in self.files(languages, path, tgt_lang, keep=keep, only_missing=only_missing, columns=columns):
+        for file in self.files(languages, path, tgt_lang, keep=keep, all=all, columns=columns):
             yield from file.rows(languages)
 
     def files(
@@ -205,7 +207,7 @@ class DocumentReader(Reader):
         formats = {Path(path).name: self.kind} if self.kind else dict(folder_files(path))
         if not formats:
             raise DataError(f"{display_path(path)}: no file of a format of documents: {', '.join(_folder_endings())}")
-        for name in ("only_missing", "columns"):
+        for name in ("all", "columns"):
             if texts.get(name) and not any(name in format.takes for format in formats.values()):
                 takers = ", ".join(format.name for format in FORMATS.values() if name in format.takes)
                 names = ", ".join(sorted({format.name for format in formats.values()}))
@@ -251,9 +253,9 @@ def _fits(result: dict) -> list:
 
 
 def _opaque_texts(pieces: Iterable[Piece], patterns: Sequence[re.Pattern]) -> Counter[str]:
-    """What these patterns match in a segment that is written."""
-    text = "".join(piece if isinstance(piece, str) else piece.text if piece.raw is None else "\n" for piece in pieces)
-    return Counter(text[start:end] for start, end in matches(text, patterns))
+    """The tags of a segment, and what these patterns match in it."""
+    tags = (piece for piece in kept_apart(pieces, patterns) if isinstance(piece, Tag))
+    return Counter(tag.text if tag.raw is None else tag.raw for tag in tags)
 
 
 def _carried(result: dict) -> list[CarriedSentence | None]:

@@ -38,8 +38,8 @@ class Segment:
     """A paragraph, heading, item, cell or string: what is translated as one, with its inline markup well nested.
 
     `location` is for messages. `part` names the document in a file that holds several, such as chapters, in their
-    order; context does not cross from one to the next. `has_translation`: a bilingual file has one, which
-    `--only-missing` leaves as it is.
+    order; context does not cross from one to the next. `has_translation`: a bilingual file has one, which stays
+    without `--all`.
     """
 
     pieces: list[Piece]
@@ -101,14 +101,14 @@ class FormatOptions:
     """How documents are read: languages, placeholders, and which strings of a file are meant.
 
     `keep` matches what is carried and not translated, besides addresses and the `placeholders` of the format.
-    `only_missing`: strings of bilingual files that have a translation stay. `columns`: those of a table that are
-    translated, by name or by number from 1; None: the format says.
+    `all`: strings of bilingual files that have a translation are translated again. `columns`: those of a table that
+    are translated, by name or by number from 1; None: the format says.
     """
 
     source_lang: str = "en"
     target_lang: str | None = None
     keep: re.Pattern | None = None
-    only_missing: bool = False
+    all: bool = False
     columns: tuple[str, ...] | None = None
 
     @property
@@ -122,10 +122,10 @@ class FormatOptions:
         source_lang: str,
         target_lang: str | None = None,
         keep: str | None = None,
-        only_missing: str | None = None,
+        all: str | None = None,
         columns: str | None = None,
     ) -> "FormatOptions":
-        """Those of texts, as arguments of readers are: `only_missing` is yes, `columns` has commas. ValueError."""
+        """Those of texts, as arguments of readers are: `all` is yes, `columns` has commas. ValueError."""
         try:
             pattern = re.compile(keep) if keep else None
         except re.error as error:
@@ -133,7 +133,7 @@ class FormatOptions:
         if pattern and pattern.match(""):
             raise DataError(f"keep is {keep!r}, which matches nothing at all, too; use + where it has *")
         names = tuple(name.strip() for name in columns.split(",")) if columns else None
-        return cls(source_lang, target_lang, pattern, only_missing == "yes", names)
+        return cls(source_lang, target_lang, pattern, all == "yes", names)
 
 
 class DocumentFormat(FileKind, ABC):
@@ -141,13 +141,15 @@ class DocumentFormat(FileKind, ABC):
 
     An instance is for one file: `parse` finds the segments, `write` gives the file again with translated ones in their
     places. Everything else is byte for byte what it was. `placeholders` matches what is carried in all text of the
-    format. `takes` are the options besides languages and `keep` that mean something to it: only_missing, columns. With
-    `in_folders` false its files are read where they are named, since most files of their ending hold no texts.
+    format. `takes` are the options besides languages and `keep` that mean something to it: all, columns. With
+    `in_folders` false its files are read where they are named, since most files of their ending hold no texts. In a
+    file that `is_bilingual` translations stand beside their sources, also those that are the same.
     """
 
     placeholders: ClassVar[re.Pattern | None] = None
     takes: ClassVar[frozenset[str]] = frozenset()
     in_folders: ClassVar[bool] = True
+    is_bilingual: ClassVar[bool] = False
 
     def __init__(self) -> None:
         self.remarks: Counter[Remark] = Counter()  # what users are told of a file

@@ -19,14 +19,15 @@ def translate_file(
     source_lang: str | None = None,
     target_lang: str | None = None,
     keep: str | None = None,
-    only_missing: bool = False,
+    all: bool = False,
     columns: str | None = None,
 ) -> WrittenFile:
     """Translate a document with markup (Markdown, HTML, DOCX, PO, XLIFF, ...) to a file of the same format.
 
     The languages are those of the system unless they are given: they tell the splitter of sentences, and what is
-    written as the language of the document. `keep` is a regular expression of what stays as it is. Returns counts and
-    what was found when the file was read again. ValueError: no such format, a broken file.
+    written as the language of the document. `keep` is a regular expression of what stays as it is; `all`: what has a
+    translation in a bilingual file is translated, too. Returns counts and what was found when the file was read again.
+    ValueError: no such format, a broken file.
 
     >>> _ = Path("page.html").write_text("<p>The <b>lamp</b> is old.</p>")
     >>> translate_file(load_system("runs/concat"), "page.html", "page.de.html").problems
@@ -38,7 +39,7 @@ def translate_file(
         names = ", ".join(document_formats())
         raise DataError(f"{path}: no document with markup by its name and first bytes; give format=, one of {names}")
     own = [given or known for given, known in zip((source_lang, target_lang), system.document_languages)]
-    texts = {"keep": keep, "only_missing": "yes" if only_missing else None, "columns": columns}
+    texts = {"keep": keep, "all": "yes" if all else None, "columns": columns}
     (document,) = reader.files([own[0] or "en"], path, own[1], **texts)
     rows = [row for _, row in document.rows(["source"])]
     documents = [[pair["source"] for pair in row["translation"]] for row in rows]

@@ -25,11 +25,7 @@ class Event:
     attributes: tuple[tuple[str, str | None], ...] = ()
     end: int = 0
 
-    @property
-    def is_kept(self) -> bool:
-        """Whether its author says that its text is not to be translated."""
-        values = dict(self.attributes)
-        return values.get("translate") == "no" or "notranslate" in (values.get("class") or "").split()
+    is_kept: bool = False  # in what its author says is not to be translated, or in another language
 
 
 class _Events(HTMLParser):
@@ -90,6 +86,7 @@ ALONE = frozenset("br embed img input wbr".split())  # void ones that stand in a
 SHOWN = frozenset("code kbd samp var math".split())  # carried whole, and read in their sentence
 HIDDEN = frozenset("svg rt rp rtc object iframe audio video canvas map noembed".split())  # carried whole
 SKIPPED = frozenset("pre listing xmp plaintext textarea script style template datalist".split())
+OPAQUE = SHOWN | HIDDEN | SKIPPED
 CLOSED_BY = {name: frozenset((name,)) for name in ("li", "optgroup", "thead", "tbody", "tfoot")}
 CLOSED_BY["option"] = frozenset(("option", "optgroup"))
 CLOSED_BY |= dict.fromkeys(("dt", "dd"), frozenset(("dt", "dd"))) | {"tr": frozenset(("tr", "tbody", "tfoot"))}
@@ -127,24 +124,27 @@ class HtmlFormat(TextFormat):
     def find(self, text: str) -> None:
         events = page_events(text)
         self.root = next((event for event in events if event.kind == "start" and event.name == "html"), None)
-        add_slots(self.page, events)
+        add_slots(self.page, events, self.options.source_lang)
+        self.translated = [event for event in events if not (event.is_kept or event.name in OPAQUE)]
 
     def language_edits(self) -> Iterator[Edit]:
-        """The `lang` and `xml:lang` of the page, or a new `lang`; `dir` where the writing direction is another one."""
+        """The `lang` and `xml:lang` of what is translated, or a new `lang`; `dir` of another direction."""
         if not self.options.target_lang or not self.root:
             return
         language = language_tag(self.options.target_lang)
         direction = "rtl" if self.options.is_right_to_left else "ltr"
         matches = list(ATTRIBUTE.finditer(self.page.text, self.root.start, self.root.end))
-        places = [match.span(2) for match in matches if match[1].lower() in ("lang", "xml:lang")]
-        for start, end in places:
-            yield start, end, f'"{language}"'
+        names = {"lang", "xml:lang"}
+        for event in self.translated:
+            if not names.isdisjoint(dict(event.attributes)):
+                found = ATTRIBUTE.finditer(self.page.text, event.start, event.end)
+                yield from ((*match.span(2), f'"{language}"') for match in found if match[1].lower() in names)
         start = self.root.start + len("<html")
         directions = [match.span(2) for match in matches if match[1].lower() == "dir"]
         yield from ((*span, f'"{direction}"') for span in directions)
         if direction == "rtl" and not directions:
             yield start, start, ' dir="rtl"'
-        if not places:
+        if names.isdisjoint(dict(self.root.attributes)):
             name = "xml:lang" if self.page.text.lstrip().startswith("<?xml") else "lang"
             yield start, start, f' {name}="{language}"'
 
@@ -155,18 +155,52 @@ def language_tag(code: str) -> str:
     return tag if re.fullmatch(r"[a-z]{2}(-[A-Za-z0-9]{2,8})*", tag) else primary_language(code)
 
 
-def add_slots(page: TextPositions, events: list[Event]) -> None:
+def add_slots(page: TextPositions, events: list[Event], source_lang: str) -> None:
     """Find the segments of a page, or of a part of it: values of attributes, and runs of text with inline elements."""
     ends = _element_ends(events)
     space = next((entity for entity in NO_BREAK_SPACES if entity in page.text), "\xa0")
+    parts = _translated_parts(events, ends, {primary_language(source_lang)})
     _add_values(page, events, ends)
+    for start, end in reversed(parts):  # the inner ones first
+        _add_texts(page, events, ends, space, start, end)
+
+
+def _translated_parts(events: list[Event], ends: dict[int, int], own: set[str]) -> list[tuple[int, int]]:
+    """All pieces, and the contents of what is translated inside elements that are not, which are told to be so.
+
+    `own` are the languages that are translated, those of the page among them.
+    """
+    parts = [(0, len(events))]
+    around = [(len(events), True, True, False)]  # end of an element, whether it is meant, its language, and opaque
+    for number, event in enumerate(events):
+        while around[-1][0] <= number:
+            around.pop()
+        _, was_meant, was_own, is_opaque = around[-1]
+        values = dict(event.attributes)
+        language = primary_language(values.get("lang") or values.get("xml:lang") or "")
+        own |= {language} if event.name == "html" else set()
+        is_meant = was_meant and "notranslate" not in (values.get("class") or "").split()
+        is_meant = values["translate"] != "no" if "translate" in values else is_meant
+        is_own = language in own if language else was_own
+        event.is_kept = not (is_meant and is_own)
+        if event.kind == "start":
+            is_opaque = is_opaque or event.name in OPAQUE
+            if not (event.is_kept or is_opaque or was_meant and was_own):
+                parts.append((number + 1, ends[number]))
+            around.append((ends[number], is_meant, is_own, is_opaque))
+    return parts
+
+
+def _add_texts(
+    page: TextPositions, events: list[Event], ends: dict[int, int], space: str, number: int, stop: int
+) -> None:
+    """Slots for the texts of these pieces."""
     run: list[tuple[Event, Tag | None]] = []
-    number = 0
-    while number < len(events):
+    while number < stop:
         event, following = events[number], number + 1
-        whole = _is_whole(event)
-        if whole and event.name in INLINE | SHOWN | HIDDEN:
+        if whole := _is_whole(event):
             following = ends[number]
+        if whole and event.name in INLINE | SHOWN | HIDDEN:
             event = replace(event, end=events[following - 1].end, kind="other")
             text = "" if event.name in HIDDEN else _shown_text(page, events[number:following])
             run.append((event, page.tag("alone", event.start, event.end, text)))
@@ -179,7 +213,6 @@ def add_slots(page: TextPositions, events: list[Event]) -> None:
         elif event.name in INLINE:
             run.append((event, page.tag("open" if event.kind == "start" else "close", event.start, event.end)))
         else:
-            following = ends[number] if whole else following
             _add_runs(page, run, space)
             run = []
         number = following
@@ -189,7 +222,7 @@ def add_slots(page: TextPositions, events: list[Event]) -> None:
 def _is_whole(event: Event) -> bool:
     """Whether its element is carried or skipped; of an option without a value the text is what a form sends."""
     is_sent = event.name == "option" and "value" not in dict(event.attributes)
-    return event.kind == "start" and (event.is_kept or is_sent or event.name in SHOWN | HIDDEN | SKIPPED)
+    return event.kind == "start" and (event.is_kept or is_sent or event.name in OPAQUE)
 
 
 def _add_runs(page: TextPositions, run: list[tuple[Event, Tag | None]], space: str) -> None:
@@ -209,7 +242,7 @@ def _add_run(page: TextPositions, run: list[tuple[Event, Tag | None]], space: st
         start, end = run[0][0].start, run[-1][0].end
         places = {id(tag): (event.start, event.end) for event, tag in run if tag is not None}
         segment = Segment(pieces, f"line {page.line(start)}")
-        page.slots.append(Slot(start, end, segment, partial(escaped, space=space), places))
+        page.add_value(Slot(start, end, segment, partial(escaped, space=space), places))
 
 
 def _trimmed(text: str, run: list[tuple[Event, Tag | None]]) -> list[tuple[Event, Tag | None]]:
@@ -236,7 +269,7 @@ def _add_values(page: TextPositions, events: list[Event], ends: dict[int, int]) 
     while number < len(events):
         event = events[number]
         is_read = event.kind in ("start", "empty") and not event.is_kept and event.name not in WITHOUT_TEXT
-        jumps = _is_whole(event) and (event.is_kept or event.name != "map")  # a map has areas, whose texts are seen
+        jumps = event.kind == "start" and event.name in OPAQUE - {"map"}  # which has areas, whose texts are seen
         number = ends[number] if jumps else number + 1
         values = dict(event.attributes)
         is_meta = event.name == "meta" and META.match(values.get("name") or values.get("property") or "")

@@ -1,13 +1,11 @@
-"""Strings of programs: their inline markup and placeholders, and the base of formats that are files of them."""
+"""Strings of programs: their inline markup and placeholders."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
-from hf_docmt.data.language_codes import primary_language
-from hf_docmt.formats.document_format import Piece, Segment, Tag, unpaired
-from hf_docmt.formats.text_positions import Slot, TextFormat
+from hf_docmt.formats.document_format import Piece, Tag, unpaired
 
 # printf of C, Python, Objective-C and Qt, strftime; braces of Python, ICU, Ruby and Mustache; i18next; Chrome; Symfony
 # (%name%), Laravel (:name), Drupal (@name, !name); entities
@@ -101,49 +99,6 @@ def is_text(text: str) -> bool:
     return not NO_TEXT.fullmatch(text.strip()) and has_words(string_pieces(text))
 
 
-def is_message(text: str) -> bool:
-    """Whether a string is an ICU message with branches."""
-    return BRANCHES.search(text) is not None
-
-
-def locale_code(code: str, separator: str) -> str:
-    """A language code as files of strings have it: `pt_BR`, `pt-BR`, `de`."""
-    tag = code.replace("-", "_")
-    return (tag if re.fullmatch(r"[a-z]{2}(_[A-Za-z0-9]{2,8})*", tag) else primary_language(code)).replace(
-        "_", separator
-    )
-
-
-class StringSlot(Slot):
-    """A string in a file; `escape` says how a text is written there."""
-
-    def rendered(self, pieces: Sequence[Piece], raw: Callable[[Tag], str]) -> str:
-        return self.escape(plain_string(pieces))
-
-
-class StringFile(TextFormat):
-    """A file of strings in one language, in Unicode. A subclass says which those are."""
-
-    placeholders: ClassVar[re.Pattern | None] = PLACEHOLDERS
-
-    @classmethod
-    def tag_name(cls, raw: str) -> str | None:
-        """None for line ends, which are read as blanks where the next line goes on in small letters."""
-        return None if raw.isspace() else super().tag_name(raw)
-
-    def is_found(self, pieces: Sequence[Piece]) -> bool:
-        text = plain_string(pieces)
-        return self.is_meant(text) and not is_message(text)
-
-    def is_meant(self, text: str) -> bool:
-        """Whether a string is for people."""
-        return is_text(text)
-
-    def is_translated(self, text: str) -> bool:
-        """Whether a string is for people. ICU messages with branches are counted: they would have to be taken apart."""
-        self.remarks[ICU_MESSAGE] += is_message(text)
-        return self.is_meant(text) and not is_message(text) and not HALF_CHARACTER.search(text)
-
-    def add(self, start: int, end: int, text: str, name: str, encode: Callable[[str], str]) -> None:
-        segment = Segment(string_pieces(text), f"line {self.page.line(start)}, {name}")
-        self.page.slots.append(StringSlot(start, end, segment, encode))
+def is_message(pieces: Iterable[Piece]) -> bool:
+    """Whether a string is an ICU message with branches: not where a tag is described so."""
+    return BRANCHES.search("".join(piece for piece in pieces if isinstance(piece, str))) is not None

@@ -8,7 +8,7 @@ from functools import partial
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.data.readers.reader import Evidence, Sample
 from hf_docmt.files import DataError
-from hf_docmt.formats.inline_strings import StringFile, locale_code
+from hf_docmt.formats.string_files import StringFile, locale_code
 
 # of a text that json has read: strings, brackets, and other values
 TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+')

@@ -92,7 +92,7 @@ class MarkdownFormat(TextFormat):
         events = page_events(self.page.text[start:end])
         for event in events:
             event.start, event.end = event.start + start, event.end + start
-        add_slots(self.page, events)
+        add_slots(self.page, events, self.options.source_lang)
 
     def _add_container_title(self, number: int) -> None:
         start, end = self.page.line_span(number)

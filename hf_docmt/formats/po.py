@@ -7,20 +7,12 @@ import gettext
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.files import DataError
-from hf_docmt.formats.document_format import DocumentFormat, FormatOptions, Piece, Segment
-from hf_docmt.formats.inline_strings import (
-    ICU_MESSAGE,
-    PLACEHOLDERS,
-    has_words,
-    is_message,
-    locale_code,
-    plain_string,
-    string_pieces,
-)
+from hf_docmt.formats.document_format import FormatOptions, Piece, Segment
+from hf_docmt.formats.inline_strings import PLACEHOLDERS, plain_string, string_pieces
+from hf_docmt.formats.string_files import BilingualFormat, locale_code
 from hf_docmt.formats.text_positions import Edit, decoded, replaced
 
 LINE = re.compile(r"[^\n]*\n|[^\n]+")
@@ -29,19 +21,20 @@ ESCAPE = re.compile(r"\\(x[\da-fA-F]{1,2}|[0-7]{1,3}|.)")
 LETTERS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 ESCAPES = {ord(character): f"\\{letter}" for letter, character in [*LETTERS.items(), ("\\", "\\"), ('"', '"')]}
 PLURAL_FORMS = re.compile(r"^Plural-Forms:\s*nplurals\s*=\s*(\d+)\s*;\s*plural\s*=\s*([^;\n]+)", re.MULTILINE)
+LANGUAGE = re.compile(r"(?<=\\n|\s\")Language:[ ]*([\w@-]*)[ ]*(?=\\n)")  # in a header
 WIDTH = 79  # of lines, as msgcat wraps them
 
 
 @dataclass
 class Message:
-    """An entry: its strings by keyword, the places of these and of its flags, and where its `msgstr` lines lie."""
+    """An entry: its strings by keyword, and the places of its flags, what follows them, and `msgstr`."""
 
     line: int
     strings: dict[str, list[str]] = field(default_factory=dict)
     start: int = 0
     end: int = 0
-    flags: list[tuple[int, int]] = field(default_factory=list)
-    previous: list[tuple[int, int]] = field(default_factory=list)  # msgids that a fuzzy translation belongs to
+    flags: int | None = None
+    top: int | None = None
     is_fuzzy: bool = False
 
     def text(self, keyword: str) -> str:
@@ -56,17 +49,15 @@ class Message:
         return not self.is_fuzzy and all(map(self.text, self.forms))
 
 
-class PoFormat(DocumentFormat):
+class PoFormat(BilingualFormat):
     """Entries of a catalog are segments, plurals are two: the text for one and that for other numbers.
 
-    Obsolete entries stay. An entry that is translated is fuzzy no longer.
+    A translation is one of a machine that awaits review: fuzzy. Obsolete entries stay.
     """
 
     name = "po"
     endings = (".po", ".pot")
     first_bytes = re.compile(rb'(?:#.*\n|\s)*msgid "')
-    placeholders = PLACEHOLDERS
-    takes = frozenset({"only_missing"})
 
     def parse(self, data: bytes, options: FormatOptions) -> list[Segment]:
         charset = re.search(rb"charset=([\w-]+)", data[:8192])
@@ -80,17 +71,18 @@ class PoFormat(DocumentFormat):
             (each for each in messages if not each.text("msgid") and "msgctxt" not in each.strings), None
         )
         self._read_plural_forms()
-        self.slots: list[tuple[Message, list[Segment]]] = []
         for message in messages:
-            keywords = [keyword for keyword in ("msgid", "msgid_plural") if keyword in message.strings]
-            pieces = [string_pieces(message.text(keyword)) for keyword in keywords]
-            if any(is_message(message.text(keyword)) for keyword in keywords):
-                self.remarks[ICU_MESSAGE] += 1
-            elif message is not self.header and any(map(has_words, pieces)):
-                names = [f"line {message.line}, {keyword}" for keyword in keywords]
-                missing = [Segment(*each, "", message.has_translation) for each in zip(pieces, names)]
-                self.slots.append((message, missing))
-        return [segment for _, segments in self.slots for segment in segments]
+            sources = {
+                keyword: message.text(keyword) for keyword in ("msgid", "msgid_plural") if keyword in message.strings
+            }
+            segments = [
+                Segment(string_pieces(text), f"line {message.line}, {keyword}", "", message.has_translation)
+                for keyword, text in sources.items()
+            ]
+            if message is not self.header:
+                self.add(message, segments)
+        language = LANGUAGE.search(self.text, self.header.start, self.header.end) if self.header else None
+        return self.segments([language[1]] if language else [])
 
     def _read_plural_forms(self) -> None:
         """The number of forms, None where the header does not say it, and the form that stands for one.
@@ -107,18 +99,10 @@ class PoFormat(DocumentFormat):
             except (ValueError, ArithmeticError) as error:
                 raise DataError(f"Plural-Forms of the header: {error}; repair its expression {match[2]!r}") from error
 
-    def is_found(self, pieces: Sequence[Piece]) -> bool:
-        """Always, since the source stays."""
-        return True
-
     def write(self, translations: Sequence[list[Piece] | None]) -> bytes:
         edits: list[Edit] = []
-        rest = iter(translations)
-        for message, segments in self.slots:
-            new = list(islice(rest, len(segments)))
-            if any(segment.becomes(pieces) for pieces, segment in zip(new, segments)):
-                texts = [plain_string(pieces or segment.pieces) for pieces, segment in zip(new, segments)]
-                edits += self._message_edits(message, texts)
+        for message, new in self.translated_units(translations):
+            edits += self._message_edits(message, [plain_string(pieces or []) for pieces in new])
         text = replaced(self.text, [*edits, *self._header_edits()] if edits else [])
         try:
             return self.mark + text.encode(self.encoding)
@@ -142,12 +126,10 @@ class PoFormat(DocumentFormat):
         lines = [line for form in forms.items() for line in self._lines(*form, one_line)]
         has_end = self.text.endswith("\n", 0, message.end)
         yield message.start, message.end, line_end.join(lines) + (line_end if has_end else "")
-        if message.is_fuzzy:
-            for start, end in message.flags:
-                flags = [flag.strip() for flag in self.text[start + 2 : end].split(",")]
-                left = ", ".join(flag for flag in flags if flag != "fuzzy")
-                yield start, end, f"{self.text[start : start + 2]} {left}{line_end}" if left else ""
-            yield from ((start, end, "") for start, end in message.previous)
+        if not message.is_fuzzy and message.flags is not None:
+            yield message.flags, message.flags, " fuzzy,"
+        elif not message.is_fuzzy and message.top is not None:
+            yield message.top, message.top, f"#, fuzzy{line_end}"
 
     def _lines(self, keyword: str, text: str, one_line: bool) -> list[str]:
         parts = [part.translate(ESCAPES) for part in re.findall(r"[^\n]*\n|[^\n]+", text)]
@@ -162,7 +144,7 @@ class PoFormat(DocumentFormat):
         if self.header is None:
             return
         start, end = self.header.start, self.header.end
-        language = re.compile(r"(?<=\\n|\s\")Language:[ ]*([\w@-]*)[ ]*(?=\\n)").search(self.text, start, end)
+        language = LANGUAGE.search(self.text, start, end)
         target = self.options.target_lang
         if language and target and primary_language(language[1]) != primary_language(target):
             yield *language.span(), f"Language: {locale_code(target, '_')}"
@@ -188,13 +170,14 @@ def _messages(text: str) -> Iterator[Message]:
             keyword = string[1] or keyword
             message.line = number if keyword == "msgid" and string[1] else message.line
             message.strings.setdefault(keyword, []).append(string[2])
+            message.top = span[0] if message.top is None else message.top
             if keyword.startswith("msgstr"):
                 message.start, message.end = message.start or span[0], span[1]
         elif line.startswith(("#,", "#=")):
-            message.flags.append(span)
+            message.flags = match.start() + match[0].index("#,") + 2 if line.startswith("#,") else message.flags
             message.is_fuzzy |= "fuzzy" in re.split(r"[\s,=#]+", line)
         elif line.startswith("#|"):
-            message.previous.append(span)
+            message.top = span[0] if message.top is None else message.top
         elif line and not line.startswith("#"):
             raise DataError(f"line {number}: expected a comment or a string of PO, got {line[:40]!r}; repair it")
     if message.forms:

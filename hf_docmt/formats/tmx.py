@@ -10,7 +10,7 @@ from hf_docmt.data.language_codes import primary_language
 from hf_docmt.data.readers.tagged_documents import PROLOGUE
 from hf_docmt.files import DataError
 from hf_docmt.formats.bilingual_xml import BilingualXml, Edit, Unit, child
-from hf_docmt.formats.inline_strings import locale_code
+from hf_docmt.formats.string_files import locale_code
 from hf_docmt.formats.xml_positions import Element
 
 
@@ -32,8 +32,8 @@ class TmxFormat(BilingualXml):
             target = _of(variants, self.options.target_lang) if self.options.target_lang else None
             segment, translation = source and child(source, "seg"), target and child(target, "seg")
             if source and segment:
-                done = translation is not None and bool(translation.text.strip())
-                yield Unit(source, segment, translation, [segment], has_translation=done)
+                old = self.data[translation.inner_start : translation.inner_end].strip() if translation else b""
+                yield Unit(source, segment, translation, [segment], [old])
         if languages and not any(
             primary_language(each) == primary_language(self.options.source_lang) for each in languages
         ):

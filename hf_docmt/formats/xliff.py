@@ -11,7 +11,7 @@ from hf_docmt.data.language_codes import primary_language
 from hf_docmt.data.readers.tagged_documents import PROLOGUE
 from hf_docmt.files import DataError
 from hf_docmt.formats.bilingual_xml import BilingualXml, Edit, Unit, child, with_attributes
-from hf_docmt.formats.inline_strings import locale_code
+from hf_docmt.formats.string_files import locale_code
 from hf_docmt.formats.xml_positions import Element
 
 MISSING = frozenset(("new", "needs-translation", "needs-adaptation", "needs-l10n", "initial"))  # states
@@ -38,24 +38,13 @@ class XliffFormat(BilingualXml):
         self.source_name, self.target_name = (
             ("source-language", "target-language") if self.is_first else ("srcLang", "trgLang")
         )
-        for element in self.languages:
-            self._check_languages(element.attributes)
+        for source in (element.attributes.get(self.source_name) for element in self.languages):
+            if source and primary_language(source) != primary_language(self.options.source_lang):
+                raise DataError(
+                    f"{self.source_name} is {source!r}, expected {self.options.source_lang!r}; name the file's"
+                )
         for number, file in enumerate(files, 1):
             yield from self._units(file, file.attributes.get("translate") != "no", f"file-{number}")
-
-    def _check_languages(self, attributes: dict[str, str]) -> None:
-        """DataError: it has another source language, or translations into another language are to be kept."""
-        source, target, new = (
-            attributes.get(self.source_name),
-            attributes.get(self.target_name),
-            self.options.target_lang,
-        )
-        if source and primary_language(source) != primary_language(self.options.source_lang):
-            raise DataError(f"{self.source_name} is {source!r}, expected {self.options.source_lang!r}; name the file's")
-        if self.options.only_missing and target and new and primary_language(target) != primary_language(new):
-            raise DataError(
-                f"{self.target_name} is {target!r}, expected {new!r}: the translations that it has would stay"
-            )
 
     def _units(self, element: Element, translate: bool, part: str) -> Iterator[Unit]:
         for each in element.elements():
@@ -69,15 +58,23 @@ class XliffFormat(BilingualXml):
 
     def _unit(self, owner: Element, source: Element, part: str) -> Unit:
         target, source = child(owner, "target"), child(owner, "seg-source") or source
+        state = (target.attributes if target and self.is_first else owner.attributes).get("state", "")
         marks = (each for each in owner.descendants() if each.local_name == "seg")  # of Trados, behind the target
         locked = {mark.attributes.get("id") for mark in marks if _is_locked(mark)}
-        old = {number: self.data[each.inner_start : each.inner_end] for number, each in _segments(target)}
+        old = {number: self.data[each.inner_start : each.inner_end].strip() for number, each in _segments(target)}
         numbered = _segments(source)
-        texts = [each for number, each in numbered if number not in locked] if numbered else [source]
+        texts = [(number, each) for number, each in numbered if number not in locked]
         kept = [(each, old.get(number, b"")) for number, each in numbered if number in locked]
-        state = (target.attributes if target and self.is_first else owner.attributes).get("state", "")
-        translated = target is not None and bool(target.text.strip()) and state not in MISSING
-        return Unit(owner, source, target, texts, part, translated, kept)
+        done = old if state not in MISSING else {}
+        return Unit(
+            owner,
+            source,
+            target,
+            [each for _, each in texts],
+            [done.get(number, b"") for number, _ in texts],
+            part,
+            kept,
+        )
 
     def unit_edits(self, unit: Unit, content: str) -> Iterator[Edit]:
         source, target = unit.source, unit.target
@@ -99,6 +96,9 @@ class XliffFormat(BilingualXml):
         else:
             yield source.end, source.end, self.space_before(source) + text
 
+    def target_languages(self) -> Iterator[str | None]:
+        return (element.attributes.get(self.target_name) for element in self.languages)
+
     def language_edits(self) -> Iterator[Edit]:
         for element in self.languages if self.options.target_lang else ():
             tag = self.data[element.start : element.inner_start].decode("utf-8")
@@ -108,9 +108,9 @@ class XliffFormat(BilingualXml):
 
 
 def _segments(parent: Element | None) -> list[tuple[str | None, Element]]:
-    """The segments of a unit that has several, with their numbers."""
+    """The segments of a source or target with their numbers; without such it is one."""
     elements = [each for each in parent.descendants() if each.attributes.get("mtype") == "seg"] if parent else []
-    return [(each.attributes.get("mid"), each) for each in elements]
+    return [(each.attributes.get("mid"), each) for each in elements] or ([("", parent)] if parent else [])
 
 
 def _is_locked(element: Element) -> bool:

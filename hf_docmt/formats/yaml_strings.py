@@ -9,7 +9,7 @@ from yaml.emitter import Emitter
 
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.files import DataError
-from hf_docmt.formats.inline_strings import StringFile, locale_code
+from hf_docmt.formats.string_files import StringFile, locale_code
 
 STRING = "tag:yaml.org,2002:str"
 PROPERTIES = re.compile(r"(?:[&!][^\s,\[\]{}]*\s+)*")  # anchor and tag before a value

@@ -42,7 +42,7 @@ def test_a_file(run, model, page, tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "content", "options"),
-    [("a.po", 'msgid "lamp"\nmsgstr "Lampe"\n', ["--only-missing"]), ("a.md", "```\nlamp()\n```\n", [])],
+    [("a.po", 'msgid "lamp"\nmsgstr "Lampe"\n', []), ("a.md", "```\nlamp()\n```\n", [])],
 )
 def test_a_file_with_nothing_to_translate(run, model, tmp_path, name, content, options):
     """It is written as it was, and that is no error: a catalog may be complete."""
@@ -176,7 +176,7 @@ def test_cues_that_are_too_fast_are_told(run, model, tmp_path):
         ([], "is written as a file again; give -o and a name"),
         (["-o", "out.docx"], "is written in its own format, so that the output ends in .html, .htm, .xhtml"),
         (["-o", "out.html", "--columns", "2"], "columns is for "),
-        (["-o", "out.html", "--only-missing"], "only_missing is for "),
+        (["-o", "out.html", "--all"], "all is for "),
         (["-o", "out.html", "--keep", "("], "keep is '(', which is no regular expression"),
         (["-o", "out.html", "--keep", "x*"], "keep is 'x*', which matches nothing at all, too"),
         (["-o", "out.html", "--repairs", "none"], "repairs='none' may give more or fewer sentences"),

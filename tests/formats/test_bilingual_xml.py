@@ -53,7 +53,7 @@ TMX = """<?xml version="1.0"?>
 
 
 def new(format, text, translate=swapped, **options):
-    return translated(format, text.encode(), translate, **{"target_lang": "de", **options}).decode()
+    return translated(format, text.encode(), translate, **{"target_lang": "de", "all": True, **options}).decode()
 
 
 def test_xliff_1():
@@ -94,8 +94,8 @@ def test_xliff_2():
         in text
     )
     assert '<segment state="translated"><source>Bye</source><target>bYE</target></segment>' in text
-    with pytest.raises(DataError, match="trgLang is 'fr', expected 'de': the translations that it has would stay"):
-        new(XliffFormat, XLIFF_2, only_missing=True)
+    with pytest.raises(DataError, match="its translations are in 'fr', and those into 'de' would stand beside them"):
+        new(XliffFormat, XLIFF_2, all=False)
 
 
 def test_crossing_markup_stands_alone():
@@ -125,6 +125,17 @@ def test_locked_segments_stay(locked, written):
     assert target.format(state, *written) in new(XliffFormat, text)
 
 
+def test_segments_that_are_translated_stay():
+    target = '<target><mrk mtype="seg" mid="1">Eins.</mrk> <mrk mtype="seg" mid="2">{}</mrk></target>'
+    text = XLIFF_1.replace("    <alt-trans>", f"{target.format('')}<alt-trans>")
+    flags = [segment.has_translation for segment in parsed(XliffFormat, text.encode())[1]]
+    assert flags == [False, True, False, True, False, False]
+    changes = iter(flags)
+    text = new(XliffFormat, text, lambda pieces: None if next(changes) else swapped(pieces), all=False)
+    state = ' state="needs-review-translation" state-qualifier="mt-suggestion"'
+    assert target.format("tWO.").replace("<target", f"<target{state}") in text
+
+
 def test_memories():
     segments = parsed(TmxFormat, TMX.encode(), target_lang="de")[1]
     assert [segment.text for segment in segments] == ["A key here", "Door"]
@@ -145,10 +156,11 @@ def test_what_is_not_translated_stays(format, text):
     assert check_identity(format, text.replace("\n", "\r\n").encode()) > 3
     wide = "\ufeff" + text.replace("UTF-8", "UTF-16").replace('"1.0"?', '"1.0" encoding="UTF-16"?')
     assert check_identity(format, wide.encode("utf-16-le")) > 3
-    assert b"\0" in translated(format, wide.encode("utf-16-le"), swapped, target_lang="de")
+    assert b"\0" in translated(format, wide.encode("utf-16-le"), swapped, target_lang="de", all=True)
     moved = new(format, text, lambda pieces: shuffled(pieces, Random(1)))
     sources = [
-        [segment.pieces for segment in parsed(format, each.encode(), target_lang="de")[1]] for each in (text, moved)
+        [segment.pieces for segment in parsed(format, each.encode(), target_lang="de", all=True)[1]]
+        for each in (text, moved)
     ]
     assert sources[0] == sources[1]
 

@@ -79,6 +79,14 @@ def test_written():
     assert b'<html lang="pt-BR">' in translated(HtmlFormat, b"<html><p>One.</html>", swapped, target_lang="pt_BR")
 
 
+def test_languages_of_parts():
+    """Those that are translated get the new language; others, and code, stay what they are."""
+    page = "<html lang=en><p lang=en-GB>One <q lang=fr>deux</q> two<pre lang=en>x</pre><p translate=no lang=en>n"
+    assert translated(HtmlFormat, page.encode(), swapped, target_lang="de").decode() == (
+        '<html lang="de"><p lang="de">oNE <q lang=fr>deux</q> TWO<pre lang=en>x</pre><p translate=no lang=en>n'
+    )
+
+
 def test_texts_move_with_their_tags():
     def reverse(pieces):
         return pieces[::-1] if len(pieces) == 3 and pieces[1].kind == "alone" else pieces
@@ -106,6 +114,10 @@ def test_texts_move_with_their_tags():
         ("<map><area alt='The garden'></map><map class=notranslate><area alt='Mine'></map>", ["The garden"]),
         ("<select title=Tone><option>Own<optgroup label=Warm><option value=r>Red</select>", ["Tone", "Warm", "Red"]),
         ("<option value=r>Red<option value=b>Blue</option>", ["Red", "Blue"]),
+        ("<p translate=no>A <i translate=yes>b <u translate=no>c<s translate>d</s></u></i><p>e", ["b cd", "d", "e"]),
+        ("<p>A <b lang=fr-CA title=x>b<i xml:lang=en>c</i></b><div lang=de>d<p lang=en-GB>e</div>", ["A bc", "c", "e"]),
+        ("<html lang=de><p lang=de>Eins<p lang=en>Two<p lang=fr>Trois<pre lang=en>x", ["Eins", "Two"]),
+        ("<pre translate=no>a<b translate=yes>b</b></pre><p lang='' translate=yes>c", ["c"]),
         ("", []),
         ("<p>", []),
         ("One <b title='x", ["One <b title='x"]),
@@ -144,6 +156,7 @@ def test_bad_input(data, message):
 
 def test_many_unclosed_elements():
     assert len(texts("<div><b>a</i>" * 20_000)) == 20_000
+    assert len(texts("<b translate=no><b translate=yes>a" * 2_000)) == 2_000
 
 
 @pytest.mark.parametrize("depth", [390, 410, 5000])

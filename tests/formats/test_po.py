@@ -9,6 +9,7 @@ import pytest
 from support.markup_checks import check_identity, parsed, swapped, translated
 
 from hf_docmt.files import DataError
+from hf_docmt.formats.document_file import DocumentFile, FormatOptions
 from hf_docmt.formats.document_format import Tag
 from hf_docmt.formats.po import PoFormat
 
@@ -55,7 +56,7 @@ msgstr ""
 
 
 def written(catalog, translate=swapped, **options):
-    return translated(PoFormat, catalog.encode(), translate, **options).decode()
+    return translated(PoFormat, catalog.encode(), translate, all=True, **options).decode()
 
 
 def test_segments():
@@ -70,11 +71,27 @@ def test_written():
     new = written(CATALOG, target_lang="deu_Latn")
     assert '"Language: de\\n"' in new
     assert 'msgid "Open <b>%s</b> & \\"close\\" it"\nmsgstr "oPEN <b>%S</b> & \\"CLOSE\\" IT"\n' in new
-    assert '#, c-format\nmsgid "%d key"\nmsgid_plural "%d keys"\nmsgstr[0] "%D KEY"\nmsgstr[1] "%D KEYS"\n' in new
-    assert 'msgid "File"\nmsgstr "fILE"' in new and "#|" not in new and "fuzzy" not in new
+    assert '#| msgid "Old"\nmsgid "%d key"\nmsgid_plural "%d keys"\nmsgstr[0] "%D KEY"\nmsgstr[1] "%D KEYS"\n' in new
+    assert '\n#, fuzzy\nmsgctxt "menu"\nmsgid "File"\nmsgstr "fILE"' in new
+    assert new.count("fuzzy") == 4 and "#: door.c:10\n#, fuzzy, c-format\nmsgid" in new
     assert 'of "\n"the night.\\n"\n"Close it."\nmsgstr ""\n"tHE DOOR' in new
     assert 'OF "\n"THE NIGHT.\\n"\n"cLOSE IT."\n' in new
     assert new.endswith('msgstr ""\n\n#~ msgid "Gone"\n#~ msgstr "Weg"\n')
+
+
+def test_work_of_people_stays():
+    """By default what is translated and not fuzzy; a translation that is the same is written, and marked, too."""
+    own = CATALOG.replace("Language: fr", "Language: de").encode()
+    document = DocumentFile(own, "a", PoFormat(), FormatOptions(target_lang="de"))
+    ((_, row),) = document.rows(["source"])
+    lines = [pair["source"] for pair in row["translation"]]
+    assert "File" not in lines
+    data, written = document.translated({"a": {"translation": lines}})
+    assert written.problems == [] and written.text().startswith("4 segments, 4 the same as before, ")
+    assert b'\n\nmsgctxt "menu"\nmsgid "File"\nmsgstr "Datei"\n' in data and data.count(b"fuzzy") == 3
+    assert b'#, fuzzy, c-format\nmsgid "Open <b>%s</b> & \\"close\\" it"\nmsgstr "Open <b>' in data
+    with pytest.raises(DataError, match="its translations are in 'fr', and those into 'de' would stand beside them"):
+        parsed(PoFormat, CATALOG.encode(), target_lang="de")
 
 
 def test_language_of_other_fields_stays():
@@ -132,7 +149,7 @@ def test_msgfmt(tmp_path):
 
     file = tmp_path / "de.po"
     file.write_text(written(CATALOG, carried, target_lang="de"))
-    subprocess.run(["msgfmt", "-c", "-o", tmp_path / "de.mo", file], check=True)
+    subprocess.run(["msgfmt", "-c", "--use-fuzzy", "-o", tmp_path / "de.mo", file], check=True)
     catalog = gettext.GNUTranslations(io.BytesIO((tmp_path / "de.mo").read_bytes()))
     assert catalog.gettext('Open <b>%s</b> & "close" it') == 'Öffne <b>%s</b> & "close" it'
     assert [catalog.ngettext("%d key", "%d keys", number) for number in (1, 2)] == ["%d Schlüssel", "%d Schlüssels"]

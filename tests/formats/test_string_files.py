@@ -12,8 +12,9 @@ from hf_docmt.formats import find_reader
 from hf_docmt.formats.csv_tables import CsvFormat
 from hf_docmt.formats.document_file import DocumentFile, FormatOptions
 from hf_docmt.formats.document_format import Tag
-from hf_docmt.formats.inline_strings import PLACEHOLDERS, is_text, locale_code, plain_string, string_pieces
+from hf_docmt.formats.inline_strings import PLACEHOLDERS, is_text, plain_string, string_pieces
 from hf_docmt.formats.json_strings import JsonStringsFormat
+from hf_docmt.formats.string_files import locale_code
 from hf_docmt.formats.yaml_strings import YamlStringsFormat
 
 JSON = r"""{
@@ -383,14 +384,21 @@ def test_words_that_are_read_as_none():
         assert json.loads(data) == {"a": new, "b": "x"} and written.problems == []
 
 
-def test_placeholders_that_are_not_in_order_are_told():
-    """Across sentences they are left where they are."""
-    data = b'{"a": "Of %d files. By %s", "b": "Of {x} and {y}", "c": "Of %s"}'
-    document = DocumentFile(data, "a", JsonStringsFormat(), FormatOptions())
-    moved = [["%s", Tag("alone", None, "%d")], ["{y}, {x}"], ["Von %s"]]
-    assert list(document._other_placeholders(moved)) == [
-        "a, line 1, a: the placeholders or addresses are not what they were; look at them"
-    ]
+@pytest.mark.parametrize(
+    ("text", "translation", "is_told"),
+    [
+        ("Of {x} and %s", "%s, {x}", False),
+        ("Of %s", "Von", True),
+        ("Of %s", "Von %s %s", True),
+        ("Of %s", "Von %s, {x}", True),
+        ("Letters of %s.", "مرحبا%s", False),
+        ("See x.org", "Siehe https://x.org", False),
+    ],
+)
+def test_placeholders_that_are_lost_or_doubled_are_told(text, translation, is_told):
+    document = DocumentFile(json.dumps({"a": text}).encode(), "a", JsonStringsFormat(), FormatOptions())
+    told = ["a, line 1, a: the placeholders or addresses are not what they were; look at them"]
+    assert list(document._other_runs([[translation]])) == told * is_told
 
 
 def test_folded_lines_that_are_indented():

@@ -8,6 +8,7 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
+from hf_docmt.data.tokenizers import train_tokenizer
 from hf_docmt.modeling.opaque_runs import FAMILIES, CarriedSentence, Finder, carry
 
 FOUND = {
@@ -21,6 +22,7 @@ FOUND = {
     "<mailto:a.b@c.org> or 'www.a.org'!": ["mailto:a.b@c.org", "www.a.org"],
     "a@b, http://, 5@6.7, wwww.b, c# and 5 % of it (100 %)": [],
     "Thanks @ana-b and @bob, see #12 and PR#3, not # 5": ["@ana-b", "@bob", "#12"],
+    "@ana_b@a-c.social, @bob@b.org.": ["@ana_b@a-c.social", "@bob@b.org"],
     "%s of %1$d, %(count)d, %NAME% and 100%, 5 %": ["%s", "%1$d", "%(count)d", "%NAME%"],
     "Hi {name}, {0}, ${count}, {{ site.title }}; {a, plural, other {x}}": [
         "{name}",
@@ -138,6 +140,12 @@ def test_signs_that_the_tokenizer_lacks():
     text = "a 5 µm ± 0.1 → b “c” – Привет мир naïve c"
     assert [text[start:end] for start, end in finder(text)] == ["µm ±", "→", "Привет мир naïve"]
     assert finder.plain("“c” – d") == '"c" - d'
+
+
+def test_symbols_that_are_spelled_in_bytes():
+    finder, text = Finder(train_tokenizer(["the lamp"], "bpe", 270)), "a 🧵 lamp of 5 µm → é “x” € 東"
+    assert [text[start:end] for start, end in finder(text)] == ["🧵", "µm →"]
+    assert finder.plain(text) == text
 
 
 def test_context_stays_when_a_sentence_is_translated_again():

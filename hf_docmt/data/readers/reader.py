@@ -19,7 +19,7 @@ from hf_docmt.files import BOM, STDIN, DataError, display_path, file_stem, open_
 from hf_docmt.messages import closest_hint
 
 # arguments of readers that are no files, though a file or folder may have their value as its name
-NO_FILES = "split config system tgt_lang translator keep only_missing columns max_line max_speed".split()
+NO_FILES = "split config system tgt_lang translator keep all columns max_line max_speed".split()
 
 HEAD_BYTES = 4096
 
