@@ -117,8 +117,8 @@ class Finder:
 
 
 def _is_plain(sign: str) -> bool:
-    """Whether a sign is one that every vocabulary has, or has a plain one in its place."""
-    return sign.isascii() and sign.isalnum() or sign.isspace() or ord(sign) in PLAIN
+    """Whether a sign is no run: a letter or digit of ASCII, a blank, a mark of sentences, one with a plain form."""
+    return sign.isascii() and (sign.isalnum() or sign in ".,;:!?'\"()-") or sign.isspace() or ord(sign) in PLAIN
 
 
 def _reach(text: str, start: int, end: int, goes_on: Callable[[str], bool], after_only: bool = False) -> Span:
