@@ -50,7 +50,8 @@ async def read_fields(request: Request) -> dict[str, Any]:
             fields |= body
         elif kind in FORMS:
             form = await request.form(max_files=1, max_fields=1000, max_part_size=sys.maxsize)  # see BodyLimit
-            fields |= {name: texts[0] if len(texts := form.getlist(name)) == 1 else texts for name in form}
+            read = {name: [_with_line_feeds(value) for value in form.getlist(name)] for name in form}
+            fields |= {name: values[0] if len(values) == 1 else values for name, values in read.items()}
         elif await request.body():
             expected = " or ".join(("application/json", *FORMS))
             raise HTTPException(400, f"Invalid request: its type is {kind[:60]!r}, expected {expected}")
@@ -60,6 +61,11 @@ async def read_fields(request: Request) -> dict[str, Any]:
         raise HTTPException(400, "the client left before the request was read") from error
     check_key(request, fields)
     return fields
+
+
+def _with_line_feeds(value: Any) -> Any:
+    """A text of a form as it was before its line ends became those of forms."""
+    return value.replace("\r\n", "\n") if isinstance(value, str) else value
 
 
 def check_key(request: Request, fields: Mapping[str, Any]) -> None:

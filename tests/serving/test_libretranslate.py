@@ -44,6 +44,7 @@ def test_text_keeps_its_lines_and_codes_may_be_longer(client, expected):
     text = f"  {SENTENCES[0]}\n\n{SENTENCES[1]}\n\t{SENTENCES[2]}\n"
     status, answer = client.post("/translate", GOOD | {"q": text, "source": "en-US", "target": "deu_Latn"})
     assert (status, answer["translatedText"]) == (200, f"  {expected[0]}\n\n{expected[1]}\n\t{expected[2]}\n")
+    assert client.form("/translate", GOOD | {"q": text.replace("\n", "\r\n")}) == (status, answer)  # of browsers
 
 
 def test_source_is_detected(client, expected):
