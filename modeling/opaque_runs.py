@@ -33,6 +33,10 @@ KINDS: dict[str, str] = {  # in every text; a format adds its own
         r"%\(\w+\)[sdif]|%(?:\d+\$)?[sdifux@](?!\w)|(?<![\w%])%\w+%(?!\w)"
         r"|\{\{[\w.$:@ -]{0,40}\}\}|[$%#]?\{[\w.$:@ -]{0,40}\}"
     ),
+    "notice": (  # of copyright: its years and names
+        r"(?:©\s*|\([cC]\)\s*(?=\d{4}))(?:\d{4}(?:\s*[-–,]\s*\d{4})*)?"
+        r"(?:,?\s+(?:by\s+)?(?!All\b)[A-Z][\w&'’-]*(?:\.\w+)*)*"
+    ),
     "name": (  # of a file, an option, a variable, a version
         r"(?<![\w/.-])(?:~|\.{1,2})?/[\w.-]+(?:/[\w.-]+)+/?|(?<![\w-])--[a-z]+(?:-[a-z]+)+\b"
         r"|(?<![\w.-])[\w-]+\.(?:ya?ml|json|toml|cfg|ini|conf|txt|md|rst|html?|css|scss|[jt]sx?|py|sh|xml|csv|png|svg)\b"

@@ -5,7 +5,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from itertools import takewhile
+from typing import TYPE_CHECKING, ClassVar
 
 from hf_docmt.files import DataError
 from hf_docmt.formats.document_format import Piece, Segment, Tag, joined
@@ -33,12 +34,12 @@ FRONT_MATTER = re.compile(
     r"(---[ \t]*\r?\n(?=[\w\"'-]+[ \t]*:|#).*?^(?:---|\.\.\.)|\+\+\+[ \t]*\r?\n.*?^\+\+\+)[ \t]*(?=[\r\n]|\Z)",
     re.S | re.M,
 )
-# before the text of a block: a footnote, the box of a task, the kind of a note (GitHub), a definition (PHP Markdown)
-BLOCK_START = re.compile(FOOTNOTE.pattern + r"|\[[ xX]\]\s+|\[![A-Z]+\]\s*|:\s+")
+# before the text of a block: a footnote, the box of a task, a definition (PHP Markdown)
+BLOCK_START = re.compile(FOOTNOTE.pattern + r"|\[[ xX]\]\s+|:\s+")
 FIRST_BAR, BLANKS, CELL_END = re.compile(r"[ \t]*\|?"), re.compile(r"[ \t]*"), re.compile(r"[^|\r\n]*\|?")
-HTML_EMPHASIS = ("paragraph", "with emphasis as HTML")
+HTML_EMPHASIS, TABLE = ("paragraph", "with emphasis as HTML"), ("Pandoc table", "left alone")
 EMPTY_EMPHASIS = re.compile(r"^[ \t]*(?:~~~|(?:[*_][ \t]*){3,}$)", re.M)  # which is read as a fence or a rule
-EMPHASIS = {"*": "em", "_": "em", "**": "strong", "__": "strong", "~~": "del"}
+EMPHASIS = {"*": "em", "_": "em", "**": "strong", "__": "strong", "~~": "del", "==": "mark"}
 
 
 @dataclass
@@ -61,8 +62,12 @@ class MarkdownFormat(TextFormat):
     """
 
     name = "markdown"
-    endings = (".md", ".markdown")
+    endings: ClassVar[tuple[str, ...]] = (".md", ".markdown", ".qmd", ".rmd")
     line_end = LINE_END
+    placeholders = re.compile(  # words with a letter below or above the line, citations
+        r"\w+~\w{1,8}~\w*|\w+\^\w{1,8}\^\w*|\[[^\[\]\n@]*(?<![\w/.])@[\w:.#+/-]+[^\[\]\n]*\]"
+    )
+    is_mdx: ClassVar[bool] = False
 
     @classmethod
     def tag_name(cls, raw: str) -> str | None:
@@ -76,7 +81,7 @@ class MarkdownFormat(TextFormat):
         front_matter = FRONT_MATTER.match(text)
         head = front_matter.end() if front_matter else 0
         blank = "\n" * len(re.findall(LINE_END, text[:head]))
-        tokens = marked_parser().parse(blank + text[head:], self.references)
+        tokens = marked_parser(self.is_mdx).parse(blank + text[head:], self.references)
         for block in _contents(self.page, tokens):
             self._add_slot(block, inline_parts(block.text, block.tokens), f"line {self.page.line(block.places[0])}")
         quotations = 0  # around a token, whose marks begin its lines
@@ -86,6 +91,12 @@ class MarkdownFormat(TextFormat):
                 self._add_html(*token.map)
             if token.type == "container":
                 self._add_container_title(token.map[0])
+            if token.type == "pandoc_table":
+                self.remarks[TABLE] += 1
+
+    def _inline_parts(self, content: str) -> list[Part]:
+        (token,) = marked_parser(self.is_mdx).parseInline(content, self.references)
+        return inline_parts(content, token.children or [])
 
     def _add_html(self, first: int, last: int) -> None:
         start, end = self.page.line_starts[first], self.page.line_span(last - 1)[1]
@@ -105,31 +116,30 @@ class MarkdownFormat(TextFormat):
 
     def _add_slot(self, block: Content, parts: list[Part], location: str, is_value: bool = False) -> None:
         begin = None if is_value else BLOCK_START.match(block.text)
-        parts = _trimmed(parts, begin.end() if begin else 0)
         for part in parts:
             for first, last, what, inner in part.values:
                 self._add_value(block, part, (first, last), f"{location}, {what}", inner)
+        parts = _trimmed(parts, begin.end() if begin else 0)
         if not any(part.kind == "text" and any(map(str.isalpha, part.text)) for part in parts):
             return
         first, last = parts[0].start, parts[-1].end
         start, end, segment = block.places[first], block.places[last], Segment([], location)
-        slot = MarkdownSlot(start, end, segment, str, block=block, references=self.references, remarks=self.remarks)
-        pieces = slot.segment.pieces
+        slot = MarkdownSlot(start, end, segment, str, block=block, read=self._inline_parts, remarks=self.remarks)
         for part in parts:
-            if part.kind != "text":
-                tag = self._tag(block, part)
-                slot.contents[id(tag)] = part.raw or block.text[part.start : part.end]
-                if part.raw is None:
-                    slot.places[id(tag)] = (block.places[part.start], block.places[part.end])
-                pieces.append(tag)
-            elif pieces and isinstance(pieces[-1], str):
-                pieces[-1] += part.text
-            else:
-                pieces.append(part.text)
+            span = block.places[part.start], block.places[part.end]
+            if part.kind == "text":
+                segment.pieces.append(part.text)
+                continue
+            tag = Tag(part.kind, part.raw) if part.raw else self.page.tag(part.kind, *span, part.text, part.breaks)
+            slot.contents[id(tag)] = part.raw or block.text[part.start : part.end]
+            if not part.raw:
+                slot.places[id(tag)] = span
+            segment.pieces.append(tag)
+        segment.pieces = joined(segment.pieces)
         (self.page.add_value if is_value else self.page.slots.append)(slot)
 
     def _add_value(self, block: Content, part: Part, span: tuple[int, int], location: str, inner: list[Part]) -> None:
-        if location.endswith("alt"):
+        if location.endswith(("alt", "note")):
             return self._add_slot(block, inner, location, is_value=True)
         if any(map(str.isalpha, inner[0].text)):
             start, end = (block.places[place] for place in span)
@@ -137,12 +147,13 @@ class MarkdownFormat(TextFormat):
             self.page.add_value(Slot(start, end, Segment([inner[0].text], location), escape))
         return None
 
-    def _tag(self, block: Content, part: Part) -> Tag:
-        assert part.kind != "text"
-        if part.raw is not None:
-            return Tag(part.kind, part.raw)
-        start, end = block.places[part.start], block.places[part.end]
-        return self.page.tag(part.kind, start, end, part.text, part.breaks)
+
+class MdxFormat(MarkdownFormat):
+    """Markdown with JSX: text stands between tags, and braces have expressions."""
+
+    name = "mdx"
+    endings = (".mdx",)
+    is_mdx = True
 
 
 @dataclass
@@ -150,18 +161,22 @@ class MarkdownSlot(Slot):
     """A slot whose text is written with the fewest escapes with which it is read as what it is."""
 
     block: Content = field(kw_only=True)
-    references: dict = field(kw_only=True)
+    read: Callable[[str], list[Part]] = field(kw_only=True)
     remarks: Counter = field(kw_only=True)
     contents: dict[int, str] = field(default_factory=dict)  # id of a tag -> its characters in the content
 
     def rendered(self, pieces: Sequence[Piece], raw: Callable[[Tag], str]) -> str:
-        pieces = _with_outer_space(_behind_text(pieces) if self.block.begins_line else pieces)
+        pieces = _with_outer_space(_behind_text(pieces, self._lead(pieces)) if self.block.begins_line else pieces)
         for pattern, is_bare in ((LIGHT, True), (LIGHT, False), (HEAVY, True), (HEAVY, False)):
             texts = self._texts(pieces, pattern, is_bare)
             if self._is_read(pieces, texts):
                 return self._joined(pieces, texts, raw)
         self.remarks[HTML_EMPHASIS] += 1
         return self._joined(pieces, texts, lambda tag: _as_html(tag, raw(tag)))
+
+    def _lead(self, pieces: Sequence[Piece]) -> int:
+        """How many pieces the segment began with before."""
+        return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(self.segment.pieces, pieces)))
 
     def _texts(self, pieces: Sequence[Piece], pattern: re.Pattern, is_bare: bool) -> list[str]:
         """The texts of the pieces with escapes, and of tags what the content has of them.
@@ -192,10 +207,9 @@ class MarkdownSlot(Slot):
         content = "".join(texts).strip()
         if self.block.begins_line and EMPTY_EMPHASIS.search(content):
             return False
-        (token,) = marked_parser().parseInline(content, self.references)
         read = [
             part.text if part.kind == "text" else (part.raw or content[part.start : part.end],)
-            for part in inline_parts(content, token.children or [])
+            for part in self.read(content)
         ]
         meant: list = []
         for piece, text in zip(pieces, texts):
@@ -254,6 +268,7 @@ def _contents(page: TextPositions, tokens: list["Token"]) -> Iterator[Content]:
         else:
             content = _lines(page, token, first)
         content.tokens = token.children or []
+        content.begins_line &= before.type != "text_line_open"
         if content.text:
             yield content
 
@@ -314,15 +329,18 @@ def _trimmed(parts: list[Part], start: int) -> list[Part]:
     return own
 
 
-def _behind_text(pieces: Sequence[Piece]) -> list[Piece]:
-    """The pieces with a comment, or the like, behind what follows it where it would begin a block of HTML."""
+def _behind_text(pieces: Sequence[Piece], lead: int) -> list[Piece]:
+    """The pieces with a comment, or the like, behind what follows it where it would begin a block of HTML.
+
+    The first ones, `lead`, stay.
+    """
     moved = [piece for piece in pieces if piece != ""]
     if moved and isinstance(moved[0], str) and not moved[0].strip():
         moved = moved[1:]  # a blank, which would not be written
     for number, piece in enumerate(list(moved)):
         before, depth = moved[number - 1] if number else "\n", 0
         at_start = before.breaks if isinstance(before, Tag) else before.rstrip(" ").endswith("\n")
-        if at_start and isinstance(piece, Tag) and moved[number] is piece and _begins_block(piece):
+        if at_start and number >= lead and isinstance(piece, Tag) and moved[number] is piece and _begins_block(piece):
             for end, following in enumerate(moved[number + 1 :], number + 1):
                 depth += {"open": 1, "close": -1}.get(following.kind, 0) if isinstance(following, Tag) else 0
                 is_start = _begins_block(following) if isinstance(following, Tag) else not following.strip()

@@ -3,12 +3,12 @@
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Literal
 
 from hf_docmt.files import DataError
 from hf_docmt.formats.html import HIDDEN, SHOWN, VOID
-from hf_docmt.formats.markdown_blocks import add_block_rules
+from hf_docmt.formats.markdown_blocks import BRACES, JSX, add_block_rules
 from hf_docmt.messages import install_command
 
 if TYPE_CHECKING:
@@ -16,19 +16,39 @@ if TYPE_CHECKING:
     from markdown_it.rules_inline import StateInline
     from markdown_it.token import Token
 
-# What extensions write and CommonMark reads as text: footnotes and attribute lists, which a reader does not see; roles
-# (MyST), of which a reader sees the code that they are written before; formulas between dollars (as Pandoc finds them),
-# templates and emoji, which the model reads in their sentence
-UNSEEN = r"\[\^[^\]\s]+\]|\{[#.:][^{}\n]*\}"
+# What extensions write and CommonMark reads as text: footnotes, attribute lists, comments, names of blocks and what is
+# put in, which a reader does not see; roles (MyST), of which a reader sees the code that they are written before;
+# formulas between dollars (as Pandoc finds them), templates, emoji, links to pages and keys, which the model reads as
+# addresses
+UNSEEN = (
+    r"\[\^[^\]\s]+\]|\{[ \t]*(?:[#.:]|[\w-]*=)[^{}\n]*\}|%%[^%\n]+%%|\{>>.*?<<\}|\{/\*.*?\*/\}"
+    r"|(?<=\s)\^[\w-]+(?=[ \t]*(?:\n|$))|!\[\[[^\[\]\n]+\]\]"
+)
+ADDRESS = r"<(?P<address>[A-Za-z][\w+.-]{1,31}:[^\s<>]*|[\w.!\#$%&'*+/=?^`{|}~-]+@[\w.-]+)>"
 ROLE = r"\{[\w:.+-]+\}(?P<ticks>`+)(?!`)(?P<code>(?s:.+?))(?<!`)(?P=ticks)(?!`)"
 SEEN = (
     r"\$\$[^$]+\$\$|(?<![\w\\])\$(?=\S)(?:\\.|[^$\n\\])*(?<=\S)\$(?!\w)"
-    r"|\{\{.*?\}\}|\{%.*?%\}|(?<!\w):[a-z][\w+-]*:(?!\w)"
+    r"|\{\{(?s:.*?)\}\}|\{%.*?%\}|(?<!\w):[a-z][\w+-]*:(?!\w)|\[\[[^\[\]|\n]+\]\](?![(\[])|\+\+\w[\w+-]*\w\+\+"
 )
-CARRIED = re.compile(f"(?P<unseen>{UNSEEN})|{ROLE}|{SEEN}")
+CARRIED = re.compile(f"(?P<unseen>{UNSEEN})|{ADDRESS}|{ROLE}|{SEEN}")
+EXPRESSION = re.compile(f"{CARRIED.pattern}|{BRACES}")  # of MDX
+TAG = re.compile(JSX)
+# Marks around text: of words, of changes, of links to pages, of spans with attributes, of links to a template's address
+PAIRS = [
+    re.compile(pattern)
+    for pattern in (
+        r"(==|\^\^)(?=[^\s=^])((?:(?!==|\^\^).){1,1000})(?<=[^\s=^])(==|\^\^)(?![=^])",
+        r"(\{(?:\+\+|--|==))((?s:.{1,1000}?))((?:\+\+|--|==)\})",
+        r"(\[\[[^\[\]|\n]+\|)([^\[\]\n]+)(\]\])",
+        r"((?<!\])\[)([^\[\]\n]+)(\]\{[ \t]*[.#][^{}\n]*\})",
+        r"(\[)([^\[\]\n]+)(\]\([^()\s]*\{[{%].*?[%}]\}[^()\s]*\))",
+    )
+]
+ATTRIBUTES = re.compile(r"\{[ \t]*(?:[#.:]|[\w-]+=)[^{}\n]*\}")
+NOTE = re.compile(r"\^\[([^\[\]]+)\]")
 MOST_NESTED = 100  # blocks in each other, beyond which text stays
 TITLE = re.compile(r"""\s("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\((?:\\.|[^()\\])*\))\s*\)$""", re.DOTALL)
-ELEMENT = re.compile(r"<(/?)([A-Za-z][\w-]*)")
+ELEMENT = re.compile(r"<(/?)([A-Za-z][\w.-]*)")
 
 
 @dataclass
@@ -50,7 +70,7 @@ class Part:
 
 
 @cache
-def marked_parser() -> "MarkdownIt":
+def marked_parser(is_mdx: bool = False) -> "MarkdownIt":
     """CommonMark with tables and strikethrough of GitHub, whose tokens say where they end. DataError: not installed."""
     try:
         from markdown_it import MarkdownIt
@@ -59,19 +79,43 @@ def marked_parser() -> "MarkdownIt":
     parser = (
         MarkdownIt("commonmark", {"maxNesting": MOST_NESTED}).enable(["table", "strikethrough"]).disable("text_join")
     )
-    parser.inline.ruler.before("escape", "carried", _carried)
+    parser.validateLink = lambda url: True  # type: ignore[method-assign]  # what is a link stays one
     inline = parser.inline.ruler
+    inline.before("escape", "carried", partial(_matched, "carried", EXPRESSION if is_mdx else CARRIED))
+    inline.before("carried", "pair", _pair)
+    inline.before("html_inline", "jsx", partial(_matched, "html_inline", TAG))
     for name, rule in zip(inline.get_active_rules(), inline.getRules("")):
         inline.at(name, _with_end(rule))
-    add_block_rules(parser)
-    return parser
+    add_block_rules(parser, is_mdx)
+    return parser.disable(["autolink", *["code", "html_block", "html_inline"] * is_mdx])
 
 
-def _carried(state: "StateInline", silent: bool) -> bool:
-    match = CARRIED.match(state.src, state.pos, state.posMax)
+def _matched(name: str, pattern: re.Pattern, state: "StateInline", silent: bool) -> bool:
+    """What a pattern matches as a token, whose content a reader sees."""
+    match = pattern.match(state.src, state.pos, state.posMax)
     if match and not silent:
-        token = state.push("carried", "", 0)
-        token.content = "" if match["unseen"] else (match["code"] or match[0]).replace("\n", " ")
+        groups = match.groupdict()
+        text = groups.get("code") or groups.get("address") or match[0]
+        state.push(name, "", 0).content = "" if groups.get("unseen") else text.replace("\n", " ")
+    state.pos = match.end() if match else state.pos
+    return bool(match)
+
+
+def _pair(state: "StateInline", silent: bool) -> bool:
+    """Text between marks, or a note, which is read for itself."""
+    patterns = (NOTE, *PAIRS) if state.src[state.pos] in "^={[" else ()
+    found = [pattern.match(state.src, state.pos, state.posMax) for pattern in patterns]
+    match = next(filter(None, found), None)
+    if match and not silent and match is found[0]:
+        token = state.push("note", "", 0)
+        token.children = []
+        state.md.inline.parse(match[1], state.md, state.env, token.children)
+    elif match and not silent:
+        limit, state.pos, state.posMax = state.posMax, match.start(2), match.end(2)
+        state.push("pair_open", "", 1).markup = match[1]
+        state.md.inline.tokenize(state)
+        state.push("pair_close", "", -1).markup = match[3]
+        state.posMax = limit
     state.pos = match.end() if match else state.pos
     return bool(match)
 
@@ -91,19 +135,15 @@ def _with_end(rule):
 
 def inline_parts(content: str, tokens: Iterable["Token"], start: int = 0) -> list[Part]:
     """The parts of an inline content, well nested: HTML tags that do not pair stand alone."""
-    return _paired(_whole_elements(list(_parts(content, tokens, start))))
+    return _paired(_whole_elements(_with_attributes(content, _parts(content, tokens, start))))
 
 
 def _parts(content: str, tokens: Iterable["Token"], start: int) -> Iterator[Part]:
     position, base = start, start
     links: list[tuple[int, Token]] = []
-    autolink = ""
     for token in tokens:
         end = position + len(token.content)
         if token.type == "text":
-            if autolink:
-                autolink = token.content
-                continue
             yield Part("text", position, end, token.content)
         elif token.type == "text_special":
             end = position + len(token.markup)
@@ -111,13 +151,6 @@ def _parts(content: str, tokens: Iterable["Token"], start: int) -> Iterator[Part
         elif token.type.endswith(("_open", "_close")) and token.tag != "a":
             end = position + len(token.markup)
             yield Part("open" if token.nesting > 0 else "close", position, end)
-        elif token.markup == "autolink":
-            if token.type == "link_open":
-                autolink = token.markup
-                continue
-            end = base + token.meta["end"]
-            yield Part("alone", position, end, autolink)
-            autolink = ""
         elif token.type == "link_open":
             end = position + 1
             links.append((end, token))
@@ -145,6 +178,8 @@ def _other_part(content: str, token: "Token", start: int, end: int, links: list)
         part.values = list(_title(raw, start, str(opening.attrs.get("title", ""))))
         return part
     part = Part("alone", start, end, token.content, breaks=token.type == "hardbreak")
+    if token.type == "note":
+        part.values = [(start + 2, end - 1, "note", inline_parts(content, token.children or [], start + 2))]
     if token.type == "image":
         part.text = ""
         begin, stop = start + 2, start + 2 + len(token.content)
@@ -159,6 +194,18 @@ def _title(raw: str, start: int, title: str) -> Iterator[tuple[int, int, str, li
     if match:
         first, last = start + match.start(1), start + match.end(1)
         yield first, last, "title", [Part("text", first, last, title)]
+
+
+def _with_attributes(content: str, parts: Iterable[Part]) -> list[Part]:
+    """The parts with the attribute list of an element as a part of its end."""
+    joined: list[Part] = []
+    for part in parts:
+        if part.kind == "alone" and joined and joined[-1].kind in ("close", "alone") and not joined[-1].raw:
+            if ATTRIBUTES.fullmatch(content, part.start, part.end):
+                joined[-1].end = part.end
+                continue
+        joined.append(part)
+    return joined
 
 
 def _whole_elements(parts: list[Part]) -> list[Part]:

@@ -10,6 +10,7 @@ from hf_docmt.formats.document_format import Piece, Tag
 from hf_docmt.systems.word_alignment import UNSPACED, Fit, position_fit, words_of
 
 THRESHOLD = 0.5  # a target word belongs to an element if it fits one of its words at least half as well as the best one
+ENDS = tuple(".,;:!?…。，、！？")
 Span = tuple[int, int]  # characters, from and to
 
 
@@ -161,7 +162,13 @@ class _Projection:
         return best
 
     def _characters(self, node: Node, words: range) -> Span:
-        """The characters of a run of target words, or of the same part of a word that was copied."""
+        """The characters of a run of target words, or of the same part of a word that was copied.
+
+        The mark that ends the sentence, or a part of it, stays outside if it is so in the source.
+        """
+        if self.source[: node.end].rstrip()[-1:] not in ENDS:
+            while len(words) > 1 and self.target[slice(*self.target_words[words.stop - 1])] in ENDS:
+                words = words[:-1]
         start, end = self.target_words[words.start][0], self.target_words[words.stop - 1][1]
         own = [self.source_words[word] for word in self._columns(node)]
         if own:

@@ -69,7 +69,14 @@ OTHERS = {  # file -> its first bytes, what it is
     "f.txt": ("[Script Info]\n", "ASS subtitles by its first bytes"),
     "g.en": ('# a comment\n#, fuzzy\nmsgid ""\n', "gettext PO by its first bytes"),
     "h.de": ("%PDF-1.7\n", "PDF by its first bytes"),
-    "j.rst": ("Title\n", "TeX, reStructuredText or AsciiDoc by its name"),
+    **dict.fromkeys(
+        ("j.rst", "j.org", "j.typ"), ("Title\n", "TeX, reStructuredText, AsciiDoc, Org or a wiki by its name")
+    ),
+    **dict.fromkeys(("a.jsonc", "a.json5"), ("{}\n", "JSON by its name")),
+    **dict.fromkeys(("a.fodt", "a.stringsdict"), ("One.\n", "XML by its name")),
+    **dict.fromkeys(("a.html5", "a.shtml"), ("One.\n", "HTML by its name")),
+    **dict.fromkeys(("a.qmd", "a.Rmd", "a.mdx"), ("One.\n", "Markdown by its name")),
+    "a.mo": ("One.\n", "a compiled catalog by its name"),
     "k.ts": ("<!DOCTYPE TS><TS/>\n", "XML by its first bytes"),
     "l.sub": ("One.\n", "subtitles by its name"),
     "m.txt": ("{1}{20}One.\n", "subtitles by its first bytes"),

@@ -4,12 +4,12 @@ import re
 from random import Random
 
 import pytest
-from support.markup_checks import check_identity, check_shuffled, check_swapped, parsed, translated
+from support.markup_checks import check_identity, check_shuffled, check_swapped, parsed, translated, upper
 
 from hf_docmt.files import DataError
 from hf_docmt.formats.document_file import DocumentFile, FormatOptions
 from hf_docmt.formats.document_format import Tag
-from hf_docmt.formats.markdown import MarkdownFormat
+from hf_docmt.formats.markdown import MarkdownFormat, MdxFormat
 
 PAGE = """---
 title: X y
@@ -331,10 +331,11 @@ def test_what_is_a_container(text, expected):
         ("import of goods\n\nexport default values", ["import of goods"]),
         ("Text\nimport 'a'", ["Text\nimport 'a'"]),
         ("Text\n{/* some\n\nwords */}\nMore", ["Text", "More"]),
-        ("{/* some */} words", ["{/* some */} words"]),  # text behind it
+        ("{/* some */} words", ["words"]),  # text behind it
         ("{/* words\n\nText", ["{/* words", "Text"]),  # no end
         ("Text\n{% highlight ruby %}\nputs a\n\nb\n{% endhighlight %}\nMore", ["Text", "More"]),  # Liquid
-        ("- Text\n  {% raw %}words{% endraw %}", ["Text"]),
+        ("- Text\n  {% comment %}words{% endcomment %}", ["Text"]),
+        ("{% raw %}\nWords\n{% endraw %}\nMore", ["Words", "More"]),
         ("{% raw %}words{% endcomment %}", ["{% raw %}words{% endcomment %}"]),
         ("\\begin{align*}\na &= b\n\nc\n\\end{align*}\n\nText", ["Text"]),  # TeX
         ("> \\begin{a}\n> b\n> \\end{a}\n\nText", ["Text"]),
@@ -347,6 +348,52 @@ def test_what_is_a_container(text, expected):
 def test_code_without_a_fence_and_blocks_in_lists(text, expected):
     assert [one.strip() for one in texts(text)] == expected
     check_identity(MarkdownFormat, text.encode())
+
+
+SITES = [  # what extensions and sites write, of which "one" and "two" are translated
+    "## one { #a .b }\n\n![one](a.png){ width=3 }",
+    "one\n{: .note .wide }\ntwo",
+    '[one](m){:target="_blank"} two [*one*]{.caps} [`x`]{ #x }',
+    "[one][r]{ .b } two\n\n[r]: javascript:a",
+    ":   <!-- a --> <!-- b -->\n    one <!-- c -->",  # comments at the start and end of a block
+    "<!-- a --> one *two*\n\none\n<!-- c --> two",
+    "> [!note] one\n> two\n\n> [!tip]-\n> one",  # Obsidian
+    "one [[Old lamps|two *one*]], [[Old#New]].\n\n[[two]](b)",
+    "![[a b.png|100]] one ![[c]]",
+    "|[[a\\|one]]|\n|-|\n|[[c]]|",
+    "one %%ask%% two ^a-1\n\n%%\nAsk\n\nthem\n%%\n- one ^a",
+    "==one *two*== 1 == 2 ^^one^^ ^[two] ++ctrl+c++",
+    "{++one++} {--two--} {>>no<<} one",
+    '{{< tabs >}}\n{{< tab "A" >}}{{% b %}}\none\n{{< /tab >}}',  # Hugo, Jekyll, MkDocs, VitePress
+    '{{< figure\n  src="a"\n\n  b="c"\n>}}\none {{< x\ny >}}',
+    "{{< highlight go >}}\na b\n\nc\n{{< / highlight >}}\none",
+    '[one]({{< ref "a b" >}}) [two]({% link c.md %}#d)',
+    'one\n{% if a %}\ntwo\n[TOC]\n--8<-- "a"\n<<< @/b',
+    "*[HTML]: one *two*\n*[A b]: one",  # lines with a text of their own, and tables that stay
+    "| one,\n| two\n\n> | one",
+    "+--+--+\n| a | b |\n+==+==+\n\nOld   New\n----  ---\na     b\n\none",
+    '<Tabs a={[{b: "c"}]}\n  d="e">\none <B.c d={() => <e/>}>two</B.c>\n</Tabs>',  # JSX
+]
+MDX = [
+    "# one {a.b} {/* c */}\n\n{a.map((b) => {\n\nc })}",
+    '<Tabs>\n    <Tab label="one">\n        one <>*two*</>\n    </Tab>\n\n    - one\n</Tabs>',
+    "import A from 'a';\n\none {a}<B {...c} /> < two",
+]
+
+
+@pytest.mark.parametrize(
+    "format, text", [(MarkdownFormat, text) for text in SITES] + [(MdxFormat, text) for text in MDX]
+)
+def test_marks_of_sites_stay(format, text):
+    new = translated(format, text.encode(), upper)
+    assert new.decode() == re.sub(r"\b(one|two)\b", lambda match: match[0].upper(), text)
+    check_identity(format, text.replace("\n", "\r\n").encode())
+    check_swapped(format, text.encode())
+
+
+def test_tables_that_stay_are_counted():
+    reader, _ = parsed(MarkdownFormat, b"+--+\n|a |\n+--+\n\na  b\n-- --\n")
+    assert reader.remarks == {("Pandoc table", "left alone"): 2}
 
 
 @pytest.mark.parametrize(

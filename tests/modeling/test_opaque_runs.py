@@ -43,6 +43,7 @@ FOUND = {
         "f()",
         "v1.2.3",
     ],
+    "© 2019-2025 Ana B. Doe. All (c) 2020, Foo.org and (c) x": ["© 2019-2025 Ana B", "(c) 2020, Foo.org"],
     "He said - and/or - e.g. this. Yes/No? It's 3:30 p.m., 1,000.50 or 2-3.": [],
 }
 TEXTS = [*FOUND, "The lamp is old.", "`a`", "pr`in`cipal", "", "...", "42", "CLOSE `x` THE DOOR", "5 $0.30 euros"]

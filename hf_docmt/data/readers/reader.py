@@ -24,23 +24,33 @@ NO_FILES = "split config system tgt_lang translator keep all columns max_line ma
 HEAD_BYTES = 4096
 
 OTHER_FORMATS = {  # that have markup: name -> endings, what their first bytes match
-    "Markdown": (".md .markdown .mdx", rb"---\r?\n[\w-]+:(.*\n)+?---\r?\n"),  # front matter
-    "HTML": (".html .htm .xhtml", rb"\s*<(!doctype html|(html|head|body)(\s+[\w-]+=|\s*>))"),
-    "XML": (".xml .xlf .xliff .tmx .resx .dita .svg", rb"\s*<(\?xml|!doctype)"),
+    "Markdown": (".md .markdown .mdx .qmd .rmd", rb"---\r?\n[\w-]+:(.*\n)+?---\r?\n"),  # front matter
+    "HTML": (
+        ".html .htm .xhtml .xht .html5 .shtml .mhtml .php .vue .svelte",
+        rb"\s*<(!doctype html|(html|head|body)(\s+[\w-]+=|\s*>))",
+    ),
+    "XML": (
+        ".xml .xlf .xliff .tmx .resx .dita .svg .fodt .fods .fodp .stringsdict .plist .fb2 .rss",
+        rb"\s*<(\?xml|!doctype)",
+    ),
     "gettext PO": (".po .pot", rb"(#.*\n|\s)*msgid \""),
+    "a compiled catalog": (".mo .gmo .qm", rb"\xde\x12\x04\x95|\x95\x04\x12\xde"),
     "a table": (".csv", None),
-    "YAML, TOML or properties": (".yaml .yml .toml .ini .properties .strings", None),
-    "JSON": (".json", None),
+    "YAML, TOML or properties": (".yaml .yml .toml .ini .properties .strings .ftl .desktop", None),
+    "JSON": (".json .jsonc .json5 .hjson .xcstrings .ipynb", None),
     "ASS subtitles": (".ass .ssa", rb"\[Script Info\]"),
     "subtitles": (
         ".sub .sbv .lrc .smi .ttml .dfxp",
         rb"\{\d+\}\{\d+\}|\[\d+:\d\d\.\d+\]|<sami|\d+:\d\d:\d\d\.\d+,\d",
     ),
-    "TeX, reStructuredText or AsciiDoc": (".tex .rst .adoc", rb"\\documentclass"),
+    "TeX, reStructuredText, AsciiDoc, Org or a wiki": (
+        ".tex .rst .adoc .asciidoc .org .textile .wiki .mediawiki .typ .rnw .texi .pod",
+        rb"\\documentclass",
+    ),
     "RTF": (".rtf", rb"\{\\rtf"),
     "PDF": (".pdf", rb"%PDF-"),
     "a zip archive or office document": (
-        ".docx .xlsx .pptx .odt .ods .odp .epub .zip",
+        ".docx .xlsx .pptx .odt .ods .odp .epub .zip .doc .xls .ppt .pages",
         rb"PK\x03\x04|\xd0\xcf\x11",
     ),
 }
