@@ -221,9 +221,7 @@ class CarriedSentence:
             self.marks[number] = mark
 
     def around(self, translations: Sequence[str]) -> None:
-        """Take translations of the texts between the runs; where all of them are empty, so is the sentence's."""
-        if not any(new.strip() for new in translations):
-            return
+        """Take translations of the texts between the runs."""
         self.mark(TRIES)
         written, self.is_in_parts = "", True
         for old, new, mark in zip(self.between(), translations, [*self.marks, ""]):
@@ -328,7 +326,8 @@ def carry(
         answers = [lines[min(n, past)] for lines, (_, n) in zip(translate(windows), waiting)]
     around = [[part.strip() if has_letters(part) else "" for part in carried[d][n].between()] for d, n in waiting]
     for (d, n), lines in zip(waiting, translate(around) if around else ()):
-        carried[d][n].around(lines)
+        if any(line.strip() for line in (written[d][n], *lines)):  # else the model writes nothing, which is told
+            carried[d][n].around(lines)
     for lines, own in zip(written, carried):
         for n, each in own.items():
             lines[n] = each.restored

@@ -113,7 +113,8 @@ class Actions:
         made = Translation(upload, strategy, langs)
         sources = made.sources
         begin, is_first = time.monotonic(), True
-        for made.progress in self.bench.translate(sources, strategy, langs):
+        rows = made.rows
+        for made.progress in self.bench.translate(sources, strategy, langs, rows):
             is_done = made.progress.repairs is not None
             made.is_stopped = not is_done and run.is_over
             if is_done or made.is_stopped:
@@ -130,7 +131,7 @@ class Actions:
     def _compared(self, made: Translation, run: Run):
         """The translation beside that of its sentences alone."""
         if made.strategy != "sentence":
-            for progress in self.bench.translate(made.sources, "sentence", made.langs):
+            for progress in self.bench.translate(made.sources, "sentence", made.langs, made.rows):
                 if progress.repairs is not None:
                     made.alone = progress.translations
                 yield self._shown(made, is_running=progress.repairs is None and not run.is_over)
@@ -140,13 +141,8 @@ class Actions:
 
     def _file(self, made: Translation) -> Upload:
         """The translated file, the source where there is no translation; a warning for all that went wrong in it."""
-        done = made.progress.translations
-        fits = self.bench.word_fits(made.rows, made.sources, done, made.langs)
-        texts = [
-            [source if text is None else text for source, text in zip(*pair, strict=True)]
-            for pair in zip(made.sources, done, strict=True)
-        ]
-        file, problems = write_upload(made.upload, made.rows, texts, made.langs, fits, made.progress.repairs)
+        results = self.bench.results(made.rows, made.sources, made.progress, made.langs)
+        file, problems = write_upload(made.upload, made.rows, results, made.langs, made.progress.repairs)
         for problem in problems:
             gr.Warning(problem)
         return file

@@ -3,11 +3,12 @@
 import copy
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt.modeling.decoding import split_at, translated_sentences
+from hf_docmt.modeling.opaque_runs import CarriedSentence, Finder, Span, carry
 
 INTERVAL = 0.5  # seconds between two looks
 BATCHES = 4  # so many at a time are shown
@@ -17,13 +18,15 @@ BATCHES = 4  # so many at a time are shown
 class LiveProgress:
     """Sentences done, all sentences, and for each document its translations so far, None where there is none yet.
 
-    `repairs` are those of `translate_documents`, for each document, when all is done, None before.
+    `repairs` are those of `translate_documents`, for each document, when all is done, None before; so are `carried`,
+    the sentences with opaque runs.
     """
 
     done: int
     total: int
     translations: list[list[str | None]]
     repairs: list[list[dict]] | None = None
+    carried: list[dict[int, CarriedSentence]] | None = None
 
 
 class StoppedError(Exception):
@@ -35,22 +38,32 @@ def live_translation(
     tokenizer: PreTrainedTokenizerBase,
     documents: list[list[str]],
     interval: float = INTERVAL,
+    given: Sequence[dict[int, list[Span]]] | None = None,
     **search,
 ) -> Iterator[LiveProgress]:
     """Translate documents in a thread and say every `interval` seconds how far it is; the last one is complete.
 
-    `search` are further arguments of `translate_documents`. A generator that is closed ends the translation after its
+    Opaque runs are carried; `given` are those that a format knows, by sentence of each document. `search` are further
+    arguments of `translate_documents`. A generator that is closed ends the translation after its
     current batch. Sentences come in the order of the document, those of `sliding` and `full` a few batches at a time.
     Raises what `translate_documents` raises.
     """
-    watch = Watch()
+    watch, finder = Watch(), Finder(tokenizer)
+    marked = marked_sentences(documents, finder, given or [{} for _ in documents])
     watched = copy.copy(model)  # the same modules, with a translator of its own
     watched.translator_class = watched_class(model.translator_class, watch)
     outcome: dict = {}
+    repairs: list = []  # of the documents, and of sentences that are translated again
+    reach = tuple(getattr(model.config, name, 0) or 0 for name in ("past_context", "future_context"))
+
+    def translate(texts):
+        lines, own = watched.translate_documents(texts, tokenizer, return_report=True, **search)
+        repairs.append(own)
+        return lines
 
     def run():
         try:
-            outcome["result"] = watched.translate_documents(documents, tokenizer, return_report=True, **search)
+            outcome["result"] = carry(translate, documents, finder, given, reach)
         except BaseException as error:  # noqa: BLE001  # raised again where it is waited for
             outcome["error"] = error
 
@@ -60,14 +73,37 @@ def live_translation(
         while thread.is_alive():
             thread.join(interval)
             if thread.is_alive():
-                yield watch.progress(documents, tokenizer)
+                yield without_marks(watch.progress(documents, tokenizer), marked)
         if "error" in outcome:
             raise outcome["error"]
-        translations, repairs = outcome["result"]
+        translations, carried = outcome["result"]
         total = sum(map(len, documents))
-        yield LiveProgress(total, total, translations, repairs)
+        yield LiveProgress(total, total, translations, repairs[0], carried)
     finally:
         watch.is_stopped = True
+
+
+def marked_sentences(
+    documents: list[list[str]], finder: Finder, given: Sequence[dict[int, list[Span]]]
+) -> list[dict[int, CarriedSentence]]:
+    """The sentences with opaque runs as the model reads them at first."""
+    found: list[dict[int, CarriedSentence]] = []
+    for document, own in zip(documents, given, strict=True):
+        spans = {number: finder(text, own.get(number, ())) for number, text in enumerate(document)}
+        sentences = {
+            n: CarriedSentence(document[n], runs, finder.plain(document[n])) for n, runs in spans.items() if runs
+        }
+        found.append({number: sentence for number, sentence in sentences.items() if sentence.mark(0)})
+    return found
+
+
+def without_marks(progress: LiveProgress, marked: list[dict[int, CarriedSentence]]) -> LiveProgress:
+    """The same with opaque runs in place of their marks."""
+    texts = [
+        [text and own[n].restore(text) if n in own else text for n, text in enumerate(document)]
+        for document, own in zip(progress.translations, marked, strict=True)
+    ]
+    return replace(progress, translations=texts)
 
 
 class Watch:
@@ -95,7 +131,7 @@ def watched_class(translator_class: type, watch: Watch) -> type:
 
     class Watched(translator_class):
         def translate(self, documents, *arguments, **options):
-            watch.states = list(documents)
+            watch.states = watch.states or list(documents)  # not of sentences that are translated again
             return super().translate(documents, *arguments, **options)
 
         def slide(self, sentences):

@@ -14,7 +14,7 @@ from hf_docmt.data.readers.lines import TEXT_LAYOUT, is_wrapped, split_blocks
 from hf_docmt.data.readers.running_text import TEXT_LINES, document_text, sentence_splitter, split_lines
 from hf_docmt.files import DataError
 from hf_docmt.formats import document_formats
-from hf_docmt.formats.document_file import FITS, DocumentFile, FormatOptions
+from hf_docmt.formats.document_file import DocumentFile, FormatOptions
 from hf_docmt.formats.odt import OdtFormat
 from hf_docmt.formats.pptx import PptxFormat
 from hf_docmt.formats.zip_archive import ZipArchive
@@ -120,28 +120,22 @@ def source_of(row: dict, lang: str) -> list[str]:
 def write_upload(
     upload: Upload,
     rows: list[dict],
-    translations: list[list[str]],
+    results: list[dict],
     langs: tuple[str, str],
-    fits: list[dict] | None = None,
     repairs: list[list[dict]] | None = None,
 ) -> tuple[Upload, list[str]]:
     """The upload translated, what is not text (markup, times) as it was; and what went wrong in it.
 
-    `fits` are the word fits of each document, see `sentence_fits`, which place inline markup; by position without.
+    `results` are those of the documents: `doc_id`, `source`, `translation`, and what places markup, see `with_markup`.
     `repairs` are those of each document, for the rows of JSON lines, which are those of `docmt translate`.
     """
     source_lang, target_lang = langs
-    results = [
-        {"doc_id": row["doc_id"], "source": source_of(row, source_lang), "translation": own}
-        for row, own in zip(rows, translations, strict=True)
-    ]
     if repairs is not None:
         results = [result | {"repairs": own} for result, own in zip(results, repairs, strict=True)]
     problems: list[str] = []
     if upload.ending in MARKUP_FORMATS:
         document = _document_file(upload, source_lang, target_lang)
-        fitted = zip(results, fits or [{}] * len(rows), strict=True)
-        data, written = document.translated({result["doc_id"]: result | {FITS: own} for result, own in fitted})
+        data, written = document.translated({result["doc_id"]: result for result in results})
         problems = written.problems
     else:
         data = _render(upload)(rows, results).encode("utf-8")

@@ -1,6 +1,6 @@
 """The model behind the page: its strategies, translations as they grow, and why a sentence came out as it did."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,11 +14,10 @@ import hf_docmt
 from hf_docmt.analysis.decisive_context import DecisiveContext, decisive_context
 from hf_docmt.analysis.model_runs import set_languages
 from hf_docmt.data.language_codes import primary_language
-from hf_docmt.formats.document_file import MARKUP, sentence_fits
+from hf_docmt.formats.document_file import MARKUP, given_runs, with_markup
 from hf_docmt.loading import registry
 from hf_docmt.modeling.decoding import STRATEGIES
 from hf_docmt.systems import DocMTSystem
-from hf_docmt.systems.word_alignment import Fit
 
 BATCH_SIZE = 8
 Langs = tuple[str, str]  # of source and target
@@ -116,27 +115,32 @@ class Workbench:
             return False
         return True
 
-    def translate(self, documents: list[list[str]], strategy: str, langs: Langs) -> Iterator[LiveProgress]:
-        """See `live_translation`; greedy search."""
+    def translate(
+        self, documents: list[list[str]], strategy: str, langs: Langs, rows: Sequence[dict] | None = None
+    ) -> Iterator[LiveProgress]:
+        """See `live_translation`; greedy search. `rows` are those of the documents, which may know opaque runs."""
         options = {
             "strategy": strategy,
             "batch_size": BATCH_SIZE,
             "num_beams": 1,
             "do_sample": False,
+            "given": rows and list(map(given_runs, rows)),
         } | self._languages(langs)
         return live_translation(self.model, self.tokenizer, documents, **options)
 
-    def word_fits(
-        self, rows: list[dict], sources: list[list[str]], translations: list[list[str | None]], langs: Langs
-    ) -> list[dict[str, Fit]]:
-        """For each document, the fits of its sentences with inline markup that are translated."""
+    def results(self, rows: list[dict], sources: list[list[str]], progress: LiveProgress, langs: Langs) -> list[dict]:
+        """For each document source, translation, and what places its markup; what is not translated stays."""
         system = DocMTSystem(self.model, self.tokenizer, self.name, **self._languages(langs))
-        results = [{"source": source, "translation": own} for source, own in zip(sources, translations, strict=True)]
-        tagged = [
-            [number for number in (row.get(MARKUP) or {"tagged": []})["tagged"] if own[number] is not None]
-            for row, own in zip(rows, translations, strict=True)
-        ]
-        return [sentence_fits(system, numbers, result) for numbers, result in zip(tagged, results)]
+        carried = progress.carried or [{} for _ in rows]
+        results = []
+        for row, source, own, runs in zip(rows, sources, progress.translations, carried, strict=True):
+            texts = [old if new is None else new for old, new in zip(source, own, strict=True)]
+            if MARKUP in row:
+                tagged = [number for number in row[MARKUP]["tagged"] if own[number] is not None]
+                row = row | {MARKUP: row[MARKUP] | {"tagged": tagged}}
+            result = {"doc_id": row["doc_id"], "source": source, "translation": texts}
+            results.append(with_markup(system, row, result, runs))
+        return results
 
     def explain(
         self,

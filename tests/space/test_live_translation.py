@@ -35,6 +35,20 @@ def test_same_translations(architecture, fields, strategy):
     assert model.translator_class is before
 
 
+def test_runs_are_carried():
+    """Also those that a format knows; what is shown meanwhile has no marks."""
+    from live_translation import Finder, LiveProgress, live_translation, marked_sentences, without_marks
+
+    documents = [["w6 <b> w7", "w8 w9"], ["w6 w11 w7"]]
+    given = [{}, {0: [(3, 6)]}]
+    *_, last = live_translation(build("concat"), word_tokenizer(), documents, given=given, max_new_tokens=6)
+    assert last.translations[0][0].count("<b>") == last.translations[1][0].count("w11") == 1
+    assert [list(own) for own in last.carried] == [[0], [0]]
+    marked = marked_sentences(documents, Finder(), given)
+    shown = without_marks(LiveProgress(1, 3, [["a X1", None], ["X1 b"]]), marked)
+    assert shown.translations == [["a <b>", None], ["w11 b"]]
+
+
 def test_progress_of_sentences_and_rows():
     """After two of three sentences of one document."""
     from live_translation import Watch, watched_class

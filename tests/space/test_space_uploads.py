@@ -12,13 +12,17 @@ pytest.importorskip("sentencex")
 LANGS = ("en", "de")
 
 
+def result(row, translate):
+    source = [pair["en"] for pair in row["translation"]]
+    return {"doc_id": row["doc_id"], "source": source, "translation": list(map(translate, source))}
+
+
 def capitals(upload):
     """The upload with every sentence in capitals as its translation."""
-    from uploads import read_upload, source_of, write_upload
+    from uploads import read_upload, write_upload
 
     rows = read_upload(upload, "en")
-    translations = [[text.upper() for text in source_of(row, "en")] for row in rows]
-    made, problems = write_upload(upload, rows, translations, LANGS)
+    made, problems = write_upload(upload, rows, [result(row, str.upper) for row in rows], LANGS)
     assert not problems
     return rows, made
 
@@ -69,9 +73,11 @@ def test_jsonl_has_the_rows_of_the_command():
 
     upload = Upload("d.jsonl", b'{"doc_id": "a", "translation": [{"en": "One."}], "speaker": "x"}\n{"text": "Two."}')
     repairs = [[{"sentence": 0, "kind": "parts", "detail": ""}], []]
-    made, _ = write_upload(upload, read_upload(upload, "en"), [["ONE."], ["TWO."]], LANGS, [{0: []}, {}], repairs)
+    rows = read_upload(upload, "en")
+    made, _ = write_upload(upload, rows, [result(row, str.upper) for row in rows], LANGS, repairs)
     first, second = map(json.loads, made.data.decode().splitlines())
-    assert first == {"doc_id": "a", "source": ["One."], "translation": ["ONE."], "repairs": repairs[0]}
+    row = {"doc_id": "a", "source": ["One."], "translation": ["ONE."], "repairs": repairs[0]}
+    assert first == row | {"speaker": "x"}
     assert second.keys() == {"text", "doc_id", "repairs"}
 
 
