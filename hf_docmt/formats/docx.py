@@ -18,7 +18,7 @@ SHOWN = frozenset("m:oMath m:oMathPara w:ruby".split())
 TYPED_FIELDS = frozenset(("HYPERLINK", "FORMTEXT"))  # whose results were written by somebody
 EAST_ASIAN = ("ja", "ko", "zh")  # languages that have an attribute of their own
 FIELD_PARAGRAPH = ("field paragraph", "left alone")
-CHARACTERS = {"w:noBreakHyphen": "-", "w:tab": "\t", "w:ptab": "\t"}
+COLUMNS, LINES = frozenset(("w:tab", "w:ptab")), frozenset(("w:br", "w:cr"))
 OF_SOURCE = re.compile(r"<w:(lang|noProof)\b[^>]*/>")
 DEFAULT_LANGUAGE = re.compile(r"<w:docDefaults>.*?<w:lang\b([^>]*)/>.*?</w:docDefaults>", re.DOTALL)
 
@@ -29,7 +29,7 @@ class WordMember(OfficeMember):
     Those of fields in one paragraph are shown to the model, and carried.
     """
 
-    texts = ("w:p", "wp:docPr")
+    texts, breaks = ("w:p", "wp:docPr"), "\t"
 
     def find(self, root: Element) -> None:
         self.generated = list(_generated(root))
@@ -94,10 +94,12 @@ class WordMember(OfficeMember):
                 text = child.text if child.attributes.get("xml:space") == "preserve" else child.text.strip()
                 if text:
                     yield text, looks
+            elif child.name == "w:noBreakHyphen":
+                yield "\u2011", looks
             elif child.name not in DROPPED:
-                shown = child.text if child.name in SHOWN else CHARACTERS.get(child.name, "")
+                shown = child.text if child.name in SHOWN else "\t" * (child.name in COLUMNS)
                 around = (f"<w:r>{looks}", "</w:r>")
-                yield self.alone(child, shown, breaks=child.name in ("w:br", "w:cr"), around=around)
+                yield self.alone(child, shown, breaks=child.name in COLUMNS | LINES, around=around)
 
     def _field(self, runs: list[Element]) -> Iterator[Tag | Run]:
         """A field of several runs: a link or an input around its result, or all of it as a tag."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.files import DataError
 from hf_docmt.formats.document_format import Tag
-from hf_docmt.formats.office_members import OfficeFormat, OfficeMember, Run, attribute_place
+from hf_docmt.formats.office_members import LOOKED_UP, OfficeFormat, OfficeMember, Run, attribute_place, looked_up
 from hf_docmt.formats.text_positions import replaced
 from hf_docmt.formats.xml_positions import Element, Text, escape_text, parse_xml
 
@@ -16,6 +16,8 @@ CELLS = frozenset("table:table-cell table:covered-table-cell".split())
 VALUE = "office:string-value"
 CONTAINERS = frozenset("text:span text:a text:meta".split())
 CHARACTERS = {"text:s": " ", "text:tab": "\t", "text:note": ""}
+BREAKS = frozenset(("text:line-break", "text:tab"))
+FORMULA = re.compile(rb"""(?:table:formula|table:condition|style:condition|calcext:value)=["']([^"']*)["']""")
 NO_LOOKS = frozenset(  # what says no more of a text than its language, or when it was typed
     "fo:language fo:country style:language-asian style:country-asian style:language-complex style:country-complex "
     "officeooo:rsid officeooo:paragraph-rsid".split()
@@ -34,13 +36,19 @@ class OdfMember(OfficeMember):
             for style in root.descendants("style:style")
             if style.attributes.get("style:family") == "text" and not _has_looks(style)
         }
-        self.parts = self.paragraphs = 0
+        self.parts = self.paragraphs = self.left = 0
+        self.looked_up = looked_up(FORMULA.findall(self.data))
         self._find(root)
 
     def _find(self, parent: Element, value: tuple[int, int] | None = None) -> None:
         """Add the slots in an element, which is in a cell with a value at these bytes."""
         for element in parent.elements():
             if element.name in LEFT or (element.name in CELLS and not _is_text(element)):
+                continue
+            if element.name in CELLS and self.looked_up.fullmatch(
+                "\n".join(e.text for e in element.elements("text:p"))
+            ):
+                self.left += 1
                 continue
             if element.name == "draw:page" or (parent.name, element.name) == ("office:spreadsheet", "table:table"):
                 self.parts += 1
@@ -72,7 +80,7 @@ class OdfMember(OfficeMember):
                 yield self.alone(child, next((base.text for base in child.elements("text:ruby-base")), ""))
             else:
                 shown = child.text if child.name.startswith("text:") else ""
-                yield self.alone(child, CHARACTERS.get(child.name, shown), breaks=child.name == "text:line-break")
+                yield self.alone(child, CHARACTERS.get(child.name, shown), breaks=child.name in BREAKS)
 
     def run(self, text: str, looks: str) -> str:
         return escape_text(text)
@@ -132,11 +140,13 @@ class OdtFormat(OfficeFormat):
             raise DataError(f"{CONTENT} is not in it: no OpenDocument; save it as .odt, .odp or .ods")
         if MANIFEST in self.archive.names and b"encryption-data" in self.archive.read(MANIFEST):
             raise DataError("it is encrypted; save it without a password")
-        return [
+        members = [
             OdfMember(name, self.archive.read(name), part)
             for name, part in ((CONTENT, ""), (STYLES, "styles"))
             if name in self.archive.names
         ]
+        self.remarks[LOOKED_UP] = sum(member.left for member in members)
+        return members
 
     def complete(self, contents: dict[str, bytes]) -> None:
         language = primary_language(self.options.target_lang)

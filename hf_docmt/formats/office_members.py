@@ -12,11 +12,16 @@ from typing import ClassVar
 from xml.sax.saxutils import quoteattr
 
 from hf_docmt.files import DataError
-from hf_docmt.formats.document_format import DocumentFormat, FormatOptions, Piece, Segment, Tag, has_letters
+from hf_docmt.formats.document_format import DocumentFormat, FormatOptions, Piece, Remark, Segment, Tag, has_letters
 from hf_docmt.formats.text_positions import Edit, Slot, TextPositions
 from hf_docmt.formats.xml_positions import Element, parse_xml
 from hf_docmt.formats.zip_archive import ZipArchive
 
+COMMENT = re.compile(rb"<(?:\w+:)?(?:comment|cm|annotation)[\s/>]")
+COMMENTS = re.compile(
+    r"content\.xml|(?:word|ppt|xl)/(?:\w+/)?(?:\w+C|c)omments?[^/]*\.xml"
+)  # members that may have some
+LOOKED_UP = ("looked-up text", "left alone")
 Run = tuple[str, str]  # text, and the markup of its looks
 ATTRIBUTE = re.compile(rb"""([^\s="'<>/]+)\s*=\s*("[^"]*"|'[^']*')""")
 
@@ -34,10 +39,12 @@ class OfficeSlot(Slot):
 class OfficeMember(TextPositions[bytes], ABC):
     """A member with text. A subclass finds the slots, and says how a run is written.
 
-    `texts` are the names of the elements that have slots. DataError: broken XML, with the name of the member.
+    `texts` are the names of the elements that have slots, `breaks` the characters that begin a line or a column.
+    DataError: broken XML, with the name of the member.
     """
 
     texts: ClassVar[tuple[str, ...]]
+    breaks: ClassVar[str] = ""
     options = FormatOptions()  # what is written follows from the target language
 
     def __init__(self, name: str, data: bytes, part: str = ""):
@@ -73,7 +80,12 @@ class OfficeMember(TextPositions[bytes], ABC):
                 pieces += [item for item in group if isinstance(item, Tag)]
                 continue
             text = "".join(item[0] for item in group if not isinstance(item, Tag))
-            pieces += [text] if looks == base else [self._looks("open", looks), text, self._looks("close", looks)]
+            lines = [
+                Tag("alone", part, part, breaks=True) if self.breaks and part in self.breaks else part
+                for part in re.split(f"([{self.breaks}])" if self.breaks else "$^", text)
+                if part
+            ]
+            pieces += lines if looks == base else [self._looks("open", looks), *lines, self._looks("close", looks)]
         segment = Segment(pieces, f"{self.name}, {place}", self.part)
         return self._add(OfficeSlot(start, end, segment, looks=base, head=head))
 
@@ -163,6 +175,7 @@ class OfficeFormat(DocumentFormat):
 
     def parse(self, data: bytes, options: FormatOptions) -> list[Segment]:
         self.options, self.archive = options, ZipArchive(data)
+        self.remarks = comments(self.archive)
         self.members = self.find()
         for member in self.members:
             member.options = options
@@ -180,6 +193,24 @@ class OfficeFormat(DocumentFormat):
 
     def complete(self, contents: dict[str, bytes]) -> None:
         """Set the language and its direction in the written members, and in others."""
+
+
+def comments(archive: ZipArchive) -> Counter[Remark]:
+    """How many comments an archive has, which are not translated."""
+    names = filter(COMMENTS.fullmatch, archive.names)
+    return Counter({("comment", "left alone"): sum(len(COMMENT.findall(archive.read(name))) for name in names)})
+
+
+def looked_up(formulas: Iterable[bytes]) -> re.Pattern[str]:
+    """What matches the texts of cells that formulas, as XML has them, name; `*` and `?` stand for others there."""
+    texts: set[str] = set()
+    for formula in map(unescape, map(bytes.decode, formulas)):
+        own = [text.replace('""', '"').lstrip("<>=") for text in re.findall(r'"((?:[^"]|"")+)"', formula)]
+        texts.update(own[0].split(",") if [f'"{text}"' for text in own] == [formula] else own)  # a list of choices
+    patterns = (
+        re.escape(text.strip()).replace(r"\*", ".*").replace(r"\?", ".") for text in texts if has_letters([text])
+    )
+    return re.compile("|".join(patterns) or "$^", re.IGNORECASE)
 
 
 def attribute_place(data: bytes, element: Element, attribute: str) -> tuple[int, int]:

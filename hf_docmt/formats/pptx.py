@@ -19,7 +19,7 @@ NO_LOOKS = re.compile(r"<a:rPr\s*(?:/>|>\s*</a:rPr>)")
 class SlideMember(OfficeMember):
     """A slide or its notes. Runs get the language of the translation."""
 
-    texts = ("a:p", "p:cNvPr")
+    texts, breaks = ("a:p", "p:cNvPr"), "\t"
 
     def find(self, root: Element) -> None:
         for number, element in enumerate(root.descendants(*self.texts), 1):

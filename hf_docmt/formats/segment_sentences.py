@@ -73,7 +73,7 @@ class SegmentSentences:
             places = [
                 (
                     lengths[max(0, min(place, end) - start)],
-                    lengths[max(0, min(place + len(tag.text), end) - start)],
+                    lengths[max(0, min(place + len(tag.text) * bool(tag.text.strip()), end) - start)],
                     tag,
                     text[start:place][-1:].isspace() and text[place:end][:1].isspace(),
                 )
@@ -233,7 +233,7 @@ def _sentence_spans(text: str, tags: list[tuple[int, Tag]], split: Split) -> lis
         own: list[tuple[int, int]] = []
         for start, end in zip([0, *ends[:-1]], ends):
             start, end = _stripped(text, begin + start, begin + end)
-            if start == end:
+            if start >= end:
                 continue
             if own and (cuts(start) or cuts(own[-1][1])):
                 own[-1] = (own[-1][0], end)
@@ -255,7 +255,7 @@ def _ends(part: str, split: Split) -> list[int]:
 
 def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
     inner = text[start:end]
-    return start + len(inner) - len(inner.lstrip()), max(start, start + len(inner.rstrip()))
+    return start + len(inner) - len(inner.lstrip()), start + len(inner.rstrip())
 
 
 def _homes(tags: list[tuple[int, Tag]], spans: list[tuple[int, int]]) -> list[int]:

@@ -6,8 +6,18 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hf_docmt.files import DataError
-from hf_docmt.formats.document_format import DocumentFormat, FormatOptions, Piece, Segment, Tag
-from hf_docmt.formats.office_members import OfficeMember, OfficeSlot, Run, attribute_place, main_member, related
+from hf_docmt.formats.document_format import DocumentFormat, FormatOptions, Piece, Segment
+from hf_docmt.formats.office_members import (
+    LOOKED_UP,
+    OfficeMember,
+    OfficeSlot,
+    Run,
+    attribute_place,
+    comments,
+    looked_up,
+    main_member,
+    related,
+)
 from hf_docmt.formats.text_positions import replaced
 from hf_docmt.formats.xml_positions import Element, escape_text, parse_xml
 from hf_docmt.formats.zip_archive import ZipArchive
@@ -19,6 +29,7 @@ SHARED = re.compile(rb"""\bt\s*=\s*["']s["']""")
 VALUE = re.compile(rb"<(?:\w+:)?v\s*>\s*(\d+)\s*<")
 RANGE = re.compile(r"([A-Z]+)(\d+):([A-Z]+)(\d+)")
 FORMULA = re.compile(rb"<(?:\w+:)?f[\s/>]")
+LITERALS = re.compile(rb"<(?:\w+:)?(?:f|formula\d?)(?:\s[^>]*)?>([^<]+)<")  # of cells, conditions and choices
 BEFORE_CALCULATION = ("sheets", "functionGroups", "externalReferences", "definedNames")  # in the workbook, 18.2.27
 VIEW = re.compile(rb"(<(?:\w+:)?sheetView)(?=[\s/>])")
 INLINE = re.compile(rb"<(?:\w+:)?is[\s>]")
@@ -42,7 +53,7 @@ class Cell:
 class Strings(OfficeMember):
     """The shared strings, or the strings that stand in the cells of a sheet."""
 
-    texts = ("si", "is")
+    texts, breaks = ("si", "is"), "\n\t"
 
     def find(self, root: Element) -> None:
         self.root, self.prefix = root, root.name.removesuffix(root.local_name)
@@ -53,7 +64,7 @@ class Strings(OfficeMember):
         start, end = (self.root.inner_end,) * 2 if is_copy else (element.inner_start, element.inner_end)
         return self.add(start, end, self._items(element), place)
 
-    def _items(self, parent: Element) -> Iterator[Tag | Run]:
+    def _items(self, parent: Element) -> Iterator[Run]:
         for child in parent.elements(self.prefix + "t", self.prefix + "r"):
             if child.local_name == "r":
                 properties = child.elements(self.prefix + "rPr")
@@ -61,12 +72,10 @@ class Strings(OfficeMember):
                 texts = [text.text for text in child.elements(self.prefix + "t")]
             else:
                 texts, looks = [child.text], ""
-            for line in re.split(r"(\n)", "".join(texts)):
-                if line:
-                    yield Tag("alone", line, line, breaks=True) if line == "\n" else (line, looks)
+            yield "".join(texts), looks
 
     def run(self, text: str, looks: str) -> str:
-        preserve = ' xml:space="preserve"' if text != text.strip() or "\n" in text else ""
+        preserve = ' xml:space="preserve"' if text != text.strip() or re.search(r"\n|\t", text) else ""
         text = f"<{self.prefix}t{preserve}>{escape_text(text)}</{self.prefix}t>"
         return f"<{self.prefix}r>{looks}{text}</{self.prefix}r>"
 
@@ -153,7 +162,7 @@ class XlsxFormat(DocumentFormat):
     @classmethod
     def tag_name(cls, raw: str) -> str | None:
         """None for the looks of runs."""
-        return raw if raw == "\n" else None
+        return raw if raw in ("\n", "\t") else None
 
     def parse(self, data: bytes, options: FormatOptions) -> list[Segment]:
         self.options, self.archive = options, ZipArchive(data)
@@ -176,6 +185,8 @@ class XlsxFormat(DocumentFormat):
         }
         self.owners: list[Strings] = []  # of the segments
         self.copied: dict[int, int] = {}  # the numbers of strings that other cells have, too, by ids of slots
+        kept = looked_up(text for sheet in self.sheets for text in LITERALS.findall(sheet.data))
+        self.remarks = comments(self.archive)
         segments, seen = [], set()
         for sheet, cells in zip(self.sheets, self.meant):
             for cell in cells:
@@ -183,6 +194,9 @@ class XlsxFormat(DocumentFormat):
                 if (strings.name, cell.number) in seen or cell.number >= len(strings.elements):
                     continue
                 seen.add((strings.name, cell.number))
+                if kept.fullmatch(self._text(sheet, cell)):
+                    self.remarks[LOOKED_UP] += 1
+                    continue
                 strings.part = sheet.title
                 is_copy = cell.is_shared and cell.number in others
                 slot = strings.add_string(strings.elements[cell.number], f"string {cell.number + 1}", is_copy)

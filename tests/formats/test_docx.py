@@ -6,11 +6,20 @@ import random
 import docx
 import pytest
 from support.errors import refused
-from support.markup_checks import check_identity, check_shuffled, check_swapped, parsed, shown, translated
+from support.markup_checks import (
+    check_identity,
+    check_shuffled,
+    check_swapped,
+    parsed,
+    shown,
+    translated,
+    translated_file,
+)
 from support.office_files import member, relations, spaces, with_main, workbook, zipped
 
 from hf_docmt.formats.document_file import DocumentFile, FormatOptions
 from hf_docmt.formats.docx import DocxFormat
+from hf_docmt.formats.office_members import comments
 from hf_docmt.formats.zip_archive import ZipArchive
 
 DOCUMENT, SPACES = "word/document.xml", spaces("w m wp mc")
@@ -56,6 +65,7 @@ def file(*paragraphs):
         (field("HYPERLINK x", "a link"), ["a link"]),
         (run("I am ") + field(" FORMTEXT ", "a red lamp") + run("."), ["I am a red lamp."]),
         (f"<w:sdt><w:sdtPr/><w:sdtContent>{run('Name')}</w:sdtContent></w:sdt>", ["Name"]),
+        (run("well") + "<w:r><w:noBreakHyphen/></w:r>" + run("known"), ["well\u2011known"]),
         (run("See ") + "<m:oMath><m:t>x=1</m:t></m:oMath>", ["See x=1"]),
         (run("Look") + BOX, ["Look", "In a box"]),
         (run("Look") + '<w:r><w:drawing><wp:docPr descr="A &quot;key&quot;"/></w:drawing></w:r>', ["Look", 'A "key"']),
@@ -67,6 +77,29 @@ def test_what_is_translated(paragraph, expected):
     assert shown(DocxFormat, changed(DocxFormat, data, str.upper)) == [
         text.upper() if "x=1" not in text else "SEE x=1" for text in expected
     ]
+
+
+def test_tabs_are_columns():
+    data = file(run("Name:") + "<w:r><w:tab/></w:r>" + run("Ann\tLee") + "<w:r><w:ptab/></w:r>" + run("Room 5"))
+    new, sentences, written = translated_file(DocxFormat, data)
+    assert sentences == ["Name:", "Ann", "Lee", "Room 5"] and written.problems == []
+    assert shown(DocxFormat, new) == ["NAME:\tANN\tLEE\tROOM 5"]
+
+
+def test_comments_are_counted():
+    """Of all kinds of office documents, by the members that have some."""
+    members = {"word/comments.xml": "<w:comments><w:comment w:id='1'/><w:comment/></w:comments>"}
+    members |= {
+        "word/commentsIds.xml": "<x:commentsIds><x:commentId/></x:commentsIds>",
+        "ppt/commentAuthors.xml": "<p:cmAuthor/>",
+    }
+    members |= {"ppt/comments/comment1.xml": "<p:cm/>", "ppt/comments/modernComment_1.xml": "<a:cmLst><a:cm id=''/>"}
+    members |= {"xl/comments1.xml": "<comments><comment ref='A1'/>", "xl/threadedComments/a.xml": "<threadedComment/>"}
+    members |= {"content.xml": "<office:annotation/><office:annotation-end/>"}
+    assert comments(ZipArchive(zipped(members))) == {("comment", "left alone"): 6}
+    members[DOCUMENT] = f"<w:document {SPACES}>{run('One')}</w:document>"
+    file = DocumentFile(zipped(members), "a", DocxFormat(), FormatOptions())
+    assert file.translated({})[1].text().endswith(", 6 comments left alone")
 
 
 def test_empty_inputs_stay():
@@ -97,7 +130,7 @@ def test_fields_over_paragraphs(code, expected):
     assert shown(DocxFormat, data) == expected
     reader = DocxFormat()
     reader.parse(data, FormatOptions())
-    assert reader.remarks == {("field paragraph", "left alone"): 3 if len(expected) == 3 else 0}
+    assert reader.remarks["field paragraph", "left alone"] == (3 if len(expected) == 3 else 0)
     new = changed(DocxFormat, data, str.upper)
     assert shown(DocxFormat, new) == [text.upper() for text in expected]
     assert len(expected) == 4 or member(new, DOCUMENT).count("Chapter") == 1

@@ -5,7 +5,15 @@ from random import Random
 import pytest
 from support.errors import refused
 from support.generated_xml import COMMENT, DELETED, FRAME, NOTE, RUBY, odt_content, odt_file
-from support.markup_checks import check_identity, check_shuffled, check_swapped, parsed, translated, upper
+from support.markup_checks import (
+    check_identity,
+    check_shuffled,
+    check_swapped,
+    parsed,
+    translated,
+    translated_file,
+    upper,
+)
 from support.office_files import member
 
 from hf_docmt.formats.odt import OdtFormat
@@ -70,6 +78,31 @@ def test_what_is_translated(body, expected, written):
     new = translated(OdtFormat, data, upper)
     assert f"<office:body>{written}</office:body>" in member(new, "content.xml")
     assert "AT THE TOP" in member(new, "styles.xml")
+
+
+def test_tabs_are_columns():
+    new, sentences, _ = translated_file(
+        OdtFormat, odt_content("<text:p>Name:<text:tab/>Ann <text:tab/>Room 5</text:p>")
+    )
+    assert sentences == ["Name:", "Ann", "Room 5", "At the top"]
+    assert "<text:p>NAME:<text:tab/>ANN <text:tab/>ROOM 5</text:p>" in member(new, "content.xml")
+
+
+@pytest.mark.parametrize(
+    ("formula", "left"),
+    [
+        ('table:formula="of:=VLOOKUP(&quot;the lamp&quot;;[.A1:.B2];2)"', ["Lamp", "Two lamps"]),
+        ('table:formula="of:=COUNTIF([.A1:.A3];&quot;=*lamp&quot;)"', ["Two lamps"]),
+        ('calcext:value="[.A1]=&quot;Lamp&quot;"', ["The lamp", "Two lamps"]),
+        ('table:condition="cell-content-is-in-list(&quot;Lamp&quot;;&quot;Two lamps&quot;)"', ["The lamp"]),
+        ('table:formula="of:=&quot;*&quot;&amp;[.A1]"', ["Lamp", "The lamp", "Two lamps"]),
+    ],
+)
+def test_texts_that_formulas_look_up_stay(formula, left):
+    cells = "".join(cell("", text) for text in ("Lamp", "The lamp", "Two lamps")) + f"<x {formula}/>"
+    reader, segments = parsed(OdtFormat, odt_content(f"<office:spreadsheet>{cells}</office:spreadsheet>"))
+    assert [segment.text for segment in segments] == [*left, "At the top"]
+    assert reader.remarks["looked-up text", "left alone"] == 3 - len(left)
 
 
 @pytest.mark.parametrize(

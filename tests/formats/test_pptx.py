@@ -4,7 +4,16 @@ import random
 
 import pytest
 from support.errors import refused
-from support.markup_checks import check_identity, check_shuffled, check_swapped, parsed, shown, translated, upper
+from support.markup_checks import (
+    check_identity,
+    check_shuffled,
+    check_swapped,
+    parsed,
+    shown,
+    translated,
+    translated_file,
+    upper,
+)
 from support.office_files import SLIDES, member, relations, with_main, zipped
 
 from hf_docmt.formats.pptx import PptxFormat
@@ -51,6 +60,12 @@ def test_what_is_translated(paragraph, expected, written):
     data = file(paragraph)
     assert shown(PptxFormat, data) == ['A "key"', *expected]
     assert f"<a:p>{written}</a:p>" in member(translated(PptxFormat, data, upper), SLIDE)
+
+
+def test_tabs_are_columns():
+    new, sentences, _ = translated_file(PptxFormat, file(run("Name:\tAnn ") + run("Lee\t\t5 keys", BOLD)))
+    assert sentences == ['A "key"', "Name:", "Ann Lee", "5 keys"]
+    assert run("NAME:\tANN") + run(" LEE\t\t5 KEYS", BOLD) in member(new, SLIDE)
 
 
 def test_description_and_language():

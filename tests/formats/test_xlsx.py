@@ -4,7 +4,16 @@ import random
 
 import pytest
 from support.errors import refused
-from support.markup_checks import check_identity, check_shuffled, check_swapped, parsed, shown, translated, upper
+from support.markup_checks import (
+    check_identity,
+    check_shuffled,
+    check_swapped,
+    parsed,
+    shown,
+    translated,
+    translated_file,
+    upper,
+)
 from support.office_files import SLIDES, member, relations, with_main, workbook
 
 from hf_docmt.files import DataError
@@ -98,6 +107,27 @@ def test_string_of_other_cells_is_copied():
     cells = [int(number) for number in member(new, SHEET).replace("</v>", "<v>").split("<v>")[1::2]]
     assert cells == [0, 1, 2, 3, 6, 5, 4, 7, 3]
     assert shown(XlsxFormat, new, columns=("Text",)) == ["TWO", "ONE"]
+
+
+def test_lines_and_columns_of_a_cell_stay():
+    new, sentences, written = translated_file(XlsxFormat, file(["<t>One.\n\nTwo\t5\n\n\nc</t>"], [[0]]))
+    assert sentences == ["One.", "Two", "5", "c"] and written.problems == []
+    assert "ONE.\n\nTWO\t5\n\n\nC" in member(new, SHARED)
+
+
+@pytest.mark.parametrize(
+    ("formula", "expected"),
+    [
+        ('<f>MATCH("ONE",A1:A9,0)&amp;"x"</f>', ["Key", "Text", "Note", "two", "three"]),
+        ('<f t="array" ref="A1">COUNTIF(A1:A9,"&lt;&gt;t*o")</f>', ["Key", "Text", "Note", "one", "three"]),
+        ('<formula1>"one,two"</formula1>', ["Key", "Text", "Note", "three"]),
+        ("<f>A1</f><v>one</v>", ["Key", "Text", "Note", "one", "two", "three"]),
+    ],
+)
+def test_texts_that_formulas_look_up_stay(formula, expected):
+    reader, segments = parsed(XlsxFormat, file(STRINGS, [*ROWS, [f">{formula}"]]))
+    assert [segment.text for segment in segments] == expected
+    assert reader.remarks["looked-up text", "left alone"] == 6 - len(expected)
 
 
 def test_unknown_column_is_refused():

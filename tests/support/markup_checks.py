@@ -3,6 +3,7 @@
 from collections import Counter
 from random import Random
 
+from hf_docmt.formats.document_file import DocumentFile, WrittenFile
 from hf_docmt.formats.document_format import DocumentFormat, FormatOptions, Piece, Segment, Tag
 
 
@@ -20,6 +21,17 @@ def translated(format: type[DocumentFormat], data: bytes, translate, **options) 
 def shown(format: type[DocumentFormat], data: bytes, **options) -> list[str]:
     """The texts of the segments."""
     return [segment.text for segment in parsed(format, data, **options)[1]]
+
+
+def translated_file(
+    format: type[DocumentFormat], data: bytes, change=str.upper
+) -> tuple[bytes, list[str], WrittenFile]:
+    """The file with another text for each sentence, the sentences, and what is told of it."""
+    file = DocumentFile(data, "a", format(), FormatOptions())
+    rows = [row for _, row in file.rows(["en"])]
+    texts = {row["doc_id"]: [pair["en"] for pair in row["translation"]] for row in rows}
+    new, written = file.translated({name: {"translation": list(map(change, own))} for name, own in texts.items()})
+    return new, [text for own in texts.values() for text in own], written
 
 
 def upper(pieces: list[Piece]) -> list[Piece]:
