@@ -274,9 +274,9 @@ class CarriedSentence:
         yield text[position:]
 
     def place(self, position: int) -> int:
-        """Where in `source` a character of the text stands that is in no run."""
-        moved = [(end, stop) for (_, end), (_, stop) in zip(self.spans, self.places) if end <= position]
-        return position if not moved else moved[-1][1] + position - moved[-1][0]
+        """Where in `source` a character of the text stands; one in a run at the end of its mark."""
+        moved = [(end, stop) for (start, end), (_, stop) in zip(self.spans, self.places) if start < position]
+        return moved[-1][1] + max(position - moved[-1][0], 0) if moved else position
 
     def _lost_sums(self, translation: str) -> list[Span]:
         """Sums and fractions outside of the runs, whose digits, or sign of money, the translation has not."""

@@ -82,7 +82,7 @@ class OfficeMember(TextPositions[bytes], ABC):
             text = "".join(item[0] for item in group if not isinstance(item, Tag))
             lines = [
                 Tag("alone", part, part, breaks=True) if self.breaks and part in self.breaks else part
-                for part in re.split(f"([{self.breaks}])" if self.breaks else "$^", text)
+                for part in re.split(f"([{self.breaks}])" if self.breaks else "(?!)", text)
                 if part
             ]
             pieces += lines if looks == base else [self._looks("open", looks), *lines, self._looks("close", looks)]
@@ -210,7 +210,7 @@ def looked_up(formulas: Iterable[bytes]) -> re.Pattern[str]:
     patterns = (
         re.escape(text.strip()).replace(r"\*", ".*").replace(r"\?", ".") for text in texts if has_letters([text])
     )
-    return re.compile("|".join(patterns) or "$^", re.IGNORECASE)
+    return re.compile("|".join(patterns) or "(?!)", re.IGNORECASE)
 
 
 def attribute_place(data: bytes, element: Element, attribute: str) -> tuple[int, int]:

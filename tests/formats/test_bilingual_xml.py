@@ -62,7 +62,12 @@ def test_xliff_1():
     assert kinds == ["Open ", "open", "the ", "alone", " door", "close", " & ", "open", "wait", "close"]
     assert [segment.text for segment in segments[1:]] == ["Key", "Twolines", "One.", "Two.", "Run %s Mr X"]
     assert [segment.has_translation for segment in segments] == [False, True, False, False, False, False]
-    assert not segments[0].pieces[3].breaks and segments[2].pieces[1].breaks and segments[0].location == "line 5" and segments[0].part == "file-1"
+    assert (
+        not segments[0].pieces[3].breaks
+        and segments[2].pieces[1].breaks
+        and segments[0].location == "line 5"
+        and segments[0].part == "file-1"
+    )
     text = new(XliffFormat, XLIFF_1)
     state = 'state="needs-review-translation" state-qualifier="mt-suggestion"'
     assert '<file source-language="en-US" original="a" datatype="plaintext" target-language="de">' in text

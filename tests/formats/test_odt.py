@@ -99,7 +99,7 @@ def test_tabs_are_columns():
     ],
 )
 def test_texts_that_formulas_look_up_stay(formula, left):
-    cells = "".join(cell("", text) for text in ("Lamp", "The lamp", "Two lamps")) + f"<x {formula}/>"
+    cells = "".join(cell("", text) for text in ("Lamp", "The lamp", "Two lamps", "")) + f"<x {formula}/>"
     reader, segments = parsed(OdtFormat, odt_content(f"<office:spreadsheet>{cells}</office:spreadsheet>"))
     assert [segment.text for segment in segments] == [*left, "At the top"]
     assert reader.remarks["looked-up text", "left alone"] == 3 - len(left)

@@ -203,3 +203,9 @@ def test_a_translation_that_has_the_runs_itself():
     assert CarriedSentence.read(text, spans, "Jetzt 5 auf `a`, 55").restored == "Jetzt 5 auf `a`, 55"
     assert CarriedSentence.read(text, spans, "Jetzt").restored == "Jetzt `a` 5"
     assert len({make(k) for make in FAMILIES for k in range(9)}) == 9 * len(FAMILIES)
+
+
+def test_where_characters_stand_among_marks():
+    own = CarriedSentence("At 東京駅 now.", [(3, 6)], "At 東京駅 now.")
+    assert own.mark(0) == "At X1 now."
+    assert [own.place(number) for number in (2, 3, 4, 5, 6, 7)] == [2, 3, 5, 5, 5, 6]
