@@ -1,13 +1,18 @@
-"""Rows whose texts or sentences are HTML: read without their tags, which stand in the translation as in a page."""
+"""Rows whose texts or sentences are HTML: read without their tags, which stand in the translation as in a page.
+
+The software texts of WMT's general task are JSON in a fence, of which the strings are translated.
+"""
 
 import re
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Mapping
 
-from hf_docmt.data.readers.running_text import HTML, TEXT_LINES, is_html
+from hf_docmt.data.readers.running_text import HTML, JSON_FENCE, TEXT_LINES, is_html
+from hf_docmt.files import DataError
 from hf_docmt.formats.document_file import CARRIED, FITS, MARKUP, DocumentFile, with_markup
 from hf_docmt.formats.document_format import FormatOptions
 from hf_docmt.formats.html import HtmlFormat
+from hf_docmt.formats.json_strings import JsonStringsFormat
 from hf_docmt.formats.segment_sentences import SegmentSentences
 from hf_docmt.modeling.opaque_runs import COMMON, CarriedSentence
 from hf_docmt.systems import System
@@ -28,9 +33,9 @@ def translated_html(system: System, row: dict, result: dict, carried: Mapping[in
     """The result of a row with what places its markup; of one with HTML with the tags in place, and its problems."""
     marked, markup = with_markup(system, row, result, carried), row.get(MARKUP, {})
     if "text" in markup:
-        document = _document(row["doc_id"], markup["text"], markup["languages"])
+        before, document, after = _document(row["doc_id"], markup["text"], markup["languages"])
         data, written = document.translated({row["doc_id"]: marked})
-        text = data.decode("utf-8-sig").replace(BREAK, "\n")
+        text = before + data.decode("utf-8-sig").replace(BREAK, "\n") + after
         return result | {"text": text} | ({"problems": written.problems} if written.problems else {})
     if "sentences" not in markup:
         return marked
@@ -51,17 +56,24 @@ def translated_html(system: System, row: dict, result: dict, carried: Mapping[in
 
 
 def _text_row(row: dict, text: str, languages: Languages) -> dict:
-    (own,) = (own for _, own in _document(row["doc_id"], text, languages).rows([languages[0]]))
+    try:
+        _, document, _ = _document(row["doc_id"], text, languages)
+    except DataError:  # of JSON that is none
+        return row
+    (own,) = (own for _, own in document.rows([languages[0]]))
     if not own["translation"]:
         return row
     lines = [len(own["translation"]), *[0] * text.count("\n")]  # of a translation that fails
     return row | own | {TEXT_LINES: lines, MARKUP: own[MARKUP] | {"text": text, "languages": languages}}
 
 
-def _document(name: str, text: str, languages: Languages) -> DocumentFile:
-    """A text as a page; each of its lines ends a sentence."""
+def _document(name: str, text: str, languages: Languages) -> tuple[str, DocumentFile, str]:
+    """A text as a page, of which each line ends a sentence, or JSON in a fence as a file of strings; what is around."""
+    options = FormatOptions(*languages)
+    if fenced := JSON_FENCE.fullmatch(text):
+        return fenced[1], DocumentFile(fenced[2].encode(), name, JsonStringsFormat(), options), fenced[3]
     data = BOM_UTF8 + LINE_END.sub(BREAK, text).encode()  # UTF-8, whatever it declares
-    return DocumentFile(data, name, HtmlFormat(), FormatOptions(*languages))
+    return "", DocumentFile(data, name, HtmlFormat(), options), ""
 
 
 def _sentence_row(row: dict, languages: Languages) -> dict:

@@ -68,6 +68,14 @@ def test_texts(write):
     assert "<B>" not in line and "</PRE>" not in line and json.loads(line)["text"] != UPPER  # carried, cut by lines
 
 
+def test_json_in_a_fence(write):
+    text = '```json\n{\n  "a.b": "The <b>lamp</b> of {{name}}.",\n  "c": [1, "Two"]\n}\n```'
+    rows = [{"id": "a", "text": text}, {"id": "b", "text": "```json\n{w\n```"}]  # the second is none
+    first, second = translated(write("a.jsonl", jsonl(rows)))[0].splitlines()
+    expected = text.replace("The", "THE").replace("lamp", "LAMP").replace("of", "OF").replace("Two", "TWO")
+    assert json.loads(first)["text"] == expected and json.loads(second)["text"] == "```JSON\n{W\n```"
+
+
 def test_problems_and_failures(write, monkeypatch):
     path = write("a.jsonl", jsonl([{"id": "a", "text": TEXT}]))
     documents = JobInput(str(path), "auto", "en")

@@ -9,7 +9,7 @@ from typing import Any
 from hf_docmt.data.documents import make_row
 from hf_docmt.data.language_codes import other_spellings
 from hf_docmt.data.readers.reader import Evidence, Reader, Sample, numbered_id
-from hf_docmt.data.readers.running_text import HTML, TEXT_LINES, is_html, sentence_splitter, split_lines
+from hf_docmt.data.readers.running_text import TEXT_LINES, html_column, sentence_splitter, split_lines
 from hf_docmt.files import STDIN, DataError, check_file, check_hub_name, file_stem, location_of, parse_json, read_lines
 from hf_docmt.messages import first_line
 from hf_docmt.modeling.text_splitting import check_unicode
@@ -91,7 +91,7 @@ class RowReader:
         for name, value in columns.items():  # which are written with the translation
             written = json.dumps(value, ensure_ascii=False, default=str)
             check_unicode(written, f"{location}: document {doc_id!r}, {name!r}", DataError)
-        columns |= {TEXT_LINES: lines} | ({HTML: text} if is_html(text) else {})
+        columns |= {TEXT_LINES: lines} | html_column(text)
         return make_row(location, doc_id, sentences, None, self.languages, **columns)
 
 

@@ -14,7 +14,9 @@ from hf_docmt.messages import install_command
 from hf_docmt.modeling.text_splitting import FULL_WIDTH_ENDS, blank_behind, goes_on, sentence_ends
 
 TEXT_LINES = "text_lines"  # column of documents that were running text: sentences on each line
-HTML = "docmt_html"  # column of those whose text is HTML: the text; `iterate_documents` leaves it out
+# column of those whose text is HTML, or JSON in a fence: the text; `iterate_documents` leaves it out
+HTML = "docmt_html"
+JSON_FENCE = re.compile(r"(\s*```json\s*\n)(.*)(\n```\s*)", re.DOTALL)
 START, END = re.compile(r"<([A-Za-z][A-Za-z0-9]*)(?:\s[^<>]*)?/?>"), re.compile(r"</([A-Za-z][A-Za-z0-9]*)\s*>")
 MEANT = frozenset("br hr li p".split())  # elements whose end tags may be left out
 ELEMENTS = frozenset(
@@ -75,6 +77,11 @@ def join_lines(sentences: list[str], text_lines: list[int]) -> str:
         raise ValueError(f"{len(sentences)} sentences for a text of {sum(text_lines)}; leave out repairs='none'")
     rest = iter(sentences)
     return "\n".join(join_sentences(islice(rest, count)) for count in text_lines)
+
+
+def html_column(text: str) -> dict[str, str]:
+    """The column `HTML` of a text, if it is to have one."""
+    return {HTML: text} if is_html(text) or JSON_FENCE.fullmatch(text) else {}
 
 
 def is_html(text: str) -> bool:

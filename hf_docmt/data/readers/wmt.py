@@ -9,10 +9,9 @@ from hf_docmt.data.language_codes import other_spellings, primary_language
 from hf_docmt.data.readers.reader import Evidence, Reader, Sample
 from hf_docmt.data.readers.row_files import json_rows
 from hf_docmt.data.readers.running_text import (
-    HTML,
     TEXT_LINES,
     document_text,
-    is_html,
+    html_column,
     sentence_splitter,
     split_lines,
 )
@@ -175,8 +174,8 @@ def _text_row(location: str, row: dict, split, languages: list[str], translator:
         check_unicode(value, f"{location}: document {doc_id!r}", DataError)
     if len(languages) == 1:
         sentences, lines = split_lines(text, split)
-        html = {HTML: text} if is_html(text) else {}
-        return make_row(location, doc_id, sentences, None, languages, **columns, **{TEXT_LINES: lines}, **html)
+        columns |= html_column(text)
+        return make_row(location, doc_id, sentences, None, languages, **columns, **{TEXT_LINES: lines})
     reference = _reference(location, doc_id, row.get("refs"), translator)
     return make_row(location, doc_id, lines_of(text), lines_of(reference), languages, **columns)
 
