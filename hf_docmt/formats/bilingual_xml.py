@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from hf_docmt.formats.document_format import FormatOptions, Piece, Segment, Tag, joined
-from hf_docmt.formats.inline_strings import PLACEHOLDERS, string_pieces, well_nested
+from hf_docmt.formats.inline_strings import PLACEHOLDERS, TAG, plain_string, string_pieces, tag_kind, well_nested
 from hf_docmt.formats.string_files import BilingualFormat
 from hf_docmt.formats.text_positions import Edit, decoded, replaced
 from hf_docmt.formats.xml_positions import Element, Text, escape_text, parse_xml
@@ -17,6 +17,7 @@ ELEMENTS = frozenset(("g", "pc", "mrk", "hi"))  # inline elements with text insi
 # those that open or close something, which need not be nested, and the attributes that say what
 OPENING = {"bpt": "rid i id", "bx": "rid id", "sc": "id", "sm": "id"}
 CLOSING = {"ept": "rid i id", "ex": "rid id", "ec": "startRef id", "em": "startRef id"}
+START_OR_CLOSE = re.compile(r"(START|CLOSE)_(.+?)(?:_\d+)?")  # of Angular: the name of a placeholder for a tag
 
 
 @dataclass
@@ -71,7 +72,10 @@ class BilingualXml(BilingualFormat):
         edits: list[Edit] = []
         for unit, new in self.translated_units(translations):
             start, end = unit.source.inner_start, unit.source.inner_end
-            texts = [old.decode("utf-8") if each is None else _written(each) for each, old in zip(new, unit.old)]
+            texts = [
+                old.decode("utf-8") if each is None else plain_string(each, _escaped)
+                for each, old in zip(new, unit.old)
+            ]
             inner = [*zip(unit.texts, texts), *((each, old.decode("utf-8")) for each, old in unit.locked)]
             places = [(each.inner_start - start, each.inner_end - start, text) for each, text in inner]
             edits += self.unit_edits(unit, replaced(self.data[start:end], places).decode("utf-8"))
@@ -107,7 +111,15 @@ def inline_pieces(data: bytes, element: Element) -> list[Piece]:
     """The text in an element with its inline markup, and with markup that is text there (`&lt;b&gt;`)."""
     items = [_inline_item(data, each) for each in element.children]
     level = well_nested([item for item, _ in items], [name for _, name in items])
-    return joined(piece for item in level for piece in (item if isinstance(item, list) else [item]))
+    pieces: list[Piece] = []
+    for piece in (piece for item in level for piece in (item if isinstance(item, list) else [item])):
+        before = pieces[-1] if pieces else ""
+        if isinstance(piece, Tag) and isinstance(before, Tag) and (before.kind, piece.kind) == ("open", "close"):
+            raw = f"{before.raw}{piece.raw}"  # of an element without text, which stands for what a program puts there
+            pieces[-1] = Tag("alone", raw, raw)
+        else:
+            pieces.append(piece)
+    return joined(pieces)
 
 
 def _inline_item(data: bytes, each: Element | Text) -> tuple[list[Piece] | Tag, str]:
@@ -129,21 +141,18 @@ def _inline_item(data: bytes, each: Element | Text) -> tuple[list[Piece] | Tag, 
         family = name.removeprefix("b").removeprefix("e").removeprefix("s")
         number = next((attributes[key] for key in keys if key in attributes), str(each.start))
         return Tag("open" if name in OPENING else "close", raw), f"{family} {number}"
-    return Tag("alone", raw, _shown(each, attributes, protected), _breaks(name, attributes)), ""
-
-
-def _shown(element: Element, attributes: dict[str, str], protected: bool) -> str:
-    """What a reader sees of an element that is carried whole: its equivalent, protected text, or a placeholder."""
+    # what a reader sees of an element that is carried whole: its equivalent, protected text, or a placeholder
+    kinds = {attributes.get("ctype"), attributes.get("type"), attributes.get("subType")}
+    breaks = name in ("x", "ph") and not kinds.isdisjoint(("lb", "xlf:lb"))
     shown = attributes.get("equiv-text") or attributes.get("equiv") or ""
-    return shown or (element.text if protected or PLACEHOLDERS.fullmatch(element.text) else "")
+    if half := START_OR_CLOSE.fullmatch(attributes.get("equiv") or attributes.get("id") or ""):
+        return Tag("open" if half[1] == "START" else "close", raw), half[2]
+    if tag := TAG.fullmatch((shown or each.text).strip()):
+        kind, other = tag_kind(tag)
+        return Tag(kind, raw, "", breaks or other == "<br"), other
+    shown = shown or (each.text if protected or PLACEHOLDERS.fullmatch(each.text) else "")
+    return Tag("alone", raw, shown, breaks), ""
 
 
-def _breaks(name: str, attributes: dict[str, str]) -> bool:
-    kinds = (attributes.get("ctype"), attributes.get("type"), attributes.get("subType"))
-    return name in ("x", "ph") and not {"lb", "xlf:lb"}.isdisjoint(kinds)
-
-
-def _written(pieces: Sequence[Piece]) -> str:
-    texts = (piece if isinstance(piece, str) else piece.text for piece in pieces)
-    raws = (piece.raw if isinstance(piece, Tag) else None for piece in pieces)
-    return "".join(escape_text(text).replace("\r", "&#13;") if raw is None else raw for text, raw in zip(texts, raws))
+def _escaped(text: str) -> str:
+    return escape_text(text).replace("\r", "&#13;")

@@ -1,14 +1,15 @@
 """Strings of programs: their inline markup and placeholders."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from hf_docmt.formats.document_format import Piece, Tag, unpaired
+from hf_docmt.formats.document_format import Piece, Tag, joined, unpaired
+from hf_docmt.modeling.opaque_runs import ADDRESS
 
 # printf of C, Python, Objective-C and Qt, strftime; braces of Python, ICU, Ruby and Mustache; i18next; Chrome; Symfony
-# (%name%), Laravel (:name), Drupal (@name, !name); entities
+# (%name%), Laravel (:name), Drupal (@name, !name); entities; patterns of dates; keys; paths of Windows
 PLACEHOLDERS = re.compile(
     r"""%\(\w+\)[#0+-]*[\d.]*[A-Za-z]
     | (?<!\w)%(?!(?:hh?|ll?|[qLjzt])[A-Za-z]%)[A-Za-z_][A-Za-z0-9_.]+%(?![%\w])
@@ -17,56 +18,156 @@ PLACEHOLDERS = re.compile(
     | %-[dmeHIMSjlyu](?![a-z]) | %L?\d+
     | \{\{.*?\}\} | [$%\#]?\{[^{}\n]*\}
     | \$t\([^()]*\) | \$\w+\$ | \$\d(?![\d.,]) | @(?:\.\w+)?:(?:\([^()]*\)|[\w.]+) | __\w+?__
-    | &(?:\#\d+|\#[xX][\da-fA-F]+|[A-Za-z]\w*);""",
+    | &(?:\#\d+|\#[xX][\da-fA-F]+|[A-Za-z]\w*);
+    | \b(?:y{2,4}|Y{2,4}|[MdDHhms]{2})(?:[-/.:](?:y{2,4}|Y{2,4}|[MdDHhms]{2}))+\b
+    | \b(?:(?:Ctrl|Control|Alt|Shift|Cmd|Command|Meta|Super)[+])+(?:\w+|[^\w\s]) | \b[A-Za-z]:\\[^\s"*?<>|]*""",
     re.VERBOSE,
 )
 NO_TEXT = re.compile(  # a whole string that is an address, a path, an identifier or a symbol
     r"(?:\w+://|mailto:|www\.)\S*|(?:[/~#:]|\.{1,2}/)[^\s\u2e80-\uffef]*|[^\s@]+@[^\s@]+\.\w+"
     r"|(?a:\w+(?:[.:]\w+)+|\w+_\w+|[a-z]+[A-Z]\w*)"
 )
+# a whole string that is a pattern of dates: of ICU, as `d MMM yyyy, h:mm a`, or of PHP, as `F j, Y`
+_FIELD = r"(?:(?:y{2,4}|Y{2,4}|M{2,5}|d{2,4}|D{2,3}|E{2,5}|HH|hh|mm|ss|S{2,3})+|[yMdDEaAHhmsSzZ]|Do|'[^']*')"
+DATE_PATTERN = re.compile(
+    rf"(?=.*?([yYMdDEHhms])\1){_FIELD}(?:[^\w%]+{_FIELD})+|[gGhH]:i(?::s)?(?: ?[aA])?"
+    r"|(?:[dDjlFmMnYyaAgGhHiTNS]S?[^\w%]+){2,}[dDjlFmMnYyaAgGhHisTP]"
+)
 # https://unicode-org.github.io/icu/userguide/format_parse/messages/: branches inside braces
 BRANCHES = re.compile(r"\{\s*[\w.]+\s*,\s*(?:plural|select|selectordinal)\s*,")
 ICU_MESSAGE = ("ICU message", "left alone")
-TAG = re.compile(r"<!--.*?-->|<(/?)([A-Za-z0-9][\w:.-]*)((?:\s[^<>]*?)?)(/?)>", re.DOTALL)
-LINE_END = re.compile(r"\s*\n\s*")
+# tags of XML, and of BBCode where they are pairs: the slash of a closing one, the name, the slash of an empty one
+TAG = re.compile(r"<!--.*?-->|<(?P<slash>/?)(?P<name>[A-Za-z0-9][\w:.-]*)(?:\s[^<>]*?)?(?P<empty>/?)>", re.DOTALL)
+BBCODE = re.compile(
+    r"\[(?P<slash>)(?P<name>[a-z]\w*)(?:[= ][^\[\]\n]*)?(?P<empty>)\](?=.*\[/(?P=name)\])|\[/(?P<closed>[a-z]\w*)\]",
+    re.DOTALL,
+)
+# marks before and behind a text: roles and links of Sphinx; links of Markdown, MediaWiki and Textile; emphasis
+PAIRS = tuple(
+    re.compile(rf"(?P<open>{before})(?!\s){text}(?<!\s)(?P<close>{behind})")
+    for before, text, behind in (
+        (r":[a-z][\w:+.-]*:`|(?<![\w:`])`", r"[^`<>]+", r"\s+<[^<>`]+>`(?:__?)?"),
+        (r"(?<![\w:`])`", r"[^`<>]+", r"`__(?!\w)"),
+        (r"!?\[", r"[^\[\]]+", r"\]\((?:[^\s()]|\([^\s()]*\))*(?:\s\"[^\"\n]*\")?\)"),
+        (r"\[\[[^\[\]|\n]+\|", r"[^\[\]|\n]+", r"\]\]"),
+        (r"\[\w+://[^\s\[\]]+ ", r"[^\[\]\n]+", r"\]"),
+        (r"\"", r"[^\"\n]+", r"\":(?:\w+://|/|mailto:)[^\s\[\]]*[\w/]"),
+        (r"(?<![\w*])(?P<mark>\*{1,3})(?=[\w\"'(<&%{$])", r"[^*\n]+", r"(?P=mark)(?![\w*])"),
+        (r"(?<![\w_])(?P<mark>_|__(?=[^_\n]* [^_\n]*__))(?=[^\W_])", r"[^_\n]+", r"(?P=mark)(?![\w_])"),
+        (r"(?<![\w'])(?P<mark>'{2,3})(?=[^'])", r"[^\n]+?", r"(?P=mark)(?![\w'])"),
+    )
+)
+# what is read and not translated: literals, roles, substitutions, notes and names of Sphinx; code of Textile; code of
+# BBCode, and what it names in Godot's reference; choices of a command; `&&` that is no mark of a key
+ALONE = re.compile(
+    r"""(?P<ticks>`{1,3})(?!`)[^`]+(?P=ticks)_{0,2} | :[a-z][\w:+.-]*:`[^`]+`
+    | (?<![\w|])\|(?![\s|])[^|\n]*(?<![\s|])\|_{0,2}(?![\w|]) | \[[\w\#*][\w-]*\]_{1,2}
+    | (?<![\w_@.])[A-Za-z][A-Za-z0-9]*_{1,2}(?![\w`]) | (?<![\w@])@(?=[^\s@])[^@\n]*(?<=[^\s@])@(?![\w@])
+    | \[(?P<code>code\w*|kbd|img|pre|gdscript|csharp|noparse)(?:[= ][^\[\]\n]*)?\].*?\[/(?P=code)\]
+    | \[(?:member|method|param|constant|enum|signal|annotation|theme_item|constructor|operator)[ ][^\[\]\n]+\]
+    | \[(?:br|hr|lb|rb|/?codeblocks?|bool|int|float|void)\] | \[[^\[\]\s|]*(?:\|[^\[\]\s|]*)+\](?!\() | &&""",
+    re.VERBOSE | re.DOTALL,
+)
+LEADING = re.compile(  # at the start of a line, and of a form of a plural: what a reader does not read
+    r"^(?:h[1-6]\.|bq\.|[*\#-]{1,6})[ ]+|(?:(?<=\|)|^)[\[\]](?:-?\d+|\*|-?Inf)(?:,\s?(?:\d+|\*|Inf))?[\[\]]\s*(?=\S)",
+    re.MULTILINE,
+)
+# where a sentence ends: line ends, tabs, escapes of these that are text, bars between the forms of a plural
+BREAK = re.compile(r"\s*\n\s*|\s*\t\s*|(?:\\[nrt])+(?![a-z])|\s+\|\s+|(?<=[^\s|])\|(?=[^\s|])")
+# the mark before the letter of a key (`&`, of GTK `_`, of LibreOffice `~`), in labels
+KEY = re.compile(
+    r"(?<![^\W_]|[&_~])(?:[&_](?!_?(?:blank|self|parent|top)\b)|~(?=[A-Z]))(?=[^\W\d_])|(?<=^[A-Z])_(?=[a-z]+(?:\.{3}|…)?$)"
+    r"|(?<=\b[A-Z])&(?=[a-z])|(?<=\b[A-Z][a-z])&(?=[a-z])|(?<=[a-z])&(?=[a-z]{1,2}\b)"
+)
+KEY_TAGS = [Tag("alone", mark) for mark in ("&", "&amp;", "_", "~")]
+LONGEST_LABEL = 60
+KEY_LETTER = re.compile(r"[^\W\d_\u2e80-\uffef]")
+ADDRESSES = re.compile(ADDRESS)
 HALF_CHARACTER = re.compile("[\ud800-\udfff]")  # which escapes can write, and no text has
 VOID = frozenset(("br", "hr", "img", "input", "wbr"))
 Kind = Literal["open", "close", "alone"]
+Mark = tuple[int, int, Tag | None, str]  # from, to, its tag, and the name that it shares with its other half
 
 
 def string_pieces(text: str) -> list[Piece]:
-    """A string with its XML-like tags and line ends apart; a line that goes on in small letters does not end.
+    """A string with its markup and line ends apart; a line that goes on in small letters does not end.
 
-    What is no pair is a tag that stands alone, and is read: `Usage: run <file>`.
+    What is no pair is a tag that stands alone, and is read: `Usage: run <file>`. The mark of a key comes first.
     """
     pieces: list[Piece] = []
     names: list[str] = []
+    keys: list[Tag] = []
     position = 0
-    for match in TAG.finditer(text):
-        closes, name, _, empty = match.groups()
-        kind: Kind = "alone" if name is None or empty or name.lower() in VOID else "close" if closes else "open"
-        for piece in (
-            *_lines(text[position : match.start()], position == 0, False),
-            Tag(kind, match[0], "", name == "br"),
-        ):
-            pieces.append(piece)
-            names.append(name if isinstance(piece, Tag) else "")
-        position = match.end()
-    last = list(_lines(text[position:], position == 0, True))
-    return well_nested(pieces + last, names + [""] * len(last), shown=True)
+    has_key = len(text) <= LONGEST_LABEL and len(KEY.findall(text)) == 1
+    for start, end, tag, name in _marks(text, has_key):
+        pieces.append(text[position:start])
+        names.append("")
+        if tag in KEY_TAGS:
+            keys.append(tag)
+        else:
+            pieces.append(tag)
+            names.append(name)
+        position = end
+    return joined([*keys, *well_nested([*pieces, text[position:]], [*names, ""], shown=True)])
 
 
-def _lines(text: str, is_first: bool, is_last: bool) -> Iterator[Piece]:
-    position = 0
-    for match in LINE_END.finditer(text):
-        at_end = match.start() == 0 and is_first or match.end() == len(text) and is_last
-        if not at_end and not (match[0].count("\n") == 1 and text[match.end() : match.end() + 1].islower()):
-            if match.start() > position:
-                yield text[position : match.start()]
-            yield Tag("alone", match[0], match[0], breaks=True)
-            position = match.end()
-    if text[position:]:
-        yield text[position:]
+def _marks(text: str, has_key: bool) -> Iterator[tuple[int, int, Tag, str]]:
+    """What is no text, in order. Of what overlaps the first one counts, or what `_candidates` names first."""
+    position, dropped = 0, set()
+    for start, end, tag, name in sorted(_candidates(text, has_key), key=lambda mark: mark[0]):
+        if start < position or name in dropped and tag and tag.kind == "close":
+            dropped.add(name)
+            continue
+        position = end
+        if tag is not None:
+            yield start, end, tag, name
+
+
+def _candidates(text: str, has_key: bool) -> Iterator[Mark]:
+    for pattern in PAIRS:
+        for match in pattern.finditer(text):
+            for kind in ("open", "close"):
+                yield *match.span(kind), Tag(kind, match[kind]), f"{pattern.pattern} {match.start()}"
+    for match in ALONE.finditer(text):
+        yield *match.span(), Tag("alone", match[0], match[0]), ""
+    for match in (*TAG.finditer(text), *BBCODE.finditer(text)):
+        kind, name = tag_kind(match)
+        yield *match.span(), Tag(kind, match[0], "", name == "<br"), name
+    for match in LEADING.finditer(text):
+        yield *match.span(), Tag("alone", match[0]), ""
+    for match in BREAK.finditer(text):
+        is_edge = match.start() == 0 or match.end() == len(text)
+        goes_on = (
+            match[0].isspace() and match[0].count("\n") == 1 and text[match.end()].islower() if not is_edge else True
+        )
+        if not goes_on:
+            yield *match.span(), Tag("alone", match[0], match[0] if match[0].isspace() else " ", breaks=True), ""
+    for match in (*ADDRESSES.finditer(text), *PLACEHOLDERS.finditer(text)):
+        yield *match.span(), None, ""
+    for match in KEY.finditer(text) if has_key else ():
+        yield *match.span(), Tag("alone", match[0]), ""
+
+
+def tag_kind(match: re.Match) -> tuple[Kind, str]:
+    """What a tag does, and a name that it shares with its other half."""
+    groups = match.groupdict()
+    name = groups["name"] or groups.get("closed") or ""
+    if not name or groups["empty"] or name.lower() in VOID:
+        return "alone", match[0][0] + name
+    return "close" if groups["slash"] or groups.get("closed") else "open", match[0][0] + name
+
+
+def with_key(pieces: Sequence[Piece]) -> list[Piece]:
+    """The pieces with the mark of a key before the first letter behind it; without it if no key has such letters."""
+    number = next((n for n, piece in enumerate(pieces) if piece in KEY_TAGS), None)
+    if number is None:
+        return list(pieces)
+    rest = [*pieces[:number], *pieces[number + 1 :]]
+    for at, piece in enumerate(rest[number:], number):
+        if isinstance(piece, str) and (letter := KEY_LETTER.search(piece)):
+            start = letter.start()
+            return [*rest[:at], piece[:start], pieces[number], piece[start:], *rest[at + 1 :]]
+    return rest
 
 
 def well_nested(pieces: Sequence[Any], names: Sequence[str], shown: bool = False) -> list[Any]:
@@ -81,17 +182,20 @@ def well_nested(pieces: Sequence[Any], names: Sequence[str], shown: bool = False
     return level
 
 
-def plain_string(pieces: Iterable[Piece]) -> str:
-    """The string of pieces."""
+def plain_string(pieces: Iterable[Piece], escape: Callable[[str], str] = str) -> str:
+    """The string of pieces; `escape` says how a text is written there."""
     return "".join(
-        piece if isinstance(piece, str) else piece.text if piece.raw is None else piece.raw for piece in pieces
+        piece.raw
+        if isinstance(piece, Tag) and piece.raw is not None
+        else escape(piece.text if isinstance(piece, Tag) else piece)
+        for piece in with_key(list(pieces))
     )
 
 
 def has_words(pieces: Iterable[Piece]) -> bool:
     """Whether there are letters outside of placeholders."""
-    texts = (PLACEHOLDERS.sub("", piece) for piece in pieces if isinstance(piece, str))
-    return any(character.isalpha() for text in texts for character in text)
+    texts = [PLACEHOLDERS.sub("", piece) for piece in pieces if isinstance(piece, str)]
+    return not DATE_PATTERN.fullmatch("".join(texts).strip()) and any(map(str.isalpha, "".join(texts)))
 
 
 def is_text(text: str) -> bool:

@@ -21,6 +21,7 @@ ESCAPE = re.compile(r"\\(x[\da-fA-F]{1,2}|[0-7]{1,3}|.)")
 LETTERS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 ESCAPES = {ord(character): f"\\{letter}" for letter, character in [*LETTERS.items(), ("\\", "\\"), ('"', '"')]}
 PLURAL_FORMS = re.compile(r"^Plural-Forms:\s*nplurals\s*=\s*(\d+)\s*;\s*plural\s*=\s*([^;\n]+)", re.MULTILINE)
+PLACEHOLDERS_OF_GODOT = re.compile(rf"{PLACEHOLDERS.pattern} | \[@?[A-Z]\w*\](?!\()", re.VERBOSE)  # [Node], a class
 LANGUAGE = re.compile(r"(?<=\\n|\s\")Language:[ ]*([\w@-]*)[ ]*(?=\\n)")  # in a header
 WIDTH = 79  # of lines, as msgcat wraps them
 
@@ -64,6 +65,8 @@ class PoFormat(BilingualFormat):
         self.encoding = charset[1].decode("ascii") if charset and charset[1] != b"CHARSET" else "utf-8"
         self.text, self.encoding, self.mark = decoded(data, self.encoding)
         self.options = options
+        if re.search(r"\[(?:method|member|param|code|/url)[\] ]", self.text):
+            self.placeholders = PLACEHOLDERS_OF_GODOT
         messages = list(_messages(self.text))
         strings = [texts for message in messages for texts in message.strings.values()]
         self.wraps = any(not text.endswith("\\n") for texts in strings for text in texts[:-1] if text)

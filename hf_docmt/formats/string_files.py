@@ -89,8 +89,8 @@ class StringFile(TextFormat):
 
     @classmethod
     def tag_name(cls, raw: str) -> str | None:
-        """None for line ends, which are read as blanks where the next line goes on in small letters."""
-        return None if raw.isspace() else super().tag_name(raw)
+        """None for what is no tag of XML: it stands for itself where it does not stand at the border of a word."""
+        return super().tag_name(raw) if raw.startswith("<") else None
 
     def is_found(self, pieces: Sequence[Piece]) -> bool:
         text = plain_string(pieces)

@@ -103,6 +103,31 @@ def test_xliff_2():
         new(XliffFormat, XLIFF_2, all=False)
 
 
+@pytest.mark.parametrize(
+    ("source", "pieces"),
+    [
+        (
+            '<x id="START_LINK" equiv-text="&lt;a (c)=&quot;() => f()&quot;>"/>a<x id="CLOSE_LINK"/>',
+            ["open", "a", "close"],
+        ),
+        ('<x id="START_LINK_1"/>a<x id="CLOSE_LINK"/>', ["open", "a", "close"]),
+        ('<x id="0" equiv-text="&lt;b>"/>a<x id="1" equiv-text="&lt;/b>"/>', ["open", "a", "close"]),
+        ('<ph id="1">&lt;i></ph>a<ph id="2">&lt;/i></ph>', ["open", "a", "close"]),
+        ('a<x id="TAG_IMG" equiv-text="&lt;img/>"/>', ["a", "alone"]),
+        ('a <x id="START_TAG_P" equiv-text="&lt;p>"/>', ["a ", "alone"]),
+        ('a <x id="ICU" equiv-text="{n, plural, other {b}}"/>', ["a ", "{n, plural, other {b}}"]),
+        ('a <x id="START_TAG_V"/><x id="CLOSE_TAG_V"/>', ["a ", '<x id="START_TAG_V"/><x id="CLOSE_TAG_V"/>']),
+        ("{n, plural, other {<x id='INTERPOLATION'/> b}}", None),
+    ],
+)
+def test_placeholders_of_programs(source, pieces):
+    """Markup that describes one is not read; what looks like an ICU message in a description is none."""
+    unit = f'<body><trans-unit id="1"><source>{source}</source></trans-unit></body>'
+    format, segments = parsed(XliffFormat, f'<xliff version="1.2"><file>{unit}</file></xliff>'.encode())
+    shown = [[each.text or each.kind if isinstance(each, Tag) else each for each in own.pieces] for own in segments]
+    assert shown == [pieces] * bool(pieces) and bool(format.remarks) == (pieces is None)
+
+
 def test_crossing_markup_stands_alone():
     source = '<source>a <bx id="1"/>b<g id="2"> c <ex id="1"/>d</g></source>'
     text = re.sub("<source>Open.*</source>", source, XLIFF_1)

@@ -130,6 +130,13 @@ def test_form_of_one_is_that_of_other_numbers():
     assert 'msgstr[0] "A DAY"\nmsgstr[1] "%D DAYS"\n' in written(HEADER + day)
 
 
+def test_classes_of_godot():
+    """A word in brackets is a class where the file names methods; elsewhere it is text."""
+    texts = ['msgid "The [Node] here"\nmsgstr ""\n', 'msgid "Call [method x] of [Node]"\nmsgstr ""\n']
+    found = [parsed(PoFormat, text.encode())[0].placeholders.search("The [Node]") for text in texts]
+    assert [bool(match) for match in found] == [False, True]
+
+
 def test_charset():
     template = CATALOG.replace("UTF-8", "CHARSET")
     assert "charset=UTF-8" in written(template) and "charset=CHARSET" in written(template, lambda pieces: None)

@@ -14,6 +14,7 @@ from hf_docmt.formats.document_file import DocumentFile, FormatOptions
 from hf_docmt.formats.document_format import Tag
 from hf_docmt.formats.inline_strings import PLACEHOLDERS, is_text, plain_string, string_pieces
 from hf_docmt.formats.json_strings import JsonStringsFormat
+from hf_docmt.formats.segment_sentences import kept_apart
 from hf_docmt.formats.string_files import locale_code
 from hf_docmt.formats.yaml_strings import YamlStringsFormat
 
@@ -83,7 +84,7 @@ def written(format, data, change=upper, **options):
         "{0:>10}",
     ]
     + ["{}", "${name}", "%{count}", "#{x}", "&nbsp;", "&#160;", "$t(key.a)", "$USER$", "@:menu.file"]
-    + ["%name%", "%user.name%", ":name", ":attribute_2", "@count", "!link"],
+    + ["%name%", "%user.name%", ":name", ":attribute_2", "@count", "!link", "YYYY-MM-DD", "Ctrl+Shift+S", "C:\\a\\b"],
 )
 def test_placeholders(text):
     assert PLACEHOLDERS.fullmatch(text)
@@ -134,6 +135,72 @@ def test_markup_of_strings():
     assert kinds("<b>a<i>b</b>c</i>") == ["open", "a", "alone", "b", "close", "c", "alone"]
     assert kinds("One\nTwo\nthree\n\nfour\n") == ["One", "alone", "Two\nthree", "alone", "four\n"]
     assert plain_string(string_pieces("a <b>c</b>\n D <x>")) == "a <b>c</b>\n D <x>"
+
+
+def outline(text):
+    """The text with signs in place of tags that open, close, are read, are not read, and break."""
+    signs = {"open": "⟦", "close": "⟧"}
+    return "".join(
+        piece if isinstance(piece, str) else "/" if piece.breaks else signs.get(piece.kind, "●" if piece.text else "○")
+        for piece in string_pieces(text)
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [  # Sphinx
+        ("See :doc:`the lamp <a/b>`, :func:`f` or `it <https://x.org>`_.", "See ⟦the lamp⟧, ● or ⟦it⟧."),
+        ("Set ``the name`` before |release| [1]_, as `Weblate`_ or Python_.", "Set ● before ● ●, as ● or ●."),
+        ("The `project's page`__ is **very** *old*, 2*3*4 * 5", "The ⟦project's page⟧ is ⟦very⟧ ⟦old⟧, 2*3*4 * 5"),
+        # BBCode
+        ("[code]a *b*[/code] of [b]one[/b] [url=https://x.org/a]lamp[/url]", "● of ⟦one⟧ ⟦lamp⟧"),
+        ("See [member Lamp.on][br][i]it[/i] [y/n] [b]", "See ●●⟦it⟧ [y/n] [b]"),
+        ("[codeblock]\na = 1\n[/codeblock]\nNext", "●/Next"),
+        # Textile, Markdown, MediaWiki
+        ('h1. A "lamp":https://x.org/a_b is _old_, @a b@', "○A ⟦lamp⟧ is ⟦old⟧, ●"),
+        ("The [lamp](x(1)) ![old](y.png) https://x.org/_a_/", "The ⟦lamp⟧ ⟦old⟧ https://x.org/_a_/"),
+        ("* '''One''' [[A|lamp]]\n* [https://x.org page]", "○⟦One⟧ ⟦lamp⟧/○⟦page⟧"),
+        # marks of keys
+        ("&Open", "○Open"),
+        ("Save _as", "○Save as"),
+        ("Close the &window\tCtrl+W", "○Close the window/Ctrl+W"),
+        ("E&xit", "○Exit"),
+        ("E_xit", "○Exit"),
+        ("~Open", "○Open"),
+        ("AT&T, Q&A &amp; Drag&drop", "AT&T, Q&A &amp; Drag&drop"),
+        ("Set _blank or file_name of rock & roll", "Set _blank or file_name of rock & roll"),
+        ("Save && close", "Save ● close"),
+        # bars, escapes, tabs
+        ("One key|%count% keys", "One key/%count% keys"),
+        ("{0} None|[1,19] Some|[20,Inf] Many", "{0} None/○Some/○Many"),
+        ("one | many", "one/many"),
+        ("Use [a|b] or a || b", "Use ● or a || b"),
+        (r"One\nTwo C:\new\names", r"One/Two C:\new\names"),
+        ("One.\n\tTwo\tthree", "One./Two/three"),
+    ],
+)
+def test_marks_of_strings(text, shown):
+    assert outline(text) == shown
+    assert sorted(plain_string(string_pieces(text))) == sorted(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "new"), [("¿Qué?", "¿&Qué?"), ("%s: {n} Ab", "%s: {n} &Ab"), ("文件", "文件"), ("12", "12")]
+)
+def test_the_mark_of_a_key_stands_before_a_letter(text, new):
+    assert plain_string([Tag("alone", "&"), *kept_apart([text], [PLACEHOLDERS])]) == new
+
+
+@pytest.mark.parametrize(
+    "text", ["F j, Y", "g:i a", "H:i", "d/m/Y", "yyyy-MM-dd", "d MMM yyyy, h:mm a", "DD.MM.YYYY HH:mm", "dd 'de' MMMM"]
+)
+def test_patterns_of_dates(text):
+    assert not is_text(text) and is_text(f"{text} words")
+
+
+@pytest.mark.parametrize("text", ["add", "n/a", "A/C", "Y/N", "I am", "Add a day", "mm"])
+def test_no_patterns_of_dates(text):
+    assert is_text(text)
 
 
 @pytest.mark.parametrize(
