@@ -146,7 +146,7 @@ class DocumentFormat(FileKind, ABC):
     file that `is_bilingual` translations stand beside their sources, also those that are the same.
     """
 
-    placeholders: ClassVar[re.Pattern | None] = None
+    placeholders: re.Pattern | None = None
     takes: ClassVar[frozenset[str]] = frozenset()
     in_folders: ClassVar[bool] = True
     is_bilingual: ClassVar[bool] = False

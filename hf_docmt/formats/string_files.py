@@ -39,7 +39,7 @@ class StringSlot(Slot):
 class BilingualFormat(DocumentFormat):
     """A file of sources with their translations, which are made or replaced. A subclass adds its units."""
 
-    placeholders: ClassVar[re.Pattern | None] = PLACEHOLDERS
+    placeholders: re.Pattern | None = PLACEHOLDERS
     takes: ClassVar[frozenset[str]] = frozenset({"all"})
     is_bilingual = True
     options: FormatOptions
@@ -85,7 +85,7 @@ class BilingualFormat(DocumentFormat):
 class StringFile(TextFormat):
     """A file of strings in one language, in Unicode. A subclass says which those are."""
 
-    placeholders: ClassVar[re.Pattern | None] = PLACEHOLDERS
+    placeholders: re.Pattern | None = PLACEHOLDERS
 
     @classmethod
     def tag_name(cls, raw: str) -> str | None:

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from hf_docmt.files import DataError
 from hf_docmt.formats.document_format import DocumentFormat, FormatOptions, Piece, Segment
@@ -157,7 +156,7 @@ class XlsxFormat(DocumentFormat):
     endings = (".xlsx", ".xlsm")
     in_folders = False
     takes = frozenset({"columns"})
-    placeholders: ClassVar[re.Pattern | None] = re.compile(r"_x[0-9A-Fa-f]{4}_")  # characters, 22.9.2.19
+    placeholders: re.Pattern | None = re.compile(r"_x[0-9A-Fa-f]{4}_")  # characters, 22.9.2.19
 
     @classmethod
     def tag_name(cls, raw: str) -> str | None:
