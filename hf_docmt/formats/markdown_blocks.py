@@ -37,11 +37,12 @@ CODES = (
     FENCE.pattern,
     rf"(?<![^\n]\n)(?:{STATEMENT})(?:[^\n]|\n(?![ \t>]*(?:\n|$)))*",  # of MDX, up to a blank line
     r"\{/\*.*?\*/\}|%%.*?%%",  # comments of MDX and Obsidian
-    r"\{(?:%-?|\{[<%])\s*(?P<name>highlight|comment|codeblock|code|mermaid|math|katex)\b.*?"  # Liquid and Hugo
+    r"\{(?:%-?|\{[<%])\s*(?P<name>[\w-]*(?:highlight|comment|code|mermaid|math|katex)[\w-]*)\b.*?"  # Liquid and Hugo
     r"\{(?:%-?\s*end|\{[<%]\s*/\s*)(?P=name)\s*(?:-?%\}|[<%>]\}\})",
     r"\{%.*?%\}|\{\{[<%].*?[%>]\}\}",
     r"\{[ \t]*[:.#][^{}\n]*\}",  # attributes of a block
     r"\\begin\{(?P<tex>\w+\*?)\}.*?\\end\{(?P=tex)\}",
+    r"<[A-Za-z][^<>\n]*\smarkdown(?:=[^<>\n]*)?>",  # around Markdown, for Python-Markdown
     r"\[TOC\]|;?-+8<-[^\n]*|<<<[^\n]*",  # what is put in
 )
 CODE, CODE_OF_MDX = (

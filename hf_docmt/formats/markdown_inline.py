@@ -33,19 +33,20 @@ SEEN = (
 CARRIED = re.compile(f"(?P<unseen>{UNSEEN})|{ADDRESS}|{ROLE}|{SEEN}")
 EXPRESSION = re.compile(f"{CARRIED.pattern}|{BRACES}")  # of MDX
 TAG = re.compile(JSX)
-# Marks around text: of words, of changes, of links to pages, of spans with attributes, of links to a template's address
+# Marks around text: of words, changes, notes, links to pages, spans with attributes, links to a template's address
 PAIRS = [
     re.compile(pattern)
     for pattern in (
         r"(==|\^\^)(?=[^\s=^])((?:(?!==|\^\^).){1,1000})(?<=[^\s=^])(==|\^\^)(?![=^])",
         r"(\{(?:\+\+|--|==))((?s:.{1,1000}?))((?:\+\+|--|==)\})",
+        r"(\^\[)([^\[\]]+)(\])",
         r"(\[\[[^\[\]|\n]+\|)([^\[\]\n]+)(\]\])",
         r"((?<!\])\[)([^\[\]\n]+)(\]\{[ \t]*[.#][^{}\n]*\})",
         r"(\[)([^\[\]\n]+)(\]\([^()\s]*\{[{%].*?[%}]\}[^()\s]*\))",
     )
 ]
 ATTRIBUTES = re.compile(r"\{[ \t]*(?:[#.:]|[\w-]+=)[^{}\n]*\}")
-NOTE = re.compile(r"\^\[([^\[\]]+)\]")
+FOREIGN_LINK = re.compile(r"(\[)(`[^`]+`|[^\[\]]+)(\]\[[^\[\]]*\])")  # to what another file defines
 MOST_NESTED = 100  # blocks in each other, beyond which text stays
 TITLE = re.compile(r"""\s("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\((?:\\.|[^()\\])*\))\s*\)$""", re.DOTALL)
 ELEMENT = re.compile(r"<(/?)([A-Za-z][\w.-]*)")
@@ -82,7 +83,8 @@ def marked_parser(is_mdx: bool = False) -> "MarkdownIt":
     parser.validateLink = lambda url: True  # type: ignore[method-assign]  # what is a link stays one
     inline = parser.inline.ruler
     inline.before("escape", "carried", partial(_matched, "carried", EXPRESSION if is_mdx else CARRIED))
-    inline.before("carried", "pair", _pair)
+    inline.before("carried", "pair", partial(_pair, PAIRS))
+    inline.after("image", "foreign_link", partial(_pair, [FOREIGN_LINK]))
     inline.before("html_inline", "jsx", partial(_matched, "html_inline", TAG))
     for name, rule in zip(inline.get_active_rules(), inline.getRules("")):
         inline.at(name, _with_end(rule))
@@ -101,20 +103,20 @@ def _matched(name: str, pattern: re.Pattern, state: "StateInline", silent: bool)
     return bool(match)
 
 
-def _pair(state: "StateInline", silent: bool) -> bool:
+def _pair(patterns: list[re.Pattern], state: "StateInline", silent: bool) -> bool:
     """Text between marks, or a note, which is read for itself."""
-    patterns = (NOTE, *PAIRS) if state.src[state.pos] in "^={[" else ()
-    found = [pattern.match(state.src, state.pos, state.posMax) for pattern in patterns]
-    match = next(filter(None, found), None)
-    if match and not silent and match is found[0]:
+    own = patterns if state.src[state.pos] in "^={[" else []
+    match = next(filter(None, (pattern.match(state.src, state.pos, state.posMax) for pattern in own)), None)
+    if match and not silent and match[1] == "^[":
         token = state.push("note", "", 0)
         token.children = []
-        state.md.inline.parse(match[1], state.md, state.env, token.children)
+        state.md.inline.parse(match[2], state.md, state.env, token.children)
     elif match and not silent:
         limit, state.pos, state.posMax = state.posMax, match.start(2), match.end(2)
         state.push("pair_open", "", 1).markup = match[1]
         state.md.inline.tokenize(state)
-        state.push("pair_close", "", -1).markup = match[3]
+        closing = state.push("pair_close", "", -1)
+        closing.markup, closing.info = match[3], f"][{match[2]}]" if match[3] == "][]" else ""
         state.posMax = limit
     state.pos = match.end() if match else state.pos
     return bool(match)
@@ -150,7 +152,7 @@ def _parts(content: str, tokens: Iterable["Token"], start: int) -> Iterator[Part
             yield Part("text", position, end, token.content)
         elif token.type.endswith(("_open", "_close")) and token.tag != "a":
             end = position + len(token.markup)
-            yield Part("open" if token.nesting > 0 else "close", position, end)
+            yield Part("open" if token.nesting > 0 else "close", position, end, raw=token.info or None)
         elif token.type == "link_open":
             end = position + 1
             links.append((end, token))

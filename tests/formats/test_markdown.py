@@ -150,6 +150,7 @@ def test_round_trips(end):
         (":tada: One", ["x"], ":tada: x"),
         ("One{a}``b`c``, {d} `e`", ["„", "“ {d}"], r"„{a}``b`c``“ \{d}`e`"),
         ('[One](a "T")', ["x", 'say "y"'], r'[x](a "say \"y\"")'),
+        ("[One][] b", ["x", " y"], "[x][One] y"),  # to what another file defines
         ("One[^1] b", ["x", "(y)"], "x[^1] (y)"),  # or it were a link
         ("One<!-- c --> b", ["", " y z"], "y z<!-- c -->"),  # at the start of a line it would be a block
         ("One<!-- c --> *b* d", ["", "", "y", " z"], "*y*<!-- c --> z"),
@@ -366,7 +367,8 @@ SITES = [  # what extensions and sites write, of which "one" and "two" are trans
     "{++one++} {--two--} {>>no<<} one",
     '{{< tabs >}}\n{{< tab "A" >}}{{% b %}}\none\n{{< /tab >}}',  # Hugo, Jekyll, MkDocs, VitePress
     '{{< figure\n  src="a"\n\n  b="c"\n>}}\none {{< x\ny >}}',
-    "{{< highlight go >}}\na b\n\nc\n{{< / highlight >}}\none",
+    '<div class="a" markdown>\none [*two*][a.B] one\n</div>',
+    "{{< code-x go >}}\na b\n\nc\n{{< / code-x >}}\none",
     '[one]({{< ref "a b" >}}) [two]({% link c.md %}#d)',
     'one\n{% if a %}\ntwo\n[TOC]\n--8<-- "a"\n<<< @/b',
     "*[HTML]: one *two*\n*[A b]: one",  # lines with a text of their own, and tables that stay
