@@ -192,8 +192,7 @@ def test_what_is_refused(run, model, page, arguments, message, monkeypatch):
 def test_options_of_documents_are_not_for_others(run, model, documents):
     code, _, err = run("translate", model, documents, "--keep", "x")
     assert code == 1 and "takes no 'keep'" in err
-    message = "--no-carry is for sentences, got html, whose tags"
-    assert message in run("translate", model, "a.html", "-o", "b.html", "--format", "html", "--no-carry")[2]
+    assert "is for sentences, got html" in run("translate", model, "a.html", "-o", "b.html", "--no-carry")[2]
     assert "is read from a file" in run("translate", model, "-", "-o", "x.html", "--format", "html", stdin=PAGE)[2]
 
 
