@@ -177,6 +177,7 @@ def test_cues_that_are_too_fast_are_told(run, model, tmp_path):
         (["-o", "out.docx"], "is written in its own format, so that the output ends in .html, .htm, .xhtml"),
         (["-o", "out.html", "--columns", "2"], "columns is for "),
         (["-o", "out.html", "--all"], "all is for "),
+        (["-o", "out.html", "--no-carry"], "--no-carry is for sentences, got html, whose tags"),
         (["-o", "out.html", "--keep", "("], "keep is '(', which is no regular expression"),
         (["-o", "out.html", "--keep", "x*"], "keep is 'x*', which matches nothing at all, too"),
         (["-o", "out.html", "--repairs", "none"], "repairs='none' may give more or fewer sentences"),
@@ -192,7 +193,6 @@ def test_what_is_refused(run, model, page, arguments, message, monkeypatch):
 def test_options_of_documents_are_not_for_others(run, model, documents):
     code, _, err = run("translate", model, documents, "--keep", "x")
     assert code == 1 and "takes no 'keep'" in err
-    assert "is for sentences, got html" in run("translate", model, "a.html", "-o", "b.html", "--no-carry")[2]
     assert "is read from a file" in run("translate", model, "-", "-o", "x.html", "--format", "html", stdin=PAGE)[2]
 
 
