@@ -330,24 +330,15 @@ def _trimmed(parts: list[Part], start: int) -> list[Part]:
 
 
 def _behind_text(pieces: Sequence[Piece], lead: int) -> list[Piece]:
-    """The pieces with a comment, or the like, behind what follows it where it would begin a block of HTML.
-
-    The first ones, `lead`, stay.
-    """
-    moved = [piece for piece in pieces if piece != ""]
-    if moved and isinstance(moved[0], str) and not moved[0].strip():
-        moved = moved[1:]  # a blank, which would not be written
-    for number, piece in enumerate(list(moved)):
-        before, depth = moved[number - 1] if number else "\n", 0
-        at_start = before.breaks if isinstance(before, Tag) else before.rstrip(" ").endswith("\n")
-        if at_start and number >= lead and isinstance(piece, Tag) and moved[number] is piece and _begins_block(piece):
-            for end, following in enumerate(moved[number + 1 :], number + 1):
-                depth += {"open": 1, "close": -1}.get(following.kind, 0) if isinstance(following, Tag) else 0
-                is_start = _begins_block(following) if isinstance(following, Tag) else not following.strip()
-                if depth == 0 and not is_start:
-                    moved[number : end + 1] = [*moved[number + 1 : end + 1], piece]
-                    break
-    return moved
+    """The pieces with a comment, or the like, at the end where it would begin a block of HTML; `lead` of them stay."""
+    own, moved, at_start = list(pieces[:lead]), [], lead == 0
+    for piece in pieces[lead:]:
+        if at_start and isinstance(piece, Tag) and _begins_block(piece):
+            moved.append(piece)
+        elif own or not isinstance(piece, str) or piece.strip():  # a blank at the start would not be written
+            own.append(piece)
+            at_start = piece.breaks if isinstance(piece, Tag) else piece.rstrip(" ").endswith("\n")
+    return own + moved
 
 
 def _begins_block(tag: Tag) -> bool:

@@ -202,11 +202,11 @@ def _with_attributes(content: str, parts: Iterable[Part]) -> list[Part]:
     """The parts with the attribute list of an element as a part of its end."""
     joined: list[Part] = []
     for part in parts:
-        if part.kind == "alone" and joined and joined[-1].kind in ("close", "alone") and not joined[-1].raw:
-            if ATTRIBUTES.fullmatch(content, part.start, part.end):
-                joined[-1].end = part.end
-                continue
-        joined.append(part)
+        last = joined[-1] if joined else part
+        if last.kind in ("close", "alone") and ATTRIBUTES.fullmatch(content, part.start, part.end):
+            last.end, last.raw = part.end, last.raw and last.raw + content[part.start : part.end]
+        if last.end != part.end or not joined:
+            joined.append(part)
     return joined
 
 
