@@ -9,7 +9,7 @@ from typing import Any
 
 from starlette.exceptions import HTTPException
 
-from hf_docmt.data.language_codes import primary_language
+from hf_docmt.data.language_codes import are_other_languages, primary_language
 from hf_docmt.modeling.decoding import NonFiniteScoresError
 from hf_docmt.modeling.opaque_runs import carry
 from hf_docmt.modeling.pipeline_docmt import OF_DOCUMENTS
@@ -20,6 +20,7 @@ from hf_docmt.serving.sessions import Kept, Session
 from hf_docmt.systems import DocMTSystem, System
 
 AUTO = "auto"  # a source language that is to be detected
+NORWEGIAN = {"no", "nb", "nn"}
 SURE = 0.8  # probability from which a language that is not the model's is refused
 OPTIONS = {"num_beams": (1, 16), "past_context": (0, 100), "max_new_tokens": (1, 1024)}  # least and most
 
@@ -97,15 +98,16 @@ class ServedModel:
         """
         sources = self.languages[0]
         ranked = ranked_languages(text)
-        if ranked[0][1] >= SURE and not _matching(ranked[0][0], sources):
-            code, probability = ranked[0]
+        code, probability = ranked[0]
+        if probability >= SURE and all(_are_others(code, source) for source in sources):
             if primary_language(target) == code:
                 return target, probability
             names = ", ".join(sources[:20])
             raise HTTPException(400, f"the text is in {code}, which is not supported; expected one of {names}")
         for code, probability in ranked:
-            if same := _matching(code, sources):
-                return same[0], probability
+            for source in sources:
+                if primary_language(source) == code or {code, primary_language(source)} <= NORWEGIAN:
+                    return source, probability
         raise HTTPException(400, f"none of the source languages can be detected; name one: {', '.join(sources[:20])}")
 
     async def translated(
@@ -206,6 +208,11 @@ def _matching(asked: str, codes: list[str]) -> list[str]:
     return [code for code in codes if asked == code] or [
         code for code in codes if primary_language(code) == primary_language(asked)
     ]
+
+
+def _are_others(code: str, other: str) -> bool:
+    """Whether two codes are known to be of different languages."""
+    return are_other_languages(code, other) and not {code, primary_language(other)} <= NORWEGIAN
 
 
 def _code(asked: str, codes: list[str]) -> str:

@@ -65,6 +65,10 @@ def test_the_best_source_language():
     assert model.detected("Dónde está la estación de tren más cercana?", "spa_Latn")[0] == "spa_Latn"  # stays
     with pytest.raises(HTTPException, match="the text is in ru, which is not supported; expected one of en_XX, fr"):
         model.detected("Где находится вокзал?", "en")
+    model.languages = [["da", "nb"], ["en"]]
+    assert model.detected("Dette er en gammel lampe som står på kjøkkenet i huset.", "en")[0] == "nb"
+    model.languages = [["eng_Latn", "pes_Arab"], ["deu_Latn"]]  # Persian may be what the text is in
+    assert model.detected("این چراغ قدیمی در آشپزخانه است.", "deu_Latn")[0] == "eng_Latn"
     model.languages = [["xx", "tlh"], ["en"]]
     with pytest.raises(HTTPException, match="none of the source languages can be detected; name one: xx, tlh"):
         model.detected("Bonjour", "en")
