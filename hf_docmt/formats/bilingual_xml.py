@@ -109,8 +109,7 @@ def with_attributes(tag: str, **values: str) -> str:
 
 def inline_pieces(data: bytes, element: Element) -> list[Piece]:
     """The text in an element with its inline markup, and with markup that is text there (`&lt;b&gt;`)."""
-    items = [_inline_item(data, each) for each in element.children]
-    level = well_nested([item for item, _ in items], [name for _, name in items])
+    level = well_nested([_inline_item(data, each) for each in element.children])
     pieces: list[Piece] = []
     for piece in (piece for item in level for piece in (item if isinstance(item, list) else [item])):
         before = pieces[-1] if pieces else ""

@@ -28,7 +28,7 @@ NO_TEXT = re.compile(  # a whole string that is an address, a path, an identifie
     r"|(?a:\w+(?:[.:]\w+)+|\w+_\w+|[a-z]+[A-Z]\w*)"
 )
 # a whole string that is a pattern of dates: of ICU, as `d MMM yyyy, h:mm a`, or of PHP, as `F j, Y`
-_FIELD = r"(?:(?:y{2,4}|Y{2,4}|M{2,5}|d{2,4}|D{2,3}|E{2,5}|HH|hh|mm|ss|S{2,3})+|[yMdDEaAHhmsSzZ]|Do|'[^']*')"
+_FIELD = r"(?:(?:y{2,4}|Y{2,4}|M{2,5}|d{2,4}|D{2,3}|E{2,5}|HH|hh|mm|ss|S{2,3})++|[yMdDEaAHhmsSzZ]|Do|'[^']*')"
 DATE_PATTERN = re.compile(
     rf"(?=.*?([yYMdDEHhms])\1){_FIELD}(?:[^\w%]+{_FIELD})+|[gGhH]:i(?::s)?(?: ?[aA])?"
     r"|(?:[dDjlFmMnYyaAgGhHiTNS]S?[^\w%]+){2,}[dDjlFmMnYyaAgGhHisTP]"
@@ -39,7 +39,8 @@ ICU_MESSAGE = ("ICU message", "left alone")
 # tags of XML, and of BBCode where they are pairs: the slash of a closing one, the name, the slash of an empty one
 TAG = re.compile(r"<!--.*?-->|<(?P<slash>/?)(?P<name>[A-Za-z0-9][\w:.-]*)(?:\s[^<>]*?)?(?P<empty>/?)>", re.DOTALL)
 BBCODE = re.compile(
-    r"\[(?P<slash>)(?P<name>[a-z]\w*)(?:[= ][^\[\]\n]*)?(?P<empty>)\](?=.*\[/(?P=name)\])|\[/(?P<closed>[a-z]\w*)\]",
+    r"\[(?P<slash>)(?P<name>[a-z]\w*)(?:[= ][^\[\]\n]*)?(?P<empty>)\](?=.{0,4000}?\[/(?P=name)\])"
+    r"|\[/(?P<closed>[a-z]\w*)\]",
     re.DOTALL,
 )
 # marks before and behind a text: roles and links of Sphinx; links of Markdown, MediaWiki and Textile; emphasis
@@ -54,7 +55,7 @@ PAIRS = tuple(
         (r"\"", r"[^\"\n]+", r"\":(?:\w+://|/|mailto:)[^\s\[\]]*[\w/]"),
         (r"(?<![\w*])(?P<mark>\*{1,3})(?=[\w\"'(<&%{$])", r"[^*\n]+", r"(?P=mark)(?![\w*])"),
         (r"(?<![\w_])(?P<mark>_|__(?=[^_\n]* [^_\n]*__))(?=[^\W_])", r"[^_\n]+", r"(?P=mark)(?![\w_])"),
-        (r"(?<![\w'])(?P<mark>'{2,3})(?=[^'])", r"[^\n]+?", r"(?P=mark)(?![\w'])"),
+        (r"(?<![\w'])(?P<mark>'{2,3})(?=[^'])", r"[^\n]{1,300}?", r"(?P=mark)(?![\w'])"),
     )
 )
 # what is read and not translated: literals, roles, substitutions, notes and names of Sphinx; code of Textile; code of
@@ -94,27 +95,24 @@ def string_pieces(text: str) -> list[Piece]:
 
     What is no pair is a tag that stands alone, and is read: `Usage: run <file>`. The mark of a key comes first.
     """
-    pieces: list[Piece] = []
-    names: list[str] = []
-    keys: list[Tag] = []
+    keys: list[Piece] = []
+    named: list[tuple[Piece, str]] = []
     position = 0
-    has_key = len(text) <= LONGEST_LABEL and len(KEY.findall(text)) == 1
-    for start, end, tag, name in _marks(text, has_key):
-        pieces.append(text[position:start])
-        names.append("")
+    for start, end, tag, name in _marks(text):
+        named.append((text[position:start], ""))
         if tag in KEY_TAGS:
             keys.append(tag)
         else:
-            pieces.append(tag)
-            names.append(name)
+            named.append((tag, name))
         position = end
-    return joined([*keys, *well_nested([*pieces, text[position:]], [*names, ""], shown=True)])
+    level = well_nested([*named, (text[position:], "")], shown=True)
+    return joined([*keys, *level])
 
 
-def _marks(text: str, has_key: bool) -> Iterator[tuple[int, int, Tag, str]]:
+def _marks(text: str) -> Iterator[tuple[int, int, Tag, str]]:
     """What is no text, in order. Of what overlaps the first one counts, or what `_candidates` names first."""
     position, dropped = 0, set()
-    for start, end, tag, name in sorted(_candidates(text, has_key), key=lambda mark: mark[0]):
+    for start, end, tag, name in sorted(_candidates(text), key=lambda mark: mark[0]):
         if start < position or name in dropped and tag and tag.kind == "close":
             dropped.add(name)
             continue
@@ -123,7 +121,7 @@ def _marks(text: str, has_key: bool) -> Iterator[tuple[int, int, Tag, str]]:
             yield start, end, tag, name
 
 
-def _candidates(text: str, has_key: bool) -> Iterator[Mark]:
+def _candidates(text: str) -> Iterator[Mark]:
     for pattern in PAIRS:
         for match in pattern.finditer(text):
             for kind in ("open", "close"):
@@ -136,16 +134,14 @@ def _candidates(text: str, has_key: bool) -> Iterator[Mark]:
     for match in LEADING.finditer(text):
         yield *match.span(), Tag("alone", match[0]), ""
     for match in BREAK.finditer(text):
-        is_edge = match.start() == 0 or match.end() == len(text)
-        goes_on = (
-            match[0].isspace() and match[0].count("\n") == 1 and text[match.end()].islower() if not is_edge else True
-        )
-        if not goes_on:
-            yield *match.span(), Tag("alone", match[0], match[0] if match[0].isspace() else " ", breaks=True), ""
+        is_blank, after = match[0].isspace(), text[match.end() : match.end() + 1]
+        if match.start() and after and not (is_blank and match[0].count("\n") == 1 and after.islower()):
+            yield *match.span(), Tag("alone", match[0], match[0] if is_blank else " ", breaks=True), ""
     for match in (*ADDRESSES.finditer(text), *PLACEHOLDERS.finditer(text)):
         yield *match.span(), None, ""
-    for match in KEY.finditer(text) if has_key else ():
-        yield *match.span(), Tag("alone", match[0]), ""
+    keys = list(KEY.finditer(text)) if len(text) <= LONGEST_LABEL else []
+    if len(keys) == 1:
+        yield *keys[0].span(), Tag("alone", keys[0][0]), ""
 
 
 def tag_kind(match: re.Match) -> tuple[Kind, str]:
@@ -158,37 +154,35 @@ def tag_kind(match: re.Match) -> tuple[Kind, str]:
 
 
 def with_key(pieces: Sequence[Piece]) -> list[Piece]:
-    """The pieces with the mark of a key before the first letter behind it; without it if no key has such letters."""
-    number = next((n for n, piece in enumerate(pieces) if piece in KEY_TAGS), None)
-    if number is None:
-        return list(pieces)
-    rest = [*pieces[:number], *pieces[number + 1 :]]
-    for at, piece in enumerate(rest[number:], number):
-        if isinstance(piece, str) and (letter := KEY_LETTER.search(piece)):
-            start = letter.start()
-            return [*rest[:at], piece[:start], pieces[number], piece[start:], *rest[at + 1 :]]
-    return rest
+    """The pieces with the mark of a key before the first letter; without it if no key has such letters."""
+    placed: list[Piece] = []
+    keys = [piece for piece in pieces if piece in KEY_TAGS][:1]
+    for piece in pieces:
+        if keys and isinstance(piece, str) and (letter := KEY_LETTER.search(piece)):
+            placed += [piece[: letter.start()], keys.pop(), piece[letter.start() :]]
+        elif piece not in KEY_TAGS:
+            placed.append(piece)
+    return placed
 
 
-def well_nested(pieces: Sequence[Any], names: Sequence[str], shown: bool = False) -> list[Any]:
-    """The pieces with all tags that open or close no element as ones that stand alone.
+def well_nested(named: Sequence[tuple[Any, str]], shown: bool = False) -> list[Any]:
+    """Pieces, each with the name that the halves of a pair share; tags that open or close no element stand alone.
 
-    A pair has equal `names`, one a piece; what is no tag may be anything. `shown`: of those that become alone, a reader
-    sees what is written.
+    What is no tag may be anything. `shown`: of those that become alone, a reader sees what is written.
     """
-    level, kinds = list(pieces), (piece.kind if isinstance(piece, Tag) else "" for piece in pieces)
-    for number in unpaired(zip(kinds, names)):
+    level, tags = [piece for piece, _ in named], [(getattr(piece, "kind", ""), name) for piece, name in named]
+    for number in unpaired(tags):
         level[number] = replace(level[number], kind="alone", text=str(level[number].raw) if shown else "")
     return level
 
 
-def plain_string(pieces: Iterable[Piece], escape: Callable[[str], str] = str) -> str:
+def plain_string(pieces: Sequence[Piece], escape: Callable[[str], str] = str) -> str:
     """The string of pieces; `escape` says how a text is written there."""
     return "".join(
         piece.raw
         if isinstance(piece, Tag) and piece.raw is not None
         else escape(piece.text if isinstance(piece, Tag) else piece)
-        for piece in with_key(list(pieces))
+        for piece in with_key(pieces)
     )
 
 
