@@ -34,7 +34,7 @@ KINDS: dict[str, str] = {  # in every text; a format adds its own
         r"|\{\{[\w.$:@ -]{0,40}\}\}|[$%#]?\{[\w.$:@ -]{0,40}\}"
     ),
     "notice": (  # of copyright: its years and names
-        r"(?:©\s*|\([cC]\)\s*(?=\d{4}))(?:\d{4}(?:\s*[-–,]\s*\d{4})*)?"
+        r"(?:©|\([cC]\)(?=\s*\d{4}))(?:\s*\d{4}(?:\s*[-–,]\s*\d{4})*)?"
         r"(?:,?\s+(?:by\s+)?(?!All\b)[A-Z][\w&'’-]*(?:\.\w+)*)*"
     ),
     "name": (  # of a file, an option, a variable, a version
@@ -275,8 +275,10 @@ class CarriedSentence:
 
     def place(self, position: int) -> int:
         """Where in `source` a character of the text stands; one in a run at the end of its mark."""
-        moved = [(end, stop) for (start, end), (_, stop) in zip(self.spans, self.places) if start < position]
-        return moved[-1][1] + max(position - moved[-1][0], 0) if moved else position
+        runs = zip(self.spans, self.places, self.glued)
+        moved = [(end, stop, blank) for (start, end), (_, stop), (_, blank) in runs if start < position]
+        end, stop, blank = moved[-1] if moved else (0, 0, False)
+        return stop + blank + position - end if position > end else stop
 
     def _lost_sums(self, translation: str) -> list[Span]:
         """Sums and fractions outside of the runs, whose digits, or sign of money, the translation has not."""

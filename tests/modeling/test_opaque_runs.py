@@ -43,7 +43,7 @@ FOUND = {
         "f()",
         "v1.2.3",
     ],
-    "© 2019-2025 Ana B. Doe. All (c) 2020, Foo.org and (c) x": ["© 2019-2025 Ana B", "(c) 2020, Foo.org"],
+    "© 2019-2025 Ana B. Doe. © All (c) 2020, Foo.org and (c) x": ["© 2019-2025 Ana B", "©", "(c) 2020, Foo.org"],
     "He said - and/or - e.g. this. Yes/No? It's 3:30 p.m., 1,000.50 or 2-3.": [],
 }
 TEXTS = [*FOUND, "The lamp is old.", "`a`", "pr`in`cipal", "", "...", "42", "CLOSE `x` THE DOOR", "5 $0.30 euros"]
@@ -58,6 +58,16 @@ def test_given_runs_come_first():
     text = "See www.a.org now"
     assert Finder()(text, [(4, 9)]) == [(4, 9)]
     assert Finder()(text, [(14, 17)]) == [(4, 13), (14, 17)]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_places_beside_the_runs_are_those_of_the_same_signs(text):
+    own = CarriedSentence(text, Finder()(text), text)
+    own.mark(0)
+    inside = {place for start, end in own.spans for place in range(start, end)}
+    outside = [place for place in range(len(own.plain)) if place not in inside]
+    assert all(own.source[own.place(place) :][:1] in (own.plain[place], " ") for place in outside)
+    assert own.place(len(text)) == len(own.source)
 
 
 def spoken(text: str) -> str:
