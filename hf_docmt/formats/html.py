@@ -95,6 +95,7 @@ CLOSED_BY["p"] = frozenset(
     "address article aside blockquote center details dialog dir div dl fieldset figcaption figure footer form h1 h2 h3 "
     "h4 h5 h6 header hgroup hr main menu nav ol p pre search section table ul".split()
 )
+KEPT = re.compile(r"""\s(?:translate=["']?no\b|class=["'][^"']*\bnotranslate\b)""")  # in a start tag
 WITHOUT_TEXT = frozenset("script style template".split())
 ATTRIBUTES = frozenset("alt title placeholder aria-label label summary".split())
 META = re.compile(r"(description|(og|twitter):(title|description|image:alt))$", re.IGNORECASE)

@@ -7,7 +7,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Literal
 
 from hf_docmt.files import DataError
-from hf_docmt.formats.html import HIDDEN, SHOWN, VOID
+from hf_docmt.formats.html import HIDDEN, KEPT, SHOWN, VOID
 from hf_docmt.formats.markdown_blocks import BRACES, JSX, add_block_rules
 from hf_docmt.messages import install_command
 
@@ -137,7 +137,7 @@ def _with_end(rule):
 
 def inline_parts(content: str, tokens: Iterable["Token"], start: int = 0) -> list[Part]:
     """The parts of an inline content, well nested: HTML tags that do not pair stand alone."""
-    return _paired(_whole_elements(_with_attributes(content, _parts(content, tokens, start))))
+    return _paired(_whole_elements(content, _with_attributes(content, _parts(content, tokens, start))))
 
 
 def _parts(content: str, tokens: Iterable["Token"], start: int) -> Iterator[Part]:
@@ -210,17 +210,19 @@ def _with_attributes(content: str, parts: Iterable[Part]) -> list[Part]:
     return joined
 
 
-def _whole_elements(parts: list[Part]) -> list[Part]:
-    """The parts with code and the like, from its start tag to its end tag, as one that stands alone."""
+def _whole_elements(content: str, parts: list[Part]) -> list[Part]:
+    """The parts with code and what is not to be translated, from start tag to end tag, as one that stands alone."""
     joined: list[Part] = []
     number = 0
     while number < len(parts):
         part, last = parts[number], number
-        if part.kind == "open" and part.name in SHOWN | HIDDEN:
+        if part.kind == "open" and (
+            part.name in SHOWN | HIDDEN or part.name and KEPT.search(content, part.start, part.end)
+        ):
             ends = (end for end in range(number, len(parts)) if parts[end].kind == "close")
             last = next((end for end in ends if parts[end].name == part.name), number)
         if last > number:
-            text = "".join(inner.text for inner in parts[number : last + 1]) if part.name in SHOWN else ""
+            text = "".join(inner.text for inner in parts[number : last + 1]) if part.name not in HIDDEN else ""
             part = Part("alone", part.start, parts[last].end, text)
         joined.append(part)
         number = last + 1

@@ -205,6 +205,7 @@ def test_a_comment_behind_a_blank_begins_no_block():
         ("* a | b\n--- | ---\nc | d", ["* a", "b", "c", "d"]),  # no item: a row with no bar before it
         ("> 1. - | a | b |\n>      |---|---|\n>      c | > d", ["a", "b", "c", "> d"]),
         ("<b>a *b</b> c*", ["a b c"]),
+        ('<b translate="no">a *b*</b> <i class="x notranslate">c</i>', []),
         ("<div>\n\nOne *two*\n\n</div>", ["One two"]),
         ("![a][x] ![x]\n\n[x]: y", ["a"]),  # the text of the other one is the name of what it refers to
         ("{{ a }} b {#c}\n\n12 :smile: `d`", ["{{ a }} b "]),
