@@ -79,11 +79,12 @@ def test_what_stands_before_an_element_that_goes_on_stays_before_it():
         ("<p></p>Press <b>Save</b>", ["Auf Save klicken"], "<p></p>Auf <b>Save</b> klicken"),
         (" One\n  two ", ["Eins zwei"], " Eins zwei "),
         ("Open <a>the door</a>!", ["Tür auf!"], "<a>Tür</a> auf!"),
+        ("Open <a>the door</a>, two.", ["Tür, zwei."], "<a>Tür</a>, zwei."),  # what ends the sentence stays outside
     ],
 )
 def test_markup_follows_words(source, translations, expected):
     pairs = dict(Yesterday="gestern", met="kamen", we="wir", old="alt", One="Eins", two="zwei", Three="Drei")
-    pairs |= dict(four="vier", Two="Zwei", melts="schmilzt", Run="starten", now="Jetzt", door="Tür")
+    pairs |= dict(four="vier", Two="Zwei", melts="schmilzt", Run="starten", now="Jetzt", door="Tür", the=",")
     assert translated(source, *translations, **pairs) == expected
 
 
