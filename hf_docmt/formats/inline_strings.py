@@ -9,7 +9,7 @@ from hf_docmt.formats.document_format import Piece, Tag, joined, unpaired
 from hf_docmt.modeling.opaque_runs import ADDRESS
 
 # printf of C, Python, Objective-C and Qt, strftime; braces of Python, ICU, Ruby and Mustache; i18next; Chrome; Symfony
-# (%name%), Laravel (:name), Drupal (@name, !name); entities; patterns of dates; keys; paths of Windows
+# (%name%), Laravel (:name), Drupal (@name, !name); entities; options of commands; dates; keys; paths
 PLACEHOLDERS = re.compile(
     r"""%\(\w+\)[#0+-]*[\d.]*[A-Za-z]
     | (?<!\w)%(?!(?:hh?|ll?|[qLjzt])[A-Za-z]%)[A-Za-z_][A-Za-z0-9_.]+%(?![%\w])
@@ -18,7 +18,7 @@ PLACEHOLDERS = re.compile(
     | %-[dmeHIMSjlyu](?![a-z]) | %L?\d+
     | \{\{.*?\}\} | [$%\#]?\{[^{}\n]*\}
     | \$t\([^()]*\) | \$\w+\$ | \$\d(?![\d.,]) | @(?:\.\w+)?:(?:\([^()]*\)|[\w.]+) | __\w+?__
-    | &(?:\#\d+|\#[xX][\da-fA-F]+|[A-Za-z]\w*);
+    | &(?:\#\d+|\#[xX][\da-fA-F]+|[A-Za-z]\w*); | (?<![\w-])(?:--[a-z][\w-]*(?:\[?=[A-Z]+\]?)?|-[A-Za-z](?![\w-]))
     | \b(?:y{2,4}|Y{2,4}|[MdDHhms]{2})(?:[-/.:](?:y{2,4}|Y{2,4}|[MdDHhms]{2}))+\b
     | \b(?:(?:Ctrl|Control|Alt|Shift|Cmd|Command|Meta|Super)[+])+(?:\w+|[^\w\s]) | \b[A-Za-z]:\\[^\s"*?<>|]*""",
     re.VERBOSE,
@@ -73,8 +73,10 @@ LEADING = re.compile(  # at the start of a line, and of a form of a plural: what
     r"^(?:h[1-6]\.|bq\.|[*\#-]{1,6})[ ]+|(?:(?<=\|)|^)[\[\]](?:-?\d+|\*|-?Inf)(?:,\s?(?:\d+|\*|Inf))?[\[\]]\s*(?=\S)",
     re.MULTILINE,
 )
-# where a sentence ends: line ends, tabs, escapes of these that are text, bars between the forms of a plural
-BREAK = re.compile(r"\s*\n\s*|\s*\t\s*|(?:\\[nrt])+(?![a-z])|\s+\|\s+|(?<=[^\s|])\|(?=[^\s|])")
+# where a sentence ends: line ends, tabs and other columns, escapes as text, bars between the forms of a plural
+BREAK = re.compile(
+    r"\s*\n\s*|\s*\t\s*|(?<=[\w>\]=]) {2,}(?=\S)| {3,}(?=\S)|(?:\\[nrt])+(?![a-z])|\s+\|\s+|(?<=[^\s|])\|(?=[^\s|])"
+)
 # the mark before the letter of a key (`&`, of GTK `_`, of LibreOffice `~`), in labels
 KEY = re.compile(
     r"(?<![^\W_]|[&_~])(?:[&_](?!_?(?:blank|self|parent|top)\b)|~(?=[A-Z]))(?=[^\W\d_])|(?<=^[A-Z])_(?=[a-z]+(?:\.{3}|…)?$)"

@@ -84,7 +84,20 @@ def written(format, data, change=upper, **options):
         "{0:>10}",
     ]
     + ["{}", "${name}", "%{count}", "#{x}", "&nbsp;", "&#160;", "$t(key.a)", "$USER$", "@:menu.file"]
-    + ["%name%", "%user.name%", ":name", ":attribute_2", "@count", "!link", "YYYY-MM-DD", "Ctrl+Shift+S", "C:\\a\\b"],
+    + [
+        "%name%",
+        "%user.name%",
+        ":name",
+        ":attribute_2",
+        "@count",
+        "!link",
+        "YYYY-MM-DD",
+        "Ctrl+Shift+S",
+        "--all",
+        "--context[=CTX]",
+        "-a",
+        "C:\\a\\b",
+    ],
 )
 def test_placeholders(text):
     assert PLACEHOLDERS.fullmatch(text)
@@ -177,6 +190,7 @@ def outline(text):
         ("Use [a|b] or a || b", "Use ● or a || b"),
         (r"One\nTwo C:\new\names", r"One/Two C:\new\names"),
         ("One.\n\tTwo\tthree", "One./Two/three"),
+        ("  -a, --all  List all.  It is  long", "  -a, --all/List all.  It is/long"),
     ],
 )
 def test_marks_of_strings(text, shown):
