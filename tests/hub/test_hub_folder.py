@@ -70,7 +70,7 @@ classes = set()
 
 
 def notices_changes(folder, tokenizer, expected):
-    """Another tokenizer, and one bit of an exponent."""
+    # another tokenizer, and one bit of an exponent
     loaded = AutoModelForSeq2SeqLM.from_pretrained(folder, trust_remote_code=True)
     loaded.tokenizer_fingerprint = "another"
     file = Path(folder, "model.safetensors")
