@@ -117,7 +117,8 @@ class DocMTConfig(PreTrainedConfig):
     base_model: str | None = None
 
     def __post_init__(self, **kwargs):
-        kwargs.pop("custom_pipelines", None)  # of config.json
+        for name in ("custom_pipelines", "fingerprints"):  # of config.json
+            kwargs.pop(name, None)
         super().__post_init__(**kwargs)
         self.validate()
         if self.target_lang is not None and self.target_format.startswith("[target_lang]"):

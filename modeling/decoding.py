@@ -533,8 +533,8 @@ def check_settings(settings) -> None:
         if value is not None and (not isinstance(value, int) or value < 1):
             raise ValueError(f"{name} must be a whole number >= 1, got {value!r}.")
     penalty = settings.length_penalty
-    if penalty is not None and (not isinstance(penalty, int | float) or not math.isfinite(penalty)):
-        raise ValueError(f"length_penalty must be a finite number, got {penalty!r}.")
+    if penalty is not None and (not isinstance(penalty, int | float) or not abs(penalty) <= 10):
+        raise ValueError(f"length_penalty must be a number from -10 to 10, got {penalty!r}.")
 
 
 def model_name(model) -> str:

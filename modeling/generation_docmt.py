@@ -12,6 +12,7 @@ from .decoding import (
     read_document,
     translated_sentences,
 )
+from .fingerprints import tokenizer_fingerprint, told
 from .text_splitting import check_unicode
 
 
@@ -83,6 +84,7 @@ class DocumentTranslation:
         check_counts(**counts, batch_tokens=batch_tokens, nbest=nbest)
         check_generation(generate_kwargs)
         self.check_strategy(strategy)
+        self.check_tokenizer(tokenizer)
         if past_context is None and strategy in LOOKING_BACK:
             past_context = self.config.decoding_past_context
         self.check_search(strategy, past_context, repairs)
@@ -109,6 +111,13 @@ class DocumentTranslation:
             "translate_stream carries a state from sentence to sentence, which this model does not have: use "
             "translate_documents."
         )
+
+    def check_tokenizer(self, tokenizer) -> None:
+        """ValueError for another tokenizer than that of the model's folder; the first one that comes is compared."""
+        expected = self.tokenizer_fingerprint
+        if expected is not None and tokenizer_fingerprint(tokenizer) != expected:
+            raise ValueError(told(f"{self.name_or_path}: the ids of the tokenizer", "tokenizer"))
+        self.tokenizer_fingerprint = None
 
     def default_strategy(self) -> str:
         """The strategy of the configuration, or the one that fits how the model was trained."""

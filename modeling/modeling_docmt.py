@@ -24,6 +24,7 @@ from transformers.utils.generic import ModelOutput, can_return_tuple, merge_with
 from transformers.utils.output_capturing import OutputRecorder, capture_outputs
 
 from .configuration_docmt import DocMTConfig
+from .fingerprints import check_fingerprints, write_fingerprints
 from .generation_docmt import DocumentTranslation
 from .generation_mixin import DocMTGenerationMixin
 from .layers import (
@@ -46,6 +47,7 @@ class DocMTPreTrainedModel(PreTrainedModel):
 
     config_class = DocMTConfig
     engine = None  # what may run encoders, `generate` and the loss in other ways, see README.md
+    tokenizer_fingerprint: str | None = None  # of the folder, until a tokenizer was compared with it
     base_model_prefix = "model"
     supports_gradient_checkpointing = True
     _skip_keys_device_placement = ["past_key_values", "cache"]  # a layer's keys stay where the layer is
@@ -63,6 +65,27 @@ class DocMTPreTrainedModel(PreTrainedModel):
                 "hf-docmt, and load the folder by hf_docmt.load_model."
             )
         super().__init__(config, *inputs, **kwargs)
+
+    @classmethod
+    def from_pretrained(cls, pretrained_model_name_or_path, *args, **kwargs):
+        """As in transformers; ValueError for a folder that is not as it was saved."""
+        loaded = super().from_pretrained(pretrained_model_name_or_path, *args, **kwargs)
+        if pretrained_model_name_or_path is not None and not {"state_dict", "gguf_file"} & kwargs.keys():
+            model = loaded[0] if isinstance(loaded, tuple) else loaded
+            fingerprint = check_fingerprints(pretrained_model_name_or_path, type(model.config), **kwargs)
+            model.tokenizer_fingerprint = fingerprint
+        return loaded
+
+    def save_pretrained(self, save_directory, *args, **kwargs) -> None:
+        """As in transformers, with the fingerprints of what was saved."""
+        super().save_pretrained(save_directory, *args, **kwargs)
+        if kwargs.get("is_main_process", True) and not kwargs.get("variant"):
+            write_fingerprints(save_directory, type(self.config))
+
+    def _upload_modified_files(self, working_dir, *args, **kwargs):
+        """With fingerprints of what goes up."""
+        write_fingerprints(working_dir, type(self.config))
+        return super()._upload_modified_files(working_dir, *args, **kwargs)
 
     def _set_gradient_checkpointing(self, enable=True, gradient_checkpointing_func=checkpoint, **kwargs):
         """ValueError for reentrant checkpointing, in which the context and memory of layers lose gradients."""
@@ -604,6 +627,8 @@ class DocMTForConditionalGeneration(DocMTPreTrainedModel, DocumentTranslation, D
         """As in torch; ValueError for training mode with int8 weights."""
         if mode and getattr(self, "is_quantized", False):
             raise ValueError("int8 weights cannot be trained: load the model again without quantizing it")
+        if mode:
+            self.tokenizer_fingerprint = None  # what is trained may have a new tokenizer
         if mode and self.engine is not None:
             self.engine.forget(self)
         return super().train(mode)
@@ -650,6 +675,7 @@ class DocMTForConditionalGeneration(DocMTPreTrainedModel, DocumentTranslation, D
         """
         if getattr(self, "is_quantized", False):
             raise ValueError("int8 weights cannot be resized: resize the embeddings before you quantize the model")
+        self.tokenizer_fingerprint = None
         embeddings = super().resize_token_embeddings(new_num_tokens, pad_to_multiple_of, mean_resizing)
         decoder, size = self.model.decoder, embeddings.num_embeddings
         if decoder.embed_tokens.num_embeddings != size:

@@ -143,6 +143,7 @@ class StreamTranslation:
             raise ValueError(f"sentences must be an iterable of sentences, got {type(sentences).__name__}.")
         check_counts(max_sentence_tokens=max_sentence_tokens)
         check_generation(generate_kwargs)
+        self.check_tokenizer(tokenizer)
         translator = self.translator_class(self, 1, generate_kwargs, (source_lang, target_lang))
         memory = translator.checked_memory(memory)
         limit = translator.sentence_limit(max_sentence_tokens)

@@ -15,6 +15,7 @@ from hf_docmt.hub.stock import stock_class, to_stock
 from hf_docmt.hub.upload_files import HANDLER
 from hf_docmt.loading.pretrained import from_sentence_model
 from hf_docmt.messages import closest_hint, install_command
+from hf_docmt.modeling.fingerprints import add_tokenizer_fingerprint
 from hf_docmt.modeling.segments import LANGUAGES, some_codes, uses_language
 from hf_docmt.reports.report import Report, merge_reports
 
@@ -59,6 +60,7 @@ def export_model(
         if tokenizer is not None:
             tokenizer.save_pretrained(unfinished)
             if form == "document":
+                add_tokenizer_fingerprint(unfinished, tokenizer)
                 (unfinished / HANDLER).write_text(files("hf_docmt.hub_cards").joinpath(HANDLER).read_text("utf-8"))
         (unfinished / "README.md").write_text(text, encoding="utf-8")
     return path

@@ -16,6 +16,7 @@ from hf_docmt.loading.adapters import adapted_model, merge_adapter
 from hf_docmt.loading.hub_access import check_within_reach
 from hf_docmt.loading.model_files import CONFIG, check_model_files, reading_model
 from hf_docmt.loading.remote_code import load_tokenizer
+from hf_docmt.modeling.fingerprints import check_fingerprints
 from hf_docmt.modeling.modeling_docmt import DocMTForConditionalGeneration
 
 LAYER, NOTHING = r"\.(layers?|block|h)\.\d+\.", "(?!)"  # names of weights
@@ -46,6 +47,8 @@ def load_model(path: str | Path, revision: str | None = None) -> tuple[PreTraine
         if base is not None:
             model = merge_adapter(model, base, path, revision)
             check_weights(model, path)
+            model.tokenizer_fingerprint = check_fingerprints(path, type(config), **_version(revision))
+        model.check_tokenizer(tokenizer)
     check_token_ids(model, tokenizer, path)
     return model.eval(), tokenizer
 

@@ -68,9 +68,10 @@ class Architecture:
 
     def register(self) -> None:
         """Make the transformers Auto classes know it, so that its folders need no code of their own."""
-        from transformers import AutoConfig, AutoModelForSeq2SeqLM
+        from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM
 
         AutoConfig.register(self.model_type, self.config_class, exist_ok=True)
+        AutoModel.register(self.config_class, self.model_class.model_class, exist_ok=True)
         AutoModelForSeq2SeqLM.register(self.config_class, self.model_class, exist_ok=True)
 
     def view(self, config: PreTrainedConfig) -> str:

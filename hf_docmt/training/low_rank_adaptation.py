@@ -13,6 +13,7 @@ from hf_docmt.files import atomic_folder
 from hf_docmt.loading import model_folders, registry
 from hf_docmt.loading.adapters import BASE, import_peft, with_adapter
 from hf_docmt.messages import closest_hint
+from hf_docmt.modeling.fingerprints import add_tokenizer_fingerprint, write_fingerprints
 from hf_docmt.training.checkpoints import save_whole
 from hf_docmt.training.recipe import config_fields
 from hf_docmt.training.recipe_sections import PeftRecipe
@@ -109,6 +110,7 @@ def save_base(
         with atomic_folder(base) as unfinished:
             model.save_pretrained(unfinished)
             tokenizer.save_pretrained(unfinished)
+            add_tokenizer_fingerprint(unfinished, tokenizer)
     return str(base)
 
 
@@ -119,6 +121,7 @@ def save_adapter(model: PeftModel, weights: dict[str, torch.Tensor], folder: str
     (Path(folder) / "README.md").unlink()  # peft's, with nothing filled in
     model.config.to_json_file(Path(folder) / "config.json")
     model.generation_config.save_pretrained(folder)
+    write_fingerprints(folder, type(model.config))
 
 
 def is_adapted(model: torch.nn.Module) -> bool:

@@ -27,6 +27,7 @@ from hf_docmt.files import check_writable_folder
 from hf_docmt.loading import registry
 from hf_docmt.loading.pretrained import has_new_separators
 from hf_docmt.loading.remote_code import load_tokenizer
+from hf_docmt.modeling.fingerprints import add_tokenizer_fingerprint
 from hf_docmt.training.arguments import DocMTTrainingArguments, training_arguments
 from hf_docmt.training.checkpoints import (
     average_weights,
@@ -108,6 +109,7 @@ def _train(recipe: Recipe, arguments: DocMTTrainingArguments, removal: ExitStack
         steps = checkpoint_steps(arguments.output_dir)
         state = saved_state(checkpoint_path(arguments.output_dir, steps[-1]))
         averaged = save_average(recipe, trainer.model, state, arguments.output_dir)
+        add_tokenizer_fingerprint(output, tokenizer)
         session = {
             "seconds": round(time.monotonic() - start, 1),
             "resumed_from_step": resumed and resumed.global_step,

@@ -27,6 +27,7 @@ from hf_docmt.data.samplers import TokenBudgetBatchSampler, batch_budget
 from hf_docmt.files import HUB_NAME
 from hf_docmt.journal import text_digest
 from hf_docmt.loading.model_card import ModelCardText
+from hf_docmt.modeling.fingerprints import add_tokenizer_fingerprint
 from hf_docmt.training.checkpoints import (
     SAVED_RUN,
     SavedRun,
@@ -158,6 +159,8 @@ class DocMTTrainer(Seq2SeqTrainer):
             tied = self.model.all_tied_weights_keys
             state_dict = {name: tensor for name, tensor in state_dict.items() if name not in tied}
         super()._save(output_dir, state_dict)
+        if self.processing_class is not None:
+            add_tokenizer_fingerprint(output_dir or self.args.output_dir, self.processing_class)
 
     def create_model_card(self, *args, **kwargs) -> None:
         """The model's own card with what transformers' draft says of data, scores and training; see `trainer_card`."""

@@ -108,7 +108,8 @@ DAMAGES_OF_TRANSLATION = {
     "generation_config.json: nested too deeply": overwrite(GENERATION, b'{"a":' * 3000 + b"1" + b"}" * 3000),
     "eos_token_id of generation_config.json is nan": change(GENERATION, eos_token_id=float("nan")),
     "num_beams must be a whole number >= 1, got 0": change(GENERATION, num_beams=0),
-    "length_penalty must be a finite number, got nan": change(GENERATION, length_penalty=float("nan")),
+    "length_penalty must be a number from -10 to 10, got nan": change(GENERATION, length_penalty=float("nan")),
+    "length_penalty must be a number from -10 to 10, got 1e+300": change(GENERATION, length_penalty=1e300, num_beams=2),
     "header too small": overwrite("model.safetensors", b""),
     "Weights only load failed": dangerous_pickle,
     "model.decoder.layers.0.fc1.weight are not all finite": set_weights("model.decoder.layers.0.fc1.weight", "nan"),
@@ -124,9 +125,12 @@ DAMAGES_OF_TRANSLATION = {
 
 @pytest.fixture
 def damaged(model, tmp_path):
+    """A damaged copy of the folder, without fingerprints."""
+
     def make(damage):
         folder = tmp_path / "damaged"
         shutil.copytree(model, folder)
+        change(CONFIG, fingerprints=None)(folder)
         damage(folder)
         return folder
 
@@ -178,4 +182,4 @@ def test_tokenizer_of_another_model(run, damaged, documents):
 @pytest.mark.parametrize("penalty", ["nan", "inf", "-inf"])
 def test_length_penalty(run, model, documents, penalty):
     code, _, err = run("translate", model, documents, "--length-penalty", penalty, "--beams", 2)
-    assert code == 1 and err == f"docmt: length_penalty must be a finite number, got {float(penalty)!r}.\n"
+    assert code == 1 and err == f"docmt: length_penalty must be a number from -10 to 10, got {float(penalty)!r}.\n"

@@ -67,6 +67,28 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, pipeline
 
 torch.set_num_threads(1)
 classes = set()
+
+
+def notices_changes(folder, tokenizer, expected):
+    # another tokenizer, and one bit of an exponent
+    loaded = AutoModelForSeq2SeqLM.from_pretrained(folder, trust_remote_code=True)
+    loaded.tokenizer_fingerprint = "another"
+    file = Path(folder, "model.safetensors")
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-1] + bytes([whole[-1] ^ 64]))
+    for call in (
+        lambda: loaded.translate_documents(expected["documents"], tokenizer),
+        lambda: AutoModelForSeq2SeqLM.from_pretrained(folder, trust_remote_code=True),
+    ):
+        try:
+            call()
+        except ValueError as error:
+            assert "not as they were saved" in str(error)
+        else:
+            raise SystemExit("a changed folder translates")
+    file.write_bytes(whole)
+
+
 for task in json.loads(sys.argv[1]):
     model = AutoModelForSeq2SeqLM.from_pretrained(task["folder"], trust_remote_code=True, **task["options"])
     tokenizer = AutoTokenizer.from_pretrained(task["folder"], trust_remote_code=True)
@@ -93,6 +115,8 @@ for task in json.loads(sys.argv[1]):
         model = pipe.model
     model.save_pretrained(task["again"])
     tokenizer.save_pretrained(task["again"])
+    if task["pipeline"]:  # of what this code has saved
+        notices_changes(task["again"], tokenizer, expected)
     assert not Path(task["again"], "README.md").exists()  # texts of cards do not travel
     if "-int8" not in task["folder"]:  # the class is whole: a vocabulary grows, and fairseq's initial values are drawn
         size = model.config.vocab_size

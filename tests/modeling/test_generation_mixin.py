@@ -54,7 +54,7 @@ ALLOWED = {
     "_supports_flex_attn": "documented for models (test_flex_attention)",
     "_supports_sdpa": "documented for models (battery: eager is sdpa)",
     "_tied_weights_keys": "documented for models (battery: saved and loaded)",
-    "_upload_modified_files": "the card goes up with the files (test_publishing)",
+    "_upload_modified_files": "card and fingerprints go up with the files (test_publishing)",
 }
 
 

@@ -1,0 +1,157 @@
+"""What a saved folder is known by: fingerprints of weights, settings and tokenizer, which stand in its config.json.
+
+They are written after the files and compared with them after loading. A configuration in memory never holds them: what
+writes config.json in other ways leaves a folder without, which loads as one of an earlier version.
+"""
+
+import hashlib
+import json
+import re
+from inspect import get_annotations
+from pathlib import Path
+
+import torch
+from transformers import PreTrainedConfig, PreTrainedTokenizerBase
+from transformers.utils import (
+    ADAPTER_SAFE_WEIGHTS_NAME,
+    CONFIG_NAME,
+    GENERATION_CONFIG_NAME,
+    SAFE_WEIGHTS_INDEX_NAME,
+    SAFE_WEIGHTS_NAME,
+    cached_file,
+)
+
+FIELD = "fingerprints"
+FREE = {  # fields of config.json that may be changed by hand: the weights do not depend on them
+    "activation_dropout", "attention_dropout", "base_model", "decoding_past_context", "dropout", "init", "init_std",
+    "label_smoothing", "source_lang", "strategy", "target_lang", "use_cache",
+}  # fmt: skip
+SEARCH_FIELDS = r".*(_token_id|words_ids|suppress_tokens)"  # of generation_config.json
+BLOCK = 512  # words of 8 bytes that have one sum
+SAMPLE = 1024  # tokens of a vocabulary that are tokenized again
+ROLES = ("pad", "unk", "bos", "eos", "sep")
+PROBES = [
+    "The quick brown fox jumps over 12,345 lazy dogs; doesn't it?  Yes - 67.8 % of them (e-mail: a_b@c.org)!",
+    "Größe, façade, niño, Øre, ŁÓDŹ, İstanbul, e\u0301t\u00e9 \ufb01n \uff21\uff22 ½ ™ “so” «là» …\tnext\nline",
+    "Быстрая лиса. Ταχεία αλεπού. שועל מהיר. ثعلب سريع. तेज़ लोमड़ी। 快い狐、素早い。 빠른 여우 สุนัข 🦊",
+]
+LOOKED_UP = {"cache_dir", "revision", "subfolder", "token"}  # arguments of `from_pretrained` that say where files are
+
+
+def write_fingerprints(folder: str | Path, config_class: type[PreTrainedConfig]) -> None:
+    """Put those of weights and settings into the config.json of a folder that was just saved, if it has one."""
+    files = {name: Path(folder) / name for name in (CONFIG_NAME, GENERATION_CONFIG_NAME)}
+    if files[CONFIG_NAME].is_file():
+        settings = settings_fingerprint(*files.values(), config_class)
+        add_fingerprints(folder, weights=weights_fingerprint(folder), settings=settings)
+
+
+def add_fingerprints(folder: str | Path, **fingerprints: str | None) -> None:
+    """Put these into config.json, beside those that are there."""
+    file = Path(folder) / CONFIG_NAME
+    values = json.loads(file.read_text(encoding="utf-8"))
+    values[FIELD] = values.get(FIELD, {}) | {name: value for name, value in fingerprints.items() if value}
+    unfinished = file.with_suffix(".unfinished")
+    unfinished.write_text(json.dumps(values, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    unfinished.replace(file)
+
+
+def check_fingerprints(path: str | Path, config_class: type[PreTrainedConfig], **options) -> str | None:
+    """Compare a folder or Hub name with its fingerprints, after loading; returns that of the tokenizer.
+
+    `options` are those of `from_pretrained`. What has no fingerprint is not compared, nor are weights in other files
+    than safetensors and those of a `variant`. ValueError: something is not as it was saved.
+    """
+    config = found_file(path, CONFIG_NAME, options)
+    saved = json.loads(Path(config).read_text(encoding="utf-8")).get(FIELD) if config else None
+    if not isinstance(saved, dict):
+        return None
+    if "settings" in saved:
+        generation = found_file(path, GENERATION_CONFIG_NAME, options)
+        if settings_fingerprint(config, generation, config_class) != saved["settings"]:
+            raise ValueError(told(f"{path}: config.json or generation_config.json", "settings"))
+    if "weights" in saved and not options.get("variant"):
+        weights = weights_fingerprint(path, options)
+        if weights not in (None, saved["weights"]):
+            raise ValueError(told(f"{path}: the weights", "weights"))
+    return saved.get("tokenizer")
+
+
+def told(what: str, name: str) -> str:
+    """The message for what differs from its fingerprint."""
+    return (
+        f"{what} are not as they were saved: damaged, or of another model. Copy the folder again; if you changed it on "
+        f"purpose, take {name!r} out of {FIELD} in its config.json."
+    )
+
+
+def found_file(path: str | Path, name: str, options: dict) -> str | None:
+    """A file of a folder, or of a Hub name as far as it was fetched; None where it is not there."""
+    try:
+        known = {option: value for option, value in options.items() if option in LOOKED_UP and value is not None}
+        return cached_file(path, name, local_files_only=True, **known)
+    except OSError:
+        return None
+
+
+def digest(values) -> str:
+    """A short name of what JSON can hold."""
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def weights_fingerprint(path: str | Path, options: dict | None = None) -> str | None:
+    """Of files of weights, see `file_fingerprint`; None where there are none, or not all of them."""
+    names = [SAFE_WEIGHTS_NAME, SAFE_WEIGHTS_INDEX_NAME, ADAPTER_SAFE_WEIGHTS_NAME]
+    files = [file for name in names if (file := found_file(path, name, options or {}))][:1]
+    if files and files[0].endswith(".json"):
+        names = sorted(set(json.loads(Path(files[0]).read_text(encoding="utf-8"))["weight_map"].values()))
+        files = [found_file(path, name, options or {}) for name in names]
+    return digest([file_fingerprint(file) for file in files]) if files and None not in files else None
+
+
+def file_fingerprint(file: str | Path) -> str:
+    """Of all bytes of a file at the speed of memory: a hash of sums of blocks; every changed bit changes a sum."""
+    size = Path(file).stat().st_size
+    words = torch.from_file(str(file), size=size // 8, dtype=torch.int64)
+    whole = len(words) // BLOCK * BLOCK
+    sums = [*words[:whole].view(-1, BLOCK).sum(1, keepdim=True).split(2**20), words[whole:]]
+    with open(file, "rb") as read:
+        read.seek(size // 8 * 8)
+        end = read.read()
+    hashed = hashlib.sha256(b"".join([*(part.numpy().tobytes() for part in sums), end]))
+    return f"{size} {hashed.hexdigest()}"
+
+
+def settings_fingerprint(config: str | Path, generation: str | Path | None, config_class: type) -> str:
+    """Of the fields of config.json that the weights depend on, and of the tokens of a search in the other file.
+
+    Fields are those of `config_class` as far as they stand in the file.
+    """
+    values = json.loads(Path(config).read_text(encoding="utf-8"))
+    classes = config_class.__mro__[: config_class.__mro__.index(PreTrainedConfig)]
+    names = {"model_type", *(name for cls in classes for name in get_annotations(cls))} - FREE
+    search = {}
+    if generation is not None and Path(generation).is_file():
+        search = json.loads(Path(generation).read_text(encoding="utf-8"))
+    fixed = {name: values[name] for name in names if name in values}
+    return digest([fixed, {name: ids for name, ids in search.items() if re.fullmatch(SEARCH_FIELDS, name)}])
+
+
+def add_tokenizer_fingerprint(folder: str | Path, tokenizer: PreTrainedTokenizerBase) -> None:
+    """Put that of the tokenizer into the config.json of a saved model, if it is there: an adapter has none."""
+    if (Path(folder) / CONFIG_NAME).is_file():
+        add_fingerprints(folder, tokenizer=tokenizer_fingerprint(tokenizer))
+
+
+def tokenizer_fingerprint(tokenizer: PreTrainedTokenizerBase) -> str:
+    """Of the ids of all tokens, and of fixed texts and a sample of tokens, two by two; and back."""
+    vocabulary = tokenizer.get_vocab()
+    tokens = sorted(vocabulary, key=vocabulary.__getitem__)
+    names = hashlib.sha256("\n".join(tokens).encode("utf-8", "surrogatepass")).hexdigest()
+    sample = tokens[:: len(tokens) // SAMPLE + 1]
+    ids = [vocabulary[token] for token in sample]
+    texts = [re.sub("[▁Ġ]", " ", first + second) for first, second in zip(sample, sample[1:] + sample[:1])]
+    plain = {"add_special_tokens": False, "verbose": False}
+    found = [tokenizer([*PROBES, *texts], **plain)["input_ids"], tokenizer(text_target=PROBES, **plain)["input_ids"]]
+    read = tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+    return digest([names, ids, found, read, [getattr(tokenizer, f"{role}_token_id", None) for role in ROLES]])
