@@ -94,6 +94,11 @@ def test_work_of_people_stays():
         parsed(PoFormat, CATALOG.encode(), target_lang="de")
 
 
+def test_forms_of_people_stay():
+    text = HEADER + 'msgid "a key"\nmsgid_plural "%d keys"\nmsgstr[0] "ein"\nmsgstr[1] ""\n'
+    assert translated(PoFormat, text.encode(), swapped).endswith(b'msgstr[0] "ein"\nmsgstr[1] "%D KEYS"\n')
+
+
 def test_language_of_other_fields_stays():
     new = written(CATALOG.replace('"Language', '"X-Poedit-Language: da\\n"\n"Language'), target_lang="de")
     assert '"X-Poedit-Language: da\\n"\n"Language: de\\n"\n' in new
