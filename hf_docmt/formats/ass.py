@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import groupby, pairwise
 
 from hf_docmt.data.readers.running_text import sentence_splitter
-from hf_docmt.data.readers.subtitles import cue_turns, text_size, turn_runs
+from hf_docmt.data.readers.subtitles import Turn, cue_turns, text_size, turn_runs
 from hf_docmt.files import DataError
 from hf_docmt.formats.document_format import FormatOptions, Piece, Segment, Tag, has_letters, joined
 from hf_docmt.formats.segment_sentences import Split
@@ -100,6 +100,8 @@ class DialogueLine:
             shown += BLANKS.get(text[first:last], "")
             position = last
         self.turns = cue_turns([line for line in shown.split("\n") if line.strip()])
+        if sum(text_size(turn.prefix + turn.text + turn.suffix) for turn in self.turns) != len(solid):  # tags of HTML
+            self.turns = [Turn("", " ".join(shown.split()), "", 1, False, True, {})]
         breaks = [first for first, last in self.markup if text[first:last] == r"\N"]
         self.places, last = [], 0
         for number, turn in enumerate(self.turns):

@@ -123,6 +123,8 @@ class PoFormat(BilingualFormat):
             if self.needs_number and len(PLACEHOLDERS.findall(texts[0])) < len(PLACEHOLDERS.findall(texts[1])):
                 texts = [texts[1], texts[1]]
             forms = {f"msgstr[{form}]": texts[number == 1 or form != self.form_of_one] for form in range(number)}
+        if not self.options.all and not message.is_fuzzy:
+            forms |= {form: text for form in forms if (text := message.text(form))}
         line_end = "\r\n" if "\r\n" in self.text else "\n"
         source = message.strings["msgid"]
         one_line = len(source) == 1 and "\\n" in source[0][:-2]  # by a program that does not break at line ends

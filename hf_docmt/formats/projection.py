@@ -190,22 +190,17 @@ class _Projection:
         follows = node.end > node.start or node.start > 0 and not self.source[node.start - 1].isspace()
         if not before or not after:
             point = span[0] if not before else span[1]
-        elif node.opening and node.opening.by_length:
-            text, parts = self.target[slice(*span)], (slice(parent.start, node.start), slice(node.end, parent.end))
-            tail = distribute(text, [text_size(self.source[part]) for part in parts])[1]
-            point = span[0] + len(text.rstrip()) - len(tail)
         else:
             word, is_end = (before[-1], 1) if follows else (after[0], 0)
             column = self.fit[:, word] if len(self.fit) else np.zeros(0)
             allowed = [row for row, place in enumerate(self.target_words) if _inside(place, span)]
-            if allowed and column[allowed].max() > 0:
+            if allowed and column[allowed].max() > 0 and not (node.opening and node.opening.by_length):
                 point = self.target_words[max(allowed, key=lambda row: column[row])][is_end]
-            else:  # the same share of the characters, at the end of a word
-                share = (node.start - parent.start) / max(parent.end - parent.start, 1)
-                wanted = span[0] + share * (span[1] - span[0])
-                point = min(
-                    (self.target_words[row][is_end] for row in allowed), default=span[0], key=lambda x: abs(x - wanted)
-                )
+            else:  # by length, at the end of a word
+                text, parts = self.target[slice(*span)], (slice(parent.start, node.start), slice(node.end, parent.end))
+                tail = distribute(text, [text_size(self.source[part]) for part in parts])[1]
+                head = text[: len(text.rstrip()) - len(tail)]
+                point = span[0] + len(head.rstrip() if is_end else head)
         for other, (start, end) in placed:
             begins, ends = other.opening is not None, other.closing is not None or other.is_alone
             if start < point < end or start < end and (point == start and not begins or point == end and not ends):

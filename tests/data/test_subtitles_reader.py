@@ -73,7 +73,7 @@ def test_cues_that_are_far_apart_are_not_joined(write):
     [
         ("aa bb cc dd", [1, 1], ["aa bb", "cc dd"]),
         ("aaaaaa bb", [1, 1], ["aaaaaa", "bb"]),
-        ("aa", [5, 5], ["", "aa"]),
+        ("Danke", [5, 5], ["", "Danke"]),
         ("aa bb cc", [1, 2], ["aa", "bb cc"]),
         ("", [1, 1], ["", ""]),
         ("你好，世界。", [1, 1], ["你好，", "世界。"]),

@@ -62,6 +62,7 @@ Dialogue: 0,0:00:08.00,0:00:09.00,Sign,The house
 Dialogue: 1,0:00:08.00,0:00:09.00,Sign,The house
 Dialogue: 1,0:00:09.00,0:00:10.00,Sign,{\pos(1,2)}on the hill
 Dialogue: 1,0:00:19.00,0:00:20.00,Sign,far away
+Dialogue: 1,0:00:29.00,0:00:30.00,Sign,- A <b>red</b> lamp\N- \{\an8\}x
 """
 
 
@@ -76,6 +77,7 @@ def test_sentences_over_lines_and_events():
         "Ann",
         "a door",
         *["The house", "The house", "on the hill", "far away"],
+        r"- A <b>red</b> lamp - {\an8}x",
     ]
     new = ["Wir sahen die Lampe, die er gekauft hat.", "Er sagte, sie wäre alt und klein.", *sentences[2:]]
     data, written = file.translated({"f": {"translation": new}})

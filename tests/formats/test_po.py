@@ -94,6 +94,11 @@ def test_work_of_people_stays():
         parsed(PoFormat, CATALOG.encode(), target_lang="de")
 
 
+def test_forms_of_people_stay():
+    text = HEADER + 'msgid "a key"\nmsgid_plural "%d keys"\nmsgstr[0] "ein"\nmsgstr[1] ""\n'
+    assert translated(PoFormat, text.encode(), swapped).endswith(b'msgstr[0] "ein"\nmsgstr[1] "%D KEYS"\n')
+
+
 def test_language_of_other_fields_stays():
     new = written(CATALOG.replace('"Language', '"X-Poedit-Language: da\\n"\n"Language'), target_lang="de")
     assert '"X-Poedit-Language: da\\n"\n"Language: de\\n"\n' in new
@@ -141,7 +146,7 @@ def test_charset():
     template = CATALOG.replace("UTF-8", "CHARSET")
     assert "charset=UTF-8" in written(template) and "charset=CHARSET" in written(template, lambda pieces: None)
     latin = CATALOG.replace("UTF-8", "ISO-8859-1").replace("Datei", "Öffnen").encode("latin-1")
-    assert b'"fILE"' in translated(PoFormat, latin, swapped)
+    assert b'"fILE"' in translated(PoFormat, latin, swapped, all=True)
     with pytest.raises(DataError, match="the charset ISO-8859-1 of the file has no 'ж'"):
         translated(PoFormat, latin, lambda pieces: ["ж"])
 

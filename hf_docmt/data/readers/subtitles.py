@@ -33,6 +33,7 @@ STOP = re.compile(r"[.!?…,。！？]+[\"'”’»)]*$")
 INNER = re.compile(r"([^<>]*)(<([a-zA-Z][^\s.<>/]*)[^<>]*>)([^<>]*)(</\3>)([^<>]*)")  # one tag around a part of a text
 CLOSERS = "\"'”’»)]}"
 ENDS = ".!?…。！？‥؟।"
+UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\ua4cf\uf900-\ufaff]")  # scripts without blanks
 ABBREVIATION = re.compile(r"(?:^|\s)\w{1,4}\.$")
 
 Pieces = list[list[int]]  # of a turn: [number of a sentence, its characters there]
@@ -361,14 +362,14 @@ def reading_speed(document: dict, result: dict) -> str | None:
 def distribute(text: str, sizes: list[int]) -> list[str]:
     """A text in pieces, cut between words so that their lengths are as these sizes; some may be empty.
 
-    A text of fewer words than pieces, and longer than they are (Chinese, for example), is cut between characters.
+    A text of fewer words than pieces in a script without blanks (Chinese, for example) is cut between characters.
 
     >>> distribute("Ich glaube, dass er morgen kommt.", [10, 22])
     ['Ich glaube,', 'dass er morgen kommt.']
     """
     units = text.split()
     glue = " "
-    if len(units) < len(sizes) < len(text):
+    if len(units) < len(sizes) < len(text) and UNSPACED.search(text):
         units, glue = _characters(text), ""
     lengths = list(accumulate(len(unit) for unit in units))
     total, pieces, begin = sum(sizes), [], 0
