@@ -163,13 +163,3 @@ def test_an_adapter_has_its_own(tmp_path, exported):
     content[-1] ^= 1
     file.write_bytes(content)
     refused("adapter: the weights are not as they were saved", load_model, folder)
-
-
-def test_an_adapter_inside_a_model_leaves_the_folder_alone(tmp_path):
-    """transformers saves it without its model: neither card nor fingerprints are written."""
-    peft = pytest.importorskip("peft")
-    model = build()
-    model.add_adapter(peft.LoraConfig(target_modules=["q_proj"]))
-    model.save_pretrained(tmp_path)
-    assert (tmp_path / "adapter_model.safetensors").exists() and not (tmp_path / "README.md").exists()
-    assert not (tmp_path / "config.json").exists() or fingerprints(tmp_path) == PLAIN

@@ -51,7 +51,7 @@ ALLOWED = {
     "_get_resized_embeddings": "the second table of a model with two vocabularies (test_backbone: resized)",
     "_has_any_global_hook": "of torch: whether hooks of all modules are there (test_cpu_kernels: called)",
     "_hf_hook": "whether accelerate offloads a layer (battery: offloaded)",
-    "_hf_peft_config_loaded": "a model with an adapter inside has no card of ours (test_fingerprints)",
+    "_hf_peft_config_loaded": "a model with an adapter inside has no card of ours (test_saved_cards)",
     "_issue_warnings_after_load": "resuming is silent about names of tied weights alone (test_plain_trainer)",
     "_init_weights": "documented for models: initial values (test_backbone)",
     "_keys_to_ignore_on_load_missing": "documented for models (battery: saved and loaded)",
