@@ -7,8 +7,10 @@ class GTransformerConfig(SegmentConfig):
     """Segments of which a token sees its own sentence, and in the top layers the whole (Bao et al. 2021, section 4).
 
     `global_layers` is how many of the top layers of encoder and decoder have global attention beside group attention;
-    2 of 6 in the paper. With 0 no sentence sees another one. There segments are as many sentences as fit into 512
-    tokens of either side (`view="chunk"`).
+    2 of 6 in the paper. With 0 no sentence sees another one. `global_layers_encoder` and `global_layers_decoder` (of
+    self-attention) and `global_layers_cross` (of attention to the source) set another number, each where it is not
+    None, as in the released code. There segments are as many sentences as fit into 512 tokens of either side
+    (`view="chunk"`).
 
     `restarts_positions`: positions begin anew with every sentence, as those of a sentence-level model that training
     goes on from; not of the paper. Learned positions still have to reach over the whole segment.
@@ -18,17 +20,19 @@ class GTransformerConfig(SegmentConfig):
     is_in_decoder_self_attention = True
 
     global_layers: int = 2
+    global_layers_encoder: int | None = None
+    global_layers_decoder: int | None = None
+    global_layers_cross: int | None = None
     restarts_positions: bool = False
-    least = {"global_layers": 0}
+    least = dict.fromkeys(("global_layers", "global_layers_encoder", "global_layers_decoder", "global_layers_cross"), 0)
 
     def validate(self):
         super().validate()
-        most = min(self.encoder_layers, self.decoder_layers)
-        if self.global_layers > most:
-            raise ValueError(
-                f"global_layers must be a number from 0 to {most}, the layers of the shallower one of encoder and "
-                f"decoder, got {self.global_layers}."
-            )
+        for name in self.least:
+            most = self.decoder_layers if name.endswith(("_decoder", "_cross")) else self.encoder_layers
+            most = min(most, self.decoder_layers) if name == "global_layers" else most
+            if (getattr(self, name) or 0) > most:
+                raise ValueError(f"{name} must be a number from 0 to {most}, got {getattr(self, name)}.")
         if self.context_sides == "source":
             raise ValueError(
                 "group attention reads the source sentence with the number of the target sentence, got "
@@ -36,9 +40,16 @@ class GTransformerConfig(SegmentConfig):
             )
 
     def context_reach(self):
-        if not self.global_layers:
+        numbers = [self.global_layers_of(part) for part in ("encoder", "decoder", "cross")]
+        if not any(numbers):
             return "none: sentences of a segment do not see each other (global_layers=0)"
-        return f"{super().context_reach()}; across sentences in the top {self.global_layers} layers"
+        top = max(numbers) if len(set(numbers)) == 1 else "{} (encoder), {} (decoder), {} (cross)".format(*numbers)
+        return f"{super().context_reach()}; across sentences in the top {top} layers"
+
+    def global_layers_of(self, part: str) -> int:
+        """How many of the top layers have global attention in self-attention of `encoder` or `decoder`, or `cross`."""
+        number = getattr(self, f"global_layers_{part}")
+        return self.global_layers if number is None else number
 
 
 GTransformerConfig.register_for_auto_class()

@@ -45,6 +45,8 @@ class SegmentEncoding(nn.Module):
     Vaswani et al.; with `position_type` `sinusoidal_t2t` segments, too, have the frequencies of the released code.
     """
 
+    owner: "list[SegmentEncoding] | None" = None  # whose table is read, where it is not the own one
+
     def __init__(self, config: ConcatConfig):
         super().__init__()
         self.config = config
@@ -56,7 +58,7 @@ class SegmentEncoding(nn.Module):
 
     def start_neutral(self) -> None:
         """Learned encodings add nothing; the others are fixed by their definition."""
-        if self.config.segment_encoding == "learned":
+        if self.config.segment_encoding == "learned" and self.owner is None:
             nn.init.zeros_(self.embedding.weight)
 
     def forward(self, positions: torch.Tensor, index: torch.Tensor, numbers: torch.Tensor, encode_positions):
@@ -87,7 +89,18 @@ class SegmentEncoding(nn.Module):
             return sinusoid(numbers, self.dim, "sinusoidal" if formula == "learned" else formula)
         if self.config.segment_encoding == "onehot":
             return nn.functional.one_hot(numbers - 1, self.dim).float()
-        return self.embedding(numbers - 1)
+        return (self if self.owner is None else self.owner[0]).embedding(numbers - 1)
+
+    def share(self, owner: "SegmentEncoding") -> None:
+        """Read the table of another module, which owns it: device maps split a model with one tied table alone."""
+        del self.embedding
+        self.owner = [owner]  # in a list it is no submodule
+        self.register_load_state_dict_pre_hook(drop_second_table)
+
+
+def drop_second_table(encoding: SegmentEncoding, state_dict: dict, prefix: str, *_) -> None:
+    """The name that the one table had in the decoder, too, when it was a tied weight."""
+    state_dict.pop(f"{prefix}embedding.weight", None)
 
 
 class PersistentEncodingLayer:
@@ -196,9 +209,7 @@ class ConcatModel(DocMTModel):
     def __init__(self, config: ConcatConfig):
         super().__init__(config)
         if config.segment_encoding == "learned":
-            table, tied = "segment_encoding.embedding.weight", self._tied_weights_keys or {}
-            self._tied_weights_keys = {**tied, f"decoder.{table}": f"encoder.{table}"}
-            self.post_init()
+            self.decoder.segment_encoding.share(self.encoder.segment_encoding)
 
     def decoder_inputs(
         self, decoder_input_ids, decoder_attention_mask, encoder_outputs, cache=None, decoder_sentence_index=None

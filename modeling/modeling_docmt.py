@@ -72,7 +72,7 @@ class DocMTPreTrainedModel(PreTrainedModel):
         loaded = super().from_pretrained(pretrained_model_name_or_path, *args, **kwargs)
         if pretrained_model_name_or_path is not None and not {"state_dict", "gguf_file"} & kwargs.keys():
             model = loaded[0] if isinstance(loaded, tuple) else loaded
-            fingerprint = check_fingerprints(pretrained_model_name_or_path, type(model.config), **kwargs)
+            fingerprint = check_fingerprints(pretrained_model_name_or_path, cls.config_class, **kwargs)
             model.tokenizer_fingerprint = fingerprint
         return loaded
 
@@ -80,11 +80,11 @@ class DocMTPreTrainedModel(PreTrainedModel):
         """As in transformers, with the fingerprints of what was saved."""
         super().save_pretrained(save_directory, *args, **kwargs)
         if kwargs.get("is_main_process", True) and not kwargs.get("variant"):
-            write_fingerprints(save_directory, type(self.config))
+            write_fingerprints(save_directory, self.config_class)
 
     def _upload_modified_files(self, working_dir, *args, **kwargs):
         """With fingerprints of what goes up."""
-        write_fingerprints(working_dir, type(self.config))
+        write_fingerprints(working_dir, self.config_class)
         return super()._upload_modified_files(working_dir, *args, **kwargs)
 
     def _set_gradient_checkpointing(self, enable=True, gradient_checkpointing_func=checkpoint, **kwargs):

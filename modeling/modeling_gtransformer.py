@@ -106,24 +106,22 @@ def share_prefix(layers: list, heads: int) -> None:
         layers[0].keys, layers[0].values = (states.repeat(1, 2, 1, 1) for states in (layers[0].keys, layers[0].values))
 
 
-def is_combined(config: GTransformerConfig, layer_idx: int, side: str) -> bool:
-    """Whether a layer of the encoder or decoder has global attention, too."""
-    return layer_idx >= getattr(config, f"{side}_layers") - config.global_layers
-
-
 class GTransformerEncoderLayer(EncoderLayer):
     def __init__(self, config: GTransformerConfig, layer_idx: int):
         super().__init__(config, layer_idx)
-        combined = is_combined(config, layer_idx, self.side)
-        self.self_attn = GroupAttention(config, config.encoder_attention_heads, layer_idx, combined)
+        is_combined = layer_idx >= config.encoder_layers - config.global_layers_of("encoder")
+        self.self_attn = GroupAttention(config, config.encoder_attention_heads, layer_idx, is_combined)
 
 
 class GTransformerDecoderLayer(DecoderLayer):
     def __init__(self, config: GTransformerConfig, layer_idx: int):
         super().__init__(config, layer_idx)
-        heads, combined = config.decoder_attention_heads, is_combined(config, layer_idx, self.side)
-        self.self_attn = GroupAttention(config, heads, layer_idx, combined, is_causal=True)
-        self.encoder_attn = GroupAttention(config, heads, layer_idx, combined)
+        heads = config.decoder_attention_heads
+        of_self, of_cross = (
+            layer_idx >= config.decoder_layers - config.global_layers_of(part) for part in ("decoder", "cross")
+        )
+        self.self_attn = GroupAttention(config, heads, layer_idx, of_self, is_causal=True)
+        self.encoder_attn = GroupAttention(config, heads, layer_idx, of_cross)
 
 
 class GroupStack(SentenceStack):

@@ -43,7 +43,7 @@ def gates(model, texts: list[str], tokenizer, position: int) -> pd.DataFrame:
         table = pd.DataFrame(of_layer, columns=[f"{offset:+d}" for offset in offsets])
         table["nothing"] = 1 - table.sum(axis=1)
         table.insert(0, "layer", layer)
-        table.insert(1, "token", token_texts(tokenizer, batch["input_ids"][0].tolist()))
+        table.insert(1, "token", token_texts(tokenizer, batch["input_ids"][0].tolist(), is_target=False))
         tables.append(table)
     return pd.concat(tables)
 

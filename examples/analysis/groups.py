@@ -35,15 +35,16 @@ def main() -> None:
     pieces = [piece_ids(tokenizer, text, is_target=False) for text in options.texts]
     rows = [model.config.sequence_format().source(ids) for ids in pieces]
     weights = [group_weights(model, row) for row in rows]
+    tokens = [token_texts(tokenizer, row, is_target=False) for row in rows]
     names = [f"group {number}" for number in range(1, weights[0].shape[1] + 1)]
     table = pd.DataFrame(np.concatenate(weights), columns=names)
     table.insert(0, "sentence", [number for number, row in enumerate(rows, 1) for _ in row])
-    table.insert(1, "token", [token for row in rows for token in token_texts(tokenizer, row)])
+    table.insert(1, "token", sum(tokens, []))
     show(table, options)
-    used, tokens = (table[names] > 0).any(), (table[names] > 0).any(axis=1)
-    print(f"{used.sum()} of {len(names)} groups used, {(~tokens).sum()} of {len(table)} tokens in none")
+    used = table[names] > 0
+    print(f"{used.any().sum()} of {len(names)} groups used, {(~used.any(axis=1)).sum()} of {len(table)} tokens in none")
     if options.picture:
-        matrices = {f"sentence {n}": (one, token_texts(tokenizer, rows[n - 1])) for n, one in enumerate(weights, 1)}
+        matrices = {f"sentence {n}": one for n, one in enumerate(zip(weights, tokens), 1)}
         draw_matrices(options.picture, matrices, "group", "token", (2.5, 0.16 * max(map(len, rows)) + 1))
 
 

@@ -49,7 +49,7 @@ def maps_of_step(weights: dict, layers: dict[str, int], step: Batch, sentence: i
         if layer == layers[side]:
             mean = attended[0].mean(dim=0).detach().float().cpu().numpy()  # (M, T), output (T, M)
             count = int(token_mask(step, side).sum())
-            tokens = token_texts(tokenizer, step[INPUTS[side]][0, :count].tolist())
+            tokens = token_texts(tokenizer, step[INPUTS[side]][0, :count].tolist(), is_target=side == "target")
             mean = mean.T if attention == "update" else mean
             maps.append(MemoryMap(attention, side, layer, sentence, tuple(tokens), mean))
     return maps

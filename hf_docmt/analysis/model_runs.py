@@ -1,5 +1,6 @@
 """Looking into a model: passes with forced references, sentences as tokens, languages of models of many."""
 
+import copy
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -65,11 +66,14 @@ def selection_shares(model: PreTrainedModel, batch: Mapping[str, torch.Tensor]) 
 # Sentences and tokens
 
 
-def token_texts(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int]) -> list[str]:
-    """The text of each token, BLANK for one of blanks alone.
+def token_texts(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int], *, is_target: bool) -> list[str]:
+    """The text of each token of one side, BLANK for one of blanks alone.
 
     Where several tokens make one character, the first has it, the others CONTINUED.
     """
+    if not is_target and getattr(tokenizer, "separate_vocabs", False):  # Marian's reads ids as the target's
+        tokenizer = copy.copy(tokenizer)
+        tokenizer.decoder, tokenizer.separate_vocabs = {n: token for token, n in tokenizer.encoder.items()}, False
     texts, start = [], 0
     for end in range(1, len(ids) + 1):
         text = tokenizer.decode(ids[start:end])

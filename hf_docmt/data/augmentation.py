@@ -83,7 +83,7 @@ class AugmentedExamples(TorchDataset):
     def fingerprint(self) -> str:
         """Digest of the examples and of how they change."""
         options = [self.coword_dropout, self.mask, self.dynamic_context, self.seed]
-        options += [self.target_noise] if self.target_noise else []  # those without are known without it
+        options += ["unigram", self.target_noise] if self.target_noise else []  # those without are known without it
         return text_digest(json.dumps([self.examples.fingerprint, options]))
 
     def __getattr__(self, name: str):
@@ -114,10 +114,11 @@ class AugmentedExamples(TorchDataset):
         return changed
 
     def _replace_words(self, sentences: list[list[int]], current: int | None, random: np.random.Generator) -> list:
-        """Sentences with random words in those before the current one, drawn from one place of the corpus."""
+        """Sentences with random words in those before the current one, each drawn from the corpus on its own."""
         before = sentences[: -1 if current is None else current]
-        words, count = self.examples.corpus.sides[1].ids, sum(map(len, before))
-        first = int(random.integers(len(words) - count + 1))
-        drawn = iter(zip(random.random(count) < self.target_noise, words[first : first + count].to_numpy().tolist()))
-        changed = [[word if replaced else token for token, (replaced, word) in zip(some, drawn)] for some in before]
+        words, changed = self.examples.corpus.sides[1].ids, []
+        for sentence in before:
+            replaced, drawn = random.random(len(sentence)), random.integers(len(words), size=len(sentence)).tolist()
+            pairs = zip(sentence, replaced < self.target_noise, drawn)
+            changed.append([words[place].as_py() if new else token for token, new, place in pairs])
         return changed + sentences[len(before) :]

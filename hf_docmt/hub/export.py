@@ -16,6 +16,7 @@ from hf_docmt.hub.upload_files import HANDLER
 from hf_docmt.loading.pretrained import from_sentence_model
 from hf_docmt.messages import closest_hint, install_command
 from hf_docmt.modeling.fingerprints import add_tokenizer_fingerprint
+from hf_docmt.modeling.modeling_docmt import DocMTForConditionalGeneration
 from hf_docmt.modeling.segments import LANGUAGES, some_codes, uses_language
 from hf_docmt.reports.report import Report, merge_reports
 
@@ -130,7 +131,7 @@ def convert_sentence_model(
     interpolate_positions: bool = False,
     needs_languages: bool = False,
     **fields,
-) -> tuple[PreTrainedModel, PreTrainedTokenizerBase | None]:
+) -> tuple[DocMTForConditionalGeneration, PreTrainedTokenizerBase | None]:
     """Convert a Marian, BART, mBART or M2M-100 (NLLB) model to a document model; write it to `output` if given.
 
     Before it is trained, the new model translates single sentences as the old one. Arguments, results, departures and

@@ -116,7 +116,7 @@ class FairseqTransformer:
     end, separator = "</s>", "<sep>"
     separator_row = "</s>"
     task_symbols: tuple[str, ...] = ()  # what the task adds to both dictionaries
-    search: dict[str, float] = {}  # of the paper: the default of the folder
+    search: dict[str, float] = {"num_beams": 5, "early_stopping": True, "min_new_tokens": 1}  # of fairseq-generate
 
     def __init__(self, checkpoint: FairseqCheckpoint):
         self.checkpoint = checkpoint

@@ -46,11 +46,11 @@ def convert_fairseq_checkpoint(
 
     They are written to the new folder `output` if it is given, see `export_model`. `data` is the folder with
     `dict.SOURCE.txt` and `dict.TARGET.txt`; `subwords` see `make_tokenizer`. Languages are those of the training unless
-    given; the search is the paper's. Ids and logits are those of fairseq; two dictionaries keep their two tables, the
-    shorter one filled up with rows that are never chosen. The order of context sentences is that of training, which the
-    authors' scripts for translation turn round (see examples/recipes/README.md); where a context sentence is missing,
-    the model reads a lone `</s>`, as there (`missing_context` of its config). Raises ValueError for what cannot be
-    converted, with the reason.
+    given; the search is the paper's, or the default of fairseq-generate. Ids and logits are those of fairseq; two
+    dictionaries keep their two tables, the shorter one filled up with rows that are never chosen. The order of context
+    sentences is that of training, which the authors' scripts for translation turn round (see
+    examples/recipes/README.md); where a context sentence is missing, the model reads a lone `</s>`, as there
+    (`missing_context` of its config). Raises ValueError for what cannot be converted, with the reason.
     """
     if output is not None:
         check_new_folder(output)

@@ -92,7 +92,6 @@ class ContextTransformer(FairseqTransformer):
     """What the models share: sentences before the current one, of the source, as inputs of their own."""
 
     renames: tuple[tuple[str, str], ...] = INTEGRATION
-    search = {"num_beams": 5, "early_stopping": True, "min_new_tokens": 1}
     separator_row = "<brk>"
 
     def fields(self):
@@ -202,8 +201,6 @@ class SentenceTransformer(FairseqTransformer):
 
     A lone `</s>` stands before the sentence on both sides, where the single-encoder model has its context.
     """
-
-    search = {"num_beams": 5, "early_stopping": True, "min_new_tokens": 1}
 
     def fields(self):
         self.checkpoint.require("multi_encoder", (False,), False, TRAIN)

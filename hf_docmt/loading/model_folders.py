@@ -22,7 +22,9 @@ from hf_docmt.modeling.modeling_docmt import DocMTForConditionalGeneration
 LAYER, NOTHING = r"\.(layers?|block|h)\.\d+\.", "(?!)"  # names of weights
 
 
-def load_model(path: str | Path, revision: str | None = None) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+def load_model(
+    path: str | Path, revision: str | None = None
+) -> tuple[DocMTForConditionalGeneration, PreTrainedTokenizerBase]:
     """Model and tokenizer from a folder or the Hub, as `(model, tokenizer)`, the model in evaluation mode on the CPU.
 
     `revision` is a branch, tag or commit on the Hub, of which configuration, weights and tokenizer are taken. An
@@ -89,7 +91,7 @@ def read_config(path: str | Path, revision: str | None = None) -> dict[str, Any]
             raise ValueError(f"{path}, config.json: {error}") from error
 
 
-def load_weights(model_class: Any, path: str | Path, revision: str | None = None, **options) -> PreTrainedModel:
+def load_weights(model_class: Any, path: str | Path, revision: str | None = None, **options) -> Any:
     """What `from_pretrained` of a class gives, in evaluation mode; ValueError for weights that are missing or broken.
 
     Of models of other packages weights of heads that the class does not have may be left over.

@@ -22,7 +22,7 @@ from hf_docmt.loading.model_folders import backbone
 from hf_docmt.loading.remote_code import load_tokenizer
 from hf_docmt.messages import closest_hint
 from hf_docmt.modeling.configuration_docmt import DocMTConfig, SegmentConfig
-from hf_docmt.modeling.modeling_docmt import start_neutral
+from hf_docmt.modeling.modeling_docmt import DocMTForConditionalGeneration, start_neutral
 from hf_docmt.modeling.segments import LANGUAGES, checked_language, format_tokens, token_ids, uses_language
 from hf_docmt.modeling.segments import TOKENS as FORMAT_TOKENS
 
@@ -49,7 +49,7 @@ def from_sentence_model(
     architecture: str = "concat",
     interpolate_positions: bool = False,
     **overrides,
-) -> tuple[PreTrainedModel, PreTrainedTokenizerBase | None]:
+) -> tuple[DocMTForConditionalGeneration, PreTrainedTokenizerBase | None]:
     """A Marian, BART, mBART or M2M-100 (NLLB) model as a document model with the same weights, in float32.
 
     `source` is a folder, a Hub name or a model. The tokenizer (that of the folder, or the one given) gets `<sep>` and

@@ -84,7 +84,7 @@ class CausalSystem(ModelSystem):
         super().__init__(
             model,
             tokenizer,
-            name or model.config._name_or_path or model.config.model_type,
+            name or model.config.name_or_path or model.config.model_type,
             past_context=past_context,
             generate_kwargs={"max_new_tokens": max_new_tokens, "do_sample": False, **generate_kwargs},
         )

@@ -76,7 +76,7 @@ class DocMTSystem(ForcedDecoding):
         super().__init__(
             model,
             tokenizer,
-            name or getattr(config, "_name_or_path", "") or architecture.name,
+            name or getattr(config, "name_or_path", "") or architecture.name,
             past_context=past_context,
             future_context=future_context,
             batch_tokens=batch_tokens,

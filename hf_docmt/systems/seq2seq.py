@@ -73,7 +73,7 @@ class Seq2SeqSystem(ForcedDecoding):
         super().__init__(
             model,
             tokenizer,
-            name or model.config._name_or_path or model.config.model_type,
+            name or model.config.name_or_path or model.config.model_type,
             collate=collate,
             past_context=past_context,
             future_context=future_context,

@@ -10,11 +10,11 @@ from hf_docmt.data.tokenizers import train_tokenizer
 def test_texts_of_tokens():
     tokenizer = train_tokenizer(["The dog sees the cat."] * 5, "bpe", 300)
     ids = tokenizer("The 他 dog")["input_ids"]
-    texts = token_texts(tokenizer, ids)
+    texts = token_texts(tokenizer, ids, is_target=False)
     assert "".join(text for text in texts if text != "…") == "The␣他dog</s>" and len(texts) == len(ids)
     assert "他" in texts and "…" in texts and not any("\ufffd" in text for text in texts)
     cut = tokenizer("他", add_special_tokens=False)["input_ids"][:-1]
-    assert len(token_texts(tokenizer, cut)) == len(cut) and token_texts(tokenizer, []) == []
+    assert [len(token_texts(tokenizer, some, is_target=True)) for some in (cut, [])] == [len(cut), 0]
 
 
 def test_words_that_do_not_select():

@@ -1,6 +1,7 @@
 """Augmentation: what changes in an example and what never does; the same in every process, another in every epoch."""
 
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 import torch
@@ -88,6 +89,15 @@ def test_target_noise(settings):
     others = 1 - sum((count / words.total()) ** 2 for count in words.values())  # a word is drawn in its own place, too
     assert replaced.keys() <= words.keys() and len(replaced) > len(words) / 2
     assert tokens > 1000 and replaced.total() / tokens == pytest.approx(0.2 * others, abs=0.03)
+
+
+def test_noise_is_drawn_word_by_word():
+    """More pairs of neighbours than the corpus has."""
+    changing, kinds = augmented(examples_of(view="document"), target_noise=1), {}
+    rows = [row for epoch in range(9) for row in rows_of(changing, epoch)]
+    for name in ("target", "read_target"):
+        kinds[name] = len({pair for row in rows for text in row[name] for pair in pairwise(text)})
+    assert kinds["read_target"] > 2 * kinds["target"]
 
 
 def test_noise_is_read_and_not_learned():

@@ -52,6 +52,7 @@ WITH_LIMITS = {
         FIELDS | {"global_layers": 1, "restarts_positions": True, "normalize_before": True},
     ),
     "gtransformer, all layers": ("gtransformer", FIELDS | {"global_layers": 2}),
+    "gtransformer, apart": ("gtransformer", FIELDS | {"global_layers_decoder": 0, "global_layers_cross": 1}),
     "groups alone": ("gtransformer", FIELDS | {"global_layers": 0}),
     "window": ("window", WINDOW),
     "window, at the input": ("window", WINDOW | {"position": "absolute", "alignment": "one_to_one"}),

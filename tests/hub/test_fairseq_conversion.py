@@ -110,12 +110,13 @@ def test_baseline_of_maka(files, tmp_path):
     torch.testing.assert_close(logits[:, : expected.shape[1]], expected, atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("case", ["baseline", "tokens", "multi_encoder"])
+@pytest.mark.parametrize("case", ["plain", "baseline", "tokens", "multi_encoder"])
 def test_search_of_fairseq(case, files, tmp_path):
     """Five beams where ends are likely, at the first token, too: `beam_search` with the logits of the model."""
     baseline = MAKA | {"arch": "contextual_transformer_iwslt", "multi_encoder": False, "source_context_size": 0}
-    settings = {"baseline": baseline, **MAKA_CASES}[case]
-    weights = (transformer_weights if case == "baseline" else maka_weights)(settings, rows_of(files))
+    plain = BASE | {"task": "translation", "arch": "transformer_iwslt_de_en"}
+    settings = {"plain": plain, "baseline": baseline, **MAKA_CASES}[case]
+    weights = (maka_weights if case in MAKA_CASES else transformer_weights)(settings, rows_of(files))
     model, tokenizer = converted(files, tmp_path / "model.pt", settings, weights)
     model.final_logits_bias[0, EOS] += 4
     format, texts = model.config.sequence_format(), ["the lamp", "it is old .", "a house", "she sees", "the street"]

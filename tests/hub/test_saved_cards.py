@@ -175,3 +175,11 @@ def test_signature_of_transformers():
     assert list(parameters)[:4] == ["self", "working_dir", "repo_id", "files_timestamps"]
     own = inspect.signature(DocMTForConditionalGeneration._upload_modified_files).parameters
     assert list(own)[:3] == list(parameters)[:3]
+
+
+def test_no_card_beside_an_adapter_inside_a_model(tmp_path):
+    """transformers saves such a model without its own weights."""
+    model = build()
+    model._hf_peft_config_loaded = True
+    model.write_card(tmp_path)
+    assert not any(tmp_path.iterdir())

@@ -8,6 +8,7 @@ from support.language_models import TEXT, pieces
 from support.pretrained_models import SIZES, randomised
 from transformers import MarianConfig, MarianMTModel, MarianTokenizer
 
+from hf_docmt.analysis.model_runs import token_texts
 from hf_docmt.data.tokenizers import adapt_tokenizer
 from hf_docmt.hub.export import convert_sentence_model
 from hf_docmt.loading import model_folders
@@ -65,6 +66,15 @@ def test_ids_of_new_tokens(source):
     ids = list(range(3, sizes[1]))
     assert adapted.convert_ids_to_tokens(ids) == tokenizer.convert_ids_to_tokens(ids)
     assert adapt_tokenizer(adapted)[1] == rows
+
+
+def test_texts_of_tokens_by_side(source):
+    """What analyses write beside a token: its text on the side that it is of."""
+    tokenizer = adapt_tokenizer(source[2])[0]
+    for known, side in ((tokenizer.encoder, "text"), (tokenizer.target_encoder, "text_target")):
+        texts = token_texts(tokenizer, tokenizer(**{side: TEXT[0]})["input_ids"], is_target=side == "text_target")
+        pieces = [piece if piece in known else "<unk>" for piece in tokenizer.tokenize(TEXT[0])]
+        assert texts == [piece.strip("▁") or "␣" for piece in pieces] + ["</s>"]
 
 
 def test_only_words_are_written(source):

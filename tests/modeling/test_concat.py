@@ -127,7 +127,7 @@ def segment_vector(model, number: int, dim: int, side: str) -> torch.Tensor:
         return sine_vector(number, dim, "sinusoidal_t2t" if is_t2t else "sinusoidal")
     if model.config.segment_encoding == "onehot":
         return torch.eye(dim)[number - 1]
-    return weights_of(model)[f"model.{side}.segment_encoding.embedding.weight"][number - 1]
+    return weights_of(model)["model.encoder.segment_encoding.embedding.weight"][number - 1]
 
 
 # What is special to concatenation
@@ -151,6 +151,22 @@ def test_initial_segment_embedding_of_fairseq():
     fields = {"past_context": 40, "segment_encoding": "learned", "d_model": 64}
     model = build("concat", init="fairseq_0.9", **fields)
     table = model.model.encoder.segment_encoding.embedding.weight
-    assert table is model.model.decoder.segment_encoding.embedding.weight
+    assert "model.decoder.segment_encoding.embedding.weight" not in model.state_dict()
     assert table.detach().std().item() == pytest.approx(1, rel=0.1)
     assert build("concat", init_std=0.1, **fields).model.encoder.segment_encoding.embedding.weight.std() < 0.2
+
+
+@pytest.mark.parametrize("fields", [{}, {"pse_dim": 4}, {"persistent": True}])
+def test_a_device_map_for_little_memory(fields, tmp_path):
+    """One table on both sides is on the device of its owner; a state of before, with two names, is read."""
+    model = build(**WINDOW, segment_encoding="learned", **fields)
+    model.save_pretrained(tmp_path)
+    memory = {"cpu": int(0.85 * 4 * model.num_parameters()), "disk": 10**9}
+    loaded = type(model).from_pretrained(tmp_path, device_map="auto", max_memory=memory, offload_folder=tmp_path)
+    assert set(loaded.hf_device_map.values()) == {"cpu", "disk"}
+    ids = {"input_ids": torch.tensor([[7, SEP, 8, EOS]]), "decoder_input_ids": torch.tensor([[2, 7, SEP, 9]])}
+    with torch.no_grad():
+        torch.testing.assert_close(loaded(**ids).logits, model(**ids).logits)
+    state = model.state_dict()
+    name = "model.encoder.segment_encoding.embedding.weight"
+    model.load_state_dict(state | {name.replace("encoder", "decoder", 1): state[name]})

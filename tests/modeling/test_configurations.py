@@ -59,7 +59,7 @@ WRONG = {
         ({"persistent": True}, "persistent=True needs a segment_encoding other than 'none'"),
     ],
     "gtransformer": [
-        ({"global_layers": 3}, "global_layers must be a number from 0 to 2, the layers of"),
+        ({"global_layers": 3}, "global_layers must be a number from 0 to 2, got 3"),
         ({"context_sides": "source"}, "use context_sides='both'"),
         ({"decoder_autoregression": "ssru"}, "leaves no self-attention in the decoder"),
     ],

@@ -1,13 +1,23 @@
 """What modeling/ and the engine take of transformers beneath its surface, and the inputs of a step of decoding."""
 
 import ast
+import os
 from pathlib import Path
 
 import pytest
 import torch
+from sacrebleu.metrics import BLEU, CHRF
 from support.tiny_models import build
 from torch import nn
-from transformers import GenerationConfig, GenerationMixin, Pipeline, PreTrainedConfig, PreTrainedModel
+from transformers import (
+    GenerationConfig,
+    GenerationMixin,
+    Pipeline,
+    PreTrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    Seq2SeqTrainer,
+)
 from transformers.cache_utils import Cache, CacheLayerMixin
 from transformers.modeling_layers import GradientCheckpointingLayer
 
@@ -15,7 +25,7 @@ from hf_docmt.engine.cache import DecodingCache
 from hf_docmt.modeling.decoding import CurrentSentence
 
 ROOT = Path(__file__).resolve().parents[2]
-FILES = sorted([*(ROOT / "modeling").glob("*.py"), *(ROOT / "hf_docmt" / "engine").glob("*.py")])
+FILES = sorted([*(ROOT / "modeling").glob("*.py"), *(ROOT / "hf_docmt").rglob("*.py")])
 CLASSES = (
     PreTrainedModel,
     GenerationMixin,
@@ -25,11 +35,15 @@ CLASSES = (
     Cache,
     CacheLayerMixin,
     GradientCheckpointingLayer,
+    Seq2SeqTrainer,
+    PreTrainedTokenizerBase,
 )
 # Private names of transformers that these use: why, and the test that sees to it
 ALLOWED = {
     "_attn_implementation": "of the configuration: which attention; models of transformers read it (eager is sdpa)",
     "_can_record_outputs": "documented for models: which layers give out states (attentions in rows of beams)",
+    "_check_overlapping_tokens": "of peft: what its own layer of trained tokens does first (test_low_rank_adaptation)",
+    "_commit_hash": "of the configuration: whether a model came from the Hub, for its card (test_saved_cards)",
     "_forward": "documented for pipelines of one's own (test_pipeline)",
     "_batch_size": "of a pipeline: documented argument, kept there (test_pipeline)",
     "_forward_params": "of a pipeline: arguments of its making, kept there (test_pipeline)",
@@ -37,6 +51,8 @@ ALLOWED = {
     "_get_resized_embeddings": "the second table of a model with two vocabularies (test_backbone: resized)",
     "_has_any_global_hook": "of torch: whether hooks of all modules are there (test_cpu_kernels: called)",
     "_hf_hook": "whether accelerate offloads a layer (battery: offloaded)",
+    "_hf_peft_config_loaded": "a model with an adapter inside has no card of ours (test_saved_cards)",
+    "_issue_warnings_after_load": "resuming is silent about names of tied weights alone (test_plain_trainer)",
     "_init_weights": "documented for models: initial values (test_backbone)",
     "_keys_to_ignore_on_load_missing": "documented for models (battery: saved and loaded)",
     "_keys_to_ignore_on_load_unexpected": "documented for models (battery: base model of a saved model)",
@@ -44,10 +60,18 @@ ALLOWED = {
     "_load_feature_extractor": "documented for pipelines of one's own (test_pipeline)",
     "_load_image_processor": "documented for pipelines of one's own (test_pipeline)",
     "_load_processor": "documented for pipelines of one's own (test_pipeline)",
+    "_load_rng_state": "of the trainer: states by process, of other numbers of processes (test_process_counts)",
     "_load_tokenizer": "documented for pipelines of one's own (test_pipeline)",
     "_load_video_processor": "documented for pipelines of one's own (test_pipeline)",
     "_no_split_modules": "documented for models: what device maps leave whole (battery: offloaded)",
+    "_prepare_for_training": "of the trainer: tied embeddings stay in the root of sharded models (test_process_counts)",
+    "_prepare_inputs": "of the trainer: a batch on its device (test_trainer)",
+    "_push_from_checkpoint": "of the trainer: a checkpoint goes up once it is whole (test_round_trips)",
+    "_ref_cache": "of sacrebleu: references are read once for all resamples (test_metrics)",
     "_sanitize_parameters": "documented for pipelines of one's own (test_pipeline)",
+    "_save": "of the trainer: one tensor for tied weights, fingerprints (test_plain_trainer)",
+    "_save_checkpoint": "of the trainer: a checkpoint is whole or not there (test_training_kills)",
+    "_save_rng_state": "of the trainer: with the state of a stream (test_stream_trainer)",
     "_set_gradient_checkpointing": "refuses reentrant checkpointing, which loses gradients (test_backbone)",
     "_skip_keys_device_placement": "documented for models: the cache stays where it is (battery: offloaded)",
     "_supports_flash_attn": "documented for models (test_lst: attention without masks)",
@@ -68,7 +92,7 @@ def private_names() -> dict[str, list[str]]:
                 names = [node.attr]
                 if isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name):
                     own.add(node.attr)
-            elif isinstance(node, ast.FunctionDef):
+            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 names = [node.name]
                 own.add(node.name)
             elif isinstance(node, ast.ClassDef):
@@ -79,7 +103,7 @@ def private_names() -> dict[str, list[str]]:
             for name in names:
                 if isinstance(name, str) and name.startswith("_") and not name.startswith("__"):
                     used.setdefault(name, []).append(f"{path.name}:{getattr(node, 'lineno', 0)}")
-    others = (nn.Linear(1, 1), torch.empty(0), torch.ops.mkldnn, torch, torch.cpu, CurrentSentence)
+    others = (nn.Linear(1, 1), torch.empty(0), torch.ops.mkldnn, torch, torch.cpu, CurrentSentence, os, BLEU, CHRF)
     theirs = {name for name in used if any(hasattr(cls, name) for cls in CLASSES)}
     known = {name for name in used if any(hasattr(one, name) for one in others)}
     return {name: used[name] for name in used if name not in known and (name in theirs or name not in own)}

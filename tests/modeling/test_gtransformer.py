@@ -18,6 +18,7 @@ class TestGTransformer(Battery):
         "window": WINDOW,
         "all": WINDOW | {"global_layers": 2},
         "group": WINDOW | {"global_layers": 0},
+        "apart": WINDOW | {"global_layers_encoder": 2, "global_layers_decoder": 0},
         "future": WINDOW | {"past_context": 1, "future_context": 1},
         "chunk": {"view": "chunk", "chunk_tokens": 12, "global_layers": 1},
         "bod": WINDOW | {"use_bod": True, "encoder_layers": 3},
@@ -26,11 +27,13 @@ class TestGTransformer(Battery):
         "restart": WINDOW | {"restarts_positions": True},
         "restart_chunk": {"view": "chunk", "chunk_tokens": 12, "restarts_positions": True, "position_type": "learned"},
     }
-    corners = ("window", "group", "chunk", "norm_before", "restart")
+    corners = ("window", "group", "apart", "chunk", "norm_before", "restart")
     neutral_cases = corners
 
     def reach(self, config):
-        return segment_reach(config) if config.global_layers else {"source": {0}, "target": {0}}
+        parts = {"source": ("encoder", "cross"), "target": ("decoder",)}
+        reached = {side: any(map(config.global_layers_of, some)) for side, some in parts.items()}
+        return {side: offsets if reached[side] else {0} for side, offsets in segment_reach(config).items()}
 
     def reference(self, model, batch):
         return [reference_logits(model, *row) for row in tokens_of(batch)]
@@ -92,4 +95,6 @@ def test_weights_of_attention():
 def test_what_is_reached():
     reach = build("gtransformer", **WINDOW).config.context_reach()
     assert reach.endswith("source and target; across sentences in the top 1 layers")
+    apart = build("gtransformer", **TestGTransformer.cases["apart"]).config.context_reach()
+    assert apart.endswith("in the top 2 (encoder), 0 (decoder), 1 (cross) layers")
     assert "global_layers=0" in build("gtransformer", **WINDOW | {"global_layers": 0}).config.context_reach()

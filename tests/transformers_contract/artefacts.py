@@ -27,6 +27,9 @@ TARGET_EMBEDDINGS = (
 )
 TWO_PASSES = "counts a checkpoint a pass; the encoder reads context without gradients, which needs none"
 ARTEFACTS = {
+    "test_model_weights_reload_no_missing_tied_weights": Artefact(
+        "writes other weights into a saved folder, which are refused (tests/cli/test_changed_models.py)", OURS
+    ),
     "test_attention_outputs": Artefact(
         "counts the fields of an output, which has a memory, or the keys of attention, which reads context, too",
         (*with_and_without("memory"), "multiencoder with context"),

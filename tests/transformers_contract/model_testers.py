@@ -1,7 +1,10 @@
 """Tiny models and their inputs, as the tests of transformers ask for them; Marian's beside ours."""
 
+from functools import cache
+from tempfile import TemporaryDirectory
+
 import torch
-from transformers import MarianConfig, MarianModel, MarianMTModel
+from transformers import AutoModelForSeq2SeqLM, MarianConfig, MarianModel, MarianMTModel
 
 from hf_docmt.loading import registry
 
@@ -128,9 +131,20 @@ class DocumentTester(ModelTester):
         return memory_context(inputs) if entry.carries_state else segment_context(inputs)
 
 
+@cache
+def exported_class(architecture: str) -> type:
+    """The class with a head, by the code of a folder that was saved with it."""
+    own = registry.get(architecture).model_class
+    with TemporaryDirectory() as folder:
+        own(own.config_class(**SIZES, **FIELDS[architecture])).save_pretrained(folder)
+        model = AutoModelForSeq2SeqLM.from_pretrained(folder, trust_remote_code=True)
+    assert type(model).__module__.startswith("transformers_modules.") and type(model) is not own
+    return type(model)
+
+
 def document_tester(architecture: str, with_context: bool) -> type[DocumentTester]:
-    """The tester class of an architecture."""
-    model_class = registry.get(architecture).model_class
+    """The tester class of an architecture, for the classes that a folder of it brings along."""
+    model_class = exported_class(architecture)
     fields = {
         "name": f"{architecture}{' with context' if with_context else ''}",
         "architecture": architecture,
