@@ -3,7 +3,8 @@
     python examples/carried_runs.py runs/real/en-pt FOLDER --runs 5000
 
 Each file is translated, written and read again by its format. Counted are the texts of `opaque_runs` and of the
-format's own tags (code, placeholders) in each segment; problems are printed with their place.
+format's own tags (code, placeholders) in each segment; problems are printed with their place. Of bilingual files,
+whose source does not change, the problems that the command finds are the check.
 """
 
 import argparse
@@ -24,18 +25,12 @@ def runs_of(document: DocumentFile) -> list[Counter[str]]:
     """The opaque runs of each segment."""
     counted = []
     for segment in document.segments:
-        texts = [piece.text if isinstance(piece, Tag) else piece for piece in segment.pieces]
-        tags = [piece.text for piece in segment.pieces if isinstance(piece, Tag) and piece.text.strip()]
-        found = Counter(tag for tag in tags if piece_is_run(tag))
-        plain = "\n".join(text for text, piece in zip(texts, segment.pieces) if not isinstance(piece, Tag))
+        pieces = segment.pieces if segment else []
+        tags = Counter(piece.text for piece in pieces if isinstance(piece, Tag) and piece.text.strip())
+        plain = "\n".join(piece for piece in pieces if isinstance(piece, str))
         patterns = [pattern for pattern in (COMMON, document.format.placeholders) if pattern]
-        counted.append(found + Counter(plain[start:end] for start, end in matches(plain, patterns)))
+        counted.append(tags + Counter(plain[start:end] for start, end in matches(plain, patterns)))
     return counted
-
-
-def piece_is_run(text: str) -> bool:
-    """Whether a tag's text is more than a line break."""
-    return bool(text.strip())
 
 
 def main() -> None:
