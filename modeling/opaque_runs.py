@@ -47,7 +47,7 @@ COMMON = re.compile("|".join(f"(?:{pattern})" for pattern in KINDS.values()))
 # which argument they stand for, the order says: those of printf without a number or name, and {}
 POSITIONAL = re.compile(r"%(?![%({]|\d+\$|L?\d+$|[\w.]+%$)\S+|\{(?:[!:][^{}]*)?\}")
 COUNT = re.compile(r"%(?:\d+\$|\(\w+\))?[dinu]|%n|\{(?:n|count|num\w*|total|\d)\}|\{\{\s*count\s*\}\}")
-# marks: a name, and numbers, which stand in for numbers and are the second try; see `Run` for when each is taken
+# marks: a name, and numbers, which stand in for numbers and are the second try, see `CarriedSentence.mark`
 FAMILIES = (
     lambda k: f"X{k + 1}",
     lambda k: f"{105 + 10 * k}",
