@@ -51,6 +51,7 @@ class DocMTPreTrainedModel(PreTrainedModel):
     base_model_prefix = "model"
     supports_gradient_checkpointing = True
     _skip_keys_device_placement = ["past_key_values", "cache"]  # a layer's keys stay where the layer is
+    _can_compile_fullgraph = True
     _supports_flash_attn = True
     _supports_sdpa = True
     _supports_flex_attn = True
