@@ -20,6 +20,7 @@ class DocumentTranslation:
     """`translate_documents` and `translate_stream` of a model with `generate`, by the strategies of a translator."""
 
     translator_class: type[Translator] = Translator
+    tokenizer_fingerprint: str | None = None  # of the folder, until a tokenizer was compared with it
 
     def translate_documents(
         self,
