@@ -577,6 +577,9 @@ class FiniteScores(LogitsProcessor):
             raise NonFiniteScoresError(self.name, sentence.document.number, sentence.part.sentence, step)
         return scores
 
+    def of_rows(self, rows: torch.Tensor) -> "FiniteScores":
+        return FiniteScores(self.name, self.prompt, [self.sentences[row] for row in rows.tolist()])
+
 
 class RowLimits(StoppingCriteria):
     """Ends each row, and all its beams, after its own number of new tokens, so that no other row changes it."""
@@ -589,6 +592,9 @@ class RowLimits(StoppingCriteria):
             return torch.zeros(len(input_ids), dtype=torch.bool, device=input_ids.device)
         ends = self.ends.to(input_ids.device).repeat_interleave(input_ids.shape[0] // len(self.ends))
         return input_ids.shape[1] >= ends
+
+    def of_rows(self, rows: torch.Tensor) -> "RowLimits":
+        return RowLimits(self.ends[rows.cpu()].tolist(), 0)
 
 
 def pad_rows(rows: list[list[int]], pad: int, device, side: str = "right") -> tuple[torch.Tensor, torch.Tensor]:

@@ -26,7 +26,7 @@ FREE = {  # fields of config.json that may be changed by hand: the weights do no
     "activation_dropout", "attention_dropout", "base_model", "decoding_past_context", "dropout", "init", "init_std",
     "label_smoothing", "source_lang", "strategy", "target_lang", "use_cache",
 }  # fmt: skip
-SEARCH_FIELDS = r".*(_token_id|words_ids|suppress_tokens)"  # of generation_config.json
+WEIGHTS = (SAFE_WEIGHTS_NAME, SAFE_WEIGHTS_INDEX_NAME, ADAPTER_SAFE_WEIGHTS_NAME, "ctranslate2/model.bin")
 BLOCK = 512  # words of 8 bytes that have one sum
 SAMPLE = 1024  # tokens of a vocabulary that are tokenized again
 ROLES = ("pad", "unk", "bos", "eos", "sep")
@@ -101,8 +101,7 @@ def digest(values) -> str:
 
 def weights_fingerprint(path: str | Path, options: dict | None = None) -> str | None:
     """Of files of weights, see `file_fingerprint`; None where there are none, or not all of them."""
-    names = [SAFE_WEIGHTS_NAME, SAFE_WEIGHTS_INDEX_NAME, ADAPTER_SAFE_WEIGHTS_NAME]
-    files = [file for name in names if (file := found_file(path, name, options or {}))][:1]
+    files = [file for name in WEIGHTS if (file := found_file(path, name, options or {}))][:1]
     if files and files[0].endswith(".json"):
         names = sorted(set(json.loads(Path(files[0]).read_text(encoding="utf-8"))["weight_map"].values()))
         files = [found_file(path, name, options or {}) for name in names]
@@ -134,7 +133,7 @@ def settings_fingerprint(config: str | Path, generation: str | Path | None, conf
     if generation is not None and Path(generation).is_file():
         search = json.loads(Path(generation).read_text(encoding="utf-8"))
     fixed = {name: values[name] for name in names if name in values}
-    return digest([fixed, {name: ids for name, ids in search.items() if re.fullmatch(SEARCH_FIELDS, name)}])
+    return digest([fixed, {name: ids for name, ids in search.items() if name.endswith("_token_id")}])
 
 
 def add_tokenizer_fingerprint(folder: str | Path, tokenizer: PreTrainedTokenizerBase) -> None:

@@ -9,6 +9,7 @@ from .decoding import (
     STRATEGIES,
     Translator,
     candidate_sentences,
+    model_name,
     read_document,
     translated_sentences,
 )
@@ -20,6 +21,7 @@ class DocumentTranslation:
     """`translate_documents` and `translate_stream` of a model with `generate`, by the strategies of a translator."""
 
     translator_class: type[Translator] = Translator
+    tokenizer_fingerprint: str | None = None  # of the folder, until a tokenizer was compared with it
 
     def translate_documents(
         self,
@@ -116,7 +118,7 @@ class DocumentTranslation:
         """ValueError for another tokenizer than that of the model's folder; the first one that comes is compared."""
         expected = self.tokenizer_fingerprint
         if expected is not None and tokenizer_fingerprint(tokenizer) != expected:
-            raise ValueError(told(f"{self.name_or_path}: the ids of the tokenizer", "tokenizer"))
+            raise ValueError(told(f"{model_name(self)}: the ids of the tokenizer", "tokenizer"))
         self.tokenizer_fingerprint = None
 
     def default_strategy(self) -> str:

@@ -47,10 +47,10 @@ class DocMTPreTrainedModel(PreTrainedModel):
 
     config_class = DocMTConfig
     engine = None  # what may run encoders, `generate` and the loss in other ways, see README.md
-    tokenizer_fingerprint: str | None = None  # of the folder, until a tokenizer was compared with it
     base_model_prefix = "model"
     supports_gradient_checkpointing = True
     _skip_keys_device_placement = ["past_key_values", "cache"]  # a layer's keys stay where the layer is
+    _can_compile_fullgraph = True
     _supports_flash_attn = True
     _supports_sdpa = True
     _supports_flex_attn = True

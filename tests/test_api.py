@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import pytest
 from support.tiny_models import SIZES
@@ -76,6 +77,13 @@ def test_names_for_type_checkers():
             assert getattr(hf_docmt, alias.asname or alias.name) is getattr(module, alias.name)
     names = [alias.asname or alias.name for node in block.body for alias in node.names]
     assert sorted(names) == sorted(NAMES) and set(NAMES) <= set(dir(hf_docmt))
+
+
+def test_type_checkers_know_what_a_model_has():
+    """By the class of models that the API returns; on transformers' own they take any name for a tensor."""
+    for function in (hf_docmt.load_model, hf_docmt.convert_sentence_model):
+        model_class, _ = get_args(get_type_hints(function)["return"])
+        assert callable(model_class.translate_documents)
 
 
 def test_import_is_light():

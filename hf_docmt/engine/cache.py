@@ -1,5 +1,7 @@
 """The cache of our search: a row of every source for all of its beams, and self-attention that is written in place."""
 
+import copy
+
 import torch
 from transformers import DynamicCache, EncoderDecoderCache
 from transformers.cache_utils import DynamicLayer
@@ -23,12 +25,27 @@ class DecodingCache(EncoderDecoderCache):
         self.self_attention_cache.batch_select_indices(indices)
         self.cross_attention_cache.batch_select_indices(indices)
 
+    def of_rows(self, sources: torch.Tensor, targets: torch.Tensor) -> "DecodingCache":
+        """A cache of these sources (S,) and targets (R,); this one stays as it is."""
+        made = copy.copy(self)
+        stores = (self.self_attention_cache, targets), (self.cross_attention_cache, sources)
+        made.self_attention_cache, made.cross_attention_cache = (of_rows(*store) for store in stores)
+        return made
+
     def keep(self, sources: int, length: int) -> None:
         """Of the rows keep the first beam of every source, and of it the first `length` tokens."""
         keys = self.self_attention_cache.layers[0].keys
         rows = torch.arange(0, keys.shape[0], keys.shape[0] // sources, device=keys.device)
         self.self_attention_cache.batch_select_indices(rows)
         self.self_attention_cache.crop(length - self.get_seq_length())
+
+
+def of_rows(cache: DynamicCache, rows: torch.Tensor) -> DynamicCache:
+    """A cache of these rows (R,) of another one."""
+    made = copy.copy(cache)
+    made.layers = [copy.copy(layer) for layer in cache.layers]
+    made.batch_select_indices(rows)
+    return made
 
 
 class BeamLayer(DynamicLayer):
@@ -97,4 +114,5 @@ class BeamLayer(DynamicLayer):
             self.adopt(self.keys.repeat_interleave(repeats, 0), self.values.repeat_interleave(repeats, 0), room=32)
 
     def batch_select_indices(self, indices: torch.Tensor) -> None:
-        self.adopt(self.keys[indices], self.values[indices])
+        if self.is_initialized:
+            self.adopt(self.keys[indices], self.values[indices])

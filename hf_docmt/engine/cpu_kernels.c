@@ -6,7 +6,7 @@
  */
 #include <stdint.h>
 
-#define ABI 12
+#define ABI 13
 enum { PRODUCT, NORM, SELF_ATTENTION, SOURCE_ATTENTION, EMBEDDING, RECURRENCE, MIXTURE, ADDITION };
 enum { ALL, LIMITED, CONTEXT };   /* what attention reads: CONTEXT is another source */
 enum { SENTENCE, GROUP, WINDOW }; /* what limits it */
@@ -34,7 +34,7 @@ typedef struct {
     int64_t length;           /* tokens that self-attention reads, the new ones included */
     int64_t shared;           /* rows of one source, side by side */
     int64_t places;           /* L: states of a source */
-    int32_t *ancestors;       /* (T, B): in which row the state of a token lies that a target has read */
+    int32_t *ancestors;       /* (T, B): in which slot the state of a token lies that a target has read */
     const int32_t *first;     /* (B,): the first token that is seen, behind padding on the left */
     const int32_t *seen;      /* (S, L): which states of a source are seen, first; none: all are */
     const int32_t *counts;    /* (S,): how many */
@@ -51,6 +51,9 @@ typedef struct {
     int64_t context_places;   /* as those of the source */
     const int32_t *context_seen, *context_counts;
     int64_t threads, scratch; /* the most threads, and the scratch numbers of each */
+    int64_t written;          /* W: targets that states are kept of, whether they go on or have left */
+    const int32_t *slots;     /* (B,): where a target writes among these */
+    const int32_t *origins;   /* (S,): where the states of a source are among those that were read; none: in order */
 } Step;
 
 typedef struct {
@@ -240,7 +243,7 @@ static void find_ranges(const Step *step) {
 }
 
 /* New tokens read all that their targets have written, or what limits let through, up to themselves: projections
- * (R, 3 H Dh), states (T, B, 2 H Dh) */
+ * (R, 3 H Dh), states (T, W, 2 H Dh) */
 FOR_AVX2 static void self_attention(const Operation *o, const Step *step, const Part *part) {
     const int64_t heads = o->sizes[0], dim = o->sizes[1], size = heads * dim, targets = step->rows / step->fresh;
     int64_t *offsets = step->offsets + part->share.number * step->scratch;
@@ -248,8 +251,8 @@ FOR_AVX2 static void self_attention(const Operation *o, const Step *step, const 
     const float *projections = step->buffers[o->input];
     float *states = step->buffers[o->sizes[2]], *output = step->buffers[o->output];
     for (int64_t r = part->begin; r < part->end; r++)
-        memcpy(states + (place_of(step, r) * targets + r / step->fresh) * 2 * size, projections + (3 * r + 1) * size,
-               2 * size * sizeof(float));
+        memcpy(states + (place_of(step, r) * step->written + step->slots[r / step->fresh]) * 2 * size,
+               projections + (3 * r + 1) * size, 2 * size * sizeof(float));
     if (step->fresh > 1) meet(part->share); /* tokens of a target may be of several threads */
     for (int64_t r = part->begin; r < part->end; r++) {
         const int64_t target = r / step->fresh, last = place_of(step, r);
@@ -258,7 +261,7 @@ FOR_AVX2 static void self_attention(const Operation *o, const Step *step, const 
         const float *vectors = o->weights[0]; /* (w + 1, H Dh), from the farthest token of a window on */
         if (vectors) vectors += (o->sizes[4] - 1 - (last - first)) * size;
         for (int64_t t = first; t <= last; t++)
-            offsets[t - first] = (t * targets + step->ancestors[t * targets + target]) * 2 * size;
+            offsets[t - first] = (t * step->written + step->ancestors[t * targets + target]) * 2 * size;
         for (int64_t h = 0; h < heads; h++)
             attend(projections + 3 * r * size + h * dim, states + h * dim, states + size + h * dim, offsets,
                    last + 1 - first, dim, o->number, vectors ? vectors + h * dim : 0, size, scores,
@@ -283,8 +286,8 @@ FOR_AVX2 static void source_attention(const Operation *o, const Step *step, cons
         const int64_t end = which == LIMITED ? clamp(0, step->ranges[3 * r + 2], count) : count;
         const int64_t start = which == LIMITED ? clamp(0, step->ranges[3 * r + 1], end) : 0;
         if (r == part->begin || r % step->shared == 0)
-            for (int64_t i = 0, place = source * places; i < count; i++)
-                offsets[i] = (place + (seen ? seen[place + i] : i)) * stride;
+            for (int64_t i = 0, origin = step->origins ? step->origins[source] : source; i < count; i++)
+                offsets[i] = (origin * places + (seen ? seen[source * places + i] : i)) * stride;
         for (int64_t h = 0; h < heads; h++)
             attend(queries + r * by_query + h * dim, states + h * dim, states + size + h * dim, offsets + start,
                    end - start, dim, o->number, 0, 0, scores, output + r * size + h * dim);
@@ -297,16 +300,17 @@ INLINE FOR_AVX2 __m256 sigmoid(__m256 x) {
 }
 
 /* y += relu(c), c = f c' + (1 - f) x, f the sigmoid of a gate, c' of the token before: x and gates (R, 2 D), states c in
- * the first half of (T, B, 2 D) (ssru.py) */
+ * the first half of (T, W, 2 D) (ssru.py) */
 FOR_AVX2 static void recurrence(const Operation *o, const Step *step, const Part *part) {
     const int64_t size = o->sizes[0], targets = step->rows / step->fresh;
     const __m256 none = _mm256_setzero_ps();
     float *states = step->buffers[o->sizes[1]];
     for (int64_t r = begin_of(part->share, step->rows, step->fresh); r < end_of(part->share, step->rows, step->fresh); r++) {
-        const int64_t target = r / step->fresh, last = place_of(step, r), past = (last - 1) * targets;
+        const int64_t target = r / step->fresh, last = place_of(step, r), past = last - 1;
         const float *x = step->buffers[o->input] + 2 * r * size, *gates = x + size, *before = 0;
-        float *c = states + (last * targets + target) * 2 * size, *y = step->buffers[o->output] + r * size;
-        if (last > step->first[target]) before = states + (past + step->ancestors[past + target]) * 2 * size;
+        float *c = states + (last * step->written + step->slots[target]) * 2 * size, *y = step->buffers[o->output] + r * size;
+        if (last > step->first[target])
+            before = states + (past * step->written + step->ancestors[past * targets + target]) * 2 * size;
         for (int64_t i = 0; i < size; i += 8) {
             const __m256 f = sigmoid(_mm256_loadu_ps(gates + i)), input = _mm256_loadu_ps(x + i);
             const __m256 kept = before ? _mm256_loadu_ps(before + i) : none;

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-ABI = 12  # of the structures below
+ABI = 13  # of the structures below
 PRODUCT, NORM, SELF_ATTENTION, SOURCE_ATTENTION, EMBEDDING, RECURRENCE, MIXTURE, ADDITION = range(8)
 ALL, LIMITED, CONTEXT = range(3)  # what attention reads
 LIMITS = ("sentence", "group", "window")  # kinds of these, by number
@@ -56,7 +56,8 @@ class Step(ctypes.Structure):
         ("ranges", ctypes.c_void_p),
         ("context_places", ctypes.c_int64),
         *((name, ctypes.c_void_p) for name in ("context_seen", "context_counts")),
-        *((name, ctypes.c_int64) for name in ("threads", "scratch")),
+        *((name, ctypes.c_int64) for name in ("threads", "scratch", "written")),
+        *((name, ctypes.c_void_p) for name in ("slots", "origins")),
     )
 
 

@@ -98,25 +98,19 @@ class DecodingStep:
     """
 
     def __init__(self, state, program: DecoderProgram, limits=None):
-        self.model, self.encoder_outputs, self.cache = state.model, state.encoder_outputs, state.cache
-        self.decoder, self.inputs = state.model.get_decoder(), dict(state.inputs)
+        self.model, self.decoder, self.program = state.model, state.model.get_decoder(), program
         self.head, self.output_bias = state.output()
-        stores = self.cache.self_attention_cache
+        stores = state.cache.self_attention_cache
         missing = len(self.decoder.layers) - len(stores.layers)
         stores.layers += [stores.layer_class_to_replicate() for _ in range(missing)]  # as its first use would
-        self.source, self.source_padding = self.encoder_outputs[0], self.inputs.pop("attention_mask", None)
-        self.encoded = self.source, self.source_padding
+        self.take(state)
         self.source_mask = self.self_mask = None  # as attention takes them
         self.layer_inputs: dict[str, torch.Tensor] = {}
-        self.operations: list[ctypes.Array | Block] = []
         self.encodings = torch.empty(0)  # (positions, D) from the first one on
         self.is_prompt = state.is_prompt  # whether nothing of the target was read yet
-        self.program, self.parts, self.step = program, program.parts, Step()
-        self.words, self.is_absent = state.words, state.is_absent
+        self.parts, self.step, self.words = program.parts, Step(), state.words
         if self.head is not self.model.lm_head:
             self.parts, self.kept = with_output(self.parts, self.head)
-        stores, writers = self.cache.self_attention_cache.layers, {layer.layer_idx for layer, _ in program.writers}
-        self.called = [store for number, store in enumerate(stores) if number not in writers]  # that torch writes to
         inputs = step_inputs(self.decoder)
         self.has_constant_inputs = inputs == "constant"
         embeds = embeds_tokens(self.decoder) and inputs in ("none", "constant")
@@ -126,7 +120,7 @@ class DecodingStep:
         self.search: Search | None = None  # for the rows that there are
         if self.decoder.config.position_type != "learned":
             self.encodings = program.encodings
-        self.history: torch.Tensor | None = None  # (writers, T, R, 2D): keys and values of what was written
+        self.history: torch.Tensor | None = None  # (writers, T, W, 2D): keys and values of what was written
         self.read: list[torch.Tensor] | None = None  # of each reader (S, L, 2D): those of the source or context
         self.limits: Limits | None = None  # and the borders whose address they have
         if limits is not None:
@@ -135,6 +129,26 @@ class DecodingStep:
             self.limits = Limits(LIMITS.index(limits.kind), separator, limits.width, ratio=limits.ratio)
             if self.borders is not None:
                 self.limits.count, self.limits.borders = self.borders.shape[1] - 1, self.borders.data_ptr()
+
+    def take(self, state) -> None:
+        """Take over the sources and the cache of a `DecoderState`; what belongs to rows is built again."""
+        self.cache, self.encoder_outputs, self.inputs = state.cache, state.encoder_outputs, dict(state.inputs)
+        self.source, self.source_padding = self.encoder_outputs[0], self.inputs.pop("attention_mask", None)
+        self.encoded, self.is_absent = (self.source, self.source_padding), state.is_absent
+        stores, writers = self.cache.self_attention_cache.layers, {layer.layer_idx for layer, _ in self.program.writers}
+        self.called = [store for number, store in enumerate(stores) if number not in writers]  # that torch writes to
+        self.operations: list[ctypes.Array | Block] = []
+
+    def keep(self, state, sources: torch.Tensor, targets: torch.Tensor) -> None:
+        """Go on with these sources (S,) and targets (R,); what was written and read stays where it is."""
+        self.take(state)
+        if self.history is not None:
+            self.slots, self.ancestors = self.slots[targets], self.ancestors.index_select(1, targets)
+        if self.read is not None:
+            self.origins = self.origins[sources]
+        if self.limits is not None and self.borders is not None:
+            self.borders = self.borders[sources]
+            self.limits.borders = self.borders.data_ptr()
 
     def reads_prompt(self, ids: torch.Tensor) -> bool:
         """Whether it may read prompts (B, T) of which nothing was read: one token, and short ones behind short sources.
@@ -159,14 +173,24 @@ class DecodingStep:
         elif self.is_whole and (self.has_constant_inputs or type(self.decoder).source is not Decoder.source):
             self.inputs_of(ids, mask, ids.shape[1] - 1)  # which finds the source and the layer inputs
         self.operations = self.parts
-        self.history = self.written_so_far() if self.history is None else self.history
-        self.read = self.read_source() if self.read is None else self.read
+        if self.history is None:
+            self.history = self.written_so_far()
+            self.number_slots(rows)
+        context = self.find_seen()
+        if self.read is None:
+            self.read = self.read_source(context)
+            self.origins = torch.arange(self.sources, dtype=torch.int32, device="cpu")  # (S,): their places in `read`
         self.scores, self.bias = memory(rows, len(self.output_bias)), whole_blocks(self.output_bias.float())
         self.first = memory(rows, dtype=torch.int32).zero_() if mask is None else mask.int().argmax(dim=1).int()
         self.padding = int(self.first.min())  # tokens in front of all targets
-        self.ancestors = torch.arange(rows, dtype=torch.int32, device="cpu").repeat(self.length, 1)  # (T, B)
         self.search = None
         self.make_room(ids.shape[1])
+        self.make_rows(1)
+
+    def number_slots(self, count: int) -> None:
+        """Let so many targets write where they stand, into `slots` (R,) of W."""
+        self.slots = torch.arange(count, dtype=torch.int32, device="cpu")
+        self.ancestors = self.slots.repeat(self.length, 1)  # (T, R)
 
     def make_room(self, tokens: int) -> None:
         """Room for so many tokens and some more, with what was written, where there is not enough."""
@@ -175,7 +199,7 @@ class DecodingStep:
             return
         room = tokens + max(tokens, ROOM)
         self.ancestors = with_room(self.ancestors, room, dim=0)
-        self.ancestors[before:] = torch.arange(self.rows, dtype=torch.int32, device="cpu")
+        self.ancestors[before:] = self.slots
         self.history = with_room(self.history, room, dim=1)
         self.make_rows(1)
 
@@ -192,7 +216,8 @@ class DecodingStep:
         self.ranges = memory(rows, 3, dtype=torch.int32)
         if self.limits is not None:
             step.limits, step.ranges = ctypes.addressof(self.limits), self.ranges.data_ptr()
-        for name in ("ancestors", "first", "tokens", "bias", "integers"):
+        step.written = self.history.shape[2]
+        for name in ("ancestors", "first", "tokens", "bias", "integers", "slots", "origins"):
             setattr(step, name, getattr(self, name).data_ptr())
         step.buffers, step.places = ctypes.addressof(self.buffers), self.source.shape[1]
         step.rows, step.fresh, step.shared = rows, fresh, rows // self.sources
@@ -299,8 +324,7 @@ class DecodingStep:
         if self.history is None:
             self.cache.reorder_cache(rows)
             return
-        if self.operations:  # else rows were just repeated, and are equal
-            self.ancestors[: self.length] = self.ancestors[: self.length].index_select(1, rows)
+        self.ancestors[: self.length] = self.ancestors[: self.length].index_select(1, rows)
         for layer in self.called:
             layer.reorder_cache(rows)
 
@@ -313,6 +337,7 @@ class DecodingStep:
         self.history = self.history[:, : self.length].repeat_interleave(times, dim=2)
         for layer in self.called:
             layer.batch_repeat_interleave(times)
+        self.number_slots(self.history.shape[2])
         self.operations = []
 
     # What torch runs
@@ -368,16 +393,22 @@ class DecodingStep:
             torch.cat(states, dim=2, out=place[-len(states[0]) :])
         return written
 
-    def read_source(self) -> list[torch.Tensor]:
-        """Keys and values that the readers of the program attend to, (S, L, 2D) each, and which of them are seen.
+    def find_seen(self) -> dict[str, torch.Tensor]:
+        """Which states of the source and of context are seen; those of context by the names of their layer inputs."""
+        context, context_seen = self.context_states()
+        for prefix, seen in ("", self.source_padding), ("context_", context_seen):
+            kept = seen_places(seen)
+            for name, places in zip(("seen", "counts"), kept):
+                setattr(self, prefix + name, places)
+                setattr(self.step, prefix + name, None if places is None else places.data_ptr())
+        return context
+
+    def read_source(self, context: dict[str, torch.Tensor]) -> list[torch.Tensor]:
+        """Keys and values that the readers of the program attend to, (S, L, 2D) each, of the source and of context.
 
         Out of the cache, where a prompt was read, which is not filled here but with those of context.
         """
         (sources, length, size), readers = self.source.shape, self.program.readers
-        self.seen, self.counts = seen_places(self.source_padding)
-        if self.seen is not None:
-            self.step.seen, self.step.counts = self.seen.data_ptr(), self.counts.data_ptr()
-        context = self.context_states({inputs for _, inputs in readers if inputs is not None})
         read = [memory(*context.get(inputs, self.source).shape[:2], 2 * size) for _, inputs in readers]
         attentions, rows = [attention for attention, inputs in readers if inputs is None], sources * length
         is_run = rows <= most_rows(size, is_for_kernels(self.model.lm_head)) and not any(
@@ -395,10 +426,10 @@ class DecodingStep:
             torch.cat([part.transpose(1, 2).flatten(2).float() for part in key_value], dim=2, out=place)
         return read
 
-    def context_states(self, names: set[str]) -> dict[str, torch.Tensor]:
-        """Further sources by the names of their layer inputs, (S, N, D) of one N; which are seen becomes the step's."""
+    def context_states(self) -> tuple[dict[str, torch.Tensor], torch.Tensor | None]:
+        """Further sources by the names of their layer inputs, (S, N, D) of one N, and which are seen (S, N)."""
         states, seen = {}, None
-        for name in names:
+        for name in {inputs for _, inputs in self.program.readers if inputs is not None}:
             given, prefix = self.layer_inputs.get(name), name.removesuffix("states")
             if given is None:  # no source has any
                 given, seen = self.source[:, :1], self.source.new_zeros(self.sources, 1)
@@ -410,11 +441,7 @@ class DecodingStep:
             if there is not None:
                 seen = there.expand(given.shape[:2]) if seen is None else seen & there
             states[name], self.step.context_places = given, given.shape[1]
-        self.context_seen, self.context_counts = seen_places(seen)
-        if self.context_seen is not None:
-            self.step.context_seen = self.context_seen.data_ptr()
-            self.step.context_counts = self.context_counts.data_ptr()
-        return states
+        return states, seen
 
 
 def with_room(states: torch.Tensor, tokens: int, dim: int) -> torch.Tensor:

@@ -181,6 +181,7 @@ def search_settings(
         pad_token_id=pad if pad is not None else ends[0] if ends else 0,
         processors=logits_process.LogitsProcessorList(merged),
         criteria=StoppingCriteriaList(criteria or ()),
+        is_by_row=all(hasattr(one, "of_rows") for one in (*own, *(criteria or ()))),
         **{name: getattr(config, name) for name in names if getattr(config, name) is not None},
     )
 

@@ -1,10 +1,12 @@
 """Greedy and beam search, with the results of transformers' searches; the prompt is read once a source."""
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import nn
 from transformers import LogitsProcessorList, StoppingCriteriaList
+from transformers.utils import ModelOutput
 
 from hf_docmt.engine.cache import DecodingCache
 from hf_docmt.engine.cpu_kernels import best_of
@@ -14,6 +16,7 @@ from hf_docmt.modeling.layers import cached_length
 
 NEVER = -1e9  # added to the score of what must not be chosen
 ROOM = 256  # tokens that there is room for at once
+MOST_WASTE = 1 / 8  # of the sources that are computed, those that have ended
 
 
 @dataclass
@@ -34,6 +37,20 @@ class SearchSettings:
     early_stopping: bool | str = False
     processors: LogitsProcessorList = field(default_factory=LogitsProcessorList)
     criteria: StoppingCriteriaList = field(default_factory=StoppingCriteriaList)
+    is_by_row: bool = False  # whether each of these sees rows alone, or gives by `of_rows` what some sources need
+
+    def of_rows(self, sources: torch.Tensor) -> "SearchSettings":
+        """The same for these sources (S,) alone."""
+        processors, criteria = (
+            [one.of_rows(sources) if hasattr(one, "of_rows") else one for one in given]
+            for given in (self.processors, self.criteria)
+        )
+        return replace(self, processors=LogitsProcessorList(processors), criteria=StoppingCriteriaList(criteria))
+
+    def going_on(self, ended: torch.Tensor) -> torch.Tensor | None:
+        """The sources that have not `ended` (B,) bool; None where too few have, or none can leave the others."""
+        may_leave = self.is_by_row and self.eos_token_id and len(ended) > 1
+        return (~ended).nonzero()[:, 0] if may_leave and ended.sum() > len(ended) * MOST_WASTE else None
 
     @property
     def earliest_end(self) -> int:
@@ -89,6 +106,7 @@ def greedy_search(state: "DecoderState", prompt: torch.Tensor, settings: SearchS
     ids = nn.functional.pad(prompt, (0, min(ROOM, max(settings.max_length - length, 1))))
     finished = torch.zeros(batch, dtype=torch.bool, device=ids.device)
     is_any, are_kept = False, any(map(keeps_scores, settings.processors))
+    sources, left = torch.arange(batch, device=ids.device), []  # of rows; those that have left, with their ids
     while True:
         length, logits = state.read_on(ids, length, settings, finished if is_any and settings.eos_token_id else None)
         scores, words = settings.processed(ids[:, :length], logits.clone() if are_kept else logits, state)
@@ -103,7 +121,19 @@ def greedy_search(state: "DecoderState", prompt: torch.Tensor, settings: SearchS
         if ended.any():
             is_any, finished = True, finished | ended
             if finished.all():
-                return ids[:, :length]
+                return joined([*left, (sources, ids[:, :length])], settings.pad_token_id)
+            if (rows := settings.going_on(finished)) is not None:
+                left.append((sources[finished], ids[finished, :length]))
+                ids, sources, finished, is_any = ids[rows], sources[rows], finished[rows], False
+                settings = settings.of_rows(rows)
+                state.keep(rows)
+
+
+def joined(parts: list[tuple[torch.Tensor, torch.Tensor]], pad: int) -> torch.Tensor:
+    """Ids (S_i, L_i) of sources (S_i,) in the order of these: (sum of S_i, longest)."""
+    longest = parts[-1][1].shape[1]
+    ids = torch.cat([nn.functional.pad(ids, (0, longest - ids.shape[1]), value=pad) for _, ids in parts])
+    return ids[torch.cat([sources for sources, _ in parts]).argsort()]
 
 
 @torch.no_grad()
@@ -134,12 +164,12 @@ def beam_search(
         length += 1
         if length >= settings.earliest_end or settings.are_ends(tokens[:, :beams]).any():
             continued = with_tokens(running, rows, tokens, length)  # (B * K, L)
-            ended = settings.has_ended(continued[:, :length]).view(batch, count)
+            ended = settings.has_ended(continued[:, :length]).view(tokens.shape)
             open_values = values + NEVER * ended.float()
             order = open_values.topk(beams).indices  # (B, beams)
             chosen = (order + first_candidates).flatten()  # (B * beams,)
             running, rows, scores = continued[chosen], rows.flatten()[chosen], open_values.gather(1, order)
-            finished.add(continued.view(batch, count, -1), values, ended, length)
+            finished.add(continued.view(*tokens.shape, -1), values, ended, length)
             if not finished.may_improve(scores, length) or ended.all():
                 return finished.best()
         else:  # the best ones go on as they are
@@ -148,6 +178,12 @@ def beam_search(
             if not finished.may_improve(scores, length):
                 return finished.best()
         state.reorder(rows)
+        if finished.is_any and (sources := settings.going_on(finished.are_done)) is not None:
+            running, scores = running.view(len(scores), beams, -1)[sources].flatten(0, 1), scores[sources]
+            first_rows, first_candidates = first_rows[: len(sources)], first_candidates[: len(sources)]
+            settings, log_probs = settings.of_rows(sources), None
+            finished.keep(sources)
+            state.keep(sources)
         if finished.is_any:
             logits = state.read(running[:, :length])
         else:
@@ -176,6 +212,8 @@ class FinishedTranslations:
         self.has_ended = torch.zeros_like(self.scores, dtype=torch.bool)
         self.is_any = False  # whether a translation has ended
         self.improves = self.has_ended.new_ones(len(running), 1)  # whether a running translation may become the best
+        self.sources = torch.arange(len(running), device=running.device)
+        self.left: list[tuple[torch.Tensor, ...]] = []  # of sources that have left: these, ids, scores and lengths
 
     def add(self, ids: torch.Tensor, values: torch.Tensor, ended: torch.Tensor, length: int) -> None:
         """Add what ended of the first `beams` candidates (B, K, L), with sums of log-probabilities (B, K)."""
@@ -202,14 +240,24 @@ class FinishedTranslations:
         new = (settings.max_length if longest else length) - self.prompt  # the length at which scores would be best
         worst = torch.where(self.has_ended, self.scores.amin(dim=1, keepdim=True), NEVER)
         self.improves = self.improves & (running[:, :1] / new**settings.length_penalty > worst).any(dim=1, keepdim=True)
-        is_done = settings.early_stopping is True and self.has_ended.all()
-        return not is_done and bool(self.improves.any())
+        self.are_done = ~self.improves[:, 0]  # (B,)
+        if settings.early_stopping is True:
+            self.are_done |= self.has_ended.all(dim=1)
+        return not self.are_done.all()
+
+    def keep(self, sources: torch.Tensor) -> None:
+        """Go on with these sources (S,) alone."""
+        left = torch.ones_like(self.sources, dtype=torch.bool).index_fill_(0, sources, False)
+        self.left.append((self.sources[left], self.ids[left], self.scores[left], self.lengths[left]))
+        for name in ("sources", "ids", "scores", "lengths", "has_ended", "improves"):
+            setattr(self, name, getattr(self, name)[sources])
 
     def best(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Ids (B * returned, longest) and scores."""
-        returned = self.settings.num_return_sequences
-        longest = self.prompt + int(self.lengths[:, :returned].max())
-        return self.ids[:, :returned, :longest].flatten(0, 1), self.scores[:, :returned].flatten()
+        returned, own = self.settings.num_return_sequences, (self.sources, self.ids, self.scores, self.lengths)
+        sources, ids, scores, lengths = map(torch.cat, zip(*self.left, own))
+        order, longest = sources.argsort(), self.prompt + int(lengths[:, :returned].max())
+        return ids[order, :returned, :longest].flatten(0, 1), scores[order, :returned].flatten()
 
 
 def rows_at(values: torch.Tensor, indices: torch.Tensor) -> torch.Tensor:
@@ -246,6 +294,7 @@ class DecoderState:
     ):
         self.model, self.encoder_outputs, self.inputs = model, encoder_outputs, inputs
         self.cache, self.mask, self.is_prompt, self.keeps_cache = cache, mask, True, keeps_cache
+        self.times = 1  # targets of a source
         self.step = None  # what runs the steps behind the prompt; None = not built yet, or `forward` is called
 
     def read(self, ids: torch.Tensor) -> torch.Tensor:
@@ -315,6 +364,7 @@ class DecoderState:
 
     def repeat(self, times: int) -> None:
         """Of every target so many rows, next to each other."""
+        self.times *= times
         if self.step is not None:
             self.step.repeat(times)
         elif self.cache is not None:
@@ -328,6 +378,32 @@ class DecoderState:
             self.step.reorder(rows)
         elif self.cache is not None:
             self.cache.reorder_cache(rows)
+
+    def keep(self, sources: torch.Tensor) -> None:
+        """Go on with these sources (S,) and their targets alone."""
+        targets = (sources[:, None] * self.times + torch.arange(self.times, device=sources.device)).flatten()
+        count = len(self.encoder_outputs[0])
+        self.encoder_outputs = of_rows(self.encoder_outputs, sources, count)
+        self.inputs = of_rows(self.inputs, sources, count)
+        if self.mask is not None:
+            self.mask = self.mask[targets]
+        if self.is_absent is not None:
+            self.is_absent = self.is_absent[sources]
+        if self.cache is not None:  # one that is used after the search stays as it is
+            self.cache = self.cache.of_rows(sources, targets)
+        if self.step is not None:
+            self.step.keep(self, sources, targets)
+
+
+def of_rows(given, rows: torch.Tensor, count: int):
+    """Tensors with `count` rows, of these (R,) alone, in mappings and tuples; other things as they are."""
+    if isinstance(given, Mapping):
+        made = {name: of_rows(value, rows, count) for name, value in given.items()}
+        return type(given)(**made) if isinstance(given, ModelOutput) else made
+    if isinstance(given, tuple):
+        return tuple(of_rows(value, rows, count) for value in given)
+    has_rows = torch.is_tensor(given) and given.dim() > 0 and len(given) == count
+    return given[rows] if has_rows else given
 
 
 def best_token(scores: torch.Tensor) -> torch.Tensor:

@@ -10,6 +10,7 @@ from ctranslate2.specs.transformer_spec import TransformerDecoderSpec, Transform
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from hf_docmt.hub.stock import check_not_quantized, stock_class
+from hf_docmt.modeling.fingerprints import write_fingerprints
 from hf_docmt.modeling.segments import sinusoid
 
 ACTIVATIONS = {
@@ -51,6 +52,7 @@ def write_ctranslate2_folder(model: PreTrainedModel, tokens: list[str], folder: 
     fields = {**config.to_diff_dict(), "max_position_embeddings": position_rows(config)}
     type(config)(**fields).to_json_file(folder / "config.json")
     model.generation_config.save_pretrained(folder)
+    write_fingerprints(folder, type(config))
 
 
 def position_rows(config: PreTrainedConfig) -> int:

@@ -60,8 +60,9 @@ def export_model(
         write(unfinished)
         if tokenizer is not None:
             tokenizer.save_pretrained(unfinished)
-            if form == "document":
+            if form != "stock":
                 add_tokenizer_fingerprint(unfinished, tokenizer)
+            if form == "document":
                 (unfinished / HANDLER).write_text(files("hf_docmt.hub_cards").joinpath(HANDLER).read_text("utf-8"))
         (unfinished / "README.md").write_text(text, encoding="utf-8")
     return path

@@ -15,6 +15,7 @@ from hf_docmt.journal import file_digest
 from hf_docmt.loading import model_folders
 from hf_docmt.messages import install_command
 from hf_docmt.modeling.decoding import CurrentSentence, Job, Output
+from hf_docmt.modeling.fingerprints import check_fingerprints
 from hf_docmt.modeling.generation_docmt import DocumentTranslation
 from hf_docmt.modeling.strategies import Segment, SegmentTranslator, rest_of
 
@@ -237,6 +238,7 @@ class CTranslate2Model(DocumentTranslation, CTranslate2Weights):
             )
         super().__init__(folder / FOLDER, device, dtype)
         self.config = model_folders.load_config(folder)
+        self.tokenizer_fingerprint = check_fingerprints(folder, type(self.config))
         self.generation_config = GenerationConfig.from_pretrained(folder)
         self.names: list[str] = json.loads((folder / FOLDER / "shared_vocabulary.json").read_text(encoding="utf-8"))
         self.ids = {name: index for index, name in enumerate(self.names)}

@@ -93,7 +93,6 @@ CHANGES = {  # (file, what was done to it) -> its values after that
     ("search", "another start"): field(decoder_start_token_id=7),
     ("search", "another pad token"): field(pad_token_id=8),
     ("search", "a forced word"): field(forced_bos_token_id=20),
-    ("search", "a suppressed word"): field(suppress_tokens=[3]),
 }
 
 

@@ -57,9 +57,12 @@ int main(int count, char **arguments) {
         int64_t tokens = 3 * (length > 20 ? length : 20) + 8;
         int32_t *ancestors = malloc(length * sources * 4), *first = malloc(sources * 4);
         int32_t *seen = malloc(sources * length * 4), *counts = malloc(sources * 4);
-        for (int64_t i = 0; i < length * sources; i++) ancestors[i] = rand() % sources;
+        const int64_t slots_in_all = sources + between(0, 3);
+        int32_t *slots = malloc(sources * 4), *origins = malloc(sources * 4);
+        for (int64_t i = 0; i < length * sources; i++) ancestors[i] = rand() % slots_in_all;
         for (int64_t r = 0; r < sources; r++) {
-            for (int64_t t = length - fresh; t < length; t++) ancestors[t * sources + r] = r;
+            slots[r] = slots_in_all - 1 - r, origins[r] = rand() % sources;
+            for (int64_t t = length - fresh; t < length; t++) ancestors[t * sources + r] = slots[r];
             first[r] = rand() % length, counts[r] = between(1, length);
             for (int64_t i = 0; i < length; i++) seen[r * length + i] = rand() % length;
         }
@@ -72,7 +75,7 @@ int main(int count, char **arguments) {
         const uint64_t before = docmt_checksum((uint8_t *)floats, 4 * blocks * 16 * size);
         float *x = numbers(rows * size), *y = numbers(rows * outputs), *scales = numbers(blocks * 16);
         float *bias = numbers(blocks * 16), *projections = numbers(rows * 3 * size), *read = numbers(rows * size);
-        float *inputs = numbers(rows * 2 * size), *history = numbers(length * sources * 2 * size), *keys = numbers(sources * length * 2 * size);
+        float *inputs = numbers(rows * 2 * size), *history = numbers(length * slots_in_all * 2 * size), *keys = numbers(sources * length * 2 * size);
         float *norms = numbers(size > rows ? size : rows);
         int64_t stride = outputs + between(0, 9), column = between(0, stride - outputs), kind = between(SENTENCE, WINDOW);
         float *wide = numbers(rows * stride), *pair = numbers(rows * 2 * size), *mixed = numbers(rows * size);
@@ -89,7 +92,8 @@ int main(int count, char **arguments) {
         int64_t threads = between(1, 7), scratch = rows > tokens ? rows : tokens;
         Step step = {buffers, rows, fresh, length, fresh, length, ancestors, first, is_masked ? seen : 0, is_masked ? counts : 0, ids,
                      encodings, bias, malloc((rows + 15) / 16 * 16 * size), numbers(threads * scratch),
-                     malloc(threads * scratch * 8), .threads = threads, .scratch = scratch};
+                     malloc(threads * scratch * 8), .threads = threads, .scratch = scratch, .written = slots_in_all, .slots = slots,
+                     .origins = rand() % 2 ? origins : 0};
         int64_t width = between(0, 5), groups = between(1, 4), *targets = malloc(sources * length * 8);
         int32_t *borders = malloc(sources * (groups + 1) * 4);
         float *vectors = numbers((width + 1) * size);
@@ -120,7 +124,7 @@ int main(int count, char **arguments) {
             {SOURCE_ATTENTION, PROJECTIONS, MIXED, {heads, dim, OTHERS, 2 * size, 0, CONTEXT}, {0}, 0.3f},
             {ADDITION, MIXED, READ, {size, rand() % 2 ? PAIR : 0}, {0}, 0},
         };
-        const int64_t sizes[] = {rows * size, rows * outputs, 3 * rows * size, 2 * length * sources * size, rows * size, 2 * sources * length * size,
+        const int64_t sizes[] = {rows * size, rows * outputs, 3 * rows * size, 2 * length * slots_in_all * size, rows * size, 2 * sources * length * size,
                                  2 * rows * size, rows * stride, 2 * rows * size, rows * size, 2 * sources * others * size};
         for (int i = 0; i < 12; i++) { /* each operation by one thread, then by several */
             float *before[11], *alone[11];
@@ -141,7 +145,7 @@ int main(int count, char **arguments) {
         }
         docmt_run(list, 12, &step);
         step.shared = rows, step.places = rows, step.seen = 0; /* of an encoder: all rows are of one source */
-        step.limits = 0;
+        step.limits = 0, step.origins = 0;
         Operation among = {SOURCE_ATTENTION, PROJECTIONS, READ, {heads, dim, PROJECTIONS, 3 * size, size}, {0}, 0.3f};
         if (rows <= length) docmt_run(&among, 1, &step);
         if (docmt_checksum((uint8_t *)floats, 4 * blocks * 16 * size) != before) return puts("another checksum"), 1;
@@ -168,7 +172,7 @@ int main(int count, char **arguments) {
         for (int64_t i = 0; i < rows * size; i++)
             if (!(read[i] == read[i])) return puts("not a number"), 1;
         void *all[] = {floats, ids, indices, table, encodings, best, ancestors, first, seen, counts, step.integers, step.numbers, step.offsets, weights, x, y, scales,
-                       bias, projections, read, history, keys, norms, inputs, wide, pair, mixed, targets, borders, vectors, step.ranges, context, other_seen, other_counts};
+                       bias, projections, read, history, keys, norms, inputs, wide, pair, mixed, targets, borders, vectors, step.ranges, context, other_seen, other_counts, slots, origins};
         for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
     }
     return puts("done"), 0;

@@ -3,7 +3,8 @@
 import pytest
 import torch
 from support.errors import refused
-from support.tiny_models import EOS, PAD, SEP, build
+from support.int8_models import SIZES
+from support.tiny_models import EOS, PAD, SEP, build, random_text, word_tokenizer
 from transformers import (
     DynamicCache,
     EncoderDecoderCache,
@@ -18,6 +19,7 @@ from hf_docmt.engine import generation, search
 from hf_docmt.engine.cache import DecodingCache
 from hf_docmt.engine.cpu_kernels import kernels as library
 from hf_docmt.engine.search import DecoderState, SearchSettings, best_continuations, best_token
+from hf_docmt.modeling.decoding import Translator
 
 needs_kernels = pytest.mark.skipif(library() is None, reason="the kernels were not built, or need AVX2")
 VOCABULARY = 2100  # not a multiple of the size of a block
@@ -295,3 +297,64 @@ def test_best_token(kernels, size):
     scores[30:40, -1] = torch.nan
     scores[40, -1] = scores[41, 0] = 99
     assert torch.equal(best_token(scores), scores.argmax(dim=1))
+
+
+# Sources that leave
+
+
+ARCHITECTURES = [
+    ("concat", {"past_context": 2}),
+    ("concat", {"decoder_autoregression": "ssru", "view": "chunk", "chunk_tokens": 30}),
+    ("concat", {"activation_function": "gelu"}),  # which torch runs, between the primitives
+    ("lst", {"past_context": 2}),
+    ("gtransformer", {"past_context": 2, "global_layers": 1}),
+    ("window", {"past_context": 2, "window": 2, "position": "absolute"}),
+    ("caching", {"past_context": 2, "context_gate": True}),
+    ("multiencoder", {"past_context": 2}),
+    ("routing", {"past_context": 2, "future_context": 0}),
+    ("doct", {"past_context": 2}),
+    ("han", {"past_context": 2}),
+    ("memory", {}),
+]
+SEARCHES = [
+    {"num_beams": 1},
+    {"num_beams": 3},
+    {"num_beams": 2, "early_stopping": True, "nbest": 2},
+    {"num_beams": 2, "early_stopping": "never", "length_penalty": -1.0, "no_repeat_ngram_size": 2},
+    {"num_beams": 2, "use_cache": False},
+]
+
+
+@pytest.mark.parametrize(("architecture", "fields"), ARCHITECTURES, ids=str)
+def test_sources_that_leave_change_nothing(monkeypatch, kernels, architecture, fields):
+    """All strategies find the same whether a source leaves its batch as soon as it has ended, or none does."""
+    model, left = build(architecture, **SIZES | fields), []
+    keep, count = DecoderState.keep, 0
+    monkeypatch.setattr(DecoderState, "keep", lambda self, sources: left.append(len(sources)) or keep(self, sources))
+    monkeypatch.setattr(Translator, "wanted", lambda self, length: 4 + length)  # rows end at their limits, too
+    documents, translator = [random_text([5, 1, 2, 3]), random_text([2, 7], seed=1)], model.translator_class
+    for strategy in sorted(translator.strategies.keys() - translator.refusals(model.config).keys()):
+        for settings in SEARCHES:
+            settings, found = settings | {"eos_token_id": [EOS, 8, 17, 26]}, []
+            for waste in (1, 0):
+                monkeypatch.setattr(search, "MOST_WASTE", waste)
+                found.append(model.translate_documents(documents, word_tokenizer(), strategy, **settings))
+                assert waste == 0 or not left
+            assert found[0] == found[1]
+            count += len(left)
+            left.clear()
+    assert count
+
+
+class OddRows(LogitsProcessor):
+    """Forbids a token in every second row, and cannot tell which rows have left."""
+
+    def __call__(self, input_ids, scores):
+        scores[1::2, 9] = -torch.inf
+        return scores
+
+
+@pytest.mark.parametrize("own", [{"logits_processor": [OddRows()]}, {"stopping_criteria": [EvenEnds()]}], ids=list)
+def test_sources_stay_where_a_caller_knows_rows(model, monkeypatch, own):
+    monkeypatch.setattr(DecoderState, "keep", None)
+    model.generate(**INPUTS, max_new_tokens=9, eos_token_id=[EOS, 268, 960], **own)

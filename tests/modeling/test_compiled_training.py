@@ -1,9 +1,10 @@
-"""Training steps of every architecture under `torch.compile`, as one graph; attention by compiled masks (flex)."""
+"""Training steps and searches of all architectures under `torch.compile`, as one graph; attention by compiled masks."""
 
 import pytest
 import torch
 from support.battery import gradients, moved, on_device
 from support.tiny_models import build, documents_of, random_text, word_tokenizer
+from transformers import CompileConfig
 
 from hf_docmt.loading import registry
 
@@ -50,6 +51,22 @@ def test_one_graph(architecture, device, backend):
     found = (loss.detach(), *(one.grad for one in model.parameters() if one.grad is not None))
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("architecture", FIELDS)
+def test_one_graph_of_a_search(architecture, device):
+    """As `_can_compile_fullgraph` says; transformers compiles a step by itself where the cache is static."""
+    model, batch = model_and_batch(architecture, device)
+    assert model.eval()._can_compile_fullgraph
+    names = ("input_ids", "attention_mask", *model.model.encoder_input_names)
+    inputs = {name: batch[name] for name in names if name in batch}
+    inputs |= {"max_new_tokens": 5, "min_new_tokens": 5, "num_beams": 1, "do_sample": False}
+    torch.compiler.reset()
+    compiled = CompileConfig(fullgraph=True, dynamic=False, mode="default", backend="eager")
+    compiled._compile_all_devices = True
+    found = model.generate(**inputs, cache_implementation="static", compile_config=compiled)
+    assert torch.equal(found, model.generate(**inputs))
 
 
 @pytest.mark.gpu

@@ -41,6 +41,7 @@ CLASSES = (
 # Private names of transformers that these use: why, and the test that sees to it
 ALLOWED = {
     "_attn_implementation": "of the configuration: which attention; models of transformers read it (eager is sdpa)",
+    "_can_compile_fullgraph": "documented for models: a step of a search is one graph (test_compiled_training)",
     "_can_record_outputs": "documented for models: which layers give out states (attentions in rows of beams)",
     "_check_overlapping_tokens": "of peft: what its own layer of trained tokens does first (test_low_rank_adaptation)",
     "_commit_hash": "of the configuration: whether a model came from the Hub, for its card (test_saved_cards)",

@@ -138,3 +138,17 @@ def test_refusals(pair, tmp_path):
     system = load_system(folder, engine="ctranslate2")
     assert system.word_fits("w6 w7", "w8") is None
     refused("CTranslate2 translates with this model alone", system.token_log_probabilities, ITEMS)
+
+
+def test_changed_weights_and_another_tokenizer(pair, tmp_path):
+    """Neither translates."""
+    model, _ = pair()
+    folder = export_model(model, word_tokenizer(), tmp_path / "int", **FLOAT32)
+    other = word_tokenizer()
+    other.pad_token = "<unk>"
+    refused("the ids of the tokenizer are not", CTranslate2Model(folder).translate_documents, DOCUMENTS, other)
+    file = folder / "ctranslate2" / "model.bin"
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 64
+    file.write_bytes(content)
+    refused("the weights are not as they were saved", CTranslate2Model, folder)
