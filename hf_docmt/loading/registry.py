@@ -71,7 +71,8 @@ class Architecture:
         from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM
 
         AutoConfig.register(self.model_type, self.config_class, exist_ok=True)
-        AutoModel.register(self.config_class, self.model_class.model_class, exist_ok=True)
+        if self.model_class.model_class.config_class is self.config_class:  # else that of another architecture
+            AutoModel.register(self.config_class, self.model_class.model_class, exist_ok=True)
         AutoModelForSeq2SeqLM.register(self.config_class, self.model_class, exist_ok=True)
 
     def view(self, config: PreTrainedConfig) -> str:
