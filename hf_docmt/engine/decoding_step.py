@@ -184,8 +184,10 @@ class DecodingStep:
         self.first = memory(rows, dtype=torch.int32).zero_() if mask is None else mask.int().argmax(dim=1).int()
         self.padding = int(self.first.min())  # tokens in front of all targets
         self.search = None
-        self.make_room(ids.shape[1])
-        self.make_rows(1)
+        if ids.shape[1] > len(self.ancestors):
+            self.make_room(ids.shape[1])
+        else:
+            self.make_rows(1)
 
     def number_slots(self, count: int) -> None:
         """Let so many targets write where they stand, into `slots` (R,) of W."""

@@ -16,7 +16,7 @@ from hf_docmt.modeling.layers import cached_length
 
 NEVER = -1e9  # added to the score of what must not be chosen
 ROOM = 256  # tokens that there is room for at once
-MOST_WASTE = 1 / 8  # of the sources that are computed, those that have ended
+MOST_WASTE = 1 / 4  # of the sources that are computed, those that have ended
 
 
 @dataclass
