@@ -6,6 +6,7 @@ end around its runs. So every run comes back once, letter by letter.
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -83,11 +84,12 @@ class Finder:
 
     def __call__(self, text: str, given: Sequence[Span] = ()) -> list[Span]:
         """The spans of a sentence in their order; those that are `given` come first, the others do not touch them."""
-        spans = list(given)
+        spans = sorted(map(tuple, given))
         for start, end in [*matches(text, [COMMON]), *self._lost_runs(text)]:
-            if all(end <= first or start >= last for first, last in spans):
-                spans.append((start, end))
-        return sorted(spans)
+            place = bisect_left(spans, (start, end))
+            if all(last <= start or end <= first for first, last in spans[max(place - 1, 0) : place + 1]):
+                spans.insert(place, (start, end))
+        return spans
 
     def plain(self, text: str) -> str:
         """The sentence with plain blanks, and plain quotation marks and dashes for those that the tokenizer lacks."""

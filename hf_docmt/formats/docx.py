@@ -17,6 +17,7 @@ DROPPED = frozenset("w:proofErr w:lastRenderedPageBreak w:pPr w:rPr".split())
 SHOWN = frozenset("m:oMath m:oMathPara w:ruby".split())
 TYPED_FIELDS = frozenset(("HYPERLINK", "FORMTEXT"))  # whose results were written by somebody
 EAST_ASIAN = ("ja", "ko", "zh")  # languages that have an attribute of their own
+MOST_FIELDS = 8  # in each other, whose results are read
 FIELD_PARAGRAPH = ("field paragraph", "left alone")
 COLUMNS, LINES = frozenset(("w:tab", "w:ptab")), frozenset(("w:br", "w:cr"))
 OF_SOURCE = re.compile(r"<w:(lang|noProof)\b[^>]*/>")
@@ -53,9 +54,9 @@ class WordMember(OfficeMember):
         texts = filter(self._is_generated, paragraph.descendants("w:t"))
         return any(letter.isalpha() for text in texts for letter in text.text)
 
-    def _items(self, elements: list[Element]) -> Iterator[Tag | Run]:
-        """Texts with their looks, and tags, of the content of a paragraph."""
-        position = 0
+    def _items(self, elements: list[Element], level: int = 0) -> Iterator[Tag | Run]:
+        """Texts with their looks, and tags, of the content of a paragraph, or of a field in so many others."""
+        position, ends = 0, _field_ends(elements)
         while position < len(elements):
             element = elements[position]
             position += 1
@@ -63,9 +64,9 @@ class WordMember(OfficeMember):
                 continue
             if self._is_generated(element):
                 yield self.alone(element)
-            elif _marks(element):
-                last = _field_end(elements, position - 1)
-                yield from self._field(elements[position - 1 : last + 1])
+            elif position - 1 in ends:
+                last = ends[position - 1]
+                yield from self._field(elements[position - 1 : last + 1], level)
                 position = last + 1
             elif element.name == "w:r":
                 yield from self._run(element)
@@ -101,7 +102,7 @@ class WordMember(OfficeMember):
                 around = (f"<w:r>{looks}", "</w:r>")
                 yield self.alone(child, shown, breaks=child.name in COLUMNS | LINES, around=around)
 
-    def _field(self, runs: list[Element]) -> Iterator[Tag | Run]:
+    def _field(self, runs: list[Element], level: int) -> Iterator[Tag | Run]:
         """A field of several runs: a link or an input around its result, or all of it as a tag."""
         kinds = list(map(_marks, runs))
         code = "".join(text.text for run in runs for text in run.descendants("w:instrText"))
@@ -109,9 +110,9 @@ class WordMember(OfficeMember):
         shown = "".join(text.text for run in runs[middle:] for text in run.descendants("w:t"))
         kind = code.split()[:1]
         is_read = kind == ["HYPERLINK"] or (kind == ["FORMTEXT"] and any(map(str.isalpha, shown)))
-        if is_read and middle < len(runs) - 1 and kinds[-1] == ["end"]:
+        if is_read and middle < len(runs) - 1 and kinds[-1] == ["end"] and level < MOST_FIELDS:
             yield Tag("open", self.data[runs[0].start : runs[middle].end].decode())
-            yield from self._items(runs[middle + 1 : -1])
+            yield from self._items(runs[middle + 1 : -1], level + 1)
             yield Tag("close", self.data[runs[-1].start : runs[-1].end].decode())
         else:
             yield self.alone(runs[0], shown, last=runs[-1])
@@ -150,20 +151,23 @@ def _marks(element: Element) -> list[str]:
     return [mark.attributes.get("w:fldCharType", "") for mark in marks]
 
 
-def _field_end(elements: list[Element], first: int) -> int:
-    """The element with the end of the field that begins in the first; of one that ends elsewhere, with its code's end.
+def _field_ends(elements: list[Element]) -> dict[int, int]:
+    """Of each element with marks of fields the one with the end of the field that begins in it.
 
-    The first itself: no field begins there.
+    Of a field that ends elsewhere it is that with its code's end; the element itself: no field begins there.
     """
-    depth, code_end = 0, first
-    for number in range(first, len(elements)):
-        for mark in _marks(elements[number]):
-            depth += {"begin": 1, "end": -1}.get(mark, 0)
-            if mark == "separate" and depth == 1 and code_end == first:
-                code_end = number
-        if depth <= 0:
-            return number if depth == 0 else first
-    return code_end
+    ends: dict[int, int] = {}
+    fields: list[tuple[int, int]] = []  # open ones: where they begin, and where their code ends
+    for number, element in enumerate(elements):
+        for mark in _marks(element):
+            ends.setdefault(number, number)
+            if mark == "begin":
+                fields.append((number, number))
+            elif mark == "separate" and fields and len(set(fields[-1])) == 1:
+                fields[-1] = (fields[-1][0], number)
+            elif mark == "end" and fields:
+                ends[fields.pop()[0]] = number
+    return ends | dict(fields)
 
 
 def _is_link(field: Element) -> bool:

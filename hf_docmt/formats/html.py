@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from html import unescape
 from html.parser import HTMLParser
 
@@ -156,10 +156,16 @@ def language_tag(code: str) -> str:
     return tag if re.fullmatch(r"[a-z]{2}(-[A-Za-z0-9]{2,8})*", tag) else primary_language(code)
 
 
+@lru_cache(maxsize=1)
+def no_break_space(text: str) -> str:
+    """How a page writes it."""
+    return next((entity for entity in NO_BREAK_SPACES if entity in text), "\xa0")
+
+
 def add_slots(page: TextPositions, events: list[Event], source_lang: str) -> None:
     """Find the segments of a page, or of a part of it: values of attributes, and runs of text with inline elements."""
     ends = _element_ends(events)
-    space = next((entity for entity in NO_BREAK_SPACES if entity in page.text), "\xa0")
+    space = no_break_space(page.text)
     parts = _translated_parts(events, ends, {primary_language(source_lang)})
     _add_values(page, events, ends)
     for start, end in reversed(parts):  # the inner ones first

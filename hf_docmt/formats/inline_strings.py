@@ -16,7 +16,7 @@ PLACEHOLDERS = re.compile(
     | (?<![\w:})\]]):[A-Za-z_][A-Za-z0-9_]+ | (?<![\w.@!])[@!][A-Za-z_][A-Za-z0-9_]*
     | %(?:\d+\$)?[#0+']*(?:-(?=\d))?[\d*]*(?:\.[\d*]+)?(?:hh?|ll?|[qLjzt])?(?:[A-Za-z@%](?![a-z]{2})|<PRI\w+>)
     | %-[dmeHIMSjlyu](?![a-z]) | %L?\d+
-    | \{\{.*?\}\} | [$%\#]?\{[^{}\n]*\}
+    | \{\{(?:(?!\{\{).)*?\}\} | [$%\#]?\{[^{}\n]*\}
     | \$t\([^()]*\) | \$\w+\$ | \$\d(?![\d.,]) | @(?:\.\w+)?:(?:\([^()]*\)|[\w.]+) | __\w+?__
     | &(?:\#\d+|\#[xX][\da-fA-F]+|[A-Za-z]\w*); | (?<![\w-])(?:--[a-z][\w-]*(?:\[?=[A-Z]+\]?)?|-[A-Za-z](?![\w-]))
     | \b(?:y{2,4}|Y{2,4}|[MdDHhms]{2})(?:[-/.:](?:y{2,4}|Y{2,4}|[MdDHhms]{2}))+\b
@@ -37,7 +37,10 @@ DATE_PATTERN = re.compile(
 BRANCHES = re.compile(r"\{\s*[\w.]+\s*,\s*(?:plural|select|selectordinal)\s*,")
 ICU_MESSAGE = ("ICU message", "left alone")
 # tags of XML, and of BBCode where they are pairs: the slash of a closing one, the name, the slash of an empty one
-TAG = re.compile(r"<!--.*?-->|<(?P<slash>/?)(?P<name>[A-Za-z0-9][\w:.-]*)(?:\s[^<>]*?)?(?P<empty>/?)>", re.DOTALL)
+TAG = re.compile(
+    r"<!--(?:(?!<!--).)*?-->|<(?P<slash>/?)(?P<name>[A-Za-z0-9][\w:.-]*)(?:\s[^<>]*?)?(?P<empty>/?)>",
+    re.DOTALL,
+)
 BBCODE = re.compile(
     r"\[(?P<slash>)(?P<name>[a-z]\w*)(?:[= ][^\[\]\n]*)?(?P<empty>)\](?=.{0,4000}?\[/(?P=name)\])"
     r"|\[/(?P<closed>[a-z]\w*)\]",
@@ -47,7 +50,7 @@ BBCODE = re.compile(
 PAIRS = tuple(
     re.compile(rf"(?P<open>{before})(?!\s){text}(?<!\s)(?P<close>{behind})")
     for before, text, behind in (
-        (r":[a-z][\w:+.-]*:`|(?<![\w:`])`", r"[^`<>]+", r"\s+<[^<>`]+>`(?:__?)?"),
+        (r":[a-z][\w:+.-]{0,60}:`|(?<![\w:`])`", r"[^`<>]+", r"\s+<[^<>`]+>`(?:__?)?"),
         (r"(?<![\w:`])`", r"[^`<>]+", r"`__(?!\w)"),
         (r"!?\[", r"[^\[\]]+", r"\]\((?:[^\s()]|\([^\s()]*\))*(?:\s\"[^\"\n]*\")?\)"),
         (r"\[\[[^\[\]|\n]+\|", r"[^\[\]|\n]+", r"\]\]"),
@@ -61,10 +64,11 @@ PAIRS = tuple(
 # what is read and not translated: literals, roles, substitutions, notes and names of Sphinx; code of Textile; code of
 # BBCode, and what it names in Godot's reference; choices of a command; `&&` that is no mark of a key
 ALONE = re.compile(
-    r"""(?P<ticks>`{1,3})(?!`)[^`]+(?P=ticks)_{0,2} | :[a-z][\w:+.-]*:`[^`]+`
+    r"""(?P<ticks>`{1,3})(?!`)[^`]+(?P=ticks)_{0,2} | :[a-z][\w:+.-]{0,60}:`[^`]+`
     | (?<![\w|])\|(?![\s|])[^|\n]*(?<![\s|])\|_{0,2}(?![\w|]) | \[[\w\#*][\w-]*\]_{1,2}
     | (?<![\w_@.])[A-Za-z][A-Za-z0-9]*_{1,2}(?![\w`]) | (?<![\w@])@(?=[^\s@])[^@\n]*(?<=[^\s@])@(?![\w@])
-    | \[(?P<code>code\w*|kbd|img|pre|gdscript|csharp|noparse)(?:[= ][^\[\]\n]*)?\].*?\[/(?P=code)\]
+    | \[(?P<code>code\w*|kbd|img|pre|gdscript|csharp|noparse)(?:[= ][^\[\]\n]*)?\]
+      (?:(?!\[(?P=code)[\]= ]).)*?\[/(?P=code)\]
     | \[(?:member|method|param|constant|enum|signal|annotation|theme_item|constructor|operator)[ ][^\[\]\n]+\]
     | \[(?:br|hr|lb|rb|/?codeblocks?|bool|int|float|void)\] | \[[^\[\]\s|]*(?:\|[^\[\]\s|]*)+\](?!\() | &&""",
     re.VERBOSE | re.DOTALL,
@@ -75,7 +79,8 @@ LEADING = re.compile(  # at the start of a line, and of a form of a plural: what
 )
 # where a sentence ends: line ends, tabs and other columns, escapes as text, bars between the forms of a plural
 BREAK = re.compile(
-    r"\s*\n\s*|\s*\t\s*|(?<=[\w>\]=]) {2,}(?=\S)| {3,}(?=\S)|(?:\\[nrt])+(?![a-z])|\s+\|\s+|(?<=[^\s|])\|(?=[^\s|])"
+    r"(?<!\s)(?:(?=[^\S\n]*+\n)|(?=[^\S\t]*+\t))\s++|(?<=[\w>\]=]) {2,}+(?=\S)|(?<! ) {3,}+(?=\S)|(?:\\[nrt])+(?![a-z])"
+    r"|(?<!\s)\s++\|\s++|(?<=[^\s|])\|(?=[^\s|])"
 )
 # the mark before the letter of a key (`&`, of GTK `_`, of LibreOffice `~`), in labels
 KEY = re.compile(

@@ -17,6 +17,7 @@ from hf_docmt.formats.markdown_inline import (
     ELEMENT,
     HEAVY,
     LIGHT,
+    MOST_NESTED,
     Part,
     escaped,
     escaped_line_start,
@@ -38,6 +39,8 @@ FRONT_MATTER = re.compile(
 BLOCK_START = re.compile(FOOTNOTE.pattern + r"|\[[ xX]\]\s+|:\s+")
 FIRST_BAR, BLANKS, CELL_END = re.compile(r"[ \t]*\|?"), re.compile(r"[ \t]*"), re.compile(r"[^|\r\n]*\|?")
 HTML_EMPHASIS, TABLE = ("paragraph", "with emphasis as HTML"), ("Pandoc table", "left alone")
+CONTAINERS = ("blockquote_open", "list_item_open")
+DEEP = ("deeply nested line", "left alone")
 EMPTY_EMPHASIS = re.compile(r"^[ \t]*(?:~~~|(?:[*_][ \t]*){3,}$)", re.M)  # which is read as a fence or a rule
 EMPHASIS = {"*": "em", "_": "em", "**": "strong", "__": "strong", "~~": "del", "==": "mark"}
 
@@ -93,6 +96,9 @@ class MarkdownFormat(TextFormat):
                 self._add_container_title(token.map[0])
             if token.type == "pandoc_table":
                 self.remarks[TABLE] += 1
+            if token.level >= MOST_NESTED - 1 and token.type in CONTAINERS:  # what is in it has no tokens
+                lines = [text[slice(*self.page.line_span(number))] for number in range(*token.map)]
+                self.remarks[DEEP] += sum(any(map(str.isalpha, line)) for line in lines)
 
     def _inline_parts(self, content: str) -> list[Part]:
         (token,) = marked_parser(self.is_mdx).parseInline(content, self.references)
@@ -247,7 +253,7 @@ def _contents(page: TextPositions, tokens: list["Token"]) -> Iterator[Content]:
     containers: list[Token] = []  # quotations and items that the token is in
     for number, token in enumerate(tokens):
         before = tokens[number - 1]
-        if token.type in ("blockquote_open", "list_item_open"):
+        if token.type in CONTAINERS:
             containers.append(token)
         elif token.type in ("blockquote_close", "list_item_close"):
             containers.pop()

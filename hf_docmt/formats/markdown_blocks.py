@@ -24,7 +24,8 @@ CONTAINER_TITLE = re.compile(
     rf"///+[ \t]*{TITLED}[ \t]*\|[ \t]*|(?:!!!|\?\?\?|===)[^\"\n]*\")"
     r"([^\W_][^]\"`*_<[{=\\]*?)[]\" \t]*$"
 )
-# Lines that are no text. In MDX all tags and expressions in braces are, in other files tags with such values
+# Lines that are no text. In MDX all tags and expressions in braces are, in other files tags with such values. What
+# opens such code is not in it again: so each character is looked at once, however many are open
 BRACES = r"\{[^{}]*\}"
 for _ in range(4):
     BRACES = rf"\{{(?:[^{{}}]|{BRACES})*\}}"
@@ -36,12 +37,13 @@ STATEMENT = (
 CODES = (
     FENCE.pattern,
     rf"(?<![^\n]\n)(?:{STATEMENT})(?:[^\n]|\n(?![ \t>]*(?:\n|$)))*",  # of MDX, up to a blank line
-    r"\{/\*.*?\*/\}|%%.*?%%",  # comments of MDX and Obsidian
-    r"\{(?:%-?|\{[<%])\s*(?P<name>[\w-]*(?:highlight|comment|code|mermaid|math|katex)[\w-]*)\b.*?"  # Liquid and Hugo
+    r"\{/\*(?:(?!\{/\*).)*?\*/\}|%%.*?%%",  # comments of MDX and Obsidian
+    r"\{(?:%-?|\{[<%])\s*(?P<name>[\w-]*(?:highlight|comment|code|mermaid|math|katex)[\w-]*)\b"  # Liquid and Hugo
+    r"(?:(?!\{(?:%-?|\{[<%])\s*(?P=name)\b).)*?"
     r"\{(?:%-?\s*end|\{[<%]\s*/\s*)(?P=name)\s*(?:-?%\}|[<%>]\}\})",
-    r"\{%.*?%\}|\{\{[<%].*?[%>]\}\}",
+    r"\{%(?:(?!\{%).)*?%\}|\{\{[<%](?:(?!\{\{[<%]).)*?[%>]\}\}",
     r"\{[ \t]*[:.#][^{}\n]*\}",  # attributes of a block
-    r"\\begin\{(?P<tex>\w+\*?)\}.*?\\end\{(?P=tex)\}",
+    r"\\begin\{(?P<tex>\w+\*?)\}(?:(?!\\begin\{(?P=tex)\}).)*?\\end\{(?P=tex)\}",
     r"<[A-Za-z][^<>\n]*\smarkdown(?:=[^<>\n]*)?>",  # around Markdown, for Python-Markdown
     r"\[TOC\]|;?-+8<-[^\n]*|<<<[^\n]*",  # what is put in
 )
@@ -136,10 +138,13 @@ def _bare_code(code: re.Pattern, state: "StateBlock", first: int, last: int, sil
 
 def _paragraph(rule, code, state: "StateBlock", first: int, last: int, silent: bool) -> bool:
     """A paragraph of MDX, which tags end that are indented, too."""
-    outer, end = state.lineMax, first + 1
+    outer, end, around = state.lineMax, first + 1, (state.lineMax, state.blkIndent)
+    begin, known, read_in = state.env.get("paragraph", (0, 0, around))  # lines of the last one, which others may be in
+    if begin <= first < known and read_in == around:
+        end = known
     while end < outer and not state.isEmpty(end) and not code(state, end, outer, True):
         end += 1
-    state.lineMax = end
+    state.lineMax, state.env["paragraph"] = end, (first, end, around)
     rule(state, first, last, silent)
     state.lineMax = outer
     return True

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 # formulas between dollars (as Pandoc finds them), templates, emoji, links to pages and keys, which the model reads as
 # addresses
 UNSEEN = (
-    r"\[\^[^\]\s]+\]|\{[ \t]*(?:[#.:]|[\w-]*=)[^{}\n]*\}|%%[^%\n]+%%|\{>>.*?<<\}|\{/\*.*?\*/\}"
+    r"\[\^[^\]\s]+\]|\{[ \t]*(?:[#.:]|[\w-]*=)[^{}\n]*\}|%%[^%\n]+%%|\{>>(?:(?!\{>>).)*?<<\}|\{/\*(?:(?!\{/\*).)*?\*/\}"
     r"|(?<=\s)\^[\w-]+(?=[ \t]*(?:\n|$))|!\[\[[^\[\]\n]+\]\]"
 )
 ADDRESS = r"<(?P<address>[A-Za-z][\w+.-]{1,31}:[^\s<>]*|[\w.!\#$%&'*+/=?^`{|}~-]+@[\w.-]+)>"
 ROLE = r"\{[\w:.+-]+\}(?P<ticks>`+)(?!`)(?P<code>(?s:.+?))(?<!`)(?P=ticks)(?!`)"
 SEEN = (
     r"\$\$[^$]+\$\$|(?<![\w\\])\$(?=\S)(?:\\.|[^$\n\\])*(?<=\S)\$(?!\w)"
-    r"|\{\{(?s:.*?)\}\}|\{%.*?%\}|(?<!\w):[a-z][\w+-]*:(?!\w)|\[\[[^\[\]|\n]+\]\](?![(\[])|\+\+\w[\w+-]*\w\+\+"
+    r"|\{\{(?s:(?!\{\{).)*?\}\}|\{%(?:(?!\{%).)*?%\}|(?<!\w):[a-z][\w+-]*:(?!\w)|\[\[[^\[\]|\n]+\]\](?![(\[])|\+\+\w[\w+-]*\w\+\+"
 )
 CARRIED = re.compile(f"(?P<unseen>{UNSEEN})|{ADDRESS}|{ROLE}|{SEEN}")
 EXPRESSION = re.compile(f"{CARRIED.pattern}|{BRACES}")  # of MDX

@@ -505,3 +505,11 @@ def test_addresses_have_no_escapes(address):
     document = DocumentFile(f"See {address} for a_ b.\n".encode(), "a", MarkdownFormat(), FormatOptions())
     data, written = document.translated({"a": {"translation": [f"Siehe {address} für c_ d."]}})
     assert data.decode() == f"Siehe {address} für c\\_ d.\n" and written.problems == []
+
+
+@pytest.mark.parametrize(("mark", "read"), [("  ", 49), ("> ", 100)])
+def test_lines_that_are_nested_too_deep_are_counted(mark, read):
+    text = "".join(mark * level + ("text\n\n" if mark == "> " else "- text\n") for level in range(120))
+    reader = MarkdownFormat()
+    assert len(reader.parse(text.encode(), FormatOptions("en"))) == read
+    assert reader.remarks == {("deeply nested line", "left alone"): 120 - read}
