@@ -92,7 +92,7 @@ class OfficeMember(TextPositions[bytes], ABC):
     def add_paragraph(self, element: Element, inner: Sequence[Element], items: Iterable[Tag | Run], place: str) -> None:
         """A slot of these elements in a paragraph, and of its properties, if it has any before them."""
         if inner:
-            start = min(inner[0].start, next(element.elements()).start)
+            start = next(element.elements()).start
             self.add(start, inner[-1].end, items, place, self.data[start : inner[0].start].decode())
 
     def add_value(self, element: Element, attribute: str = "descr") -> None:
