@@ -87,11 +87,6 @@ class SegmentSentences:
             position = end
         self.end = _gap_pieces(text, by_home[2 * len(spans)], position, len(text))
 
-    @property
-    def depth(self) -> int:
-        """That of the sentence with the deepest markup."""
-        return max((sentence.depth for sentence in self.sentences), default=0)
-
     def translated(
         self, translations: Sequence[str], fits: Sequence[Fit | None], carried: Sequence[CarriedSentence | None] = ()
     ) -> list[Piece] | None:
