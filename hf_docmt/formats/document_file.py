@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 
 from hf_docmt.data.documents import make_row
@@ -71,7 +71,7 @@ class DocumentFile:
         self.segments = [None if segment.has_translation and not options.all else segment for segment in segments]
         self.sentences = [SegmentSentences(segment.pieces if segment else [], split, keep) for segment in self.segments]
         for segment, own in zip(self.segments, self.sentences):
-            if segment and own.depth > MAX_DEPTH:
+            if segment and max((each.depth for each in own.sentences), default=0) > MAX_DEPTH:
                 raise DataError(
                     f"{self.location}, {segment.location}: elements nested more than {MAX_DEPTH} deep; simplify it"
                 )
@@ -105,14 +105,12 @@ class DocumentFile:
         written = WrittenFile(sum(map(bool, self.segments)))
         for part, numbers in self._parts():
             result = results.get(self._id(part), {"translation": [], "error": "not translated"})
-            translations, fits = iter(result["translation"]), iter(_fits(result))
-            carried = iter(_carried(result))
+            translations = marked_translations(result)
             for number in [] if "error" in result else numbers:
                 own = self.sentences[number]
-                chosen = [(next(translations), next(fits), next(carried)) for _ in own.sentences]
-                written.by_position += sum(
-                    bool(sentence.tags) and not fit for sentence, (_, fit, _) in zip(own.sentences, chosen)
-                )
+                chosen = list(islice(translations, len(own.sentences)))
+                fits = [fit for _, fit, _ in chosen]
+                written.by_position += sum(bool(each.tags) and not fit for each, fit in zip(own.sentences, fits))
                 pieces[number] = own.translated(*zip(*chosen)) if chosen else None
                 if pieces[number] is None and self.format.is_bilingual:
                     pieces[number] = self.segments[number].pieces
@@ -246,23 +244,18 @@ def _time_and_size(path: str | Path) -> tuple[int, ...]:
     return status.st_mtime_ns, status.st_size
 
 
-def _fits(result: dict) -> list:
-    """The fits of each sentence of a result row; None where there are none."""
-    fits = result.get(FITS, {})
-    return [fits.get(str(number)) for number in range(len(result["translation"]))]
+def marked_translations(result: dict) -> Iterator[tuple[str, Fit | None, CarriedSentence | None]]:
+    """The translations of a result row, with their fits and carried sentences; None where there are none."""
+    fits, carried = result.get(FITS, {}), result.get(CARRIED, {})
+    for number, text in enumerate(result["translation"]):
+        own = carried.get(str(number))
+        yield text, fits.get(str(number)), CarriedSentence(**own) if own else None
 
 
 def _opaque_texts(pieces: Iterable[Piece], patterns: Sequence[re.Pattern]) -> Counter[str]:
     """The tags of a segment, and what these patterns match in it."""
     tags = (piece for piece in kept_apart(pieces, patterns) if isinstance(piece, Tag))
     return Counter(tag.text if tag.raw is None else tag.raw for tag in tags)
-
-
-def _carried(result: dict) -> list[CarriedSentence | None]:
-    """The carried sentences of a result row, None for others."""
-    rows = result.get(CARRIED, {})
-    names = [str(number) for number in range(len(result["translation"]))]
-    return [CarriedSentence(**rows[name]) if name in rows else None for name in names]
 
 
 def given_runs(row: dict) -> dict[int, list[Span]]:

@@ -39,13 +39,10 @@ class WordMember(OfficeMember):
             if self._is_generated(element):
                 continue
             if element.name == "wp:docPr":
-                self.add_value(element, "descr")
+                self.add_value(element)
             else:
                 inner = [each for each in element.elements() if each.name != "w:pPr" and not self._is_generated(each)]
-                if inner:
-                    start = next((child.start for child in element.elements("w:pPr")), inner[0].start)
-                    head = self.data[start : inner[0].start].decode()
-                    self.add(start, inner[-1].end, self._items(inner), f"paragraph {number}", head)
+                self.add_paragraph(element, inner, self._items(inner), f"paragraph {number}")
 
     def _is_generated(self, element: Element) -> bool:
         return any(start <= element.start and element.end <= end for start, end in self.generated)

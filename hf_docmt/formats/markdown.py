@@ -269,8 +269,8 @@ def _contents(page: TextPositions, tokens: list["Token"]) -> Iterator[Content]:
             content.begins_line = is_first and not has_bar
         elif before.markup.startswith("#"):
             start = page.text.index(before.markup, page.line_starts[first]) + len(before.markup)
-            start = page.text.index(token.content, start)
-            content = Content(token.content, [*range(start, start + len(token.content) + 1)], [], "heading", " ")
+            content, _ = _cell(page, token, start)
+            content.kind = "heading"
         else:
             content = _lines(page, token, first)
         content.tokens = token.children or []

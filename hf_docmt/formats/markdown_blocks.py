@@ -61,7 +61,6 @@ DIRECTIVE = re.compile(rf"(`{{3,}})\{{(?:{TITLED}|margin|sidebar|seealso|topic)\
 OPTION = re.compile(r":[\w-]+:.*")
 LONGEST_TITLE = 300  # characters of such a line
 INDENT = 4
-DEEPEST = 20  # containers in each other
 HTML = re.compile(r"<(?!script|pre|style|textarea|[!?])", re.IGNORECASE)  # which a line of a container ends
 COMMENTED = re.compile(r"(?:<!--(?:(?!-->).)*-->[ \t]*)+[^\s<]")  # a line of a paragraph
 ENDED = ["paragraph", "reference", "blockquote", "list"]  # what a container ends
@@ -98,7 +97,7 @@ def _is_whole(pattern: re.Pattern, state: "StateBlock", line: int) -> bool:
 def _further_paragraph(state: "StateBlock", first: int, last: int, silent: bool) -> bool:
     """Indented lines behind a footnote, or a definition, are no code but go on with it."""
     inner, above = state.blkIndent + INDENT, first - 1
-    if state.sCount[first] < inner or state.env.get("containers", 0) == DEEPEST:
+    if state.sCount[first] < inner:
         return False
     while above >= 0 and (state.isEmpty(above) or state.sCount[above] >= inner):
         above -= 1
@@ -189,11 +188,8 @@ def _html_block(rule, state: "StateBlock", first: int, last: int, silent: bool) 
 
 def _head(state: "StateBlock", first: int, last: int, silent: bool) -> bool:
     """A head has a body: the indented lines below it, which are read as blocks."""
-    depth = state.env.get("containers", 0)
-    if depth == DEEPEST or not _is_whole(HEAD, state, first):
-        return False
     inner = state.blkIndent + INDENT
-    end = _indented_end(state, first + 1, last, inner)
+    end = _indented_end(state, first + 1, last, inner) if _is_whole(HEAD, state, first) else first
     if end > first + 1 and not silent:
         state.push("container", "", 0).map = [first, first + 1]
         _read_body(state, (first + 1, end), inner)
@@ -204,7 +200,7 @@ def _directive(state: "StateBlock", first: int, last: int, silent: bool) -> bool
     """A directive has a body: the lines up to a fence as long as its own, which are read as blocks."""
     opening = state.src[state.bMarks[first] + state.tShift[first] : state.eMarks[first]]
     match = DIRECTIVE.fullmatch(opening) if _is_whole(DIRECTIVE, state, first) else None
-    if not match or state.env.get("containers", 0) == DEEPEST:
+    if not match:
         return False
     closing, body = re.compile(match[1] + "`*[ \t]*"), first + 1
     while body < last and _is_whole(OPTION, state, body):
@@ -223,8 +219,8 @@ def _directive(state: "StateBlock", first: int, last: int, silent: bool) -> bool
 
 def _read_body(state: "StateBlock", lines: tuple[int, int], indent: int) -> None:
     """The lines of a body as blocks; `state` stands behind them then."""
-    outer, depth = (state.lineMax, state.blkIndent), state.env.get("containers", 0)
-    state.lineMax, state.blkIndent, state.env["containers"] = lines[1], indent, depth + 1
+    outer = state.lineMax, state.blkIndent
+    state.lineMax, state.blkIndent, state.level = lines[1], indent, state.level + 1
     state.md.block.tokenize(state, *lines)
-    (state.lineMax, state.blkIndent), state.env["containers"] = outer, depth
+    (state.lineMax, state.blkIndent), state.level = outer, state.level - 1
     state.line = lines[1]

@@ -7,6 +7,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Literal
 
 from hf_docmt.files import DataError
+from hf_docmt.formats.document_format import unpaired
 from hf_docmt.formats.html import HIDDEN, KEPT, SHOWN, VOID
 from hf_docmt.formats.markdown_blocks import BRACES, JSX, add_block_rules
 from hf_docmt.messages import install_command
@@ -230,21 +231,16 @@ def _whole_elements(content: str, parts: list[Part]) -> list[Part]:
 
 
 def _paired(parts: list[Part]) -> list[Part]:
-    stack: list[Part] = []
-    for part in parts:
-        if part.kind == "open":
-            stack.append(part)
-        elif part.kind == "close" and part.name:
-            if stack and stack[-1].name == part.name:
-                stack.pop()
-            else:
-                part.kind = "alone"
-        elif part.kind == "close":
-            while stack[-1].name:
-                stack.pop().kind = "alone"
-            stack.pop()
-    for part in stack:
-        part.kind = "alone"
+    around, tags = [0], []  # elements of Markdown, in each of which tags of HTML pair for themselves
+    for number, part in enumerate(parts, 1):
+        is_markdown = part.kind in ("open", "close") and not part.name
+        if is_markdown and part.kind == "open":
+            around.append(number)
+        tags.append((part.kind, f"{part.name} {around[-1]}"))
+        if is_markdown and part.kind == "close":
+            around.pop()
+    for number in unpaired(tags):
+        parts[number].kind = "alone"
     return parts
 
 

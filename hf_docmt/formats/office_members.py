@@ -89,7 +89,13 @@ class OfficeMember(TextPositions[bytes], ABC):
         segment = Segment(pieces, f"{self.name}, {place}", self.part)
         return self._add(OfficeSlot(start, end, segment, looks=base, head=head))
 
-    def add_value(self, element: Element, attribute: str) -> None:
+    def add_paragraph(self, element: Element, inner: Sequence[Element], items: Iterable[Tag | Run], place: str) -> None:
+        """A slot of these elements in a paragraph, and of its properties, if it has any before them."""
+        if inner:
+            start = next(element.elements()).start
+            self.add(start, inner[-1].end, items, place, self.data[start : inner[0].start].decode())
+
+    def add_value(self, element: Element, attribute: str = "descr") -> None:
         """A slot of the value of an attribute, if it has any word."""
         start, end = attribute_place(self.data, element, attribute)
         text = unescape(self.data[start + 1 : end - 1].decode())
@@ -186,7 +192,11 @@ class OfficeFormat(DocumentFormat):
         """The members of `self.archive` with text, in the order in which they are read."""
 
     def write(self, translations: Sequence[list[Piece] | None]) -> bytes:
-        contents = written_members(self.members, translations)
+        contents, rest = {}, iter(translations)
+        for member in self.members:
+            data = member.written(list(islice(rest, len(member.slots))))
+            if data != member.data:
+                contents[member.name] = data
         if contents:
             self.complete(contents)
         return self.archive.changed(contents) if contents else self.archive.data
@@ -218,16 +228,6 @@ def attribute_place(data: bytes, element: Element, attribute: str) -> tuple[int,
     name_end = element.start + 1 + len(element.name.encode())
     matches = ATTRIBUTE.finditer(data, name_end, element.inner_start)
     return next((match.span(2) for match in matches if match[1].decode() == attribute), (name_end, name_end))
-
-
-def written_members(members: Sequence[OfficeMember], translations: Sequence[list[Piece] | None]) -> dict[str, bytes]:
-    """The contents of the members that these pieces change."""
-    contents, rest = {}, iter(translations)
-    for member in members:
-        data = member.written(list(islice(rest, len(member.slots))))
-        if data != member.data:
-            contents[member.name] = data
-    return contents
 
 
 def related(archive: ZipArchive, name: str, kind: str) -> dict[str, str]:

@@ -24,15 +24,11 @@ class SlideMember(OfficeMember):
     def find(self, root: Element) -> None:
         for number, element in enumerate(root.descendants(*self.texts), 1):
             if element.name == "p:cNvPr":
-                self.add_value(element, "descr")
-                continue
-            children = list(element.elements())
-            inner = [child for child in children if child.name not in ("a:pPr", "a:endParaRPr")]
-            if inner:
+                self.add_value(element)
+            else:
+                inner = [child for child in element.elements() if child.name not in ("a:pPr", "a:endParaRPr")]
                 items = (item for child in inner for item in self._items(child))
-                start = children[0].start
-                head = self.data[start : inner[0].start].decode()
-                self.add(start, inner[-1].end, items, f"paragraph {number}", head)
+                self.add_paragraph(element, inner, items, f"paragraph {number}")
 
     def _items(self, element: Element) -> Iterator[Tag | Run]:
         if element.name == "a:r":

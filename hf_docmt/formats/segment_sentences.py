@@ -14,8 +14,16 @@ from hf_docmt.modeling.text_splitting import blank_behind
 from hf_docmt.systems.word_alignment import Fit
 
 Split = Callable[[str], Iterable[str]]
-MARK = re.compile(r"[\[(]?(?:\d{1,3}|[*†‡§¶]+)[\])]?")  # of a note, or a small number
 LINK_END = re.compile(r"</a\b|\]")
+OPEN, CLOSE, ALONE = "\ud800", "\ud801", "\ud802"  # tags in the shape of a segment
+MARK = r"[\[(]?(?:\d{1,3}|[*†‡§¶]+)[\])]?"  # of a note, or a small number, in elements in each other, behind a word
+NOTE = re.compile(
+    rf"(?:[^\W\d_]|[.,;!?\"'”’»)])[{OPEN}-{ALONE}]*?"
+    rf"(?P<note>{'|'.join(OPEN * depth + MARK + CLOSE * depth for depth in (3, 2, 1))})(?!\w)"
+)
+TOUCHING = re.compile(  # words of two elements, such as two links
+    rf"(?P<before>[^\W\d_])[{OPEN}-{ALONE}]*?{CLOSE}(?={OPEN}+(?P<after>[^\W\d_]))"
+)
 OPENED = {"open": 1, "close": -1, "alone": 0}  # how many more elements are open behind a tag than before it
 SEAM = Tag("alone", "", breaks=True)
 
@@ -50,16 +58,10 @@ class Sentence:
 class SegmentSentences:
     """A segment cut into sentences. `end` are the pieces behind the last of them."""
 
-    def __init__(
-        self,
-        pieces: Sequence[Piece],
-        split: Split,
-        keep: Sequence[re.Pattern] = (),
-    ):
+    def __init__(self, pieces: Sequence[Piece], split: Split, keep: Sequence[re.Pattern] = ()):
         """`keep` matches text that is carried."""
         self.written: dict[int, list[Piece]] = {id(SEAM): []}  # id of a tag that is no markup -> what it stands for
-        pieces = list(_with_notes(list(kept_apart(pieces, keep)), self.written))
-        text, tags = _flat(_with_seams(pieces))
+        text, tags = _flat(_with_marks(list(kept_apart(pieces, keep)), self.written))
         spans = _sentence_spans(text, tags, split)
         by_home = defaultdict(list)
         for tag, home in zip(tags, _homes(tags, spans)):
@@ -84,11 +86,6 @@ class SegmentSentences:
             opened += _opened(inner)
             position = end
         self.end = _gap_pieces(text, by_home[2 * len(spans)], position, len(text))
-
-    @property
-    def depth(self) -> int:
-        """That of the sentence with the deepest markup."""
-        return max((sentence.depth for sentence in self.sentences), default=0)
 
     def translated(
         self, translations: Sequence[str], fits: Sequence[Fit | None], carried: Sequence[CarriedSentence | None] = ()
@@ -149,58 +146,32 @@ def kept_apart(pieces: Iterable[Piece], keep: Sequence[re.Pattern]) -> Iterator[
             yield piece[position:]
 
 
-def _with_seams(pieces: Sequence[Piece]) -> Iterator[Piece]:
-    """The pieces with a seam between two elements whose words touch, such as two links."""
-    for number, (piece, before, opened) in enumerate(zip(pieces, _last_characters(pieces), _openings(pieces))):
-        text = _text(pieces[number + opened]) if number + opened < len(pieces) else ""
-        closing = pieces[number - 1] if number else ""
-        if opened and before.isalpha() and text[:1].isalpha() and isinstance(closing, Tag) and closing.kind == "close":
-            if LINK_END.match(closing.raw or "") or before.islower() and text[0].isupper():
-                yield SEAM
-        yield piece
+def _with_marks(pieces: list[Piece], written: dict[int, list[Piece]]) -> list[Piece]:
+    """The pieces with elements that are a mark behind a word as one tag each, and a seam between words that touch."""
+    shapes = list(map(_shape, pieces))
+    starts, shape = list(accumulate(map(len, shapes), initial=0)), "".join(shapes)
+    edits: list[tuple[int, int, Tag]] = []
+    for match in NOTE.finditer(shape):
+        first, last = (bisect_right(starts, place) - 1 for place in match.span("note"))
+        mark = Tag("alone", None, "".join(map(_text, pieces[first:last])))
+        written[id(mark)] = pieces[first:last]
+        edits.append((first, last, mark))
+    for match in TOUCHING.finditer(shape):
+        number = bisect_right(starts, match.end()) - 1
+        closing = pieces[number - 1]
+        is_link = isinstance(closing, Tag) and LINK_END.match(closing.raw or "")
+        if is_link or match["before"].islower() and match["after"].isupper():
+            edits.append((number, number, SEAM))
+    for first, last, tag in reversed(sorted(edits, key=lambda edit: edit[0])):
+        pieces[first:last] = [tag]
+    return pieces
 
 
-def _with_notes(pieces: Sequence[Piece], written: dict[int, list[Piece]]) -> Iterator[Piece]:
-    """The pieces with elements that are a mark behind a word as one tag each."""
-    number, before, opened = 0, _last_characters(pieces), _openings(pieces)
-    while number < len(pieces):
-        is_behind_word = before[number].isalpha() or before[number] in tuple(".,;!?\"'”’»)")
-        note = _note(pieces, number, opened[number]) if is_behind_word else []
-        if note:
-            mark = Tag("alone", None, "".join(map(_text, note)))
-            written[id(mark)] = note
-        yield mark if note else pieces[number]
-        number += len(note) or 1
-
-
-def _note(pieces: Sequence[Piece], start: int, opened: int) -> list[Piece]:
-    """The elements that begin here, one in the other, if a mark is all that they have and no word goes on behind it."""
-    end = start + 2 * opened + 1
-    note = list(pieces[start:end])
-    if not opened or end > len(pieces) or not MARK.fullmatch(_text(note[opened])):
-        return []
-    after = _text(pieces[end])[:1] if end < len(pieces) else ""
-    return note if all(_is(piece, "close") for piece in note[opened + 1 :]) and not after.isalnum() else []
-
-
-def _openings(pieces: Sequence[Piece]) -> list[int]:
-    """At each piece how many elements open, one in the other."""
-    return list(accumulate(reversed(pieces), lambda after, piece: after + 1 if _is(piece, "open") else 0, initial=0))[
-        :0:-1
-    ]
-
-
-def _last_characters(pieces: Sequence[Piece]) -> list[str]:
-    """Before each piece the last character of its line."""
-    last, before = "", []
-    for piece in pieces:
-        before.append(last)
-        last = "" if isinstance(piece, Tag) and piece.breaks else _text(piece)[-1:] or last
-    return before
-
-
-def _is(piece: Piece, kind: str) -> bool:
-    return isinstance(piece, Tag) and piece.kind == kind
+def _shape(piece: Piece) -> str:
+    """What a reader sees of a piece, or one character for a tag without text."""
+    if isinstance(piece, str):
+        return piece
+    return "\n" if piece.breaks else piece.text or {"open": OPEN, "close": CLOSE, "alone": ALONE}[piece.kind]
 
 
 def _text(piece: Piece) -> str:

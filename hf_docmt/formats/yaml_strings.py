@@ -42,7 +42,8 @@ class YamlStringsFormat(StringFile):
         if isinstance(root, yaml.MappingNode) and len(root.value) == 1 and target:
             key, value = root.value[0]
             spans_all = isinstance(key, yaml.ScalarNode) and isinstance(value, yaml.MappingNode) and key.style is None
-            if spans_all and LOCALE.fullmatch(key.value) and _is_language(key.value, self.options.source_lang):
+            is_language = spans_all and LOCALE.fullmatch(key.value)
+            if is_language and primary_language(key.value) == primary_language(self.options.source_lang):
                 code = locale_code(target, "_" if "_" in key.value else "-")
                 code = f'"{code}"' if code == "no" else code  # which is false in YAML 1.1
                 self.locales.append((key.start_mark.index, key.end_mark.index, code))
@@ -80,10 +81,6 @@ def _message(error: yaml.YAMLError) -> str:
 def _joined(text: str) -> str:
     """A text in which two escapes are one character, as in JSON, with that character."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
-
-
-def _is_language(key: str, language: str) -> bool:
-    return primary_language(key) == primary_language(language)
 
 
 def _encoded(raw: str, style: str | None, flow: bool, old: str, text: str) -> str:

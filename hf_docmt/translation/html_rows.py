@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from hf_docmt.data.readers.running_text import HTML, JSON_FENCE, TEXT_LINES, is_html
 from hf_docmt.files import DataError
-from hf_docmt.formats.document_file import CARRIED, FITS, MARKUP, DocumentFile, with_markup
+from hf_docmt.formats.document_file import MARKUP, DocumentFile, marked_translations, with_markup
 from hf_docmt.formats.document_format import FormatOptions
 from hf_docmt.formats.html import HtmlFormat
 from hf_docmt.formats.json_strings import JsonStringsFormat
@@ -40,12 +40,11 @@ def translated_html(system: System, row: dict, result: dict, carried: Mapping[in
     if "sentences" not in markup:
         return marked
     source, translation = [*result["source"]], [*result["translation"]]
+    read = list(marked_translations(marked))
     for number, html in markup["sentences"].items():
         source[number] = html
         format, own = _sentence(html, markup["languages"])
-        each = marked[CARRIED].get(str(number))
-        fit, run = marked[FITS].get(str(number)), CarriedSentence(**each) if each else None
-        pieces = own.translated([translation[number]], [fit], [run])
+        pieces = own.translated(*zip(read[number]))
         translation[number] = format.write([pieces]).decode("utf-8-sig")
     result = result | {"source": source, "translation": translation}
     if "candidates" in result:  # in which tags have no place
