@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from hf_docmt.cli.loading import hide_progress_bars, model_of_command
+from hf_docmt.cli.loading import import_transformers, model_of_command
 from hf_docmt.cli.options import command, refuse
 from hf_docmt.options import ModelLanguages, argument, option
 
@@ -33,6 +33,7 @@ def export(
     ),
 ) -> None:
     """Write a folder for the Hub, with a model card made from reports."""
+    import_transformers()
     from hf_docmt.hub.cards import license_of
     from hf_docmt.hub.export import collect_reports, export_model
     from hf_docmt.loading.adapters import adapted_model
@@ -76,6 +77,7 @@ def push(
 
     The token is that of hf auth login, or of the variable HF_TOKEN.
     """
+    import_transformers()
     from hf_docmt.hub.publishing import code_files, planned_upload, push_model
 
     if license is not None and no_license:
@@ -90,7 +92,6 @@ def push(
             _print_files(code, f"{code_repo} unless it has them")
         _print_left(folder, include or ())
         return
-    hide_progress_bars()
     url = push_model(folder, repo_id, private=private or None, **options)
     _print_left(folder, include or ())
     print(url)
@@ -139,11 +140,11 @@ def convert(
     With --vocab the source is a file that Marian wrote. With --data and --subwords it is a published checkpoint of Maka
     et al. (2024) or Lupo et al. (2023).
     """
+    import_transformers()
     from hf_docmt.hub.export import convert_sentence_model
     from hf_docmt.hub.fairseq_conversion import convert_fairseq_checkpoint
     from hf_docmt.hub.marian_conversion import convert_marian_file
 
-    hide_progress_bars()
     codes = {name: code for name, code in vars(languages).items() if code is not None}
     if vocab or source.endswith((".npz", ".bin")):
         if not vocab:

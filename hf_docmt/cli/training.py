@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from hf_docmt.cli.loading import hide_progress_bars
+from hf_docmt.cli.loading import import_transformers
 from hf_docmt.cli.options import command
 from hf_docmt.options import AS_JSON, argument, option
 
@@ -17,9 +17,9 @@ def demo(
     as_json: bool = AS_JSON,
 ) -> None:
     """Train a sentence-level and a document-level model on the built-in corpus and compare them."""
+    import_transformers()
     from hf_docmt.hub.demo import run_demo
 
-    hide_progress_bars()
     facts = run_demo(folder, seed=seed)
     table = facts.pop("table")
     print(json.dumps(facts) if as_json else table)
@@ -33,12 +33,12 @@ def train(
     resume: bool = option(False, "Continue an interrupted run of this recipe."),
 ) -> None:
     """Train the model of a recipe; prints the folder of the trained model."""
+    import_transformers()
     from accelerate import PartialState
 
     from hf_docmt.training.recipe import load_recipe
     from hf_docmt.training.run import train as run
 
-    hide_progress_bars()
     folder = run(load_recipe(recipe, overrides or ()), resume=resume)
     if PartialState().is_main_process:
         print(folder)
@@ -52,6 +52,7 @@ def info(
     as_json: bool = AS_JSON,
 ) -> None:
     """Show architecture, parameters and context reach of a model or a recipe."""
+    import_transformers()
     from hf_docmt.training.info import describe, render
 
     facts = describe(target, overrides or ())

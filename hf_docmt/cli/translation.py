@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from hf_docmt.cli.loading import hide_progress_bars
 from hf_docmt.cli.options import command
 from hf_docmt.cli.translation_settings import JobOptions, MarkupOptions, SystemOptions, translation_settings
 from hf_docmt.messages import install_command
@@ -66,6 +65,8 @@ def translate(
     from hf_docmt.loading.hub_access import check_within_reach
 
     check_within_reach(model, options.revision)  # before what takes seconds to import
+    if options.engine != "ray" and "-" not in input.replace("=", ",").split(","):  # many files, or a pipe
+        check_files(input, output, options, markup)
     from hf_docmt.translation.interruption import Interrupted, interruption
 
     try:
@@ -85,6 +86,20 @@ def translate(
         raise typer.Exit(1)
 
 
+def check_files(input: str, output: str, options: JobOptions, markup: MarkupOptions) -> None:
+    """ValueError for an input that is missing or of no known format, and for an output that cannot be written."""
+    from hf_docmt.data.documents import UNNAMED
+    from hf_docmt.translation.document_output import check_document_output
+    from hf_docmt.translation.job_input import JobInput
+    from hf_docmt.translation.job_output import check_output
+
+    documents = JobInput(input, options.format, UNNAMED, options=markup.arguments())
+    if documents.reader.output_format == "document":
+        check_document_output(output, documents, options.resume)
+    else:
+        check_output(output, options.resume, documents.paths)
+
+
 def translation_job(
     settings: TranslationSettings, input: str, output: str, options: JobOptions, markup: MarkupOptions
 ) -> TranslationJob:
@@ -96,7 +111,6 @@ def translation_job(
     from hf_docmt.translation.job import TranslationJob
     from hf_docmt.translation.job_output import check_output, open_output
 
-    hide_progress_bars()
     documents = job_input(settings, input, options, markup)
     documents.reader.check_repairs(settings.search.get("repairs"))
     if options.nbest is not None and documents.reader.output_format != "jsonl":
@@ -123,12 +137,14 @@ def job_input(
     settings: TranslationSettings, input: str, options: JobOptions, markup: MarkupOptions
 ) -> JobInput | InputParts:
     """The documents; for a Ray cluster they may also be many files of JSON lines and Parquet."""
-    from hf_docmt.translation.input_parts import InputParts, has_parts
     from hf_docmt.translation.job_input import JobInput
 
     reads_html = settings.carry and settings.search.get("repairs") != "none"
-    if options.engine == "ray" and options.format == "auto" and has_parts(input):
-        return InputParts(input, settings.source_lang, reads_html)
+    if options.engine == "ray" and options.format == "auto":
+        from hf_docmt.translation.input_parts import InputParts, has_parts
+
+        if has_parts(input):
+            return InputParts(input, settings.source_lang, reads_html)
     return JobInput(
         input,
         options.format,
@@ -179,7 +195,6 @@ def serve(
         from hf_docmt.serving.server import make_server
     except ImportError as error:
         raise ValueError(f"docmt serve needs starlette, uvicorn and more: {install_command('serve')}") from error
-    hide_progress_bars()
     options = {name: value for name, value in vars(server).items() if name not in ("host", "port")}
     settings = translation_settings(model, languages, search, JobOptions(**options), system)
     source_lang = None if settings.source_lang == "source" else settings.source_lang

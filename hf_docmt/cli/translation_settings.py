@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hf_docmt.cli.loading import NOT_FOR_JOBS, default_device
+from hf_docmt.cli.loading import NOT_FOR_JOBS, default_device, import_transformers
 from hf_docmt.options import OPTION_PAIRS, Computation, DocumentSearch, ModelLanguages, option
 
 if TYPE_CHECKING:
@@ -96,6 +96,7 @@ def translation_settings(
     model: str, languages: ModelLanguages, search: DocumentSearch, options: JobOptions, system: SystemOptions
 ) -> TranslationSettings:
     """How the job translates. ValueError: a device, number type, language or option that is not the model's."""
+    import_transformers()
     from hf_docmt.data.documents import UNNAMED
     from hf_docmt.systems import kind_of, read_options, system_classes
     from hf_docmt.systems.devices import check_device, checked_dtype

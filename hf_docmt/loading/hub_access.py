@@ -14,10 +14,12 @@ PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
 
 def check_within_reach(name: str | Path, revision: str | None = None) -> None:
     """ValueError for a path of no folder, and a name not in the cache, where the Hub does not answer in `SECONDS`."""
+    check_hub_name(name, "model")
+    if Path(name).exists():
+        return
     from huggingface_hub import constants, try_to_load_from_cache
 
-    check_hub_name(name, "model")
-    if Path(name).exists() or constants.HF_HUB_OFFLINE or any(map(os.environ.get, PROXIES)):
+    if constants.HF_HUB_OFFLINE or any(map(os.environ.get, PROXIES)):
         return
     files = ("config.json", "adapter_config.json")
     if any(isinstance(try_to_load_from_cache(str(name), file, revision=revision), str) for file in files):

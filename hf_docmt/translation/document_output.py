@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from hf_docmt.files import STDOUT, check_new_folder, check_writable_file, display_path, move_durably
-from hf_docmt.formats.document_file import WrittenFile
 from hf_docmt.translation.job_input import JobInput, content_digest
 from hf_docmt.translation.progress import JobSummary
 
@@ -40,6 +39,8 @@ def write_documents(documents: JobInput, texts: Iterable[str], path: Path, whole
     before its journal was deleted, stays where it is the same; `OSError` for another one.
     """
     results = {row["doc_id"]: row for text in texts for row in map(json.loads, filter(None, text.split("\n")))}
+    from hf_docmt.formats.document_file import WrittenFile
+
     written, is_folder = WrittenFile(), documents.format == "folder"
     _remove(whole)  # of a job that was killed here
     try:

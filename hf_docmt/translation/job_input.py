@@ -17,7 +17,7 @@ from hf_docmt.data.documents import checked_rows, make_row
 from hf_docmt.data.readers import check_arguments, input_files
 from hf_docmt.data.readers.lines import TEXT_SHARE, share_of_several
 from hf_docmt.data.readers.reader import NO_FILES, Sample
-from hf_docmt.files import STDIN, DataError, display_path, file_stem, location_of, read_lines
+from hf_docmt.files import STDIN, DataError, check_file, display_path, file_stem, location_of, read_lines
 from hf_docmt.formats import find_reader
 from hf_docmt.journal import file_digest, value_digest
 from hf_docmt.translation.progress import JobSummary
@@ -65,11 +65,13 @@ class JobInput:
         arguments = self._given()
         check_arguments(self.reader, arguments)
         self.paths = [value for name, value in arguments.items() if name not in NO_FILES]  # what may be files
+        missing = [path for path in self.paths if path != STDIN and not Path(path).exists()]
+        if missing and self.format != "datasets":  # which may be on the Hub
+            check_file(missing[0])
         self.reads_html = reads_html and self.reader.output_format not in ("document", "subtitles")
         self.by_line = without_context and self.reader.output_format == "lines"
         self.is_pipe = STDIN in (str(self.path), *self.files.values())  # can be read once, as it comes
-        if format == "auto" and self.reader.output_format == "lines" and not self.is_pipe:
-            self._warn_of_text()
+        self.is_detected = format == "auto"
 
     def identity(self) -> dict[str, str | None] | None:
         """The arguments of the reader, with digests in place of files and folders; None for a pipe.
@@ -127,6 +129,8 @@ class JobInput:
         """
         if self.is_pipe or not self.path.exists():
             return None
+        if self.is_detected and self.reader.output_format == "lines":
+            self._warn_of_text()
         size = JobSummary()
         for row in self.rows():
             size.documents += 1

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from itertools import islice, zip_longest
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock
 
@@ -15,9 +15,11 @@ from hf_docmt.data.readers.subtitles import reading_speed
 from hf_docmt.files import STDOUT, check_writable_file, sync, write_parts
 from hf_docmt.journal import Journal, differences, text_digest, try_lock, unlock
 from hf_docmt.messages import counted
-from hf_docmt.translation.corpus import Render
 from hf_docmt.translation.job_input import Group
 from hf_docmt.translation.progress import JobSummary
+
+if TYPE_CHECKING:
+    from hf_docmt.translation.corpus import Render
 
 JOURNAL = ".journal"  # ending of what lies beside the output of a job
 MARK, VERSION = "docmt_translation_job", 3  # the first key of a journal, and its value
@@ -37,7 +39,7 @@ def check_output(path: str, resume: bool = False, inputs: Iterable[str] = ()) ->
 
 
 def open_output(
-    path: str, identity: dict[str, Any], render: Render, resume: bool = False, write: Write | None = None
+    path: str, identity: dict[str, Any], render: "Render", resume: bool = False, write: Write | None = None
 ) -> "StreamOutput":
     """The output of a job with this identity; `-` is standard output. Raises `ValueError` as `JournaledOutput`."""
     if write is None and not is_file_output(path):
@@ -58,7 +60,7 @@ class StreamOutput(AbstractContextManager):
 
     is_kept = False  # so that what is written survives the job
 
-    def __init__(self, path: str, render: Render):
+    def __init__(self, path: str, render: "Render"):
         self.render, self.summary = render, JobSummary()
         self._file = sys.stdout if path == STDOUT else open(path, "w", encoding="utf-8", newline="\n")
 
@@ -103,7 +105,7 @@ class JournaledOutput(StreamOutput):
         self,
         path: str | Path,
         identity: dict[str, Any],
-        render: Render,
+        render: "Render",
         resume: bool = False,
         write: Write = write_parts,
     ):
