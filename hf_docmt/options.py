@@ -275,7 +275,24 @@ class ServerLimits:
     sentences: int = option(2000, "Most sentences of a request.", least=1)
     texts: int = option(500, "Most texts in the list of a request.", least=1)
     megabytes: int = option(10, "Most megabytes of a request, and so of a file.", least=1)
+    unpacked_megabytes: int = option(64, "Most megabytes of an archive, unpacked.", least=1)
+    elements: int = option(400_000, "Most elements of a file with markup (beginnings of tags).", least=1)
+    sentence_tokens: int = option(1000, "Most tokens of a sentence; longer ones are refused (400).", least=1)
+    cut_sentences: bool = option(False, "Translate longer sentences in parts in place of refusing them.")
     timeout: float = option(120.0, "Seconds after which a request is given up.", least=0.1)
+    receive_timeout: float = option(
+        30.0, "Seconds in which a request must arrive, its headers and then its body.", least=0.1
+    )
+    connections: int = option(800, "Most connections; beyond, requests are sent away (503).", least=1)
+    client_connections: int = option(250, "Most connections of an address; further ones are closed.", least=1)
+    kept_megabytes: int = option(
+        200, "Most megabytes of translated files that wait half an hour to be fetched; beyond: 503.", least=1
+    )
+    public_url: str = option("", "Address of the server for its clients, in links to files; default: relative links.")
+    hosts: Sequence[str] = option(("*",), "Hosts that requests may name, with commas between; *: all.", read=names)
+    origins: Sequence[str] = option(
+        ("*",), "Origins whose pages may ask, such as https://example.org, with commas between; *: all.", read=names
+    )
     waiting_sentences: int = option(
         10_000, "Most sentences that wait; with more, requests are sent away (503).", least=1
     )

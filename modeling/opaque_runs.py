@@ -101,10 +101,14 @@ class Finder:
         """Words with letters that are lost, numbers with signs that are, and such signs alone; neighbours together."""
         lost = [number for number, sign in enumerate(text) if not _is_plain(sign) and self.is_lost(sign)]
         spans: list[Span] = []
+        word_end = 0
         for number in lost:
+            if number < word_end:
+                continue
             start, end = number, number + 1
             if text[number].isalnum() or category(text[number])[0] == "M":
                 start, end = _reach(text, start, end, lambda sign: sign.isalnum() or category(sign)[0] == "M")
+                word_end = end
             else:
                 start, end = _reach(text, start, end, lambda sign: sign.isdecimal() or sign in ".,", after_only=True)
             if spans and text[spans[-1][1] : start].strip() == "" and start - spans[-1][1] <= 1:

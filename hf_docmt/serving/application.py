@@ -1,9 +1,11 @@
 """The addresses of the server. Those of LibreTranslate answer as LibreTranslate does: https://docs.libretranslate.com"""
 
+import asyncio
 import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
 from itertools import accumulate
 from pathlib import Path, PurePath
 from typing import Any
@@ -14,6 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
@@ -21,11 +24,12 @@ from starlette.routing import Route
 from hf_docmt.files import DataError
 from hf_docmt.messages import closest_hint
 from hf_docmt.serving import detection
-from hf_docmt.serving.batches import Query
+from hf_docmt.serving.batches import CLIENT, SMALL_CHARACTERS, Query
 from hf_docmt.serving.metrics import MEDIA_TYPE, Metrics
 from hf_docmt.serving.requests import (
     BodyLimit,
     api_keys,
+    check_key,
     check_size,
     checked_text,
     number_of,
@@ -41,7 +45,8 @@ from hf_docmt.systems.prompts import language_name
 
 FIELDS = ("sentences", "text", "source", "target", "strategy", "options", "session", "api_key")  # of a document
 MOST_ALTERNATIVES = 15
-MOST_FILES, FILE_SECONDS = 32, 1800.0  # that wait to be fetched
+LEFT = 499  # status on /metrics of requests whose client left
+FILE_SECONDS, FILE_BYTES = 1800.0, 1000  # in which a file waits to be fetched; beside its own
 
 
 class Application(Starlette):
@@ -49,7 +54,8 @@ class Application(Starlette):
 
     def __init__(self, model: ServedModel):
         self.model, self.limits = model, model.limits
-        self.files, self.metrics = Kept(MOST_FILES, FILE_SECONDS), Metrics()
+        self.reading = asyncio.Semaphore(1)
+        self.files, self.metrics = Kept(self.limits.kept_megabytes * 2**20, FILE_SECONDS), Metrics()
         paths: dict[tuple[str, str], Callable[[Request], Awaitable[Response]]] = {
             ("GET", "/"): self.page,
             ("POST", "/translate"): self.translate,
@@ -66,13 +72,14 @@ class Application(Starlette):
         super().__init__(
             routes=[Route(path, self._measured(path, answer), methods=[way]) for (way, path), answer in paths.items()],
             middleware=[
+                Middleware(TrustedHostMiddleware, allowed_hosts=self.limits.hosts),
                 Middleware(
                     CORSMiddleware,
-                    allow_origins=["*"],
+                    allow_origins=self.limits.origins,
                     allow_methods=["GET", "POST"],
                     allow_headers=["Authorization", "Content-Type"],
                 ),
-                Middleware(BodyLimit, self.limits.megabytes * 2**20),
+                Middleware(BodyLimit, self.limits),
             ],
             exception_handlers={HTTPException: _refused, Exception: _failed},
         )
@@ -96,7 +103,7 @@ class Application(Starlette):
         if not self.model.are_same(source, target):
             search = self.model.search(source, target)
             read = PlainText if form == "text" else lambda text: html_text(text, search.source_lang, search.target_lang)
-            parts = await run_in_threadpool(_read, lambda: [read(text) for text in texts])
+            parts = await self._read(sum(map(len, texts)), lambda: [read(text) for text in texts])
             session = self._session(fields, search)
             asked = self.model.with_alternatives(search, count if form == "text" else 0)
             versions = await self._translated(parts, asked, session)
@@ -116,22 +123,27 @@ class Application(Starlette):
         """Translate a file; it waits under an address to be fetched once."""
         fields = await read_fields(request)
         data, name = await uploaded(fields)
+        self.files.check_room(len(data) + FILE_BYTES)
         source, target = text_of(fields, "source"), text_of(fields, "target")
         if source == AUTO:
-            part = await run_in_threadpool(_read, lambda: file_text(data, name, self.model.languages[0][0], target))
+            languages = self.model.languages[0][0], target
+            part = await self._read(len(data), lambda: file_text(data, name, *languages, self.limits))
             source, _ = await run_in_threadpool(self.model.detected, "\n".join(part.sentences), target)
         problems: Sequence[str] = ()
         if not self.model.are_same(source, target):
             search = self.model.search(source, target)
             target = search.target_lang
-            part = await run_in_threadpool(_read, lambda: file_text(data, name, search.source_lang, target))
+            languages = search.source_lang, target
+            part = await self._read(len(data), lambda: file_text(data, name, *languages, self.limits))
             check_size(part.sentences, self.limits)
             ((data,),) = await self._translated([part], search)
             problems = part.problems
         path = PurePath(name.replace("\\", "/"))
         named = re.sub(r"[^\w.-]", "_", f"{path.stem}_{target}{path.suffix}")[-100:]
-        self.files.put(key := f"{secrets.token_urlsafe(16)}.{named}", data)
-        return JSONResponse({"translatedFileUrl": f"{request.base_url}download_file/{quote(key)}"} | _told(problems))
+        self.files.check_room(size := len(data) + FILE_BYTES)
+        self.files.put(key := f"{secrets.token_urlsafe(16)}.{named}", data, size)
+        root = self.limits.public_url.rstrip("/") or request.scope.get("root_path", "")
+        return JSONResponse({"translatedFileUrl": f"{root}/download_file/{quote(key)}"} | _told(problems))
 
     async def download_file(self, request: Request) -> Response:
         """Fetch a translated file."""
@@ -160,7 +172,7 @@ class Application(Starlette):
             raise HTTPException(400, "Invalid request: give one of sentences and text")
         if "text" in fields:
             (text,) = texts_of({"text": text_of(fields, "text")}, "text", self.limits)
-            part = PlainText(text)
+            part = await self._read(len(text), lambda: PlainText(text))
             sentences = part.sentences
         elif isinstance(fields["sentences"], list):
             sentences = [checked_text(sentence, "sentences") for sentence in fields["sentences"]]
@@ -174,7 +186,8 @@ class Application(Starlette):
         own = {"beams" if name == "num_beams" else name: value for name, value in options.items()}
         answer |= {"search": self.model.system_for(search).search | own}
         if "text" in fields:
-            answer["text"] = part.translated(translations, carried, self.model.system).decode("utf-8")
+            written = await run_in_threadpool(part.translated, translations, carried, self.model.system)
+            answer["text"] = written.decode("utf-8")
         return JSONResponse(answer | ({"session": session.id} if session else {}))
 
     async def detect(self, request: Request) -> Response:
@@ -220,6 +233,7 @@ class Application(Starlette):
 
     async def prometheus(self, request: Request) -> Response:
         """Counters."""
+        check_key(request, request.query_params)
         batches = self.model.batches
         text = self.metrics.text(
             batches_total=batches.batches,
@@ -235,6 +249,14 @@ class Application(Starlette):
         if name and not self.model.kept_context(search):
             raise HTTPException(400, "no context is read, so that a session changes nothing; leave it out")
         return session_of(self.model.sessions, checked_text(name, "session"), search) if name else None
+
+    async def _read(self, size: int, read: Callable[[], Any]) -> Any:
+        """What a reader gives, of what is large one after the other. HTTPException: 400 for what it cannot read."""
+        async with nullcontext() if size <= SMALL_CHARACTERS else self.reading:
+            try:
+                return await run_in_threadpool(read)
+            except DataError as error:
+                raise HTTPException(400, str(error)) from error
 
     async def _translated(
         self, parts: Sequence[PlainText | MarkedText], search: Query, session: Session | None = None
@@ -262,17 +284,25 @@ class Application(Starlette):
             ]
 
         is_plain = all(isinstance(part, PlainText) for part in parts)
-        return written() if is_plain else await self.model.computed(written, len(sentences))
+        return await run_in_threadpool(written) if is_plain else await self.model.computed(written, len(sentences))
 
     def _measured(self, path: str, answer: Callable[[Request], Awaitable[Response]]) -> Callable:
         async def endpoint(request: Request) -> Response:
             start, status = time.perf_counter(), 500
+            CLIENT.set(request.client.host if request.client else "")
             try:
-                response = await answer(request)
+                async with asyncio.timeout(self.limits.timeout):
+                    response = await answer(request)
                 status = response.status_code
                 return response
             except HTTPException as error:
                 status = error.status_code
+                raise
+            except TimeoutError as error:
+                reason = f"not translated within {self.limits.timeout} seconds; send less at once"
+                raise HTTPException(status := 504, reason) from error
+            except asyncio.CancelledError:
+                status = LEFT
                 raise
             finally:
                 self.metrics.add(path, status, time.perf_counter() - start)
@@ -287,14 +317,6 @@ def _language(code: str) -> dict[str, Any]:
 def _told(problems: Sequence[str]) -> dict[str, Any]:
     """What is wrong in a text that was written, where anything is."""
     return {"problems": list(problems)} if problems else {}
-
-
-def _read(read: Callable[[], Any]) -> Any:
-    """What a reader gives. HTTPException: 400 for what it cannot read."""
-    try:
-        return read()
-    except DataError as error:
-        raise HTTPException(400, str(error)) from error
 
 
 async def _refused(request: Request, error: Any) -> Response:

@@ -1,5 +1,6 @@
 """What requests ask for: their fields, keys and sizes, checked."""
 
+import asyncio
 import hmac
 import json
 import os
@@ -13,29 +14,60 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hf_docmt.options import ServerLimits
+from hf_docmt.serving.batches import CLIENT
 
 KEYS = "HF_DOCMT_API_KEYS"
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
 class BodyLimit:
-    """Ends requests whose body is longer than so many bytes: HTTPException 413 where it is read."""
+    """Ends requests with bodies that are too long (HTTPException 413) or slow (408), and those whose client left."""
 
-    def __init__(self, app: ASGIApp, most: int):
-        self.app, self.most = app, most
+    def __init__(self, app: ASGIApp, limits: ServerLimits):
+        self.app, self.most, self.seconds = app, limits.megabytes * 2**20, limits.receive_timeout
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        size = 0
+        if scope["type"] != "http":
+            return await self.app(scope, receive, send)
+        size, has_answer, has_left = 0, False, False
+        end = asyncio.get_running_loop().time() + self.seconds
+        task, watch = asyncio.current_task(), None
 
         async def counted():
-            nonlocal size
-            message = await receive()
+            nonlocal size, watch
+            try:
+                async with asyncio.timeout_at(end):
+                    message = await receive()
+            except TimeoutError as error:
+                raise HTTPException(408, f"the request did not arrive within {self.seconds} seconds") from error
             size += len(message.get("body", b""))
             if size > self.most:
                 raise HTTPException(413, f"the request has more than {self.most} bytes; send less at once")
+            if message["type"] == "http.request" and not message.get("more_body"):
+                watch = asyncio.create_task(end_when_left())
             return message
 
-        await self.app(scope, counted, send)
+        async def end_when_left():
+            nonlocal has_left
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            if not has_answer:
+                has_left = True
+                task.cancel()
+
+        async def answered(message):
+            nonlocal has_answer
+            has_answer = True
+            await send(message)
+
+        try:
+            await self.app(scope, counted, answered)
+        except asyncio.CancelledError:
+            if not has_left:
+                raise
+        finally:
+            if watch:
+                watch.cancel()
 
 
 async def read_fields(request: Request) -> dict[str, Any]:
@@ -75,6 +107,8 @@ def check_key(request: Request, fields: Mapping[str, Any]) -> None:
     given = bearer.strip() if kind.lower() == "bearer" else fields.get("api_key")
     if keys and not given:
         raise HTTPException(400, "an API key is needed; send it as api_key, or as Authorization: Bearer KEY")
+    if keys:
+        CLIENT.set(str(given))
     if keys and not any(hmac.compare_digest(str(given).encode("utf-8", "replace"), key.encode()) for key in keys):
         raise HTTPException(403, "Invalid API key")
 

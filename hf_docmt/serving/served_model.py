@@ -2,11 +2,15 @@
 
 import asyncio
 import copy
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import Future
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
+import torch
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from hf_docmt.data.language_codes import are_other_languages, primary_language
@@ -18,6 +22,8 @@ from hf_docmt.serving.batches import Batches, Query, Runs, Translated
 from hf_docmt.serving.detection import ranked_languages
 from hf_docmt.serving.sessions import Kept, Session
 from hf_docmt.systems import DocMTSystem, System
+from hf_docmt.systems.ctranslate2_model import CTranslate2Weights
+from hf_docmt.systems.model_system import ModelSystem
 
 AUTO = "auto"  # a source language that is to be detected
 NORWEGIAN = {"no", "nb", "nn"}
@@ -32,10 +38,11 @@ class ServedModel:
     """
 
     def __init__(self, system: System, languages: tuple[str | None, str | None], limits: ServerLimits):
-        self.system, self.limits = system, limits
+        self.batches = Batches(self._translate, limits.waiting_sentences)
+        self.system, self.limits = giving_way(system, self.batches.give_way), limits
         own = zip(("source", "target"), languages, system.languages)
         self.languages = [self._codes(side, given or code) for side, given, code in own]
-        self.batches = Batches(self._translate, limits.waiting_sentences)
+        self.in_sessions = 0  # sentences that wait for earlier calls of their sessions
         self.sessions = Kept(limits.sessions, limits.session_minutes * 60)
 
     def _codes(self, side: str, own: str | None) -> list[str]:
@@ -113,21 +120,21 @@ class ServedModel:
     async def translated(
         self, sentences: list[str], search: Query, session: Session | None = None, runs: Runs = MappingProxyType({})
     ) -> Translated:
-        """Translations, repairs and carried sentences. HTTPException: 503 and 504, see `waited`."""
+        """Translations, repairs and carried sentences. HTTPException: 400 long sentences, 503 too much that waits."""
+        if not self.limits.cut_sentences:
+            await run_in_threadpool(self._check_tokens, sentences)
         if session is None:
-            return await self._waited(lambda: self.batches.submit(sentences, search, runs))
-        async with session.lock:
+            return await self._waited(self.batches.submit(sentences, search, runs))
+        async with self._turn_of(session, len(sentences)):
             if self._strategy(search) == "stream":
-                result, session.memory = await self._waited(
-                    lambda: self.batches.call(
-                        lambda: self._stream(sentences, search, session.memory, runs), len(sentences)
-                    )
+                result, session.memory = await self.computed(
+                    lambda: self._stream(sentences, search, session.memory, runs), len(sentences)
                 )
                 return result
             before = session.sentences
             moved = {len(before) + number: spans for number, spans in runs.items()}
             lines, repairs, carried, candidates = await self._waited(
-                lambda: self.batches.submit([*before, *sentences], search, moved)
+                self.batches.submit([*before, *sentences], search, moved)
             )
             session.sentences = [*before, *sentences][-self.kept_context(search) :]
             own = [repair | {"sentence": repair["sentence"] - len(before)} for repair in repairs]
@@ -149,18 +156,39 @@ class ServedModel:
 
     async def computed(self, function: Callable[[], Any], size: int) -> Any:
         """The result of a call that computes with the model."""
-        return await self._waited(lambda: self.batches.call(function, size))
+        return await self._waited(self.batches.call(function, size))
 
-    async def _waited(self, submit: Callable) -> Any:
-        """What comes of a job. HTTPException: 503 where too many wait, 504 after too long, 500 for a failure."""
+    async def _waited(self, future: Future) -> Any:
+        """What comes of a job. HTTPException: 500 for a failure."""
         try:
-            async with asyncio.timeout(self.limits.timeout):
-                return await asyncio.wrap_future(submit())
-        except TimeoutError as error:
-            reason = f"not translated within {self.limits.timeout} seconds; send less at once"
-            raise HTTPException(504, reason) from error
+            return await asyncio.wrap_future(future)
         except NonFiniteScoresError as error:
             raise HTTPException(500, str(error)) from error
+
+    @asynccontextmanager
+    async def _turn_of(self, session: Session, size: int) -> AsyncIterator[None]:
+        """Alone in a session. HTTPException: 503 where too many sentences wait for theirs."""
+        if session.lock.locked():
+            self.batches.check_room(size, self.in_sessions)
+        self.in_sessions += size
+        try:
+            await session.lock.acquire()
+        finally:
+            self.in_sessions -= size
+        try:
+            yield
+        finally:
+            session.lock.release()
+
+    def _check_tokens(self, sentences: Sequence[str]) -> None:
+        """HTTPException: 400 for a sentence of too many tokens, of which no byte has more than one."""
+        most = self.limits.sentence_tokens
+        for number, sentence in enumerate(sentences):
+            if len(sentence) * 4 > most and len(sentence.encode()) > most:
+                count = len(self.system.tokenizer(sentence, add_special_tokens=False, verbose=False)["input_ids"])
+                if count > most:
+                    reason = f"sentence {number} has {count} tokens, expected at most {most}; end sentences in it"
+                    raise HTTPException(400, f"Invalid request: {reason}")
 
     def _translate(self, documents: list[tuple[list[str], Runs]], search: Query) -> list[Translated]:
         """Those of several documents, in the thread."""
@@ -201,6 +229,32 @@ class ServedModel:
         reach = (system.context.past, system.context.future)
         (lines,), (carried,) = carry(translate, [sentences], system.finder, [dict(runs)], reach)
         return Translated(lines, repairs, carried), streams[0].memory
+
+
+def giving_way(given: System, give_way: Callable[[], None]) -> System:
+    """The system that calls a function after every token (of CTranslate2: before a batch) and for every sentence."""
+    system: Any = copy.copy(given)
+
+    def after_token(ids: torch.Tensor, scores: Any, **others: Any) -> torch.Tensor:
+        give_way()
+        return torch.zeros(len(ids), dtype=torch.bool, device=ids.device)  # ends no row
+
+    def before(function: Callable) -> Callable:
+        def both(*arguments: Any, **settings: Any) -> Any:
+            give_way()
+            return function(*arguments, **settings)
+
+        return both
+
+    if isinstance(model := getattr(system, "model", None), CTranslate2Weights):
+        system.model = copy.copy(model)
+        system.model.translate = before(model.translate)
+    elif isinstance(system, ModelSystem):
+        system.generate_kwargs = system.generate_kwargs | {"stopping_criteria": [after_token]}
+    system.word_fits = before(system.word_fits)
+    system.finder = copy.copy(system.finder)
+    system.finder.plain = before(system.finder.plain)
+    return system
 
 
 def _matching(asked: str, codes: list[str]) -> list[str]:

@@ -14,22 +14,37 @@ NEW = "new"  # opens a session
 
 
 class Kept:
-    """At most so many things by names that cannot be guessed, each for so many seconds; the oldest go first."""
+    """Things by names that cannot be guessed, each for so many seconds; their sizes are `most` in all."""
 
     def __init__(self, most: int, seconds: float):
-        self.most, self.seconds = most, seconds
-        self.items: dict[str, tuple[float, Any]] = {}  # time and thing, in the order of the times
+        self.most, self.seconds, self.size = most, seconds, 0
+        self.items: dict[str, tuple[float, Any, int]] = {}  # time, thing and size, in the order of the times
 
-    def put(self, name: str, item: Any) -> None:
-        self.items[name] = (time.monotonic(), item)
-        while len(self.items) > self.most:
-            del self.items[next(iter(self.items))]
+    def put(self, name: str, item: Any, size: int = 1) -> None:
+        """Keep a thing; for it the oldest go."""
+        self.items[name] = (time.monotonic(), item, size)
+        self.size += size
+        while self.size > self.most:
+            self.take(next(iter(self.items)))
 
     def take(self, name: str) -> Any:
         """The thing, which is gone then; None where there is none."""
-        limit = time.monotonic() - self.seconds
-        self.items = {name: item for name, item in self.items.items() if item[0] >= limit}
-        return self.items.pop(name, (0, None))[1]
+        self.drop_old()
+        _, item, size = self.items.pop(name, (0, None, 0))
+        self.size -= size
+        return item
+
+    def drop_old(self) -> None:
+        while self.items and (oldest := next(iter(self.items.values())))[0] < time.monotonic() - self.seconds:
+            del self.items[next(iter(self.items))]
+            self.size -= oldest[2]
+
+    def check_room(self, size: int) -> None:
+        """HTTPException: 503 where an older thing would have to go for one of this size."""
+        self.drop_old()
+        if self.size + size > self.most:
+            reason = f"{self.size} bytes of files wait to be fetched, of at most {self.most}; try again later"
+            raise HTTPException(503, reason, {"Retry-After": "60"})
 
 
 @dataclass

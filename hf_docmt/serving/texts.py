@@ -1,10 +1,15 @@
 """Texts and files as sentences, and again as they were with translations in place."""
 
+import zlib
 from codecs import BOM_UTF8
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from io import BytesIO
 from itertools import accumulate
 from pathlib import PurePath
 from types import MappingProxyType
+from typing import TypeAlias
+from zipfile import BadZipFile, ZipFile
 
 from hf_docmt.data.readers.lines import is_wrapped, join_blocks, split_blocks
 from hf_docmt.files import DataError
@@ -14,9 +19,11 @@ from hf_docmt.formats.document_format import DocumentFormat
 from hf_docmt.formats.file_translation import translated_file
 from hf_docmt.modeling.opaque_runs import CarriedSentence, Span
 from hf_docmt.modeling.text_splitting import join_text, split_text
+from hf_docmt.options import ServerLimits
 from hf_docmt.systems import System
 
 PLAIN = ".txt"
+AnyText: TypeAlias = "PlainText | MarkedText"
 Carried = Mapping[int, CarriedSentence]  # sentences with opaque runs, by number
 
 
@@ -77,8 +84,21 @@ def html_text(text: str, source_lang: str, target_lang: str) -> MarkedText:
     return MarkedText(text.encode("utf-8"), "q", document_formats()["html"](), options, mark=BOM_UTF8)
 
 
-def file_text(data: bytes, name: str, source_lang: str, target_lang: str) -> PlainText | MarkedText:
-    """A file, of the format that its name says. DataError: no such format, a broken file."""
+def check_unpacked(data: bytes, limits: ServerLimits) -> None:
+    """DataError for a file whose parser would need much memory: bytes of its members, unpacked, and elements."""
+    size, elements, most = len(data), data.count(b"<"), limits.unpacked_megabytes * 2**20
+    with suppress(BadZipFile, zlib.error, EOFError, ValueError, RuntimeError):  # no archive, or a broken one
+        with ZipFile(BytesIO(data)) as archive:
+            size = sum(member.file_size for member in archive.infolist())
+            elements = sum(archive.read(member).count(b"<") for member in archive.infolist() if size <= most)
+    if size > most or elements > limits.elements:
+        got = f"{size} bytes and {elements} tags" if size <= most else f"{size} bytes"
+        raise DataError(f"the file has {got} unpacked, expected at most {most} and {limits.elements}; split it")
+
+
+def file_text(data: bytes, name: str, source_lang: str, target_lang: str, limits: ServerLimits) -> AnyText:
+    """A file, of the format that its name says. DataError: no such format, a broken file, one that is too large."""
+    check_unpacked(data, limits)
     ending = PurePath(name).suffix.lower()
     if ending == PLAIN:
         try:

@@ -5,6 +5,7 @@ import re
 import time
 
 import pytest
+from support.tiny_models import word_tokenizer
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
@@ -219,3 +220,10 @@ def test_where_characters_stand_among_marks():
     own = CarriedSentence("At 東京駅 now.", [(3, 6)], "At 東京駅 now.")
     assert own.mark(0) == "At X1 now."
     assert [own.place(number) for number in (2, 3, 4, 5, 6, 7)] == [2, 3, 5, 5, 5, 6]
+
+
+def test_long_words_of_lost_letters():
+    """They are looked at once."""
+    text, start = "一" * 40_000 + " w7", time.monotonic()
+    assert Finder(word_tokenizer())(text) == [(0, 40_000)]
+    assert time.monotonic() - start < 10

@@ -7,6 +7,7 @@ from starlette.exceptions import HTTPException
 from support.http_server import running
 
 from hf_docmt.formats.html import HtmlFormat
+from hf_docmt.options import ServerLimits
 from hf_docmt.serving.served_model import ServedModel
 from hf_docmt.serving.texts import file_text
 from hf_docmt.systems import DocMTSystem
@@ -161,10 +162,35 @@ def test_files_are_fetched_once(client, expected):
     assert page == f'<html lang="de"><p>{expected[0]}</p>'
 
 
+def test_files_wait_within_a_budget(system):
+    """One that does not fit is refused; those that wait stay."""
+    with running(system, kept_megabytes=1) as client:
+        answers = [client.upload("a.txt", b"w7\n\n" + b" " * 400_000) for _ in range(3)]
+        assert [status for status, _ in answers] == [200, 200, 503] and "at most 1048576" in answers[2][1]["error"]
+        for _, answer in answers[:2]:
+            assert client.call("GET", answer["translatedFileUrl"])[0] == 200
+        assert client.upload("a.txt", b"w7")[0] == 200
+
+
+def test_addresses_and_keys_of_others(system, monkeypatch):
+    """Links name the configured server, never the host of the request; hosts and origins are listed; metrics closed."""
+    asked = {"Origin": "https://a.example", "Access-Control-Request-Method": "POST"}
+    limits = {"public_url": "https://b.example/mt/", "hosts": ("127.0.0.1", "b.example"), "origins": (asked["Origin"],)}
+    monkeypatch.setenv("HF_DOCMT_API_KEYS", "k1,k2")
+    with running(system, **limits) as client:
+        key = {"Authorization": "Bearer k2"}
+        assert client.call("GET", "/metrics")[0] == 400 and client.call("GET", "/metrics", None, key)[0] == 200
+        assert client.call("GET", "/health", None, {"Host": "evil.example"})[0] == 400
+        assert client.call("OPTIONS", "/translate", None, asked)[0] == 200
+        assert client.call("OPTIONS", "/translate", None, asked | {"Origin": "https://c.example"})[0] == 400
+        monkeypatch.delenv("HF_DOCMT_API_KEYS")
+        assert client.upload("a.txt", b"w7")[1]["translatedFileUrl"].startswith("https://b.example/mt/download_file/")
+
+
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_wrapped_files_are_read_by_paragraphs(system, end):
     lines = ["He left early. It was raining hard all day, and when", "he came back nobody knew him.", "", "- Milk."]
-    text = file_text(end.join(lines).encode(), "a.txt", "en", "de")
+    text = file_text(end.join(lines).encode(), "a.txt", "en", "de", ServerLimits())
     wrapped = "It was raining hard all day, and when he came back nobody knew him."
     assert text.sentences == ["He left early.", wrapped, "Milk."]
     written = text.translated([sentence.upper() for sentence in text.sentences], {}, system)

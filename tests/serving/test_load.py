@@ -8,12 +8,15 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import pytest
 from support.http_server import Client, running
 from support.tiny_models import WORDS, word_tokenizer, write_model
 
-from hf_docmt.serving import batches
+from hf_docmt.serving import application, batches
+from hf_docmt.serving.batches import Translated
+from hf_docmt.serving.texts import PlainText
 from hf_docmt.systems import DocMTSystem
 
 GOOD = {"q": "w7 w8", "source": "en", "target": "de"}
@@ -128,6 +131,110 @@ def test_one_failure(gate):
         assert answers[2].result()[1] == {"error": "the request failed; the server's log says why"}
         assert gate.sizes == [1, 3, 1, 1, 1]
         assert client.post("/translate", GOOD | {"q": "w29"})[0] == 500 and gate.sizes[5:] == [1]
+
+
+def test_turns_of_clients():
+    """Four long documents and ten of one client give way to single sentences, which do not wait for their end."""
+    order, search, queue = [], batches.Query("en", "de"), None
+
+    def translate(documents, search):
+        for _ in range(len(documents[0][0])):
+            order.append(documents[0][0][0])
+            time.sleep(0.02)
+            queue.give_way()
+        return [Translated(document, [], {}) for document, _ in documents]
+
+    queue = batches.Batches(translate, 10_000)
+
+    def ask(client, word, size):
+        batches.CLIENT.set(client)
+        start = time.monotonic()
+        queue.submit([word] * size, search, {}).result(60)
+        return time.monotonic() - start
+
+    with ThreadPoolExecutor(60) as pool:
+        long = [pool.submit(ask, f"long{n % 4}", f"long{n}", 200) for n in range(8)]
+        while len(set(order)) < 4:  # each of the four clients has begun one
+            time.sleep(0.01)
+        singles = [pool.submit(ask, f"single{n}", "single", 1) for n in range(46)]
+        assert max(single.result() for single in singles) < 2 and not any(each.done() for each in long)
+        [each.result() for each in long]
+    assert {*order[: len(order) // 3]} - {"single"} == {"long0", "long1", "long2", "long3"}
+
+
+def test_work_of_clients_that_left_is_dropped(gate):
+    """It leaves the queue at once."""
+    with running(gate) as client, ThreadPoolExecutor(1) as pool:
+        first = pool.submit(client.post, "/translate", GOOD)
+        assert gate.reached.wait(20)
+        body = b'{"q": ["w7", "w8"], "source": "en", "target": "de"}'
+        head = f"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+        with socket.create_connection(("127.0.0.1", client.port)) as other:
+            other.sendall(head.encode() + b"\r\n\r\n" + body)
+            waiting(client, 2)
+        waiting(client, 0)
+        gate.opened.set()
+        assert first.result()[0] == 200 and gate.sizes == [1]
+        assert b'status="499"} 1\n' in client.get("/metrics")[1]
+
+
+def test_a_search_ends_with_its_request(system):
+    """One that would write for minutes leaves the model to the next client."""
+    endless = DocMTSystem(system.model, word_tokenizer(), max_new_tokens=10**6, min_new_tokens=10**6)
+    with running(endless, timeout=1) as client:
+        assert client.post("/translate", GOOD)[0] == 504
+        answer = client.post("/translate", GOOD | {"q": " "})
+        assert answer[0] == 200 and not client.model.batches.open
+
+
+def test_long_sentences(system):
+    long = GOOD | {"q": "w7 " * 12}
+    with running(system, sentence_tokens=10) as client:
+        status, answer = client.post("/translate", long)
+        assert status == 400 and "sentence 0 has 12 tokens, expected at most 10" in answer["error"]
+    with running(system, sentence_tokens=10, cut_sentences=True) as client:
+        assert client.post("/translate", long)[0] == 200
+
+
+def test_calls_in_a_session_wait_as_others_do(gate):
+    fields = GOOD | {"session": "new"}
+    with running(gate, timeout=2, waiting_sentences=3) as client, ThreadPoolExecutor(8) as pool:
+        gate.opened.set()
+        fields["session"] = client.post("/translate", fields)[1]["session"]
+        gate.opened.clear()
+        answers = [pool.submit(client.post, "/translate", fields) for _ in range(8)]
+        assert sorted(answer.result()[0] for answer in answers) == [503] * 4 + [504] * 4
+
+
+def test_text_is_split_outside_of_the_event_loop(client, monkeypatch):
+    monkeypatch.setattr(application, "PlainText", lambda text: time.sleep(1) or PlainText(text))
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(client.post, "/v1/translations", {"text": "w7"})
+        time.sleep(0.2)
+        start = time.monotonic()
+        assert client.get("/health")[0] == 200 and time.monotonic() - start < 0.5
+        assert answer.result()[0] == 200
+
+
+def test_half_sent_requests(system):
+    """Headers and bodies that do not arrive, and connections of which a client has enough."""
+    half = b"POST /translate HTTP/1.1\r\nHost: x\r\n"
+    body = b"Content-Type: application/json\r\nContent-Length: 9\r\n\r\n{"
+    with running(system, receive_timeout=1, client_connections=3) as client, ExitStack() as stack:
+        connections = [socket.create_connection(("127.0.0.1", client.port), 10) for _ in range(4)]
+        *served, refused = map(stack.enter_context, connections)
+        for connection, sent in zip(served, (b"", half, half + body)):
+            connection.sendall(sent)
+        answers = [received(connection) for connection in (*served, refused)]
+        assert answers[:2] == [b"", b""] and answers[2].startswith(b"HTTP/1.1 408") and answers[3] == b""
+        assert client.get("/health")[0] == 200
+
+
+def received(connection):
+    try:
+        return connection.recv(1000)
+    except ConnectionResetError:
+        return b""
 
 
 def started(folder, port, log):

@@ -5,6 +5,7 @@ import zipfile
 from urllib.parse import urlsplit
 
 import pytest
+from support.http_server import running
 from support.markup_checks import tags
 from support.office_files import book, open_document, presentation, workbook, zipped
 
@@ -56,3 +57,22 @@ def test_broken_office_files_are_refused(client, name):
         status, answer = client.upload(f"a.{name}", data)
         assert status == 400 and len(answer["error"]) > 10, answer
     assert client.upload("a.txt", b"w7")[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "reason"),
+    [
+        (
+            "a.docx",
+            zipped({"word/document.xml": "<w/>" * 5000}),
+            "5000 tags unpacked, expected at most",
+        ),
+        ("a.odt", zipped({"content.xml": " " * 2**21}), "2097152 bytes unpacked"),
+        ("a.xlf", b"<x>" * 4001, "4001 tags"),
+    ],
+)
+def test_files_that_are_large_when_unpacked_are_refused(system, name, data, reason):
+    """Before they are parsed."""
+    with running(system, unpacked_megabytes=1, elements=4000) as client:
+        status, answer = client.upload(name, data)
+        assert status == 400 and reason in answer["error"]

@@ -90,7 +90,7 @@ def test_sessions_are_few_and_short(system):
         ids = [translated(client, sentences=SENTENCES, session="new")["session"] for _ in range(3)]
         statuses = [client.post("/v1/translations", {"text": "w7", "session": name})[0] for name in ids]
         assert statuses == [404, 200, 200]
-        kept = [session.sentences for _, session in client.model.sessions.items.values()]
+        kept = [session.sentences for _, session, _ in client.model.sessions.items.values()]
         assert kept == [["w7"], ["w7"]]
         status, answer = client.post("/v1/translations", {"text": "w7", "strategy": "sliding", "session": ids[1]})
         assert status == 400 and "other languages, strategy or options" in answer["error"]
