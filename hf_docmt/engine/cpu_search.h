@@ -81,11 +81,11 @@ typedef struct {
     int *is_undecided; /* whether beams tie, or one has no number */
 } Choice;
 
-/* The best token of each row in greedy search, or the best of the beams of each source and the one behind them */
+/* The best token of each row in greedy search, or the best of the beams of each source */
 static void choose(const void *context, Share share) {
     const Choice *choice = context;
     const Search *s = choice->search;
-    const int64_t beams = s->beams, kept = beams > 1 ? beams + 1 : 1, begin = begin_of(share, choice->sources, 1);
+    const int64_t beams = s->beams, kept = s->kept, begin = begin_of(share, choice->sources, 1);
     const int64_t count = end_of(share, choice->sources, 1) - begin, first = begin * beams;
     const float *scores = choice->scores + first * s->scored;
     int is_number = 1;
@@ -122,8 +122,9 @@ static int go_on(const float *scores, const Step *step, Search *s) {
 
 /* Let the best beams of each source go on; 0: nothing was done, since one of them ends, ties, or is of no number. */
 static int go_on_with_beams(const float *scores, const Step *step, Search *s) {
-    const int64_t rows = step->rows, beams = s->beams, sources = rows / beams, kept = beams + 1;
-    if (!is_chosen(scores, step, s)) return 0;
+    const int64_t rows = step->rows, beams = s->beams, sources = rows / beams, kept = s->kept;
+    s->is_decided = is_chosen(scores, step, s);
+    if (!s->is_decided || s->is_single) return 0;
     for (int64_t i = 0; i < sources * kept; i++)
         if (i % kept < beams && is_end(s, token_at(s, s->indices[i]))) return 0;
     for (int64_t r = 0; r < rows; r++) memcpy(s->copies + r * s->room, s->ids + r * s->room, s->length * sizeof(int64_t));
@@ -147,7 +148,7 @@ void docmt_search(const Operation *operations, int64_t count, Step *step, Search
     step->ids = s->ids, step->room = s->room;
     for (;; s->length++) {
         for (int64_t r = 0; r < step->rows; r++) step->tokens[r] = s->ids[r * s->room + s->length - 1];
-        step->length = s->length;
+        step->length = s->length, s->is_decided = 0;
         docmt_run(operations, count, step);
         for (int64_t r = 0; s->is_absent && r < step->rows; r++)
             for (int64_t i = 0; i < s->scored; i++)

@@ -273,7 +273,7 @@ class DecodingStep:
         run(operations, self.step, output)
         return self.scores
 
-    def go_on(self, ids: torch.Tensor, length: int, settings, ended, sums, mask):
+    def go_on(self, ids: torch.Tensor, length: int, settings, ended, sums, mask, is_single):
         """As `DecoderState.read_on`."""
         if not self.operations:
             self.build(ids[:, :length], mask)
@@ -282,12 +282,13 @@ class DecodingStep:
         self.make_room(length)
         self.encode(length)
         found, encoded = self.search, len(self.encodings) + self.padding
-        found.ids, found.length = ids.data_ptr(), length
+        found.ids, found.length, found.is_single = ids.data_ptr(), length, is_single
         found.most = min(settings.plain_until - 1, ids.shape[1] - 1, len(self.ancestors), encoded)
         found.ended, found.sums = (None if tensor is None else tensor.data_ptr() for tensor in (ended, sums))
         search(self.operations[0], self.step, found)
         self.length = found.length
-        return self.length, self.scores
+        best = (self.values[:, :-1].clone(), self.indices[:, :-1].clone()) if found.is_decided else None
+        return self.length, self.scores, best
 
     def new_search(self, ids: torch.Tensor, settings) -> Search:
         """What the steps of a search over ids (R, L) share, besides these."""
@@ -295,7 +296,7 @@ class DecodingStep:
         self.ends = torch.tensor(settings.eos_token_id, dtype=torch.long, device="cpu")
         self.copies = torch.empty_like(ids)
         self.log_probs = memory(rows if beams > 1 else 0, scored)
-        self.values = memory(rows // beams, beams + 1)
+        self.values = memory(rows // beams, 1 if beams == 1 else settings.candidates + 1)
         self.indices = memory(*self.values.shape, dtype=torch.long)
         scratch = {
             name: getattr(self, name).data_ptr() for name in ("ends", "log_probs", "values", "indices", "copies")
@@ -303,6 +304,7 @@ class DecodingStep:
         if self.words is not None:
             scratch |= {"words": self.words.data_ptr(), "is_absent": self.is_absent.data_ptr()}
         sizes = {"room": room, "end_count": len(self.ends), "beams": beams, "scored": scored}
+        sizes["kept"] = self.values.shape[1]
         return Search(pad=settings.pad_token_id, **sizes, **scratch)
 
     def run(self, hidden_states: torch.Tensor | None) -> torch.Tensor:

@@ -53,6 +53,11 @@ class SearchSettings:
         return (~ended).nonzero()[:, 0] if may_leave and ended.sum() > len(ended) * MOST_WASTE else None
 
     @property
+    def candidates(self) -> int:
+        """Of a source in beam search, of which `num_beams` go on whichever end."""
+        return max(2, 1 + len(self.eos_token_id)) * self.num_beams
+
+    @property
     def earliest_end(self) -> int:
         """The least length of target ids at which a limit or criterion may end a row; criteria say so, else it is 0."""
         return min(self.max_length, *(getattr(criterion, "earliest_end", 0) for criterion in self.criteria), 2**31)
@@ -108,7 +113,7 @@ def greedy_search(state: "DecoderState", prompt: torch.Tensor, settings: SearchS
     is_any, are_kept = False, any(map(keeps_scores, settings.processors))
     sources, left = torch.arange(batch, device=ids.device), []  # of rows; those that have left, with their ids
     while True:
-        length, logits = state.read_on(ids, length, settings, finished if is_any and settings.eos_token_id else None)
+        length, logits, _ = state.read_on(ids, length, settings, finished if is_any and settings.eos_token_id else None)
         scores, words = settings.processed(ids[:, :length], logits.clone() if are_kept else logits, state)
         tokens = tokens_at(words, best_token(scores))  # (B,)
         if is_any and settings.eos_token_id:
@@ -142,7 +147,7 @@ def beam_search(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Prompts (B, T) to the best translations (B * returned, at most `max_length`), and their scores."""
     beams, (batch, length), device = settings.num_beams, prompt.shape, prompt.device
-    count = max(2, 1 + len(settings.eos_token_id)) * beams  # candidates, of which `beams` go on whichever end
+    count = settings.candidates
     padding = (settings.pad_token_id or settings.eos_token_id[0]) if settings.eos_token_id else -1
     running = torch.full((batch * beams, settings.max_length), padding, dtype=torch.long, device=device)
     running[:, :length] = prompt.repeat_interleave(beams, dim=0)
@@ -153,14 +158,19 @@ def beam_search(
 
     logits = state.read(prompt).repeat_interleave(beams, dim=0)  # (B * beams, V)
     state.repeat(beams)
-    log_probs, are_kept = None, any(map(keeps_scores, settings.processors))
+    best, log_probs, are_kept = None, None, any(map(keeps_scores, settings.processors))
     while True:
-        log_probs = torch.log_softmax(logits, dim=-1, out=None if are_kept else log_probs)  # memory of the last step
-        del logits
-        processed, words = settings.processed(running[:, :length], log_probs, state)
-        values, indices = best_continuations(processed, scores, count)  # (B, K)
-        tokens = tokens_at(words, indices % processed.shape[1])
-        rows = indices // processed.shape[1] + first_rows  # (B, K)
+        if best is None:
+            log_probs = torch.log_softmax(
+                logits, dim=-1, out=None if are_kept else log_probs
+            )  # memory of the last step
+            processed, words = settings.processed(running[:, :length], log_probs, state)
+            best, scored = best_continuations(processed, scores, count), processed.shape[1]
+        else:
+            words, scored = state.words, logits.shape[1]
+        values, indices = best  # (B, K)
+        tokens = tokens_at(words, indices % scored)
+        rows = indices // scored + first_rows  # (B, K)
         length += 1
         if length >= settings.earliest_end or settings.are_ends(tokens[:, :beams]).any():
             continued = with_tokens(running, rows, tokens, length)  # (B * K, L)
@@ -184,10 +194,7 @@ def beam_search(
             settings, log_probs = settings.of_rows(sources), None
             finished.keep(sources)
             state.keep(sources)
-        if finished.is_any:
-            logits = state.read(running[:, :length])
-        else:
-            length, logits = state.read_on(running, length, settings, sums=scores)
+        length, logits, best = state.read_on(running, length, settings, sums=scores, is_single=finished.is_any)
 
 
 def tokens_at(words: torch.Tensor | None, places: torch.Tensor) -> torch.Tensor:
@@ -321,18 +328,21 @@ class DecoderState:
         return self.masked(logits.to(ids.device, torch.float32))
 
     def read_on(
-        self, ids: torch.Tensor, length: int, settings: SearchSettings, ended=None, sums=None
-    ) -> tuple[int, torch.Tensor]:
+        self, ids: torch.Tensor, length: int, settings: SearchSettings, ended=None, sums=None, is_single=False
+    ) -> tuple[int, torch.Tensor, tuple[torch.Tensor, torch.Tensor] | None]:
         """As `read` of the first `length` ids (R, L), behind which it may write the best tokens: how many, and logits.
 
         These are written as long as nothing else is to decide. Rows that have `ended` (R,) are padded; `sums` (B,
-        beams) are those of beams, which go on to the best ones, with the rows of ids and of the cache.
+        beams) are those of beams, which go on to the best ones, with the rows of ids and of the cache, but where
+        `is_single`. The last are `best_continuations` of beams, or None where these are to be found.
         """
         self.start(ids[:, :length])
         may_go_on = self.step is not None and self.step.goes_on and (length == 1 or not self.step.is_prompt)
+        if sums is not None:  # fewer candidates than there are
+            may_go_on = may_go_on and settings.candidates < sums.shape[1] * len(self.step.output_bias)
         if not may_go_on or length >= settings.plain_until:
-            return length, self.read(ids[:, :length])
-        return self.step.go_on(ids, length, settings, ended, sums, self.mask)
+            return length, self.read(ids[:, :length]), None
+        return self.step.go_on(ids, length, settings, ended, sums, self.mask, is_single)
 
     def start(self, prompt: torch.Tensor) -> None:
         """Let the primitives read a prompt (B, T), too, where they can."""

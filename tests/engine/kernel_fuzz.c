@@ -164,7 +164,7 @@ int main(int count, char **arguments) {
         Operation idle = {NORM, 0, 0, {0}, {0}, 1};
         Step steps = {all_scores, 2, 1, 0, beams, 1, rows_of, .tokens = new, .threads = threads};
         Search search = {written, room, 1, most, ends, 1, 0, 0, beams, sums, vocabulary,
-                         is_short ? words : 0, is_short ? is_absent : 0, log_probs, chosen, found, copies};
+                         is_short ? words : 0, is_short ? is_absent : 0, log_probs, chosen, found, copies, beams > 1 ? beams + 1 : 1, between(0, 1)};
         docmt_search(&idle, 1, &steps, &search);
         if (search.length > most) return puts("too long"), 1;
         void *more[] = {logits, log_probs, chosen, written, copies, found, rows_of, words, is_absent};
