@@ -23,6 +23,7 @@ from starlette.routing import Route
 
 from hf_docmt.files import DataError
 from hf_docmt.messages import closest_hint
+from hf_docmt.modeling.decoding import NonFiniteScoresError
 from hf_docmt.serving import detection
 from hf_docmt.serving.batches import CLIENT, SMALL_CHARACTERS, Query
 from hf_docmt.serving.metrics import MEDIA_TYPE, Metrics
@@ -81,7 +82,7 @@ class Application(Starlette):
                 ),
                 Middleware(BodyLimit, self.limits),
             ],
-            exception_handlers={HTTPException: _refused, Exception: _failed},
+            exception_handlers={HTTPException: _refused, NonFiniteScoresError: _without_scores, Exception: _failed},
         )
 
     async def translate(self, request: Request) -> Response:
@@ -321,6 +322,10 @@ def _told(problems: Sequence[str]) -> dict[str, Any]:
 
 async def _refused(request: Request, error: Any) -> Response:
     return JSONResponse({"error": error.detail}, error.status_code, error.headers)
+
+
+async def _without_scores(request: Request, error: Exception) -> Response:
+    return JSONResponse({"error": str(error)}, 500)
 
 
 async def _failed(request: Request, error: Exception) -> Response:

@@ -71,10 +71,6 @@ class Group:
     start: float = 0.0  # of the turn
     has_begun: bool = False
 
-    @property
-    def kind(self) -> str:
-        return self.jobs[0].kind
-
 
 class Batches:
     """A queue of at most `most_waiting` sentences (one job may be larger), and the threads that work it off.
@@ -118,7 +114,7 @@ class Batches:
         """In the middle of a computation: let others have their turn. CancelledError: nobody waits for its end."""
         if (group := getattr(self.own, "group", None)) is None:
             return
-        if time.monotonic() - group.start > SLICES[group.kind] and (self.jobs or self.open):
+        if time.monotonic() - group.start > SLICES[group.jobs[0].kind] and (self.jobs or self.open):
             self.open.append(group)
             self.given_back.release()
             group.turn.acquire()
@@ -172,7 +168,7 @@ class Batches:
 
     def _new_group(self, kind: str) -> Group | None:
         """The request that has waited longest, and those of this kind that can be done with it."""
-        parts = [{job.client for job in group.jobs} for group in self.open if group.kind == kind]
+        parts = [{job.client for job in group.jobs} for group in self.open if group.jobs[0].kind == kind]
         at_work, ranks = Counter(client for clients in parts for client in clients), Counter[str]()
         ranked: list[tuple[int, WaitingRequest]] = []  # with how many of its client come before
         for job in self.jobs:

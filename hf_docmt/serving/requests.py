@@ -29,7 +29,7 @@ class BodyLimit:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
-        size, has_answer, has_left = 0, False, False
+        size, has_left = 0, False
         end = asyncio.get_running_loop().time() + self.seconds
         task, watch = asyncio.current_task(), None
 
@@ -51,17 +51,10 @@ class BodyLimit:
             nonlocal has_left
             while (await receive())["type"] != "http.disconnect":
                 pass
-            if not has_answer:
-                has_left = True
-                task.cancel()
-
-        async def answered(message):
-            nonlocal has_answer
-            has_answer = True
-            await send(message)
+            has_left = task.cancel()
 
         try:
-            await self.app(scope, counted, answered)
+            await self.app(scope, counted, send)
         except asyncio.CancelledError:
             if not has_left:
                 raise
@@ -105,11 +98,12 @@ def check_key(request: Request, fields: Mapping[str, Any]) -> None:
     keys = api_keys()
     kind, _, bearer = request.headers.get("authorization", "").partition(" ")
     given = bearer.strip() if kind.lower() == "bearer" else fields.get("api_key")
-    if keys and not given:
+    if not keys:
+        return
+    if not given:
         raise HTTPException(400, "an API key is needed; send it as api_key, or as Authorization: Bearer KEY")
-    if keys:
-        CLIENT.set(str(given))
-    if keys and not any(hmac.compare_digest(str(given).encode("utf-8", "replace"), key.encode()) for key in keys):
+    CLIENT.set(str(given))
+    if not any(hmac.compare_digest(str(given).encode("utf-8", "replace"), key.encode()) for key in keys):
         raise HTTPException(403, "Invalid API key")
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import copy
 from collections.abc import AsyncIterator, Callable, Sequence
-from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from types import MappingProxyType
@@ -14,7 +13,6 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from hf_docmt.data.language_codes import are_other_languages, primary_language
-from hf_docmt.modeling.decoding import NonFiniteScoresError
 from hf_docmt.modeling.opaque_runs import carry
 from hf_docmt.modeling.pipeline_docmt import OF_DOCUMENTS
 from hf_docmt.options import ServerLimits
@@ -42,7 +40,7 @@ class ServedModel:
         self.system, self.limits = giving_way(system, self.batches.give_way), limits
         own = zip(("source", "target"), languages, system.languages)
         self.languages = [self._codes(side, given or code) for side, given, code in own]
-        self.in_sessions = 0  # sentences that wait for earlier calls of their sessions
+        self.in_sessions = 0  # sentences of calls in sessions
         self.sessions = Kept(limits.sessions, limits.session_minutes * 60)
 
     def _codes(self, side: str, own: str | None) -> list[str]:
@@ -124,7 +122,7 @@ class ServedModel:
         if not self.limits.cut_sentences:
             await run_in_threadpool(self._check_tokens, sentences)
         if session is None:
-            return await self._waited(self.batches.submit(sentences, search, runs))
+            return await asyncio.wrap_future(self.batches.submit(sentences, search, runs))
         async with self._turn_of(session, len(sentences)):
             if self._strategy(search) == "stream":
                 result, session.memory = await self.computed(
@@ -133,7 +131,7 @@ class ServedModel:
                 return result
             before = session.sentences
             moved = {len(before) + number: spans for number, spans in runs.items()}
-            lines, repairs, carried, candidates = await self._waited(
+            lines, repairs, carried, candidates = await asyncio.wrap_future(
                 self.batches.submit([*before, *sentences], search, moved)
             )
             session.sentences = [*before, *sentences][-self.kept_context(search) :]
@@ -156,14 +154,7 @@ class ServedModel:
 
     async def computed(self, function: Callable[[], Any], size: int) -> Any:
         """The result of a call that computes with the model."""
-        return await self._waited(self.batches.call(function, size))
-
-    async def _waited(self, future: Future) -> Any:
-        """What comes of a job. HTTPException: 500 for a failure."""
-        try:
-            return await asyncio.wrap_future(future)
-        except NonFiniteScoresError as error:
-            raise HTTPException(500, str(error)) from error
+        return await asyncio.wrap_future(self.batches.call(function, size))
 
     @asynccontextmanager
     async def _turn_of(self, session: Session, size: int) -> AsyncIterator[None]:
@@ -172,13 +163,10 @@ class ServedModel:
             self.batches.check_room(size, self.in_sessions)
         self.in_sessions += size
         try:
-            await session.lock.acquire()
+            async with session.lock:
+                yield
         finally:
             self.in_sessions -= size
-        try:
-            yield
-        finally:
-            session.lock.release()
 
     def _check_tokens(self, sentences: Sequence[str]) -> None:
         """HTTPException: 400 for a sentence of too many tokens, of which no byte has more than one."""
