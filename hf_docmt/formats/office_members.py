@@ -4,7 +4,7 @@ import posixpath
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import unescape
 from itertools import groupby, islice
@@ -211,16 +211,18 @@ def comments(archive: ZipArchive) -> Counter[Remark]:
     return Counter({("comment", "left alone"): sum(len(COMMENT.findall(archive.read(name))) for name in names)})
 
 
-def looked_up(formulas: Iterable[bytes]) -> re.Pattern[str]:
-    """What matches the texts of cells that formulas, as XML has them, name; `*` and `?` stand for others there."""
+def looked_up(formulas: Iterable[bytes]) -> Callable[[str], bool]:
+    """Whether formulas, as XML has them, name the text of a cell; `*` and `?` stand for other characters there."""
     texts: set[str] = set()
     for formula in map(unescape, map(bytes.decode, formulas)):
         own = [text.replace('""', '"').lstrip("<>=") for text in re.findall(r'"((?:[^"]|"")+)"', formula)]
         texts.update(own[0].split(",") if [f'"{text}"' for text in own] == [formula] else own)  # a list of choices
-    patterns = (
-        re.escape(text.strip()).replace(r"\*", ".*").replace(r"\?", ".") for text in texts if has_letters([text])
-    )
-    return re.compile("|".join(patterns) or "(?!)", re.IGNORECASE)
+    named = {text.strip().lower() for text in texts if has_letters([text])}
+    patterns = [
+        re.escape(text).replace(r"\*", ".*").replace(r"\?", ".") for text in named if "*" in text or "?" in text
+    ]
+    pattern = re.compile("|".join(patterns) or "(?!)", re.IGNORECASE)
+    return lambda text: text.lower() in named or pattern.fullmatch(text) is not None
 
 
 def attribute_place(data: bytes, element: Element, attribute: str) -> tuple[int, int]:

@@ -193,7 +193,7 @@ class XlsxFormat(DocumentFormat):
                 if (strings.name, cell.number) in seen or cell.number >= len(strings.elements):
                     continue
                 seen.add((strings.name, cell.number))
-                if kept.fullmatch(self._text(sheet, cell)):
+                if kept(self._text(sheet, cell)):
                     self.remarks[LOOKED_UP] += 1
                     continue
                 strings.part = sheet.title

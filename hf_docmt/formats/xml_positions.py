@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 from xml.parsers import expat
 from xml.sax.saxutils import escape
 
@@ -69,32 +70,33 @@ def parse_xml(data: bytes) -> Element:
     """
     parser = expat.ParserCreate("utf-8")
     root = Element("", {}, 0)
-    stack = [root]
+    stack, parts = [root], []  # elements and the parts of a text that are not closed
 
     def begin(name: str, attributes: dict[str, str]) -> None:
         if len(stack) > MAX_DEPTH:
             raise DataError(f"line {parser.CurrentLineNumber}: elements nested more than {MAX_DEPTH} deep; simplify it")
-        _close_text(stack[-1], parser.CurrentByteIndex)
+        close_text()
         element = Element(name, attributes, parser.CurrentByteIndex)
         stack[-1].children.append(element)
         stack.append(element)
 
     def end(name: str) -> None:
+        close_text()
         element, position = stack.pop(), parser.CurrentByteIndex
         element.inner_start = element.inner_end = element.end = TAG.match(data, element.start).end()
         if not data.endswith(b"/>", element.start, element.end):
-            _close_text(element, position)
             element.inner_end, element.end = position, TAG.match(data, position).end()
 
     def characters(text: str = "") -> None:
-        children = stack[-1].children
-        if children and isinstance(children[-1], Text) and not children[-1].end:
-            children[-1].text += text
-        else:
-            children.append(Text(text, parser.CurrentByteIndex))
+        if not parts:
+            stack[-1].children.append(Text("", parser.CurrentByteIndex))
+        parts.append(text)
 
     def close_text(*_) -> None:
-        _close_text(stack[-1], parser.CurrentByteIndex)
+        if parts:
+            last: Any = stack[-1].children[-1]
+            last.text, last.end = "".join(parts), parser.CurrentByteIndex
+            parts.clear()
 
     def refuse_entity(*_) -> None:
         raise DataError(f"line {parser.CurrentLineNumber}: an entity of its own is declared; replace it by its text")
@@ -108,11 +110,6 @@ def parse_xml(data: bytes) -> Element:
     except expat.ExpatError as error:
         raise DataError(f"line {error.lineno}, column {error.offset + 1}: broken XML ({error}); repair it") from error
     return next(root.elements())
-
-
-def _close_text(element: Element, position: int) -> None:
-    if element.children and isinstance(element.children[-1], Text) and not element.children[-1].end:
-        element.children[-1].end = position
 
 
 def escape_text(text: str) -> str:

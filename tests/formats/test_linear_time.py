@@ -26,6 +26,7 @@ AROUND = {  # of a text: the format, what stands before and behind it, and how i
     "mdx": ("", "", {}),
     "html": ("<html><body><p>", "</p></body></html>", {}),
     "json": ('{"a": "', '"}', {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}),
+    "xliff": ("<xliff version='1.2'><file source-language='en'><body>", "</body></file></xliff>", {"<": "&lt;"}),
     "ass": ("[Script Info]\n[Events]\nFormat: Start, End, Text\nDialogue: 0:0:1,0:0:2,", "\n", {"\n": "\\N"}),
 }
 BOOK = "<w:document><w:body><w:p>{}</w:p></w:body></w:document>"
