@@ -10,9 +10,8 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 from unicodedata import category
-
-from transformers import PreTrainedTokenizerBase
 
 Span = tuple[int, int]  # characters of a sentence, from and to
 Translate = Callable[[list[list[str]]], list[list[str]]]  # documents, N sentences in, N out
@@ -78,7 +77,7 @@ def matches(text: str, patterns: Iterable[re.Pattern]) -> Iterator[Span]:
 class Finder:
     """Finds the opaque runs of sentences: those of `KINDS`, and signs that the tokenizer drops or reads as unknown."""
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase | None = None):
+    def __init__(self, tokenizer: Any = None):
         self.tokenizer = tokenizer
         self.is_lost = cache(self._is_lost)
 

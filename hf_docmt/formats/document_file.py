@@ -7,18 +7,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import groupby, islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hf_docmt.data.documents import make_row
 from hf_docmt.data.readers.reader import Reader
 from hf_docmt.data.readers.running_text import sentence_splitter
+from hf_docmt.data.word_fits import Fit
 from hf_docmt.files import STDIN, DataError, display_path, open_bytes
 from hf_docmt.formats.document_format import FORMATS, DocumentFormat, FormatOptions, Piece, Remark, Segment, Tag
 from hf_docmt.formats.segment_sentences import SegmentSentences, kept_apart
 from hf_docmt.formats.xml_positions import MAX_DEPTH
 from hf_docmt.messages import counted
 from hf_docmt.modeling.opaque_runs import COMMON, CarriedSentence, Span
-from hf_docmt.systems import System
-from hf_docmt.systems.word_alignment import Fit
+
+if TYPE_CHECKING:
+    from hf_docmt.systems import System
 
 MARKUP = "docmt_markup"  # column of the rows: the file, sentences with inline markup, places of opaque runs
 FITS = "word_fits"  # of a result row: those of the sentences with markup, by number
@@ -266,7 +269,7 @@ def given_runs(row: dict) -> dict[int, list[Span]]:
     return runs
 
 
-def with_markup(system: System | None, row: dict, result: dict, carried: Mapping[int, CarriedSentence]) -> dict:
+def with_markup(system: "System | None", row: dict, result: dict, carried: Mapping[int, CarriedSentence]) -> dict:
     """A result row with what places the markup of its row: word fits and carried sentences; none for other rows."""
     if MARKUP not in row:
         return result
@@ -279,7 +282,7 @@ def with_markup(system: System | None, row: dict, result: dict, carried: Mapping
     return result | {CARRIED: marks, FITS: sentence_fits(system, tagged, texts)}
 
 
-def sentence_fits(system: System | None, tagged: Sequence[int], result: dict) -> dict[str, Fit]:
+def sentence_fits(system: "System | None", tagged: Sequence[int], result: dict) -> dict[str, Fit]:
     """The word fits of these sentences of a result row, by number; none by a system without cross-attention.
 
     Of a sentence that the tokenizer gives no characters for, or that is too long for the model, they are empty.

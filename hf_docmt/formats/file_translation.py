@@ -2,16 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hf_docmt.files import DataError, check_writable_file, replaced_file
 from hf_docmt.formats import document_formats, find_reader
 from hf_docmt.formats.document_file import DocumentFile, DocumentReader, WrittenFile, given_runs, with_markup
 from hf_docmt.modeling.opaque_runs import CarriedSentence
-from hf_docmt.systems import System
+
+if TYPE_CHECKING:
+    from hf_docmt.systems import System
 
 
 def translate_file(
-    system: System,
+    system: "System",
     path: str | Path,
     output: str | Path,
     *,
@@ -54,7 +57,7 @@ def translated_file(
     document: DocumentFile,
     translations: Sequence[list[str]],
     carried: Sequence[Mapping[int, CarriedSentence]],
-    aligner: System | None,
+    aligner: "System | None",
 ) -> tuple[bytes, WrittenFile]:
     """The bytes of a file and what became of it; `translations` and `carried` are those of its documents.
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from hf_docmt.data.readers.subtitles import distribute, text_size
+from hf_docmt.data.word_fits import UNSPACED, Fit, position_fit, words_of
 from hf_docmt.formats.document_format import Piece, Tag
-from hf_docmt.systems.word_alignment import UNSPACED, Fit, position_fit, words_of
 
 THRESHOLD = 0.5  # a target word belongs to an element if it fits one of its words at least half as well as the best one
 ENDS = tuple(".,;:!?…。，、！？")

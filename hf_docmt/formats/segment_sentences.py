@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from hf_docmt.data.word_fits import Fit
 from hf_docmt.formats.document_format import Piece, Tag, joined
 from hf_docmt.formats.projection import markup_tree, project
 from hf_docmt.modeling.opaque_runs import CarriedSentence, Span, matches
 from hf_docmt.modeling.text_splitting import blank_behind
-from hf_docmt.systems.word_alignment import Fit
 
 Split = Callable[[str], Iterable[str]]
 LINK_END = re.compile(r"</a\b|\]")

@@ -10,6 +10,7 @@ from huggingface_hub import snapshot_download
 from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
+from hf_docmt.data.word_fits import Fit
 from hf_docmt.loading import model_folders, registry
 from hf_docmt.loading.remote_code import load_tokenizer
 from hf_docmt.messages import counted
@@ -18,7 +19,6 @@ from hf_docmt.systems.forced_decoding import Collate, ForcedDecoding, stream_log
 from hf_docmt.systems.generation_settings import make_repeatable, reported_settings, with_shortlist
 from hf_docmt.systems.items import ALL_CONTEXT, SuiteItem
 from hf_docmt.systems.model_system import ModelSystem, check_source_language
-from hf_docmt.systems.word_alignment import Fit
 
 SETTINGS = ("past_context", "repairs", "alignment", "source_lang", "target_lang")  # beside strategy and beams
 

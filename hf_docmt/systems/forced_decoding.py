@@ -13,9 +13,10 @@ from transformers.modeling_outputs import BaseModelOutput
 from hf_docmt.data.collators import IGNORE_INDEX
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
 from hf_docmt.data.tokenizers import tokenize_sentences
+from hf_docmt.data.word_fits import Fit
 from hf_docmt.systems.items import SuiteItem
 from hf_docmt.systems.model_system import ModelSystem, check_positions, evaluation_mode, piece_texts
-from hf_docmt.systems.word_alignment import Fit, attention_fit
+from hf_docmt.systems.word_alignment import attention_fit
 
 BATCH_TOKENS = 4096
 Collate = Callable[[list[dict]], dict[str, torch.Tensor]]  # examples -> batch

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 import numpy as np
-import regex
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from hf_docmt.data.word_fits import Fit, fit_of_weights, words_of
 from hf_docmt.systems.attention_weights import (
     CROSS_ATTENTION,
     attention_weights,
@@ -14,23 +14,7 @@ from hf_docmt.systems.attention_weights import (
     kept_outputs,
     modules_named,
 )
-from hf_docmt.systems.model_system import piece_spans, word_spans
-
-POWER = 3  # of attention, which makes the words that it means stand out from those that it glances at
-COPIED = 2.0  # times the attention to a source word that is the same as the target word
-LEAST = 0.05  # of a fit that is kept
-SCRIPTS = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"  # without blanks between words
-UNSPACED = regex.compile(rf"(?V1){SCRIPTS}")
-WORD = regex.compile(  # of such scripts each character is a word
-    rf"(?V1){SCRIPTS}\p{{M}}*|"
-    r"[\p{L}\p{N}\p{M}]+(?:['’][\p{L}\p{M}]+)*|[^\s]"
-)
-Fit = list[list[float]]  # [target word, source word, fit of 0 to 1], those that are not small
-
-
-def words_of(text: str) -> list[tuple[int, int]]:
-    """(start, end) characters of the words of a text; other signs are words of one character."""
-    return word_spans(text, WORD)
+from hf_docmt.systems.model_system import piece_spans
 
 
 def attention_fit(
@@ -44,14 +28,7 @@ def attention_fit(
     column. Words that are the same have twice the attention. On 836 names and numbers that a model copied, a span from
     fits of at least one half was exactly theirs for 95.6 % by attention alone and 98.9 % so.
     """
-    return _fit(_attention(model, tokenizer, example, batch, source, target), source, target)
-
-
-def position_fit(source: str, target: str) -> Fit:
-    """The same from relative positions alone, for models whose attention is not known."""
-    rows, columns = len(words_of(target)), len(words_of(source))
-    expected = (np.arange(rows)[:, None] + 0.5) / max(rows, 1) * columns - 0.5
-    return _fit(1 / (1 + (expected - np.arange(columns)) ** 2), source, target, copied=1e3)
+    return fit_of_weights(_attention(model, tokenizer, example, batch, source, target), source, target)
 
 
 def _attention(
@@ -99,15 +76,3 @@ def _words_by_token(text: str, spans: list[tuple[int, int]]) -> np.ndarray:
         for word, (first, stop) in enumerate(words):
             table[word, token] = start < stop and end > first
     return table
-
-
-def _fit(weights: np.ndarray, source: str, target: str, copied: float = COPIED) -> Fit:
-    texts = [[text[start:end] for start, end in words_of(text)] for text in (source, target)]
-    same = np.array([[word == other for word in texts[0]] for other in texts[1]], dtype=bool)
-    if not weights.any():
-        return []
-    weights = (weights * np.where(same, copied, 1)) ** POWER
-    shares = [weights / np.maximum(weights.sum(axis=axis, keepdims=True), 1e-30) for axis in (0, 1)]
-    fit = shares[0] * shares[1]
-    fit = fit / np.maximum(fit.max(axis=0, keepdims=True), 1e-30)
-    return [[int(row), int(column), round(float(fit[row, column]), 2)] for row, column in np.argwhere(fit >= LEAST)]

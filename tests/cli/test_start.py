@@ -42,6 +42,8 @@ def test_imports_of_a_text_file(model, write):
         (["missing.txt"], "the file does not exist"),
         (["in.txt", "-o", "in.txt"], "is the input"),
         (["in.txt", "-o", "missing/out.txt"], "no folder"),
+        (["in.txt", "--format", "lins"], "did you mean 'lines'?"),
+        (["missing.docx", "-o", "out.docx"], "the file does not exist"),
     ],
 )
 def test_wrong_files_are_refused_at_once(model, write, monkeypatch, arguments, message):

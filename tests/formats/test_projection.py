@@ -5,10 +5,10 @@ import random
 import pytest
 
 from hf_docmt.data.readers.running_text import sentence_splitter
+from hf_docmt.data.word_fits import position_fit, words_of
 from hf_docmt.formats.document_format import Tag
 from hf_docmt.formats.projection import markup_tree, project
 from hf_docmt.formats.segment_sentences import SegmentSentences, _collapsed, _collapsed_lengths, kept_apart
-from hf_docmt.systems.word_alignment import position_fit, words_of
 
 WORDS = "the a b2 H2O it's café , . Anna 42 日本 x_y".split()
 

@@ -6,9 +6,9 @@ import torch
 from support.language_models import FAMILIES, sentence_model
 from support.tiny_models import build, word_tokenizer
 
+from hf_docmt.data.word_fits import position_fit, words_of
 from hf_docmt.loading import registry
 from hf_docmt.systems import DocMTSystem, Seq2SeqSystem
-from hf_docmt.systems.word_alignment import position_fit, words_of
 
 PAIRS = [("w6 w7 w8 w9", "w9 w20 w6"), ("w10", "w11 w12")]
 
