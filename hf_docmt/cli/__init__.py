@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import sys
 from io import TextIOWrapper
@@ -20,6 +22,7 @@ from hf_docmt.cli.translation import serve, translate
 from hf_docmt.messages import __version__
 
 PROGRAM = "docmt"
+RARELY = 50_000  # new objects between two runs of the garbage collector, until torch is imported
 LARGE_PAGES = "THP_MEM_ALLOC_ENABLE"  # torch reads it once, when it makes its first tensor
 NO_BARS = "HF_DATASETS_DISABLE_PROGRESS_BARS"  # which are for a terminal
 PANELS = {  # panel of the help -> its commands, in the order a user meets them
@@ -47,6 +50,8 @@ def main() -> None:
     """
     from hf_docmt.data.registration import load_plugins
 
+    gc.set_threshold(RARELY)
+    atexit.register(gc.freeze)  # what is there then goes without being looked at
     os.environ.setdefault(LARGE_PAGES, "1")
     if not sys.stderr.isatty():
         os.environ.setdefault(NO_BARS, "1")

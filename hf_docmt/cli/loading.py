@@ -11,6 +11,7 @@ SEARCH = ("decoding_past_context", "strategy", "batch_size", "max_new_tokens", "
 NOT_FOR_SCORING = ("past_context", *SEARCH)
 NOT_FOR_TRANSLATION = ("past_context", "strategy", "batch_size", "batch_tokens", "repairs")
 NOT_FOR_JOBS = (*NOT_FOR_TRANSLATION, "max_new_tokens", "chunk_sentences", "prompt", "glossary")
+OFTEN = gc.get_threshold()  # as Python runs its garbage collector
 NOT_FOR_ATTENTION = (*SEARCH, "batch_tokens")
 
 
@@ -122,3 +123,4 @@ def import_transformers() -> None:
     if is_first:
         gc.freeze()
         gc.enable()
+    gc.set_threshold(*OFTEN)
