@@ -247,9 +247,8 @@ def _add_run(page: TextPositions, run: list[tuple[Event, Tag | None]], space: st
     pieces = joined(unescape(page.text[event.start : event.end]) if tag is None else tag for event, tag in run)
     if has_letters(pieces):
         start, end = run[0][0].start, run[-1][0].end
-        places = {id(tag): (event.start, event.end) for event, tag in run if tag is not None}
         segment = Segment(pieces, f"line {page.line(start)}")
-        page.add_value(Slot(start, end, segment, partial(escaped, space=space), places))
+        page.add_value(Slot(start, end, segment, partial(escaped, space=space)))
 
 
 def _trimmed(text: str, run: list[tuple[Event, Tag | None]]) -> list[tuple[Event, Tag | None]]:

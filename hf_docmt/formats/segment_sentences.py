@@ -5,7 +5,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, chain
 
 from hf_docmt.formats.document_format import Piece, Tag, joined
 from hf_docmt.formats.projection import markup_tree, project
@@ -25,7 +25,16 @@ TOUCHING = re.compile(  # words of two elements, such as two links
     rf"(?P<before>[^\W\d_])[{OPEN}-{ALONE}]*?{CLOSE}(?={OPEN}+(?P<after>[^\W\d_]))"
 )
 OPENED = {"open": 1, "close": -1, "alone": 0}  # how many more elements are open behind a tag than before it
-SEAM = Tag("alone", "", breaks=True)
+
+
+@dataclass(frozen=True)
+class Mark(Tag):
+    """A tag that is no markup of the file: the pieces that it stands for are written."""
+
+    pieces: tuple[Piece, ...] = ()
+
+
+SEAM = Mark("alone", "", breaks=True)
 
 
 @dataclass
@@ -60,8 +69,7 @@ class SegmentSentences:
 
     def __init__(self, pieces: Sequence[Piece], split: Split, keep: Sequence[re.Pattern] = ()):
         """`keep` matches text that is carried."""
-        self.written: dict[int, list[Piece]] = {id(SEAM): []}  # id of a tag that is no markup -> what it stands for
-        text, tags = _flat(_with_marks(list(kept_apart(pieces, keep)), self.written))
+        text, tags = _flat(_with_marks(list(kept_apart(pieces, keep))))
         spans = _sentence_spans(text, tags, split)
         by_home = defaultdict(list)
         for tag, home in zip(tags, _homes(tags, spans)):
@@ -105,8 +113,8 @@ class SegmentSentences:
                 gap = [blank_behind(pieces[-1])]
             own = carried[number] if carried else None
             pieces += [*gap, *_with_markup(sentence, text, fit, own)]
-        pieces = [each for piece in [*pieces, *self.end] for each in self.written.get(id(piece), [piece])]
-        return joined(pieces)
+        written = (piece.pieces if isinstance(piece, Mark) else [piece] for piece in [*pieces, *self.end])
+        return joined(chain.from_iterable(written))
 
 
 def _with_markup(sentence: Sentence, text: str, fit: Fit | None, carried: CarriedSentence | None) -> Iterator[Piece]:
@@ -146,16 +154,15 @@ def kept_apart(pieces: Iterable[Piece], keep: Sequence[re.Pattern]) -> Iterator[
             yield piece[position:]
 
 
-def _with_marks(pieces: list[Piece], written: dict[int, list[Piece]]) -> list[Piece]:
+def _with_marks(pieces: list[Piece]) -> list[Piece]:
     """The pieces with elements that are a mark behind a word as one tag each, and a seam between words that touch."""
     shapes = list(map(_shape, pieces))
     starts, shape = list(accumulate(map(len, shapes), initial=0)), "".join(shapes)
     edits: list[tuple[int, int, Tag]] = []
     for match in NOTE.finditer(shape):
         first, last = (bisect_right(starts, place) - 1 for place in match.span("note"))
-        mark = Tag("alone", None, "".join(map(_text, pieces[first:last])))
-        written[id(mark)] = pieces[first:last]
-        edits.append((first, last, mark))
+        note = pieces[first:last]
+        edits.append((first, last, Mark("alone", None, "".join(map(_text, note)), pieces=tuple(note))))
     for match in TOUCHING.finditer(shape):
         number = bisect_right(starts, match.end()) - 1
         closing = pieces[number - 1]
