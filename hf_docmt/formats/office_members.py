@@ -4,7 +4,7 @@ import posixpath
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import unescape
 from itertools import groupby, islice
@@ -113,6 +113,15 @@ class OfficeMember(TextPositions[bytes], ABC):
             return None
         self.slots.append(slot)
         return slot
+
+    def container(self, element: Element, content: Element, items: Iterable[Tag | Run]) -> Iterator[Tag | Run]:
+        """An element around these items, which are in its `content`; an empty one stands alone."""
+        if content.inner_start == content.end:
+            yield self.alone(element)
+            return
+        yield Tag("open", self.data[element.start : content.inner_start].decode())
+        yield from items
+        yield Tag("close", self.data[content.inner_end : element.end].decode())
 
     def alone(
         self,
