@@ -1,5 +1,6 @@
 """The sentences of a segment as the model reads them, and the segment again with their translations."""
 
+import math
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
@@ -14,6 +15,7 @@ from hf_docmt.modeling.text_splitting import blank_behind
 from hf_docmt.systems.word_alignment import Fit
 
 Split = Callable[[str], Iterable[str]]
+WORDS = re.compile(r"\S(?:.*\S)?", re.DOTALL)
 LINK_END = re.compile(r"</a\b|\]")
 OPEN, CLOSE, ALONE = "\ud800", "\ud801", "\ud802"  # tags in the shape of a segment
 MARK = r"[\[(]?(?:\d{1,3}|[*†‡§¶]+)[\])]?"  # of a note, or a small number, in elements in each other, behind a word
@@ -210,13 +212,11 @@ def _sentence_spans(text: str, tags: list[tuple[int, Tag]], split: Split) -> lis
         ends = _ends(part, split)
         own: list[tuple[int, int]] = []
         for start, end in zip([0, *ends[:-1]], ends):
-            start, end = _stripped(text, begin + start, begin + end)
-            if start >= end:
-                continue
-            if own and (cuts(start) or cuts(own[-1][1])):
-                own[-1] = (own[-1][0], end)
-            else:
-                own.append((start, end))
+            words = WORDS.search(text, begin + start, begin + end)
+            if words and own and (cuts(words.start()) or cuts(own[-1][1])):
+                own[-1] = (own[-1][0], words.end())
+            elif words:
+                own.append(words.span())
         spans += own
     return spans
 
@@ -231,19 +231,17 @@ def _ends(part: str, split: Split) -> list[int]:
     return ends if position == len(part) else [len(part)]
 
 
-def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
-    inner = text[start:end]
-    return start + len(inner) - len(inner.lstrip()), start + len(inner.rstrip())
-
-
 def _homes(tags: list[tuple[int, Tag]], spans: list[tuple[int, int]]) -> list[int]:
     """Where each tag belongs: to sentence k (2 k + 1), or to the gap before it (2 k).
 
     An element that ends in the sentence before which it begins belongs to it, and so does one that begins in the
     sentence behind which it ends; what is around whole sentences stays in the gaps.
     """
-    ends = [end for _, end in spans]
-    homes = [_home(place, tag, spans, bisect_right(ends, place)) for place, tag in tags]
+    starts, ends = zip(*spans, (math.inf, math.inf))
+    homes: list[int] = []
+    for place, tag in tags:
+        number = bisect_right(ends, place)
+        homes.append(2 * number + (place > starts[number] or place == starts[number] and bool(tag.text)))
     own = list(homes)
     stack: list[int] = []
     for number, (_, tag) in enumerate(tags):
@@ -264,14 +262,6 @@ def _homes(tags: list[tuple[int, Tag]], spans: list[tuple[int, int]]) -> list[in
     return own
 
 
-def _home(place: int, tag: Tag, spans: list[tuple[int, int]], number: int) -> int:
-    """Of a tag by its place; `number` is that of the first span that ends behind it."""
-    if number == len(spans):
-        return 2 * number
-    start, _ = spans[number]
-    return 2 * number if place < start or place == start and not tag.text else 2 * number + 1
-
-
 def _opened(tags: Iterable[tuple[int, Tag]]) -> int:
     """How many more elements are open behind these tags than before them."""
     return sum(OPENED[tag.kind] for _, tag in tags)
@@ -282,8 +272,7 @@ def _gap_pieces(text: str, tags: list[tuple[int, Tag]], position: int, end: int)
     for place, tag in tags:
         pieces += [text[position:place], tag]
         position = place + len(tag.text)
-    pieces.append(text[position:end])
-    return [piece for piece in pieces if piece != ""]
+    return joined([*pieces, text[position:end]])
 
 
 def _collapsed(text: str) -> str:
