@@ -72,7 +72,6 @@ class AssFormat(TextFormat):
             is_blank = (first, last) in borders or text[first:last] in BLANKS
             by_length = is_blank or any(begin <= first < end for begin, end in outer)
             tag = replace(self.page.tag("alone", first, last), by_length=by_length)
-            slot.places[id(tag)] = (first, last)
             pieces += [unescaped(text[position:first]) + " " * is_blank, tag]
             position = last
         slot.segment.pieces = joined([*pieces, unescaped(text[position : slot.end])])

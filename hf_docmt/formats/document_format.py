@@ -4,7 +4,7 @@ import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from hf_docmt.data.language_codes import is_right_to_left
@@ -20,7 +20,7 @@ class Tag:
     `raw` is written as it is; None: `text`, as the format writes text. `text` is what a reader of the document sees of
     a piece that is not translated (code, a placeholder): the model reads it in its sentence. At a piece that `breaks`,
     such as a line break, a sentence ends. One that is `by_length` stands between words, where the sentence is divided
-    as its source: by length.
+    as its source: by length. `place` are its characters in a file where text within it is translated, too.
     """
 
     kind: Literal["open", "close", "alone"]
@@ -28,6 +28,7 @@ class Tag:
     text: str = ""
     breaks: bool = False
     by_length: bool = False
+    place: tuple[int, int] | None = field(default=None, compare=False)
 
 
 Piece = str | Tag  # text without escapes, or markup

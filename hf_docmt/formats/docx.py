@@ -12,7 +12,7 @@ from hf_docmt.formats.xml_positions import Element, escape_text
 PARTS = re.compile(r"word/(header\d*|footer\d*|footnotes|endnotes)\.xml")
 MAIN = "word/document.xml"
 STYLES = "word/styles.xml"
-CONTAINERS = frozenset("w:hyperlink w:ins w:moveTo w:smartTag w:customXml w:bdo w:dir w:sdtContent".split())
+CONTAINERS = frozenset("w:hyperlink w:ins w:moveTo w:smartTag w:customXml w:bdo w:dir w:sdt".split())
 DROPPED = frozenset("w:proofErr w:lastRenderedPageBreak w:pPr w:rPr".split())
 SHOWN = frozenset("m:oMath m:oMathPara w:ruby".split())
 TYPED_FIELDS = frozenset(("HYPERLINK", "FORMTEXT"))  # whose results were written by somebody
@@ -67,20 +67,11 @@ class WordMember(OfficeMember):
                 position = last + 1
             elif element.name == "w:r":
                 yield from self._run(element)
-            elif element.name == "w:sdt" and any(element.elements("w:sdtContent")):
-                yield from self._container(element, next(element.elements("w:sdtContent")))
             elif element.name in CONTAINERS or (element.name == "w:fldSimple" and _is_link(element)):
-                yield from self._container(element, element)
+                content = next(element.elements("w:sdtContent"), element)
+                yield from self.container(element, content, self._items(list(content.elements())))
             else:
                 yield self.alone(element, element.text if element.name in SHOWN | {"w:fldSimple"} else "")
-
-    def _container(self, element: Element, content: Element) -> Iterator[Tag | Run]:
-        if content.inner_start == content.end:  # empty
-            yield self.alone(element)
-            return
-        yield Tag("open", self.data[element.start : content.inner_start].decode())
-        yield from self._items(list(content.elements()))
-        yield Tag("close", self.data[content.inner_end : element.end].decode())
 
     def _run(self, run: Element) -> Iterator[Tag | Run]:
         looks = ""

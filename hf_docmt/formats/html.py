@@ -243,26 +243,16 @@ def _add_runs(page: TextPositions, run: list[tuple[Event, Tag | None]], space: s
 
 
 def _add_run(page: TextPositions, run: list[tuple[Event, Tag | None]], space: str) -> None:
-    run = _trimmed(page.text, run)
+    """A slot for a run with words, without white space at its ends."""
     pieces = joined(unescape(page.text[event.start : event.end]) if tag is None else tag for event, tag in run)
     if has_letters(pieces):
         start, end = run[0][0].start, run[-1][0].end
-        places = {id(tag): (event.start, event.end) for event, tag in run if tag is not None}
-        segment = Segment(pieces, f"line {page.line(start)}")
-        page.add_value(Slot(start, end, segment, partial(escaped, space=space), places))
-
-
-def _trimmed(text: str, run: list[tuple[Event, Tag | None]]) -> list[tuple[Event, Tag | None]]:
-    """A run without white space at its ends."""
-    ends = [text[event.start : event.end].strip(SPACE) == "" for event, _ in run]
-    first = next((number for number, blank in enumerate(ends) if not blank), len(run))
-    last = next((number for number in range(len(run) - 1, first - 1, -1) if not ends[number]), first)
-    run = [(replace(event), tag) for event, tag in run[first : last + 1]]
-    if run:
-        head, tail = run[0][0], run[-1][0]
-        head.start = head.end - len(text[head.start : head.end].lstrip(SPACE))
-        tail.end = tail.start + len(text[tail.start : tail.end].rstrip(SPACE))
-    return run
+        text = page.text[start:end]
+        for number, strip in ((0, str.lstrip), (-1, str.rstrip)):
+            pieces[number] = strip(piece, SPACE) if isinstance(piece := pieces[number], str) else piece
+        start, end = end - len(text.lstrip(SPACE)), start + len(text.rstrip(SPACE))
+        segment = Segment(joined(pieces), f"line {page.line(start)}")
+        page.add_value(Slot(start, end, segment, partial(escaped, space=space)))
 
 
 def _shown_text(page: TextPositions, events: list[Event]) -> str:

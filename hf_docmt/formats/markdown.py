@@ -132,14 +132,12 @@ class MarkdownFormat(TextFormat):
         start, end, segment = block.places[first], block.places[last], Segment([], location)
         slot = MarkdownSlot(start, end, segment, str, block=block, read=self._inline_parts, remarks=self.remarks)
         for part in parts:
-            span = block.places[part.start], block.places[part.end]
             if part.kind == "text":
                 segment.pieces.append(part.text)
                 continue
+            span = block.places[part.start], block.places[part.end]
             tag = Tag(part.kind, part.raw) if part.raw else self.page.tag(part.kind, *span, part.text, part.breaks)
             slot.contents[id(tag)] = part.raw or block.text[part.start : part.end]
-            if not part.raw:
-                slot.places[id(tag)] = span
             segment.pieces.append(tag)
         segment.pieces = joined(segment.pieces)
         (self.page.add_value if is_value else self.page.slots.append)(slot)

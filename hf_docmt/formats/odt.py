@@ -70,10 +70,8 @@ class OdfMember(OfficeMember):
                 yield child.text, ""
             elif child.name == "text:span" and child.attributes.get("text:style-name", "") in self.plain_styles:
                 yield from self._items(child)
-            elif child.name in CONTAINERS and child.inner_start < child.end:
-                yield Tag("open", self.data[child.start : child.inner_start].decode())
-                yield from self._items(child)
-                yield Tag("close", self.data[child.inner_end : child.end].decode())
+            elif child.name in CONTAINERS:
+                yield from self.container(child, child, self._items(child))
             elif child.name == "text:ruby":
                 yield self.alone(child, next((base.text for base in child.elements("text:ruby-base")), ""))
             else:

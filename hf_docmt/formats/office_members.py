@@ -4,7 +4,7 @@ import posixpath
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import unescape
 from itertools import groupby, islice
@@ -24,6 +24,14 @@ COMMENTS = re.compile(
 LOOKED_UP = ("looked-up text", "left alone")
 Run = tuple[str, str]  # text, and the markup of its looks
 ATTRIBUTE = re.compile(rb"""([^\s="'<>/]+)\s*=\s*("[^"]*"|'[^']*')""")
+
+
+@dataclass(frozen=True)
+class OfficeTag(Tag):
+    """A tag around a run in other looks, or an element with the markup `around` it."""
+
+    looks: str | None = None
+    around: tuple[str, str] = ("", "")
 
 
 @dataclass
@@ -50,9 +58,6 @@ class OfficeMember(TextPositions[bytes], ABC):
     def __init__(self, name: str, data: bytes, part: str = ""):
         super().__init__(data)
         self.name, self.data, self.part = name, data, part
-        self.tags: list[Tag] = []  # kept, so that no other one has the id of one of them
-        self.looks: dict[int, str] = {}  # of tags around runs of other looks
-        self.places: dict[int, tuple[str, int, int, str]] = {}  # of tags alone: text, bytes, which may have slots, text
         try:
             self.find(parse_xml(data))
         except DataError as error:
@@ -85,7 +90,8 @@ class OfficeMember(TextPositions[bytes], ABC):
                 for part in re.split(f"([{self.breaks}])" if self.breaks else "(?!)", text)
                 if part
             ]
-            pieces += lines if looks == base else [self._looks("open", looks), *lines, self._looks("close", looks)]
+            opening, closing = OfficeTag("open", looks, looks=looks), OfficeTag("close", "", looks=looks)
+            pieces += lines if looks == base else [opening, *lines, closing]
         segment = Segment(pieces, f"{self.name}, {place}", self.part)
         return self._add(OfficeSlot(start, end, segment, looks=base, head=head))
 
@@ -108,11 +114,14 @@ class OfficeMember(TextPositions[bytes], ABC):
         self.slots.append(slot)
         return slot
 
-    def _looks(self, kind: str, looks: str) -> Tag:
-        tag = Tag("open", looks) if kind == "open" else Tag("close", "")
-        self.looks[id(tag)] = looks
-        self.tags.append(tag)
-        return tag
+    def container(self, element: Element, content: Element, items: Iterable[Tag | Run]) -> Iterator[Tag | Run]:
+        """An element around these items, which are in its `content`; an empty one stands alone."""
+        if content.inner_start == content.end:
+            yield self.alone(element)
+            return
+        yield Tag("open", self.data[element.start : content.inner_start].decode())
+        yield from items
+        yield Tag("close", self.data[content.inner_end : element.end].decode())
 
     def alone(
         self,
@@ -128,10 +137,8 @@ class OfficeMember(TextPositions[bytes], ABC):
         """
         end = (last or element).end
         raw_end = element.inner_start if any(element.descendants(*self.texts)) else end
-        tag = Tag("alone", around[0] + self.data[element.start : raw_end].decode() + around[1], text, breaks)
-        self.places[id(tag)] = (around[0], element.start, end, around[1])
-        self.tags.append(tag)
-        return tag
+        raw = self.data[element.start : raw_end].decode().join(around)
+        return OfficeTag("alone", raw, text, breaks, place=(element.start, end), around=around)
 
     def written(self, translations: Sequence[list[Piece] | None], others: Iterable[Edit] = ()) -> bytes:
         pairs = zip(self.slots, translations, strict=True)
@@ -153,17 +160,16 @@ class OfficeMember(TextPositions[bytes], ABC):
         runs: list[Run | str] = []
         looks = [slot.looks]
         for piece in pieces:
-            if isinstance(piece, Tag) and id(piece) in self.looks:
-                looks = [*looks, self.looks[id(piece)]] if piece.kind == "open" else looks[:-1]
+            if isinstance(piece, OfficeTag) and piece.looks is not None:
+                looks = [*looks, piece.looks] if piece.kind == "open" else looks[:-1]
             elif isinstance(piece, str) or piece.raw in (None, piece.text):
                 text = piece if isinstance(piece, str) else piece.text
                 if runs and isinstance(last := runs[-1], tuple) and last[1] == looks[-1]:
                     runs[-1] = (last[0] + text, looks[-1])
                 elif text:
                     runs.append((text, looks[-1]))
-            elif id(piece) in self.places:
-                before, start, end, after = self.places[id(piece)]
-                runs.append(before + self.edited(start, end).decode() + after)
+            elif isinstance(piece, OfficeTag) and piece.place:
+                runs.append(self.edited(*piece.place).decode().join(piece.around))
             else:
                 runs.append(piece.raw or "")
         return runs

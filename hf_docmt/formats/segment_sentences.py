@@ -1,11 +1,12 @@
 """The sentences of a segment as the model reads them, and the segment again with their translations."""
 
+import math
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, chain
 
 from hf_docmt.data.word_fits import Fit
 from hf_docmt.formats.document_format import Piece, Tag, joined
@@ -14,6 +15,7 @@ from hf_docmt.modeling.opaque_runs import CarriedSentence, Span, matches
 from hf_docmt.modeling.text_splitting import blank_behind
 
 Split = Callable[[str], Iterable[str]]
+WORDS = re.compile(r"\S(?:.*\S)?", re.DOTALL)
 LINK_END = re.compile(r"</a\b|\]")
 OPEN, CLOSE, ALONE = "\ud800", "\ud801", "\ud802"  # tags in the shape of a segment
 MARK = r"[\[(]?(?:\d{1,3}|[*†‡§¶]+)[\])]?"  # of a note, or a small number, in elements in each other, behind a word
@@ -25,7 +27,16 @@ TOUCHING = re.compile(  # words of two elements, such as two links
     rf"(?P<before>[^\W\d_])[{OPEN}-{ALONE}]*?{CLOSE}(?={OPEN}+(?P<after>[^\W\d_]))"
 )
 OPENED = {"open": 1, "close": -1, "alone": 0}  # how many more elements are open behind a tag than before it
-SEAM = Tag("alone", "", breaks=True)
+
+
+@dataclass(frozen=True)
+class Mark(Tag):
+    """A tag that is no markup of the file: the pieces that it stands for are written."""
+
+    pieces: tuple[Piece, ...] = ()
+
+
+SEAM = Mark("alone", "", breaks=True)
 
 
 @dataclass
@@ -60,8 +71,7 @@ class SegmentSentences:
 
     def __init__(self, pieces: Sequence[Piece], split: Split, keep: Sequence[re.Pattern] = ()):
         """`keep` matches text that is carried."""
-        self.written: dict[int, list[Piece]] = {id(SEAM): []}  # id of a tag that is no markup -> what it stands for
-        text, tags = _flat(_with_marks(list(kept_apart(pieces, keep)), self.written))
+        text, tags = _flat(_with_marks(list(kept_apart(pieces, keep))))
         spans = _sentence_spans(text, tags, split)
         by_home = defaultdict(list)
         for tag, home in zip(tags, _homes(tags, spans)):
@@ -105,8 +115,8 @@ class SegmentSentences:
                 gap = [blank_behind(pieces[-1])]
             own = carried[number] if carried else None
             pieces += [*gap, *_with_markup(sentence, text, fit, own)]
-        pieces = [each for piece in [*pieces, *self.end] for each in self.written.get(id(piece), [piece])]
-        return joined(pieces)
+        written = (piece.pieces if isinstance(piece, Mark) else [piece] for piece in [*pieces, *self.end])
+        return joined(chain.from_iterable(written))
 
 
 def _with_markup(sentence: Sentence, text: str, fit: Fit | None, carried: CarriedSentence | None) -> Iterator[Piece]:
@@ -146,16 +156,15 @@ def kept_apart(pieces: Iterable[Piece], keep: Sequence[re.Pattern]) -> Iterator[
             yield piece[position:]
 
 
-def _with_marks(pieces: list[Piece], written: dict[int, list[Piece]]) -> list[Piece]:
+def _with_marks(pieces: list[Piece]) -> list[Piece]:
     """The pieces with elements that are a mark behind a word as one tag each, and a seam between words that touch."""
     shapes = list(map(_shape, pieces))
     starts, shape = list(accumulate(map(len, shapes), initial=0)), "".join(shapes)
     edits: list[tuple[int, int, Tag]] = []
     for match in NOTE.finditer(shape):
         first, last = (bisect_right(starts, place) - 1 for place in match.span("note"))
-        mark = Tag("alone", None, "".join(map(_text, pieces[first:last])))
-        written[id(mark)] = pieces[first:last]
-        edits.append((first, last, mark))
+        note = pieces[first:last]
+        edits.append((first, last, Mark("alone", None, "".join(map(_text, note)), pieces=tuple(note))))
     for match in TOUCHING.finditer(shape):
         number = bisect_right(starts, match.end()) - 1
         closing = pieces[number - 1]
@@ -203,13 +212,11 @@ def _sentence_spans(text: str, tags: list[tuple[int, Tag]], split: Split) -> lis
         ends = _ends(part, split)
         own: list[tuple[int, int]] = []
         for start, end in zip([0, *ends[:-1]], ends):
-            start, end = _stripped(text, begin + start, begin + end)
-            if start >= end:
-                continue
-            if own and (cuts(start) or cuts(own[-1][1])):
-                own[-1] = (own[-1][0], end)
-            else:
-                own.append((start, end))
+            words = WORDS.search(text, begin + start, begin + end)
+            if words and own and (cuts(words.start()) or cuts(own[-1][1])):
+                own[-1] = (own[-1][0], words.end())
+            elif words:
+                own.append(words.span())
         spans += own
     return spans
 
@@ -224,19 +231,17 @@ def _ends(part: str, split: Split) -> list[int]:
     return ends if position == len(part) else [len(part)]
 
 
-def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
-    inner = text[start:end]
-    return start + len(inner) - len(inner.lstrip()), start + len(inner.rstrip())
-
-
 def _homes(tags: list[tuple[int, Tag]], spans: list[tuple[int, int]]) -> list[int]:
     """Where each tag belongs: to sentence k (2 k + 1), or to the gap before it (2 k).
 
     An element that ends in the sentence before which it begins belongs to it, and so does one that begins in the
     sentence behind which it ends; what is around whole sentences stays in the gaps.
     """
-    ends = [end for _, end in spans]
-    homes = [_home(place, tag, spans, bisect_right(ends, place)) for place, tag in tags]
+    starts, ends = zip(*spans, (math.inf, math.inf))
+    homes: list[int] = []
+    for place, tag in tags:
+        number = bisect_right(ends, place)
+        homes.append(2 * number + (place > starts[number] or place == starts[number] and bool(tag.text)))
     own = list(homes)
     stack: list[int] = []
     for number, (_, tag) in enumerate(tags):
@@ -257,14 +262,6 @@ def _homes(tags: list[tuple[int, Tag]], spans: list[tuple[int, int]]) -> list[in
     return own
 
 
-def _home(place: int, tag: Tag, spans: list[tuple[int, int]], number: int) -> int:
-    """Of a tag by its place; `number` is that of the first span that ends behind it."""
-    if number == len(spans):
-        return 2 * number
-    start, _ = spans[number]
-    return 2 * number if place < start or place == start and not tag.text else 2 * number + 1
-
-
 def _opened(tags: Iterable[tuple[int, Tag]]) -> int:
     """How many more elements are open behind these tags than before them."""
     return sum(OPENED[tag.kind] for _, tag in tags)
@@ -275,8 +272,7 @@ def _gap_pieces(text: str, tags: list[tuple[int, Tag]], position: int, end: int)
     for place, tag in tags:
         pieces += [text[position:place], tag]
         position = place + len(tag.text)
-    pieces.append(text[position:end])
-    return [piece for piece in pieces if piece != ""]
+    return joined([*pieces, text[position:end]])
 
 
 def _collapsed(text: str) -> str:

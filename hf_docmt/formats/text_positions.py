@@ -4,7 +4,7 @@ import re
 from abc import abstractmethod
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, AnyStr, ClassVar, Generic, Literal
 
@@ -23,7 +23,6 @@ class Slot:
     end: int
     segment: Segment
     escape: Callable[[str], str] = str
-    places: dict[int, tuple[int, int]] = field(default_factory=dict)  # id of a tag -> its characters
 
     def rendered(self, pieces: Sequence[Piece], raw: Callable[[Tag], str]) -> str:
         """Pieces as the file has them; `raw` gives the markup of a tag."""
@@ -69,7 +68,7 @@ class TextPositions(Generic[AnyStr]):
         """The tag at these characters, without those of slots."""
         own = self.values[bisect_left(self.values, (start, start)) : bisect_left(self.values, (end, end))]
         raw = replaced(self.text[start:end], [(first - start, last - start, "") for first, last in own])
-        return Tag(kind, raw, text, breaks)  # type: ignore[arg-type]
+        return Tag(kind, raw, text, breaks, place=(start, end))  # type: ignore[arg-type]
 
     def segments(self) -> list[Segment]:
         """Those of the slots in the order of the text, in which the slots are put."""
@@ -104,8 +103,7 @@ class TextPositions(Generic[AnyStr]):
         """What stands in the place of a slot that gets these pieces."""
 
         def raw(tag: Tag) -> str:
-            place = slot.places.get(id(tag))
-            return str(self.edited(*place)) if place else tag.raw or ""
+            return str(self.edited(*tag.place)) if tag.place else tag.raw or ""
 
         return slot.rendered(pieces, raw)
 
