@@ -69,6 +69,14 @@ def joined(pieces: Iterable[Piece]) -> list[Piece]:
     return made
 
 
+def trimmed(pieces: Iterable[Piece], signs: str | None = None) -> list[Piece]:
+    """The joined pieces without these signs, or else white space, at both ends."""
+    own = joined(pieces)
+    for number, strip in ((0, str.lstrip), (-1, str.rstrip)) if own else ():
+        own[number] = strip(piece, signs) if isinstance(piece := own[number], str) else piece
+    return joined(own)
+
+
 def unpaired(tags: Iterable[tuple[str, str]]) -> list[int]:
     """The numbers of tags, by kind and name, that open or close nothing, or cross others."""
     stack: list[tuple[int, str]] = []

@@ -9,7 +9,7 @@ from html import unescape
 from html.parser import HTMLParser
 
 from hf_docmt.data.language_codes import primary_language
-from hf_docmt.formats.document_format import Piece, Segment, Tag, has_letters, joined, unpaired
+from hf_docmt.formats.document_format import Piece, Segment, Tag, has_letters, trimmed, unpaired
 from hf_docmt.formats.text_positions import MARKS, Edit, Slot, TextFormat, TextPositions
 
 VOID = frozenset("area base br col embed hr img input link meta param source track wbr".split())
@@ -244,14 +244,12 @@ def _add_runs(page: TextPositions, run: list[tuple[Event, Tag | None]], space: s
 
 def _add_run(page: TextPositions, run: list[tuple[Event, Tag | None]], space: str) -> None:
     """A slot for a run with words, without white space at its ends."""
-    pieces = joined(unescape(page.text[event.start : event.end]) if tag is None else tag for event, tag in run)
+    pieces = trimmed((tag or unescape(page.text[event.start : event.end]) for event, tag in run), SPACE)
     if has_letters(pieces):
         start, end = run[0][0].start, run[-1][0].end
         text = page.text[start:end]
-        for number, strip in ((0, str.lstrip), (-1, str.rstrip)):
-            pieces[number] = strip(piece, SPACE) if isinstance(piece := pieces[number], str) else piece
         start, end = end - len(text.lstrip(SPACE)), start + len(text.rstrip(SPACE))
-        segment = Segment(joined(pieces), f"line {page.line(start)}")
+        segment = Segment(pieces, f"line {page.line(start)}")
         page.add_value(Slot(start, end, segment, partial(escaped, space=space)))
 
 

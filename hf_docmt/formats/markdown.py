@@ -9,7 +9,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, ClassVar
 
 from hf_docmt.files import DataError
-from hf_docmt.formats.document_format import Piece, Segment, Tag, joined
+from hf_docmt.formats.document_format import Piece, Segment, Tag, joined, trimmed
 from hf_docmt.formats.html import CLOSED_BY, add_slots, page_events
 from hf_docmt.formats.markdown_blocks import CONTAINER_TITLE, FOOTNOTE, LONGEST_TITLE
 from hf_docmt.formats.markdown_inline import (
@@ -326,11 +326,8 @@ def _trimmed(parts: list[Part], start: int) -> list[Part]:
     own = [part for part in parts if part.end > start]
     if own and own[0].start < start:
         own[0] = Part("text", start, own[0].end, own[0].text[start - own[0].start :])
-    while own and own[0].kind == "text" and not own[0].text.strip():
-        own = own[1:]
-    while own and own[-1].kind == "text" and not own[-1].text.strip():
-        own = own[:-1]
-    return own
+    solid = [number for number, part in enumerate(own) if part.kind != "text" or part.text.strip()]
+    return own[solid[0] : solid[-1] + 1] if solid else []
 
 
 def _behind_text(pieces: Sequence[Piece], lead: int) -> list[Piece]:
@@ -385,11 +382,7 @@ def _with_outer_space(pieces: Iterable[Piece]) -> list[Piece]:
                 piece = " "
         before = moved.pop() if moved and isinstance(moved[-1], str) and isinstance(piece, str) else ""
         moved.append(before + piece if isinstance(before, str) and isinstance(piece, str) else piece)
-    if moved and isinstance(moved[0], str):
-        moved[0] = moved[0].lstrip()
-    if moved and isinstance(moved[-1], str):
-        moved[-1] = moved[-1].rstrip()
-    return [piece for piece in moved if piece != ""]
+    return trimmed(moved)
 
 
 def _reads_otherwise(before: Piece, after: Piece) -> bool:
@@ -402,7 +395,4 @@ def _reads_otherwise(before: Piece, after: Piece) -> bool:
 
 def _normal(pieces: Iterable) -> list:
     """Pieces with adjacent texts as one, and a blank for white space, with none at both ends."""
-    texts: list = [re.sub(r"\s+", " ", piece) if isinstance(piece, str) else piece for piece in joined(pieces)]
-    for number in (0, -1) if texts else ():
-        texts[number] = texts[number].strip() if isinstance(texts[number], str) else texts[number]
-    return [piece for piece in texts if piece != ""]
+    return trimmed(re.sub(r"\s+", " ", piece) if isinstance(piece, str) else piece for piece in joined(pieces))
