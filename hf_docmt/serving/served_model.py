@@ -227,6 +227,8 @@ def giving_way(given: System, give_way: Callable[[], None]) -> System:
         give_way()
         return torch.zeros(len(ids), dtype=torch.bool, device=ids.device)  # ends no row
 
+    after_token.of_rows = lambda sources: after_token  # type: ignore[attr-defined]  # so that rows may leave a batch
+
     def before(function: Callable) -> Callable:
         def both(*arguments: Any, **settings: Any) -> Any:
             give_way()
