@@ -13,6 +13,8 @@ from functools import cache
 from typing import Any
 from unicodedata import category
 
+from .text_splitting import has_text
+
 Span = tuple[int, int]  # characters of a sentence, from and to
 Translate = Callable[[list[list[str]]], list[list[str]]]  # documents, N sentences in, N out
 
@@ -254,8 +256,9 @@ class CarriedSentence:
 
     @property
     def restored(self) -> str:
-        """The translation with the runs in the places of their marks."""
-        return self.restore(self.translation) if self.has_words else self.text
+        """The translation with the runs in the places of their marks; nothing where no character is seen."""
+        unchanged = self.text if has_text(self.text) else ""
+        return self.restore(self.translation) if self.has_words else unchanged
 
     def restored_candidates(self, texts: Sequence[str]) -> list[str]:
         """Of the texts of the search that gave the translation those that have each run once; of others it alone."""

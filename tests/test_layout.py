@@ -244,7 +244,7 @@ PACKAGE_LINES = {
     "formats": 5238,
     "hub": 2289,
     "loading": 1394,
-    "modeling": 9160,
+    "modeling": 9163,
     "reports": 2365,
     "serving": 1317,
     "systems": 2875,
@@ -259,7 +259,7 @@ TEST_LINES = {
     "engine": 2304,
     "evaluation": 4923,
     "formats": 3167,
-    "hub": 2327,
+    "hub": 2329,
     "loading": 987,
     "modeling": 6435,
     "reports": 1758,
@@ -272,7 +272,7 @@ TEST_LINES = {
     "translation": 1443,
     "top-level files": 2588,
 }
-MOST_LINES = {"package": 48108, "tests": 46378}
+MOST_LINES = {"package": 48111, "tests": 46380}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

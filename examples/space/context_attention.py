@@ -44,7 +44,9 @@ def context_attention_use(model: PreTrainedModel, tokenizer: PreTrainedTokenizer
     kind = "gate" if modules_named(model.get_encoder(), "state_gate") else "context attention"
     kind = "groups" if model.config.groups_tokens else kind
     labels = batch["labels"][0]
-    return ContextUse(kind, sentences, tuple(token_texts(tokenizer, labels[labels != -100].tolist())), by_token, gate)
+    return ContextUse(
+        kind, sentences, tuple(token_texts(tokenizer, labels[labels != -100].tolist(), is_target=True)), by_token, gate
+    )
 
 
 def context_modules(model: PreTrainedModel) -> list[nn.Module]:
@@ -150,7 +152,7 @@ def hierarchical_use(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase,
         forward(model, batch)
     hook.remove()
     reading = batch["labels"][0][batch["labels"][0] != -100] if is_target else batch["input_ids"][0]
-    tokens = tuple(token_texts(tokenizer, reading.tolist()))
+    tokens = tuple(token_texts(tokenizer, reading.tolist(), is_target=is_target))
     mask = next((mask for mask in reversed(masks) if mask is not None), None)
     if mask is None or not mask.any():
         return ContextUse("hierarchical attention", (), tokens, np.zeros((len(tokens), 0)))

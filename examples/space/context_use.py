@@ -90,7 +90,7 @@ def segment_use(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, pass
     owner = np.where(source[:, :count].any(dim=1), source.argmax(dim=1), -1)
     ids = batch["input_ids"][0].tolist()
     sentences, by_token = read_sentences(passage, tokenizer, places, ids, owner, weights[rows])
-    tokens = token_texts(tokenizer, batch["labels"][0].cpu()[rows].tolist())
+    tokens = token_texts(tokenizer, batch["labels"][0].cpu()[rows].tolist(), is_target=True)
     return ContextUse("cross-attention", sentences, tuple(tokens), by_token)
 
 
@@ -110,7 +110,9 @@ def gate_use(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, passage
         ReadSentence(offset, False, passage.text(offset), float(share))
         for offset, share in zip(offsets, shares.mean(axis=0))
     ]
-    return ContextUse("gate", tuple(sentences), tuple(token_texts(tokenizer, batch["input_ids"][0].tolist())), shares)
+    return ContextUse(
+        "gate", tuple(sentences), tuple(token_texts(tokenizer, batch["input_ids"][0].tolist(), is_target=False)), shares
+    )
 
 
 def memory_use(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, passage: Passage) -> ContextUse:

@@ -109,7 +109,7 @@ def test_empty_translations_are_counted(translator, tmp_path):
     """Those of sentences that are not empty, of documents that did not fail; named where there are any."""
     rows = source_rows(["w6", "", " "], ["w8", "w6"])
     summary, written = run(rows, translator(Mute(past_context=1, source_lang="en")), tmp_path / "out.jsonl")
-    assert [row["translation"] for row in written] == [["", "", " "], ["w20", ""]] and summary.empty == 2
+    assert [row["translation"] for row in written] == [["", "", ""], ["w20", ""]] and summary.empty == 2
     shown = "2 documents, 5 sentences (2 with an empty translation, in 2 documents), repairs: none"
     assert summary.text() == shown and summary.visible == 3 and not summary.is_mostly_empty
     summary, _ = run(rows, translator(), tmp_path / "out.jsonl")
