@@ -60,9 +60,7 @@ FAMILIES = (
 TRIES = len(FAMILIES) - 1
 MONEY = re.compile(r"[$€£¥]\s?\d[\d.,]*\d|[$€£¥]\s?\d|\d[\d.,]*\s?[€£¥$]|(?<![\d:.,])\d+(?:[.,]\d+)+(?!\d|[.,]\d)")
 BLANKS = {character: " " for character in (0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000)}
-PLAIN = str.maketrans(
-    {"“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "‘": "'", "’": "'", "‚": "'", "–": "-", "—": "-"}
-)
+PLAIN = str.maketrans("“”„«»‘’‚–—", '"""""\'\'\'--')
 MOST_PAST = 3  # sentences of context with which a sentence is translated again
 
 
@@ -106,16 +104,15 @@ class Finder:
         for number in lost:
             if number < word_end:
                 continue
-            start, end = number, number + 1
             if text[number].isalnum() or category(text[number])[0] == "M":
-                start, end = _reach(text, start, end, lambda sign: sign.isalnum() or category(sign)[0] == "M")
+                start, end = _reach(text, number, number + 1, lambda sign: sign.isalnum() or category(sign)[0] == "M")
                 word_end = end
             else:
-                start, end = _reach(text, start, end, lambda sign: sign.isdecimal() or sign in ".,", after_only=True)
+                start, end = _reach(text, number, number + 1, lambda sign: sign.isdecimal() or sign in ".,", True)
             if spans and text[spans[-1][1] : start].strip() == "" and start - spans[-1][1] <= 1:
                 start = spans.pop()[0]
-            spans.append((start, max(end, start + 1)))
-        return [(start, end) for start, end in spans if start < end]
+            spans.append((start, end))
+        return spans
 
     def _is_lost(self, sign: str) -> bool:
         if self.tokenizer is None or sign.isspace() or category(sign) in ("Cc", "Cf"):
@@ -245,9 +242,9 @@ class CarriedSentence:
         own = cls(text, list(spans), text)
         own.mark(TRIES)
         for mark, run, (before, behind) in zip(own.marks, own.runs, own.glued):
-            letter = r"\d" if run.isdecimal() else "[^\\W\\w]" if before or behind else r"\w"
-            borders = (f"(?<!{letter})", f"(?!{letter})")
-            place = re.search(rf"{borders[0]}{re.escape(run)}{borders[1]}|$", translation)
+            letter = r"\d" if run.isdecimal() else "" if before or behind else r"\w"  # that may not go on beside it
+            pattern = f"(?<!{letter}){re.escape(run)}(?!{letter})" if letter else re.escape(run)
+            place = re.search(f"{pattern}|$", translation)
             written = mark if place[0] else f" {mark}"
             translation = translation[: place.start()] + written + translation[place.end() :]
         own.is_capital = False
@@ -342,6 +339,11 @@ def carry(
         for n, each in own.items():
             lines[n] = each.restored
     return written, carried
+
+
+def context_reach(config: Any) -> tuple[int, int]:
+    """Sentences before and behind that a model of this configuration reads, as `carry` takes them."""
+    return getattr(config, "past_context", 0) or 0, getattr(config, "future_context", 0) or 0
 
 
 def carried_sentences(

@@ -14,7 +14,7 @@ from transformers.pipelines import PIPELINE_REGISTRY
 
 from .configuration_docmt import TASK
 from .generation_docmt import check_counts
-from .opaque_runs import Finder, carry
+from .opaque_runs import Finder, carry, context_reach
 from .text_splitting import join_text, split_text
 
 OF_DOCUMENTS = ("strategy", "batch_size", "batch_tokens", "past_context", "repairs", "alignment")  # not of a stream
@@ -109,7 +109,7 @@ class DocumentTranslationPipeline(Pipeline):
         if settings.get("repairs") == "none":  # sentences of the translations are not those of the source
             translations = translate(inputs["documents"])
         else:
-            reach = tuple(getattr(self.model.config, name, 0) or 0 for name in ("past_context", "future_context"))
+            reach = context_reach(self.model.config)
             translations, _ = carry(translate, inputs["documents"], Finder(self.tokenizer), reach=reach)
         return inputs | {"translations": translations}
 

@@ -244,7 +244,7 @@ PACKAGE_LINES = {
     "formats": 5238,
     "hub": 2289,
     "loading": 1394,
-    "modeling": 9163,
+    "modeling": 9165,
     "reports": 2365,
     "serving": 1317,
     "systems": 2875,
@@ -261,7 +261,7 @@ TEST_LINES = {
     "formats": 3167,
     "hub": 2329,
     "loading": 987,
-    "modeling": 6435,
+    "modeling": 6437,
     "reports": 1758,
     "serving": 875,
     "space": 1492,
@@ -272,7 +272,7 @@ TEST_LINES = {
     "translation": 1443,
     "top-level files": 2588,
 }
-MOST_LINES = {"package": 48111, "tests": 46380}
+MOST_LINES = {"package": 48113, "tests": 46382}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

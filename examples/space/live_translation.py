@@ -8,7 +8,15 @@ from dataclasses import dataclass, replace
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt.modeling.decoding import split_at, translated_sentences
-from hf_docmt.modeling.opaque_runs import CarriedSentence, Finder, Span, carry
+from hf_docmt.modeling.opaque_runs import (
+    CarriedSentence,
+    Finder,
+    Span,
+    carried_sentences,
+    carry,
+    context_reach,
+    masked_lines,
+)
 
 INTERVAL = 0.5  # seconds between two looks
 BATCHES = 4  # so many at a time are shown
@@ -54,7 +62,6 @@ def live_translation(
     watched.translator_class = watched_class(model.translator_class, watch)
     outcome: dict = {}
     repairs: list = []  # of the documents, and of sentences that are translated again
-    reach = tuple(getattr(model.config, name, 0) or 0 for name in ("past_context", "future_context"))
 
     def translate(texts):
         lines, own = watched.translate_documents(texts, tokenizer, return_report=True, **search)
@@ -63,7 +70,7 @@ def live_translation(
 
     def run():
         try:
-            outcome["result"] = carry(translate, documents, finder, given, reach)
+            outcome["result"] = carry(translate, documents, finder, given, context_reach(model.config))
         except BaseException as error:  # noqa: BLE001  # raised again where it is waited for
             outcome["error"] = error
 
@@ -87,13 +94,9 @@ def marked_sentences(
     documents: list[list[str]], finder: Finder, given: Sequence[dict[int, list[Span]]]
 ) -> list[dict[int, CarriedSentence]]:
     """The sentences with opaque runs as the model reads them at first."""
-    found: list[dict[int, CarriedSentence]] = []
-    for document, own in zip(documents, given, strict=True):
-        spans = {number: finder(text, own.get(number, ())) for number, text in enumerate(document)}
-        sentences = {
-            n: CarriedSentence(document[n], runs, finder.plain(document[n])) for n, runs in spans.items() if runs
-        }
-        found.append({number: sentence for number, sentence in sentences.items() if sentence.mark(0)})
+    found = [carried_sentences(document, finder, own) for document, own in zip(documents, given, strict=True)]
+    for document, own in zip(documents, found):
+        masked_lines(document, own)  # which marks them
     return found
 
 

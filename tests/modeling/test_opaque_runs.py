@@ -3,6 +3,7 @@
 import random
 import re
 import time
+from types import SimpleNamespace
 
 import pytest
 from support.tiny_models import word_tokenizer
@@ -10,7 +11,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from hf_docmt.data.tokenizers import train_tokenizer
-from hf_docmt.modeling.opaque_runs import FAMILIES, CarriedSentence, Finder, carry
+from hf_docmt.modeling.opaque_runs import FAMILIES, CarriedSentence, Finder, carry, context_reach
 
 FOUND = {
     "See https://a.org/x_(y)?b=1&c=2, or www.b.org.": ["https://a.org/x_(y)?b=1&c=2", "www.b.org"],
@@ -168,6 +169,7 @@ def test_context_stays_when_a_sentence_is_translated_again():
         return [[line.replace("X1", "") for line in document] for document in documents]
 
     lines, carried = carry(translate, [["One.", "Two `a`.", "Three."], ["Four."]], Finder(), reach=(9, 1))
+    assert context_reach(SimpleNamespace(past_context=2, future_context=None)) == (2, 0)
     assert lines == [["One.", "Two `a`.", "Three."], ["Four."]] and [list(own) for own in carried] == [[1], []]
     assert calls[1] == [["One.", "Two 105.", "Three."]]
 
