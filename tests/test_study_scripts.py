@@ -108,6 +108,16 @@ def test_the_studies_of_the_examples(path, tmp_path):
         assert recipe.init_from not in elsewhere, "give init_from: the system that it begins with"
 
 
+def test_a_recipe_trains_the_printed_experiment(tmp_path):
+    printed(tmp_path, f"study={FOLDER / 'dialogue.yaml'}", "only=gtransformer4-elided-seed1", f"results={tmp_path}/made")
+    recipes = load_recipe("ende_docs_elided"), *map(load_recipe, tmp_path.glob("runs/**/gtransformer4-elided-seed1.yaml"))
+    assert len(recipes) == 2
+    alone, of_study = (recipe.to_dict() | {"output_dir": "", "seed": 1, "study": None} for recipe in recipes)
+    for entries in (alone, of_study):
+        entries["data"].pop("num_proc", None)
+    assert alone == of_study
+
+
 def test_the_pages_of_results_show_the_tables_of_the_studies():
     pages = [file for file in FOLDER.glob("**/*.md") if file.parent.name != "tables"]
     shown = 0
