@@ -109,8 +109,13 @@ def test_the_studies_of_the_examples(path, tmp_path):
 
 
 def test_a_recipe_trains_the_printed_experiment(tmp_path):
-    printed(tmp_path, f"study={FOLDER / 'dialogue.yaml'}", "only=gtransformer4-elided-seed1", f"results={tmp_path}/made")
-    recipes = load_recipe("ende_docs_elided"), *map(load_recipe, tmp_path.glob("runs/**/gtransformer4-elided-seed1.yaml"))
+    printed(
+        tmp_path, f"study={FOLDER / 'dialogue.yaml'}", "only=gtransformer4-elided-seed1", f"results={tmp_path}/made"
+    )
+    recipes = (
+        load_recipe("ende_docs_elided"),
+        *map(load_recipe, tmp_path.glob("runs/**/gtransformer4-elided-seed1.yaml")),
+    )
     assert len(recipes) == 2
     alone, of_study = (recipe.to_dict() | {"output_dir": "", "seed": 1, "study": None} for recipe in recipes)
     for entries in (alone, of_study):
