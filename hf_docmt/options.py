@@ -228,6 +228,7 @@ class Scoring:
         "Also score pronouns, formality, connectives, terms, ltcr, blonde, length, blank, copied, untranslated.",
         read=names,
     )
+    tagger: str = option("spacy", "Tagger for pronouns and formality in German: spacy or hanta.")
     by: Sequence[str] = option((), "Break scores down by index, length, domain; separated by commas.", read=names)
     domains: str | None = option(
         None, "Regular expression that finds the domain in a document's id; default: as the references say."

@@ -83,6 +83,7 @@ def translate_suite(
     discourse: Sequence[str] = option(
         (), "Also score pronouns, formality, connectives, terms; separated by commas.", read=names
     ),
+    tagger: str = option("spacy", "Tagger for pronouns and formality in German: spacy or hanta."),
     languages: ModelLanguages,
     context: int | None = CONTEXT,
     future_context: int | None = FUTURE_CONTEXT,
@@ -97,7 +98,8 @@ def translate_suite(
     check_report(output, [suite, items.documents, items.records], details=items.details)
     reach = {"context": context, "future_context": future_context}
     system = load_translator(model, search, option_pairs=option_pairs, model_languages=languages, **reach)
-    print_report(suite_translation_report(system, suite, discourse=discourse, **vars(items)), as_json, output)
+    report = suite_translation_report(system, suite, discourse=discourse, tagger=tagger, **vars(items))
+    print_report(report, as_json, output)
 
 
 @command

@@ -9,7 +9,7 @@ from hf_docmt.evaluation.contrastive_accuracy import by_group
 from hf_docmt.evaluation.item_records import ItemRecords
 from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings, TranslatedDocuments, default_metrics, metric_class
 from hf_docmt.evaluation.metrics.pronoun_f1 import PronounF1
-from hf_docmt.evaluation.metrics.tagging import load_tagger, tag
+from hf_docmt.evaluation.metrics.tagging import tag
 from hf_docmt.evaluation.suites import SuiteItem, check_language
 from hf_docmt.evaluation.translation_scores import Evaluation
 from hf_docmt.reports.report import Report
@@ -23,6 +23,7 @@ def suite_translation_report(
     suite: str | Path,
     *,
     discourse: Sequence[str] = (),
+    tagger: str = "spacy",
     details: str | Path | None = None,
     **reading,
 ) -> Report:
@@ -38,10 +39,10 @@ def suite_translation_report(
     items, split, note = read_items(suite, system.context, **reading)
     check_language(items, *system.languages)
     languages = [own or other for own, other in zip(items[0].languages, system.languages)]
-    _, further = Evaluation(discourse=discourse).metrics_for(*languages)
-    if any(isinstance(metric, PronounF1) for metric in further):
-        for lang in ("en", "de"):  # before hours of work
-            tag(load_tagger(lang), ["."])
+    _, further = Evaluation(discourse=discourse, tagger=tagger).metrics_for(*languages)
+    for metric in further:
+        for function in metric.taggers if isinstance(metric, PronounF1) else ():  # before hours of work
+            tag(function, ["."])
     results = _results(system, items, _translations(system, items, file), split, languages, further)
     results = [result.with_details(note) for result in results]
     return Report(model=system.describe(), data={"suites": [Path(suite).name]}, results=results)

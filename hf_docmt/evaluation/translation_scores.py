@@ -77,12 +77,13 @@ class Evaluation(Scoring):
             raise ValueError(f"external scores are called {max(names, key=names.count)!r} twice; name each differently")
         chosen, further = self._named
         for option in fields(self):
-            takers = [metric for metric in metric_choices().values() if option.name in metric.evaluation_options]
-            if takers and getattr(self, option.name) != option.default and not {*takers} & {*chosen, *further}:
+            if option.name in ("metrics", "discourse") or getattr(self, option.name) == option.default:
+                continue
+            takers = [metric for metric in metric_choices(None).values() if option.name in metric.evaluation_options]
+            if takers and not {*takers} & {*chosen, *further}:
                 names = " and ".join(str(metric.choice) for metric in takers)
                 raise ValueError(
-                    f"{option.name} is an option of {names}, which is not scored; add it to the metrics, or leave the "
-                    "option out"
+                    f"{option.name} is an option of {names}, which is not scored; add that metric, or remove the option"
                 )
 
     def metrics_for(self, source_lang: str | None, target_lang: str | None) -> tuple[list[Metric], list[Metric]]:

@@ -243,7 +243,8 @@ def test_pipeline_is_missing_or_gives_no_tags(monkeypatch):
     monkeypatch.setitem(sys.modules, "spacy", SimpleNamespace(load=load))
     refused("'de_core_news_sm' is not installed: python -m spacy download de_core_news_sm", load_tagger("de"), ["er"])
     refused("'blank' gives no tags; use one that does, such as en_core_web_sm", SpacyTagger("blank"), ["er"])
-    refused("no spaCy pipeline is set for the language 'fr', only for", load_tagger, "fr")
+    refused("no tagger is set for the language 'fr', only for", load_tagger, "fr")
+    refused("unknown tagger 'nltk'", load_tagger, "de", "nltk")
 
 
 def test_spacy_pipeline(tmp_path):
@@ -257,6 +258,24 @@ def test_spacy_pipeline(tmp_path):
     assert german.name == "de_rules-1.2.3"
     found = pronoun_f1([["it"]], [["Er."]], [["Er, sie."]], **WHERE | {"taggers": (TAGGERS[0], german)})
     assert found.value == pytest.approx(200 / 3) and "target-tagger:de_rules-1.2.3|" in str(found.signature)
+
+
+def test_hanover_tagger(monkeypatch):
+    """Hand-counted sentences, as with the tags above: the English tags become those of the Penn Treebank."""
+    with monkeypatch.context() as without:
+        without.setitem(sys.modules, "HanTa", None)
+        refused("the tagger hanta is not installed: pip install", load_tagger("de", "hanta"), ["er"])
+    pytest.importorskip("HanTa", reason="HanTa is not installed")
+    english, german = load_tagger("en", "hanta"), load_tagger("de", "hanta")
+    assert english(["It’s its roof, don't you see?", ""]) == [
+        [("It", "PRP"), ("'s", "VBZ"), ("its", "PRP$"), ("roof", "NN1"), (",", "PUN"), ("do", "VDB"), ("n't", "XX0")]
+        + [("you", "PRP"), ("see", "VVI"), ("?", "PUN")],
+        [],
+    ]
+    assert german(["Kennen Sie ihn?"])[0][1:3] == [("Sie", "PPER"), ("ihn", "PPER")]
+    documents = TranslatedDocuments([["Kennst du ihn?"]], [["Kennen Sie ihn?"]], [["Do you know him?"]])
+    (result,) = FormalityF1(tagger="hanta").score(documents)
+    assert (result.value, result.n) == (0, 1) and "target-tagger:de_hanta-" in str(result.signature)
 
 
 @pytest.mark.skipif(

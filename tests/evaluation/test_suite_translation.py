@@ -107,10 +107,10 @@ def test_scores_of_the_current_sentences(write_suite, spacy, tmp_path):
 def test_what_cannot_be_scored_is_told_before_translating(write_suite, monkeypatch):
     system, path = Phrases(), write_suite(CONTRAPRO)
 
-    def missing(lang):
-        raise ValueError(f"no tagger of {lang}")
+    def missing(sentences):
+        raise ValueError("no tagger of en")
 
-    monkeypatch.setattr("hf_docmt.evaluation.suite_translation.load_tagger", missing)
+    monkeypatch.setattr("hf_docmt.evaluation.metrics.pronoun_f1.load_tagger", lambda lang, tagger: missing)
     refused("no tagger of en", suite_translation_report, system, path, discourse=("pronouns",))
     refused("unknown discourse measure 'fluency'", suite_translation_report, system, path, discourse=("fluency",))
     refused("cannot write", suite_translation_report, system, path, details="/no/such/folder/details.jsonl")

@@ -108,8 +108,8 @@ class PronounF1(Metric):
 
     Words count where their tag is a pronoun's, all of them in a sentence; a match is the smaller count of the two
     sides, and the sums go over the corpus. The source alone says which sentences and classes count (see `PHENOMENA`);
-    without sources all do. `taggers`: English and German, by default the spaCy pipelines of the paper. Classes count
-    alike, as in the paper; in the authors' code *es* has no weight.
+    without sources all do. `tagger`: `spacy`, the pipelines of the paper, or `hanta`; `taggers` are two functions in
+    its place, English and German. Classes count alike, as in the paper; in the authors' code *es* has no weight.
 
     F1 is 2·match / (hypothesis + reference): the harmonic mean of precision and recall, and 0 where the authors' code
     gives NaN but one side has words that count. Without any it is undefined: an `UndefinedError` for the corpus; a
@@ -123,9 +123,11 @@ class PronounF1(Metric):
     needs_sources = True
     segment = "document"
     phenomenon: ClassVar[str] = "pronoun"
+    evaluation_options = {"tagger": "tagger"}
 
-    def __init__(self, taggers: tuple[Tagger, Tagger] | None = None):
-        self.taggers = taggers
+    def __init__(self, taggers: tuple[Tagger, Tagger] | None = None, tagger: str = "spacy"):
+        self.taggers = taggers or (load_tagger("en", tagger), load_tagger("de", tagger))
+        self.has_taggers = taggers is not None
 
     @classmethod
     def check_languages(cls, source_lang, target_lang):
@@ -141,7 +143,7 @@ class PronounF1(Metric):
         self.check_languages(documents.source_lang, documents.target_lang)
         lang = primary_language(documents.target_lang) or "de"
         rule = PHENOMENA[self.phenomenon, lang]
-        taggers = self.taggers or ((load_tagger("en"), load_tagger("de")) if rule.tags else (split_words, split_words))
+        taggers = self.taggers if rule.tags or self.has_taggers else (split_words, split_words)
         source = _tagged(taggers[0], documents.sources)
         sides = [_tagged(taggers[1], side) for side in (documents.hypotheses, documents.references)]
         sentences = zip(source or repeat(None), *sides)

@@ -1,14 +1,19 @@
-"""Part-of-speech tags by spaCy; any function with the same result can replace it."""
+"""Part-of-speech tags by spaCy or the Hanover Tagger; any function with the same result can replace them."""
 
+import re
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from importlib.metadata import version
 
-from hf_docmt.messages import install_command
+from hf_docmt.messages import check_known, install_command
 
 Token = tuple[str, str]  # (text, fine-grained tag)
 Tagger = Callable[[list[str]], list[list[Token]]]
 
 MODELS = {"en": "en_core_web_sm", "de": "de_core_news_sm"}
+HANOVER_MODELS = {"en": "morphmodel_en.pgz", "de": "morphmodel_ger.pgz"}
+BNC_TAGS = {"PNP": "PRP", "DPS": "PRP$", "PNQ": "WP"}  # pronouns in the English model's tags and in the Penn Treebank's
+TOKEN = re.compile(r"\w+(?=n't\b)|n't\b|'\w+|\w+|[^\w\s]", re.IGNORECASE)
 Analyser = Callable[[list[str]], list[tuple[list[Token], list[str]]]]  # tokens and the names of persons
 
 
@@ -65,11 +70,39 @@ class NameTagger(SpacyTagger):
         return super()._found(document), [name.text for name in document.ents if name.label_ == "PERSON"]
 
 
-def load_tagger(lang: str) -> SpacyTagger:
-    """The tagger of Herold and Ney (2023) for English or German; ValueError for another language."""
+class HanoverTagger:
+    """Tokens and tags of the Hanover Tagger (HanTa), which brings its models: Penn Treebank's for pronouns, STTS."""
+
+    def __init__(self, lang: str):
+        self.lang = lang
+
+    @property
+    def name(self) -> str:
+        """Language and version, such as `de_hanta-1.2.1`."""
+        return f"{self.lang}_hanta-{version('HanTa')}"
+
+    def __call__(self, sentences: list[str]) -> list[list[Token]]:
+        rows = [self._tagger.tag_sent(TOKEN.findall(sentence.replace("’", "'"))) for sentence in sentences]
+        return [[(word, BNC_TAGS.get(tag, tag)) for word, _, tag in row] for row in rows]
+
+    @cached_property
+    def _tagger(self):
+        try:
+            from HanTa.HanoverTagger import HanoverTagger as Hanta
+        except ImportError as error:
+            raise ValueError(f"the tagger hanta is not installed: {install_command('discourse')}") from error
+        return Hanta(HANOVER_MODELS[self.lang])
+
+
+TAGGERS = {"spacy": lambda lang: SpacyTagger(MODELS[lang]), "hanta": HanoverTagger}
+
+
+def load_tagger(lang: str, tagger: str = "spacy") -> Tagger:
+    """The tagger for English or German: `spacy`, as in Herold and Ney (2023), or `hanta`; ValueError for others."""
+    check_known(tagger, TAGGERS, "tagger", "expected one of")
     if lang not in MODELS:
-        raise ValueError(f"no spaCy pipeline is set for the language {lang!r}, only for {_known()}; give a tagger")
-    return SpacyTagger(MODELS[lang])
+        raise ValueError(f"no tagger is set for the language {lang!r}, only for en and de; give a tagger")
+    return TAGGERS[tagger](lang)
 
 
 def tag(tagger: Tagger, sentences: Sequence[str]) -> list[list[Token]]:
