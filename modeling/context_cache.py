@@ -88,7 +88,7 @@ class SharedEncoderTranslator(CachedContextTranslator):
         states, vectors, kept = self.model.get_encoder().read(input_ids=input_ids, attention_mask=mask)
         for row, (context, length) in enumerate(zip(contexts, mask.sum(dim=1).tolist())):
             self.cache[context] = vectors[row, kept[row]]  # (K, D)
-            if not context.is_target and context is not MISSING:
+            if not context.is_target and context is not MISSING and not CurrentSentence(*context[:2]).part.is_known:
                 self.states[context] = states[row, :length]
 
     def forget(self, sentence: CurrentSentence) -> None:

@@ -64,7 +64,7 @@ class ContextTranslator(Translator):
             group = documents[start : start + self.batch_size]
             for index in range(len(group[0].parts)):
                 sentences = [CurrentSentence(document, index) for document in group if index < len(document.parts)]
-                self.translate_known(sentences)
+                self.translate_known([sentence for sentence in sentences if not sentence.part.is_known])
 
     strategies = {"sentence": sentence, "sliding": sliding, "sequential": sequential}
 

@@ -10,7 +10,7 @@ import torch
 from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
 from .generation_mixin import check_untested_version, end_tokens, inference, merged_config
-from .text_splitting import has_text
+from .text_splitting import has_text, known_target
 
 
 @dataclass
@@ -19,7 +19,8 @@ class SentencePart:
 
     `sentence` is its index in the document, `ids` are the source tokens, `target` those of the translation. `lines` are
     the sentences written in its place where they were left as they are, any number; None = `target`. `candidates` are
-    translations that the search found, where they are kept.
+    translations that the search found, where they are kept. With `is_known` its target was given. `context` are known
+    parts that are read before it, see `Sentence`.
     """
 
     sentence: int
@@ -27,6 +28,8 @@ class SentencePart:
     target: list[int] = field(default_factory=list)
     lines: list[list[int]] | None = None
     candidates: list[list[int]] = field(default_factory=list)
+    is_known: bool = False
+    context: list["SentencePart"] = field(default_factory=list)
 
 
 @dataclass(eq=False)
@@ -36,13 +39,21 @@ class DocumentState:
     `repairs` are dicts: `sentence` is an index in the document, `kind` one of `split` (over-long, translated in parts),
     `separators` (its segment was written in another number of sentences than its source has), `misaligned` (the same,
     and left so), `length` (stopped at `max_new_tokens`) and `positions` (translated with fewer sentences than asked
-    for, as learned positions do not reach for more). `number` is its index in the call, None in a stream.
+    for, as learned positions do not reach for more). `number` is its index in the call, None in a stream. `known` are
+    translations that were given, by sentence. With `is_opened` false its first part does not begin the document.
     """
 
     size: int
     parts: list[SentencePart]
     repairs: list[dict] = field(default_factory=list)
     number: int | None = None
+    known: dict[int, str] = field(default_factory=dict)
+    is_opened: bool = True
+
+    def next_unknown(self, index: int) -> "CurrentSentence | None":
+        """The first part from this one on that is to be translated."""
+        numbers = range(index, len(self.parts))
+        return next((CurrentSentence(self, number) for number in numbers if not self.parts[number].is_known), None)
 
     def report_count(self, index: int, expected: int, got: int, remedy: str | None = None) -> None:
         """The translation of the part at `index` came in `got` sentences; without a remedy it was left so."""
@@ -80,29 +91,44 @@ class CurrentSentence(NamedTuple):
 
 
 def all_sentences(documents: list[DocumentState]) -> list[CurrentSentence]:
-    """All parts of the documents, in order."""
-    return [CurrentSentence(document, index) for document in documents for index in range(len(document.parts))]
+    """All parts of the documents that are to be translated, in order."""
+    sentences = (CurrentSentence(document, n) for document in documents for n in range(len(document.parts)))
+    return [sentence for sentence in sentences if not sentence.part.is_known]
 
 
 def read_document(
     sentences: list[str], tokenizer, max_sentence_tokens: int, number: int | None = None
 ) -> DocumentState:
-    """Token ids of what has text (see `has_text`), over-long sentences in parts."""
+    """Token ids of what has text (see `has_text`), over-long sentences in parts; known ones are then no context."""
     document = DocumentState(len(sentences), [], number=number)
+
+    def known_parts(index: int, source: str, target: str) -> list[SentencePart]:
+        ids, written = token_ids(source.strip(), tokenizer), token_ids(target.strip(), tokenizer, is_target=True)
+        has_room = has_text(source) and max(len(ids), len(written)) <= max_sentence_tokens
+        return [SentencePart(index, ids, written, is_known=True)] if has_room else []
+
     for index, sentence in enumerate(sentences):
+        if (target := known_target(sentence)) is not None:
+            document.known[index] = target
+            document.parts += known_parts(index, sentence, target)
+            continue
         if not has_text(sentence):
             continue
+        pairs = [part for pair in getattr(sentence, "context", ()) for part in known_parts(index, *pair)]
         parts = split_sentence(sentence, tokenizer, max_sentence_tokens)
         if len(parts) > 1:
             tokens = sum(map(len, parts))
             detail = f"{tokens} tokens, limit {max_sentence_tokens}: translated in {len(parts)} parts"
             document.add_repair(index, "split", detail)
-        document.parts.extend(SentencePart(index, ids) for ids in parts)
+        document.parts.extend(SentencePart(index, ids, context=pairs) for ids in parts)
     return document
 
 
 def translated_sentences(document: DocumentState, tokenizer) -> list[str]:
-    """Texts of all sentences, as many as were read, unless parts have `lines`; parts of one sentence are joined."""
+    """Texts of all sentences, as many as were read, unless parts have `lines`; known ones as they were given.
+
+    Parts of one sentence are joined.
+    """
     texts: list[list[str] | None] = [None] * document.size
     for part in document.parts:
         lines = [part.target] if part.lines is None else part.lines
@@ -111,6 +137,8 @@ def translated_sentences(document: DocumentState, tokenizer) -> list[str]:
         if before and lines:
             lines[0] = f"{before.pop()} {lines[0]}".strip()
         texts[part.sentence] = before + lines
+    for number, target in document.known.items():
+        texts[number] = [target]
     return [line for lines in texts for line in ([""] if lines is None else lines)]
 
 
@@ -120,7 +148,8 @@ def candidate_sentences(document: DocumentState, tokenizer, count: int) -> list[
     for part in document.parts:
         texts = tokenizer.batch_decode((part.candidates or [part.target])[:count], skip_special_tokens=True)
         found[part.sentence].append([text.strip() for text in texts])
-    return [list(map(" ".join, zip(*parts))) or [""] for parts in found]
+    texts = [list(map(" ".join, zip(*parts))) or [""] for parts in found]
+    return [[document.known[number]] if number in document.known else own for number, own in enumerate(texts)]
 
 
 def split_at(ids: list[int], sep: int) -> list[list[int]]:
@@ -144,9 +173,10 @@ def split_sentence(text: str, tokenizer, limit: int) -> list[list[int]]:
     return split_sentence(text[:cut], tokenizer, limit) + split_sentence(text[cut:], tokenizer, limit)
 
 
-def token_ids(text: str, tokenizer) -> list[int]:
+def token_ids(text: str, tokenizer, is_target: bool = False) -> list[int]:
     """Ids of a text as in training: the name of a special token is read as text, or becomes the unknown token."""
-    ids = tokenizer(text, add_special_tokens=False, split_special_tokens=True)["input_ids"]
+    side = {"text_target" if is_target else "text": text}
+    ids = tokenizer(**side, add_special_tokens=False, split_special_tokens=True)["input_ids"]
     special, unknown = set(tokenizer.all_special_ids), tokenizer.unk_token_id
     return ids if unknown is None else [unknown if token in special else token for token in ids]
 
@@ -163,7 +193,7 @@ class Job:
     """Source segment, forced target prefix, sentences in the source, source tokens of what is to be generated.
 
     `current` is the sentence that it is for, of a whole segment the first one, `past` and `future` how many of a window
-    stand before and after it.
+    stand before and after it. `forced` sentences of it, which are known, stand in the prefix.
     """
 
     source: list[int]
@@ -173,6 +203,7 @@ class Job:
     current: CurrentSentence
     past: int = 0
     future: int = 0
+    forced: int = 0
 
 
 @dataclass
@@ -284,6 +315,11 @@ class Translator:
                 f"{past_context}."
             )
 
+    @classmethod
+    def reads_pairs(cls, config, strategy: str) -> bool:
+        """Whether the strategy reads pairs of a sentence and its translation as context, see `Sentence`."""
+        return False
+
     # Documents and sentences
 
     def translate(
@@ -333,7 +369,7 @@ class Translator:
         for part in document.parts[first:end]:
             sentences += [*part.ids, self.sep]
         sentences = sentences[:-1] + [self.sep] * padding
-        opening = self.opening(first == 0 if is_opened is None else is_opened)
+        opening = self.opening(first == 0 and document.is_opened if is_opened is None else is_opened)
         return Job(
             source=self.format.source([*opening, *sentences]),
             prefix=[*self.format.target_before, *opening],
@@ -454,12 +490,13 @@ class Translator:
         document, index = job.current
         count = outputs[0].ids.count(self.sep)
         written = [output.ids for output in outputs if output.ids.count(self.sep) == count]
-        if stop_at_sep or count + 1 != job.sentences:
+        if stop_at_sep or count + 1 != job.sentences - job.forced:
             document.parts[index].candidates = [[token for token in ids if token != self.sep] for ids in written]
             return
         sentences = list(zip(*(split_at(ids, self.sep) for ids in written)))  # by sentence
         is_window = bool(job.past or job.future)
-        for part, found in zip(document.parts[index:], sentences[job.past :][: 1 if is_window else None]):
+        first = max(0, job.past - job.forced)
+        for part, found in zip(document.parts[index:], sentences[first:][: 1 if is_window else None]):
             part.candidates = list(found)
 
     def before_search(self) -> None:

@@ -1,7 +1,8 @@
 """Translation of whole documents: N sentences in, N out."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from itertools import zip_longest
 from numbers import Integral
 
 from .decoding import (
@@ -14,7 +15,7 @@ from .decoding import (
     translated_sentences,
 )
 from .fingerprints import tokenizer_fingerprint, told
-from .text_splitting import check_unicode
+from .text_splitting import Sentence, check_unicode, known_target
 
 
 class DocumentTranslation:
@@ -38,6 +39,7 @@ class DocumentTranslation:
         source_lang: str | None = None,
         target_lang: str | None = None,
         nbest: int | None = None,
+        targets: Sequence[Sequence[str | None]] | None = None,
         **generate_kwargs,
     ):
         """Translate documents, lists of sentences; every list that comes back is as long as the one that went in.
@@ -62,6 +64,10 @@ class DocumentTranslation:
         `sliding` every sentence is what stands behind the last separator. `alignment` is that of window models;
         `source_lang` and `target_lang` are codes of `config.language_ids`; by default these are the configuration's.
 
+        `targets` are translations that are known, a list for each document with None for what is to be translated; a
+        `Sentence` has its own. They come back as they are, and are context for the others where the strategy reads
+        translations: as forced prefix as far as it reaches, or as state.
+
         `batch_size` counts rows of a batch: sentences, segments, or documents whose next sentences are translated
         together. With `batch_tokens`, segments and sentences that do not wait for each other are in batches of at most
         so many source tokens, padding included, instead. `generate_kwargs` go to `generate`; without `max_new_tokens` a
@@ -81,7 +87,7 @@ class DocumentTranslation:
         strategy = strategy or self.default_strategy()
         if strategy not in STRATEGIES:
             raise ValueError(f"strategy must be one of {', '.join(STRATEGIES)}, got {strategy!r}.")
-        documents = checked_documents(documents)
+        documents = with_targets(checked_documents(documents), targets)
         counts = {"batch_size": batch_size, "max_sentence_tokens": max_sentence_tokens}
         check_counts(**counts, batch_tokens=batch_tokens, nbest=nbest)
         check_generation(generate_kwargs)
@@ -92,6 +98,12 @@ class DocumentTranslation:
         self.check_search(strategy, past_context, repairs)
         translator = self.translator_class(self, batch_size, generate_kwargs, (source_lang, target_lang))
         translator.batch_tokens = batch_tokens
+        has_pairs = any(getattr(sentence, "context", ()) for document in documents for sentence in document)
+        if has_pairs and not translator.reads_pairs(self.config, strategy):
+            raise ValueError(
+                f"strategy {strategy!r} of this model reads no pairs of a sentence and its translation as context: "
+                "use a model that writes the translations of its context (concat, window), or leave them out."
+            )
         beams = translator.settings.num_beams or 1
         if nbest is not None and nbest > beams:
             raise ValueError(f"nbest={nbest}: a search with num_beams={beams} finds fewer, give as many beams.")
@@ -160,7 +172,28 @@ def checked_documents(documents: Iterable) -> list:
                 kind = type(sentence).__name__
                 raise ValueError(f"sentence {index} of document {number} must be a string, got {kind}.")
             check_unicode(sentence, f"sentence {index} of document {number}")
+            check_unicode(known_target(sentence) or "", f"the target of sentence {index} of document {number}")
     return documents
+
+
+def with_targets(documents: list, targets: Sequence[Sequence[str | None]] | None) -> list:
+    """The documents with these known translations. ValueError: others than one for each sentence, a text or None."""
+    if targets is None:
+        return documents
+    expected, got = list(map(len, documents)), [len(own) if isinstance(own, list | tuple) else None for own in targets]
+    if got != expected:
+        number = next((n for n, pair in enumerate(zip_longest(got, expected)) if pair[0] != pair[1]))
+        raise ValueError(
+            f"targets must have a list for each document and in it a text or None for each sentence, {len(expected)} "
+            f"documents; got {len(got)}, and other lengths from document {number} on."
+        )
+    joined = [
+        [text if target is None else Sentence(text, target) for text, target in zip(document, own)]
+        for document, own in zip(documents, targets)
+    ]
+    if other := next((each for own in targets for each in own if each is not None and not isinstance(each, str)), None):
+        raise ValueError(f"targets must be texts or None, got {type(other).__name__}.")
+    return checked_documents(joined)
 
 
 def check_counts(**counts: int | None) -> None:

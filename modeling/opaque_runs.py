@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 from unicodedata import category
 
-from .text_splitting import has_text
+from .text_splitting import Sentence, has_text, known_target
 
 Span = tuple[int, int]  # characters of a sentence, from and to
 Translate = Callable[[list[list[str]]], list[list[str]]]  # documents, N sentences in, N out
@@ -313,21 +313,28 @@ def carry(
 
     `given` are spans that a format knows, by sentence. A sentence whose marks do not come back is translated again with
     `reach` sentences before and behind it. Lines without letters stay as they are; sentences in capitals are
-    translated in small letters.
+    translated in small letters. Sentences with a known translation keep it, see `Sentence`; their runs are marks, too.
     """
     own = given or [{} for _ in documents]
     carried = [carried_sentences(document, finder, runs) for document, runs in zip(documents, own, strict=True)]
-    masked = [masked_lines(document, own) for document, own in zip(documents, carried)]
+    masked = [masked_lines(document, own, finder) for document, own in zip(documents, carried)]
+    for document, sentences in zip(documents, carried):
+        for n in [n for n in sentences if known_target(document[n]) is not None]:
+            del sentences[n]
     written = [list(lines) for lines in translate(masked)]
     waiting = [(d, n) for d, own in enumerate(carried) for n, each in own.items() if each.has_words]
     answers = [written[d][n] for d, n in waiting]
+
+    def marked(d: int, n: int, family: int) -> str:
+        return Sentence(carried[d][n].mark(family), context=getattr(documents[d][n], "context", ()))
+
     past, future = min(reach[0], MOST_PAST), min(reach[1], MOST_PAST)
     for family in range(1, TRIES + 1):
         waiting = [(d, n) for (d, n), answer in zip(waiting, answers) if not carried[d][n].take(answer)]
         if not waiting or family == TRIES:
             break
         windows = [
-            [*masked[d][max(n - past, 0) : n], carried[d][n].mark(family), *masked[d][n + 1 : n + 1 + future]]
+            [*masked[d][max(n - past, 0) : n], marked(d, n, family), *masked[d][n + 1 : n + 1 + future]]
             for d, n in waiting
         ]
         answers = [lines[min(n, past)] for lines, (_, n) in zip(translate(windows), waiting)]
@@ -335,9 +342,11 @@ def carry(
     for (d, n), lines in zip(waiting, translate(around) if around else ()):
         if any(line.strip() for line in (written[d][n], *lines)):  # else the model writes nothing, which is told
             carried[d][n].around(lines)
-    for lines, own in zip(written, carried):
+    for lines, own, document in zip(written, carried, documents):
         for n, each in own.items():
             lines[n] = each.restored
+        for n, target in enumerate(map(known_target, document)):
+            lines[n] = lines[n] if target is None else target
     return written, carried
 
 
@@ -356,10 +365,21 @@ def carried_sentences(
     return {n: each for n, each in sentences.items() if each.is_other or MONEY.search(each.text)}
 
 
-def masked_lines(document: Sequence[str], carried: dict[int, CarriedSentence]) -> list[str]:
-    """What the model reads: sentences with marks of the first family, nothing for those without words."""
-    others = {n: each.mark(0) if each.has_words else "" for n, each in carried.items()}
-    return [others.get(n, text) for n, text in enumerate(document)]
+def masked_lines(document: Sequence[str], carried: dict[int, CarriedSentence], finder: Finder) -> list[str]:
+    """What the model reads: sentences with marks of the first family, nothing for those without words.
+
+    A known translation has the same marks; where a run is not in it, neither it nor its source has any.
+    """
+    lines = list(document)
+    for n, each in carried.items():
+        line, target = each.mark(0) if each.has_words else "", known_target(document[n])
+        if target is not None:
+            has_runs = not each.is_capital and all(run in target for run in each.runs)
+            line, target = (line, finder.plain(target)) if has_runs else (document[n], target)
+            for mark, run in zip(each.marks if has_runs else (), each.runs):
+                target = target.replace(run, mark, 1)
+        lines[n] = Sentence(line, target, getattr(document[n], "context", ()))
+    return lines
 
 
 def has_letters(text: str) -> bool:

@@ -37,21 +37,45 @@ class Segment(NamedTuple):
     def parts(self) -> list[SentencePart]:
         return self.document.parts[self.first : self.end]
 
+    @property
+    def has_islands(self) -> bool:
+        """Whether sentences are known behind one that is to be translated."""
+        known = [part.is_known for part in self.parts]
+        return any(known[known.index(False) :])
+
+    def behind_pairs(self) -> "Segment":
+        """With the pairs of the context of its sentences, each once, as its first parts."""
+        pairs: list[SentencePart] = []
+        for pair in (pair for part in self.parts for pair in part.context):
+            pairs += [pair] if all((pair.ids, pair.target) != (other.ids, other.target) for other in pairs) else []
+        if not pairs:
+            return self
+        document, parts = self.document, [*pairs, *self.parts]
+        shown = DocumentState(document.size, parts, document.repairs, document.number, is_opened=self.first == 0)
+        return Segment(shown, 0, len(parts))
+
 
 # Strategy `sliding`
 
 
 def sliding(translator: "SegmentTranslator", documents: list[DocumentState]) -> None:
-    """Every window whole, of which the current sentence is kept."""
+    """Every window whole, of which the current sentence is kept; what is known from its start on is forced."""
     translator.slide(all_sentences(documents))
 
 
 def slide(translator: "SegmentTranslator", sentences: Sequence[CurrentSentence]) -> None:
     """Strategy `sliding` for these sentences; one alone where its window has another number of separators."""
     is_repaired, again = writes_context(translator) and translator.repairs == "all", []
-    waiting = [(sentence, min(translator.past, sentence.index), translator.future) for sentence in sentences]
+
+    def make_job(document: DocumentState, index: int, past: int, future: int) -> Job:
+        job = translator.window_job(document, index, past, future)
+        force_known(translator, job, document.parts[index - past : index])
+        return job
+
+    shown = [behind_pairs(translator, sentence) for sentence in sentences]
+    waiting = [(sentence, min(translator.past, sentence.index), translator.future) for sentence in shown]
     while waiting:
-        jobs = [largest_window(translator, *window, translator.window_job) for window in waiting]
+        jobs = [largest_window(translator, *window, make_job) for window in waiting]
         waiting = []
         for job, output in zip(jobs, translator.decode(jobs)):
             if is_repaired and job.past + job.future and translator.is_cut_off(job, output):
@@ -61,6 +85,29 @@ def slide(translator: "SegmentTranslator", sentences: Sequence[CurrentSentence])
             if not take_current(translator, job, output):
                 again.append(job.current)
     translator.translate_alone(again)
+
+
+def force_known(translator: "SegmentTranslator", job: Job, parts: Sequence[SentencePart]) -> None:
+    """Put the translations of the first of these sentences that are known into the prefix of a job."""
+    for part in takewhile(lambda part: part.is_known, parts if translator.sides == "both" else ()):
+        job.prefix += [*part.target, translator.sep]
+        job.length -= len(part.ids) + 1
+        job.forced += 1
+
+
+def behind_pairs(translator: "SegmentTranslator", sentence: CurrentSentence) -> CurrentSentence:
+    """A sentence in a document where the pairs of its context stand in the places of the farthest sentences before."""
+    document, index = sentence
+    if not (pairs := sentence.part.context):
+        return sentence
+    start = index - past_sentences(translator, *sentence)
+    near = [*document.parts[start:index], *pairs, sentence.part]
+    reach = past_sentences(translator, DocumentState(0, near), len(near) - 1)
+    start = max(start, index - max(0, reach - len(pairs)))
+    parts = [*pairs[max(0, len(pairs) - reach) :], *document.parts[start:index]]
+    rest = document.parts[index : index + 1 + translator.future]
+    shown = DocumentState(document.size, [*parts, *rest], document.repairs, document.number, is_opened=start == 0)
+    return CurrentSentence(shown, len(parts))
 
 
 def writes_context(translator: "SegmentTranslator") -> bool:
@@ -79,11 +126,11 @@ def take_current(translator: "SegmentTranslator", job: Job, output: Output) -> b
         translator.take_sentence(sentence, output)
         return True
     targets = split_at(output.ids, translator.sep)
-    if len(targets) == job.sentences:
-        sentence.part.target = targets[job.past]
+    if len(targets) == job.sentences - job.forced:
+        sentence.part.target = targets[job.past - job.forced]
     else:
         remedy = "translated again by strategy sentence" if translator.repairs == "all" else None
-        sentence.document.report_count(sentence.index, job.sentences, len(targets), remedy)
+        sentence.document.report_count(sentence.index, job.sentences - job.forced, len(targets), remedy)
         if remedy:
             return False
         sentence.part.target = targets[max(-1 - job.future, -len(targets))]
@@ -123,12 +170,13 @@ def sequential(translator: "SegmentTranslator", documents: list[DocumentState]) 
     The next sentences of `batch_size` documents are translated together. All of a window is read anew: a further source
     sentence changes the states of all others.
     """
-    waiting = iter(sorted(documents, key=lambda document: -len(document.parts)))
+    unknown = (document for document in documents if document.next_unknown(0))
+    waiting = iter(sorted(unknown, key=lambda document: -len(document.parts)))
     ready: list[Job] = []  # the next sentence of each document
 
     while True:
         new = islice(waiting, READY_BATCHES * translator.batch_size - len(ready))
-        ready += [current_job(translator, CurrentSentence(document, 0)) for document in new if document.parts]
+        ready += [current_job(translator, document.next_unknown(0)) for document in new]
         batch, ready = sentences_together(ready, translator.batch_size)
         if not batch:
             return
@@ -136,8 +184,8 @@ def sequential(translator: "SegmentTranslator", documents: list[DocumentState]) 
             document, index = job.current
             job.current.part.target = output.ids
             translator.check_end(job.current, output)
-            if index + 1 < len(document.parts):
-                ready.append(current_job(translator, CurrentSentence(document, index + 1)))
+            if following := document.next_unknown(index + 1):
+                ready.append(current_job(translator, following))
 
 
 def sentences_together(ready: list[Job], size: int) -> tuple[list[Job], list[Job]]:
@@ -165,9 +213,11 @@ def current_job(translator: "SegmentTranslator", sentence: CurrentSentence) -> J
                 job.prefix += [*part.target, translator.sep]
         return job
 
-    past, future = past_sentences(translator, *sentence), translator.future
-    job = largest_window(translator, sentence, past, future, prefixed_job)
+    shown = behind_pairs(translator, sentence)
+    past, future = past_sentences(translator, *shown), translator.future
+    job = largest_window(translator, shown, past, future, prefixed_job)
     report_fewer(translator, job, past, future)
+    job.current = sentence
     return job
 
 
@@ -188,21 +238,28 @@ def past_sentences(translator: "SegmentTranslator", document: DocumentState, ind
 
 
 def full(translator: "SegmentTranslator", documents: list[DocumentState]) -> None:
-    """Segments that do not overlap, each at once; `force_prefixes` where it has not the separators of the source."""
+    """Segments that do not overlap, each at once; `force_prefixes` where it has not the separators of the source.
+
+    Sentences that are known from the start of a segment on are forced; where others are, too, it is `force_prefixes`.
+    """
     waiting = [segment for document in documents for segment in segments_that_fit(translator, document)]
-    again = []
+    again = [segment for segment in waiting if segment.has_islands]
+    waiting = [segment for segment in waiting if not segment.has_islands]
     while waiting:
         segments, waiting = waiting, []
         jobs = [translator.segment_job(*segment) for segment in segments]
-        for segment, job, output in zip(segments, jobs, translator.decode(jobs)):
-            document, first, end = segment
+        for segment, job in zip(segments, jobs):
+            force_known(translator, job, segment.parts)
+            job.current = CurrentSentence(segment.document, segment.first + job.forced)
+        for whole, job, output in zip(segments, jobs, translator.decode(jobs)):
+            document, first, end = segment = whole._replace(first=whole.first + job.forced)
             targets = split_at(output.ids, translator.sep)
             if len(targets) == end - first and output.finished:
                 for part, target in zip(segment.parts, targets):
                     part.target = target
             elif translator.repairs == "none":
                 leave_as_written(translator, segment, targets, output)
-            elif end - first > 1 and translator.is_cut_off(job, output):
+            elif end - first > 1 and not job.forced and translator.is_cut_off(job, output):
                 waiting += halves(translator, segment)
             else:
                 remedy = "translated again sentence by sentence"
@@ -210,12 +267,15 @@ def full(translator: "SegmentTranslator", documents: list[DocumentState]) -> Non
                     if output.finished:
                         document.report_count(index, end - first, len(targets), remedy)
                     translator.check_end(CurrentSentence(document, index), output, remedy=remedy)
-                again.append(segment)
+                again.append(whole)
     force_prefixes(translator, again)
 
 
 def segments_that_fit(translator: "SegmentTranslator", document: DocumentState) -> list[Segment]:
-    """Windows side by side, or chunks; those whose source is longer than learned positions reach in halves."""
+    """Windows side by side, or chunks, that have something to translate, behind the pairs of their context.
+
+    Those whose source is longer than learned positions reach are in halves.
+    """
     if is_of_chunks(translator.config):
         cuts = chunk_cuts([len(part.ids) + 1 for part in document.parts], translator.config.chunk_tokens)
     else:
@@ -223,9 +283,12 @@ def segments_that_fit(translator: "SegmentTranslator", document: DocumentState) 
     waiting, fitting = [Segment(document, *ends) for ends in pairwise(cuts)], []
     while waiting:
         segment = waiting.pop(0)
-        source = len(translator.segment_job(*segment).source)
+        if all(part.is_known for part in segment.parts):
+            continue
+        shown = segment.behind_pairs()
+        source = len(translator.segment_job(*shown).source)
         if segment.end - segment.first == 1 or translator.fits(source, 0, source):
-            fitting.append(segment)
+            fitting.append(shown)
         else:
             waiting = halves(translator, segment) + waiting
     return fitting
@@ -267,8 +330,11 @@ def force_prefixes(translator: "SegmentTranslator", segments: Sequence[Segment])
     """
     segments = sorted(segments, key=lambda segment: segment.first - segment.end)  # longest first
     rest: list[Segment] = []
-    for start in range(0, len(segments), translator.batch_size):
-        group = segments[start : start + translator.batch_size]
+    is_alone = [any(part.is_known for part in segment.parts) for segment in segments]  # which has steps of its own
+    others = [segment for segment, alone in zip(segments, is_alone) if not alone]
+    groups = [[segment] for segment, alone in zip(segments, is_alone) if alone]
+    groups += [others[start : start + translator.batch_size] for start in range(0, len(others), translator.batch_size)]
+    for group in groups:
         for together in [group] if has_room(translator, group) else [[segment] for segment in group]:
             rest += translator.force_prefixes_together(together)
     if rest:
@@ -313,9 +379,12 @@ def force_prefixes_together(translator: "SegmentTranslator", group: Sequence[Seg
         jobs = [Job([], [], 1, len(sentence.part.ids), sentence) for sentence in sentences]
         inputs = source | {"decoder_input_ids": ids, "decoder_attention_mask": mask, "encoder_outputs": encoder_outputs}
         inputs |= {} if cache is None else {"cache": cache}
-        outputs = translator.generate(inputs, jobs, stop_at_sep=True, use_cache=True)
-        if cache is not None and cache.get_seq_length():  # else the prompt is read anew
-            cache.keep(*ids.shape)
+        if sentences[0].part.is_known:  # of the only row
+            outputs = [Output(sentences[0].part.target, True)]
+        else:
+            outputs = translator.generate(inputs, jobs, stop_at_sep=True, use_cache=True)
+            if cache is not None and cache.get_seq_length():  # else the prompt is read anew
+                cache.keep(*ids.shape)
         written = pad_rows([[*output.ids, translator.sep] for output in outputs], translator.pad, ids.device, "left")
         ids, mask = (torch.cat(pair, dim=1) for pair in zip((ids, mask), written))
         for sentence, output in zip(sentences, outputs):
@@ -348,6 +417,11 @@ class SegmentTranslator(Translator):
             return "full"
         has_context = getattr(config, "past_context", 0) or getattr(config, "future_context", 0)
         return "sliding" if has_context else "sentence"
+
+    @classmethod
+    def reads_pairs(cls, config, strategy: str) -> bool:
+        has_past = is_of_chunks(config) or getattr(config, "past_context", 0) > 0
+        return strategy != "sentence" and has_past and getattr(config, "context_sides", "both") == "both"
 
     @classmethod
     def repaired_strategies(cls, config) -> tuple[str, ...]:

@@ -56,12 +56,12 @@ class StreamTranslator(Translator):
 
     def stream(self, documents: list[DocumentState]) -> None:
         """The n-th sentences of `batch_size` documents together; a document that ends makes room for the next one."""
-        waiting = (document for document in documents if document.parts)
+        waiting = (document for document in documents if document.next_unknown(0))
         rows: list[CurrentSentence] = []  # the next sentence of each document
         memory: dict[str, torch.Tensor] = {}
         while rows := rows + [CurrentSentence(new, 0) for new in islice(waiting, self.batch_size - len(rows))]:
             memory = self.step(rows, memory, starts=[sentence.index == 0 for sentence in rows])
-            going_on = [row for row, (document, index) in enumerate(rows) if index + 1 < len(document.parts)]
+            going_on = [row for row, (document, index) in enumerate(rows) if document.next_unknown(index + 1)]
             memory = {name: state[going_on] for name, state in memory.items()}
             rows = [CurrentSentence(rows[row].document, rows[row].index + 1) for row in going_on]
 
@@ -71,6 +71,7 @@ class StreamTranslator(Translator):
     def step(self, rows: Sequence[CurrentSentence], memory: dict, starts: list[bool]) -> dict[str, torch.Tensor]:
         """Translate one sentence of each document; takes and returns the memory of all of them, (B, slots, D) a side.
 
+        Of a sentence that is known source and translation are read alone.
         A new document, which has no row in `memory` yet, has `starts` true; new documents are the last ones.
         """
         # only where its document begins a sentence has the mark of the beginning
@@ -84,9 +85,11 @@ class StreamTranslator(Translator):
         inputs = {"encoder_outputs": encoder_outputs, "attention_mask": source["attention_mask"]}
         inputs |= {name: state for name, state in memory.items() if name != "encoder_memory"}
         inputs["document_start"] = start
-        outputs = self.generate(source | inputs | self.prefix_inputs(jobs), jobs)
-        for sentence, output in zip(rows, outputs):
-            self.take_sentence(sentence, output)
+        if not all(sentence.part.is_known for sentence in rows):
+            outputs = self.generate(source | inputs | self.prefix_inputs(jobs), jobs)
+            for sentence, output in zip(rows, outputs):
+                if not sentence.part.is_known:
+                    self.take_sentence(sentence, output)
         written = [[self.start, *job.prefix, *sentence.part.target] for job, sentence in zip(jobs, rows)]
         ids, mask = pad_rows(written, self.pad, self.device)
         inputs |= {"decoder_input_ids": ids, "decoder_attention_mask": mask}

@@ -1,6 +1,7 @@
 """Running text as sentences, and back as it was: its lines, paragraphs and indents."""
 
 import re
+from collections.abc import Iterable
 from itertools import zip_longest
 from unicodedata import category
 
@@ -27,6 +28,27 @@ BEFORE_NUMBERS = frozenset(  # `No` alone is a word, too, but for a whole number
     "al app approx art bd ca cap ch chap dept eq eqs ext fig figs hl incl jan feb mar apr jun jul aug sep sept oct nov "
     "dec max min no nos nr nrs num p para pp pos ref refs sec sect tab tel vol vols z".split()
 )
+
+
+class Sentence(str):
+    """A sentence with what is known of its translation; every place that takes sentences takes plain strings, too.
+
+    `target` is its translation, which comes back as it is and is context for others; None: it is to be translated.
+    `context` are pairs of a sentence and its translation that the model reads before it, and that nobody else sees.
+    """
+
+    target: str | None
+    context: tuple[tuple[str, str], ...]
+
+    def __new__(cls, text: str, target: str | None = None, context: Iterable[tuple[str, str]] = ()):
+        sentence = super().__new__(cls, text)
+        sentence.target, sentence.context = target, tuple(map(tuple, context))
+        return sentence
+
+
+def known_target(sentence: str) -> str | None:
+    """The translation that a sentence comes with; None: it is to be translated."""
+    return getattr(sentence, "target", None)  # the class may be that of a model's folder
 
 
 def split_text(text: str) -> tuple[list[str], list[str]]:

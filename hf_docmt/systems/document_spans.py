@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from hf_docmt.modeling.generation_docmt import checked_documents
-from hf_docmt.modeling.text_splitting import has_text
+from hf_docmt.modeling.text_splitting import has_text, known_target
 from hf_docmt.systems.items import SuiteItem
 
 
@@ -39,7 +39,8 @@ class TranslatedDocument:
     def write(self, span: Span, translations: Sequence[str], ended: bool) -> None:
         """Keep the translations of a span; one that was cut off is noted as a repair."""
         for index, translation in zip(self.kept[span.first : span.stop], translations, strict=True):
-            self.translations[index] = translation
+            if known_target(self.sentences[index]) is None:
+                self.translations[index] = translation
         self.report_end(span, ended)
 
     def report(self, span: Span, kind: str, detail: str) -> None:
@@ -53,24 +54,31 @@ class TranslatedDocument:
 
 
 def read_documents(documents: Sequence[Sequence[str]]) -> list[TranslatedDocument]:
-    """The documents, with blank translations. ValueError: documents that are not lists of strings."""
+    """The documents with what is known of their translations. ValueError: documents that are not lists of strings."""
     return [
         TranslatedDocument(
-            document, [i for i, sentence in enumerate(document) if has_text(sentence)], [""] * len(document)
+            document,
+            [i for i, sentence in enumerate(document) if has_text(sentence)],
+            [known_target(sentence) or "" for sentence in document],
         )
         for document in checked_documents(documents)
     ]
 
 
 def spans_by_step(documents: Sequence[TranslatedDocument], size: int) -> list[list[Span]]:
-    """Spans of at most `size` sentences (0: whole documents): the first one of every document, the second ones, ..."""
+    """Spans of at most `size` sentences (0: whole documents): the first one of every document, the second ones, ...
+
+    Those whose translations are all known are left out.
+    """
     steps: list[list[Span]] = []
     for d, document in enumerate(documents):
         count = len(document.kept)
         for step, first in enumerate(range(0, count, size or max(count, 1))):
             if step == len(steps):
                 steps.append([])
-            steps[step].append(Span(d, first, min(count, first + (size or count))))
+            numbers = document.kept[first : first + (size or count)]
+            if any(known_target(document.sentences[number]) is None for number in numbers):
+                steps[step].append(Span(d, first, first + len(numbers)))
     return steps
 
 

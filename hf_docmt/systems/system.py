@@ -231,7 +231,8 @@ class System(ABC):
     ) -> tuple[tuple, list[dict[int, CarriedSentence]]]:
         """What `translate_with_repairs` gives, with every opaque run once; and the sentences that have some.
 
-        Those are found by `modeling.opaque_runs`; `given` are spans of further ones, by sentence.
+        Those are found by `modeling.opaque_runs`; `given` are spans of further ones, by sentence. A `Sentence` with a
+        target keeps it.
         """
         if not self.carries:
             return self.translate_with_repairs(list(documents)), [{} for _ in documents]
