@@ -232,9 +232,10 @@ def test_the_command_starts_light():
     assert done.stdout.split() == []
 
 
-# How large the rooms may be: raised only with a reason in CHANGELOG.md
+# How large the rooms may be: raised only with a reason in CHANGELOG.md. A budget holds with 2 % of slack.
 
 
+SLACK = 1.02
 PACKAGE_LINES = {
     "analysis": 1516,
     "cli": 1674,
@@ -291,8 +292,17 @@ def test_lines_of_a_room(kind, budget):
     if kind == "package":
         lines["modeling"] = sum(lines_by_room(ROOT / "modeling").values())
     assert lines.keys() == budget.keys()
-    assert {room: count for room, count in lines.items() if count > budget[room]} == {}
-    assert sum(lines.values()) <= MOST_LINES[kind]
+    assert over_budget(lines, budget) == {}
+    assert over_budget({kind: sum(lines.values())}, MOST_LINES) == {}
+
+
+def over_budget(lines: dict[str, int], budget: dict[str, int]) -> dict[str, int]:
+    """The rooms with more lines than their budget and its slack, and how many they have."""
+    return {room: count for room, count in lines.items() if count > budget[room] * SLACK}
+
+
+def test_slack_of_a_budget():
+    assert over_budget({"one": 102, "two": 103}, {"one": 100, "two": 100}) == {"two": 103}
 
 
 # Tests share what is in tests/support/, and import no other test
