@@ -127,7 +127,7 @@ def architecture_rows(options: argparse.Namespace, precision: str, unit: str, nu
     """
     models = {"concat": {} if unit == "sentences" else {"past_context": 1}}
     for name, entry in registry.ARCHITECTURES.items():
-        if name != "concat" and (entry.separate_context or entry.carries_state) == (unit == "sentences"):
+        if name != "concat" and entry.reads_segments != (unit == "sentences"):
             models[name] = {} if entry.carries_state else {"past_context": 1}
     torch.manual_seed(1)
     documents = random_documents(number, length, options.size)

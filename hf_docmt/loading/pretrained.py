@@ -100,7 +100,7 @@ def from_sentence_model(
     _check_overrides(overrides, fields, target.config_class, interpolate_positions)
 
     model = target.model_class(target.config_class(**fields | overrides)).eval()
-    copy_weights(original, model, writes_separators=not (target.separate_context or target.carries_state))
+    copy_weights(original, model, writes_separators=target.reads_segments)
     model.generation_config = settings = copy.deepcopy(original.generation_config)
     for name in TOKENS:  # those that the source's search has not, or that are others now
         token = getattr(model.config, name)

@@ -42,6 +42,11 @@ class Architecture:
         """What `config.json` calls the architecture."""
         return MODEL_TYPE_PREFIX + self.name
 
+    @property
+    def reads_segments(self) -> bool:
+        """Whether several sentences stand in one sequence, with separators between them."""
+        return not (self.separate_context or self.carries_state)
+
     @cached_property
     def config_class(self) -> type[PreTrainedConfig]:
         config_class = self._imported("configuration", "Config")

@@ -90,7 +90,7 @@ def adapted_layers(model: PreTrainedModel, endings: list[str], mechanism: list[s
 def trained_tokens(model: PreTrainedModel) -> list[int]:
     """Tokens that a sentence-level model has not met: `<sep>` of segments of several sentences, `<bod>` if used."""
     config, architecture = model.config, registry.for_config(model.config)
-    alone = architecture.separate_context or architecture.carries_state or architecture.view(config) == "sentence"
+    alone = not architecture.reads_segments or architecture.view(config) == "sentence"
     return [config.sep_token_id] * (not alone) + [config.bod_token_id] * config.use_bod
 
 

@@ -141,7 +141,7 @@ def _check_training(training: TrainingRecipe, name: str) -> None:
     architecture, text = registry.get(name), f"architecture {name!r}"
     if training.stream is not None and not architecture.carries_state:
         raise RecipeError("training.stream", f"{text} carries no state from sentence to sentence; leave it out")
-    if training.context_discount != 1 and (architecture.separate_context or architecture.carries_state):
+    if training.context_discount != 1 and not architecture.reads_segments:
         raise RecipeError("training.context_discount", _no_context_written(training, text))
     ordered = {"coword_dropout": 0.0, "target_noise": 0.0, "dynamic_context": False, "resolutions": "null"}
     for key, default in ordered.items():

@@ -7,7 +7,7 @@ import re
 import pytest
 import torch
 from huggingface_hub import HfApi, ModelCard
-from support.tiny_models import build, word_tokenizer
+from support.tiny_models import build, context_fields, word_tokenizer
 from transformers.modelcard import TrainingSummary
 from transformers.utils import PushToHubMixin
 from transformers.utils.hub import create_and_tag_model_card
@@ -18,7 +18,7 @@ from hf_docmt.modeling.modeling_docmt import DocMTForConditionalGeneration
 from hf_docmt.modeling.pipeline_docmt import DocumentTranslationPipeline
 
 CONTEXT = {"past_context": 1}
-MODELS = {architecture: {} if architecture == "memory" else CONTEXT for architecture in registry.ARCHITECTURES}
+MODELS = context_fields(1)
 OWN = "---\nlicense: mit\n---\n\n# My card\n"
 
 
@@ -69,7 +69,7 @@ def test_context_by_hand_is_what_documents_get(architecture, caplog, capsys):
     exec(block, {"model": model, "tokenizer": tokenizer, "document": document})
     assert "no context" not in caplog.text
     last = re.sub(r"</?s>|<pad>|.*<sep>", "", capsys.readouterr().out.splitlines()[-1])
-    options = {"repairs": "none"} if architecture in ("concat", "gtransformer", "lst", "window") else {}
+    options = {"repairs": "none"} if registry.get(architecture).reads_segments else {}
     assert last.split() == model.translate_documents([document], tokenizer, **options)[0][-1].split()
 
 

@@ -6,14 +6,12 @@ import pytest
 import torch
 from support.pretrained_models import VOCABULARY, context_inputs, logits, sentence_model
 
+from hf_docmt.loading import registry
 from hf_docmt.loading.pretrained import from_sentence_model, mechanism_parameters
 
 torch.set_num_threads(1)
-CASES = {  # settings, and whether documents are neutral, too
+CASES = {name: ({}, False) for name in registry.ARCHITECTURES} | {  # settings, and whether documents are neutral, too
     "concat": ({"segment_encoding": "learned", "past_context": 1}, False),
-    "window": ({}, False),
-    "gtransformer": ({}, False),
-    "lst": ({}, False),
     "caching": ({}, True),
     "caching, parallel": ({"integration": "parallel", "context_gate": True}, True),
     "caching, grouping": ({"shortening": "grouping"}, True),
@@ -22,7 +20,6 @@ CASES = {  # settings, and whether documents are neutral, too
     "han": ({}, True),
     "han, joint": ({"context_sides": "both"}, True),
     "memory": ({}, True),
-    "multiencoder": ({}, False),
     "multiencoder, sequential": ({"integration": "sequential"}, True),
     "routing": ({}, True),
 }
@@ -61,7 +58,7 @@ def test_logits_and_beams_are_those_of_the_source(family, case):
             bound = 1e-3
         found = logits(model, pad, **context_inputs(model, 3))[..., :VOCABULARY]
         torch.testing.assert_close(found, expected, atol=bound, rtol=0)
-    has_separators = case in ("concat", "gtransformer", "lst", "window")
+    has_separators = registry.get(case.partition(",")[0]).reads_segments
     banned = [[VOCABULARY], [VOCABULARY + 1]] if has_separators else None  # <sep>, <bod>
     found = model.generate(input_ids=source, **SEARCH, bad_words_ids=banned)
     assert torch.equal(found, translations)

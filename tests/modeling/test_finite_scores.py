@@ -5,25 +5,21 @@ import pickle
 
 import pytest
 import torch
-from support.tiny_models import EOS, build, word_tokenizer
+from support.tiny_models import EOS, build, context_fields, word_tokenizer
 from transformers import GenerationConfig
 
 from hf_docmt.modeling.decoding import FiniteScores, NonFiniteScoresError
 
 PAST = {"past_context": 2}
-CASES = {
-    "concat": ("concat", PAST | {"segment_encoding": "learned"}),
-    "chunk": ("concat", {"view": "chunk", "chunk_tokens": 20}),
-    "gtransformer": ("gtransformer", PAST),
-    "han": ("han", PAST | {"context_sides": "both"}),
-    "lst": ("lst", PAST),
-    "window": ("window", PAST | {"window": 3}),
-    "multiencoder": ("multiencoder", PAST),
-    "doct": ("doct", PAST),
-    "caching": ("caching", PAST | {"context_sides": "both"}),
-    "routing": ("routing", {"past_context": 1, "future_context": 1}),
-    "memory": ("memory", {}),
-}
+FIELDS = context_fields(
+    caching={"context_sides": "both"},
+    concat={"segment_encoding": "learned"},
+    han={"context_sides": "both"},
+    routing={"past_context": 1, "future_context": 1},
+    window={"window": 3},
+)
+CASES = {name: (name, fields) for name, fields in FIELDS.items()}
+CASES["chunk"] = ("concat", {"view": "chunk", "chunk_tokens": 20})
 DOCUMENTS = [["w7 w8", "w9"], ["w9 w10", "w11 w12", "w13"], ["w8", "w7 w10"]]
 SETTINGS = {"max_new_tokens": 4, "batch_size": 2}
 MASKED = ("q_proj", "k_proj", "relative")  # torch's attention takes scores that are nan for hidden keys: `load_model`

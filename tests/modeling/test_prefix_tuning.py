@@ -3,22 +3,16 @@
 import pytest
 import torch
 from peft import LoraConfig, PrefixTuningConfig, get_peft_model
-from support.tiny_models import EOS, PAD, build
+from support.tiny_models import EOS, PAD, build, context_fields
 
 from hf_docmt.loading import registry
 
-FIELDS = {
-    "concat": {"past_context": 2, "segment_encoding": "learned"},
-    "gtransformer": {"past_context": 2, "restarts_positions": True},
-    "lst": {"past_context": 2},
-    "window": {"past_context": 2, "window": 2, "alignment": "sentence"},
-    "caching": {"past_context": 2},
-    "multiencoder": {"past_context": 1},
-    "doct": {"past_context": 1},
-    "han": {"past_context": 1, "context_sides": "both"},
-    "routing": {"past_context": 1},
-    "memory": {},
-}
+FIELDS = context_fields(
+    concat={"segment_encoding": "learned"},
+    gtransformer={"restarts_positions": True},
+    han={"context_sides": "both"},
+    window={"window": 2, "alignment": "sentence"},
+)
 IDS = torch.tensor([[7, 4, 9, EOS], [10, 11, EOS, PAD]])
 SOURCE = {"input_ids": IDS, "attention_mask": (IDS != PAD).long()}
 SEARCHES = [{"num_beams": 1}, {"num_beams": 3}, {"do_sample": True, "num_return_sequences": 2}]

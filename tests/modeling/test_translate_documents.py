@@ -5,10 +5,12 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from support.errors import refused
 from support.scripted_model import CHUNK, DOCUMENT, TRANSLATION, WINDOW, Scripted, segment
 from support.tiny_models import BOD, BOS, EOS, PAD, build, random_text, word_tokenizer
 from transformers import GenerationConfig
 
+from hf_docmt.modeling.configuration_docmt import DocMTConfig, SegmentConfig
 from hf_docmt.modeling.decoding import Translator
 from hf_docmt.modeling.strategies import SegmentTranslator
 
@@ -68,6 +70,14 @@ def test_default_strategy(case, strategy):
     models[0].translate_documents([DOCUMENT], word_tokenizer())
     models[1].translate_documents([DOCUMENT], word_tokenizer(), strategy)
     assert models[0].calls == models[1].calls
+
+
+def test_strategies_of_a_model_without_segments():
+    """The base class alone knows none of them."""
+    refused(
+        r"strategy 'sliding' is none of this model's .sentence", Translator.check_strategy, DocMTConfig(), "sliding"
+    )
+    refused("set translator_class = SegmentTranslator in its class", Translator.default_strategy, SegmentConfig())
 
 
 def test_sliding_reads_windows():

@@ -39,6 +39,14 @@ SIZES = {
 }
 
 
+def context_fields(past_context: int = 2, **special: dict) -> dict[str, dict]:
+    """Fields of every registered architecture with which it reads context; `special` has more of single ones."""
+    fields = {}
+    for name, entry in registry.ARCHITECTURES.items():
+        fields[name] = ({} if entry.carries_state else {"past_context": past_context}) | special.get(name, {})
+    return fields
+
+
 def word_tokenizer() -> PreTrainedTokenizerFast:
     """One token for every word of `WORDS`, no subwords."""
     backend = Tokenizer(models.WordLevel({token: id for id, token in enumerate(SPECIAL + WORDS)}, unk_token="<unk>"))

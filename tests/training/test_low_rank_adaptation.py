@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from support.tiny_models import build, documents_of, random_text, word_tokenizer
+from support.tiny_models import build, context_fields, documents_of, random_text, word_tokenizer
 
 from hf_docmt.loading import model_folders, registry
 from hf_docmt.training.low_rank_adaptation import add_adapter, save_adapter
@@ -13,23 +13,21 @@ peft = pytest.importorskip("peft")
 trained_tokens = pytest.importorskip("hf_docmt.loading.trained_tokens")
 
 LINEAR = ["q_proj", "k_proj", "v_proj", "out_proj", "fc1", "fc2"]
-CASES = {
-    "caching": {"context_sides": "both"},
-    "concat": {"past_context": 2, "segment_encoding": "learned", "use_bod": True},
+FIELDS = context_fields(
+    caching={"context_sides": "both"},
+    concat={"segment_encoding": "learned", "use_bod": True},
+    doct={"selection": "routing"},
+    gtransformer={"global_layers": 1},
+    han={"context_sides": "both"},
+    memory={"memory_sides": "both"},
+)
+CASES = FIELDS | {
     "concat untied": {"past_context": 2, "share_encoder_decoder_embeddings": False},
     "concat no tying": {
         "past_context": 2,
         "share_encoder_decoder_embeddings": False,
         "tie_word_embeddings": False,
     },
-    "doct": {"selection": "routing"},
-    "gtransformer": {"past_context": 2, "global_layers": 1},
-    "han": {"context_sides": "both"},
-    "lst": {"past_context": 2},
-    "memory": {"memory_sides": "both"},
-    "multiencoder": {},
-    "routing": {},
-    "window": {"past_context": 2},
 }
 TEXTS = [random_text([3, 4, 2], seed=number) for number in range(4)]
 

@@ -4,6 +4,7 @@ from functools import cache
 from tempfile import TemporaryDirectory
 
 import torch
+from support.tiny_models import context_fields
 from transformers import AutoModelForSeq2SeqLM, MarianConfig, MarianModel, MarianMTModel
 
 from hf_docmt.loading import registry
@@ -24,19 +25,9 @@ SIZES = {
     "dropout": 0.1,
     "attention_dropout": 0.1,
 }
-CONTEXT = {"past_context": 2}
-FIELDS = {  # what each architecture is told besides the sizes
-    "caching": CONTEXT,
-    "concat": CONTEXT,
-    "doct": CONTEXT,
-    "gtransformer": CONTEXT,
-    "han": CONTEXT | {"context_sides": "both"},
-    "lst": CONTEXT,
-    "memory": {"memory_size": SLOTS},
-    "multiencoder": CONTEXT,
-    "routing": CONTEXT | {"future_context": 0},
-    "window": CONTEXT | {"window": 2},
-}
+FIELDS = context_fields(  # besides the sizes
+    han={"context_sides": "both"}, memory={"memory_size": SLOTS}, routing={"future_context": 0}, window={"window": 2}
+)
 ARCHITECTURES = tuple(FIELDS)
 
 

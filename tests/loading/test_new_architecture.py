@@ -1,0 +1,99 @@
+"""`docmt new architecture`: what it writes works, in a checkout and in a package of its own."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hf_docmt.loading import registry
+
+ROOT = Path(__file__).resolve().parents[2]
+UNCOPIED = (".*", "build", "dist", "runs", "*.egg-info", "__pycache__", "reports", "studies", "frozen")
+OF_ALL = [  # tests of all architectures, where it is among them
+    "tests/hub/test_saved_cards.py",
+    "tests/hub/test_hub_folder.py",
+    "tests/loading/test_neutral_starts.py",
+    "tests/loading/test_registry.py",
+    "tests/modeling/test_prefix_tuning.py",
+    "tests/test_layout.py",
+]
+
+
+@pytest.fixture
+def checkout(tmp_path) -> Path:
+    """A copy of the checkout, whose package is found in the folders of a wheel."""
+    copy = tmp_path / "checkout"
+    shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(*UNCOPIED))
+    for name in ("modeling", "hub_cards"):
+        (copy / "hf_docmt" / name).symlink_to(copy / name)
+    return copy
+
+
+def python(folder: Path, *arguments, **variables) -> subprocess.CompletedProcess:
+    environment = os.environ | {"PYTHONPATH": str(folder)} | variables
+    command = [sys.executable, "-m", *map(str, arguments)]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600)
+
+
+def passes(done: subprocess.CompletedProcess) -> None:
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+
+
+@pytest.mark.parametrize("tests", [["--cases", "1"], pytest.param(OF_ALL, marks=pytest.mark.slow)], ids=["one", "all"])
+def test_in_a_checkout(checkout, tests):
+    """The battery passes, and it is registered in alphabetical order; slow: the tests of all architectures, too."""
+    done = python(checkout, "hf_docmt", "new", "architecture", "means")
+    passes(done)
+    written = ["modeling/configuration_means.py", "modeling/modeling_means.py"]
+    written += ["hub_cards/architectures/means.md.j2", "tests/modeling/test_means.py", "hf_docmt/loading/registry.py"]
+    assert done.stdout.splitlines() == written and "pytest tests/modeling/test_means.py" in done.stderr
+    found = re.findall(r'^        Architecture\("(\w+)"', (checkout / written[-1]).read_text(), re.MULTILINE)
+    assert found == sorted([*registry.ARCHITECTURES, "means"])
+    done = python(checkout, "pytest", "-q", "-k", "not test_lines_of_a_room", "tests/modeling/test_means.py", *tests)
+    passes(done)
+    assert "passed" in done.stdout and "skipped" not in done.stdout
+    again = python(checkout, "hf_docmt", "new", "architecture", "means")
+    assert again.returncode == 1 and "architecture 'means' is there already; choose another name" in again.stderr
+
+
+def test_in_a_package_of_its_own(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run("new", "architecture", "means", "toy_box")
+    assert code == 0 and "toy_box/card_means.md.j2" in out and "HF_DOCMT_PLUGINS=toy_box docmt train" in err
+    tests = ["-q", "-p", "conftest", "--cases", "1", "toy_box/test_means.py"]
+    passes(python(tmp_path, "pytest", *tests, PYTHONPATH=os.pathsep.join([str(tmp_path), str(ROOT / "tests")])))
+    code = "from hf_docmt.loading.model_card import ModelCardText; import toy_box.configuration_means as module; "
+    code += "print(ModelCardText(module.MeansConfig()))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert "reads the mean of the sentence before" in " ".join(done.stdout.split()) and "@misc{means," in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["Means"], "name 'Means': expected lower-case letters and digits"),
+        (["lst"], "architecture 'lst' is there already"),
+        (["means"], "is no checkout of hf-docmt (it has no hf_docmt/loading/registry.py): change to one, or"),
+        (["means", "my-package"], "my-package: expected a folder that can be imported"),
+        (["means", "full"], "full"),
+    ],
+)
+def test_refusals(run, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").write_text("")
+    code, out, err = run("new", "architecture", *arguments)
+    assert code == 1 and not out and message in err
+
+
+def test_the_readme_shows_the_toy():
+    """`modeling/README.md` has the code of the toy as it is."""
+    section = (
+        (ROOT / "modeling/README.md").read_text().partition("## To write an architecture")[2].partition("\n## ")[0]
+    )
+    blocks, toy = re.findall(r"```python\n(.*?)```", section, re.DOTALL), ROOT / "hub_cards/toy/modeling_toy.py"
+    assert len(blocks) == 2 and all(block.strip() in toy.read_text() for block in blocks)
