@@ -33,7 +33,7 @@ class CachingConfig(IntegratedContextConfig):
     groups.
     `include_current` adds the shortened current sentence to the context. With `encoder_gradient` the gradient flows
     from the context into the encoder; only from the nearest `shortening_gradient` sentences it flows into the
-    shortening. The current sentence always gives its gradient. What is None takes the paper's value for the
+    shortening. The current sentence always gives its gradient. Fields that are None take the paper's value for the
     `shortening`; that of `shortening_gradient` is 2 for `grouping`, 1 for `selecting`, and all sentences for others.
     """
 
@@ -79,7 +79,7 @@ class CachingConfig(IntegratedContextConfig):
         super().validate()
         if self.shortening_size is not None and self.shortening in ("none", "sentence"):
             raise ValueError(
-                f"shortening={self.shortening!r} has no size, got shortening_size={self.shortening_size}: leave it out."
+                f"shortening={self.shortening!r} has no size, got shortening_size={self.shortening_size}: omit it."
             )
         if self.include_current and self.shortening == "none":
             raise ValueError(

@@ -28,11 +28,11 @@ class ContextConfig(DocMTConfig):
 class IntegratedContextConfig(ContextConfig):
     """How the decoder reads the context.
 
-    `integration` is `sequential` (a sublayer of context attention after attention to the source), `parallel` (beside
+    `integration` is `sequential` (a sublayer of context attention after attention to the source), `parallel` (next to
     it) or `concatenate` (attention to the source reads context and source as one); `context_gate` weighs what context
-    attention adds, token by token. `missing_context` is what is read in place of a context sentence that is not there,
+    attention adds, token by token. `missing_context` is read instead of a missing context sentence,
     as at the start of a document, or is blank: `none`, or `eos`, a lone `</s>` as in the released code of Maka et al.
-    (2024). A joined context is one `</s>` where no sentence of it is there.
+    (2024). A joined context is one `</s>` if all its sentences are missing.
 
     The gate of Maka et al. (2024), equation 5, is on what context attention returns. The released code has it on the
     sum of attention and residual, after the norm: so does `parallel` here; `sequential` keeps to the equation (no

@@ -16,7 +16,7 @@ SIDES = {"both": "source and target", "source": "source", "target": "target"}
 
 
 class DocMTConfig(PreTrainedConfig):
-    """Sizes and switches of the encoder-decoder Transformer that all architectures stand on.
+    """Sizes and switches of the encoder-decoder Transformer that all architectures share.
 
     The switches are those in which published sentence-level models differ, so that Marian, BART, mBART and M2M-100
     (NLLB) checkpoints load by name: `normalize_before` (pre-norm, with a final layer norm on both stacks),
@@ -45,8 +45,8 @@ class DocMTConfig(PreTrainedConfig):
     `<start>` (`decoder_start_token_id`), `[source_lang]` and `[target_lang]`: `[source_lang] X </s>` and
     `<start> [target_lang] X </s>` in M2M-100, NLLB-200 and mBART-50, `X </s> [source_lang]` and `[target_lang] X </s>`
     in mBART, `[target_lang] X </s>` in the source of a multilingual Marian, `<s> X </s>` in BART. `language_ids` are
-    the ids of language codes, in the family's own spelling; `source_lang` and `target_lang` those that are meant by
-    default. Raises `ValueError` for a value outside its range.
+    the ids of language codes, in the family's own spelling; `source_lang` and `target_lang` the defaults. Raises
+    `ValueError` for a value outside its range.
     """
 
     keys_to_ignore_at_inference = ["past_key_values", "cache"]
@@ -168,11 +168,11 @@ class DocMTConfig(PreTrainedConfig):
         super().validate()
 
     def _check_type(self, name: str, annotation) -> None:
-        """ValueError for a value of another type or not finite; a whole number is a `float`, a bool is no number."""
+        """ValueError for a value of another type or not finite; a whole number is a `float`, a bool is not a number."""
         members = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
         types, value = tuple(get_origin(member) or member for member in members), getattr(self, name)
         if not all(isinstance(kind, type) for kind in types):
-            return  # Literal and the like
+            return  # Literal and similar types
         fits = isinstance(value, types) or (float in types and isinstance(value, int))
         if not fits or (isinstance(value, bool) and bool not in types):
             names = " or ".join(sorted("null" if kind is type(None) else kind.__name__ for kind in types))
@@ -202,7 +202,7 @@ class DocMTConfig(PreTrainedConfig):
         return super().to_dict() | {"custom_pipelines": self.custom_pipelines}
 
     def _check_positions(self) -> None:
-        """ValueError for states that are no pairs of sine and cosine, where these are added to them."""
+        """ValueError for states that are not pairs of sine and cosine, where these are added."""
         if self.d_model % 2 and self.position_type != "learned":
             raise ValueError(
                 f"position_type={self.position_type!r} needs an even d_model, got {self.d_model}: choose an even one, "
@@ -214,14 +214,14 @@ class DocMTConfig(PreTrainedConfig):
         return "none: sentence level"
 
     def sentence_reach(self) -> str:
-        """The same for so many sentences on either side, `past_context` and `future_context` of `context_sides`."""
+        """The same with these numbers of sentences: `past_context`, `future_context` of `context_sides`."""
         if not self.past_context and not self.future_context:
             return DocMTConfig.context_reach(self)
         return f"{self.past_context} past and {self.future_context} future sentences, {SIDES[self.context_sides]}"
 
 
 class SegmentConfig(DocMTConfig):
-    """What one sequence is, on both sides `s1 <sep> s2 ... <sep> sK </s>`.
+    """The format of one sequence, on both sides `s1 <sep> s2 ... <sep> sK </s>`.
 
     `view` is `window` (the current sentence with `past_context` sentences before and `future_context` after it, sKtoK
     with K = past_context + 1; no context = one sentence) or `chunk` (a part of a document of at most `chunk_tokens`

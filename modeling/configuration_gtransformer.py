@@ -6,13 +6,13 @@ from .configuration_docmt import SegmentConfig
 class GTransformerConfig(SegmentConfig):
     """Segments of which a token sees its own sentence, and in the top layers the whole (Bao et al. 2021, section 4).
 
-    `global_layers` is how many of the top layers of encoder and decoder have global attention beside group attention;
-    2 of 6 in the paper. With 0 no sentence sees another one. `global_layers_encoder` and `global_layers_decoder` (of
-    self-attention) and `global_layers_cross` (of attention to the source) set another number, each where it is not
-    None, as in the released code. There segments are as many sentences as fit into 512 tokens of either side
-    (`view="chunk"`).
+    `global_layers` is the number of top layers of encoder and decoder with global attention in addition to group
+    attention; 2 of 6 in the paper. With 0 no sentence sees another one. `global_layers_encoder` and
+    `global_layers_decoder` (of self-attention) and `global_layers_cross` (of attention to the source) set another
+    number, each where it is not None, as in the released code. There a segment is filled with sentences up to 512
+    tokens on either side (`view="chunk"`).
 
-    `restarts_positions`: positions begin anew with every sentence, as those of a sentence-level model that training
+    `restarts_positions`: positions restart in every sentence, as in a sentence-level model that training
     goes on from; not of the paper. Learned positions still have to reach over the whole segment.
     """
 

@@ -2,14 +2,14 @@
 
 from .configuration_context import ContextConfig
 
-SIDES = {"encoder": "source", "decoder": "both", "joint": "both"}  # what is read of the sentences before
+SIDES = {"encoder": "source", "decoder": "both", "joint": "both"}  # of the previous sentences
 
 
 class HanConfig(ContextConfig):
     """Attention to the words of each sentence before, then to these sentences (Miculicich et al. 2018).
 
-    `hierarchical_attention` is where it stands: `encoder` (encoder states read those of sentences before), `decoder`
-    (decoder states those of translations before) or `joint` (both). It says `context_sides`, or follows from it:
+    `hierarchical_attention` is where it applies: `encoder` (encoder states read those of previous sentences), `decoder`
+    (decoder states those of previous translations) or `joint` (both). It sets `context_sides`, or follows from it:
     `encoder` reads the `source`, the others `both`, since decoder states of a translation are made from its source.
     The default is the `encoder`, with the three sentences of the paper.
     """
@@ -35,7 +35,7 @@ class HanConfig(ContextConfig):
         if self.context_sides != expected:
             raise ValueError(
                 f"hierarchical_attention={self.hierarchical_attention!r} reads context_sides={expected!r}, got "
-                f"{self.context_sides!r}: leave one of the two out."
+                f"{self.context_sides!r}: omit one of the two."
             )
         if self.hierarchical_attention == "decoder" and self.future_context:
             raise ValueError(

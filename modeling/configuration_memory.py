@@ -8,8 +8,8 @@ class MemoryConfig(SegmentConfig):
 
     `memory_size` is d_M, the vectors of one memory (section 3.1). `memory_layers` are the layers that have one, from 0,
     or from the end with negative numbers; None = the last one (section 3.4). `memory_sides` is `both`, `source`
-    (encoder only) or `target` (decoder only). `memory_residual` is what stands around output attention: `add`, the
-    sentence state, as around every other sublayer, or `none`, equation 5 as it stands (see `MemoryUnit`).
+    (encoder only) or `target` (decoder only). `memory_residual` is the residual around output attention: `add`, the
+    sentence state, as around every other sublayer, or `none`, equation 5 unchanged (see `MemoryUnit`).
 
     The context is the memory: `past_context` and `future_context` stay 0 and `view` is `window`, the sentence.
     """

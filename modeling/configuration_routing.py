@@ -4,13 +4,13 @@ from .configuration_context import ContextConfig
 
 
 class RoutingConfig(ContextConfig):
-    """Previous and next sentences, of which every word takes what it needs by a gate (Fei et al. 2022).
+    """Previous and next sentences; a gate selects for every word what it needs from them (Fei et al. 2022).
 
-    Context layers stand beside the encoder's, as many. `past_context` 1 and `future_context` 1 is the paper's offline
+    Every encoder layer has a context layer. `past_context` 1 and `future_context` 1 is the paper's offline
     model, `future_context` 0 the online one; more sentences on either side are its future work.
 
     `selection_weighs` says what the gate of a word weighs: `attention`, what attention gives that word from each
-    sentence, or `states`, the states of the sentences at the word's own position, as equation 12 stands. Both are the
+    sentence, or `states`, the states of the sentences at the word's own position, equation 12 unchanged. Both have the
     same parameters; see `SelectedAttention` and `SelectedStates`.
     """
 

@@ -19,10 +19,10 @@ class WindowConfig(SegmentConfig):
 
     Through E encoder and D decoder layers a prediction depends on w D target tokens before the last one, and on the
     source from w (E + D) tokens before the aligned one to w (E + 1) after it (with `one_to_one`): 2 w E + w D + w + 1
-    tokens. The paper's effective context size, 2 w E + w D, leaves out the w of the attention to the source.
+    tokens. The paper's effective context size, 2 w E + w D, omits the w of the attention to the source.
 
-    `sees_all`: every token sees the whole segment, `window` is only how far relative vectors tell positions apart, the
-    farthest ones serving beyond it as in Shaw et al. (2018): concatenation with relative positions, which the paper
+    `sees_all`: every token sees the whole segment, `window` only limits how far relative vectors distinguish positions,
+    the farthest ones serving beyond it as in Shaw et al. (2018): concatenation with relative positions, which the paper
     found not to converge (table 4, "N/A").
     """
 
@@ -48,8 +48,8 @@ class WindowConfig(SegmentConfig):
             )
         if self.position == "relative" and self.position_type == "learned":
             raise ValueError(
-                "position='relative' takes the place of encodings at the input, got position_type='learned': use "
-                "position='absolute', or leave position_type out."
+                "position='relative' replaces encodings at the input, got position_type='learned': use "
+                "position='absolute', or omit position_type."
             )
 
     def _check_positions(self):

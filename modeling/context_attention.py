@@ -1,4 +1,4 @@
-"""Attention of the decoder to context vectors: after attention to the source, beside it, or as one with it."""
+"""Attention of the decoder to context vectors: after attention to the source, next to it, or joined with it."""
 
 from dataclasses import dataclass
 
@@ -17,10 +17,10 @@ class ContextAttention(nn.Module):
     """Attention to context vectors, as a sublayer of a decoder layer, with or without a gate.
 
     c is what attention finds, zero without context. With `integration` `sequential` the module returns h + lambda c,
-    with the layer's norm; with `parallel` what is to be added to the output of attention to the source, lambda b. With
-    the norm after, b = norm(h + c), so that h is in both branches, and the gate sees their sum, as in the released code
-    of Maka et al. (2024); the paper does not say how branches are joined. With the norm before b = c, as the other
-    branch has the residual.
+    with the layer's norm; with `parallel` it returns the term to add to the output of attention to the source, lambda
+    b. With the norm after, b = norm(h + c), so that h is in both branches, and the gate sees their sum, as in the
+    released code of Maka et al. (2024); the paper does not say how branches are joined. With the norm before b = c, as
+    the other branch has the residual.
     """
 
     def __init__(self, config, num_heads: int, layer_idx: int):
@@ -58,10 +58,10 @@ class ContextAttention(nn.Module):
 
 
 class VectorAttention(Attention):
-    """Attention to vectors that while decoding stay as they are: no layer keeps keys and values of its own.
+    """Attention to vectors that decoding does not change: no layer keeps its own keys and values.
 
     A query meets W_k instead of the keys, (W_k^T q) c = q (W_k c), and W_v what was read, W_v (sum p c) = sum p W_v c;
-    the bias of the keys is the same for all of them, and left out. In memory are the N vectors that all layers share,
+    the bias of the keys is the same for all of them, and omitted. All layers share N vectors in memory,
     not 2 N for each of them. Where the projections are wrapped or quantised, or attention is that of a kernel
     for narrow heads, the cache has keys and values.
     """
@@ -93,7 +93,7 @@ class VectorAttention(Attention):
 
 
 class ContextDecoderLayer(DecoderLayer):
-    """Decoder layer with context attention after attention to the source, or beside it."""
+    """Decoder layer with context attention after attention to the source, or next to it."""
 
     def __init__(self, config, layer_idx: int):
         super().__init__(config, layer_idx)
@@ -124,7 +124,7 @@ class ContextDecoderLayer(DecoderLayer):
 
 
 class ContextDecoder(Decoder):
-    """Decoder that reads context vectors beside the source."""
+    """Decoder that reads context vectors in addition to the source."""
 
     config_class = IntegratedContextConfig
     layer_class = ContextDecoderLayer
@@ -143,7 +143,7 @@ class ContextDecoder(Decoder):
         if self.config.integration == "concatenate" or context_states is None:
             return {}
         absent = ~context_mask.any(dim=1)  # of sources
-        seen = context_mask | absent[:, None]  # a softmax needs a key; what it finds there is left out
+        seen = context_mask | absent[:, None]  # a softmax needs a key; its result is discarded
         mask = self.source_mask(context_states, seen, input_ids.shape)
         absent = absent.repeat_interleave(input_ids.shape[0] // absent.shape[0])[:, None, None]  # (B, 1, 1)
         return {"context_states": context_states, "context_mask": mask, "context_absent": absent}
@@ -187,7 +187,7 @@ class ContextForConditionalGeneration(DocMTForConditionalGeneration):
 
     `context_input_ids`, `context_attention_mask` (B, C, L), 1 = token: one context sentence a row, `tokens </s>`;
     `context_offsets` (B, C): its offset, -1 = the sentence before the current one, +1 the one after it; a row that is
-    all masked is no sentence. `context_is_target` (B, C) bool: the row is an earlier translation. Without context
+    fully masked is not a sentence. `context_is_target` (B, C) bool: the row is an earlier translation. Without context
     attention to it finds nothing; what a norm after the sum makes of that is the paper's.
     """
 
@@ -221,9 +221,9 @@ def fill_with_zeros(*modules: nn.Module) -> None:
 
 
 def move_affine(norm: nn.LayerNorm, later: nn.LayerNorm) -> None:
-    """Give scale and shift of a norm to the one that stands right behind it.
+    """Move scale and shift of a norm into the norm that follows it.
 
-    LayerNorm(LayerNorm(x) a + b) is not LayerNorm(x) a + b; with 1 and 0 inside, a and b outside it is, but for the
+    LayerNorm(LayerNorm(x) a + b) is not LayerNorm(x) a + b; with 1 and 0 inside, a and b outside it is, except for the
     epsilon in the root.
     """
     later.load_state_dict(norm.state_dict())

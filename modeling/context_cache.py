@@ -28,7 +28,7 @@ class CachedContextTranslator(ContextTranslator):
             self.forget(sentence)
 
     def needed_for(self, sentence: CurrentSentence) -> list[ContextSentence]:
-        """What has to be in the cache before a sentence is translated."""
+        """Entries that the cache must hold before a sentence is translated."""
         return self.context_of(sentence)
 
     @torch.no_grad()

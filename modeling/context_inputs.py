@@ -9,9 +9,9 @@ CONTEXT_INPUTS = ("context_input_ids", "context_attention_mask", "context_offset
 
 
 def given_context(inputs: dict) -> tuple[torch.Tensor | None, ...]:
-    """Of arguments of `forward` those of the context, None for what is missing: ids, mask, offsets, side.
+    """The context arguments of `forward`, None if missing: ids, mask, offsets, side.
 
-    Without any sentence or token, C or L 0, they are those of one that is not there.
+    Without any sentence or token (C or L is 0) they describe one missing sentence.
     """
     ids, *others = (inputs.get(name) for name in CONTEXT_INPUTS)
     if ids is None or ids.numel():
@@ -51,11 +51,11 @@ Copies = tuple[torch.Tensor, torch.Tensor]
 def sentences_to_read(
     mask: torch.Tensor, contents: tuple[torch.Tensor, ...] = ()
 ) -> tuple[torch.Tensor | None, Copies | None]:
-    """Which sentences of (B, C, L) go through layers: those that are there, of those of equal `contents` the first.
+    """Which sentences of (B, C, L) go through layers: all that exist, of equal `contents` only the first.
 
     Numbers of them in (B*C), (P,), None = all; and where some are equal, the numbers of all that are there and for each
     the one of P that it is equal to, (Q,) each. `contents` (B, C, ...) are what layers read; without any, as in
-    training with its dropout, all sentences differ. Where none is there it is the first of all, so that the same
+    training with its dropout, all sentences differ. Without any it is the first row, so that the same
     parameters take part in every step, as training with several processes needs it. In compilation all are read: what
     is there does not change shapes.
     """
@@ -91,7 +91,7 @@ def equal_rows(*contents: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 def scatter_sentences(
     states: torch.Tensor, rows: torch.Tensor | None, copies: Copies | None, shape: tuple[int, int]
 ) -> torch.Tensor:
-    """What was read of sentences, (P, ...), in (B, C, ...), see `sentences_to_read`; zeros for the others."""
+    """States of the sentences read, (P, ...), in (B, C, ...), see `sentences_to_read`; zeros for the others."""
     if copies is not None:
         rows, numbers = copies
         states = states[numbers]
@@ -143,7 +143,7 @@ def check_context(
 
 
 def completed(config, input_ids, ids, mask, offsets, is_target=None) -> tuple[torch.Tensor | None, ...]:
-    """Context inputs with a lone `</s>` for every sentence that is not there, a column for every offset known.
+    """Context inputs with a lone `</s>` for every missing sentence, a column for every known offset.
 
     Ids, mask and offsets of them, (B, C, L), (B, C, L), (B, C); None each for a model that reads no context. Raises
     `ValueError` as `check_context` does.
@@ -166,7 +166,7 @@ def with_end(config, ids: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tenso
 def by_offset(config, input_ids, ids, mask, offsets, is_target) -> tuple[torch.Tensor, torch.Tensor]:
     """Context sentences (B, C, L), a column for every offset that the model knows: (B, past + future, L), mask bool.
 
-    Past sentences stand first, in order of the document. Without any, ids None, all columns are empty. Raises
+    Past sentences come first, in document order. Without any, ids None, all columns are empty. Raises
     `ValueError` as `check_context` does.
     """
     if ids is None:
@@ -211,9 +211,9 @@ class ContextLayers:
         return self.context_layer_norm(hidden_states) if self.config.normalize_before else hidden_states
 
     def read_context(self, input_ids, attention_mask, is_next: torch.Tensor) -> list[torch.Tensor]:
-        """Sentences (P, L), which of them stand after the current one (P,) -> what layers read of them, (P, L, D) each.
+        """Sentences (P, L), which of them follow the current one (P,) -> what layers read of them, (P, L, D) each.
 
-        To be defined by encoders that read each context sentence for itself.
+        To be defined by encoders that read each context sentence separately.
         """
         raise NotImplementedError
 

@@ -11,9 +11,9 @@ class SelectedAttention(nn.Module):
     """h_AS: attention to every context sentence, summed with the shares that `Selection` gives.
 
     Equation 12 adds up the states of two sentences, c = g * c_{-1} W_{-1} + (1 - g) * c_{+1} W_{+1}, whose words are
-    not as many, and not as many as those of x that the gate is computed from. Read here: the gate belongs to the word
-    of the current sentence that asks, so it weighs what attention gives that word from each sentence. `SelectedStates`
-    is the equation as it stands. With `selects` false it is plain attention to one sequence.
+    different in number, from each other and from those of x, which the gate is computed from. Read here: the gate
+    belongs to the word of the current sentence that asks, so it weighs what attention gives that word from each
+    sentence. `SelectedStates` is the unchanged equation. With `selects` false it is plain attention to one sequence.
     """
 
     def __init__(self, config, num_heads: int, layer_idx: int | None = None, selects: bool = True):
@@ -40,7 +40,7 @@ class SelectedAttention(nn.Module):
         context_present: torch.Tensor,  # (S, C) bool
         cache=None,
     ) -> torch.Tensor:
-        """What the words read, (B, T, D). A sentence that is not there gives nothing; the others keep their share."""
+        """The context states that words read, (B, T, D). A missing sentence adds zero; the others keep their share."""
         sources = context_present.shape[0]
         words = states.view(sources, -1, states.shape[2])  # (S, beams*T, D)
         keys = self.keys(context_states, cache).flatten(0, 1)  # (S*C, L, D)
@@ -53,7 +53,7 @@ class SelectedAttention(nn.Module):
         return attended.view(states.shape)
 
     def keys(self, context_states: torch.Tensor, cache=None) -> torch.Tensor:
-        """c_{-1} W_{-1} and c_{+1} W_{+1}, (S, C, L, D); as they are where keys are cached or nothing is selected."""
+        """c_{-1} W_{-1} and c_{+1} W_{+1}, (S, C, L, D); unchanged where keys are cached or nothing is selected."""
         cached = cache is not None and source_states(cache, *self.attn.place) is not None
         if cached or not hasattr(self, "selection"):
             return context_states
@@ -86,7 +86,7 @@ class SelectedStates(SelectedAttention):
         context_tokens: torch.Tensor,  # (B, C, L) bool
         words: torch.Tensor | None = None,  # (B, T) bool; None = all
     ) -> torch.Tensor:
-        """What the words read, (B, T, D)."""
+        """The context states that words read, (B, T, D)."""
         known = states if words is None else states * words[..., None]
         length = context_states.shape[2]
         known = nn.functional.pad(known, (0, 0, 0, length))[:, :length]  # (B, L, D)
@@ -165,12 +165,12 @@ def scored_offsets(config) -> list[int]:
 
 
 def selectable(config, states: torch.Tensor, mask: torch.Tensor, words: int) -> dict[str, torch.Tensor | None]:
-    """Inputs of `SelectedAttention`: of states (S, C, L, D) with `mask` (S, C, L) bool, read by so many words a source.
+    """Inputs of `SelectedAttention`: states (S, C, L, D) with `mask` (S, C, L) bool, and the words per source.
 
     `context_mask` and `context_present`; the states themselves are the caller's.
     """
     present = mask.any(dim=2)
-    seen = (mask | ~present[:, :, None]).flatten(0, 1)  # (S*C, L); a softmax needs a key, what it finds is left out
+    seen = (mask | ~present[:, :, None]).flatten(0, 1)  # (S*C, L); a softmax needs a key, its result is discarded
     keys = states.flatten(0, 1)  # (S*C, L, D)
     mask = create_bidirectional_mask(
         config=config,
@@ -186,7 +186,7 @@ def adapt_selection(
 ) -> tuple[dict[str, torch.Tensor], set[str]]:
     """`adapt_state_dict` of a model with `SelectedAttention`, from one of the same architecture with other context.
 
-    The gate's rows go with their sentences; the projection of a side of which this model reads nothing is left out.
+    The gate's rows follow their sentences; the projection of a side that this model does not read is removed.
     """
     config = model.config
     if source_config.model_type != config.model_type:

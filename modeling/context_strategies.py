@@ -22,7 +22,7 @@ class ContextSentence(NamedTuple):
 class ContextTranslator(Translator):
     """`sliding` where the context is of the source, `sequential` for context of the target, `sentence` without context.
 
-    Blank sentences are no context, nor are empty translations; a part of an over-long sentence counts as a sentence.
+    Blank sentences and empty translations are not context; a part of an over-long sentence counts as a sentence.
     """
 
     @classmethod
@@ -52,7 +52,7 @@ class ContextTranslator(Translator):
         self.slide(all_sentences(documents))
 
     def slide(self, sentences: Sequence[CurrentSentence]) -> None:
-        """Strategy `sliding` for these sentences, so many at a time that sorting them by length pays."""
+        """Strategy `sliding` for these sentences, enough at a time for sorting by length to pay."""
         size = SORTED_BATCHES * self.batch_size
         for start in range(0, len(sentences), size):
             self.translate_known(sentences[start : start + size])
@@ -98,7 +98,7 @@ class ContextTranslator(Translator):
         ]
 
     def report_context(self, sentence: CurrentSentence) -> None:
-        """Report context that is left out for want of positions."""
+        """Report context that is dropped because the model has too few positions."""
         got, expected = (1 + len(reader(sentence)) for reader in (self.context_of, self.all_context))
         if got < expected:
             document, index = sentence

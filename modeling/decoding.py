@@ -15,10 +15,10 @@ from .text_splitting import has_text, known_target
 
 @dataclass
 class SentencePart:
-    """What is translated as one sentence: a sentence of the document, or a part of an over-long one.
+    """A unit of translation: a sentence of the document, or a part of an over-long one.
 
     `sentence` is its index in the document, `ids` are the source tokens, `target` those of the translation. `lines` are
-    the sentences written in its place where they were left as they are, any number; None = `target`. `candidates` are
+    the sentences written for it where they were not repaired, any number; None = `target`. `candidates` are
     translations that the search found, where they are kept. With `is_known` its target was given. `context` are known
     parts that are read before it, see `Sentence`.
     """
@@ -61,7 +61,7 @@ class DocumentState:
         self.add_repair(self.parts[index].sentence, "separators" if remedy else "misaligned", detail)
 
     def report_length(self, index: int, tokens: int, remedy: str = "raise max_new_tokens if more is right") -> None:
-        """The translation of the part at `index` stopped after so many tokens."""
+        """The translation of the part at `index` was cut off after this number of tokens."""
         detail = f"stopped after {tokens} tokens without an end: {remedy}"
         self.add_repair(self.parts[index].sentence, "length", detail)
 
@@ -80,7 +80,7 @@ class DocumentState:
 
 
 class CurrentSentence(NamedTuple):
-    """A part of a document that is to be translated."""
+    """A part of a document to translate."""
 
     document: DocumentState
     index: int
@@ -143,7 +143,7 @@ def translated_sentences(document: DocumentState, tokenizer) -> list[str]:
 
 
 def candidate_sentences(document: DocumentState, tokenizer, count: int) -> list[list[str]]:
-    """Of every sentence at most so many texts that the search found, the most probable first; of parts joined."""
+    """For every sentence up to this number of texts from the search, the most probable first; parts are joined."""
     found: list[list[list[str]]] = [[] for _ in range(document.size)]
     for part in document.parts:
         texts = tokenizer.batch_decode((part.candidates or [part.target])[:count], skip_special_tokens=True)
@@ -190,10 +190,10 @@ LOOKING_BACK = ("sliding", "sequential")  # strategies that `past_context` is fo
 
 @dataclass
 class Job:
-    """Source segment, forced target prefix, sentences in the source, source tokens of what is to be generated.
+    """Source segment, forced target prefix, sentences in the source, source tokens of the text to generate.
 
-    `current` is the sentence that it is for, of a whole segment the first one, `past` and `future` how many of a window
-    stand before and after it. `forced` sentences of it, which are known, stand in the prefix.
+    `current` is the sentence it is for (the first one of a whole segment), `past` and `future` the number of sentences
+    of a window before and after it. Its first `forced` sentences are known and in the prefix.
     """
 
     source: list[int]
@@ -220,7 +220,7 @@ class Translator:
     `generate_kwargs` may hold a `generation_config`; other settings in it come before those of the configuration, and
     what neither has is as the model's own configuration has it. `languages` are codes of the source and the target
     language, None = those of the configuration. `batch_tokens` bounds batches of independent jobs by their padded
-    source tokens, in place of `batch_size`. Raises `ValueError` for languages as `config.sequence_format` does.
+    source tokens, instead of `batch_size`. Raises `ValueError` for languages as `config.sequence_format` does.
     """
 
     batch_tokens: int | None = None
@@ -275,12 +275,12 @@ class Translator:
         """Raise `ValueError` for a strategy that a model of this configuration does not have."""
         reason = cls.refusals(config).get(strategy)
         if reason or strategy not in cls.strategies:
-            reason = reason or f"is none of this model's ({', '.join(cls.strategies)}); see its translator_class"
+            reason = reason or f"is not one of this model's ({', '.join(cls.strategies)}); see its translator_class"
             raise ValueError(f"strategy {strategy!r} {reason}.")
 
     @classmethod
     def repaired_strategies(cls, config) -> tuple[str, ...]:
-        """The strategies whose translations may need repairs, which `repairs="none"` leaves out."""
+        """The strategies whose translations may need repairs, which `repairs="none"` skips."""
         return ()
 
     @classmethod
@@ -294,8 +294,8 @@ class Translator:
         if repairs == "none" and strategy not in repaired:
             others = f", or use {' or '.join(map(repr, repaired))}" if repaired else ""
             raise ValueError(
-                f"repairs='none' leaves segments as they were written, got strategy {strategy!r}, which writes this "
-                f"model's sentences one by one: leave it out{others}."
+                f"repairs='none' leaves segments unchanged, got strategy {strategy!r}, which writes this "
+                f"model's sentences one by one: omit it{others}."
             )
 
     @classmethod
@@ -303,8 +303,8 @@ class Translator:
         """Raise `ValueError` for a number of past sentences that the strategy or the model does not read."""
         if strategy not in LOOKING_BACK:
             raise ValueError(
-                "past_context is how many sentences before the current one the strategies 'sliding' and 'sequential' "
-                f"read, got {past_context} with strategy {strategy!r}: leave it out."
+                "past_context is the number of previous sentences that the strategies 'sliding' and 'sequential' "
+                f"read, got {past_context} with strategy {strategy!r}: omit it."
             )
         if not isinstance(past_context, int) or isinstance(past_context, bool) or past_context < 0:
             raise ValueError(f"past_context must be a whole number >= 0, got {past_context!r}.")
@@ -440,9 +440,9 @@ class Translator:
         return {"decoder_input_ids": ids, "decoder_attention_mask": mask}
 
     def has_prefix(self, job: Job) -> bool:
-        """Whether more stands before the translation than a first token that `generate` forces, as the family does.
+        """Whether the translation has a longer prefix than the first token that `generate` forces, as the family does.
 
-        One that translations end at cannot be forced: they would end with it.
+        A token that ends translations cannot be forced: they would end with it.
         """
         is_forced = job.prefix == self.format.target_before[:1] and not set(job.prefix).intersection(self.ends)
         return bool(job.prefix) and not is_forced
@@ -485,7 +485,7 @@ class Translator:
     def keep_candidates(self, job: Job, outputs: list[Output], stop_at_sep: bool) -> None:
         """Keep what was written for the sentences of a job, for the current one alone, a window's one, or all of it.
 
-        Of the outputs, the most probable first, those are kept that have as many separators as the first.
+        Outputs are sorted by probability; those with the number of separators of the first are kept.
         """
         document, index = job.current
         count = outputs[0].ids.count(self.sep)
@@ -511,12 +511,12 @@ class Translator:
         return [max(1, min(self.wanted(length), self.positions - prompt)) for length in lengths]
 
     def wanted(self, length: int) -> int:
-        """New tokens for so many source tokens: `max_new_tokens`, or twice as many and 32 more."""
+        """Maximum of new tokens for a number of source tokens: `max_new_tokens`, or twice the number plus 32."""
         asked = self.settings.max_new_tokens
         return 2 * length + 32 if asked is None else asked
 
     def fits(self, source: int, prefix: int, length: int) -> bool:
-        """Whether learned positions reach for a source of so many tokens, and for a forced prefix and what follows."""
+        """Whether learned positions suffice for a source of this length, a forced prefix and its continuation."""
         room = min(self.wanted(length), 2 * length + 32)  # behind a prefix of sentences
         return source <= self.positions and (prefix <= self.marks or 1 + prefix + room <= self.positions)
 
@@ -540,7 +540,7 @@ class Translator:
 
     @property
     def marks(self) -> int:
-        """Tokens that may stand before the first sentence of a target, behind the start token."""
+        """Tokens allowed between the start token and the first sentence of a target."""
         return len(self.format.target_before) + 1
 
 
@@ -556,7 +556,7 @@ def check_languages(config, sequence_format, generate_kwargs: dict, starts_with_
         own["decoder_start_token_id"] = [sequence_format.start]
     for name, tokens in own.items():
         if tokens and generate_kwargs.get(name) not in (None, *tokens):
-            remedy = "choose the language by target_lang" if config.language_ids else "leave it out"
+            remedy = "choose the language by target_lang" if config.language_ids else "omit it"
             raise ValueError(
                 f"{name} must be {tokens[0]}, with which translations of this model start, got "
                 f"{generate_kwargs[name]!r}: {remedy}."
@@ -564,7 +564,7 @@ def check_languages(config, sequence_format, generate_kwargs: dict, starts_with_
 
 
 def check_settings(settings) -> None:
-    """ValueError for generation settings with which there is no search."""
+    """ValueError for generation settings that make a search impossible."""
     for name in ("num_beams", "max_new_tokens"):
         value = getattr(settings, name)
         if value is not None and (not isinstance(value, int) or value < 1):
@@ -580,9 +580,9 @@ def model_name(model) -> str:
 
 
 class NonFiniteScoresError(ValueError):
-    """Scores of the next token that are no numbers: `document` and `sentence` (from 0), `step` (from 1) say where.
+    """Scores of the next token that are NaN or infinite: `document` and `sentence` (from 0), `step` (from 1) say where.
 
-    Of a stream `document` is None and `sentence` 0.
+    In a stream `document` is None and `sentence` is 0.
     """
 
     def __init__(self, model: str, document: int | None, sentence: int, step: int):
@@ -600,7 +600,7 @@ class NonFiniteScoresError(ValueError):
 class FiniteScores(LogitsProcessor):
     """Raises `NonFiniteScoresError`, with the `name` of the model, for scores of the rows' `sentences` like nan."""
 
-    keeps_scores, passes_finite = False, True  # it keeps no scores, and leaves finite ones as they are
+    keeps_scores, passes_finite = False, True  # it keeps no scores, and does not change finite ones
 
     def __init__(self, name: str, prompt: int, sentences: Sequence[CurrentSentence]):
         self.name, self.prompt, self.sentences = name, prompt, sentences

@@ -33,7 +33,7 @@ def warn_without_context(model, arguments: dict, by_hand: str) -> None:
     if "encoder_outputs" in arguments or any(name in arguments for name in names):
         return
     logger.warning_once(
-        f"{type(model).__name__}.generate got no context: a sentence is translated as if it stood alone. Documents: "
+        f"{type(model).__name__}.generate got no context: a sentence is translated as if it were alone. Documents: "
         'model.translate_documents([["The sentence before.", "This one."]], tokenizer). By hand: '
-        f"{by_hand}. For sentences without context say {names[0]}=None."
+        f"{by_hand}. For sentences without context pass {names[0]}=None."
     )

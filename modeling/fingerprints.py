@@ -1,7 +1,7 @@
-"""What a saved folder is known by: fingerprints of weights, settings and tokenizer, which stand in its config.json.
+"""Fingerprints of the weights, settings and tokenizer of a saved folder, kept in its config.json.
 
-They are written after the files and compared with them after loading. A configuration in memory never holds them: what
-writes config.json in other ways leaves a folder without, which loads as one of an earlier version.
+They are written after the files and compared with them after loading. A configuration in memory never holds them: code
+that writes config.json in other ways leaves a folder without, which loads as one of an earlier version.
 """
 
 import hashlib
@@ -47,7 +47,7 @@ def write_fingerprints(folder: str | Path, config_class: type[PreTrainedConfig])
 
 
 def add_fingerprints(folder: str | Path, **fingerprints: str | None) -> None:
-    """Put these into config.json, beside those that are there."""
+    """Add these to those in config.json."""
     file = Path(folder) / CONFIG_NAME
     values = json.loads(file.read_text(encoding="utf-8"))
     values[FIELD] = values.get(FIELD, {}) | {name: value for name, value in fingerprints.items() if value}
@@ -60,7 +60,7 @@ def check_fingerprints(path: str | Path, config_class: type[PreTrainedConfig], *
     """Compare a folder or Hub name with its fingerprints, after loading; returns that of the tokenizer.
 
     `options` are those of `from_pretrained`. What has no fingerprint is not compared, nor are weights in other files
-    than safetensors and those of a `variant`. ValueError: something is not as it was saved.
+    than safetensors and those of a `variant`. ValueError if something has changed since it was saved.
     """
     config = found_file(path, CONFIG_NAME, options)
     saved = json.loads(Path(config).read_text(encoding="utf-8")).get(FIELD) if config else None
@@ -80,13 +80,13 @@ def check_fingerprints(path: str | Path, config_class: type[PreTrainedConfig], *
 def told(what: str, name: str) -> str:
     """The message for what differs from its fingerprint."""
     return (
-        f"{what} are not as they were saved: damaged, or of another model. Copy the folder again; if you changed it on "
-        f"purpose, take {name!r} out of {FIELD} in its config.json."
+        f"{what} have changed since they were saved: damaged, or of another model. Copy the folder again; if you "
+        f"changed them on purpose, remove {name!r} from {FIELD} in its config.json."
     )
 
 
 def found_file(path: str | Path, name: str, options: dict) -> str | None:
-    """A file of a folder, or of a Hub name as far as it was fetched; None where it is not there."""
+    """A file of a folder, or of a Hub name if it was fetched; None if it is missing."""
     try:
         known = {option: value for option, value in options.items() if option in LOOKED_UP and value is not None}
         return cached_file(path, name, local_files_only=True, **known)
@@ -100,7 +100,7 @@ def digest(values) -> str:
 
 
 def weights_fingerprint(path: str | Path, options: dict | None = None) -> str | None:
-    """Of files of weights, see `file_fingerprint`; None where there are none, or not all of them."""
+    """Fingerprint of the files of weights, see `file_fingerprint`; None if any of them is missing."""
     files = [file for name in WEIGHTS if (file := found_file(path, name, options or {}))][:1]
     if files and files[0].endswith(".json"):
         names = sorted(set(json.loads(Path(files[0]).read_text(encoding="utf-8"))["weight_map"].values()))
@@ -122,9 +122,9 @@ def file_fingerprint(file: str | Path) -> str:
 
 
 def settings_fingerprint(config: str | Path, generation: str | Path | None, config_class: type) -> str:
-    """Of the fields of config.json that the weights depend on, and of the tokens of a search in the other file.
+    """Fingerprint of the fields of config.json that the weights depend on, and of a search's tokens in the other file.
 
-    Fields are those of `config_class` as far as they stand in the file.
+    Only fields of `config_class` that are in the file count.
     """
     values = json.loads(Path(config).read_text(encoding="utf-8"))
     classes = config_class.__mro__[: config_class.__mro__.index(PreTrainedConfig)]

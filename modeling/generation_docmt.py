@@ -52,7 +52,7 @@ class DocumentTranslation:
         `chunk_sequential` - the parts of `full` sentence by sentence, for models of chunks: cheaper than `sequential`,
         but it reads future sentences of the part and nothing before it;
         `stream` - sentence by sentence with a state carried along, for models that have one.
-        The default is the one the model was trained for. Blank sentences stay empty and are no context. A sentence of
+        The default is the one the model was trained for. Blank sentences stay empty and are not context. A sentence of
         more than `max_sentence_tokens` tokens is translated in parts, and where a translation has another number of
         separators than its source, its sentences are translated again: one by one inside the part after `full`, by
         `sentence` after `sliding`. Separators in the translation of a sentence alone are taken out.
@@ -61,7 +61,7 @@ class DocumentTranslation:
         as in training; for a model of chunks any number, and by default of `sequential` as many as fit into
         `config.chunk_tokens` source tokens with the current one. `repairs="none"` translates nothing again: after
         `full` a document has the lines that the model wrote, **which may be more or fewer than its sentences**, after
-        `sliding` every sentence is what stands behind the last separator. `alignment` is that of window models;
+        `sliding` every sentence is the text after the last separator. `alignment` is that of window models;
         `source_lang` and `target_lang` are codes of `config.language_ids`; by default these are the configuration's.
 
         `targets` are translations that are known, a list for each document with None for what is to be translated; a
@@ -70,16 +70,16 @@ class DocumentTranslation:
 
         `batch_size` counts rows of a batch: sentences, segments, or documents whose next sentences are translated
         together. With `batch_tokens`, segments and sentences that do not wait for each other are in batches of at most
-        so many source tokens, padding included, instead. `generate_kwargs` go to `generate`; without `max_new_tokens` a
-        sentence may get twice its source tokens and 32 more. With `return_report`, a second list holds for every
-        document its repairs, see `DocumentState`; with `nbest`, a last one holds for every sentence that many
-        translations among the `num_beams`, the most probable first (fewer where others of its segment have other
-        numbers of separators). Several threads may translate with one model, and in training mode; meanwhile no thread
-        may change its weights.
+        this number of source tokens, padding included, instead. `generate_kwargs` go to `generate`; without
+        `max_new_tokens` a sentence may get twice its source tokens and 32 more. With `return_report`, a second list
+        holds for every document its repairs, see `DocumentState`; with `nbest`, a last one holds for every sentence
+        this number of translations among the `num_beams`, the most probable first (fewer where others of its segment
+        have other numbers of separators). Several threads may translate with one model, and in training mode; meanwhile
+        no thread may change its weights.
 
         Raises `ValueError` for a strategy that is unknown or not this model's, for settings that do not fit them, for
         languages that are missing or unknown, and for documents that are not lists of texts; `NonFiniteScoresError`,
-        a `ValueError`, with the index of the document where the model's scores are no numbers.
+        a `ValueError`, with the index of the document where the model's scores are NaN or infinite.
 
         >>> model.translate_documents([["Hello .", "She sleeps ."]], tokenizer, num_beams=4)
         [['Hallo .', 'Sie schläft .']]
@@ -106,7 +106,7 @@ class DocumentTranslation:
             )
         beams = translator.settings.num_beams or 1
         if nbest is not None and nbest > beams:
-            raise ValueError(f"nbest={nbest}: a search with num_beams={beams} finds fewer, give as many beams.")
+            raise ValueError(f"nbest={nbest}: a search with num_beams={beams} finds fewer; raise num_beams.")
         translator.keeps_candidates = nbest is not None
         limit = translator.sentence_limit(max_sentence_tokens)
         states = [read_document(document, tokenizer, limit, number) for number, document in enumerate(documents)]
@@ -150,13 +150,13 @@ class DocumentTranslation:
         if alignment is not None:
             raise ValueError(
                 f"alignment={alignment!r} is for window models, which align target tokens to the source; this one "
-                "attends to all of it: leave it out."
+                "attends to all of it: omit it."
             )
         return nullcontext()
 
 
 def checked_documents(documents: Iterable) -> list:
-    """The documents in a list. ValueError for other forms than lists of sentences, and for what is no text."""
+    """The documents in a list. ValueError for anything but lists of sentences, and for sentences that are not text."""
     if isinstance(documents, Mapping) or not isinstance(documents, Iterable):
         raise ValueError(
             f"documents must be a list of documents, each a list of sentences; got {type(documents).__name__}."
@@ -197,7 +197,7 @@ def with_targets(documents: list, targets: Sequence[Sequence[str | None]] | None
 
 
 def check_counts(**counts: int | None) -> None:
-    """ValueError for an argument that is no whole number of at least 1, or None."""
+    """ValueError for an argument that is neither a whole number of at least 1 nor None."""
     for name, count in counts.items():
         if count is None and name in ("batch_tokens", "nbest"):
             continue
@@ -212,6 +212,6 @@ def check_generation(generate_kwargs: dict) -> None:
     if generate_kwargs.get("num_return_sequences", 1) != 1:
         raise ValueError("a sentence has one translation: leave num_return_sequences at 1.")
     if given := sorted({"inputs", "input_ids", "decoder_input_ids", "encoder_outputs"} & generate_kwargs.keys()):
-        raise ValueError(f"{given[0]} is made of the documents: leave it out, or call generate.")
+        raise ValueError(f"{given[0]} is made from the documents: omit it, or call generate.")
     if "max_length" in generate_kwargs:
         raise ValueError("max_length counts the forced prefix, too: give max_new_tokens instead.")

@@ -1,4 +1,4 @@
-"""`generate` through what transformers documents for custom models, and what stands before its first result."""
+"""`generate` with the hooks that transformers documents for custom models, and the prefix of its first result."""
 
 import copy
 from collections.abc import Iterator
@@ -72,7 +72,7 @@ class DocMTGenerationMixin:
         return nullcontext() if self.engine is None else self.engine.scope(self)
 
     def prompt_cache(self):
-        """An empty cache in which calls of `generate` keep a prompt that grows; None = each call reads it anew."""
+        """An empty cache in which calls of `generate` keep a prompt that grows; None = each call reads it again."""
         return None if self.engine is None else self.engine.prompt_cache(self)
 
     def prepare_inputs_for_generation(
@@ -106,10 +106,10 @@ class DocMTGenerationMixin:
         return inputs | {"past_key_values" if self.is_prompted else CACHE_NAME: cache}  # as peft knows it
 
     def decoder_inputs_for_generation(self, input_ids: torch.Tensor, model_inputs: dict) -> dict[str, torch.Tensor]:
-        """What `forward` needs for new target tokens besides their ids, computed from all ids so far.
+        """Further inputs that `forward` needs for new target tokens, computed from all ids so far.
 
         `input_ids` (B, T) are all target ids, `model_inputs` the arguments of `forward`, with the new ones as
-        `decoder_input_ids`. To be overridden.
+        `decoder_input_ids`. Subclasses override it.
         """
         return {}
 
@@ -129,7 +129,7 @@ class DocMTGenerationMixin:
         if config.prefill_chunk_size:
             raise ValueError(
                 f"prefill_chunk_size must be None, got {config.prefill_chunk_size}: a prompt is read whole "
-                "(transformers would cut the mask of the source along with it); leave it out."
+                "(transformers would cut the mask of the source along with it); omit it."
             )
         limit = self.config.max_position_embeddings
         is_learned = self.config.position_type == "learned"
@@ -141,7 +141,7 @@ class DocMTGenerationMixin:
 
     @property
     def is_prompted(self) -> bool:
-        """Whether an adapter stands before `prepare_inputs_for_generation`, to put a prefix into the cache."""
+        """Whether an adapter wraps `prepare_inputs_for_generation`, to put a prefix into the cache."""
         return "prepare_inputs_for_generation" in vars(self)
 
 

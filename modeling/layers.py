@@ -42,8 +42,8 @@ MAX_BF16 = 256  # queries or keys of one row and head, up to which they are so i
 class Attention(nn.Module):
     """Multi-head attention (Vaswani et al. 2017, section 3.2), self or cross, with a cache while decoding.
 
-    In cross-attention the decoder batch B may be a multiple of the source batch: the rows of one source stand next to
-    each other and share its keys and values, which the cache keeps under `source_name`.
+    In cross-attention the decoder batch B may be a multiple of the source batch: the rows of one source are adjacent
+    and share its keys and values, which the cache keeps under `source_name`.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Attention(nn.Module):
     def heads_output(
         self, hidden_states, key_value_states=None, cache=None, attention_mask=None, output_attentions=False
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """What the heads read, before the output projection, (B, T, H, Dh), and weights; arguments as of `forward`."""
+        """Output of the heads before the output projection, (B, T, H, Dh), and weights; arguments as in `forward`."""
         if key_value_states is None:
             query, key, value = self.self_projections(hidden_states)
             if cache is not None:
@@ -133,7 +133,7 @@ class Attention(nn.Module):
         return self.heads(self.q_proj(hidden_states).view(sources, -1, hidden_states.shape[-1]))
 
     def source_projections(self, key_value_states: torch.Tensor, cache, rows: int) -> list[torch.Tensor]:
-        """K, V of cross-attention, with a cache computed once a source, of so many `rows` of queries.
+        """K, V of cross-attention, with a cache computed once per source; `rows` is the number of queries' rows.
 
         (B, S, D) -> (B, H, S, Dh) each.
         """
@@ -251,7 +251,7 @@ class DecoderLayer(Layer):
 
 
 class OutputProjection(nn.Linear):
-    """States to logits; a bias may be given in place of its own, and another product than that of torch."""
+    """States to logits; a bias may replace its own, and another matrix product that of torch."""
 
     takes_bias = True
 
@@ -263,7 +263,7 @@ class OutputProjection(nn.Linear):
 
 
 def is_plain(layer: nn.Module) -> bool:
-    """Whether a layer is a linear one as it was built: no adapter, no quantized one, no hooks that a call would run."""
+    """Whether a layer is a plain linear one: no adapter, not quantized, no hooks that a call would run."""
     is_product = isinstance(layer, nn.Linear) and type(layer).forward in (nn.Linear.forward, OutputProjection.forward)
     return is_product and not (layer._forward_hooks or layer._forward_pre_hooks or "forward" in vars(layer))
 
@@ -376,14 +376,14 @@ def cached_length(cache: EncoderDecoderCache | None) -> int | torch.Tensor:
 
 
 def is_static(cache: EncoderDecoderCache | None) -> bool:
-    """Whether self-attention gives out as many keys in every step; those that are no tokens a mask hides."""
+    """Whether self-attention returns the same number of keys in every step, and masks those that are not tokens."""
     return cache is not None and cache.is_compileable
 
 
 def source_states(
     cache: EncoderDecoderCache, name: str, layer_idx: int, layers: int
 ) -> tuple[torch.Tensor, torch.Tensor] | None:
-    """Keys and values that one of so many decoder layers has kept of the source `name`, or None."""
+    """Keys and values of the source `name` that decoder layer `layer_idx` has kept, or None."""
     index = SOURCES.index(name) * layers + layer_idx
     if not cache.is_updated.get(index):
         return None
@@ -483,7 +483,7 @@ class SSRU(nn.Module):
     def recurrent_layer(self, cache: EncoderDecoderCache) -> "RecurrentLayer":
         """Where a cache keeps the state of this layer; an empty place is replaced.
 
-        ValueError for keys and values that stand there already, as those of prefix tuning.
+        ValueError if the place already has keys and values, as with prefix tuning.
         """
         layers = cache.self_attention_cache.layers
         while len(layers) <= self.layer_idx:
@@ -512,7 +512,7 @@ def linear_recurrence(gate: torch.Tensor, added: torch.Tensor, longest: int) -> 
     """c_t = gate_t c_{t-1} + added_t from c_0 = 0 for all t: (B, T, D) each, in log2(T) steps (Hillis and Steele 1986).
 
     After the step with `shift` s, `added_t` is the sum over the 2s last inputs, `gate_t` the product of their gates. In
-    an export, whose T is any number, there are as many steps as `longest` tokens need.
+    an export, whose T is any number, the number of steps is the one that `longest` tokens need.
     """
     length, shift = added.shape[1], 1
     limit = longest if torch.compiler.is_exporting() else length
@@ -524,13 +524,13 @@ def linear_recurrence(gate: torch.Tensor, added: torch.Tensor, longest: int) -> 
 
 
 class RecurrentLayer(DynamicLayer):
-    """What the cache keeps of one layer: the state (B, D) after the last token, `keys`, and the number of tokens."""
+    """The cache of one layer: the state (B, D) after the last token, `keys`, and the number of tokens."""
 
     is_croppable = False
     length = 0
 
     def update(self, state: torch.Tensor, tokens: int) -> None:
-        """Take over the state (B, D) after so many more tokens."""
+        """Store the state (B, D) after this number of further tokens."""
         if not self.is_initialized:
             self.lazy_initialization(state, state)
         self.keys, self.values = state, state[:, :0]
@@ -540,7 +540,7 @@ class RecurrentLayer(DynamicLayer):
         return self.length
 
     def crop(self, tokens_to_remove: int) -> None:
-        """ValueError where tokens are to be taken out."""
+        """ValueError: tokens cannot be removed."""
         if tokens_to_remove:
             raise ValueError(
                 "a recurrent state cannot go back to fewer tokens, as assistants and prompt lookup need it: leave "

@@ -108,7 +108,7 @@ class CachingForConditionalGeneration(ContextForConditionalGeneration, Generatio
     """Caching of context sentences, with sequence shortening (Maka et al. 2024); see `CachingConfig`.
 
     Segment embeddings number the offsets that the model knows (the released code has a table of 1025), a missing
-    context sentence is none (there it is a lone `</s>`, as with `missing_context` `eos`), and context of the target
+    context sentence is skipped (there it is a lone `</s>`, as with `missing_context` `eos`), and context of the target
     side, which the paper leaves to future work, is read by the same encoder. `translate_documents` encodes and shortens
     each sentence once.
     """

@@ -24,7 +24,7 @@ def sentence_numbers(
 ) -> torch.Tensor:
     """Sentence positions k of Lupo et al. (2023), section 2.1: the current sentence is 1, those before it 2, 3, ...
 
-    Future sentences, which the paper leaves out, get the numbers after those of the past, nearest first. With
+    Future sentences, which the paper does not treat, get the numbers after those of the past, nearest first. With
     `future_context` 0 the last sentence is the current one, so in a chunk numbers run from right to left.
     `index` (B, T) from `sentence_index`, `count` (B,) -> (B, T), at least 1.
     """
@@ -73,7 +73,7 @@ class SegmentEncoding(nn.Module):
                 raise ValueError(
                     "segment_shift is not set: set config.segment_shift to a number of positions, such as the average "
                     "length of a source sentence of the training data (hf_docmt's Examples.mean_source_length, rounded "
-                    "up), which training by recipe finds by itself."
+                    "up), which `docmt train` computes."
                 )
             return encode_positions(positions + config.segment_shift * index)
         segments = self.segments(numbers)
@@ -94,7 +94,7 @@ class SegmentEncoding(nn.Module):
     def share(self, owner: "SegmentEncoding") -> None:
         """Read the table of another module, which owns it: device maps split a model with one tied table alone."""
         del self.embedding
-        self.owner = [owner]  # in a list it is no submodule
+        self.owner = [owner]  # a list, so that it is not a submodule
         self.register_load_state_dict_pre_hook(drop_second_table)
 
 

@@ -1,7 +1,7 @@
-"""The encoder-decoder Transformer that every architecture stands on: encoder, decoder, model, language model head.
+"""The encoder-decoder Transformer that all architectures share: encoder, decoder, model, language model head.
 
 Parameter names are those of the Bart family. An architecture overrides blocks of the layers (layers.py) and the seams
-of encoder, decoder and model. The way of a batch through a stack (encoder or decoder) is `layer_inputs` (tensors of the
+of encoder, decoder and model. A batch passes through a stack (encoder or decoder) by `layer_inputs` (tensors of the
 mechanism, computed once), `embed`, `attention_mask`, the layers, `build_output`.
 """
 
@@ -68,7 +68,7 @@ class DocMTPreTrainedModel(PreTrainedModel):
 
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path, *args, **kwargs):
-        """As in transformers; ValueError for a folder that is not as it was saved."""
+        """As in transformers; ValueError for a folder that has changed since it was saved."""
         loaded = super().from_pretrained(pretrained_model_name_or_path, *args, **kwargs)
         if pretrained_model_name_or_path is not None and not {"state_dict", "gguf_file"} & kwargs.keys():
             model = loaded[0] if isinstance(loaded, tuple) else loaded
@@ -135,7 +135,7 @@ def init_as_fairseq(module: nn.Module, config: DocMTConfig) -> None:
 
 @dataclass
 class StackOutput(BaseModelOutputWithPastAndCrossAttentions):
-    """What the layers gave: the last states, normalised, and by layer what it returned besides its states."""
+    """Output of the layers: the last states, normalised, and what each layer returned in addition to its states."""
 
     layer_outputs: dict[int, tuple] | None = None
 
@@ -187,7 +187,7 @@ class Stack(DocMTPreTrainedModel):
         """What `forward` returns; `kwargs` are its other arguments."""
         return self.output_class(**{name: value for name, value in outputs.items() if name != "layer_outputs"})
 
-    # What the seams are made of
+    # Helpers of the seams
 
     def embed_with(self, input_ids: torch.Tensor, encoding: torch.Tensor) -> torch.Tensor:
         """Scaled embeddings of ids (B, T), or these (B, T, D), plus encodings (B or 1, T, D or 1) -> (B, T, D)."""
@@ -237,7 +237,7 @@ class Stack(DocMTPreTrainedModel):
         if cache is not None and self.training and any(layer.gradient_checkpointing for layer in self.layers):
             raise ValueError(
                 "gradient checkpointing computes a layer twice and cannot fill a cache, got one in training mode: "
-                "leave the cache out, or call the model under torch.no_grad()."
+                "call it without the cache, or under torch.no_grad()."
             )
         if cache is not None:
             layer_inputs = {**layer_inputs, "cache": cache}
@@ -301,9 +301,9 @@ class Encoder(Stack):
         return self.build_output(outputs, layer_inputs, input_ids, attention_mask, **kwargs)
 
     def ids_of(self, input_ids: torch.Tensor | None, inputs_embeds: torch.Tensor | None) -> torch.Tensor:
-        """Ids (B, S), those of padding in place of embeddings (B, S, D) as `get_input_embeddings` gives them.
+        """Ids (B, S), padding ids instead of embeddings (B, S, D) as `get_input_embeddings` gives them.
 
-        Raises `ValueError` for both or none of them, and for embeddings where sentences are found by their ids.
+        Raises `ValueError` for both or neither, and for embeddings where sentences are found by their ids.
         """
         if (input_ids is None) == (inputs_embeds is None):
             got = "none" if input_ids is None else "both"
@@ -314,7 +314,7 @@ class Encoder(Stack):
             raise ValueError("inputs_embeds do not tell where sentences end, as separators do: give input_ids.")
         return torch.full_like(inputs_embeds[..., 0], self.config.pad_token_id, dtype=torch.long)
 
-    # Seams, besides `layer_inputs` and `embed`
+    # Seams, in addition to `layer_inputs` and `embed`
 
     def attention_mask(
         self, hidden_states: torch.Tensor, attention_mask: torch.Tensor | None = None
@@ -371,7 +371,7 @@ class Decoder(Stack):
         outputs = self.run_layers(hidden_states, mask, encoder_hidden_states, source_mask, **inputs)
         return self.build_output(outputs, layer_inputs, input_ids, **arguments, **kwargs)
 
-    # Seams, besides `layer_inputs` and `embed`
+    # Seams, in addition to `layer_inputs` and `embed`
 
     def source(
         self, states: torch.Tensor, mask: torch.Tensor | None, **kwargs
@@ -428,7 +428,7 @@ class DocMTModel(DocMTPreTrainedModel):
 
     encoder_class = Encoder
     decoder_class = Decoder
-    encoder_input_names: tuple[str, ...] = ()  # arguments of `forward` that the encoder takes besides ids and mask
+    encoder_input_names: tuple[str, ...] = ()  # arguments of `forward` for the encoder, other than ids and mask
     decoder_input_names: tuple[str, ...] = ()  # arguments of `forward` that `decoder_inputs` takes
     _keys_to_ignore_on_load_unexpected = ["^final_logits_bias$", r"^lm_head\.weight$"]  # of a model with a head
     _tied_weights_keys = {
@@ -487,7 +487,7 @@ class DocMTModel(DocMTPreTrainedModel):
     def decoder_inputs(
         self, decoder_input_ids, decoder_attention_mask, encoder_outputs: BaseModelOutput, cache=None
     ) -> dict[str, torch.Tensor | None]:
-        """What the decoder's `forward` takes besides ids (B, T) and source states, from what the encoder gave out."""
+        """Arguments of the decoder's `forward` other than ids (B, T) and source states, from the encoder's output."""
         return {}
 
     def build_output(self, encoder_outputs, decoder_outputs) -> Seq2SeqModelOutput:
@@ -559,16 +559,16 @@ class DocMTForConditionalGeneration(DocMTPreTrainedModel, DocumentTranslation, D
 
         `input_ids`, `attention_mask` (B, S); `decoder_input_ids`, `decoder_attention_mask` (B, T), the latter with
         the cached tokens in front; `labels` (B, T), -100 = not scored; among the further arguments `label_weights`
-        (B, T). Masks: 1 = token. `inputs_embeds` (B, S, D), not scaled, may stand in place of `input_ids`, unless the
+        (B, T). Masks: 1 = token. `inputs_embeds` (B, S, D), not scaled, may replace `input_ids`, unless the
         model finds sentences by their separators. `encoder_outputs` may hold fewer rows than the decoder's batch, see
         `Attention`. Without `decoder_input_ids` the labels are shifted to the right. Without labels, `logits_to_keep` >
-        0 gives logits of so many last tokens alone.
+        0 gives logits of this number of last tokens only.
 
-        With `skip_logits` the loss is computed without logits of all tokens in memory, and those of the output are
+        With `skip_logits` the loss is computed without logits of all tokens in memory, and the output's logits are
         None. None = in training mode with labels; False = the logits of a training step, too.
         """
         if skip_logits and labels is None:
-            raise ValueError("skip_logits=True leaves nothing to return without labels: give labels, or leave it out.")
+            raise ValueError("skip_logits=True leaves nothing to return without labels: give labels, or omit it.")
         label_weights = kwargs.pop("label_weights", None)
         if self.training and label_weights is not None and labels is None:
             raise ValueError(
@@ -628,7 +628,7 @@ class DocMTForConditionalGeneration(DocMTPreTrainedModel, DocumentTranslation, D
         if mode and getattr(self, "is_quantized", False):
             raise ValueError("int8 weights cannot be trained: load the model again without quantizing it")
         if mode:
-            self.tokenizer_fingerprint = None  # what is trained may have a new tokenizer
+            self.tokenizer_fingerprint = None  # a model in training may have a new tokenizer
         if mode and self.engine is not None:
             self.engine.forget(self)
         return super().train(mode)
@@ -644,12 +644,12 @@ class DocMTForConditionalGeneration(DocMTPreTrainedModel, DocumentTranslation, D
             self.write_card(save_directory)
 
     def _upload_modified_files(self, working_dir, repo_id, *args, **kwargs):
-        """With the card in place of the template that transformers has written."""
+        """As in transformers, with our card instead of the template."""
         self.write_card(working_dir, repo_id)
         return super()._upload_modified_files(working_dir, repo_id, *args, **kwargs)
 
     def write_card(self, folder, name: str | None = None) -> None:
-        """Write README.md beside the weights; the package hf_docmt puts the function for it here."""
+        """Write README.md next to the weights; the package hf_docmt sets the function that does it."""
 
     # Other weights and vocabularies
 
@@ -687,7 +687,7 @@ class DocMTForConditionalGeneration(DocMTPreTrainedModel, DocumentTranslation, D
         return embeddings
 
 
-# What training needs besides
+# Further functions for training
 
 
 RULED_OUT = -50.0  # a bias in the logits below which no token is written
@@ -725,10 +725,10 @@ def weighted_cross_entropy(
 
 
 def smoothing_target(bias: torch.Tensor) -> torch.Tensor | None:
-    """What label smoothing mixes into the target, (V,): all tokens alike, but for those that are never written.
+    """The distribution that label smoothing mixes into the target, (V,): uniform over tokens that can be written.
 
-    These are the ones that the bias (V,) of the logits rules out: the rest of a source vocabulary that the target does
-    not share, separators of a model that writes none. None where, seen on a CPU, there is none of them.
+    The bias (V,) of the logits rules out the others: the rest of a source vocabulary that the target does
+    not share, separators of a model that writes none. None if a look on the CPU finds none of them.
     """
     written = bias > RULED_OUT
     if not torch.compiler.is_compiling() and written.is_cpu and bool(written.all()):
@@ -737,7 +737,7 @@ def smoothing_target(bias: torch.Tensor) -> torch.Tensor | None:
 
 
 def target_count(labels: torch.Tensor, num_items_in_batch: torch.Tensor | int | None) -> torch.Tensor | int:
-    """What the sum of losses is divided by: the target tokens of these labels (B, T), or of the whole large batch."""
+    """Divisor of the sum of losses: the number of target tokens of these labels (B, T), or of the whole large batch."""
     return (labels != -100).sum() if num_items_in_batch is None else num_items_in_batch
 
 

@@ -105,7 +105,7 @@ class DocTEncoder(ContextLayers, Encoder):
         inputs_embeds: torch.Tensor | None = None,
         **kwargs,
     ) -> ContextEncoderOutput:
-        """As the backbone's, with context inputs; without them there is no context.
+        """As in the backbone, with context inputs; without them the model reads no context.
 
         `context` may replace them: the context encoder's output (B, C, L, D) in a list, and its mask (B, C, L).
         """
@@ -181,8 +181,8 @@ class DocTForConditionalGeneration(ContextForConditionalGeneration, GenerationMi
     """Document Transformer (Zhang et al. 2018), with auto-selection as in Fei et al. (2022); see `DocTConfig`.
 
     The second of its two training steps updates what is new alone: `training.freeze` in a recipe. Departures from the
-    released code: context sentences are joined by the separator, not a blank, and where there are none x stays as it
-    is, while there a lone `</s>` is read.
+    released code: context sentences are joined by the separator, not a blank, and without any x stays unchanged, where
+    the released code reads a lone `</s>`.
     """
 
     config_class = DocTConfig

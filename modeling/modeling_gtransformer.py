@@ -22,10 +22,10 @@ from .sentence_stack import (
 
 
 class GroupAttention(SentenceAttention):
-    """Group attention H_L, and in the top layers global attention H_G beside it (Bao et al. 2021, section 4).
+    """Group attention H_L, and in the top layers also global attention H_G (Bao et al. 2021, section 4).
 
     Group attention is multi-head attention in which a query sees the keys with its own group tag: the mask
-    M(G_Q, G_K) is 0 where both are the same, else a large negative number. Global attention, with weights of its own,
+    M(G_Q, G_K) is 0 where both are the same, else a large negative number. Global attention has its own weights and
     sees all keys; a gate of both joins them, H = H_L * g + H_G * (1 - g), g = sigmoid([H_L; H_G] W + b).
 
     H_L has the names of the backbone's attention, so that a sentence-level model loads by name. The cache of
@@ -72,7 +72,7 @@ class GroupAttention(SentenceAttention):
         return output, self.by_row(weights, shape[0])
 
     def read_self(self, hidden_states, cache, attention_mask, output_attentions, layer_inputs) -> tuple:
-        """What the heads of H_L and H_G (None = there is none) read in self-attention, with weights."""
+        """Output of the heads of H_L and H_G (None = without it) in self-attention, with weights."""
         new = self.self_projections(hidden_states)  # (B, H, T, Dh) each
         if self.global_attn is None:
             query, key, value = new
@@ -125,7 +125,7 @@ class GTransformerDecoderLayer(DecoderLayer):
 
 
 class GroupStack(SentenceStack):
-    """The embedding with positions that begin anew with every group, where the configuration says so."""
+    """The embedding; positions restart in every group if the configuration says so."""
 
     def embed(self, input_ids, positions, group_positions: torch.Tensor | None = None, **layer_inputs):
         return super().embed(input_ids, positions if group_positions is None else group_positions)
@@ -157,7 +157,7 @@ class GTransformerEncoder(GroupStack, SentenceEncoder):
     layer_class = GTransformerEncoderLayer
 
     def layer_inputs(self, input_ids, positions, attention_mask=None, **kwargs):
-        """Besides those of self-attention `group_positions` (B, S), where positions begin anew."""
+        """The inputs of self-attention, and `group_positions` (B, S) where positions restart."""
         inputs = super().layer_inputs(input_ids, positions, attention_mask, **kwargs)
         if not self.config.restarts_positions:
             return inputs
@@ -188,9 +188,9 @@ class GTransformerDecoder(GroupStack, SentenceDecoder):
         source_groups: torch.Tensor | None = None,  # (sources, S)
         **kwargs,
     ):
-        """Besides those of self-attention `source_group_mask`: which source tokens a target token sees in its group.
+        """The inputs of self-attention, and `source_group_mask`: which source tokens a target token sees in its group.
 
-        One whose group the source has not, behind more separators than there are, sees the whole source. No mask
+        A token after more separators than the source has sees the whole source. No mask
         where the source has one group.
         """
         inputs = super().layer_inputs(input_ids, positions, attention_mask, cache, sentence_index, **kwargs)
@@ -247,8 +247,8 @@ class GTransformerForConditionalGeneration(SentenceGeneration, GenerationMixin):
     Group tags are the numbers of sentences. In the source a separator belongs to the sentence it ends. In the decoder
     it begins the next one, of which the first word is written from it, as `<s>` does in the paper, where each sentence
     is `<s> ... </s>`. Departures: special tokens around the segment belong to its first or last sentence (in the
-    released code language codes are no group and see all); a target sentence behind the last of the source sees all of
-    it (in the released code nothing, and states are nan).
+    released code language codes have no group and see all); a target sentence after the last source sentence sees all
+    of it (in the released code nothing, and states are nan).
     """
 
     config_class = GTransformerConfig

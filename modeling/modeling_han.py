@@ -32,7 +32,7 @@ class HierarchicalContext(nn.Module):
     and f_s are norms, s_j is normalised, the network has a norm and a residual, and a query gives no gradient to h.
     h is normalised, too: with the norm after it is what the layer gives, and `layer_norm` follows the sum; with the
     norm before `layer_norm` makes h, and the last norm of the stack follows the sum. Departure: without context the
-    states stay as they are (in the released code all words of some sentence count alike).
+    states stay unchanged (in the released code all words of some sentence count alike).
     """
 
     def __init__(self, config: HanConfig, side: str, layer_idx: int):
@@ -56,7 +56,7 @@ class HierarchicalContext(nn.Module):
         context_mask: torch.Tensor | None = None,  # (the same, C, L) bool, True = a word; None = no context
         cache=None,
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """What follows the layer, and h, (B, T, D) each."""
+        """Output of the layer, and h, (B, T, D) each."""
         states = self.layer_norm(hidden_states) if self.normalize_before else hidden_states  # h
         mixed = hidden_states
         if context_mask is not None:
@@ -153,13 +153,13 @@ CONTEXT_FIELDS = tuple(HanEncoderOutput.__annotations__)
 
 
 class HanEncoder(Encoder):
-    """Reads the current sentence, and those that are its context each as if it stood alone, without a gradient."""
+    """Reads the current sentence, and each context sentence as if it were alone, without a gradient."""
 
     config_class = HanConfig
     layer_class = HanEncoderLayer
 
     def forward(self, input_ids=None, attention_mask=None, inputs_embeds=None, **kwargs) -> HanEncoderOutput:
-        """As the backbone's, with context inputs; without them there is no context."""
+        """As in the backbone, with context inputs; without them the model reads no context."""
         context = self.read_context(self.ids_of(input_ids, inputs_embeds), *given_context(kwargs))
         return super().forward(input_ids, attention_mask, inputs_embeds, **context, **kwargs)
 
@@ -283,7 +283,7 @@ class HanModel(DocMTModel):
 class HanForConditionalGeneration(ContextForConditionalGeneration, GenerationMixin):
     """Hierarchical attention networks (Miculicich et al. 2018); see `HanConfig` and `HierarchicalContext`.
 
-    Sentences that are context are read as if they stood alone; in the released code, where all sentences of a document
+    Each context sentence is read as if it were alone; in the released code, where all sentences of a document
     are one batch, the decoder states of `joint` come from encoder states with context. A translation is context where
     its source is, too. Its states are those of forced decoding, in training of references, at translation of what was
     written. The second of the two training steps starts with a sentence-level model, `init_from` in a recipe.

@@ -26,10 +26,10 @@ from .stream_strategies import STATE, StreamTranslation
 class MemoryUnit(nn.Module):
     """Output and update attention of one layer's memory M (Feng et al. 2022, sections 3.2 and 3.3).
 
-    The paper writes h~ = MHA(h, M, M) (equation 5) and leaves open what stands around it. By default it is added to
+    The paper writes h~ = MHA(h, M, M) (equation 5) and leaves its residual open. By default it is added to
     the sentence state, h~ = h + dropout(MHA(h, M, M)): 16 vectors cannot replace the state of every word, and with the
-    output projection at zero the layer is that of the sentence-level model. `memory_residual="none"` is the equation as
-    it stands, without dropout, and cannot start neutral. The update (equations 2 to 4) is as written,
+    output projection at zero the layer is that of the sentence-level model. `memory_residual="none"` is the unchanged
+    equation, without dropout, and cannot start neutral. The update (equations 2 to 4) is as written,
     M + PE is query and residual, and its norms come after the sum in any backbone, which keeps a memory that is
     rewritten thousands of times at the same scale. Where layers normalise their input (`normalize_before`), both
     attentions see the normalised state.
@@ -52,7 +52,7 @@ class MemoryUnit(nn.Module):
     def start_neutral(self) -> None:
         if self.residual == "none":
             raise ValueError(
-                "memory_residual='none' puts what is read from the memory in place of the sentence state, so that the "
+                "memory_residual='none' replaces the sentence state by what is read from the memory, so that the "
                 "model cannot begin with the translations of the sentence-level one: use 'add', or leave "
                 "training.neutral_start out."
             )
@@ -101,7 +101,7 @@ class MemoryLayer:
         return self.memory.read(hidden_states, layer_inputs[self.memory_name], cache)
 
     def with_memory(self, hidden_states: torch.Tensor, state: torch.Tensor | None, **layer_inputs):
-        """What the layer returns."""
+        """Output of the layer."""
         if self.memory_name is None:
             return hidden_states
         after = None
@@ -113,7 +113,7 @@ class MemoryLayer:
 class MemoryStack:
     """What encoder and decoder share: the learned initial memory, and the update after a sentence.
 
-    The memories of all layers that have one stand behind each other, (B, slots, D) with slots = layers x `memory_size`.
+    The memories of all layers that have one are concatenated, (B, slots, D) with slots = layers x `memory_size`.
     """
 
     def __init__(self, config: DocMTConfig):
@@ -134,7 +134,7 @@ class MemoryStack:
             if memory is not None:
                 raise ValueError(
                     f"{self.side}_memory was given, but this model has no memory in its {self.side} "
-                    f"(memory_sides={self.config.memory_sides!r}): leave it out."
+                    f"(memory_sides={self.config.memory_sides!r}): omit it."
                 )
             return None
         slots = torch.arange(self.initial_memory.num_embeddings, device=device)
@@ -341,8 +341,7 @@ class MemoryForConditionalGeneration(StreamTranslation, DocMTForConditionalGener
     the sentences before have left, None or `document_start` (B,) bool true = the learned initial memory. The output has
     those for the next sentences. The decoder's is complete when the sentence is: it comes out of a pass over all of its
     tokens (decoder input from the start token on), not where a `cache` is given, so that in decoding it
-    follows the chosen hypothesis. `translate_documents` (strategy `stream`) and `translate_stream` carry the state by
-    themselves.
+    follows the chosen hypothesis. `translate_documents` (strategy `stream`) and `translate_stream` carry the state.
     """
 
     config_class = MemoryConfig
@@ -367,7 +366,7 @@ class MemoryForConditionalGeneration(StreamTranslation, DocMTForConditionalGener
             raise ValueError(
                 "a training step without a memory: this trainer does not carry it from sentence to sentence. Train by "
                 "`docmt train` or hf_docmt.training.stream_trainer.StreamTrainer; give document_start=torch.ones(rows, "
-                "dtype=torch.bool) if every sentence is to be a document of its own."
+                "dtype=torch.bool) if every sentence is its own document."
             )
         target = (kwargs.get(f"decoder_{name}") for name in ("input_ids", "attention_mask"))
         if kwargs.get("labels") is not None and all(states is None for states in target):

@@ -52,7 +52,7 @@ class RoutingEncoderLayer(EncoderLayer):
 
 
 class RoutingEncoder(ContextLayers, Encoder):
-    """Encoder layers, and beside each a context layer whose output the layer reads.
+    """Encoder layers, each with a context layer whose output it reads.
 
     Previous and next sentences share the context layers (section 4); segment embeddings distinguish previous, current
     and next sentences. Where layers normalise their input, what they read of a context layer is normalised, too.
@@ -82,7 +82,7 @@ class RoutingEncoder(ContextLayers, Encoder):
         """The outputs of the context layers, `context_states_0` (B, C, L, D) for layer 0 and so on, and their mask.
 
         `context` may replace the context inputs: outputs of the context layers, (B, C, L, D) each, and their mask
-        (B, C, L). Without both there is no context.
+        (B, C, L). Without both the model reads no context.
         """
         if context is None:
             context = self.context_outputs(*by_offset(self.config, input_ids, *given_context(kwargs)))

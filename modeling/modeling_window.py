@@ -37,7 +37,7 @@ def source_borders(input_ids: torch.Tensor, attention_mask: torch.Tensor | None,
         last = length + 1  # N, as if every token could be a separator
     else:
         last = int(number.max()) + 1 if number.numel() else 1  # N
-    borders = end[:, None].repeat(1, last + 2)  # one column more for what is no separator
+    borders = end[:, None].repeat(1, last + 2)  # one more column for tokens that are not separators
     borders[:, 0] = end - tokens.sum(dim=1)
     return borders.scatter(1, number.where(is_sep, last + 1), columns.expand(batch, -1))[:, :-1]
 
@@ -108,7 +108,7 @@ class WindowAttention(Attention):
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
         """As in `Attention`; the windows are `token_windows` or `source_windows`, see `Windows.to_layer_inputs`.
 
-        `token_order` (B, J) puts padding in front of the keys of self-attention where it stands between tokens.
+        `token_order` (B, J) moves padding that is between tokens to the front of the keys of self-attention.
         """
         if key_value_states is None:
             return self.attend_self(hidden_states, cache, token_order, layer_inputs)
@@ -139,7 +139,7 @@ class WindowAttention(Attention):
         return self.out_proj(output.reshape(hidden_states.shape)), weights
 
     def keys_and_values(self, key, value, cache, order, kept_columns) -> tuple[torch.Tensor, torch.Tensor]:
-        """What a window of new keys and values (B, H, T_new, Dh) can see, in the order given."""
+        """Keys and values within a window of the new ones (B, H, T_new, Dh), in the order given."""
         new = (key, value)
         seen = cache.self_attention_cache.update(*new, self.layer_idx)
         if kept_columns is not None:
@@ -356,7 +356,7 @@ class WindowModel(DocMTModel):
         if self.config.length_ratio is None:
             raise ValueError(
                 "length_ratio is not set: set config.length_ratio to the average number of source tokens per target "
-                "token of the training data, which training by recipe finds by itself."
+                "token of the training data, which `docmt train` computes."
             )
         return self.config.length_ratio
 

@@ -1,8 +1,8 @@
-r"""What is no language inside a sentence (code, addresses, placeholders, signs a tokenizer lacks), carried through.
+r"""Opaque runs: code, addresses, placeholders, characters unknown to a tokenizer, copied into the translation.
 
-Each run is found before the model, stands in the sentence as a mark that models copy, and is checked after it: each
-mark once. A sentence in which a mark is lost or doubled is translated again with marks of another family, and in the
-end around its runs. So every run comes back once, letter by letter.
+Each run is found before translation, replaced by a mark that models copy, and checked afterwards: each
+mark once. A sentence in which a mark is lost or doubled is translated again with marks of another family, and finally
+around its runs. So every run comes back once, letter by letter.
 """
 
 import re
@@ -49,7 +49,7 @@ COMMON = re.compile("|".join(f"(?:{pattern})" for pattern in KINDS.values()))
 # which argument they stand for, the order says: those of printf without a number or name, and {}
 POSITIONAL = re.compile(r"%(?![%({]|\d+\$|L?\d+$|[\w.]+%$)\S+|\{(?:[!:][^{}]*)?\}")
 COUNT = re.compile(r"%(?:\d+\$|\(\w+\))?[dinu]|%n|\{(?:n|count|num\w*|total|\d)\}|\{\{\s*count\s*\}\}")
-# marks: a name, and numbers, which stand in for numbers and are the second try, see `CarriedSentence.mark`
+# marks: a name; and numbers, which replace numbers and are the second try, see `CarriedSentence.mark`
 FAMILIES = (
     lambda k: f"X{k + 1}",
     lambda k: f"{105 + 10 * k}",
@@ -125,7 +125,7 @@ class Finder:
 
 
 def _is_plain(sign: str) -> bool:
-    """Whether a sign is no run: a letter or digit of ASCII, a blank, a mark of sentences, one with a plain form."""
+    """Whether a character is not opaque: an ASCII letter or digit, a blank, punctuation, or one with a plain form."""
     return sign.isascii() and (sign.isalnum() or sign in ".,;:!?'\"()-") or sign.isspace() or ord(sign) in PLAIN
 
 
@@ -146,12 +146,12 @@ class CarriedSentence:
 
     text: str
     spans: list[Span]
-    plain: str  # what the model reads beside the runs, as long as `text`
+    plain: str  # the text that the model reads around the runs, as long as `text`
     source: str = ""
     translation: str = ""
     marks: list[str] = field(default_factory=list)
     places: list[Span] = field(default_factory=list)
-    glued: list[tuple[bool, bool]] = field(default_factory=list)  # blanks before and behind a mark are no text
+    glued: list[tuple[bool, bool]] = field(default_factory=list)  # whether blanks before and after a mark are not text
     is_capital: bool = False
     is_in_parts: bool = False  # translated around its runs
 
@@ -167,7 +167,7 @@ class CarriedSentence:
 
     @property
     def has_words(self) -> bool:
-        """Whether there are letters beside the runs."""
+        """Whether there are letters outside the runs."""
         return has_letters("".join(self.between()))
 
     @property
@@ -213,7 +213,7 @@ class CarriedSentence:
         return True
 
     def has_marks(self, translation: str) -> bool:
-        """Whether each mark stands in it once."""
+        """Whether it contains each mark once."""
         return all(len(re.findall(as_word(mark), translation)) == 1 for mark in self.marks)
 
     def keep(self, translation: str) -> None:
@@ -242,7 +242,7 @@ class CarriedSentence:
         own = cls(text, list(spans), text)
         own.mark(TRIES)
         for mark, run, (before, behind) in zip(own.marks, own.runs, own.glued):
-            letter = r"\d" if run.isdecimal() else "" if before or behind else r"\w"  # that may not go on beside it
+            letter = r"\d" if run.isdecimal() else "" if before or behind else r"\w"  # must not continue next to it
             pattern = f"(?<!{letter}){re.escape(run)}(?!{letter})" if letter else re.escape(run)
             place = re.search(f"{pattern}|$", translation)
             written = mark if place[0] else f" {mark}"
@@ -279,7 +279,7 @@ class CarriedSentence:
         yield text[position:]
 
     def place(self, position: int) -> int:
-        """Where in `source` a character of the text stands; one in a run at the end of its mark."""
+        """Position in `source` of a character of the text; inside a run, the end of its mark."""
         runs = zip(self.spans, self.places, self.glued)
         moved = [(end, stop, blank) for (start, end), (_, stop), (_, blank) in runs if start < position]
         end, stop, blank = moved[-1] if moved else (0, 0, False)
@@ -309,10 +309,10 @@ def carry(
     given: Sequence[dict[int, list[Span]]] | None = None,
     reach: tuple[int, int] = (0, 0),
 ) -> tuple[list[list[str]], list[dict[int, CarriedSentence]]]:
-    """Translations in which every opaque run of the source stands once, and of each document the sentences with some.
+    """Translations that contain every opaque run of the source once, and for each document its sentences with runs.
 
     `given` are spans that a format knows, by sentence. A sentence whose marks do not come back is translated again with
-    `reach` sentences before and behind it. Lines without letters stay as they are; sentences in capitals are
+    `reach` sentences before and after it. Lines without letters are copied; sentences in capitals are
     translated in small letters. Sentences with a known translation keep it, see `Sentence`; their runs are marks, too.
     """
     own = given or [{} for _ in documents]
@@ -340,7 +340,7 @@ def carry(
         answers = [lines[min(n, past)] for lines, (_, n) in zip(translate(windows), waiting)]
     around = [[part.strip() if has_letters(part) else "" for part in carried[d][n].between()] for d, n in waiting]
     for (d, n), lines in zip(waiting, translate(around) if around else ()):
-        if any(line.strip() for line in (written[d][n], *lines)):  # else the model writes nothing, which is told
+        if any(line.strip() for line in (written[d][n], *lines)):  # else the model writes nothing, which is reported
             carried[d][n].around(lines)
     for lines, own, document in zip(written, carried, documents):
         for n, each in own.items():
@@ -358,7 +358,7 @@ def context_reach(config: Any) -> tuple[int, int]:
 def carried_sentences(
     document: Sequence[str], finder: Finder, given: dict[int, list[Span]]
 ) -> dict[int, CarriedSentence]:
-    """The sentences of a document that are not translated as they are, by number."""
+    """The sentences of a document that the model reads in another form, by number."""
     sentences = {
         n: CarriedSentence(text, finder(text, given.get(n, ())), finder.plain(text)) for n, text in enumerate(document)
     }
@@ -366,9 +366,9 @@ def carried_sentences(
 
 
 def masked_lines(document: Sequence[str], carried: dict[int, CarriedSentence], finder: Finder) -> list[str]:
-    """What the model reads: sentences with marks of the first family, nothing for those without words.
+    """Input of the model: sentences with marks of the first family, empty for those without words.
 
-    A known translation has the same marks; where a run is not in it, neither it nor its source has any.
+    A known translation has the same marks; if it lacks a run, neither it nor its source has marks.
     """
     lines = list(document)
     for n, each in carried.items():

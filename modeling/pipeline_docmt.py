@@ -22,11 +22,11 @@ DOCUMENTS_AT_ONCE = 16  # of an iterator
 
 
 class DocumentTranslationPipeline(Pipeline):
-    r"""Translates what has the form of a text or of documents, and gives it back in that form.
+    r"""Translates a text or documents, and returns the same form.
 
     A string is a text, whose lines, paragraphs and indents stay; a list of strings the sentences of one document; a
-    list of such lists documents. What is no language (see `opaque_runs`) stays as it is. Of an iterator or other
-    iterable of texts or of lists of sentences, documents come back one by one, read `batch_size` at a time.
+    list of such lists documents. Opaque runs such as code and addresses are copied (see `opaque_runs`). Of an iterator
+    or other iterable of texts or of lists of sentences, documents come back one by one, read `batch_size` at a time.
 
     Settings are those of `model.translate_documents` (`strategy`, `source_lang`, `target_lang`, `batch_size`,
     `num_beams`, ...), given to `pipeline(...)` for all calls or to one call. Raises `ValueError` for other inputs.
@@ -61,7 +61,7 @@ class DocumentTranslationPipeline(Pipeline):
         """Translations of the sentences of a document as they come; `ValueError` for a model without a memory."""
         settings = self.settings(settings)
         if settings.get("strategy") not in (None, "stream"):
-            raise ValueError(f"a stream has the strategy 'stream', got {settings['strategy']!r}: leave it out.")
+            raise ValueError(f"a stream has the strategy 'stream', got {settings['strategy']!r}: omit it.")
         settings = {name: value for name, value in settings.items() if name not in OF_DOCUMENTS}
         return self.model.translate_stream(sentences, self.tokenizer, **settings)
 
@@ -71,7 +71,7 @@ class DocumentTranslationPipeline(Pipeline):
         return of_pipeline | self._forward_params | self._sanitize_parameters(**of_call)[1]
 
     def one_by_one(self, inputs: Iterator, size: int, settings: dict) -> Iterator:
-        """Documents of an iterator, so many at a time."""
+        """Documents of an iterator in batches of this size."""
         while documents := list(islice(inputs, size)):
             yield from self.run_single(documents, {"are_documents": True}, settings, {})
 
@@ -84,7 +84,7 @@ class DocumentTranslationPipeline(Pipeline):
         return {}, settings, {}
 
     def _upload_modified_files(self, working_dir, repo_id, *args, **kwargs):
-        """With the model's card in place of the template that transformers has written."""
+        """As in transformers, with the model's card instead of the template."""
         self.model.write_card(working_dir, repo_id)
         return super()._upload_modified_files(working_dir, repo_id, *args, **kwargs)
 
@@ -119,7 +119,7 @@ class DocumentTranslationPipeline(Pipeline):
         for document, translation, gaps in zip(outputs["documents"], outputs["translations"], outputs["gaps"]):
             if gaps is not None and len(translation) != len(document):
                 raise ValueError(
-                    f"{len(translation)} sentences for a text of {len(document)}: leave out repairs='none', or give "
+                    f"{len(translation)} sentences for a text of {len(document)}: omit repairs='none', or give "
                     "lists of sentences."
                 )
             documents.append(translation if gaps is None else join_text(translation, gaps))

@@ -101,7 +101,7 @@ EXAMPLE_LANGUAGES = ("eng", "deu", "fra", "spa", "zho")  # of codes that are nam
 class SequenceFormat(NamedTuple):
     """Token ids around sentences, as the encoder reads a source, or a translation that is context.
 
-    The decoder starts with `start`; then it is given `target_before`, which is no part of what it has to learn.
+    The decoder starts with `start`; then it is given `target_before`, which is excluded from the loss.
     """
 
     source_before: list[int]
@@ -136,7 +136,7 @@ def sequence_format(config, source_lang: str | None = None, target_lang: str | N
 
 
 def checked_language(config, name: str, asked: str | None) -> str | None:
-    """The code that is asked for, or that of the configuration.
+    """The requested code, or that of the configuration.
 
     Raises `ValueError` for a code that is missing, unknown, or asked of a model without codes and not its own.
     """
@@ -144,29 +144,29 @@ def checked_language(config, name: str, asked: str | None) -> str | None:
     if not uses_language(config, name):
         if asked not in (None, own):
             own = f"its configuration says {own!r}" if own else "it has one language on this side"
-            raise ValueError(f"{name}={asked!r}: this model has no codes for this side, {own}: leave {name} out.")
+            raise ValueError(f"{name}={asked!r}: this model has no codes for this side, {own}: omit {name}.")
         return own
     language, some_codes = asked or own, ", ".join(map(repr, sorted(codes)[:3]))
     if language is None:
         raise ValueError(
             f"{name} is missing: this model reads {config.source_format!r} and writes {config.target_format!r}, so it "
-            f"must be told its languages; give {name}, one of its {len(codes)} codes, such as {some_codes}."
+            f"needs to know its languages; give {name}, one of its {len(codes)} codes, such as {some_codes}."
         )
     if language not in codes:
         hint = closest_codes(language, codes)
         hint = f"did you mean {hint}?" if hint else f"give one such as {some_codes}."
-        raise ValueError(f"{name}={language!r} is none of the {len(codes)} language codes of this model; {hint}")
+        raise ValueError(f"{name}={language!r} is not one of the {len(codes)} language codes of this model; {hint}")
     return language
 
 
 def language_codes(config, source_lang: str | None = None, target_lang: str | None = None) -> dict[str, str | None]:
-    """`source_lang` and `target_lang`, where a code stands in a sequence; `ValueError`: see `checked_language`."""
+    """`source_lang` and `target_lang`, where sequences contain a code; `ValueError`: see `checked_language`."""
     asked = {"source_lang": source_lang, "target_lang": target_lang}
     return {name: checked_language(config, name, asked[name]) for name in LANGUAGES if uses_language(config, name)}
 
 
 def uses_language(config, name: str) -> bool:
-    """Whether the code of this language, `source_lang` or `target_lang`, stands in a sequence."""
+    """Whether sequences contain the code of this language, `source_lang` or `target_lang`."""
     return f"[{name}]" in f"{config.source_format} {config.target_format}"
 
 
@@ -176,7 +176,7 @@ def some_codes(codes: dict[str, int]) -> str:
 
 
 def example_codes(codes) -> list[str]:
-    """The codes of a model, those of languages that many read first."""
+    """The codes of a model, widely spoken languages first."""
     order = {language: number for number, language in enumerate(EXAMPLE_LANGUAGES)}
     return sorted(codes, key=lambda code: (order.get(language_of(code), len(order)), code))
 

@@ -18,12 +18,12 @@ FEW_TOKENS = 8  # by which the lengths in a group may differ, where a quarter of
 
 
 def gathered_sentences(index: torch.Tensor, tokens: torch.Tensor | None = None) -> dict[str, torch.Tensor]:
-    """Where the tokens of every sentence stand when these are gathered, for `sentence_attention`.
+    """Positions of the tokens of every sentence after gathering, for `sentence_attention`.
 
     `index` (B, T), the sentence of all tokens, from 0 to T; `tokens` (B, T), 1 = token, None = all. Returns
     `slot_tokens` (R,), the token in every slot, counted over the batch; `token_slots` (B * T,), the slot of every one;
-    `empty_slots` (E,), those that are filled up; `hidden_tokens` (H,), those that are none; `group_sizes` (G, 2), on
-    the CPU, the number of rows of each group and their length. An empty dict where no row has a second sentence.
+    `empty_slots` (E,), the slots that are padding; `hidden_tokens` (H,), padding; `group_sizes` (G, 2), on the
+    CPU, the number of rows of each group and their length. An empty dict where no row has a second sentence.
     """
     batch, length = index.shape
     device = index.device
@@ -70,9 +70,9 @@ def sentence_attention(
     is_causal: bool = False,
     dropout: float = 0.0,
 ) -> torch.Tensor:
-    """softmax(QK^T / sqrt(d)) V within every sentence: (B, H, T, Dh) -> (B, T, H, Dh), zeros for what is no token.
+    """softmax(QK^T / sqrt(d)) V within every sentence: (B, H, T, Dh) -> (B, T, H, Dh), zeros for padding.
 
-    For the backward pass nothing is kept but the arguments; the rest is computed again.
+    The backward pass keeps the arguments only; the rest is computed again.
     """
     layout = tuple(sentences[name] for name in NAMES)
     if torch.is_grad_enabled() and query.requires_grad:
@@ -160,7 +160,7 @@ def latest_sentence(index: torch.Tensor, tokens: torch.Tensor | None = None) -> 
     return {"first_key": first, "end_key": index.shape[1], "sentence_mask": mask}
 
 
-EVERY_SENTENCE = -2  # in place of a sentence's index: belongs to all of them
+EVERY_SENTENCE = -2  # instead of a sentence's index: belongs to all of them
 
 
 def same_sentence(index: torch.Tensor) -> Callable:
@@ -213,7 +213,7 @@ class SentenceStack(Stack):
 
     @property
     def is_masked(self) -> bool:
-        """Whether the own sentence is told by masks alone."""
+        """Whether masks alone keep attention within sentences."""
         return self.config._attn_implementation != "sdpa" or torch.compiler.is_compiling()
 
 

@@ -39,7 +39,7 @@ def sparsemax(scores: torch.Tensor, dim: int = -1) -> torch.Tensor:
 
 
 class Shortener(nn.Module):
-    """What all kinds share: G = LayerNorm(G~ + Attn(G~, H, H)) (Maka et al. 2024, equation 2), then a learned position.
+    """Shared by all kinds: G = LayerNorm(G~ + Attn(G~, H, H)) (Maka et al. 2024, equation 2), then a learned position.
 
     A subclass makes G~ from H in `pool`. The norm follows the sum in any backbone, as the equation has it.
     """

@@ -118,8 +118,8 @@ def writes_context(translator: "SegmentTranslator") -> bool:
 def take_current(translator: "SegmentTranslator", job: Job, output: Output) -> bool:
     """Take the current sentence of a window's translation; False where it has to be translated again.
 
-    Without repairs it is what stands behind the last separator, as in the released code of Lupo et al. (2023), or
-    behind so many less as there are future sentences.
+    Without repairs it is the text after the last separator, as in the released code of Lupo et al. (2023), or
+    or after an earlier one if there are future sentences.
     """
     sentence = job.current
     if not writes_context(translator):
@@ -139,7 +139,7 @@ def take_current(translator: "SegmentTranslator", job: Job, output: Output) -> b
 
 
 def largest_window(translator: Translator, sentence: CurrentSentence, past: int, future: int, make_job) -> Job:
-    """The window of at most so many sentences that learned positions reach for."""
+    """The longest window up to this number of sentences that learned positions allow."""
     past = min(past, sentence.index)
     job = make_job(*sentence, past, future)
     while (past or future) and not translator.fits(len(job.source), len(job.prefix), job.length):
@@ -154,7 +154,7 @@ def fewer(past: int, future: int) -> tuple[int, int]:
 
 
 def report_fewer(translator: Translator, job: Job, past: int, future: int) -> None:
-    """Report a window that has fewer sentences for want of positions."""
+    """Report a window that was shortened because the model has too few positions."""
     document, index = job.current
     if job.past + job.future < past + future:
         sizes = 1 + job.past + job.future, 1 + past + future
@@ -167,8 +167,8 @@ def report_fewer(translator: Translator, job: Job, past: int, future: int) -> No
 def sequential(translator: "SegmentTranslator", documents: list[DocumentState]) -> None:
     """argmax p(E_i | E^_{i-k}^{i-1}, F_{i-k}^i), sentence by sentence, with earlier translations as forced prefix.
 
-    The next sentences of `batch_size` documents are translated together. All of a window is read anew: a further source
-    sentence changes the states of all others.
+    The next sentences of `batch_size` documents are translated together. The whole window is read again: a further
+    source sentence changes the states of all others.
     """
     unknown = (document for document in documents if document.next_unknown(0))
     waiting = iter(sorted(unknown, key=lambda document: -len(document.parts)))
@@ -191,8 +191,8 @@ def sequential(translator: "SegmentTranslator", documents: list[DocumentState]) 
 def sentences_together(ready: list[Job], size: int) -> tuple[list[Job], list[Job]]:
     """A batch of the next sentences of documents, and the others.
 
-    With that of the document that has most left, so that none is left alone at the end, come those of about its length.
-    Windows count half: they are read in one pass.
+    It holds the sentence of the document with most sentences left, so that no document is alone at the end, and similar
+    lengths. Windows count half: they are read in one pass.
     """
     if not ready:
         return [], []
@@ -349,9 +349,9 @@ def has_room(translator: "SegmentTranslator", group: Sequence[Segment]) -> bool:
 
 
 def force_prefixes_together(translator: "SegmentTranslator", group: Sequence[Segment]) -> list[Segment]:
-    """One batch of `force_prefixes`, longest first; gives back what is left of a segment without room.
+    """One batch of `force_prefixes`, longest first; returns the rest of a segment without room.
 
-    New prefix tokens are appended as columns, padded on the left inside them; the mask leaves the holes out, and
+    New prefix tokens are appended as columns, padded on the left inside them; the mask hides the holes, and
     positions count tokens only, so that rows of different length keep their cache without being moved.
     """
     model, jobs = translator.model, [translator.segment_job(*segment) for segment in group]
@@ -383,7 +383,7 @@ def force_prefixes_together(translator: "SegmentTranslator", group: Sequence[Seg
             outputs = [Output(sentences[0].part.target, True)]
         else:
             outputs = translator.generate(inputs, jobs, stop_at_sep=True, use_cache=True)
-            if cache is not None and cache.get_seq_length():  # else the prompt is read anew
+            if cache is not None and cache.get_seq_length():  # else the prompt is read again
                 cache.keep(*ids.shape)
         written = pad_rows([[*output.ids, translator.sep] for output in outputs], translator.pad, ids.device, "left")
         ids, mask = (torch.cat(pair, dim=1) for pair in zip((ids, mask), written))
@@ -394,7 +394,7 @@ def force_prefixes_together(translator: "SegmentTranslator", group: Sequence[Seg
 
 
 def rest_of(translator: "SegmentTranslator", segment: Segment, step: int) -> Segment:
-    """What is left of a segment after some sentences, which is reported for all that is left."""
+    """The rest of a segment after some sentences; it is reported for all of the rest."""
     document, first, end = segment
     document.report_positions(range(first + step, end), end - first - step, end - first, translator.positions)
     return Segment(document, first + step, end)

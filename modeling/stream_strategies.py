@@ -30,9 +30,7 @@ class StreamTranslator(Translator):
 
     def __init__(self, model, batch_size: int, generate_kwargs: dict, languages: Languages = (None, None)):
         if refused := [name for name in (*STATE, "document_start") if name in generate_kwargs]:
-            raise ValueError(
-                f"{refused[0]} is kept by the strategies themselves: leave it out, or give translate_stream a memory."
-            )
+            raise ValueError(f"strategies set {refused[0]}: omit it, or give translate_stream a memory.")
         super().__init__(model, batch_size, generate_kwargs, languages)
 
     @classmethod
@@ -50,7 +48,7 @@ class StreamTranslator(Translator):
     @classmethod
     def check_past_context(cls, config, strategy: str, past_context: int) -> None:
         raise ValueError(
-            f"this model reads all sentences before in its memory, got past_context={past_context}: leave it out, or "
+            f"this model's memory holds all previous sentences, got past_context={past_context}: omit it, or "
             "use strategy 'sentence' for none."
         )
 
@@ -127,13 +125,13 @@ class StreamTranslation:
         target_lang: str | None = None,
         **generate_kwargs,
     ) -> "SentenceStream":
-        """Translations of the sentences of one document, one by one as they are asked for: chat, live subtitles.
+        """Translations of the sentences of one document, one by one on request: chat, live subtitles.
 
         Nothing is kept but the memory (`SentenceStream.memory`), so a stream may be endless. Where it stops, or
         `sentences` raises an error, all translations so far were given out, and `memory=stream.memory` goes on from
         there. Blank sentences stay empty and leave the memory alone; over-long ones are translated in parts. Languages
         are those of `translate_documents`. Further arguments go to `generate`. A sentence whose translation fails is
-        tried again by the next call. Raises `ValueError` for what is no string, before it is read, for a memory that is
+        tried again by the next call. Raises `ValueError` for a sentence that is not a string, for a memory that is
         not that of one document of this model, for languages as `translate_documents` does.
 
         >>> stream = model.translate_stream(["Hello .", "She sleeps ."], tokenizer)

@@ -1,4 +1,4 @@
-"""Running text as sentences, and back as it was: its lines, paragraphs and indents."""
+"""Splits running text into sentences and restores its lines, paragraphs and indents."""
 
 import re
 from collections.abc import Iterable
@@ -6,8 +6,8 @@ from itertools import zip_longest
 from unicodedata import category
 
 INVISIBLE = ("Cc", "Cf", "Zl", "Zp", "Zs")  # categories of Unicode
-CLOSING = "\"'“”’»›)]}」』）】》〉*_"  # may stand between the end of a sentence and the next one
-OPENING = "\"'“„‘‚«‹([{¿¡-–—*•"  # may stand before its first letter
+CLOSING = "\"'“”’»›)]}」』）】》〉*_"  # allowed between the end of a sentence and the next one
+OPENING = "\"'“„‘‚«‹([{¿¡-–—*•"  # allowed before its first letter
 FULL_WIDTH_ENDS = "。！？｡」』）】》〉，、"  # no blank follows these
 ENDS, FULL_ENDS, CLOSED = ".!?…؟۔।॥։።", "。！？｡", f"[{re.escape(CLOSING)}]*+"
 # each run of punctuation is tried once, from its first sign: linear in the length of the line
@@ -15,7 +15,7 @@ SENTENCE_END = re.compile(
     rf"(?<![{ENDS}])[{ENDS}]++{CLOSED}(?=\s++\S)|(?<![{FULL_ENDS}])[{FULL_ENDS}]++{CLOSED}(?=\s*+\S)"
 )
 NEXT_LETTER = re.compile(rf"\s*+[{re.escape(OPENING)}]*+(.?)")
-BRACKETED = re.compile(r"\s*+[\"'“„*_]*+[(\[{（【]")  # the beginning of a sentence that stands in brackets
+BRACKETED = re.compile(r"\s*+[\"'“„*_]*+[(\[{（【]")  # the beginning of a sentence in brackets
 MARKER = re.compile(r"\d{1,3}(?:\.\d{1,3})*|[IVXLC]{1,6}")  # of a list item, with a full stop behind it
 INITIALS = re.compile(r"(?:[^\W\d_]{1,2}\.)*[^\W\d_]")  # J, e.g, Ph.D
 LONGEST_WORD = 80  # characters before punctuation in which an abbreviation is looked for
@@ -24,7 +24,7 @@ ABBREVIATIONS = frozenset(
     "bzw ca nr hr fr frl str abb bd vgl evtl ggf inkl zzgl geb gest hl jh jhdt mio mrd dipl ing "  # German
     "mme mlle mm art chap env sra srta dra ud uds sig sigg dott avv dhr mevr".split()  # French, Spanish, Italian, Dutch
 )
-BEFORE_NUMBERS = frozenset(  # `No` alone is a word, too, but for a whole number behind it
+BEFORE_NUMBERS = frozenset(  # `No` is also a word, unless a whole number follows
     "al app approx art bd ca cap ch chap dept eq eqs ext fig figs hl incl jan feb mar apr jun jul aug sep sept oct nov "
     "dec max min no nos nr nrs num p para pp pos ref refs sec sect tab tel vol vols z".split()
 )
@@ -79,9 +79,9 @@ def split_text(text: str) -> tuple[list[str], list[str]]:
 
 
 def join_text(sentences: list[str], gaps: list[str]) -> str:
-    """The text of so many sentences with the white space of `split_text` around them.
+    """Joins sentences with the white space of `split_text` around them.
 
-    Inside a line blanks are those of the new sentences' script: none behind full-width punctuation, one behind other.
+    Inside a line blanks are those of the new sentences' script: none after full-width punctuation, one after other.
     """
     text = ""
     for number, (gap, sentence) in enumerate(zip_longest(gaps, sentences, fillvalue="")):
@@ -92,12 +92,12 @@ def join_text(sentences: list[str], gaps: list[str]) -> str:
 
 
 def blank_behind(text: str) -> str:
-    """What stands between a text and the next sentence of its line: nothing behind full-width punctuation."""
+    """The separator between a text and the next sentence of its line: empty after full-width punctuation."""
     return "" if text.endswith(tuple(FULL_WIDTH_ENDS)) else " "
 
 
 def sentence_ends(line: str) -> list[int]:
-    """Where sentences of a line end, but for the last one."""
+    """Where sentences of a line end, except for the last one."""
     ends = [0]
     for match in SENTENCE_END.finditer(line):
         if is_end(line, match, ends[-1]):
@@ -134,7 +134,7 @@ def goes_on(line: str, stop: int) -> bool:
 
 
 def _last_words(line: str, stop: int) -> list[str]:
-    """The two words before a character, without quotation marks and brackets; "" where there is none."""
+    """The two words before a character, without quotation marks and brackets; "" if missing."""
     words = line[max(0, stop - LONGEST_WORD) : stop].split()
     return ["", "", *(word.lstrip(OPENING) for word in words)][-2:]
 
@@ -145,7 +145,7 @@ def has_text(text: str) -> bool:
 
 
 def check_unicode(text: str, name: str, error_class: type[ValueError] = ValueError) -> None:
-    """`error_class` for half of a surrogate pair, which tokenizers do not read; `name` is where the text stands."""
+    """`error_class` for half of a surrogate pair, which tokenizers do not read; `name` is the place of the text."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:

@@ -114,7 +114,7 @@ def windows_around(
 
 
 def reach(window: int, keys: int) -> int:
-    """How far a window reaches among so many keys; all of it in an exported graph, whose shapes are open."""
+    """How far a window reaches among `keys` keys; all of it in an exported graph, whose shapes are open."""
     return window if torch.compiler.is_exporting() else min(window, max(keys - 1, 0))
 
 
@@ -129,9 +129,9 @@ def token_windows(
 ) -> tuple[Windows, torch.Tensor | None]:
     """Windows of the last `new` of `length` tokens around themselves; `tokens` (B, length) bool or None = all.
 
-    Where more than one of them is new, there is a window for every key, and padding may stand between tokens. The
-    second value is the order (B, length) that puts such padding in front, None where there is none. Under
-    `torch.compile`, which does not see where padding stands, all of it is put there.
+    Where more than one of them is new, there is a window for every key, and padding may be between tokens. The
+    second value is the order (B, length) that puts such padding in front, None without such padding. Under
+    `torch.compile`, which does not know where padding is, all of it is moved there.
     """
     order = first = end = None
     if tokens is not None:
@@ -153,7 +153,7 @@ def has_inner_padding(tokens: torch.Tensor) -> bool:
 
 
 def windows_of(layer_inputs: dict[str, Any], name: str, keys: int, window: int, looks_ahead: bool) -> Windows:
-    """What `Windows.to_layer_inputs` made, with so many keys; `window` and direction are the configuration's."""
+    """The output of `Windows.to_layer_inputs` for this number of keys; window and direction as configured."""
     left = reach(window, keys)
     windows = Windows(*layer_inputs[name].unbind(), keys, left, left if looks_ahead else 0)
     for part in ("allowed", "offsets", "block_mask"):
@@ -183,7 +183,7 @@ def window_attention(
     if relative is not None and relative.shape[1] != windows.width:
         raise ValueError(
             f"relative has vectors for {relative.shape[1]} positions, expected one for each of the {windows.width} "
-            "positions of a window: there are none beyond it."
+            "positions of a window: it has none beyond the window."
         )
     query = query * query.shape[-1] ** -0.5
     method = windows.method(relative is not None)
@@ -221,13 +221,13 @@ def gathered_attention(query, key, value, windows, dropout: float = 0.0) -> torc
 
 
 def weigh(scores: torch.Tensor, allowed: torch.Tensor, value: torch.Tensor, dropout: float):
-    """Softmax over the allowed scores, no weight where there is none, and the weighted values."""
+    """Softmax over the allowed scores, zero weights without any, and the weighted values."""
     scores = scores.masked_fill(~allowed, torch.finfo(scores.dtype).min)
     weights = nn.functional.softmax(scores, dim=-1).masked_fill(~allowed, 0.0)
     return nn.functional.dropout(weights, p=dropout) @ value, weights
 
 
-# By torch's FlexAttention: one kernel, which leaves out the blocks of keys that no window reaches
+# By torch's FlexAttention: one kernel, which skips the blocks of keys that no window reaches
 
 
 def window_block_mask(windows) -> BlockMask:
@@ -357,8 +357,8 @@ class Blocks:
     """Queries sorted into blocks of equal size, each of which sees one run of keys.
 
     Keys are cut at every m-th position; the queries centred between two cuts are one group, which needs these m keys
-    and the window around them: W = m - 1 + width keys. A group has as many blocks of n queries as it needs, so there
-    are at most I / n + J / m of them for any centres; every row gets NB, some of them empty. Where queries are centred
+    and the window around them: W = m - 1 + width keys. A group has the blocks of n queries that it needs, so their
+    number is at most I / n + J / m for any centres; every row gets NB, some of them empty. Where queries are centred
     on themselves, query a of a block is centred on its key a.
     """
 
@@ -396,7 +396,7 @@ class Blocks:
         return states.gather(2, slot).transpose(0, 1)
 
     def parts(self, batch: int, heads: int):
-        """The blocks, as many at a time as there is room for."""
+        """The blocks, split to fit into memory."""
         scores = heads * batch * self.queries * (self.span + 1)
         step = max(1, SLAB.get(self.group.device.type, SLAB["cuda"]) // scores)
         for start in range(0, self.count, step):
@@ -404,10 +404,10 @@ class Blocks:
 
 
 def block_layout(windows) -> dict[str, Any]:
-    """Which query stands where in which block, and the keys of its window, counted from the block's first.
+    """Place of each query in its block, and the keys of its window, counted from the block's first.
 
     `slot` (B or 1, I), of every query; `query`, `low`, `high` (B or 1, NB, n), of every slot; `group` (B or 1, NB), of
-    every block; `one_each` and `sorted`, whether, as in self-attention, every group has one block and queries stand in
+    every block; `one_each` and `sorted`, whether, as in self-attention, every group has one block and queries keep
     their order.
     """
     centres, stride = windows.centres, windows.block

@@ -26,7 +26,7 @@ def main() -> None:
     elif options.strategy is None:
         found = attention_share(model, documents, tokenizer)
     else:
-        made.error("--strategy is of the search; give --target search, too, or leave it out")
+        made.error("--strategy is of the search; give --target search, too, or omit it")
     count = len(found.tokens)
     table = pd.DataFrame(found.shares, columns=[f"to {number}" for number in range(1, count + 1)]).round(2)
     table.insert(0, "target sentence", range(1, count + 1))

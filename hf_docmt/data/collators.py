@@ -120,10 +120,10 @@ class SegmentCollator:
 class ContextCollator(SegmentCollator):
     """The current sentence of each example alone, `<bod>? tokens </s>`, and its context as inputs of their own.
 
-    Besides what `SegmentCollator` returns (there are no label weights: all labels are the current sentence's):
+    In addition to the output of `SegmentCollator` (without label weights: all labels are the current sentence's):
     `context_input_ids`, `context_attention_mask` (B, C, L) int64, one context sentence a row, in document order, those
     of the source before those of the target; `context_offsets` (B, C) int64, in sentences from the current one, 0 in
-    rows that are all masked, since there is no such sentence or it is empty; `context_is_target` (B, C) bool.
+    rows that are fully masked, because the sentence is missing or empty; `context_is_target` (B, C) bool.
     `context_sides`: `source`, `target` (past sentences only) or `both`. C is at least 1. Further options and errors
     are those of `SegmentCollator`.
     """

@@ -28,15 +28,15 @@ if TYPE_CHECKING:  # scores of plain lines need none of these, which take longer
     from datasets import Dataset
 
 ROWS_PER_TABLE = 1000
-NAMED_LOCATIONS = 10_000  # of so many first documents the location is kept for messages
+NAMED_LOCATIONS = 10_000  # number of first documents whose location is kept for messages
 CHECKED = "documents that keep the contract"  # description of data sets that were checked when they were read
-UNNAMED = "source"  # language of documents that are to be translated, where neither model nor command name one
+UNNAMED = "source"  # language of documents to translate, if neither model nor command name one
 
 
 def make_documents(rows: Iterable[dict], source_lang: str, target_lang: str | None = None) -> Dataset:
     """Check rows of the document contract and put them in a `Dataset`; DataError names the first bad document.
 
-    Without `target_lang` the documents have the source side only. Columns besides `doc_id` and `translation` are kept.
+    Without `target_lang` the documents have the source side only. Further columns are kept.
 
     >>> rows = [{"doc_id": "talk-1", "translation": [{"en": "Hello.", "de": "Hallo."}]}]
     >>> make_documents(rows, "en", "de")["doc_id"][:]
@@ -79,7 +79,7 @@ def checked_rows(
     """The rows one by one, each checked against the contract, with their further columns; DataError as above.
 
     `languages` is [source] or [source, target]. `allow_empty`: documents may have no sentence. The memory does not
-    grow but for the ids of documents.
+    grow except for the ids of documents.
     """
     ids = DocumentIds()
     row = None
@@ -158,7 +158,7 @@ def checked_languages(source_lang: str | None, target_lang: str | None) -> list[
 
 
 def id_text(doc_id: object) -> object:
-    """A document id as text: a whole number in its decimal digits, anything else as it is."""
+    """A document id as text: a whole number in its decimal digits, anything else unchanged."""
     return str(doc_id) if isinstance(doc_id, int) and not isinstance(doc_id, bool) else doc_id
 
 
@@ -220,7 +220,7 @@ def _checked_sentences(location: str, name: str, row: dict, languages: list[str]
             text = pair.get(lang) if isinstance(pair, dict) else None
             if not isinstance(text, str):
                 have = sorted(pair) if isinstance(pair, dict) else pair
-                remedy = "an empty sentence is '', and a missing language is given up by leaving it out"
+                remedy = "an empty sentence is ''; omit a language that is missing"
                 if lang == UNNAMED:
                     remedy = "the model names no languages, give one of these as --source-lang"
                 raise DataError(

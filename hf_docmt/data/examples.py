@@ -30,7 +30,7 @@ EXAMPLES_AT_A_TIME = 2**18  # lengths counted at a time
 
 
 class Example(dict):
-    """An example, which besides its keys gives `input_ids`, all source tokens: samplers of transformers count them."""
+    """An example with the extra key `input_ids`, all source tokens, which samplers of transformers count."""
 
     def __contains__(self, key: object) -> bool:
         return key == "input_ids" or super().__contains__(key)
@@ -50,7 +50,7 @@ class Examples(TorchDataset):
         current          which of them is current; None where all are (chunk, document)
         document_start   whether the lists begin at the document's first sentence
 
-    A window has as many past sentences as there are, at most `past_context`, and exactly `future_context` future ones;
+    A window has up to `past_context` past sentences and exactly `future_context` future ones;
     the ones after the document's end are empty lists, so the current one always has number len - 1 - future_context.
     A chunk has at most `max_target_tokens` target tokens, separators included (Herold and Ney 2023 cut near 1000).
 
@@ -71,7 +71,7 @@ class Examples(TorchDataset):
         examples[0]["source"]
     """
 
-    drop_blank = False  # whether pairs with a blank source are left out
+    drop_blank = False  # whether pairs with a blank source are dropped
 
     def __init__(
         self,
@@ -242,7 +242,7 @@ class Examples(TorchDataset):
 class ContextExamples(Examples):
     """Windows (see `Examples`) for models that read each context sentence as an input of its own.
 
-    As in translation, blank source sentences are left out of the documents: they are neither translated nor context.
+    As in translation, blank source sentences are dropped: they are neither translated nor context.
     `side_lengths` (examples, 3) is what a row costs in a batch as `ContextCollator` pads it: tokens of the current
     sentence, of its translation, and the number of context sentences of the window times the longest of them.
     `context_sides` is `source`, `target` or `both`.
@@ -288,7 +288,7 @@ class ContextExamples(Examples):
         return [self._sentence_lengths(number, start + place) + begins for number in (0, 1)]
 
     def _context_lengths(self, begin: int, end: int) -> Iterator[tuple[int, np.ndarray]]:
-        """Side and tokens (examples,) of every context sentence of the window, 0 where there is none."""
+        """Side and tokens (examples,) of every context sentence of the window, 0 for a missing one."""
         document, start, stop, place = self.spans(begin, end)
         current, last = start + place, np.minimum(stop, self.corpus.document_starts[document + 1])
         for number in self._context_sides:

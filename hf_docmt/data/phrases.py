@@ -10,15 +10,15 @@ _UNSPACED = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar
 
 
 def folded(text: str) -> str:
-    """The text as it is compared: NFC, case-folded, runs of white space as one blank."""
+    """The form of a text for comparison: NFC, case-folded, runs of white space as one blank."""
     return " ".join(unicodedata.normalize("NFC", text).casefold().split())
 
 
 def phrase_pattern(phrases: Iterable[str]) -> regex.Pattern:
     """Finds phrases in folded text as whole words, of those that begin at one character the longest.
 
-    A word ends where no letter or digit follows, and no hyphen with one after it, and begins likewise. A phrase that
-    begins or ends with a letter of a script without blanks, or with punctuation, may stand within other text there.
+    A word ends where no letter or digit follows, and no hyphen with one after it, and begins by the same rule. A phrase
+    that begins or ends with a letter of a script without blanks, or with punctuation, may be inside other text there.
     """
     longest_first = sorted({folded(phrase) for phrase in phrases}, key=lambda phrase: (-len(phrase), phrase))
     return regex.compile("|".join(map(_bounded, longest_first)))
@@ -38,7 +38,7 @@ def checked_phrases(phrases: Sequence[str], what: str) -> list[str]:
         if not isinstance(phrase, str) or not regex.search(r"\w", phrase):
             raise ValueError(f"{what}: got {phrase!r}, expected a word or phrase")
         if folded(phrase) in by_form:
-            raise ValueError(f"{what}: {phrase!r} and {by_form[folded(phrase)]!r} are the same but for case; keep one")
+            raise ValueError(f"{what}: {phrase!r} and {by_form[folded(phrase)]!r} differ only in case; keep one")
         by_form[folded(phrase)] = phrase
     return list(by_form)
 

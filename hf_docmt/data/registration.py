@@ -18,7 +18,7 @@ _IMPORTED: set[str] = set()  # packages
 
 
 def register(registry: dict[str, type], name: str, new: type, kind: str) -> None:
-    """Register a class by its name. ValueError: another one has it; the same class, imported anew, may replace it."""
+    """Register a class by its name. ValueError: another class has it; the same class may replace it."""
     other = registry.setdefault(name, new)
     if (other.__module__, other.__qualname__) != (new.__module__, new.__qualname__):
         raise ValueError(f"two {kind}s have the name {name!r}: {other} and {new}; give one another name")
@@ -57,7 +57,7 @@ def load_plugins(names: Iterable[str] | None = None) -> list[ModuleType]:
 
 def _load_file(path: Path) -> ModuleType:
     if not path.is_file():
-        raise ValueError(f"{VARIABLE}: {path} is no file; check the path (relative paths start at {Path.cwd()})")
+        raise ValueError(f"{VARIABLE}: {path} is not a file; check the path (relative paths start at {Path.cwd()})")
     path = path.resolve()
     digest = hashlib.sha256(str(path).encode()).hexdigest()[:8]
     name = f"docmt_plugin_{path.stem}_{digest}"  # shadows no other module

@@ -1,6 +1,6 @@
-"""Batches of at most so many tokens and about equal numbers of target tokens, for one or many processes.
+"""Batches with a maximum of tokens and about equal numbers of target tokens, for one or many processes.
 
-What `max_tokens` of a recipe counts, and the target tokens that follow from it, says `batch_budget`.
+`batch_budget` explains what `max_tokens` of a recipe counts, and the target tokens that follow from it.
 """
 
 import math
@@ -14,20 +14,21 @@ from hf_docmt.data.examples import Examples
 Budget = Literal["padded", "fairseq", "fairseq_current"]
 BUDGETS = ("padded", "fairseq", "fairseq_current")
 FILLED = 2 / 3  # of max_tokens, by an average batch of padded separate context
-ROOM = 2  # most tokens of a batch in a budget of fairseq, padding included, over those of an average one without
-FAIRSEQ_ROWS = 8  # fairseq's batches have a multiple of so many rows (required_batch_size_multiple)
+ROOM = 2  # maximum tokens of a batch in a budget of fairseq, padding included, over those of an average one without
+FAIRSEQ_ROWS = 8  # rows of fairseq's batches are a multiple of this (required_batch_size_multiple)
 
 
 class TokenBudgetBatchSampler:
     """Batches (lists of indices) of examples of like length with at most `max_tokens` tokens, padding included.
 
-    `lengths` (examples, 2): source and target tokens of each example, context included; a batch of B rows then costs
-    B * (longest source + longest target). Other numbers of columns likewise; with (examples,) it costs B * longest. An
-    example longer than `max_tokens` is a batch of its own.
+    `lengths` (examples, 2): source and target tokens of each example, context included; a batch of B rows then costs B
+    * (longest source + longest target). The same holds for other numbers of columns; with (examples,) it costs B *
+    longest. An example longer than `max_tokens` is a batch of its own.
 
-    `target_tokens` makes updates of equal weight: a batch ends as near to that many target tokens (the second column,
-    without padding) as `max_tokens` lets it. A third column is the context, of a length of its own: batches are then
-    cut from bands of similar context, in each by length. They pad less than batches cut from the longest column on.
+    `target_tokens` makes updates of equal weight: a batch ends as near to this number of target tokens (the second
+    column, without padding) as `max_tokens` lets it. A third column is the context, of a length of its own: batches are
+    then cut from bands of similar context, in each by length. They pad less than batches cut from the longest column
+    on.
 
     The batches depend on (seed, epoch) only; each of
     `world_size` processes gets its own, all the same number, of similar length at the same step and with near-equal
@@ -148,7 +149,7 @@ class TokenBudgetBatchSampler:
 def _banded(lengths: np.ndarray, target_tokens: int) -> list[np.ndarray]:
     """Keys (N,) of an order of `lengths` (N, 3): band of context, longer side, up and down in turn, all tokens, source.
 
-    With as many bands as a band has batches, neither the context nor the sentence pads much.
+    If the number of bands equals that of batches in a band, neither the context nor the sentence pads much.
     """
     bands = math.isqrt(int(lengths[:, 1].sum()) // target_tokens) + 1
     band = np.searchsorted(np.quantile(lengths[:, 2], np.arange(1, bands) / bands), lengths[:, 2], side="right")
@@ -169,12 +170,12 @@ def batch_budget(examples: Examples, max_tokens: int, budget: Budget = "padded")
     """`max_tokens` and `target_tokens` of a `TokenBudgetBatchSampler` over `examples.side_lengths`.
 
     `padded`: `max_tokens` are all tokens of a batch, padding included, a bound of memory. Where context is an input of
-    its own a batch has as many target tokens as fill 2/3 of it on average: batches are of equal weight, and few are
+    its own a batch gets the target tokens that fill 2/3 of it on average: batches are of equal weight, and few are
     cut short by the bound. Segments, whose context is in source and target, just fill it.
 
     `fairseq`: `max_tokens` are counted on the longer side of each example, context included, as fairseq does. Batches
-    get as many target tokens as fairseq's have on average; the bound of memory is twice what these take on average.
-    `fairseq_current` leaves the context out of the count where it is an input of its own.
+    get the average number of target tokens of fairseq's batches; the bound of memory is twice what these take on
+    average. `fairseq_current` does not count context that is a separate input.
     """
     lengths = examples.side_lengths  # (examples, columns)
     tokens, targets = int(lengths.sum()), int(lengths[:, 1].sum())
@@ -188,7 +189,7 @@ def batch_budget(examples: Examples, max_tokens: int, budget: Budget = "padded")
 
 
 def fairseq_batches(lengths: np.ndarray, max_tokens: int) -> int:
-    """The number of batches that fairseq makes of examples with so many source and target tokens, (examples, 2).
+    """The number of batches that fairseq makes of examples with these source and target tokens, (examples, 2).
 
     It sorts by source, then target, and fills batches while rows * (longest side) <= max_tokens, then leaves off rows
     to a multiple of eight (`batch_by_size` in `fairseq/data/data_utils.py`).

@@ -1,4 +1,4 @@
-"""What the data table of a paper has: documents, sentences, words, their lengths, annotated phenomena by distance."""
+"""The data table of a paper: documents, sentences, words, their lengths, annotated phenomena by distance."""
 
 import re
 from collections import Counter
@@ -14,7 +14,7 @@ from hf_docmt.files import DataError
 
 QUANTILES = (5, 25, 50, 75, 95, 100)  # per cent
 ANNOTATION = "phenomena"  # a column with a label for each sentence: a name, or name-DISTANCE
-WORDS = "Words are what stands between white space, with their punctuation."
+WORDS = "Words are separated by white space and include their punctuation."
 
 
 def document_statistics(documents: Dataset, context: int | None = None) -> dict:
@@ -76,11 +76,11 @@ def table_column(statistics: dict) -> dict[str, str]:
 
 
 def reading_notes(languages: list[str]) -> list[str]:
-    """What a reader of the table has to know."""
+    """Notes for readers of the table."""
     quantiles = " ".join(map(str, QUANTILES))
     notes = [WORDS, f"±: standard deviation. Quantiles: {quantiles} %, the last is the largest."]
     return notes + [
-        f"{lang} writes no blanks between words: unless the text is segmented, what is counted are no words."
+        f"{lang} has no blanks between words, so the counts of words hold for segmented text only."
         for lang in languages
         if primary_language(lang) in UNSPACED
     ]
@@ -96,7 +96,7 @@ def _side(translation: pa.ChunkedArray, lang: str, counts: np.ndarray) -> dict:
 
 
 def _phenomena(documents: Dataset, counts: np.ndarray) -> dict[str, dict[int, int]]:
-    """Labels `name-DISTANCE`, counted by name and distance; those without a distance are left out."""
+    """Labels `name-DISTANCE`, counted by name and distance; those without a distance are skipped."""
     counted: dict[str, Counter] = {}
     for doc_id, labels, count in zip(documents["doc_id"], documents[ANNOTATION], counts):
         if labels is None:

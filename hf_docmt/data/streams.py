@@ -18,8 +18,8 @@ class DocumentStreamSampler:
     order. A row goes through its documents one after the other and starts the next where one ends. A batch is a list of
     steps, a step a pair (numbers of examples, whether they are scored), the numbers -1 where a row has come to its end.
     How many steps of a batch are scored is drawn at random from 1 to `window` (Feng et al. 2022, section 5.3, the
-    optimisation window), without `shuffle` it is `window`. Before them stand the `lead` steps that came last in the
-    batch before, for the gradient of the memory; at the beginning they are all -1. With `window` None (`full` in the
+    optimisation window), without `shuffle` it is `window`. Before them come the last `lead` steps of the previous
+    batch, for the gradient of the memory; at the beginning they are all -1. With `window` None (`full` in the
     paper's figure 5) a batch has one whole document in every row, of about the same length, and needs no `lead`.
 
     Rows are filled so that they have about the same number of sentences; in every epoch the documents of a row come in
@@ -78,7 +78,7 @@ class DocumentStreamSampler:
             yield [(table[:, step].tolist(), step >= begin) for step in range(begin - self.lead, end)]
 
     def _whole_documents(self, random: np.random.Generator) -> Iterator[list[tuple[list[int], bool]]]:
-        """Batches of one document a row, those of similar length side by side; as many steps in every process."""
+        """Batches of one document per row, of similar lengths; the number of steps is the same in every process."""
         order = np.argsort(-self.lengths, kind="stable")
         if self.shuffle:
             order = np.lexsort([random.random(len(self.lengths)), -self.lengths])

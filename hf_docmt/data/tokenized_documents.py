@@ -29,7 +29,7 @@ from hf_docmt.journal import files_digest, text_digest, value_digest
 from hf_docmt.messages import __version__
 from hf_docmt.modeling.text_splitting import has_text
 
-LAYOUT = 2  # of the files in the cache; another one makes them anew
+LAYOUT = 2  # version of the files in the cache; after a change they are written again
 SENTENCES_PER_CALL = 1000  # of a tokenizer
 DOCUMENTS_PER_PROCESS = 10_000  # at least: a process takes a second to begin
 BLOCK = 2**18  # tokens of which a digest is taken at a time
@@ -50,9 +50,9 @@ def cached_documents(
 ) -> Dataset:
     """Read documents as `iterate_documents` does, once for every state of the files, and of files of plugins.
 
-    That files are the same is told by path, size and the times of change (of content and of status, as the file system
-    has them), and so is a folder's list of files. Input without them (standard input, a name that is no path) is read
-    at every start. DataError as `read_documents`.
+    Files count as unchanged if path, size and times of change are the same (of content and of status, as the file
+    system has them); so does a folder's list of files. Input without them (standard input, a name that is not a path)
+    is read at every start. DataError as `read_documents`.
     """
     paths, languages = {k: v for k, v in files.items() if v is not None}, checked_languages(source_lang, target_lang)
     status = input_status(paths)
@@ -95,7 +95,7 @@ def _file_status(file: Path) -> list:
 
 
 def sample_texts(documents: Dataset, pairs: int) -> Iterator[str]:
-    """Sentences of all languages of so many pairs, drawn over the whole corpus, in its order; all if it has fewer.
+    """Sentences of all languages of this number of pairs, drawn from the whole corpus in order; all if it has fewer.
 
     Of each document first the source sentences, then the target sentences.
     """
@@ -119,7 +119,7 @@ def sample_texts(documents: Dataset, pairs: int) -> Iterator[str]:
 
 
 class TokenizedSentences:
-    """The token ids of many sentences, which lie in files: sentence i is `ids[starts[i]:starts[i + 1]]`."""
+    """The token ids of many sentences, stored in files: sentence i is `ids[starts[i]:starts[i + 1]]`."""
 
     def __init__(self, column: pa.ChunkedArray):
         sentences = [document.flatten() for document in column.chunks]
@@ -205,7 +205,7 @@ def tokenizer_digest(tokenizer: PreTrainedTokenizerBase) -> str:
 
 
 def _tokenize_part(main_process: int, table: pa.Table, **settings) -> pa.Table:
-    """`tokenize_table`, here or in a process that ends with the main one, whose next part it would await for ever."""
+    """`tokenize_table`, here or in a process that ends with the main one, since it would wait for the next part."""
 
     def watch() -> None:
         while os.getppid() == main_process:
@@ -222,8 +222,8 @@ def tokenize_table(
 ) -> pa.Table:
     """The documents of a table with columns `doc_id` and `translation`, every sentence tokenized once.
 
-    Text that looks like a special token is read as plain text. With `drop_blank`, pairs whose source is blank are left
-    out, and documents that then are empty.
+    Text that looks like a special token is read as plain text. `drop_blank` drops pairs with a blank source, and
+    documents that are empty then.
     """
     translation, ids = table.column("translation").combine_chunks(), table.column("doc_id").combine_chunks()
     counts = translation.value_lengths().to_numpy().astype(np.int64)

@@ -9,7 +9,7 @@ from transformers import BertTokenizer, PreTrainedTokenizerBase, PreTrainedToken
 
 SPECIAL_TOKENS = ("<pad>", "<unk>", "<s>", "</s>", "<sep>", "<bod>")
 SEP, BOD = "<sep>", "<bod>"
-SEPARATOR = AddedToken(SEP, lstrip=True, rstrip=True, normalized=False, special=True)  # blanks around it are no text
+SEPARATOR = AddedToken(SEP, lstrip=True, rstrip=True, normalized=False, special=True)  # blanks around it are not text
 KINDS = ("bpe", "unigram")
 OPTIONS = {
     "split_special_tokens": False,
@@ -31,8 +31,8 @@ def train_tokenizer(
     Byte-level BPE (Sennrich et al. 2016, section 3.2; bytes as in Radford et al. 2019, section 2.2) or a byte-level
     unigram model (Kudo 2018, section 3.2). `decode(encode(x)) == x` for every text after normalisation: Unicode NFC,
     no-break spaces as plain ones, no soft hyphens, zero-width spaces, word joiners and byte order marks, and lower case
-    where asked for. White space is kept as it stands otherwise, no character is ever `<unk>`.
-    A sentence is read as if a space stood before it, so that a word has the same tokens at its start and in its
+    if requested. Other white space is unchanged, and no character is `<unk>`.
+    A sentence is read with a space before it, so that a word has the same tokens at its start and in its
     middle; decoding takes that space away. Special tokens are `SPECIAL_TOKENS`, ids 0 to 5. A plain call reads
     their names inside a text as these tokens, so that `generate` gets a segment from "A. <sep> B."; data and
     `translate_documents` read them as text, by `split_special_tokens=True`. `encode` ends in `</s>` unless
@@ -83,7 +83,7 @@ def adapt_tokenizer(tokenizer: PreTrainedTokenizerBase) -> tuple[PreTrainedToken
     Everything else stays: vocabulary, ids, padding and end tokens. A model whose embedding table already has more rows
     keeps them. A plain call reads `<sep>` in a text as the separator, with `split_special_tokens=True` as text. BART's
     tokenizer, and BERT's, come back as a plain `PreTrainedTokenizerFast`. Of two vocabularies (Marian) the new tokens
-    stand behind both, with the same ids. Adapting twice changes nothing. Raises ValueError where the tokenizer has no
+    follow both, with the same ids. Adapting twice changes nothing. Raises ValueError where the tokenizer has no
     padding or end token, where new tokens would get the ids of others, as in a vocabulary with holes, and where it ends
     texts with its separator, whatever that is (BARTpho).
 

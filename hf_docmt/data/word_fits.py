@@ -3,7 +3,7 @@
 import numpy as np
 import regex
 
-POWER = 3  # of attention, which makes the words that it means stand out from those that it glances at
+POWER = 3  # of attention, so that words with much of it count more than those with a little
 COPIED = 2.0  # times the attention to a source word that is the same as the target word
 LEAST = 0.05  # of a fit that is kept
 SCRIPTS = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"  # without blanks between words

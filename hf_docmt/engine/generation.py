@@ -63,7 +63,7 @@ class Engine:
         if arguments.get("shortlist") is not None:
             raise ValueError(
                 "shortlist is for greedy and beam search with plain settings, and these ask for another search: "
-                "leave it out."
+                "omit it."
             )
         if isinstance(arguments.get("cache"), DecodingCache):
             del arguments["cache"]  # theirs reads the prompt into one of its own

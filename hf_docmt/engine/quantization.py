@@ -50,7 +50,7 @@ def quantize(model, precision: str):
 
 
 def replace_linear(model, config: "Int8Config", weights_follow: bool = False) -> None:
-    """Replace the `Linear` layers that `config` does not leave out, with their weights or, if those follow, none."""
+    """Replace the `Linear` layers that `config` does not exclude, with their weights or, if those follow, none."""
     convert = Int8Linear.like if weights_follow else Int8Linear.of
     modules = model.named_modules(remove_duplicate=False)
     linear = {name: module for name, module in modules if isinstance(module, nn.Linear)}
@@ -124,7 +124,7 @@ class Int8Quantizer(HfQuantizer):
         devices = device_map.values() if isinstance(device_map, dict) else [device_map]
         others = [device for device in devices if device is not None and str(device).partition(":")[0] != "cpu"]
         if others:
-            raise ValueError(f"int8 weights are for the CPU, got device_map={device_map!r}; leave it out")
+            raise ValueError(f"int8 weights are for the CPU, got device_map={device_map!r}; omit it")
 
     def _process_model_before_weight_loading(self, model, **kwargs):
         if not hasattr(model, "replace_linear"):

@@ -91,7 +91,7 @@ def _of_a_longer(items: Sequence[SuiteItem], index: int, size: tuple[int, int], 
     if not others:
         raise ValueError(
             f"{item.where}: no item of another document has {past} sentences before and {future} after to take its "
-            "context from; read fewer context sentences (--context), give more items, or leave this one out"
+            "context from; read fewer context sentences (--context), give more items, or omit this one"
         )
     return _with(item, *draw.choice(others))
 

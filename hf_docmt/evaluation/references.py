@@ -71,7 +71,7 @@ class References:
         if self.origlangs is None:
             raise DataError(
                 f"{self.path} does not say of every document which language it was written in, as test sets of "
-                "sacrebleu (-t) and of WMT in XML do, or a column 'origlang'; leave origlang out"
+                "sacrebleu (-t) and of WMT in XML do, or a column 'origlang'; omit origlang"
             )
         language = origlang.removeprefix("non-")
         kept = [(self.origlangs[doc_id] == language) == (language == origlang) for doc_id in self.ids]
@@ -133,7 +133,7 @@ def read_references(
     options = {"reference": [Path(file).resolve() for file in paths], "translator": translators, "column": columns}
     for what, names in options.items():
         if twice := next((name for number, name in enumerate(names) if name in names[:number]), None):
-            raise DataError(f"the {what} {display_path(twice)} is given twice, and counts once; leave one out")
+            raise DataError(f"the {what} {display_path(twice)} is given twice, and counts once; omit one")
     reader = _reader(path, format)
     if reader.plain:
         if translators or columns:
@@ -146,7 +146,7 @@ def read_references(
     if not target_lang or not (source_lang or one_file_a_side):
         raise DataError("the languages of the reference are needed: give --source-lang and --target-lang")
     if translators and reader.name not in WITH_TRANSLATORS:
-        raise DataError(f"{path} has the format {reader.name}; only sets of WMT have translators, leave them out")
+        raise DataError(f"{path} has the format {reader.name}; only sets of WMT have translators, omit them")
     chosen = [{"translator": name} for name in translators] or [{}]
     documents, *further = [_documents(path, reader.name, source_lang, target_lang, **reference) for reference in chosen]
     references = References(

@@ -31,7 +31,7 @@ def read_translations(path: str | Path, references: References, system: str | No
     """
     format = translation_format(path)
     if system is not None and format != "wmt":
-        raise DataError(f"{display_path(path)} is no XML set of WMT, and only these hold named systems; leave it out")
+        raise DataError(f"{display_path(path)} is no XML set of WMT, and only these hold named systems; omit it")
     if references.matched_by == "line" and format != PLAIN:
         raise DataError(
             f"{display_path(path)} holds {'JSON lines' if format == 'jsonl' else 'documents'}, {references.path} plain "

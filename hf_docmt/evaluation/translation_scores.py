@@ -69,9 +69,9 @@ class Evaluation(Scoring):
         if self.unit is not None:
             check_known(self.unit, UNITS, "unit", "expected one of")
         if self.scorer_window and not self.scorer_input:
-            raise ValueError("scorer_window is of what scorer_input writes; give that, too, or leave the window out")
+            raise ValueError("scorer_window is of what scorer_input writes; give that, too, or omit the window")
         if isinstance(self.domains, str) and "domain" not in self.by:
-            raise ValueError("domains are for scores by domain; add domain to `by` (--by), or leave them out")
+            raise ValueError("domains are for scores by domain; add domain to `by` (--by), or omit them")
         names = [name.partition(":")[0] for name, _ in self.external or ()]
         if len(set(names)) < len(names):
             raise ValueError(f"external scores are called {max(names, key=names.count)!r} twice; name each differently")
@@ -99,7 +99,7 @@ class Evaluation(Scoring):
     @cached_property
     def _named(self) -> tuple[list[type[Metric]], list[type[Metric]]]:
         if self.metrics is not None and not self.metrics:
-            raise ValueError(f"no metrics; give some of {', '.join(metric_choices(None))}, or leave them out")
+            raise ValueError(f"no metrics; give some of {', '.join(metric_choices(None))}, or omit them")
         named = [*dict.fromkeys(self.metrics or ())], [*dict.fromkeys(self.discourse)]
         choices = metric_choices([*named[0], *named[1]])
         measures = {name: metric for name, metric in choices.items() if not issubclass(metric, CorpusScore)}
@@ -177,7 +177,7 @@ def evaluate_systems(
     if test_set is None:
         references = read_references(paths, format, **languages, translators=translators, columns=reference_columns)
     elif format != "auto" or reference_columns:
-        raise ValueError("format and reference columns are for files of references; leave them out with a test set")
+        raise ValueError("format and reference columns are for files of references; omit them with a test set")
     else:
         references = builtin_references(test_set, source_lang, target_lang, translators)
     if evaluation.domains is None:
@@ -304,7 +304,7 @@ def evaluation_results(
     if documents.other_references and (single or evaluation.align):
         names = ", ".join([*(metric.choice or metric.name for metric in single), *["alignment"] * evaluation.align])
         count = 1 + len(documents.other_references)
-        raise ValueError(f"{count} references, but {names} take one only; give one, or leave these out")
+        raise ValueError(f"{count} references, but {names} take one only; give one, or omit these")
     readers = [metric.choice or metric.name for metric in (*chosen, *further) if metric.needs_sources]
     sources = documents.sources or [None] * len(documents.hypotheses)
     lost = [doc_id for doc_id, source in zip(documents.ids, sources) if not isinstance(source, list)]

@@ -92,7 +92,7 @@ class DocumentFile:
         if len(languages) > 1:
             raise DataError(
                 f"{self.location}: {self.format.name} is read to be translated, got target language {languages[1]!r}; "
-                "leave it out, or use tsv or jsonl for parallel documents"
+                "omit it, or use tsv or jsonl for parallel documents"
             )
         for part, numbers in self._parts():
             sentences = [sentence for number in numbers for sentence in self.sentences[number].sentences]
@@ -212,7 +212,7 @@ class DocumentReader(Reader):
             if texts.get(name) and not any(name in format.takes for format in formats.values()):
                 takers = ", ".join(format.name for format in FORMATS.values() if name in format.takes)
                 names = ", ".join(sorted({format.name for format in formats.values()}))
-                raise DataError(f"{name} is for {takers}, got {names}; leave it out")
+                raise DataError(f"{name} is for {takers}, got {names}; omit it")
         options = FormatOptions.of(languages[0], tgt_lang, **texts)
         for name, format in formats.items():
             file = path if self.kind else Path(path) / name

@@ -115,9 +115,7 @@ def planned_upload(
     """
     validate_repo_id(repo_id)
     if create_pr and revision is not None:
-        raise ValueError(
-            f"a pull request goes to the main branch, got revision {revision!r}, too: leave one of them out"
-        )
+        raise ValueError(f"a pull request goes to the main branch, got revision {revision!r}, too: omit one of them")
     files = {file.path_in_repo: file for file in upload_files(folder, include)}
     path = Path(folder, "README.md")
     card = path.read_text("utf-8")

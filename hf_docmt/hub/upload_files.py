@@ -81,7 +81,7 @@ def upload_files(folder: str | os.PathLike, include: Sequence[str] = ()) -> list
     everything = _file_names(folder)
     for pattern in include:
         if not list(filter_repo_objects(everything, allow_patterns=pattern)):
-            raise ValueError(f"--include {pattern!r}: no file of {folder} has this name; leave it out, or correct it")
+            raise ValueError(f"--include {pattern!r}: no file of {folder} has this name; omit it, or correct it")
     names = _upload_names(folder, everything, include)
     refused = [f"{name} ({reason})" for name in names if (reason := _reason_against(folder, name))]
     if refused:

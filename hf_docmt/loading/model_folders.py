@@ -74,9 +74,7 @@ def read_config(path: str | Path, revision: str | None = None) -> dict[str, Any]
     """What `config.json` says of a model of any package; ValueError as `load_config`."""
     check_within_reach(path, revision)
     if revision is not None and Path(path).exists():
-        raise ValueError(
-            f"{path} is a folder, and only models on the Hub have revisions, got {revision!r}; leave it out"
-        )
+        raise ValueError(f"{path} is a folder, and only models on the Hub have revisions, got {revision!r}; omit it")
     base = adapted_model(path, revision)
     missing_ok = {"_raise_exceptions_for_missing_entries": False, **_version(revision)}
     if base is not None and cached_file(path, CONFIG, **missing_ok) is None:

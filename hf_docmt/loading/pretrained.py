@@ -162,18 +162,18 @@ def _check_overrides(overrides: dict, fields: dict, config_class: type, interpol
     if interpolate_positions and not (learned and asked):
         problem = "no max_position_embeddings: give it"
         if not learned:
-            problem = "sinusoidal positions, which reach as far as one likes: leave it out"
+            problem = "sinusoidal positions, which reach as far as one likes: omit it"
         raise ValueError(f"interpolate_positions stretches learned positions to max_position_embeddings; got {problem}")
     for name, value in overrides.items():
         if name not in allowed:
             raise ValueError(f"{name}: not a field of {config_class.__name__}{closest_hint(name, allowed)}")
         if name in FIXED and value != fields[name]:
-            raise ValueError(f"{name}: got {value!r}, but the pretrained weights need {fields[name]!r}; leave it out")
+            raise ValueError(f"{name}: got {value!r}, but the pretrained weights need {fields[name]!r}; omit it")
     positions = overrides.get("max_position_embeddings", fields["max_position_embeddings"])
     if learned and positions != fields["max_position_embeddings"] and not interpolate_positions:
         raise ValueError(
             f"max_position_embeddings: got {positions!r}, but the pretrained weights have learned positions for "
-            f"{fields['max_position_embeddings']}; leave it out, or give interpolate_positions as well"
+            f"{fields['max_position_embeddings']}; omit it, or give interpolate_positions as well"
         )
     if config_class(**fields | overrides).decoder_start_token_id is None:
         raise ValueError(
@@ -262,7 +262,7 @@ def add_neutral_mechanism(model: PreTrainedModel, origin: PreTrainedModel) -> No
     if trained := sorted(mechanism_parameters(origin)):
         raise ValueError(
             f"training.neutral_start: init_from is no sentence-level model but one with a mechanism ({trained[0]}), "
-            "which a neutral start would undo; leave it out, or begin from a sentence-level model"
+            "which a neutral start would undo; omit it, or begin from a sentence-level model"
         )
     start_neutral(model)
     if has_new_separators(model.config, origin.config):

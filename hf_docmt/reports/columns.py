@@ -122,7 +122,7 @@ def group_runs(columns: Sequence[Column], pattern: str | None) -> dict[str, list
         if different := differing_settings({run.name: run.settings for run in runs}):
             raise ValueError(
                 f"{', '.join(run.name for run in runs)} are no runs of one system, {system!r}: different "
-                f"{', '.join(different)}; give them names that stay different, or leave one out"
+                f"{', '.join(different)}; give them names that stay different, or omit one"
             )
     return systems
 

@@ -248,7 +248,7 @@ class Application(Starlette):
     def _session(self, fields: dict[str, Any], search: Query) -> Session | None:
         name = fields.get("session")
         if name and not self.model.kept_context(search):
-            raise HTTPException(400, "no context is read, so that a session changes nothing; leave it out")
+            raise HTTPException(400, "no context is read, so that a session changes nothing; omit it")
         return session_of(self.model.sessions, checked_text(name, "session"), search) if name else None
 
     async def _read(self, size: int, read: Callable[[], Any]) -> Any:

@@ -57,7 +57,7 @@ class ServedModel:
         sources, targets = self.languages
         options = options or {}
         if (strategy or options) and not isinstance(self.system, DocMTSystem):
-            raise HTTPException(400, "strategy and options are for document models; leave them out")
+            raise HTTPException(400, "strategy and options are for document models; omit them")
         for name, value in options.items():
             if name not in OPTIONS:
                 raise HTTPException(400, f"options: unknown {name[:40]!r}, expected {', '.join(OPTIONS)}")

@@ -51,7 +51,7 @@ class CTranslate2System(Seq2SeqSystem):
         """`dtype` is what it computes in; auto: as its weights were saved."""
         for argument in ("attn_implementation", "revision"):
             if (value := options.pop(argument, None)) is not None:
-                raise ValueError(f"{name}: {argument} is for models of transformers, got {value!r}; leave it out")
+                raise ValueError(f"{name}: {argument} is for models of transformers, got {value!r}; omit it")
         tokenizer = load_tokenizer(name)
         return cls(TokenizerWeights(Path(name), tokenizer, dtype, device), tokenizer, str(name), **options)
 

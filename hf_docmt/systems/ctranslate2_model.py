@@ -215,7 +215,7 @@ def check_search(settings: GenerationConfig, arguments: dict) -> None:
     for name in [*others, *arguments]:
         value = others[name] if name in others else type(arguments[name]).__name__
         raise ValueError(
-            f"{name}={value!r} is a setting of generation that engine ctranslate2 does not have; leave it out, or "
+            f"{name}={value!r} is a setting of generation that engine ctranslate2 does not have; omit it, or "
             "translate without this engine"
         )
 

@@ -17,7 +17,7 @@ def check_device(device: str) -> str:
         torch.zeros(1, device=device) + 1
     except TORCH_ERRORS as error:
         reason = str(error).strip().partition("\n")[0]
-        raise ValueError(f"device {device!r} cannot be used here ({reason}); give cpu, or leave it out") from error
+        raise ValueError(f"device {device!r} cannot be used here ({reason}); give cpu, or omit it") from error
     return device
 
 

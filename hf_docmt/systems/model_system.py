@@ -230,8 +230,7 @@ def check_source_language(name: str, asked: str | None, own: str | None) -> None
     """ValueError for another source language than that of a model without language codes, where both are known."""
     if are_other_languages(asked, own):
         raise ValueError(
-            f"--source-lang is {asked!r}, but {name} translates from {own!r}; leave it out, or "
-            "give a model of this language"
+            f"--source-lang is {asked!r}, but {name} translates from {own!r}; omit it, or give a model of this language"
         )
 
 

@@ -143,7 +143,7 @@ class Seq2SeqSystem(ForcedDecoding):
 def _set_language(tokenizer: PreTrainedTokenizerBase, field: str, code: str) -> None:
     if not hasattr(tokenizer, field):
         raise ValueError(
-            f"{field} is {code!r}, but {type(tokenizer).__name__} has no language codes; leave it out, or give the "
+            f"{field} is {code!r}, but {type(tokenizer).__name__} has no language codes; omit it, or give the "
             "model's own token as source_prefix"
         )
     try:

@@ -57,7 +57,7 @@ class DocMTTrainingArguments(Seq2SeqTrainingArguments):
         if self.bf16 and (speed := bf16_speed(self.device)) < 1:
             _logger.warning(
                 f"bf16 is asked for, and products of matrices take {1 / speed:.1f} times as long with it as in fp32 on "
-                "this processor; leave bf16 out, or set training.bf16: auto in a recipe"
+                "this processor; omit bf16, or set training.bf16: auto in a recipe"
             )
         self._n_gpu = min(self.n_gpu, 1)  # one device a process: no DataParallel, which would cut batches in pieces
 

@@ -144,7 +144,7 @@ def build_model(
     ]
     for problem, names, remedy in (
         ("weights that this model has not", lost, "use what the checkpoint has, or start from another one"),
-        ("weights of other sizes", other, "leave sizes out of the model section, they follow from the checkpoint"),
+        ("weights of other sizes", other, "remove the sizes from the model section, they follow from the checkpoint"),
     ):
         if names:
             some = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -53,11 +53,11 @@ class Recipe:
         if not 0 <= self.seed < 2**32:  # as numpy takes them
             raise RecipeError("seed", f"expected 0 to {2**32 - 1}, got {self.seed}")
         if self.init_from is not None and self.tokenizer is not None:
-            raise RecipeError("tokenizer", "must be null with init_from, whose tokenizer is taken; leave it out")
+            raise RecipeError("tokenizer", "must be null with init_from, whose tokenizer is taken; remove it")
         if self.peft is not None and self.init_from is None:
             raise RecipeError("peft", "needs init_from, the model whose weights stay; without it all of them are new")
         if self.peft is not None and self.training.freeze:
-            raise RecipeError("training.freeze", "with peft the weights of init_from are frozen anyway; leave it out")
+            raise RecipeError("training.freeze", "with peft the weights of init_from are frozen anyway; remove it")
         for name in self.training.second_stage_settings:
             if self.init_from is None:
                 raise RecipeError(f"training.{name}", "needs init_from; without it all parameters are new")
@@ -127,7 +127,7 @@ def _model_fields(architecture: str, values: dict[str, Any]) -> dict[str, Any]:
     """The values of the `model` section, checked against the config class of the architecture."""
     for name in values:
         if name in SET_ELSEWHERE:
-            raise RecipeError(f"model.{name}", f"follows from {SET_ELSEWHERE[name]}; set that and leave this out")
+            raise RecipeError(f"model.{name}", f"follows from {SET_ELSEWHERE[name]}; set that and remove this")
     try:
         kinds = config_fields(architecture)
     except ValueError as error:
@@ -140,18 +140,16 @@ def _check_training(training: TrainingRecipe, name: str) -> None:
     """Raise `RecipeError` for settings with which the architecture of this name cannot be trained."""
     architecture, text = registry.get(name), f"architecture {name!r}"
     if training.stream is not None and not architecture.carries_state:
-        raise RecipeError("training.stream", f"{text} carries no state from sentence to sentence; leave it out")
+        raise RecipeError("training.stream", f"{text} carries no state from sentence to sentence; remove it")
     if training.context_discount != 1 and not architecture.reads_segments:
         raise RecipeError("training.context_discount", _no_context_written(training, text))
     ordered = {"coword_dropout": 0.0, "target_noise": 0.0, "dynamic_context": False, "resolutions": "null"}
     for key, default in ordered.items():
         if getattr(training, key) and architecture.carries_state:
             problem = f"{text} reads documents in order with a state, expected {default}, got {getattr(training, key)}"
-            raise RecipeError(f"training.{key}", f"{problem}; leave it out")
+            raise RecipeError(f"training.{key}", f"{problem}; remove it")
     if training.resolutions and architecture.separate_context:
-        raise RecipeError(
-            "training.resolutions", f"{text} reads one sentence with its context, no segments; leave it out"
-        )
+        raise RecipeError("training.resolutions", f"{text} reads one sentence with its context, no segments; remove it")
 
 
 def check_examples(training: TrainingRecipe, config: PreTrainedConfig) -> None:
@@ -169,7 +167,7 @@ def check_examples(training: TrainingRecipe, config: PreTrainedConfig) -> None:
     sides = getattr(config, "context_sides", "source")
     if training.target_noise and (sides == "source" or view != "chunk" and not config.past_context):
         problem = f"the model reads no earlier translations (context of {sides}, past_context={config.past_context})"
-        raise RecipeError("training.target_noise", f"{problem}; leave it out")
+        raise RecipeError("training.target_noise", f"{problem}; remove it")
 
 
 def _check_resolutions(resolutions: list[int | str], view: str, config: PreTrainedConfig) -> None:
@@ -179,11 +177,11 @@ def _check_resolutions(resolutions: list[int | str], view: str, config: PreTrain
         raise RecipeError(key, f"{problem}; set model.view to chunk, or model.past_context")
     if config.context_sides == "source":
         problem = "a segment is translated whole, but model.context_sides is 'source'"
-        raise RecipeError(key, f"{problem}; leave one of them out")
+        raise RecipeError(key, f"{problem}; remove one of them")
     longer = [one for one in resolutions if view == "window" and (one == DOCUMENT or one > config.window_size)]
     if longer:
         problem = f"the model reads windows of {config.window_size} sentences, got {longer[0]!r}"
-        raise RecipeError(key, f"{problem}; leave it out, or set model.view to chunk")
+        raise RecipeError(key, f"{problem}; remove it, or set model.view to chunk")
 
 
 def _check_context_discount(training: TrainingRecipe, config: PreTrainedConfig) -> None:
@@ -191,7 +189,7 @@ def _check_context_discount(training: TrainingRecipe, config: PreTrainedConfig) 
     view = registry.for_config(config).view(config)
     if training.context_discount != 1 and training.resolutions:
         problem = "with training.resolutions every sentence of a segment is learned, expected 1, got"
-        raise RecipeError("training.context_discount", f"{problem} {training.context_discount}; leave one of them out")
+        raise RecipeError("training.context_discount", f"{problem} {training.context_discount}; remove one of them")
     if training.context_discount != 1 and (view != "window" or config.context_sides == "source"):
         model = f"a model of view {view!r} and context_sides {config.context_sides!r}"
         raise RecipeError("training.context_discount", _no_context_written(training, model))
@@ -200,7 +198,7 @@ def _check_context_discount(training: TrainingRecipe, config: PreTrainedConfig) 
 def _no_context_written(training: TrainingRecipe, what: str) -> str:
     return (
         f"it weighs the context in the target of windows, which {what} does not write, expected 1, got "
-        f"{training.context_discount}; leave it out"
+        f"{training.context_discount}; remove it"
     )
 
 

@@ -40,7 +40,7 @@ class TokenizerRecipe(Section):
             self.model, self.vocab_size = self.model or "bpe", self.vocab_size or 32000
             self.sample = self.sample or 1_000_000
         elif self.model or self.vocab_size or self.lowercase or self.sample:
-            raise RecipeError("tokenizer", "with path its vocabulary is taken as it is; leave the other keys out")
+            raise RecipeError("tokenizer", "with path its vocabulary is taken as it is; remove the other keys")
 
 
 @dataclass
@@ -63,7 +63,7 @@ class DataRecipe(Section):
     def __post_init__(self):
         super().__post_init__()
         if self.cache is not None and not self.cache.strip():
-            raise RecipeError("data.cache", f"expected a folder, got {self.cache!r}; leave it out for the default")
+            raise RecipeError("data.cache", f"expected a folder, got {self.cache!r}; remove it for the default")
         for part in ("train", "validation", "test"):
             for name, value in (getattr(self, part) or {}).items():
                 key = f"data.{part}.{name}"
@@ -188,7 +188,7 @@ class TrainingRecipe(Section):
         if self.freeze and self.new_learning_rate is not None:
             raise RecipeError(
                 "training.new_learning_rate",
-                "with freeze only new parameters are trained, at learning_rate; set that and leave this out",
+                "with freeze only new parameters are trained, at learning_rate; set that and remove this",
             )
 
     @property
@@ -220,9 +220,9 @@ class DecodingRecipe(Section):
     def __post_init__(self):
         super().__post_init__()
         if self.num_beams == 1 and self.early_stopping:
-            raise RecipeError("decoding.early_stopping", "it ends a search with beams, got num_beams=1; leave it out")
+            raise RecipeError("decoding.early_stopping", "it ends a search with beams, got num_beams=1; remove it")
         if self.num_beams == 1 and self.length_penalty != 1:
             raise RecipeError(
                 "decoding.length_penalty",
-                f"it weighs beams, got {self.length_penalty} with num_beams=1; leave it out, or raise num_beams",
+                f"it weighs beams, got {self.length_penalty} with num_beams=1; remove it, or raise num_beams",
             )

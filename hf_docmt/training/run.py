@@ -192,7 +192,7 @@ def make_trainer(
             if recipe.peft
             else "the checkpoint of init_from has all parameters of this model, so that none is new"
         )
-        raise ValueError(f"training.{name}: {reason}; leave it out")
+        raise ValueError(f"training.{name}: {reason}; remove it")
     if recipe.training.freeze:
         train_only(model, new_parameters)
     patience, train = recipe.training.patience, examples["train"]
@@ -226,7 +226,7 @@ def check_positions(config: PreTrainedConfig, examples: Examples, collate: Calla
             raise ValueError(
                 f"{data_name}: document {longest['doc_id']!r} has an example of {length} {side} tokens, the model has "
                 f"learned positions for {config.max_position_embeddings}; take shorter chunks or windows "
-                "(model.chunk_tokens, model.past_context), or leave the sentence out"
+                "(model.chunk_tokens, model.past_context), or remove the sentence"
             )
 
 

@@ -85,7 +85,7 @@ class StreamTrainer(DocMTTrainer):
         """Raises `ValueError` where predictions are asked for (`predict`, `compute_metrics`)."""
         if not prediction_loss_only:
             raise ValueError(
-                "StreamTrainer computes losses, not predictions: leave compute_metrics out and translate with "
+                "StreamTrainer computes losses, not predictions: remove compute_metrics and translate with "
                 "model.translate_documents."
             )
         self.eval_memory = {}

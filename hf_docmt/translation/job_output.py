@@ -35,7 +35,7 @@ def check_output(path: str, resume: bool = False, inputs: Iterable[str] = ()) ->
         raise ValueError(f"{path} ends in {JOURNAL} as the files of unfinished jobs do; give the output another name")
     if resume and not is_file_output(path):
         name = "standard output" if path == STDOUT else f"{path}, a pipe or device,"
-        raise ValueError(f"a job that writes to {name} leaves nothing to resume; leave --resume out, or give -o FILE")
+        raise ValueError(f"a job that writes to {name} leaves nothing to resume; omit --resume, or give -o FILE")
 
 
 def open_output(

@@ -31,6 +31,6 @@ def test_languages():
     family = {"source_format": "[source_lang] X </s>", "target_format": "<start> [target_lang] X </s>"}
     model = build("concat", **family, language_ids={"xx": 26, "yy": 27}, source_lang=None, target_lang=None)
     refused("source_lang is missing", set_languages, model)
-    refused("target_lang='de' is none of the 2 language codes", set_languages, model, "xx", "de")
+    refused("target_lang='de' is not one of the 2 language codes", set_languages, model, "xx", "de")
     set_languages(model, "xx", "yy")
     assert (model.config.source_lang, model.config.target_lang) == ("xx", "yy")

@@ -21,7 +21,7 @@ def test_side_by_side(run, write, pair):
     rows = [line.rsplit(maxsplit=2) for line in out.splitlines()]
     assert ["documents", "1", "2"] in rows and ["sentences", "1", "3"] in rows
     assert ["words, en", "3", "4"] in rows and ["pronoun, further than 1", "1", "-"] in rows
-    assert "Words are what stands between white space" in out
+    assert "Words are separated by white space" in out
 
 
 def test_json(run, write):

@@ -166,6 +166,6 @@ def test_source_language_of_another_model(run, model, tmp_path):
     (tmp_path / "a.txt").write_text("The lamp is old.\n")
     code, out, err = run("translate", model, tmp_path / "a.txt", "--source-lang", "fr")
     assert (code, out) == (1, "") and err.count("\n") == 1
-    assert f"--source-lang is 'fr', but {model} translates from 'en'; leave it out, or give a model of" in err
+    assert f"--source-lang is 'fr', but {model} translates from 'en'; omit it, or give a model of" in err
     for lang in ("eng_Latn", "source"):
         assert run("translate", model, tmp_path / "a.txt", "--source-lang", lang)[0] == 0

@@ -69,7 +69,7 @@ def test_commentary_bad_input(write):
     path = write("a.de-en.tsv", "Eins.\tOne.\n\nZwei.\tTwo.\tx\n")
     fails("a.de-en.tsv, line 3", "3 columns, expected 2", path=path)
     fails("a.tsv, line 2", "1 columns, expected 2", format="commentary", path=write("a.tsv", "1\t1\nEins.\n"))
-    fails("'de' and 'en'", "'fr' is not there", "correct the language", path=path, target_lang="fr")
+    fails("'de' and 'en'", "not 'fr'", "correct the language", path=path, target_lang="fr")
     fails("b.tsv", "blank lines only", format="commentary", path=write("b.tsv", "\n\t\n"))
     fails("u.tsv, line 2", "not UTF-8", "0xfc", format="commentary", path=write("u.tsv", b"1\t1\nf\xfcr\t1\n"))
 
@@ -167,8 +167,8 @@ def test_dialogue(write):
 def test_dialogue_index(write):
     path = write("x.en", "1\n2\n3\n")
     files = {"format": "dialogue", "source": path, "target": path}
-    fails("i, line 2", "number 2 where 1 is due", index=write("i", "[0]\n[2]\n"), **files)
-    fails("i, line 1", "number 1 where 0 is due", index=write("i", "[1, 2, 3]\n"), **files)
+    fails("i, line 2", "number 2, expected 1", index=write("i", "[0]\n[2]\n"), **files)
+    fails("i, line 1", "number 1, expected 0", index=write("i", "[1, 2, 3]\n"), **files)
     fails("i, line 1", "goes to line number 3", "3 lines", index=write("i", "[0, 1, 2, 3]\n"), **files)
     fails("i takes 2 lines", "x.en has 3", index=write("i", "[0, 1]\n"), **files)
 

@@ -47,7 +47,7 @@ def test_no_plugins(monkeypatch):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("absent.py", "HF_DOCMT_PLUGINS: absent.py is no file"),
+        ("absent.py", "HF_DOCMT_PLUGINS: absent.py is not a file"),
         ("absent.plugin", "HF_DOCMT_PLUGINS: no module 'absent.plugin'"),
     ],
 )
@@ -68,7 +68,7 @@ def test_the_command_loads_plugins(folder, monkeypatch, capsys):
     monkeypatch.setenv(VARIABLE, "absent.py")
     with pytest.raises(SystemExit):
         cli.main()
-    assert "docmt: HF_DOCMT_PLUGINS: absent.py is no file" in capsys.readouterr().err
+    assert "docmt: HF_DOCMT_PLUGINS: absent.py is not a file" in capsys.readouterr().err
     (folder / "absent.py").write_text("print('imported first')")
     with pytest.raises(SystemExit):
         cli.main()

@@ -161,14 +161,14 @@ def test_wmt(write):
         assert pairs(documents) == [[("Q&A <here>", "F&A"), ("Two.", "Zwei A."), ("", "Neu A.")], [("Three.", "Drei.")]]
     assert sentences(read("auto", target_lang=None, path=path)[0], "en") == ["Q&A <here>", "Two.", ""]
     path = write("one.xml", WMT.replace('translator="C"', 'translator="C" style="x"').replace('"A"', '"C"', 1))
-    fails("one.xml, line 4", "2 <ref> in 'de'", "translators 'C', 'C', asked for is 'C'", path=path, translator="C")
+    fails("one.xml, line 4", "2 <ref> in 'de'", "translators 'C', 'C', requested was 'C'", path=path, translator="C")
 
 
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
         ("", "", ["line 4", "'guardian.1'", "2 <ref> in 'de'", "'A', 'C'", "choose one", "translator="]),
-        ('translator="C"', 'translator="A"', ["line 4", "2 <ref>", "'A', 'A'", "asked for is 'A'"]),
+        ('translator="C"', 'translator="A"', ["line 4", "2 <ref>", "'A', 'A'", "requested was 'A'"]),
         ('<ref lang="de" translator="A"><p>', '<ref lang="fr"><p>', ["line 28", "'bbc.2'", "no <ref> in 'de'", "'fr'"]),
         ('<seg id="3">Neu A.</seg>', "", ["line 11", "seg '3'", "without it from", "line 14"]),
         ('<seg id="3"/>', "", ["line 18", "seg '3'", "line 5"]),

@@ -148,7 +148,7 @@ def test_configurations_that_do_not_fit(tmp_path):
         load(quantization_config={**INT8, "bits": 4})
     refused("no Linear layer 'head'", load, quantization_config={**INT8, "modules_to_not_convert": ["head"]})
     for device_map in ({"": "cuda"}, "auto", {"model": "cpu", "lm_head": "disk"}, {"": 0}):
-        with pytest.raises(ValueError, match="int8 weights are for the CPU, got device_map=.*; leave it out"):
+        with pytest.raises(ValueError, match="int8 weights are for the CPU, got device_map=.*; omit it"):
             load(quantization_config=dict(INT8), device_map=device_map)
     kept = load(quantization_config={**INT8, "modules_to_not_convert": ["lm_head"]})
     assert kept.lm_head.weight is kept.model.shared.weight

@@ -89,7 +89,7 @@ def test_nothing_translated_is_next_to_nothing():
 
 
 def test_what_cannot_be_scored():
-    with pytest.raises(ValueError, match="BlonDe is made for English translations, got 'de'; leave it out"):
+    with pytest.raises(ValueError, match="BlonDe is made for English translations, got 'de'; omit the metric"):
         Blonde.check_languages("en", "de")
     with pytest.raises(ValueError, match="tagging needs spaCy|is not installed"):
         Blonde(NameTagger("no_such_pipeline")).score(TranslatedDocuments([["a"]], [["a"]]))

@@ -250,9 +250,9 @@ def test_systems_and_translators_that_are_not_there(xml, write):
     options = LANGUAGES | {"translators": ["A"]}
     with pytest.raises(DataError, match=r"2 <hyp> in 'de', systems 'Online-A', 'Small'; choose .* \(--system\)"):
         evaluate_files(xml, xml, **options)
-    with pytest.raises(DataError, match="systems 'Online-A', 'Small', asked for is 'Big'"):
+    with pytest.raises(DataError, match="systems 'Online-A', 'Small', requested was 'Big'"):
         evaluate_files(xml, xml, **options, system="Big")
-    with pytest.raises(DataError, match="translators 'A', 'C', asked for is 'B'; .*translator="):
+    with pytest.raises(DataError, match="translators 'A', 'C', requested was 'B'; .*translator="):
         evaluate_files(xml, xml, **LANGUAGES, translators=["B"], system="Small")
     with pytest.raises(DataError, match="translators 'A', 'C'; choose one of them with translator="):
         evaluate_files(xml, xml, **LANGUAGES, system="Small")

@@ -82,7 +82,7 @@ def notices_changes(folder, tokenizer, expected):
         try:
             call()
         except ValueError as error:
-            assert "not as they were saved" in str(error)
+            assert "changed since they were saved" in str(error)
         else:
             raise SystemExit("a changed folder translates")
     file.write_bytes(whole)

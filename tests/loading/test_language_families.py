@@ -169,7 +169,7 @@ def test_a_first_token_that_only_the_tokenizer_names(source):
 @pytest.mark.parametrize("source", ["nllb", "mbart"], indirect=True)
 def test_unknown_language(source):
     _, folder, found = source
-    with pytest.raises(ValueError, match="source_lang='eng' is none of the .* did you mean"):
+    with pytest.raises(ValueError, match="source_lang='eng' is not one of the .* did you mean"):
         convert_sentence_model(folder, source_lang="eng", target_lang=found.target_lang)
 
 

@@ -140,7 +140,7 @@ def test_interpolated_positions():
 def test_interpolation_without_need_is_refused():
     with pytest.raises(ValueError, match="interpolate_positions .* got no max_position_embeddings"):
         from_sentence_model(sentence_model("bart"), interpolate_positions=True)
-    with pytest.raises(ValueError, match="got sinusoidal positions, .* leave it out"):
+    with pytest.raises(ValueError, match="got sinusoidal positions, .* omit it"):
         from_sentence_model(sentence_model("marian"), interpolate_positions=True, max_position_embeddings=64)
     with pytest.raises(ValueError, match="max_position_embeddings: got 64, .* or give interpolate_positions"):
         from_sentence_model(sentence_model("bart"), max_position_embeddings=64)

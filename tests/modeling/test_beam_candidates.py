@@ -96,6 +96,6 @@ def test_candidates_of_blank_and_of_long_sentences():
 
 def test_refusals():
     model, tokenizer = build(), word_tokenizer()
-    with pytest.raises(ValueError, match="nbest=3: a search with num_beams=2 finds fewer, give as many beams"):
+    with pytest.raises(ValueError, match="nbest=3: a search with num_beams=2 finds fewer; raise num_beams"):
         model.translate_documents(DOCUMENTS, tokenizer, num_beams=2, nbest=3)
     refused("nbest must be at least 1, got 0", model.translate_documents, DOCUMENTS, tokenizer, nbest=0)

@@ -146,7 +146,7 @@ def test_every_search_is_told_the_languages():
     model.translate_documents([document], tokenizer, "sentence", max_new_tokens=3)
     assert calls == [([26, 26], 27), ([28, 28], 28)]
     for languages, message in (
-        ({"source_lang": "xy"}, "source_lang='xy' is none of the 3 language codes"),
+        ({"source_lang": "xy"}, "source_lang='xy' is not one of the 3 language codes"),
         ({"target_lang": "yyy"}, "did you mean 'yy'"),
     ):
         refused(message, model.translate_documents, [document], tokenizer, **languages)

@@ -108,7 +108,7 @@ def test_wrong_settings(pipe):
 
 def test_more_sentences_than_the_text(pipe, monkeypatch):
     monkeypatch.setattr(pipe.model, "translate_documents", lambda *_, **__: [["one"]])
-    refused("1 sentences for a text of 3: leave out repairs='none'", pipe, TEXT)
+    refused("1 sentences for a text of 3: omit repairs='none'", pipe, TEXT)
 
 
 def test_config(doct, tmp_path):

@@ -98,11 +98,11 @@ def test_window_with_future():
     ("fields", "arguments", "message"),
     [
         (CHUNK, {"repairs": "some"}, "repairs must be one of all, none, got 'some'"),
-        (CHUNK, {"repairs": "none", "strategy": "sequential"}, "leave it out, or use 'sliding' or 'full'"),
+        (CHUNK, {"repairs": "none", "strategy": "sequential"}, "omit it, or use 'sliding' or 'full'"),
         (
             WINDOW | {"context_sides": "source"},
             {"repairs": "none"},
-            "got strategy 'sliding', which writes .*: leave it out",
+            "got strategy 'sliding', which writes .*: omit it",
         ),
     ],
 )
@@ -115,5 +115,5 @@ def test_repairs_that_are_refused(fields, arguments, message):
 
 def test_what_writes_sentences_one_by_one_has_no_repairs():
     for architecture in ("memory", "caching"):
-        with pytest.raises(ValueError, match="which writes this model's sentences one by one: leave it out"):
+        with pytest.raises(ValueError, match="which writes this model's sentences one by one: omit it"):
             build(architecture).translate_documents([["w6"]], word_tokenizer(), repairs="none")

@@ -151,8 +151,8 @@ def test_long_sources_go_first_and_together():
         ({"max_sentence_tokens": None}, "max_sentence_tokens must be a whole number, got None"),
         ({"max_length": 9}, "give max_new_tokens instead"),
         ({"num_return_sequences": 2}, "leave num_return_sequences at 1"),
-        ({"decoder_input_ids": 1}, "decoder_input_ids is made of the documents: leave it out"),
-        ({"encoder_outputs": 1, "input_ids": 1}, "encoder_outputs is made of the documents"),
+        ({"decoder_input_ids": 1}, "decoder_input_ids is made from the documents: omit it"),
+        ({"encoder_outputs": 1, "input_ids": 1}, "encoder_outputs is made from the documents"),
     ],
 )
 def test_bad_arguments(arguments, message):

@@ -36,7 +36,7 @@ def test_code_in_front_of_the_source():
     config = DocMTConfig(source_format="[target_lang] X </s>", language_ids={"deu": 9})
     found = config.sequence_format(target_lang="deu")
     assert found.source([7]) == [9, 7, 3] and found.target_before == []
-    refused("no codes for this side.*leave source_lang out", config.sequence_format, "eng", "deu")
+    refused("no codes for this side.*omit source_lang", config.sequence_format, "eng", "deu")
 
 
 def test_bart():
@@ -52,7 +52,7 @@ def test_bart():
         (("eng_Latn", "deu_Latt"), "target_lang='deu_Latt' .*did you mean 'deu_Latn'"),
         (("en", "deu_Latn"), "source_lang='en' .*did you mean 'eng_Latn'"),
         (("eng_Latn", "zh-CN"), "did you mean 'zho_Hans' or 'zho_Hant'"),
-        (("eng_Latn", "xx"), "none of the 4 language codes of this model; give one such as 'deu_Latn'"),
+        (("eng_Latn", "xx"), "not one of the 4 language codes of this model; give one such as 'deu_Latn'"),
     ],
 )
 def test_refused_languages(languages, message):
@@ -75,7 +75,7 @@ def test_a_model_without_codes_knows_its_own():
         ({"target_format": "X </s>"}, "target_format must begin with the token that the decoder starts with"),
         ({"target_format": "[target_lang] <start> X </s>"}, "target_format must begin"),
         ({"target_format": "<start> [target_lang] X </s>"}, "language_ids must give an id to every language code"),
-        ({**M2M, "source_lang": "en"}, "source_lang='en' is none of the 4 language codes"),
+        ({**M2M, "source_lang": "en"}, "source_lang='en' is not one of the 4 language codes"),
         ({**M2M, "language_ids": {"eng_Latn": 99}, "vocab_size": 50}, "language_ids must have ids below vocab_size=50"),
         ({**M2M, "language_ids": {"eng_Latn": True}}, "language_ids must have ids below .*, got True for 'eng_Latn'"),
     ],

@@ -83,7 +83,7 @@ def test_settings_that_do_not_fit(fields, arguments, message):
 
 def test_settings_of_other_models():
     for architecture, arguments, message in (
-        ("memory", {"past_context": 2, "strategy": "sequential"}, "reads all sentences before in its memory"),
+        ("memory", {"past_context": 2, "strategy": "sequential"}, "this model's memory holds all previous sentences"),
         ("memory", {"strategy": "chunk_sequential"}, "translates several sentences as one sequence"),
         ("caching", {"strategy": "chunk_sequential"}, "is for models of chunks"),
     ):

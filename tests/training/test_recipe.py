@@ -82,7 +82,7 @@ def test_overrides(mapping):
         ("data.train.source_lang=en", "data.train.source_lang: the languages are the same for all parts"),
         ("data.num_proc=0", "data.num_proc: expected at least 1, got 0"),
         ("data.cache=3", "data.cache: expected a text, got 3"),
-        ("data.cache=' '", "data.cache: expected a folder, got ' '; leave it out"),
+        ("data.cache=' '", "data.cache: expected a folder, got ' '; remove it"),
         ("tokenizer.sample=0", "tokenizer.sample: expected at least 1, got 0"),
         ("tokenizer.vocab_size=0", "tokenizer.vocab_size: expected at least 1, got 0"),
         ("model.d_model=big", "model.d_model: expected a whole number, got 'big'"),
@@ -214,7 +214,7 @@ def test_training_arguments(mapping):
         (("model.view=chunk", "training.context_discount=0.5"), "which a model of view 'chunk' .* does not write"),
         (("model.past_context=0", "training.context_discount=0.5"), "a model of view 'sentence' .* does not write"),
         (("model.context_sides=source", "training.context_discount=0.5"), "context_sides 'source' does not write"),
-        (("model.past_context=1", "training.resolutions=[1, 4]"), "reads windows of 2 sentences, got 4; leave it out"),
+        (("model.past_context=1", "training.resolutions=[1, 4]"), "reads windows of 2 sentences, got 4; remove it"),
         (("model.past_context=1", "training.resolutions=[1, document]"), "windows of 2 sentences, got 'document'"),
         (
             ("model.past_context=1", "training.resolutions=[1]", "model.context_sides=source"),
@@ -232,7 +232,7 @@ def test_training_arguments(mapping):
         (("architecture=memory", "training.target_noise=0.1"), "reads documents in order .* expected 0.0, got 0.1"),
         (("architecture=routing", "training.target_noise=0.1"), "reads no earlier translations .context of source"),
         (("model.past_context=0", "training.target_noise=0.1"), "reads no earlier translations .* past_context=0"),
-        (("architecture=memory", "training.dynamic_context=true"), "reads .* expected False, got True; leave it out"),
+        (("architecture=memory", "training.dynamic_context=true"), "reads .* expected False, got True; remove it"),
     ],
 )
 def test_values_that_contradict(mapping, overrides, message):

@@ -98,7 +98,7 @@ def test_a_memory_without_residual_does_not_start_neutral(corpus, sentence_model
     memory = of_architecture(corpus, tmp_path / "run", sentence_model[0], "memory", "model.memory_residual=none")
     origin, tokenizer = recipe_origin(memory)
     config = model_config(memory, tokenizer, origin.config)
-    refused("memory_residual='none' puts what is read .* use 'add'", build_model, config, origin, neutral=True)
+    refused("memory_residual='none' replaces .* use 'add'", build_model, config, origin, neutral=True)
 
 
 def test_neutral_start_undoes_no_mechanism(corpus, sentence_model, tmp_path):
@@ -227,7 +227,7 @@ def test_mechanism_added_to_marian(corpus, tmp_path, marian):
     assert all(gate.any() for gate in gates), "zeros have learned"
     assert facts(folder)["trained_parameters"] == sum(now[name].numel() for name in now.keys() - old.keys())
     other = second_stage(corpus, tmp_path / "other", marian, "model.d_model=8")
-    refused("init_from: d_model: got 8, but the pretrained weights need 16; leave it out$", train, other)
+    refused("init_from: d_model: got 8, but the pretrained weights need 16; omit it$", train, other)
 
 
 def test_unusable_checkpoints(corpus, tmp_path, sentence_model):
@@ -238,7 +238,7 @@ def test_unusable_checkpoints(corpus, tmp_path, sentence_model):
     bert = BertConfig(hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8, vocab_size=30)
     BertModel(bert).save_pretrained(tmp_path / "bert")
     refused(r"init_from: .*'bert'.*marian.*docmt-concat", start, tmp_path / "bert")
-    sizes = r"weights of other sizes \(.* and \d+ more\).*d_model 16 there, 8 here.*: leave sizes out"
+    sizes = r"weights of other sizes \(.* and \d+ more\).*d_model 16 there, 8 here.*: remove the sizes"
     refused(sizes, start, sentence_model[0], "model.d_model=8")
     refused(r"^model: dropout must be in \[0, 1\), got 1.5", start, sentence_model[0], "model.dropout=1.5")
 
@@ -272,4 +272,4 @@ def test_other_language_in_a_second_stage(corpus, tmp_path, family, target_lang)
     own = "decoder_start_token_id" if family == "mbart" else "forced_bos_token_id"
     assert getattr(model.generation_config, own) == code != getattr(origin.generation_config, own)
     recipe.data.target_lang = "french"
-    refused("target_lang='french' is none of the", recipe_origin, recipe)
+    refused("target_lang='french' is not one of the", recipe_origin, recipe)

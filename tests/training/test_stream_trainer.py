@@ -151,7 +151,7 @@ def test_predictions_are_refused(tmp_path):
     trainer = trainer_for(tmp_path, build("memory", memory_size=3))
     refused("translate with model.translate_documents", trainer.predict, trainer.eval_dataset)
     trainer.compute_metrics = lambda prediction: {}
-    refused("leave compute_metrics out", trainer.evaluate)
+    refused("remove compute_metrics", trainer.evaluate)
     assert trainer.memory == {}
 
 

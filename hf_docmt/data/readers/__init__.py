@@ -108,7 +108,7 @@ def check_arguments(reader: Reader, files: Mapping) -> None:
             raise DataError(f"format {reader.name!r} takes no {name!r}{hint}; it takes {', '.join(arguments)}")
         if not isinstance(value, str | Path) and (not reader.several_files or not value):
             raise DataError(
-                f"format {reader.name!r} takes one file as {name!r}, got {value!r}; read each file by itself"
+                f"format {reader.name!r} takes one file as {name!r}, got {value!r}; read each file separately"
             )
     for name, needed in arguments.items():
         if needed and name not in files:

@@ -17,8 +17,8 @@ class ChatReader(Reader):
     """One object `{conversation id: [{"speaker", "source", "target", ...}, ...]}`, with the column `speaker`.
 
     `source` is English where the agent speaks and the customer's language where the customer does, so the two
-    are exchanged in the turns of one speaker: the customer's where English is the source language asked for. Text is
-    kept as it is.
+    are exchanged in the turns of one speaker: the customer's where English is the requested source language. Text is
+    not changed.
     """
 
     name = "chat"

@@ -26,12 +26,12 @@ ATTRIBUTE = re.compile(r"""(?<![\w-])([\w-]+)\s*=\s*["']?([^"'\s>]*)""")
 
 
 class IwsltReader(Reader):
-    """One talk a document; several source files go with as many target files, in the same order.
+    """One talk a document; several source files need the same number of target files, in the same order.
 
     A file whose name ends in .xml has `<doc docid>` and `<seg id>`, and sides are matched by these ids. Another is
-    `train.tags`: a line `<doc docid>`, or `<url>` where there is no `<doc>`, begins a talk; every line is a sentence,
-    plain or in `<seg id>`; lines of `<url>`, `<title>` and the like are none. Entities are resolved, and blanks at the
-    ends of a sentence are no part of it. The id of a document is its `<talkid>`, or its docid where it has none.
+    `train.tags`: a line `<doc docid>`, or `<url>` without a `<doc>`, begins a talk; every line is a sentence, plain or
+    in `<seg id>`; lines of `<url>`, `<title>` and similar tags are skipped. Entities are resolved, and blanks at the
+    ends of a sentence are removed. The id of a document is its `<talkid>`, or its docid where it has none.
     """
 
     name = "iwslt"
@@ -56,8 +56,8 @@ class IwsltReader(Reader):
 class SgmReader(Reader):
     """`<srcset>` and `<refset>` with `<doc docid>`, `<p>` and `<seg id>`, as in the newstest sets of WMT up to 2020.
 
-    Sides are matched by these ids. It is no XML: names of tags in any case, ampersands that begin no entity are text,
-    paragraphs are left out.
+    Sides are matched by these ids. It is not XML: tag names are in any case, ampersands that begin no entity are text,
+    paragraphs are ignored.
     """
 
     name = "sgm"

@@ -37,11 +37,11 @@ class LinesReader(Reader):
 
 
 class TextReader(Reader):
-    """Lines go on in the next one, and runs of white space become one blank, see `split_blocks` and `source_files`.
+    """Sentences may continue in the next line; runs of white space become one blank (`split_blocks`, `source_files`).
 
-    sentencex cuts what goes together into sentences; the column `text_layout` has what stands around them: paragraphs,
-    line ends, items of lists. DataError if sentencex is not installed. The format must be named, since every text is
-    one of lines as well.
+    sentencex splits each block into sentences; the column `text_layout` has the layout around them: paragraphs,
+    line ends, items of lists. DataError if sentencex is not installed. The format must be named, since any text could
+    also be one sentence per line.
     """
 
     name = "text"
@@ -70,8 +70,8 @@ def source_files(languages: list[str], path: Paths, format: str) -> list[tuple[s
     """
     if len(languages) > 1:
         raise DataError(
-            f"the format {format!r} has no target side, but target language {languages[1]!r} is asked for: give "
-            "parallel documents (tsv, jsonl), or leave the language out"
+            f"the format {format!r} has no target side, but target language {languages[1]!r} was requested: give "
+            "parallel documents (tsv, jsonl), or omit the language"
         )
     files = [path] if isinstance(path, str | Path) else list(path)
     for name in (file_stem, data_name, lambda file: display_path(Path(file).with_name(data_name(file)))):
@@ -85,7 +85,7 @@ BULLET = re.compile(r"[-–—*•‣◦·]\s")
 LIST_ITEM = re.compile(r"(?:[-–—*•‣◦·]|\(?(?:\d{1,3}|[A-Za-z])\)|\d{1,3}\.)\s+(?=\S)")
 LINE_END = re.compile(r"[.!?…:;。！？：；؟।][\"'”’»)\]}」』]*$")  # behind which a line may end on purpose
 WRAPPED = 40  # characters that lines have at least which are filled up to a width
-TEXT_SHARE = 0.1  # of lines: if so many hold several sentences, they are no sentences
+TEXT_SHARE = 0.1  # of lines: if more hold several sentences, lines are not sentences
 
 Block = dict[str, Any]  # of lines that go together: prefix, indent, number of sentences, width (0: one line)
 
@@ -95,8 +95,8 @@ def split_blocks(lines: Iterable[str], split: Callable[[str], Iterable[str]]) ->
 
     A line goes on in the next one, as in text that is wrapped at a width, unless that one is blank or begins an item of
     a list, or this one ends as a sentence does. A number or letter (9. November) begins an item where the line before
-    ends a sentence, ends in a colon or stands in an item. Where the lines of a paragraph are filled, each as far as the
-    next word lets it, sentences end inside lines and at their ends by chance.
+    ends a sentence, ends in a colon or belongs to an item. Where the lines of a paragraph are filled, each as far as
+    the next word lets it, sentences end inside lines and at their ends by chance.
     """
     sentences: list[str] = []
     blocks: list[Block] = []

@@ -50,7 +50,7 @@ class ParallelFilesReader(Reader):
 
 
 class BlankReader(ParallelFilesReader):
-    """One blank line stands between documents, so the format cannot hold empty sentences. Other blanks stay."""
+    """One blank line separates documents, so the format cannot hold empty sentences. Other blanks stay."""
 
     name = "blank"
 
@@ -214,7 +214,7 @@ def _dialogue_length(location: str, doc_id: str, numbers: list, begin: int, line
     if numbers != expected:
         got, want = next(pair for pair in zip(numbers, expected) if pair[0] != pair[1])
         raise DataError(
-            f"{location}: document {doc_id!r} has line number {got} where {want} is due; list every line once, in "
+            f"{location}: document {doc_id!r} has line number {got}, expected {want}; list every line once, in "
             "order, counted from 0"
         )
     if begin + len(numbers) > lines:

@@ -18,7 +18,7 @@ from hf_docmt.data.registration import register, registered
 from hf_docmt.files import BOM, STDIN, DataError, display_path, file_stem, open_bytes, read_lines
 from hf_docmt.messages import closest_hint
 
-# arguments of readers that are no files, though a file or folder may have their value as its name
+# arguments of readers that are not files, even if a file or folder has the same name
 NO_FILES = "split config system tgt_lang translator keep all columns max_line max_speed".split()
 
 HEAD_BYTES = 4096
@@ -104,7 +104,7 @@ class Sample:
 
     @cached_property
     def first_line(self) -> str:
-        """The first line without its end; of standard input only what stands in `head`."""
+        """The first line without its end; for standard input only from `head`."""
         line = self.head.split(b"\n")[0]
         if len(line) == len(self.head) > 0 and self.path is not None and not self.is_stdin:
             with open_bytes(self.path) as file:
@@ -174,9 +174,9 @@ class Reader(FileKind, ABC):
         """
 
     def render(self, document: dict, result: dict) -> str:
-        """The text that is written of a document, from its row and its row of `translate_corpus`: a line of JSON.
+        """The text to write for a document, from its row and its row of `translate_corpus`: a line of JSON.
 
-        A row of running text has `text` again in place of its sentences. A document that failed has empty sentences:
+        A row of running text has `text` again instead of its sentences. A document that failed has empty sentences:
         blank lines in plain output, and the key `error` in rows of JSON.
         """
         own = ("doc_id", "translation", "error", TEXT_LINES)
@@ -191,7 +191,7 @@ class Reader(FileKind, ABC):
         if repairs == "none" and self.output_format not in ("jsonl", "lines", "text"):
             raise ValueError(
                 f"repairs='none' may give more or fewer sentences, and translations of {self.name} are put in the "
-                "places of the sentences; leave it out"
+                "places of the sentences; omit it"
             )
 
     @property
@@ -205,7 +205,7 @@ class Reader(FileKind, ABC):
 
     @classmethod
     def arguments(cls) -> dict[str, bool]:
-        """The arguments of `read` besides the languages: whether each is needed."""
+        """The arguments of `read` other than languages: whether each is required."""
         parameters = list(inspect.signature(cls.read).parameters.values())[2:]
         return {parameter.name: parameter.default is parameter.empty for parameter in parameters}
 
@@ -237,7 +237,7 @@ def _is_plugin(reader: type[Reader]) -> bool:
 
 
 def get_reader(format: str, others: Iterable[str] = ()) -> Reader:
-    """The reader of a format; DataError with the closest name for an unknown one. `others` are formats beside them."""
+    """The reader of a format; DataError with the closest name for an unknown one. `others` are further formats."""
     formats = readers()
     if format not in formats:
         names = [*formats, *others]
@@ -288,7 +288,7 @@ def detect_format(files: dict) -> str:
         )
     if evidence[best] <= Evidence.GUESS and (other := other_format(sample)):
         raise DataError(
-            f"{display_path(sample.path)}: this is {other}, which is not read: its lines are no sentences; save its "
+            f"{display_path(sample.path)}: this is {other}, whose lines are not sentences; save its "
             "text as plain text, or name the format 'lines' if every line is a sentence"
         )
     if evidence[best] is Evidence.NONE:
@@ -307,7 +307,7 @@ def detect_format(files: dict) -> str:
 
 
 def other_format(sample: Sample) -> str | None:
-    """What says that a file is of a format with markup, by its name or first bytes: its lines are no sentences."""
+    """Evidence in name or first bytes that a file has a format with markup, so that its lines are not sentences."""
     for name, (endings, first_bytes) in OTHER_FORMATS.items():
         by_name = sample.ending.lower() in endings.split()
         if by_name or (first_bytes and re.match(first_bytes, sample.head, re.IGNORECASE)):
@@ -322,12 +322,12 @@ def check_target(languages: list[str], source: str | Path, target: str | Path | 
     """Whether there is a target side; DataError where language and file do not agree on it."""
     if target is None and len(languages) == 2:
         raise DataError(
-            f"{display_path(source)}: target language {languages[1]!r} is asked for without a target file; give "
-            "target=, or leave out the target language to read the source side only"
+            f"{display_path(source)}: target language {languages[1]!r} needs a target file; give "
+            "target=, or omit the target language to read the source side only"
         )
     if target is not None and len(languages) == 1:
         raise DataError(
-            f"{display_path(target)}: the target file's language is missing; give target_lang, or leave the file out"
+            f"{display_path(target)}: the target file's language is missing; give target_lang, or omit the file"
         )
     return target is not None
 
@@ -350,7 +350,7 @@ def parallel_lines(paths: Sequence[str | Path]) -> Iterator[tuple[int, list[str]
 
 
 def rows_of_lines(lines: Iterable[tuple[str, str, list[str]]], languages: list[str]) -> Iterator[tuple[str, dict]]:
-    """Rows of lines (location, document id, sentence of each side), of which those of one document stand together."""
+    """Rows of lines (location, document id, sentence of each side), with the lines of one document together."""
     begun: dict[str, None] = {}
     for doc_id, document in groupby(lines, key=itemgetter(1)):
         (location, _, first), *others = document

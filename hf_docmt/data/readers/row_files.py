@@ -21,14 +21,14 @@ DOCHPLT_KEYS = ("src_doc_id", "tgt_doc_id", "lang_pair", "src_doc", "tgt_doc", "
 
 
 class RowReader:
-    """Makes rows of the document contract of rows as they stand in a file.
+    """Converts the rows of a file into rows of the document contract.
 
     A row has `translation` (a list of `{language: sentence}`), or `source` and `target` (lists of sentences;
-    `source_lang` and `target_lang` say which side is which, without them `source` is in the first language asked for),
-    or the columns of DocHPLT (O'Brien et al. 2025), or `text`: running text to be translated, split into sentences;
-    `text_lines` then says how many stand on each line of it. Sentences may come with their own `text_lines`, too, as
-    many in all. Other keys are kept as columns. A language that is asked for and not there may be spelled otherwise in
-    the row: `en` is read as `eng_Latn` or `en_XX`.
+    `source_lang` and `target_lang` say which side is which, without them `source` is in the first requested language),
+    or the columns of DocHPLT (O'Brien et al. 2025), or `text`: running text to translate, split into sentences;
+    `text_lines` then has their number on each line. Sentences may also come with their own `text_lines`, with the same
+    sum. Other keys are kept as columns. A requested language may be spelled differently in the row: `en` is read as
+    `eng_Latn` or `en_XX`.
     """
 
     def __init__(self, languages: list[str]):
@@ -61,7 +61,7 @@ class RowReader:
     def _renamed(self, pairs: Any) -> Any:
         """Sentence pairs with the languages that were asked for in the spelling in which they were asked for."""
         if not isinstance(pairs, list) or not pairs or not all(isinstance(pair, dict) for pair in pairs):
-            return pairs  # which is refused by itself
+            return pairs  # which is refused elsewhere
         names = other_spellings(pairs[0], self.languages)
         return [{names.get(key, key): text for key, text in pair.items()} for pair in pairs] if names else pairs
 
@@ -72,7 +72,7 @@ class RowReader:
             if lang not in sides:
                 raise DataError(
                     f"{location}: document {doc_id!r} has no sentences in {lang!r}, it has {sorted(sides)}; correct "
-                    "the language, or leave out the target language to read the source side only"
+                    "the language, or omit the target language to read the source side only"
                 )
         source, target = [sides[lang] for lang in self.languages] + [None] * (2 - len(self.languages))
         return make_row(location, doc_id, source, target, self.languages, **columns)
@@ -80,7 +80,7 @@ class RowReader:
     def _running_text(self, location: str, text: object, doc_id: Any, columns: dict) -> dict:
         if len(self.languages) == 2:
             raise DataError(
-                f"{location}: document {doc_id!r} has 'text', which has no target side; leave out the target language"
+                f"{location}: document {doc_id!r} has 'text', which has no target side; omit the target language"
             )
         if not isinstance(text, str):
             raise DataError(f"{location}: 'text' must be a string, got {type(text).__name__}")
@@ -98,7 +98,7 @@ class RowReader:
 def check_text_lines(location: str, row: dict) -> None:
     """DataError where `text_lines` of a row are not the numbers of its sentences on each line."""
     lines, pairs = row.get(TEXT_LINES), row["translation"]
-    if lines is None or not isinstance(pairs, list):  # which is refused by itself
+    if lines is None or not isinstance(pairs, list):  # which is refused elsewhere
         return
     are_counts = isinstance(lines, list) and all(type(count) is int and count >= 0 for count in lines)
     if not are_counts or sum(lines) != len(pairs):
@@ -112,7 +112,7 @@ def dochplt_row(location: str, row: dict, languages: list[str]) -> dict:
     """A row of DocHPLT: two documents, `src_doc` and `tgt_doc`, and which of their sentences belong together.
 
     With a target language the pairs are those of `alignment`, in its order, several sentences of one pair joined by a
-    blank; sentences without a counterpart are left out. Without one, all sentences of the document are read. The column
+    blank; sentences without a counterpart are dropped. Without one, all sentences of the document are read. The column
     `scores` has those of the aligner, bicleaner and bifixer.
     """
     pair = row.get("lang_pair")
@@ -162,7 +162,7 @@ def _linked(location: str, link: dict, name: str, sentences: dict[str, str]) -> 
 
 
 def _side_languages(row: dict, languages: list[str]) -> dict[str, str]:
-    """Which language stands in `source` and which in `target`."""
+    """The languages of `source` and `target`."""
     if "source_lang" not in row and "target_lang" not in row:
         return dict(zip(SIDES, languages))
     named = {name: row.get(f"{name}_lang") for name in SIDES}
@@ -193,9 +193,9 @@ DATASETS_FILES = ("state.json", "dataset_dict.json")
 class JsonlReader(Reader):
     """One JSON object a line: `{"doc_id" or "id", "translation": [{"en": ..., "de": ...}, ...]}`.
 
-    In place of `translation` there may be the lists `source` and `target`, the columns of DocHPLT, or running `text`
+    Instead of `translation` a row may have the lists `source` and `target`, the columns of DocHPLT, or running `text`
     (see `RowReader`). A document without `doc_id` and `id` is called by the file's name and its line, `corpus-00012`.
-    Other keys are kept as columns, sentences as they are. A blank line is an error, as it may be a lost document.
+    Other keys are kept as columns; sentences are not changed. A blank line is an error, as it may be a lost document.
     """
 
     name = "jsonl"
@@ -274,7 +274,7 @@ def json_rows(path: str | Path) -> Iterator[tuple[str, int, dict]]:
 def _contract_rows(
     path: str | Path, rows: Iterable[dict], languages: list[str], name: str, problem: str
 ) -> Iterator[tuple[str, dict]]:
-    """Rows of the contract. `name` begins ids, `problem` errors. Columns without a value are left out, as in JSON."""
+    """Rows of the contract. `name` begins ids, `problem` errors. Columns without a value are omitted, as in JSON."""
     import pyarrow as pa
 
     reader, number = RowReader(languages), 0
@@ -305,18 +305,16 @@ def _hub_rows(path: str, split: str | None, config: str | None) -> Iterable[dict
 
     try:
         return load_dataset(path, config, split=split, streaming=True)
-    except (OSError, ValueError, RuntimeError) as error:  # no network, no such name, configuration or split
+    except (OSError, ValueError, RuntimeError) as error:  # no network, unknown name, configuration or split
         raise DataError(
-            f"{path} is no folder here, and the Hub does not give it as a data set ({first_line(error)}); check the "
-            "name, or load it where there is a network and save it by save_to_disk"
+            f"{path} is neither a folder here nor a data set of the Hub ({first_line(error)}); check the "
+            "name, or load it on a machine with a network and save it with save_to_disk"
         ) from error
 
 
 def _folder_rows(path: str | Path, split: str | None, config: str | None) -> Iterable[dict]:
     if config is not None:
-        raise DataError(
-            f"{path} is a folder, and only data sets on the Hub have a config, got {config!r}; leave it out"
-        )
+        raise DataError(f"{path} is a folder, and only data sets on the Hub have a config, got {config!r}; omit it")
     import pyarrow as pa
     from datasets import Dataset, load_from_disk
 
@@ -328,7 +326,7 @@ def _folder_rows(path: str | Path, split: str | None, config: str | None) -> Ite
         ) from error
     if isinstance(loaded, Dataset):
         if split is not None:
-            raise DataError(f"{path} has no splits, got split {split!r}; leave it out")
+            raise DataError(f"{path} has no splits, got split {split!r}; omit it")
         return loaded
     if split not in loaded:
         raise DataError(f"{path} has the splits {', '.join(loaded)}, got {split!r}; choose one of them with split=")

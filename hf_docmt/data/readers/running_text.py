@@ -1,7 +1,7 @@
-"""Running text as sentences and back: where its lines end is kept, beside the sentences.
+"""Splits running text into sentences and joins it again; line ends are kept in addition to the sentences.
 
-sentencex cuts what is read from files. The pipeline that travels with a model does without it and cuts less often where
-it is in doubt (`hf_docmt.modeling.text_splitting`); both join sentences by the same rule.
+sentencex splits the text of files. The pipeline in a model's folder does not need it and splits less often in doubt
+(`hf_docmt.modeling.text_splitting`); both join sentences by the same rule.
 """
 
 import re
@@ -14,11 +14,11 @@ from hf_docmt.messages import install_command
 from hf_docmt.modeling.text_splitting import FULL_WIDTH_ENDS, blank_behind, goes_on, sentence_ends
 
 TEXT_LINES = "text_lines"  # column of documents that were running text: sentences on each line
-# column of those whose text is HTML, or JSON in a fence: the text; `iterate_documents` leaves it out
+# column of those whose text is HTML, or JSON in a fence: the text; `iterate_documents` drops it
 HTML = "docmt_html"
 JSON_FENCE = re.compile(r"(\s*```json\s*\n)(.*)(\n```\s*)", re.DOTALL)
 START, END = re.compile(r"<([A-Za-z][A-Za-z0-9]*)(?:\s[^<>]*)?/?>"), re.compile(r"</([A-Za-z][A-Za-z0-9]*)\s*>")
-MEANT = frozenset("br hr li p".split())  # elements whose end tags may be left out
+MEANT = frozenset("br hr li p".split())  # elements whose end tags are optional
 ELEMENTS = frozenset(
     "a abbr b bdi big blockquote cite code del dfn div em font h1 h2 h3 h4 h5 h6 i ins kbd label li mark ol p q s samp "
     "small span strike strong sub sup table td tr tt u ul var".split()
@@ -62,9 +62,9 @@ def clean_sentences(parts: Iterable[str]) -> list[str]:
 
 
 def split_lines(text: str, split: Callable[[str], Iterable[str]]) -> tuple[list[str], list[int]]:
-    """The sentences of a text, and how many of them stand on each of its lines; a text of blanks is one empty sentence.
+    """The sentences of a text, and their number on each of its lines; a blank text is one empty sentence.
 
-    Every line is split by itself, so that no sentence goes over a line end.
+    Every line is split separately, so that no sentence crosses a line end.
     """
     lines = [clean_sentences(split(line)) if line.strip() else [] for line in text.split("\n")]
     sentences = [sentence for line in lines for sentence in line]
@@ -72,15 +72,15 @@ def split_lines(text: str, split: Callable[[str], Iterable[str]]) -> tuple[list[
 
 
 def join_lines(sentences: list[str], text_lines: list[int]) -> str:
-    """The text of which `split_lines` gave so many sentences a line; ValueError where there are not as many."""
+    """The text that `split_lines` split into these numbers of sentences per line; ValueError for another sum."""
     if sum(text_lines) != len(sentences):
-        raise ValueError(f"{len(sentences)} sentences for a text of {sum(text_lines)}; leave out repairs='none'")
+        raise ValueError(f"{len(sentences)} sentences for a text of {sum(text_lines)}; omit repairs='none'")
     rest = iter(sentences)
     return "\n".join(join_sentences(islice(rest, count)) for count in text_lines)
 
 
 def html_column(text: str) -> dict[str, str]:
-    """The column `HTML` of a text, if it is to have one."""
+    """The column `HTML` of a text, if it needs one."""
     return {HTML: text} if is_html(text) or JSON_FENCE.fullmatch(text) else {}
 
 

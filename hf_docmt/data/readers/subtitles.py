@@ -41,7 +41,7 @@ Pieces = list[list[int]]  # of a turn: [number of a sentence, its characters the
 
 @dataclass
 class Turn:
-    """One turn of a cue: its text, and what stands around it; `inner` tags stand behind a label or before the stop."""
+    """One turn of a cue: its text, and the markup around it; `inner` tags are after a label or before the stop."""
 
     prefix: str
     text: str
@@ -97,7 +97,7 @@ def cue_sentences(
 
 
 def text_size(text: str) -> int:
-    """Characters that are no white space."""
+    """The number of characters that are not white space."""
     return sum(map(len, text.split()))
 
 
@@ -165,7 +165,7 @@ def _turn(lines: list[str]) -> Turn:
 
 
 def _inner_tags(text: str) -> dict:
-    """The one tag around all text but for a label in front of it and a stop behind it, and what closes it."""
+    """The one tag around all text except a label before it and a stop after it, and its closing tag."""
     tags = INNER.fullmatch(re.sub(r"</([a-zA-Z]+)>(\s*)<\1>", r"\2", text))  # those of several lines as one
     label, opening, _, _, closing, stop = tags.groups() if tags else [""] * 6
     if not (_is(LABEL, label) and _is(STOP, stop)):
@@ -215,10 +215,10 @@ class SubtitlesReader(Reader):
     r"""A sentence may go over several cues, and a cue may have several; a dialogue dash begins a sentence.
 
     Markup around a whole cue or turn (`<i>`, `{\an8}`, `<v Mary>`), dashes, music signs and the brackets of
-    descriptions are no part of sentences and are put back around the translation; other tags are left out. The column
-    `subtitles` has what is needed for that: times, and which sentences stand in which cue. Of WebVTT, what stands in
+    descriptions are not part of sentences and are put back around the translation; other tags are dropped. The column
+    `subtitles` has the data for that: times, and the sentences of each cue. Of WebVTT, the text in
     front of the first cue, the names and the settings of cues are kept, comments between cues are not. `max_line` are
-    the characters of a line of the translation (42), `max_speed` those of a second, above which cues are told.
+    the maximum characters per line of the translation (42), `max_speed` those per second; faster cues are reported.
     """
 
     name = "subtitles"
@@ -257,12 +257,12 @@ class SubtitlesReader(Reader):
         yield location, make_row(location, doc_id, sentences, None, languages, subtitles=column)
 
     def render(self, document: dict, result: dict) -> str:
-        """The file of subtitles again, with the translation of each sentence in place of its text.
+        """The file of subtitles again, with each sentence replaced by its translation.
 
-        A sentence that goes over several cues is cut between words, by the length that it has in each of them. A cue
-        has as many lines as it had, or more where they would be longer than the `max_line` of the document, or 42
-        characters. Cues of SubRip are numbered from 1, those of WebVTT have the names that they had; both keep what
-        stands behind the times.
+        A sentence over several cues is cut between words, by its length in each of them. A cue
+        keeps its number of lines, or gets more if they would be longer than the `max_line` of the document, or 42
+        characters. Cues of SubRip are numbered from 1, those of WebVTT have the names that they had; both keep the text
+        after the times.
         """
         layout = document["subtitles"]
         is_vtt, length = layout["format"] == "vtt", layout.get("max_line", LINE_LENGTH)
@@ -288,7 +288,7 @@ def _timings(path: str | Path, lines: list[str], format: str) -> dict[int, list[
         if (len(stamps) == 2) != (ARROW in line):
             point = "." if format == "vtt" else ","
             raise DataError(
-                f"{location_of(path, number + 1)}: {line.strip()[:60]!r} is no line of two times, such as "
+                f"{location_of(path, number + 1)}: {line.strip()[:60]!r} is not a line of two times, such as "
                 f"'00:00:01{point}000 --> 00:00:02{point}000'; repair it"
             )
         if ARROW in line:
@@ -307,7 +307,7 @@ def _stamp(milliseconds: int, point: str) -> str:
 
 
 def _cue(path: str | Path, number: int, end: int, lines: list[str], times: list[int], format: str) -> dict:
-    """The cue whose times stand at this number, up to the line of times at `end`."""
+    """The cue with its times in this line, up to the line of times at `end`."""
     location, is_vtt = location_of(path, number + 1), format == "vtt"
     if max(times) >= LONGEST:
         raise DataError(f"{location}: a time of 100 hours or more, which the format cannot write; repair it")
@@ -322,14 +322,14 @@ def _cue(path: str | Path, number: int, end: int, lines: list[str], times: list[
         for turn in turns:
             turn.text = unescape(turn.text)
     settings = lines[number].split(ARROW)[1].split(maxsplit=1)[1:]  # of SubRip coordinates
-    has_name = is_vtt and number > 1 and not lines[number - 2].strip()  # a line by itself above the times
+    has_name = is_vtt and number > 1 and not lines[number - 2].strip()  # a separate line above the times
     name = lines[number - 1].strip() if has_name else ""
     start, stop = times
     return {"start": start, "end": stop, "name": name, "settings": "".join(settings).strip(), "parts": turns}
 
 
 def _header(lines: list[str], first: int) -> str:
-    """What stands in front of the first cue of WebVTT, without the cue's name."""
+    """The lines before the first cue of WebVTT, without the cue's name."""
     before = lines[:first]
     while before and before[-1].strip():
         before.pop()
@@ -384,7 +384,7 @@ def distribute(text: str, sizes: list[int]) -> list[str]:
 
 
 def _characters(text: str) -> list[str]:
-    """The characters, punctuation together with what stands before it."""
+    """The characters, punctuation joined to the character before it."""
     return re.findall(rf".[{re.escape(FULL_WIDTH_ENDS)},.!?…;:\s]*", text, re.DOTALL)
 
 
@@ -403,14 +403,14 @@ def _part_texts(cues: list[dict], translation: list[str]) -> list[list[str]]:
 
 
 def _with_markup(part: dict, text: str, is_vtt: bool, length: int) -> str:
-    text = re.sub(r"\\(?=[Nnh])", "/", text)  # what the formats would read as line ends, times and drawings
+    text = re.sub(r"\\(?=[Nnh])", "/", text)  # the formats would read these as line ends, times and drawings
     text = text.replace("-->", "->").replace("{\\", "{")
     text = escape(text, quote=False) if is_vtt else text
     return part["prefix"] + _with_inner_tags(part, _in_lines(text, part["lines"], length)) + part["suffix"]
 
 
 def _with_inner_tags(part: dict, text: str) -> str:
-    """The text with the tags that stand behind its label and before its stop, where it has them."""
+    """The text with the tags after its label and before its stop, if it has them."""
     tags = part.get("inner")
     if not tags or not tags["opening"] or not text:
         return text
@@ -420,7 +420,7 @@ def _with_inner_tags(part: dict, text: str) -> str:
 
 
 def _in_lines(text: str, lines: int, length: int) -> str:
-    """A text in so many lines, or more until none is longer than that, if its words allow it."""
+    """A text in this number of lines, or more until each fits into the width, if its words allow it."""
     words = text.split()
     if len(words) < 2:
         return text

@@ -67,7 +67,7 @@ def xml_events(path: str | Path) -> Iterator[Event]:
         yield from found.take()  # what is before the fault may have a fault of its own
         raise DataError(
             f"{location_of(path, error.lineno)}, column {error.offset + 1}: broken XML "
-            f"({expat.ErrorString(error.code)}); repair what stands there, or fetch the file again if it is cut"
+            f"({expat.ErrorString(error.code)}); repair it, or fetch the file again if it is cut"
         ) from error
 
 
@@ -85,7 +85,7 @@ def sgm_events(path: str | Path) -> Iterator[Event]:
         opened = (opened or number) if rest.startswith("<") else 0  # the line of a tag that is not closed yet
         if opened and (number - opened >= MAX_OPEN_LINES or len(rest) > MAX_OPEN_CHARACTERS):
             break
-    if opened:  # `close` would make text of it or leave it out, as the version of html.parser has it
+    if opened:  # `close` would make text of it or omit it, as the version of html.parser has it
         raise DataError(
             f"{location_of(path, opened)}: {rest[:40]!r} is never closed; close it, write < as &lt;, or fetch the file "
             "again if it is cut"
@@ -95,7 +95,7 @@ def sgm_events(path: str | Path) -> Iterator[Event]:
 
 
 class _EventList:
-    """The events that a parser has found and nobody has taken yet."""
+    """The events that a parser has found since the last call."""
 
     def __init__(self):
         self.events: list[Event] = []
@@ -161,7 +161,7 @@ class Side:
 
 @dataclass
 class TaggedDocument:
-    """One `<doc>`; `sides[0]` holds the segs that stand in no `<src>`, `<ref>` or `<hyp>`."""
+    """One `<doc>`; `sides[0]` holds the segs outside `<src>`, `<ref>` and `<hyp>`."""
 
     attributes: dict[str, str]
     sides: list[Side]
@@ -179,8 +179,8 @@ class TaggedDocument:
 def tagged_documents(path: str | Path, events: Iterable[Event]) -> Iterator[TaggedDocument]:
     """The documents of a file, each at its end.
 
-    DataError says file and line where tags are missing or text stands outside `<seg>`. A line end in a sentence is a
-    blank, and blanks at its ends are no part of it. Tags besides these are left out.
+    DataError names file and line if tags are missing or text is outside `<seg>`. A line end in a sentence is a
+    blank, and blanks at its ends are removed. Other tags are ignored.
     """
     state = _TagState(path)
     for event in events:

@@ -17,11 +17,11 @@ LANGUAGES_IN_NAME = re.compile(r"\.([a-z]{2,3})-([a-z]{2,3})\.")
 
 
 class TsvReader(Reader):
-    """The lines of a document stand together. No quoting: a tab always ends a cell, cells are kept as they are.
+    """The lines of a document are adjacent. No quoting: a tab always ends a cell, cells are not changed.
 
     A first line that begins with `doc_id` (or `id`), or has all names or `source` and `target`, is a header; it names
-    the columns, in any order, and others are left out. Without one the columns are doc_id, source, target; the target
-    may be absent where only the source is asked for.
+    the columns, in any order; others are ignored. Without one the columns are doc_id, source, target; the target
+    may be absent if only the source is requested.
     """
 
     name = "tsv"
@@ -35,7 +35,7 @@ class CommentaryReader(Reader):
     """The columns are in the languages that the file's name gives, as `news-commentary-v14.de-en.tsv.gz`.
 
     Without that the first column is the source. Lines without text, one or more, end a document, so the format cannot
-    hold a pair of empty sentences; a sentence that is empty on one side stays. Cells are kept as they are.
+    hold a pair of empty sentences; a sentence that is empty on one side stays. Cells are not changed.
     """
 
     name = "commentary"
@@ -111,8 +111,8 @@ def _columns_of_languages(path: str | Path, languages: list[str]) -> list[int]:
     for lang in languages:
         if lang not in columns:
             raise DataError(
-                f"{display_path(path)}: the columns are {named[1]!r} and {named[2]!r} by the file's name, {lang!r} is "
-                "not there; correct the language or the name"
+                f"{display_path(path)}: the columns are {named[1]!r} and {named[2]!r} by the file's name, not {lang!r}"
+                "; correct the language or the name"
             )
     return [columns.index(lang) for lang in languages]
 
@@ -134,9 +134,9 @@ class ParadocsReader(Reader):
 
     A document is a run of pairs of the same two documents that follow each other on both sides (at most 2 characters
     apart). It ends at a pair whose place is not known, that has an empty side, was seen more than 100 times in the
-    corpus, or is of another language (probability below 0.5), which are left out, as are documents of one pair: the
-    settings of the authors' script (which looks at the gap of the source only, by a slip). In the script's output,
-    which has a column of document ids in front of these, documents are the lines of one id, and no line is left out.
+    corpus, or is of another language (probability below 0.5); such pairs are dropped, as are documents of one pair: the
+    settings of the authors' script (which by mistake checks the gap of the source only). In the script's output,
+    which has a column of document ids in front of these, documents are the lines of one id, and every line is read.
     The source is the first sentence of a line, as in the files' names.
     """
 

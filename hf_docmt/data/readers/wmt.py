@@ -33,7 +33,7 @@ AUTHOR = {"ref": "translator", "hyp": "system"}  # attribute that tells the side
 class WmtReader(Reader):
     """Documents `<doc id>` with `<src lang>` and `<ref lang translator>`, matched by `<seg id>`.
 
-    Documents of test suites (`<doc testsuite>`), which have no reference, are left out. `translator` chooses among
+    Documents of test suites (`<doc testsuite>`), which have no reference, are skipped. `translator` chooses among
     several references of a document; a reference that is alone needs no choice. With `system` the target side is the
     output `<hyp lang system>` of that system; `""` is for the one that is alone. `origlang` and `domain` of documents
     are columns.
@@ -80,7 +80,7 @@ def _chosen_side(document: TaggedDocument, name: str, lang: str, author: str | N
     chosen = [side for side in in_language if author in (None, side.attributes.get(kind))]
     if len(chosen) != 1:
         names = ", ".join(repr(side.attributes.get(kind)) for side in in_language)
-        asked = f", asked for is {author!r}" if author is not None else ""
+        asked = f", requested was {author!r}" if author is not None else ""
         raise DataError(
             f"{document.sides[0].location}: document {document.doc_id!r} has {len(in_language)} <{name}> in {lang!r}, "
             f"{kind}s {names}{asked}; choose one of them with {kind}= (--{kind})"
@@ -96,12 +96,11 @@ KEPT_KEYS = ("collection_id", "dataset_id", "src_lang", "tgt_lang", "domain")
 class WmtJsonlReader(Reader):
     """`{"doc_id", "src_lang", "tgt_lang", "src_text", "refs", ...}`, the text of a whole document in one string.
 
-    A file has many pairs of languages: read are the rows of the source language and of `tgt_lang`, a code of the set
-    such as `de_DE`, or its language alone where the set has it once; without it the one of the target side, or the only
-    one there is. To be translated, the text is split into sentences, and `text_lines` says how many stand on each of
-    its lines. With a target language, lines are the sentences, since source and reference agree in these only (blank
-    ones stay, a line end at the end of a text begins no line); it is the reference `translator` of `refs`, or the one
-    that is alone.
+    A file has many language pairs; the reader takes the rows of the source language and of `tgt_lang`, a code of the
+    set such as `de_DE`, or its language alone where the set has it once; without it the one of the target side, or the
+    only one. For translation the text is split into sentences, and `text_lines` has their number on each of its lines.
+    With a target language, lines are the sentences, since source and reference agree in these only (blank ones stay, a
+    line end at the end of a text begins no line); it is the reference `translator` of `refs`, or the one that is alone.
     """
 
     name = "wmt_jsonl"

@@ -6,8 +6,8 @@ sees the current sentence only is known (`CHANCE`), because suite items come in 
 and the same candidates, each candidate being the right one in one item of the group:
 
 - pronoun (1/3): *it* is er, sie or es by the gender of its antecedent, 0 to 4 or more sentences back, with nouns of
-  other classes and genders in between; what is said of *it* tells the class of noun that is meant. Every class has as
-  many nouns of each gender. At distance 0 the antecedent is in the sentence itself, and no context is needed.
+  other classes and genders in between; the predicate of *it* fits one class of nouns. Every class has equally many
+  nouns of each gender. At distance 0 the antecedent is in the sentence itself, and no context is needed.
 - deixis (1/2): *you* is du or Sie. The greeting in the first sentence fixes it on both sides; afterwards only the
   German sentences that address somebody show it. The register suite asks for it at every distance from the greeting.
 - lex_cohesion (1/2): a term with two German names keeps the one that was used first. A fair coin chooses it and the
@@ -15,11 +15,11 @@ and the same candidates, each candidate being the right one in one item of the g
   chance, and the first use in a document cannot be predicted by any model.
 - ellipsis (1/4): "So did Anna." takes its German verb from the sentence before.
 
-On request (`cataphora`) some antecedents stand after their pronoun: what *it* is, only the next sentence tells (1/3).
+On request (`cataphora`) some antecedents follow their pronoun: only the next sentence tells what *it* is (1/3).
 
-Another corpus on request (`far`) has its clues up to so many sentences away, as a comparison of mechanisms needs them:
-antecedents before and after the pronoun with nouns of other classes in between, competing antecedents whose owner tells
-which is meant, terms used again much later. `docmt corpus FOLDER --far 30 --longest 40` writes it.
+A different corpus (`far`) has its clues up to this number of sentences away, for comparisons of mechanisms:
+antecedents before and after the pronoun with nouns of other classes in between, competing antecedents told apart by
+their owner, terms used again much later. `docmt corpus FOLDER --far 30 --longest 40` writes it.
 """
 
 import json
@@ -54,10 +54,10 @@ def make_corpus(
 ) -> dict[str, list[dict]]:
     """Rows of the document contract for each split, no document twice; `sentences` is the range of document lengths.
 
-    The n-th document of a split does not depend on how many there are. Column `phenomena` says for every sentence what
-    it is: greeting, mention, action, or a phenomenon with the distance of its nearest clue, such as "pronoun-2" (none
-    where there is no clue: the first "lex_cohesion"). `cataphora` is how often an antecedent follows its pronoun, as a
-    share of 1 for all other kinds of sentences. With `far` > 0 clues are up to so many sentences away, before and after
+    The n-th document of a split does not depend on their number. Column `phenomena` says for every sentence what it is:
+    greeting, mention, action, or a phenomenon with the distance of its nearest clue, such as "pronoun-2" (no distance
+    without a clue: the first "lex_cohesion"). `cataphora` is how often an antecedent follows its pronoun, as a share of
+    1 for all other kinds of sentences. With `far` > 0 clues are up to this number of sentences away, before and after
     what depends on them. ValueError for sizes below 0, impossible ranges, and documents too short for `far`.
     """
     if not 0 <= cataphora <= 1:
@@ -70,7 +70,7 @@ def make_corpus(
     _check_far(far, longest, cataphora)
     seen: set[tuple[str, ...]] = set()
     corpus = {}
-    for split in reversed(SPLITS):  # the small parts first: they stay as they are when train grows
+    for split in reversed(SPLITS):  # the small parts first, so that they do not change when train grows
         names = (f"{seed}/{split}/{number}" for number in range(1, sizes[split] + 1))
         corpus[split] = [_new_row(name, shortest, longest, seen, cataphora, far) for name in names]
     return {split: corpus[split] for split in SPLITS}
@@ -123,7 +123,7 @@ def _check_far(far: int, longest: int, cataphora: float) -> None:
     if not isinstance(far, int) or far < 0:
         raise ValueError(f"far: got {far!r}, expected a number of sentences, or 0 for a corpus without far clues")
     if far and cataphora:
-        raise ValueError(f"cataphora: got {cataphora} with far {far}, whose documents have it; leave cataphora out")
+        raise ValueError(f"cataphora: got {cataphora} with far {far}, whose documents have it; omit cataphora")
     if far and longest < far + 2:
         raise ValueError(
             f"far: got {far}, but the longest document has {longest} sentences; ask for documents of {far + 2} or more"

@@ -39,9 +39,9 @@ _FAR_MIX = {
 def draw_document(
     rng: random.Random, length: int, register: str | None = None, without: str | None = None, cataphora: float = 0.0
 ) -> Scene:
-    """A greeting and the other sentences; `register` is drawn where not given, and a kind can be left out (`without`).
+    """A greeting and the other sentences; `register` is drawn where not given, and `without` excludes a kind.
 
-    `cataphora` is the share of pronouns that stand before their antecedent, against those of all other kinds together.
+    `cataphora` is the share of pronouns that precede their antecedent, relative to all other kinds together.
     What is drawn does not depend on the register.
     """
     mix = _MIX | ({"cataphora": cataphora} if cataphora else {})

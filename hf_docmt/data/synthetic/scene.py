@@ -1,9 +1,9 @@
 """One document of the built-in discourse corpus in the making, sentence by sentence.
 
 A sentence whose German depends on an earlier one keeps all its `options`, a German sentence for each possible answer,
-so that documents and contrastive items come from the same rules. Nouns are things or animals of six classes, with as
-many nouns of each gender in every class. What is said of *it* fits one class only, and no class has a second noun
-within `SAME_CLASS_GAP` sentences, so a reader always knows which noun is meant.
+so that documents and contrastive items come from the same rules. Nouns are things or animals of six classes, with
+equally many nouns of each gender in every class. The predicate of *it* fits one class only, and no class has a second
+noun within `SAME_CLASS_GAP` sentences, so the antecedent is always clear.
 
 Templates of the lexicon are (English, German) clauses with fields. German fields are named by their masculine form:
 {der_noun}, {den_noun}, {dem_noun}, {ein_noun}, {einen_noun} are article and noun, {er} and {ihn} the pronouns.
@@ -31,7 +31,7 @@ _ARTICLES = {
 }
 _OBJECT_PRONOUNS = {"m": "ihn", "f": "sie", "n": "es"}
 SAME_CLASS_GAP = 6
-OWNED_CLASSES = (1, 2)  # fewest and most in a document
+OWNED_CLASSES = (1, 2)  # minimum and maximum in a document
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ class Noun:
 class Sentence:
     """A sentence pair. `options` maps every answer to its German sentence where context decides; `answer` is right.
 
-    `distance` counts sentences back to the nearest clue (0: in this sentence; -1: in the next one; None: there is none,
-    or none is needed); `noun` is the antecedent of *it*.
+    `distance` counts sentences back to the nearest clue (0: in this sentence; -1: in the next one; None: it has no
+    clue, or needs none); `noun` is the antecedent of *it*.
     """
 
     phenomenon: str
@@ -264,7 +264,7 @@ class Scene:
 class FarScene(Scene):
     """A growing document whose clues may be far away: a class of nouns has one noun, or two of different people.
 
-    So the class tells which noun *it* is wherever that noun stands, before or after the pronoun; where there are two,
+    So the class tells which noun *it* is, before or after the pronoun; with two nouns,
     the owner tells: "Anna has a hat and Tom has a jacket. (...) Anna wears it often." People use what is their own.
     Every noun is taken up once at most after it was named, so its clue is the last mention.
 

@@ -295,7 +295,7 @@ def _far_cataphora_scene(rng: random.Random, distance: int, gender: str, far: in
 def _competing_scene(
     rng: random.Random, distance: int, gender: str, far: int, are_changed: int
 ) -> tuple[FarScene, int]:
-    """`gender` is that of the noun named first, which the owner who is meant has, or, `are_changed`, the other one."""
+    """`gender` is that of the first noun, which the intended owner has, or with `are_changed` the other one."""
     scene = FarScene(rng)
     kind, (meant, other) = rng.choice(list(scene.owners.items()))
     genders = gender, GENDERS[(GENDERS.index(gender) + rng.choice((1, 2))) % len(GENDERS)]

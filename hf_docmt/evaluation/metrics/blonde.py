@@ -57,7 +57,7 @@ class Blonde(Metric):
     @classmethod
     def check_languages(cls, source_lang, target_lang):
         if primary_language(target_lang) not in (None, "en"):
-            raise ValueError(f"BlonDe is made for English translations, got {target_lang!r}; leave it out")
+            raise ValueError(f"BlonDe is made for English translations, got {target_lang!r}; omit the metric")
 
     @staticmethod
     def score_from_sums(sums):

@@ -53,7 +53,7 @@ class TermConsistency(Metric):
     @classmethod
     def check_languages(cls, source_lang, target_lang):
         if primary_language(target_lang) in UNSPACED:
-            raise ValueError(f"terms need a language that parts words by blanks, got {target_lang!r}; leave them out")
+            raise ValueError(f"terms need a language that parts words by blanks, got {target_lang!r}; omit them")
 
     def measure(self, documents: TranslatedDocuments) -> Measurement:
         sources, references = self.required_sources(documents), documents.references

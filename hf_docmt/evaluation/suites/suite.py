@@ -201,7 +201,7 @@ class Suite:
                 uses = [suite.options[name] for suite in SUITES.values() if name in suite.options]
                 raise ValueError(
                     f"{name} is {getattr(self, name)}, but {self.path} has no use for it, it is for "
-                    f"{', '.join(uses)}; leave it out"
+                    f"{', '.join(uses)}; omit it"
                 )
         items = list(self.items())
         if not items:
