@@ -346,7 +346,8 @@ def carry(
         for n, each in own.items():
             lines[n] = each.restored
         for n, target in enumerate(map(known_target, document)):
-            lines[n] = lines[n] if target is None else target
+            if target is not None:
+                lines[n] = target
     return written, carried
 
 

@@ -75,7 +75,7 @@ def test_default_strategy(case, strategy):
 def test_strategies_of_a_model_without_segments():
     """The base class alone knows none of them."""
     refused(
-        r"strategy 'sliding' is none of this model's .sentence", Translator.check_strategy, DocMTConfig(), "sliding"
+        r"strategy 'sliding' is not one of this model's .sentence", Translator.check_strategy, DocMTConfig(), "sliding"
     )
     refused("set translator_class = SegmentTranslator in its class", Translator.default_strategy, SegmentConfig())
 
