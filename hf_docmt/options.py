@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
-from math import inf
-from typing import Any
+from operator import ge, gt, le, lt
+from typing import Any, ClassVar
 
-BLEU, CHRF, TER, OTHERS = "BLEU", "chrF", "TER", "Scores of others"  # panels of the help
+PANELS = "Basic", "Search", "Suite", "Metrics", "Files", "Machine", "Limits"  # of the help, in their order
+PANELS += "Models of other packages", "Scores of other programs", "Translations side by side (--show)"
+BASIC, SEARCH, SUITE, METRICS, FILES, MACHINE, LIMITS, OTHER_MODELS, OTHERS, SHOW = PANELS
+BOUNDS = {"least": ge, "most": le, "above": gt, "below": lt}
 REQUIRED: Any = MISSING  # default of an option without one
 
 
@@ -15,26 +18,30 @@ def option(default: Any, help: str, *flags: str, **settings) -> Any:
     """An option with its default, its help and, where they are not `--name-of-the-field`, its flags.
 
     It is the default of a parameter of a command (see `hf_docmt.cli.options.command`), or a field of a dataclass.
-    `settings`: bounds, which are `least`, `most`, `above` and `below`; `panel` of the help; `read`, which makes the
-    value of the text of the command line, or of the texts of a flag that is `repeated`.
+    `settings`: bounds, which are `least`, `most`, `above` and `below`; `panel` of the help, by default the `PANEL` of
+    the dataclass, and `metavar`, which names the value there; `read`, which turns the text of the command line into the
+    value, or the texts of a `repeated` flag.
     """
     return field(default=default, metadata={"help": help, "flags": flags, **settings})
 
 
 def argument(help: str, default: Any = REQUIRED, metavar: str | None = None) -> Any:
-    """The same for what the command line holds by its position; without a default it is needed."""
+    """The same for an argument, which the command line gives by its position; required unless it has a default."""
     return field(default=default, metadata={"help": help, "is_argument": True, "metavar": metavar})
 
 
 def out_of_bounds(options: Any) -> Iterator[tuple[str, str, Any]]:
     """Name, bounds in words and value of every number in a dataclass of options that is out of its bounds."""
     for item in fields(options):
-        bounds, value = item.metadata, getattr(options, item.name)
-        if isinstance(value, int | float) and not (
-            bounds.get("least", value) <= value <= bounds.get("most", value)
-            and bounds.get("above", -inf) < value < bounds.get("below", inf)
-        ):
-            yield item.name, _in_words(bounds), value
+        value = getattr(options, item.name)
+        if bounds := broken_bounds(item.metadata, value):
+            yield item.name, bounds, value
+
+
+def broken_bounds(bounds: Mapping[str, Any], value: Any) -> str | None:
+    """The bounds in words, if the value is a number outside of them."""
+    checks = [holds(value, bounds[name]) for name, holds in BOUNDS.items() if name in bounds and value is not None]
+    return None if all(checks) or isinstance(value, str) else _in_words(bounds)
 
 
 def _in_words(bounds: Mapping[str, Any]) -> str:
@@ -77,38 +84,51 @@ def named_files(texts: Iterable[str]) -> tuple[tuple[str, str], ...]:
 
 
 def window_and_stride(text: str) -> tuple[int, int | None]:
-    """`6` or `6:3`: so many sentences, and every how many."""
+    """`6` or `6:3`: the number of sentences in a window, and the step to the next window."""
     window, colon, stride = text.partition(":")
     if not window.isdecimal() or (colon and not stride.isdecimal()):
         raise ValueError(f"--scorer-window is {text!r}, expected N or N:STRIDE, such as 6 or 6:3")
     return int(window), int(stride) if colon else None
 
 
+METAVARS = {item_range: "M-N", names: "A,B", distinct_names: "A,B", window_and_stride: "N[:STEP]"}
+METAVARS |= dict.fromkeys((named_file, named_files), "NAME=FILE")
+
 # Options of several commands
 
 AS_JSON = option(False, "Print all results as JSON.", "--json")
-BEAMS = option(None, "Beam size; default: the model's.", "--beams", least=1)
-BATCH_SIZE = option(16, "Segments translated at once.", least=1)
-CONDITIONS = option(
-    ("true",),
-    "Contexts to score with: true, empty, random, wrong-document; separated by commas.",
-    read=distinct_names,
-)
+BEAMS = option(None, "Beam size. Default: the model's.", "--beams", least=1, panel=BASIC)
+BATCH_SIZE = option(16, "Segments per batch.", least=1, panel=MACHINE)
+CONDITIONS = option(("true",), "Contexts to score with: true, empty, random, wrong-document.", read=distinct_names)
 CONTEXT = option(
-    None, "Sentences of past context. Default: the model's own; 3 for a model of chunks; all for a recurrent memory."
+    None, "Sentences of past context. Default: the model's own; 3 for chunk models; all for a recurrent memory."
 )
-DETAILS = option(None, "JSON lines with texts, scores and verdict of every item; what is there is not scored again.")
+DETAILS = option(
+    None,
+    "JSON lines with texts, scores and verdict per item. Items already in the file are not scored again.",
+    metavar="FILE",
+    panel=FILES,
+)
 DOCUMENTS = argument("Documents with references, JSON lines or TSV.")
-FUTURE_CONTEXT = option(None, "Sentences of future context, for a model of chunks; default: none.", least=0)
-LIMIT = option(None, "At most so many items of each suite, the first ones.", least=1)
-MODEL = argument("Model folder or Hub name.")
+FUTURE_CONTEXT = option(None, "Sentences of future context, for chunk models. Default: 0.", least=0)
+LIMIT = option(None, "Maximum number of items per suite.", least=1, panel=SUITE)
+MODEL = argument("Model folder, or name on the Hub.")
 OPTION_PAIRS = option(
-    None, "KEY=VALUE, an option of Seq2SeqSystem or CausalSystem, such as tgt_lang=deu_Latn; repeatable.", "--option"
+    None,
+    "Option of Seq2SeqSystem or CausalSystem, such as tgt_lang=deu_Latn; repeatable.",
+    "--option",
+    metavar="KEY=VALUE",
+    panel=OTHER_MODELS,
 )
-OUTPUT = option(None, "Report file to write.", "-o", "--output")
-OUTPUT_TEXT = option("-", "File to write, or - for standard output.", "-o", "--output")
-PICTURE = option(None, "Also draw a picture: a file ending in .png or .svg.")
-STRATEGY = option(None, "sentence, sliding, sequential, chunk_sequential, full or stream; default: the model's.")
+OUTPUT = option(None, "Report file to write.", "-o", "--output", metavar="FILE")
+OUTPUT_TEXT = option("-", "File to write; - is standard output.", "-o", "--output", metavar="FILE")
+PICTURE = option(None, "Also draw a picture: a file ending in .png or .svg.", metavar="FILE")
+STRATEGY = option(
+    None,
+    "sentence, sliding, sequential, full, chunk_sequential or stream. Default: the model's.",
+    metavar="NAME",
+    panel=BASIC,
+)
 
 # Groups of options that go together to one function
 
@@ -117,8 +137,8 @@ STRATEGY = option(None, "sentence, sliding, sequential, chunk_sequential, full o
 class ModelLanguages:
     """Languages of a model that has several, or of documents."""
 
-    source_lang: str | None = option(None, "Language code, for example en; default: that of the model.")
-    target_lang: str | None = option(None, "Language code, for example en; default: that of the model.")
+    source_lang: str | None = option(None, "Source language; by default the model's.", metavar="CODE")
+    target_lang: str | None = option(None, "Target language; by default the model's.", metavar="CODE")
 
     def __iter__(self):
         return iter((self.source_lang, self.target_lang))
@@ -128,12 +148,12 @@ class ModelLanguages:
 class ReferenceReading:
     """How files of references are read."""
 
-    format: str = option("auto", "Format of the reference.")
+    format: str = option("auto", "Format of the references.", metavar="NAME", panel=FILES)
     source_lang: str | None = option(
-        None, "Language of the documents, as they name it, for example en; plain lines need none."
+        None, "Source language in the documents; plain lines need none.", metavar="CODE", panel=BASIC
     )
     target_lang: str | None = option(
-        None, "Language of the documents, as they name it, for example en; plain lines need none."
+        None, "Target language in the documents; plain lines need none.", metavar="CODE", panel=BASIC
     )
 
 
@@ -141,30 +161,32 @@ class ReferenceReading:
 class SuiteItems:
     """The items of a contrastive suite, and where texts and scores of each are kept."""
 
-    format: str = option("auto", "contrapro, voita, lopes, bawden, a plugin's, or auto.")
-    documents: str | None = option(None, "JSON lines with the contexts of a ContraPro suite.")
-    records: str | None = option(None, "JSON file of a suite that is given as text files.")
-    only: tuple[int, int] | None = option(
-        None, "Only these items of each suite: FIRST-LAST, from 1.", "--items", read=item_range
-    )
+    PANEL: ClassVar[str] = SUITE
+    format: str = option("auto", "contrapro, voita, lopes, bawden, a plugin's, or auto.", metavar="NAME")
+    documents: str | None = option(None, "JSON lines with the contexts of a ContraPro suite.", metavar="FILE")
+    records: str | None = option(None, "JSON file of a suite whose sentences are text files.", metavar="FILE")
+    only: tuple[int, int] | None = option(None, "Only these items of each suite, from 1.", "--items", read=item_range)
     limit: int | None = LIMIT
     details: str | None = DETAILS
 
 
 @dataclass(kw_only=True)
 class Computation:
-    """What a model computes with; None = as it does by itself."""
+    """What a model computes with; None = the model's own choice."""
 
+    PANEL: ClassVar[str] = MACHINE
     strategy: str | None = STRATEGY
     batch_size: int = BATCH_SIZE
-    device: str | None = option(None, "cpu, cuda, cuda:1, ...; default: a GPU where there is one.")
-    dtype: str | None = option(None, "fp32, bf16 or fp16, to compute in, or int8 weights on a CPU; default: as saved.")
-    revision: str | None = option(None, "Branch, tag or commit of a model on the Hub.")
+    device: str | None = option(None, "cpu, cuda, cuda:1. Default: a GPU if there is one.", metavar="NAME")
+    dtype: str | None = option(
+        None, "fp32, bf16, fp16, or int8 (weights, on a CPU). Default: as saved.", metavar="TYPE"
+    )
+    revision: str | None = option(None, "Branch, tag or commit of a model on the Hub.", metavar="NAME")
 
 
 @dataclass(kw_only=True)
 class SystemSearch:
-    """How a system translates; None = as it does by itself."""
+    """How a system translates; None = the system's own choice."""
 
     strategy: str | None = STRATEGY
     num_beams: int | None = BEAMS
@@ -173,41 +195,33 @@ class SystemSearch:
 
 @dataclass(kw_only=True)
 class DocumentSearch:
-    """Further arguments of `translate_documents`; None = as the model does by itself."""
+    """Further arguments of `translate_documents`; None = the model's own choice."""
 
+    PANEL: ClassVar[str] = SEARCH
     num_beams: int | None = BEAMS
     past_context: int | None = option(
         None,
-        "Sentences before the current one that sliding and sequential read; default: what the model's config says, "
-        "else as many as in training, and for sequential of chunks what fits into one. Of other models: none.",
+        "Sentences before the current one, for sliding and sequential. Default: as in training; for models of other "
+        "packages 0.",
         least=0,
+        panel=BASIC,
     )
     repairs: str | None = option(
         None,
-        "none: leave segments of full and windows of sliding as they were written. Documents may then have more or "
-        "fewer lines than sentences. Language models: see --chunk-sentences.",
+        "none keeps the lines that the model wrote, more or fewer than sentences. Default: one line per sentence.",
+        metavar="none",
     )
-    alignment: str | None = option(
-        None, "Of window models: one_to_one, linear or sentence; default: the configuration's."
-    )
+    alignment: str | None = option(None, "Window models: one_to_one, linear or sentence.", metavar="NAME")
     length_penalty: float | None = option(None, "Exponent of the length in beam scores.")
-    early_stopping: bool | None = option(
-        None, "End a beam search at as many finished translations as beams, as fairseq does; default: the model's way."
-    )
+    early_stopping: bool | None = option(None, "Stop once there are as many translations as beams.")
     max_new_tokens: int | None = option(
         None,
-        "Most tokens of a translated segment; default: twice its source tokens and 32. Of other models: of a sentence, "
-        "256.",
+        "Maximum tokens per segment. Default: twice its source tokens plus 32; for models of other packages 256.",
         least=1,
     )
-    shortlist: str | None = option(
-        None, "Marian's binary shortlist (lex.*.bin): write words that translate those of the source alone."
-    )
+    shortlist: str | None = option(None, "Marian's binary shortlist of words (lex.*.bin).", metavar="FILE")
     batch_tokens: int | None = option(
-        None,
-        "Source tokens of a batch, padding included, in place of --batch-size; sequential and stream, whose rows are "
-        "documents, keep that.",
-        least=1,
+        None, "Source tokens per batch, instead of --batch-size; not for sequential and stream.", least=1, panel=MACHINE
     )
 
 
@@ -215,90 +229,101 @@ class DocumentSearch:
 class Scoring:
     """What is scored in translations, and how."""
 
+    PANEL: ClassVar[str] = METRICS
     metrics: Sequence[str] | None = option(
         None,
-        "bleu, d-bleu, chrf, chrf++, d-chrf, ter, d-ter; commas or repeated; default: bleu, d-bleu, chrf, ter.",
+        "bleu, d-bleu, chrf, chrf++, d-chrf, ter, d-ter; separate with commas, or repeat. Default: bleu, d-bleu, chrf, "
+        "ter.",
         "-m",
         "--metrics",
         read=names,
         repeated=True,
+        panel=BASIC,
     )
     discourse: Sequence[str] = option(
         (),
         "Also score pronouns, formality, connectives, terms, ltcr, blonde, length, blank, copied, untranslated.",
         read=names,
+        panel=BASIC,
     )
-    tagger: str = option("spacy", "Tagger for pronouns and formality in German: spacy or hanta.")
-    by: Sequence[str] = option((), "Break scores down by index, length, domain; separated by commas.", read=names)
+    tagger: str = option("spacy", "Tagger for German pronouns and formality: spacy or hanta.", metavar="NAME")
+    by: Sequence[str] = option((), "Break scores down by index, length, domain.", read=names, panel=BASIC)
     domains: str | None = option(
-        None, "Regular expression that finds the domain in a document's id; default: as the references say."
+        None,
+        "Regular expression that finds the domain in a document id. Default: the domains of the references.",
+        metavar="REGEX",
+        panel=FILES,
     )
     repairs: str | None = option(
-        None, "none: score lines as they were written, more or fewer than sentences; default: as the JSON lines say."
+        None,
+        "none scores lines as the model wrote them, more or fewer than sentences. Default: as the JSON lines say.",
+        metavar="none",
+        panel=FILES,
     )
-    align: bool = option(False, "Align the text to the reference's sentences.")
+    align: bool = option(False, "Align free text to the sentences of the reference.", panel=FILES)
     unit: str | None = option(
         None,
-        "What intervals and tests of BLEU, chrF and TER draw: document, paragraph (between blank lines), or sentence, "
-        "the default of a single document beside other systems.",
+        "Unit that intervals and tests resample: document, paragraph (between blank lines) or sentence, the default "
+        "for a single document beside other systems.",
+        metavar="NAME",
     )
     external: Sequence[tuple[str, str]] | None = option(
         None,
-        "Scores that another program or people gave: NAME=FILE, a number a line or JSON lines with ids; repeatable.",
+        "Scores by another program or people: one number per line, or JSON lines with ids; repeatable.",
         read=named_files,
         repeated=True,
         panel=OTHERS,
     )
     scorer_input: tuple[str, str] | None = option(
-        None, "Write what another program takes: metricx=FILE or comet=FILE.", read=named_file, panel=OTHERS
+        None, "Write input for another program: metricx=FILE or comet=FILE.", read=named_file, panel=OTHERS
     )
     scorer_window: tuple[int, int | None] | None = option(
         None,
-        "Sentences a line of it, and every how many: N or N:STRIDE (SLIDE); default: 1.",
+        "Sentences per line of this input, and the step to the next line (SLIDE). Default: 1.",
         read=window_and_stride,
         panel=OTHERS,
     )
-    tokenize: str | None = option(None, "sacrebleu's tokenizer, such as 13a or char; default: by language.", panel=BLEU)
-    lowercase: bool = option(False, "Ignore case.", panel=BLEU)
-    joiner: str = option("space", "Between sentences of d-BLEU, d-chrF and d-TER: space, newline or none.", panel=BLEU)
-    chrf_lowercase: bool = option(False, "Ignore case.", panel=CHRF)
-    ter_case_sensitive: bool = option(False, "Mind case.", panel=TER)
-    ter_asian_support: bool = option(False, "Treat Asian characters as tercom does.", panel=TER)
-    ter_no_punct: bool = option(False, "Leave out punctuation.", panel=TER)
-    ter_normalized: bool = option(False, "Normalise and tokenize as tercom does.", panel=TER)
+    tokenize: str | None = option(
+        None, "BLEU: sacrebleu's tokenizer, such as 13a or char. Default: by language.", metavar="NAME"
+    )
+    lowercase: bool = option(False, "BLEU: ignore case.")
+    joiner: str = option("space", "Document scores: join sentences by space, newline or none.", metavar="NAME")
+    chrf_lowercase: bool = option(False, "chrF: ignore case.")
+    ter_case_sensitive: bool = option(False, "TER: respect case.")
+    ter_asian_support: bool = option(False, "TER: treat Asian characters as tercom does.")
+    ter_no_punct: bool = option(False, "TER: ignore punctuation.")
+    ter_normalized: bool = option(False, "TER: normalize and tokenize as tercom does.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServerLimits:
-    """What a server takes from its clients."""
+    """What a server accepts from its clients."""
 
-    characters: int = option(100_000, "Most characters of a request.", least=1)
-    sentences: int = option(2000, "Most sentences of a request.", least=1)
-    texts: int = option(500, "Most texts in the list of a request.", least=1)
-    megabytes: int = option(10, "Most megabytes of a request, and so of a file.", least=1)
-    unpacked_megabytes: int = option(64, "Most megabytes of an archive, unpacked.", least=1)
-    elements: int = option(400_000, "Most elements of a file with markup (beginnings of tags).", least=1)
-    sentence_tokens: int = option(1000, "Most tokens of a sentence; longer ones are refused (400).", least=1)
-    cut_sentences: bool = option(False, "Translate longer sentences in parts in place of refusing them.")
-    timeout: float = option(120.0, "Seconds after which a request is given up.", least=0.1)
-    receive_timeout: float = option(
-        30.0, "Seconds in which a request must arrive, its headers and then its body.", least=0.1
+    PANEL: ClassVar[str] = LIMITS
+    characters: int = option(100_000, "Characters per request.", least=1)
+    sentences: int = option(2000, "Sentences per request.", least=1)
+    texts: int = option(500, "Texts per request.", least=1)
+    megabytes: int = option(10, "Megabytes per request or file.", least=1)
+    unpacked_megabytes: int = option(64, "Megabytes per unpacked archive.", least=1)
+    elements: int = option(400_000, "Start tags per file.", least=1)
+    sentence_tokens: int = option(1000, "Tokens per sentence, else refused.", least=1)
+    cut_sentences: bool = option(False, "Translate longer sentences in parts.")
+    timeout: float = option(120.0, "Seconds per request.", least=0.1)
+    receive_timeout: float = option(30.0, "Seconds to receive a request.", least=0.1)
+    connections: int = option(800, "Connections; beyond: 503.", least=1)
+    client_connections: int = option(250, "Connections per address.", least=1)
+    kept_megabytes: int = option(200, "Megabytes of finished files.", least=1)
+    public_url: str = option(
+        "", "Server address in links to files. Default: relative links.", metavar="URL", panel=BASIC
     )
-    connections: int = option(800, "Most connections; beyond, requests are sent away (503).", least=1)
-    client_connections: int = option(250, "Most connections of an address; further ones are closed.", least=1)
-    kept_megabytes: int = option(
-        200, "Most megabytes of translated files that wait half an hour to be fetched; beyond: 503.", least=1
-    )
-    public_url: str = option("", "Address of the server for its clients, in links to files; default: relative links.")
-    hosts: Sequence[str] = option(("*",), "Hosts that requests may name, with commas between; *: all.", read=names)
+    hosts: Sequence[str] = option(("*",), "Host names that requests may use; * allows all.", read=names, panel=BASIC)
     origins: Sequence[str] = option(
-        ("*",), "Origins whose pages may ask, such as https://example.org, with commas between; *: all.", read=names
+        ("*",),
+        "Origins whose pages may call the server, such as https://example.org; * allows all.",
+        read=names,
+        panel=BASIC,
     )
-    waiting_sentences: int = option(
-        10_000, "Most sentences that wait; with more, requests are sent away (503).", least=1
-    )
-    sessions: int = option(
-        1000, "Most sessions with context; the one that was not used for longest goes first.", least=1
-    )
-    session_sentences: int = option(20, "Most sentences of context that a session keeps.", least=1)
-    session_minutes: float = option(30.0, "Minutes after which an unused session is dropped.", least=0.01)
+    waiting_sentences: int = option(10_000, "Waiting sentences; beyond: 503.", least=1)
+    sessions: int = option(1000, "Sessions with context.", least=1)
+    session_sentences: int = option(20, "Sentences of context per session.", least=1)
+    session_minutes: float = option(30.0, "Minutes until unused sessions end.", least=0.01)

@@ -17,6 +17,7 @@ from hf_docmt.cli.data import corpus, data_app
 from hf_docmt.cli.evaluate import evaluate
 from hf_docmt.cli.hub import convert, export, push
 from hf_docmt.cli.new import new_app
+from hf_docmt.cli.options import Command
 from hf_docmt.cli.suites import contrast, ctxpro, cxmi, translate_suite
 from hf_docmt.cli.training import demo, info, train
 from hf_docmt.cli.translation import serve, translate
@@ -93,10 +94,10 @@ def _options(
 
 for panel, commands in PANELS.items():
     for command in commands:
-        app.command(rich_help_panel=panel)(command)
+        app.command(cls=Command, rich_help_panel=panel)(command)
 analyze_app = typer.Typer(help="Analyse how a model uses context.", no_args_is_help=True)
 for command in (why, rationales):
-    analyze_app.command()(command)
+    analyze_app.command(cls=Command)(command)
 app.add_typer(data_app, name="data", rich_help_panel="Data")
 app.add_typer(new_app, name="new", rich_help_panel="Models")
 app.add_typer(analyze_app, name="analyze", rich_help_panel="Analysis")

@@ -17,6 +17,7 @@ from hf_docmt.options import (
     OUTPUT,
     REQUIRED,
     STRATEGY,
+    SUITE,
     ModelLanguages,
     argument,
     item_range,
@@ -31,17 +32,20 @@ if TYPE_CHECKING:
 def why(
     *,
     model: str = MODEL,
-    documents: str = argument("Documents: text, JSON lines, TSV, subtitles; references are not needed."),
+    documents: str = argument("Text, JSON lines, TSV or subtitles; references are not needed."),
     sentence: int = option(REQUIRED, "Number of the sentence in its document, from 1."),
-    document: str | None = option(None, "Id of the document; default: the first one."),
+    document: str | None = option(None, "Id of the document. Default: the first one.", metavar="ID"),
     strategy: str | None = STRATEGY,
     beams: int | None = BEAMS,
     languages: ModelLanguages,
     as_json: bool = AS_JSON,
 ) -> None:
-    """What decided the translation of a sentence: how it reads without each context sentence, and alone.
+    """Show which context sentence decided a translation: the sentence without each of them, and alone.
 
-    The document is translated first. New words against the other translation stand in {+ +}.
+    Examples:
+      docmt analyze why MODEL letter.txt --sentence 2
+
+    The document is translated first. {+ +} marks words that the other translation does not have.
     """
     from hf_docmt.analysis.decisive_context import decisive_context
     from hf_docmt.analysis.model_runs import set_languages
@@ -66,11 +70,11 @@ def source_document(path: str, lang: str | None, doc_id: str | None) -> tuple[st
     from hf_docmt.data.readers import read_documents
 
     if not lang:
-        raise ValueError("the language of the documents is needed: give --source-lang")
+        raise ValueError("the language of the documents is missing: add --source-lang")
     rows = read_documents(path=path, source_lang=lang)
     names = list(rows["doc_id"])
     if not names:
-        raise ValueError(f"{path} has no document; give one")
+        raise ValueError(f"{path} has no document; add one")
     if doc_id is not None and doc_id not in names:
         raise ValueError(f"{path} has no document {doc_id!r}{closest_hint(doc_id, names)}")
     row = rows[0 if doc_id is None else names.index(doc_id)]
@@ -100,18 +104,18 @@ def rationales(
     *,
     model: str = MODEL,
     folder: str = argument("Folder with the files highlighted.SPLIT.LANG of SCAT."),
-    split: str = option("train", "Part of SCAT."),
+    split: str = option("train", "Split of SCAT.", metavar="NAME", panel=SUITE),
     items: tuple[int, int] | None = option(
-        None, "Only the examples on these lines: FIRST-LAST, from 1.", read=item_range
+        None, "Only the examples on these lines, from 1.", read=item_range, panel=SUITE
     ),
-    attention: str = option("decoder", "encoder, cross or decoder."),
-    step: str = option("writes", "Decoder step: the one that writes the pronoun or the one that reads it."),
+    attention: str = option("decoder", "encoder, cross or decoder attention.", metavar="NAME", panel=SUITE),
+    step: str = option("writes", "Decoder step that writes or reads the pronoun.", metavar="NAME", panel=SUITE),
     languages: ModelLanguages,
     option_pairs: list[str] | None = OPTION_PAIRS,
     output: str | None = OUTPUT,
     as_json: bool = AS_JSON,
 ) -> None:
-    """Attention of pronouns to the words that annotators marked as supporting context (Yin et al. 2021)."""
+    """Attention of pronouns to words that annotators marked as their context (SCAT, Yin et al. 2021)."""
     from hf_docmt.analysis.rationales import rationales_files
 
     check_report(output, ())

@@ -1,9 +1,10 @@
-"""`docmt compare` and `docmt rerank`: systems beside each other, and the best of their translations."""
+"""`docmt compare` and `docmt rerank`: systems side by side, and the best of their translations."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import typer
 
@@ -11,9 +12,7 @@ from hf_docmt.cli.options import command, refuse
 from hf_docmt.cli.output import terminal_width
 from hf_docmt.files import check_writable_file, write_text
 from hf_docmt.messages import check_known
-from hf_docmt.options import OUTPUT_TEXT, PICTURE, argument, named_files, names, option
-
-SHOW = "Translations side by side (--show)"
+from hf_docmt.options import OUTPUT_TEXT, PICTURE, SHOW, argument, named_files, names, option
 
 
 @dataclass(kw_only=True)
@@ -21,80 +20,98 @@ class Tests:
     """Which results are tested against which, and how."""
 
     runs: str | None = option(
-        None, "Regular expression of what differs in the names of runs of one system, such as -seed\\d+."
+        None, "Regular expression of what differs between run names of one system: -seed\\d+.", metavar="REGEX"
     )
-    may_differ: list[str] | None = option(None, "Key of the signature that may differ within a row, too; repeatable.")
-    method: str = option("randomisation", "randomisation, bootstrap or sacrebleu-bootstrap.")
+    may_differ: list[str] | None = option(
+        None, "Signature key that may differ within a row; repeatable.", metavar="KEY"
+    )
+    method: str = option("randomisation", "Test: randomisation, bootstrap or sacrebleu-bootstrap.", metavar="NAME")
     samples: int | None = option(
-        None, "Random samples of a test; default: 1000, or 40 for each test of the table if that is more.", least=1
+        None, "Samples per test. Default: 1000, or 40 for each test in the table if that is more.", least=1
     )
-    seed: int = option(1, "Seed of a test.")
+    seed: int = option(1, "Random seed of the tests.")
 
 
 @dataclass(kw_only=True)
 class Tables:
-    """What is shown of results."""
+    """How results are shown."""
 
     picture: str | None = PICTURE
-    breakdown: str = option("none", "none, all, or an axis such as distance.")
+    breakdown: str = option("none", "Also show parts: none, all, or an axis such as distance.", metavar="NAME")
     rank: str = option(
         "none",
-        "Systems as rows, the best first: baseline (tested against it), or pairs (each against each, with ranks and "
-        "clusters).",
+        "Show systems as rows, best first: baseline (tests against it) or pairs (all pairs, ranks and clusters).",
+        metavar="NAME",
     )
-    picture_of: str = option("distance", "distance (accuracies), index or length (scores).")
-    highlight: Sequence[str] = option((), "Systems of the picture in colour, the others are grey; commas.", read=names)
+    picture_of: str = option("distance", "Axis: distance (accuracies), index or length (scores).", metavar="NAME")
+    highlight: Sequence[str] = option((), "Systems shown in colour in the picture; the others are grey.", read=names)
 
 
 @dataclass(kw_only=True)
 class SideBySideOptions:
-    """Which translations are shown beside each other."""
+    """Which translations are shown side by side."""
 
-    reference: str | None = option(None, "Documents with references; default: those that the reports name.", panel=SHOW)
+    PANEL: ClassVar[str] = SHOW
+
+    reference: str | None = option(None, "Documents with references. Default: named by the reports.", metavar="FILE")
     translators: Sequence[str] = option(
-        (), "Translators of the references to show of a WMT set; commas.", "--translator", read=names, panel=SHOW
+        (), "WMT sets: show references by these translators.", "--translator", read=names
     )
-    source_lang: str | None = option(None, "Language code of the source.", panel=SHOW)
-    target_lang: str | None = option(None, "Language code of the references.", panel=SHOW)
+    source_lang: str | None = option(None, "Language of the source.", metavar="CODE")
+    target_lang: str | None = option(None, "Language of the references.", metavar="CODE")
     context: int | None = option(
-        None, "Source sentences shown before each; default: 2, and 8 more to unfold on a page.", least=0, panel=SHOW
+        None, "Source sentences before each. Default: 2; 10 on a page, 8 of them folded.", least=0
     )
 
 
 @dataclass(kw_only=True)
 class Selection:
-    """Which sentences are shown, in which order."""
+    """Which sentences are shown, and in which order."""
 
-    sentences: str = option("changed", "changed (from the baseline) or all.", panel=SHOW)
-    order: str = option("document", "document, or change: the largest differences of scores first.", panel=SHOW)
+    PANEL: ClassVar[str] = SHOW
+
+    sentences: str = option("changed", "changed (from the baseline) or all.", metavar="NAME")
+    order: str = option("document", "document, or change (largest score difference first).", metavar="NAME")
 
 
 @command
 def compare(
     *,
     call: typer.Context,
-    reports: list[str] = argument("Report files of several systems; with --show files of translations, too."),
+    reports: list[str] = argument(
+        "Reports of several systems; with --show also files of translations.", metavar="REPORT"
+    ),
     name: list[str] | None = option(None, "Name of a system, in the order of the reports; repeatable."),
-    baseline: str | None = option(None, "System to test the others against; default: the first."),
-    format: str = option("text", "text, markdown, latex, csv or json; with --show text or html."),
-    show: bool = option(False, "Show translations sentence by sentence.", panel=SHOW),
+    baseline: str | None = option(
+        None, "System that the others are tested against. Default: the first.", metavar="NAME"
+    ),
+    format: str = option("text", "text, markdown, latex, csv or json; with --show text or html.", metavar="NAME"),
+    show: bool = option(False, "Show translations sentence by sentence."),
     output: str = OUTPUT_TEXT,
     tables: Tables,
     tests: Tests,
     side_by_side: SideBySideOptions,
     selection: Selection,
 ) -> None:
-    """Compare several systems: scores, intervals, differences from a baseline and p-values, or their translations."""
+    """Compare systems: scores, intervals, differences from a baseline, p-values, or their translations.
+
+    Examples:
+      docmt compare runs/demo/reports/*.json
+      docmt compare a.json b.json --format markdown --rank pairs
+      docmt compare a.json b.json --show -o page.html --format html
+
+    Reports are files by docmt evaluate, contrast and others, with -o.
+    """
     check_writable_file(output, [*reports, side_by_side.reference])
     systems = {"names": name, "baseline": baseline}
     if show:
-        refuse(call, (*vars(tables), *vars(tests)), "is for tables of scores, but --show is given")
+        refuse(call, (*vars(tables), *vars(tests)), "is for tables of scores, not for --show")
         text = _shown(reports, format, output, selection, **systems, **vars(side_by_side))
     else:
-        reason = "is for translations side by side, but --show is not given"
+        reason = "is for translations side by side (--show)"
         refuse(call, (*vars(side_by_side), *vars(selection)), reason)
         if not tables.picture:
-            refuse(call, ("picture_of", "highlight"), "is of a picture, but --picture is not given")
+            refuse(call, ("picture_of", "highlight"), "is for pictures (--picture)")
         text = _table(reports, format, tables, **systems, **vars(tests))
     if output == "-":
         print(text)
@@ -116,7 +133,7 @@ def _table(reports: list[str], format: str, tables: Tables, **options) -> str:
     if tables.picture:
         draw_breakdown(comparison, tables.picture, axis=tables.picture_of, highlight=tables.highlight)
     if tables.rank != "none" and tables.breakdown != "none" and format != "json":
-        raise ValueError("--rank is of whole scores, and --breakdown of their parts; give one of the two, or json")
+        raise ValueError("--rank shows whole scores and --breakdown their parts; give one of the two, or --format json")
     if tables.rank != "none" and format != "json":
         return format_ranking(comparison, format)
     return format_comparison(select_breakdown(comparison, tables.breakdown), format, width=terminal_width())
@@ -141,26 +158,27 @@ def _shown(reports: list[str], format: str, output: str, selection: Selection, *
 def rerank(
     *,
     call: typer.Context,
-    translations: list[str] = argument("JSON lines of docmt translate, of several systems, or of one with candidates."),
-    output: str = option("-", "JSON lines to write; - is standard output.", "-o", "--output"),
-    metric: str = option("chrf", "Utility of minimum Bayes risk: chrf or bleu, of sentences."),
-    unit: str = option("sentence", "What is chosen: sentence, or document (each from one system as a whole)."),
+    translations: list[str] = argument(
+        "JSON lines by docmt translate: of several systems, or of one with candidates.", metavar="FILE"
+    ),
+    output: str = OUTPUT_TEXT,
+    metric: str = option("chrf", "Utility of minimum Bayes risk: chrf or bleu.", metavar="NAME"),
+    unit: str = option("sentence", "Choose for each sentence or each document.", metavar="NAME"),
     external: Sequence[tuple[str, str]] | None = option(
         None,
-        "Scores of another program in place of the risk, NAME=FILE, as docmt evaluate takes them: one for each system, "
-        "in their order.",
+        "Choose by scores of another program: a file per system, in their order, as for docmt evaluate.",
         read=named_files,
         repeated=True,
     ),
 ) -> None:
-    """Choose among translations of several systems, seeds or searches: that which agrees most with all of them.
+    """Choose among translations of several systems the ones that agree most with all others.
 
-    Where systems wrote candidates (docmt translate --nbest), these are chosen among, too.
+    The systems may be seeds or searches of one model. Candidates (docmt translate --nbest) also take part.
     """
     from hf_docmt.evaluation.reranking import reranked_rows
     from hf_docmt.translation.corpus import write_translations
 
     if external:
-        refuse(call, ("metric",), "is the utility of minimum Bayes risk, but --external is given")
+        refuse(call, ("metric",), "is not used with --external")
     check_writable_file(output, [*translations, *(path for _, path in external or ())])
     write_translations(reranked_rows(translations, metric, unit, external or ()), output)

@@ -11,32 +11,32 @@ from hf_docmt.cli.options import command
 from hf_docmt.files import file_stem
 from hf_docmt.options import AS_JSON, REQUIRED, argument, option
 
-data_app = typer.Typer(help="Documents of any format.", no_args_is_help=True)
+data_app = typer.Typer(help="Statistics of documents.", no_args_is_help=True)
 
 
 @dataclass(kw_only=True)
 class CorpusSizes:
-    """What the built-in corpus is made of."""
+    """The size and content of the built-in corpus."""
 
-    seed: int = option(0, "Seed of the random generator.")
+    seed: int = option(0, "Random seed.")
     train: int = option(2000, "Number of training documents.")
     validation: int = option(200, "Number of validation documents.")
     test: int = option(200, "Number of test documents.")
-    suite_items: int = option(30, "Suite items for each distance and answer.")
-    cataphora: float = option(0.0, "Share of pronouns *it* that precede their noun; above 0 adds a suite of them.")
+    suite_items: int = option(30, "Suite items per distance and answer.")
+    cataphora: float = option(0.0, "Share of pronouns that precede their noun; above 0 adds a suite of them.")
     far: int = option(
         0,
-        "Most sentences between a clue and what depends on it, before and after it; adds competing antecedents and "
-        "suites by distance, and needs --longest 2 above it. 0: clues are near.",
+        "Maximum distance in sentences between a clue and what depends on it. Above 0 adds competing antecedents and "
+        "suites by distance; --longest must be at least 2 more.",
     )
 
 
 @command
 def corpus(
     *,
-    folder: str = argument("New folder for documents and contrastive suites."),
-    shortest: int = option(6, "Sentences of the shortest document."),
-    longest: int = option(10, "Sentences of the longest document."),
+    folder: str = argument("New folder for documents and suites. The recipes demo_* read runs/demo/corpus."),
+    shortest: int = option(6, "Sentences in the shortest document."),
+    longest: int = option(10, "Sentences in the longest document."),
     sizes: CorpusSizes,
 ) -> None:
     """Write the built-in English-German discourse corpus: documents and contrastive suites."""
@@ -52,17 +52,17 @@ def corpus(
 @command
 def stats(
     *,
-    inputs: list[str] = argument("Files of documents; files that belong together as source=FILE,target=FILE."),
-    source_lang: str = option(REQUIRED, "Language code of the source, for example en."),
-    target_lang: str | None = option(None, "Language code of the target; default: source only."),
-    format: str = option("auto", "Format of the inputs: auto, jsonl, tsv, dtag, ..."),
+    inputs: list[str] = argument("Files of documents; two sides as source=FILE,target=FILE.", metavar="FILE"),
+    source_lang: str = option(REQUIRED, "Source language, such as en.", metavar="CODE"),
+    target_lang: str | None = option(None, "Target language. Default: count the source only.", metavar="CODE"),
+    format: str = option("auto", "Input format, such as jsonl, tsv, dtag.", metavar="NAME"),
     context: int | None = option(
-        None, "Also count what needs a sentence that is further away, where annotated.", least=0
+        None, "Also count annotated phenomena that need more than N sentences of context.", least=0
     ),
-    style: str = option("text", "text, markdown or latex."),
+    style: str = option("text", "Table as text, markdown or latex.", metavar="NAME"),
     as_json: bool = AS_JSON,
 ) -> None:
-    """Count documents, sentences and words, with lengths, and annotated phenomena by distance; files side by side."""
+    """Count documents, sentences, words and annotated phenomena, one column per file."""
     from hf_docmt.data.readers import input_argument, input_files, read_documents
     from hf_docmt.data.statistics import document_statistics, reading_notes, table_column
     from hf_docmt.reports.tables import check_style, write_table

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from hf_docmt.cli.options import command
 from hf_docmt.cli.output import check_different, check_folder, print_report, terminal_width, write_reports
 from hf_docmt.files import check_writable_file, data_name
-from hf_docmt.options import AS_JSON, ReferenceReading, Scoring, argument, names, option
+from hf_docmt.options import AS_JSON, BASIC, FILES, ReferenceReading, Scoring, argument, names, option
 
 if TYPE_CHECKING:
     from hf_docmt.reports.comparison import Comparison
@@ -21,50 +21,67 @@ if TYPE_CHECKING:
 class ReferenceOptions(ReferenceReading):
     """Where references come from."""
 
-    test_set: str | None = option(None, "References of a test set of sacrebleu, such as wmt24.", "-t", "--test-set")
+    PANEL: ClassVar[str] = FILES
+
+    test_set: str | None = option(
+        None, "Score against a test set of sacrebleu, such as wmt24.", "-t", "--test-set", metavar="NAME", panel=BASIC
+    )
     origlang: str | None = option(
-        None, "Only documents written in this language, as the test set says; non-de: in another."
+        None, "Test set: only documents originally in this language; non-de: in another.", metavar="CODE"
     )
     translators: Sequence[str] = option(
-        (), "Translators of the references to take from a WMT set; separated by commas.", "--translator", read=names
+        (), "WMT sets: use references by these translators.", "--translator", read=names
     )
-    reference_columns: Sequence[str] = option(
-        (), "Columns of reference JSON lines with further references; separated by commas.", read=names
-    )
+    reference_columns: Sequence[str] = option((), "JSON lines: columns with further references.", read=names)
 
 
 @dataclass(kw_only=True)
 class Translations:
-    """Which translations are scored, and what the report says of their system."""
+    """Which translations are scored, and what the report says about their system."""
 
-    system: str | None = option(None, "System of a WMT set in XML to score, by its references if none are given.")
-    name: str | None = option(None, "Name of the system; default: the name of the file.")
-    strategy: str | None = option(None, "Strategy of the translations, for the report.")
-    beams: int | None = option(None, "Beam size of the translations, for the report.")
-    sentence_scores: str | None = option(None, "Also write the scores of every sentence to this file, as JSON lines.")
+    PANEL: ClassVar[str] = FILES
+
+    system: str | None = option(None, "WMT set in XML: score this system, by the set's references.", metavar="NAME")
+    name: str | None = option(None, "Name of the system. Default: the file name.")
+    strategy: str | None = option(None, "For the report: strategy of the translations.", metavar="NAME")
+    beams: int | None = option(None, "For the report: beam size of the translations.")
+    sentence_scores: str | None = option(None, "Also write scores per sentence, as JSON lines.", metavar="FILE")
 
 
 @command
 def evaluate(
     *,
-    translations: str = argument("JSON lines of docmt translate, plain lines, or the XML of a WMT set (--system)."),
+    translations: str = argument("JSON lines by docmt translate, plain lines, or the XML of a WMT set (--system)."),
     reference: list[str] | None = argument(
-        "JSON lines of further systems; then documents, the target file of a pair, or plain lines: a reference each. "
-        "With --reference or --test-set all files are systems.",
+        "Further systems (JSON lines), then references: documents, the target file of a pair, or plain lines. With "
+        "--reference or --test-set every file is a system.",
         default=None,
+        metavar="FILE",
     ),
     reference_file: list[str] | None = option(
-        None, "Reference, if all files are systems; repeatable.", "-r", "--reference"
+        None, "Reference, if every other file is a system; repeatable.", "-r", "--reference", metavar="FILE"
     ),
     references: ReferenceOptions,
-    language_pair: str | None = option(None, "Both languages in one, such as en-de.", "-l", "--language-pair"),
+    language_pair: str | None = option(None, "Both languages, such as en-de.", "-l", "--language-pair", metavar="PAIR"),
     scored: Translations,
     scoring: Scoring,
-    baseline: str | None = option(None, "Translations of another system, to print differences and p-values beside it."),
-    output: str | None = option(None, "Report file to write; of several systems the folder.", "-o", "--output"),
+    baseline: str | None = option(
+        None, "Translations of another system: show differences and p-values.", metavar="FILE"
+    ),
+    output: str | None = option(None, "Report file; for several systems a folder.", "-o", "--output", metavar="FILE"),
     as_json: bool = AS_JSON,
 ) -> None:
-    """Score translations: s-BLEU, d-BLEU, chrF and TER as sacrebleu has them, each with its signature."""
+    """Score translations with sacrebleu: BLEU of sentences and documents, chrF, TER, with signatures.
+
+    Examples:
+      docmt evaluate out.jsonl test.jsonl --source-lang en --target-lang de
+      docmt evaluate out.de.txt ref.de.txt -m bleu,chrf
+      docmt evaluate out.txt --test-set wmt24 --language-pair en-de
+      docmt evaluate a.jsonl b.jsonl test.jsonl -l en-de    # several systems
+      docmt evaluate out.jsonl test.jsonl -l en-de --discourse pronouns,formality
+
+    References may be documents or plain lines. Several systems are tested against the first.
+    """
     from hf_docmt.evaluation.translation_files import holds_translations
     from hf_docmt.evaluation.translation_scores import evaluate_files
 
@@ -81,14 +98,12 @@ def evaluate(
     if len(systems) > 1:
         if own := [name for name, value in vars(scored).items() if value is not None]:
             option_name = f"--{own[0].replace('_', '-')}"
-            raise ValueError(
-                f"{option_name} is of one system, but {len(systems)} files of systems are given; leave it out"
-            )
+            raise ValueError(f"{option_name} is for one system, got files of {len(systems)} systems; remove it")
         evaluate_several([*([baseline] if baseline else []), *systems], shared, output, as_json)
         return
     if baseline is not None and (scoring.external or scoring.scorer_input):
         raise ValueError(
-            "--external and --scorer-input are of one system; write a report of each, and docmt compare them"
+            "--external and --scorer-input are for one system; write a report per system, then run docmt compare"
         )
     outputs = {"report": output, "sentence_scores": scored.sentence_scores}
     outputs["scorer_input"] = scoring.scorer_input[1] if scoring.scorer_input else None
@@ -116,7 +131,7 @@ def evaluate_several(systems: list[str], shared: dict[str, Any], output: str | N
     names, _ = system_names([Path(path) for path in systems], [data_name(path) for path in systems], None)
     stems = [name.replace("/", "_") for name in names]
     if output and len(set(stems)) < len(stems):
-        raise ValueError(f"two reports would be {max(stems, key=stems.count)}.json; give the files other names")
+        raise ValueError(f"two reports would be named {max(stems, key=stems.count)}.json; rename the files")
     check_folder(output, stems, [*systems, *shared["reference"]])
     reports = evaluate_systems(systems, names=names, **shared)
     write_reports(dict(zip(stems, reports)), output)
@@ -137,7 +152,7 @@ def print_difference(baseline: Report, report: Report, as_json: bool, breakdown:
 
 
 def print_comparison(comparison: Comparison, as_json: bool) -> None:
-    """Print systems beside each other, as text that fits the terminal or as JSON."""
+    """Print systems side by side, as text that fits the terminal or as JSON."""
     from hf_docmt.reports.comparison_tables import format_comparison
 
     print(format_comparison(comparison, "json" if as_json else "text", width=terminal_width()))
@@ -146,11 +161,11 @@ def print_comparison(comparison: Comparison, as_json: bool) -> None:
 def languages_of_pair(pair: str, references: ReferenceOptions) -> list[str]:
     """Both codes of a pair such as `en-de`. ValueError: languages are given one by one, too, or it is no pair."""
     if references.source_lang or references.target_lang:
-        raise ValueError(f"--language-pair {pair} and --source-lang or --target-lang; give one of the two")
+        raise ValueError(f"got --language-pair {pair} and --source-lang or --target-lang; give one of the two")
     codes = pair.split("-")
     if len(codes) != 2 or not all(codes):
         raise ValueError(
-            f"--language-pair is {pair!r}, expected two codes such as en-de; for codes with a hyphen in them give "
+            f"--language-pair: got {pair!r}, expected two codes such as en-de; for codes with a hyphen use "
             "--source-lang and --target-lang"
         )
     return codes

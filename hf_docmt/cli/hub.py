@@ -18,21 +18,28 @@ def export(
     *,
     model: str = argument("Model folder."),
     folder: str = argument("New folder to write: code, weights, tokenizer and card."),
-    report: list[str] | None = option(None, "Report for the card; repeatable."),
-    baseline: str | None = option(None, "Report of another model, whose scores stand beside them."),
-    dataset: list[str] | None = option(None, "Training data on the Hub; repeatable."),
-    repo_id: str | None = option(None, "Name on the Hub, for the card's example."),
-    license: str | None = option(None, "Licence of the weights; default: that of the folder's card."),
+    report: list[str] | None = option(None, "Report for the card; repeatable.", metavar="FILE"),
+    baseline: str | None = option(None, "Report of another model, to compare with.", metavar="FILE"),
+    dataset: list[str] | None = option(None, "Training data on the Hub; repeatable.", metavar="NAME"),
+    repo_id: str | None = option(None, "Name on the Hub, for the card's example.", metavar="NAME"),
+    license: str | None = option(None, "License of the weights. Default: from the model's card.", metavar="NAME"),
     stock: bool = option(
         False,
-        "As transformers' own Marian, Pegasus, BART, mBART or M2M-100, which need no code of ours: concat without "
-        "sentence encodings.",
+        "Write a model of transformers (Marian, Pegasus, BART, mBART, M2M-100), which needs no code. Only for concat "
+        "without sentence encodings.",
     ),
     ctranslate2: str | None = option(
-        None, "The same for --engine ctranslate2, with weights of this type: int8, float32, float16, ..."
+        None, "Write a model for --engine ctranslate2: int8, float32, float16, ...", metavar="TYPE"
     ),
 ) -> None:
-    """Write a folder for the Hub, with a model card made from reports."""
+    """Write a folder for the Hub: weights, code, tokenizer, and a model card made from reports.
+
+    Examples:
+      docmt export runs/mine runs/hub --report bleu.json --report accuracy.json
+      docmt export runs/mine runs/fast --ctranslate2 int8
+
+    The folder loads with trust_remote_code=True where this package is not installed.
+    """
     import_transformers()
     from hf_docmt.hub.cards import license_of
     from hf_docmt.hub.export import collect_reports, export_model
@@ -40,7 +47,7 @@ def export(
     from hf_docmt.reports.report import Report
 
     if stock and ctranslate2 is not None:
-        raise ValueError("--stock and --ctranslate2 write different folders; give one of them at a time")
+        raise ValueError("--stock and --ctranslate2 write different folders; give one of the two")
 
     loaded, tokenizer = model_of_command(model, device="cpu")
     base = adapted_model(model)
@@ -60,28 +67,33 @@ def export(
 @command
 def push(
     *,
-    folder: str = argument("Folder that docmt export wrote, or an adapter's."),
+    folder: str = argument("Folder by docmt export, or of an adapter."),
     repo_id: str = argument("Name on the Hub: owner/name.", metavar="REPO"),
-    private: bool = option(False, "A new repository is private."),
-    revision: str | None = option(None, "Branch, created if it is not there; default: main."),
+    private: bool = option(False, "Make a new repository private."),
+    revision: str | None = option(None, "Branch; created if missing. Default: main.", metavar="NAME"),
     create_pr: bool = option(False, "Open a pull request.", "--pr"),
     code_repo: str | None = option(
-        None, "Keep the Python files in this repository, owner/name, which gets those of this version."
+        None, "Repository for the Python files; it gets those of this version.", metavar="REPO"
     ),
-    license: str | None = option(None, "Licence of the weights, written into the card."),
-    no_license: bool = option(False, "Send a card that states no licence."),
-    include: list[str] | None = option(None, "Further files, such as pictures/*; repeatable."),
-    dry_run: bool = option(False, "List what would go up, and send nothing."),
+    license: str | None = option(None, "License of the weights, for the card.", metavar="NAME"),
+    no_license: bool = option(False, "Upload a card without a license."),
+    include: list[str] | None = option(None, "Further files, such as pictures/*; repeatable.", metavar="PATTERN"),
+    dry_run: bool = option(False, "List the files, and upload nothing."),
 ) -> None:
-    """Upload a folder to the Hub in one commit: what export, save_pretrained and peft write, and --include.
+    """Upload a model folder to the Hub in one commit.
 
-    The token is that of hf auth login, or of the variable HF_TOKEN.
+    Examples:
+      docmt push runs/hub owner/name --dry-run
+      docmt push runs/hub owner/name --license apache-2.0
+
+    Files by docmt export, save_pretrained and peft are uploaded, and those of --include. The token comes from hf auth
+    login, or from the variable HF_TOKEN.
     """
     import_transformers()
     from hf_docmt.hub.publishing import code_files, planned_upload, push_model
 
     if license is not None and no_license:
-        raise ValueError("--license and --no-license: give one of them")
+        raise ValueError("got --license and --no-license; give one of the two")
     options = {"revision": revision, "create_pr": create_pr, "code_repo": code_repo, "include": include or ()}
     options["license"] = False if no_license else license
     if dry_run:
@@ -110,7 +122,7 @@ def _print_left(folder: str, include: Sequence[str]) -> None:
     from hf_docmt.hub.upload_files import left_files
 
     if names := left_files(folder, include):
-        print(f"left here: {', '.join(names)}; what belongs to the model goes up with --include", file=sys.stderr)
+        print(f"not uploaded: {', '.join(names)}; add files of the model with --include", file=sys.stderr)
 
 
 @command
@@ -118,27 +130,34 @@ def convert(
     *,
     call: typer.Context,
     source: str = argument(
-        "Marian, BART, mBART, M2M-100 (NLLB): folder or Hub name; a .npz or .bin file of Marian; a .pt file of fairseq."
+        "Marian, BART, mBART or M2M-100 (NLLB): folder, or name on the Hub. Or a file of Marian (.npz, .bin) or "
+        "fairseq (.pt)."
     ),
     folder: str = argument("New folder to write: code, weights, tokenizer and card."),
     fields: list[str] | None = argument(
-        "Fields of the configuration, such as past_context=2.", default=None, metavar="[KEY=VALUE]..."
+        "Fields of the configuration, such as past_context=2.", default=None, metavar="KEY=VALUE"
     ),
-    architecture: str = option("concat", "Architecture of the document model."),
+    architecture: str = option("concat", "Architecture of the document model.", metavar="NAME"),
     interpolate_positions: bool = option(False, "Stretch learned positions to max_position_embeddings=NUMBER."),
     vocab: list[str] | None = option(
-        None, "Marian's files: SentencePiece model (.spm); twice for two: source, target."
+        None, "Marian file: SentencePiece model (.spm); twice for source and target.", metavar="FILE"
     ),
-    data: str | None = option(None, "fairseq: folder with dict.SOURCE.txt and dict.TARGET.txt."),
+    data: str | None = option(None, "fairseq: folder with dict.SOURCE.txt and dict.TARGET.txt.", metavar="FOLDER"),
     subwords: list[str] | None = option(
-        None, "fairseq: SentencePiece model (.model) or BPE codes; twice for two: source, target."
+        None, "fairseq: SentencePiece model (.model) or BPE codes; twice for source and target.", metavar="FILE"
     ),
     languages: ModelLanguages,
 ) -> None:
-    """Make a document model of a pretrained sentence-level one, with the same logits for single sentences.
+    """Turn a pretrained sentence-level model into a document model, with the same logits per sentence.
 
-    With --vocab the source is a file that Marian wrote. With --data and --subwords it is a published checkpoint of Maka
-    et al. (2024) or Lupo et al. (2023).
+    Examples:
+      docmt convert Helsinki-NLP/opus-mt-en-de runs/start past_context=3
+      docmt convert facebook/nllb-200-distilled-600M runs/start
+        --source-lang eng_Latn --target-lang deu_Latn
+      docmt convert model.bin runs/start --vocab vocab.spm
+
+    Checkpoints of fairseq, as published by Maka et al. (2024) and Lupo et al. (2023), need --data and --subwords. The
+    model translates as before until it is trained on documents.
     """
     import_transformers()
     from hf_docmt.hub.export import convert_sentence_model
@@ -148,16 +167,16 @@ def convert(
     codes = {name: code for name, code in vars(languages).items() if code is not None}
     if vocab or source.endswith((".npz", ".bin")):
         if not vocab:
-            raise ValueError(f"{source}: a file of Marian needs --vocab, the SentencePiece model that goes with it")
-        refuse(call, ("interpolate_positions", "data", "subwords"), "is not for files of Marian")
+            raise ValueError(f"{source}: a Marian file needs its SentencePiece model; add --vocab FILE")
+        refuse(call, ("interpolate_positions", "data", "subwords"), "is not for Marian files")
         form = {"architecture": architecture} | _config_fields(fields or ())
         convert_marian_file(source, folder, vocab=vocab, **form, **codes)
     elif data or subwords or source.endswith(".pt"):
         if not (data and subwords):
-            raise ValueError(f"{source}: a checkpoint of fairseq needs --data and --subwords; give both")
-        refuse(call, ("architecture", "interpolate_positions"), "is not for checkpoints of fairseq")
+            raise ValueError(f"{source}: a fairseq checkpoint needs --data and --subwords; give both")
+        refuse(call, ("architecture", "interpolate_positions"), "is not for fairseq checkpoints")
         if fields:
-            raise ValueError(f"{fields[0]!r}: fields are not for checkpoints of fairseq; leave them out")
+            raise ValueError(f"{fields[0]!r}: fairseq checkpoints take no fields of the configuration; remove it")
         convert_fairseq_checkpoint(source, folder, data=data, subwords=subwords, **vars(languages))
     else:
         form = {"architecture": architecture, "interpolate_positions": interpolate_positions}

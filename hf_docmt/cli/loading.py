@@ -56,7 +56,7 @@ def system_of_command(
     kind = kind_of(name)
     allowed = system_classes()[kind].options()
     if "strategy" in options and "strategy" not in allowed:
-        raise ValueError(f"{name} is not a model of this package, and only these have strategies; leave --strategy out")
+        raise ValueError(f"--strategy is for models of this package, got {name}; remove it")
     if "batch_size" not in allowed:  # always given by commands that translate
         options.pop("batch_size", None)
     pairs = read_options(option_pairs or (), kind, excluded)
@@ -64,7 +64,7 @@ def system_of_command(
         names = ("source_lang", "target_lang") * 2
         options |= {key: lang for key, lang in zip(names, (*prompt_languages, *model_languages)) if lang}
     if future_context is not None and "future_context" not in allowed:
-        raise ValueError(f"{name}: a system of kind {kind} reads no future context; leave --future-context out")
+        raise ValueError(f"--future-context is not for models of kind {kind}, got {name}; remove it")
     reach = {"past_context": context, "future_context": future_context}
     options |= {key: value for key, value in reach.items() if value is not None}
     system = System.load(name, device=default_device(), **options | pairs)
@@ -73,29 +73,31 @@ def system_of_command(
     check_model_languages(system, model_languages)
     for key in ("separator", "context_sides"):
         if key in pairs and not system.context.past and not system.context.future:
-            raise ValueError(f"--option {key} is for context, but the system reads none; give it some, or leave it out")
+            raise ValueError(f"--option {key} is for context, but the system reads none; add --context, or remove it")
     system.name = os.path.basename(os.path.abspath(name))
     return system
 
 
 def check_model_languages(system, languages: Iterable[str | None]) -> None:
-    """ValueError where the languages asked for are not those that the system translates between."""
+    """ValueError if the given languages are not those of the system."""
     if any(languages) and system.kind == "seq2seq":
         raise ValueError(
-            "--source-lang and --target-lang are for models of this package and language models; give the codes of "
-            "this one as --option src_lang=CODE --option tgt_lang=CODE"
+            "--source-lang and --target-lang are for models of this package and language models; for this model use "
+            "--option src_lang=CODE --option tgt_lang=CODE"
         )
     own = system.document_languages if system.kind == "docmt" else languages
     for name, asked, language in zip(("source", "target"), languages, own):
         if asked not in (None, language):
-            raise ValueError(f"--{name}-lang is {asked!r}, but {system.name} is of {language!r}; leave it out")
+            raise ValueError(
+                f"--{name}-lang: got {asked!r}, but the model {system.name} is for {language!r}; remove it"
+            )
 
 
 def languages_of(system, asked: Iterable[str | None]) -> dict[str, str]:
-    """The languages asked for, else those of the model."""
+    """The given languages, or those of the model."""
     languages = [code or own for code, own in zip(asked, system.document_languages)]
     if not all(languages):
-        raise ValueError("the languages of the documents are needed: give --source-lang and --target-lang")
+        raise ValueError("the languages of the documents are missing: add --source-lang and --target-lang")
     return dict(zip(("source_lang", "target_lang"), languages))
 
 

@@ -5,17 +5,34 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import wraps
-from inspect import Parameter, Signature, signature
-from typing import Any, get_type_hints
+from inspect import Parameter, Signature, cleandoc, signature
+from typing import Any, get_args, get_type_hints
 
 import typer
+from typer.core import TyperCommand
+from typer.models import OptionInfo
+
+from hf_docmt.options import BASIC, METAVARS, PANELS, broken_bounds
+
+TYPE_METAVARS = {int: "N", float: "X", str: "TEXT", bool: ""}
+
+
+class Command(TyperCommand):
+    """A command whose `--help` stands in the panel of its first option."""
+
+    def get_help_option(self, ctx):
+        shown = super().get_help_option(ctx)
+        panels = (getattr(parameter, "rich_help_panel", None) for parameter in self.params)
+        shown.rich_help_panel, shown.metavar = next(filter(None, panels), None), ""
+        return shown
 
 
 def command(run: Callable[..., None]) -> Callable[..., None]:
     """The function that typer makes a command of: it reads the options and calls `run`.
 
     A parameter of `run` is an option or argument, whose declaration is its default; a dataclass, all of whose fields
-    are options; or the `typer.Context` of the call.
+    are options; or the `typer.Context` of the call. Paragraphs of the docstring that have indented lines keep their
+    lines in the help; others are filled to the width of the terminal.
     """
     types = get_type_hints(run)
     groups = {name: kind for name, kind in types.items() if is_dataclass(kind)}
@@ -24,31 +41,47 @@ def command(run: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(run)
     def read_and_run(**values: Any) -> None:
+        for parameter, item in declared:
+            if bounds := broken_bounds(item.metadata, values[parameter.name]):
+                hint = f"'{parameter.default.param_decls[-1]}'"
+                raise typer.BadParameter(f"got {values[parameter.name]}, expected {bounds}", param_hint=hint)
         values |= {name: read(values[name]) for name, read in readers.items() if values[name] is not None}
         filled = {
             name: kind(**{item.name: values.pop(item.name) for item in fields(kind)}) for name, kind in groups.items()
         }
         run(**values, **filled)
 
-    parameters = [parameter for parameter, _ in declared]
+    parameters = _by_panel([parameter for parameter, _ in declared])
     if "call" in types:
         parameters.insert(0, Parameter("call", Parameter.KEYWORD_ONLY, annotation=typer.Context))
     read_and_run.__signature__ = Signature(parameters)
     read_and_run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    paragraphs = cleandoc(run.__doc__).split("\n\n")
+    read_and_run.__doc__ = "\n\n".join(text if "\n  " in text else text.replace("\n", " ") for text in paragraphs)
     return read_and_run
 
 
 def _declared(run: Callable[..., None], types: dict[str, Any]) -> Iterator[tuple[Parameter, Field]]:
     """Every option of a function, those of dataclasses included, as a parameter for typer and as it was declared."""
     for name, parameter in signature(run).parameters.items():
-        if is_dataclass(types[name]):
-            inner = get_type_hints(types[name])
-            yield from ((_parameter(item.name, item, inner[item.name]), item) for item in fields(types[name]))
-        elif types[name] is not typer.Context:
-            yield _parameter(name, parameter.default, types[name]), parameter.default
+        kind = types[name]
+        if is_dataclass(kind):
+            inner, panel = get_type_hints(kind), getattr(kind, "PANEL", None)
+            yield from ((_parameter(item.name, item, inner[item.name], panel), item) for item in fields(kind))
+        elif kind is not typer.Context:
+            yield _parameter(name, parameter.default, kind), parameter.default
 
 
-def _parameter(name: str, item: Field, annotation: Any) -> Parameter:
+def _by_panel(parameters: list[Parameter]) -> list[Parameter]:
+    """Parameters in the order of their panels. If any option has one, those without are basic ones."""
+    shown = [parameter.default for parameter in parameters]
+    for each in shown if any(each.rich_help_panel for each in shown) else ():
+        if isinstance(each, OptionInfo):
+            each.rich_help_panel = each.rich_help_panel or BASIC
+    return sorted(parameters, key=lambda parameter: [None, *PANELS].index(parameter.default.rich_help_panel))
+
+
+def _parameter(name: str, item: Field, annotation: Any, panel: str | None = None) -> Parameter:
     settings, default = item.metadata, item.default
     if settings.get("read"):
         annotation = list[str] if settings.get("repeated") else str
@@ -56,13 +89,16 @@ def _parameter(name: str, item: Field, annotation: Any) -> Parameter:
             (annotation | None, None) if default is None else (annotation, ",".join(map(str, default)))
         )
     default = ... if default is MISSING else default
+    kind = next((kind for kind in (annotation, *get_args(annotation)) if kind in TYPE_METAVARS), str)
+    metavar = settings.get("metavar") or METAVARS.get(settings.get("read")) or TYPE_METAVARS[kind]
+    shown = {"help": settings["help"], "metavar": metavar, "rich_help_panel": settings.get("panel") or panel}
+    shown["show_default"] = "efault" not in shown["help"]
     if settings.get("is_argument"):
-        shown = typer.Argument(default, help=settings["help"], metavar=settings["metavar"])
+        declared = typer.Argument(default, **shown | {"metavar": settings["metavar"] or name.upper()})
     else:
         flags = settings["flags"] or (f"--{name.replace('_', '-')}",)
-        least, panel = settings.get("least"), settings.get("panel")
-        shown = typer.Option(default, *flags, help=settings["help"], min=least, rich_help_panel=panel)
-    return Parameter(name, Parameter.KEYWORD_ONLY, default=shown, annotation=annotation)
+        declared = typer.Option(default, *flags, **shown)
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=declared, annotation=annotation)
 
 
 def refuse(call: typer.Context, options: Iterable[str], reason: str) -> None:
@@ -70,4 +106,4 @@ def refuse(call: typer.Context, options: Iterable[str], reason: str) -> None:
     flags = {parameter.name: parameter.opts[-1] for parameter in call.command.params}
     for name in options:
         if call.get_parameter_source(name).name != "DEFAULT":
-            raise ValueError(f"{flags[name]} {reason}; leave it out")
+            raise ValueError(f"{flags[name]} {reason}; remove it")

@@ -1,4 +1,4 @@
-"""`docmt contrast`, `translate-suite`, `ctxpro` and `cxmi`: what models make of test sets for context."""
+"""`docmt contrast`, `translate-suite`, `ctxpro` and `cxmi`: test sets for context."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from hf_docmt.options import (
     CONTEXT,
     DETAILS,
     DOCUMENTS,
+    FILES,
     FUTURE_CONTEXT,
     LIMIT,
     MODEL,
     OPTION_PAIRS,
     OUTPUT,
+    SUITE,
     ModelLanguages,
     SuiteItems,
     SystemSearch,
@@ -36,37 +38,55 @@ SYSTEM_OPTIONS = ("source_lang", "target_lang", "context", "conditions", "option
 def contrast(
     *,
     call: typer.Context,
-    model: str = argument("Model folder or Hub name; with --scores a name for the system."),
-    suites: list[str] = argument("Suites of ContraPro, Voita, Lopes or Bawden: files or folders."),
+    model: str = argument("Model folder, or name on the Hub; with --scores the name of the system."),
+    suites: list[str] = argument(
+        "Contrastive suites, files or folders: ContraPro, Voita, Lopes, Bawden.", metavar="SUITE"
+    ),
     items: SuiteItems,
     normalization: str = option(
         "sum",
-        "Of the tokens' log-probabilities: sum; mean (released code of Maka et al.); window-mean, of all tokens of the "
-        "target window (released code of Lupo et al.).",
+        "Score from token log-probabilities: sum; mean (code of Maka et al.); or window-mean, over the whole target "
+        "window (code of Lupo et al.).",
+        metavar="NAME",
+        panel=SUITE,
     ),
     languages: ModelLanguages,
     context: int | None = CONTEXT,
     future_context: int | None = FUTURE_CONTEXT,
     conditions: Sequence[str] = CONDITIONS,
-    scores: str | None = option(None, "Read scores from this file instead of scoring with a model."),
-    better: str = option("lower", "Which scores of that file are better: lower or higher."),
-    write_scores: str | None = option(None, "Folder to write scores to, in the published order."),
+    scores: str | None = option(None, "Read the scores of another system instead.", metavar="FILE", panel=FILES),
+    better: str = option(
+        "lower", "Which scores in this file are better: lower or higher.", metavar="NAME", panel=FILES
+    ),
+    write_scores: str | None = option(
+        None, "Write the scores to this folder, in the published order.", metavar="FOLDER", panel=FILES
+    ),
     option_pairs: list[str] | None = OPTION_PAIRS,
     output: str | None = OUTPUT,
     as_json: bool = AS_JSON,
 ) -> None:
-    """Contrastive accuracy by forced decoding, of a translation or language model, or from a file of scores."""
+    """Contrastive accuracy: does the model prefer the right translation?
+
+    Examples:
+      docmt contrast MODEL runs/demo/corpus/pronoun.json
+      docmt contrast MODEL contrapro.json --documents documents.jsonl --limit 100
+      docmt contrast MODEL suite.json --conditions true,empty -o report.json
+
+    The model scores every candidate by forced decoding. It is a translation model or a causal language model.
+    """
     from hf_docmt.evaluation.contrast import contrast_report, score_file_report
 
     check_report(output, [*suites, scores, items.documents, items.records], details=items.details)
     if scores is not None:
-        reason = "is for a model that is scored, but --scores gives what another system wrote"
+        reason = "is for scoring with a model, but --scores gives the scores of another system"
         refuse(call, (*SYSTEM_OPTIONS, "normalization", "future_context", "write_scores"), reason)
         if len(suites) != 1:
-            raise ValueError(f"--scores is a file of one suite, got {len(suites)} suites; score them one by one")
+            raise ValueError(
+                f"--scores is a file for one suite, got {len(suites)} suites; run the command once per suite"
+            )
         report = score_file_report(model, suites[0], scores, better=better, **vars(items))
     else:
-        refuse(call, ("better",), "is for a file of scores, but --scores is not given")
+        refuse(call, ("better",), "is for a file of scores (--scores)")
         reach = {"context": context, "future_context": future_context}
         system = system_of_command(model, option_pairs=option_pairs, model_languages=languages, **reach)
         scoring = {"conditions": conditions, "normalization": normalization, "scores_folder": write_scores}
@@ -78,12 +98,10 @@ def contrast(
 def translate_suite(
     *,
     model: str = MODEL,
-    suite: str = argument("A suite of ContraPro, Voita, Lopes or Bawden: file or folder."),
+    suite: str = argument("Contrastive suite, file or folder: ContraPro, Voita, Lopes or Bawden."),
     items: SuiteItems,
-    discourse: Sequence[str] = option(
-        (), "Also score pronouns, formality, connectives, terms; separated by commas.", read=names
-    ),
-    tagger: str = option("spacy", "Tagger for pronouns and formality in German: spacy or hanta."),
+    discourse: Sequence[str] = option((), "Also score pronouns, formality, connectives, terms.", read=names),
+    tagger: str = option("spacy", "Tagger for German pronouns and formality: spacy or hanta.", metavar="NAME"),
     languages: ModelLanguages,
     context: int | None = CONTEXT,
     future_context: int | None = FUTURE_CONTEXT,
@@ -92,7 +110,7 @@ def translate_suite(
     output: str | None = OUTPUT,
     as_json: bool = AS_JSON,
 ) -> None:
-    """Translate the sentences of a contrastive suite in their contexts: BLEU, chrF, TER, pronoun F1."""
+    """Translate a contrastive suite in context and score it: BLEU, chrF, TER, pronoun F1."""
     from hf_docmt.evaluation.suite_translation import suite_translation_report
 
     check_report(output, [suite, items.documents, items.records], details=items.details)
@@ -106,22 +124,27 @@ def translate_suite(
 def ctxpro(
     *,
     call: typer.Context,
-    model: str = argument("Model folder or Hub name; with --translations a name for the system."),
-    sets: list[str] = argument("Evaluation sets, evalsets/NAME.json."),
-    inputs: str | None = option(None, "Source texts of the set; default: inputs/NAME beside it."),
+    model: str = argument("Model folder, or name on the Hub; with --translations the name of the system."),
+    sets: list[str] = argument("Evaluation sets, evalsets/NAME.json.", metavar="SET"),
+    inputs: str | None = option(
+        None, "Source texts of the set. Default: inputs/NAME beside it.", metavar="FILE", panel=FILES
+    ),
     translations: str | None = option(
         None,
-        "Judge this file instead of translating: a line for each item of the set, also with --limit. With --rule line "
-        "the translation of the current sentence, or of more with <eos> before it; with published any text. Without "
-        "--rule that is line if every item with context has its <eos>, else published.",
+        "Score this file instead of translating: one line per item of the set, even with --limit.",
+        metavar="FILE",
+        panel=FILES,
     ),
     languages: ModelLanguages,
     context: int | None = CONTEXT,
     conditions: Sequence[str] = CONDITIONS,
     rule: str | None = option(
         None,
-        "line (default of a model): look for the expected word in the translation of the current sentence; published: "
-        "as the released script does (needs hf-docmt\\[ctxpro]).",
+        "line: look for the expected word in the translation of the current sentence, behind the last <eos>; "
+        "published: in any text, as the released script does (needs the extra ctxpro). Default: line, but published "
+        "for a file of translations without <eos>.",
+        metavar="NAME",
+        panel=SUITE,
     ),
     search: SystemSearch,
     limit: int | None = LIMIT,
@@ -130,16 +153,18 @@ def ctxpro(
     output: str | None = OUTPUT,
     as_json: bool = AS_JSON,
 ) -> None:
-    """Generative accuracy on ctxpro's sets: does the translation have the word that the context requires?"""
+    """Accuracy on the sets of CTXPro: does the translation have the word that the context requires?"""
     from hf_docmt.evaluation.ctxpro import generative_report, translation_file_report
 
     check_report(output, [*sets, inputs, translations], details=details)
     shared = {"inputs": inputs, "limit": limit, "details": details} | ({"rule": rule} if rule else {})
     if translations is not None:
-        reason = "is for a model that translates, but --translations gives what another system wrote"
+        reason = "is for translating with a model, but --translations gives the output of another system"
         refuse(call, (*SYSTEM_OPTIONS, *vars(search)), reason)
         if len(sets) != 1:
-            raise ValueError(f"--translations is a file of one set, got {len(sets)} sets; judge them one by one")
+            raise ValueError(
+                f"--translations is a file for one set, got {len(sets)} sets; run the command once per set"
+            )
         report = translation_file_report(model, sets[0], translations, **shared)
     else:
         options = {"option_pairs": option_pairs, "model_languages": languages, "context": context}
@@ -148,7 +173,7 @@ def ctxpro(
 
 
 def load_translator(model: str, search: SystemSearch, **options):
-    """The system that translates as asked for; what is None is the system's own. `options`: of `system_of_command`."""
+    """The system with these search options; None is its own choice. `options`: see `system_of_command`."""
     chosen = {name: value for name, value in vars(search).items() if value is not None}
     return system_of_command(model, excluded=NOT_FOR_TRANSLATION, **options, **chosen)
 
@@ -161,13 +186,18 @@ def cxmi(
     languages: ModelLanguages,
     context: int | None = CONTEXT,
     conditions: Sequence[str] = CONDITIONS,
-    normalization: str = option("sum", "Of a sentence's tokens: sum; mean (released code of Fernandes et al.)."),
+    normalization: str = option(
+        "sum", "Sentence score from its tokens: sum, or mean (code of Fernandes et al.).", metavar="NAME"
+    ),
     details: str | None = DETAILS,
     option_pairs: list[str] | None = OPTION_PAIRS,
     output: str | None = OUTPUT,
     as_json: bool = AS_JSON,
 ) -> None:
-    """CXMI: what context adds to the log-probability of references, in nats per sentence (Fernandes et al. 2021)."""
+    """CXMI: how much context raises the log-probability of references, in nats per sentence.
+
+    See Fernandes et al. (2021).
+    """
     from hf_docmt.data.readers import read_documents
     from hf_docmt.evaluation.cxmi import cxmi_report
 

@@ -12,8 +12,8 @@ from hf_docmt.options import AS_JSON, argument, option
 @command
 def demo(
     *,
-    folder: str = argument("New folder for corpus, models, report and card.", default="runs/demo"),
-    seed: int = option(1, "Seed of corpus and training."),
+    folder: str = argument("New folder for corpus, models, reports and card.", default="runs/demo"),
+    seed: int = option(1, "Random seed of corpus and training."),
     as_json: bool = AS_JSON,
 ) -> None:
     """Train a sentence-level and a document-level model on the built-in corpus and compare them."""
@@ -28,11 +28,31 @@ def demo(
 @command
 def train(
     *,
-    recipe: str = argument("YAML file, or name of a packaged recipe; see examples/recipes."),
-    overrides: list[str] | None = argument("key=value, such as training.max_steps=100.", default=None),
+    recipe: str | None = argument("YAML file, or name of a packaged recipe.", default=None),
+    overrides: list[str] | None = argument("Changes to the recipe.", default=None, metavar="KEY=VALUE"),
     resume: bool = option(False, "Continue an interrupted run of this recipe."),
+    list_recipes: bool = option(False, "List the packaged recipes.", "--list"),
 ) -> None:
-    """Train the model of a recipe; prints the folder of the trained model."""
+    """Train the model of a recipe, and print its folder.
+
+    Examples:
+      docmt train --list
+      docmt corpus runs/demo/corpus && docmt train demo_concat4
+      docmt train demo_concat4 training.max_steps=200 output_dir=runs/mine
+      docmt train tune.yaml --resume
+
+    A recipe names the data, the model and the settings of the training. A value is YAML: model.past_context=3,
+    training.epochs=null. See examples/README.md.
+    """
+    from hf_docmt.training import recipe_files
+
+    if list_recipes:
+        for name, path in recipe_files.packaged_recipes().items():
+            print(f"{name:34}{recipe_files.title(path)}")
+        return
+    if recipe is None:
+        raise ValueError("no recipe given, expected a YAML file or a name of docmt train --list")
+    recipe_files.check_data(recipe, overrides or ())
     import_transformers()
     from accelerate import PartialState
 
@@ -47,11 +67,13 @@ def train(
 @command
 def info(
     *,
-    target: str = argument("Model folder, Hub name, recipe file or name of a packaged recipe."),
-    overrides: list[str] | None = argument("Of a recipe: key=value, such as model.past_context=1.", default=None),
+    target: str = argument("Model folder, name on the Hub, recipe file, or name of a packaged recipe."),
+    overrides: list[str] | None = argument(
+        "Changes to the recipe: model.past_context=1.", default=None, metavar="KEY=VALUE"
+    ),
     as_json: bool = AS_JSON,
 ) -> None:
-    """Show architecture, parameters and context reach of a model or a recipe."""
+    """Show architecture, parameters and context of a model or a recipe."""
     import_transformers()
     from hf_docmt.training.info import describe, render
 

@@ -13,6 +13,7 @@ from hf_docmt.cli.options import command
 from hf_docmt.cli.translation_settings import JobOptions, MarkupOptions, SystemOptions, translation_settings
 from hf_docmt.messages import install_command
 from hf_docmt.options import (
+    BASIC,
     MODEL,
     OUTPUT_TEXT,
     Computation,
@@ -35,7 +36,7 @@ def translate(
     *,
     model: str = MODEL,
     input: str = argument(
-        "File of documents, - for standard input, or arguments of the format: path=owner/name,split=test.", default="-"
+        "File or folder; - is standard input. Or arguments of a format: path=owner/name,split=test.", default="-"
     ),
     output: str = OUTPUT_TEXT,
     search: DocumentSearch,
@@ -44,23 +45,29 @@ def translate(
     markup: MarkupOptions,
     system: SystemOptions,
 ) -> None:
-    """Translate documents, N sentences in, N out: JSON lines, or plain lines where the input is plain text.
+    """Translate documents: N sentences in, N sentences out.
 
-    A document with markup (Markdown, HTML, DOCX, PO, XLIFF, ...) is written as it was, its text translated and all tags
-    in place: docmt translate MODEL report.docx -o report.de.docx. A folder of them becomes a folder.
+    Examples:
+      docmt translate MODEL letter.txt                     # a sentence per line
+      docmt translate MODEL book.txt --format text -o book.de.txt
+      docmt translate MODEL report.docx -o report.de.docx  # keeps the markup
+      docmt translate MODEL website -o website.de          # a whole folder
+      docmt translate MODEL talks.jsonl -o talks.de.jsonl --strategy sequential
+      cat letter.txt | docmt translate MODEL
 
-    The model is one of this package, any encoder-decoder model of transformers (Marian, NLLB, mBART, ...) or a causal
-    language model.
+    Strategies, which give a document model its context:
+      sentence          each sentence alone
+      sliding           each sentence with the source sentences around it
+      sequential        each sentence after the translations of the ones before
+      full              several sentences at once, in windows or chunks
+      chunk_sequential  as full, but sentence by sentence within a chunk
+      stream            sentence by sentence, with a recurrent memory
 
-    Only with --repairs none may the number of lines be another one. --format text is written as text again: paragraphs,
-    line ends and items of lists as they were.
+    MODEL is a model of this package, an encoder-decoder model of transformers (Marian, NLLB, mBART, ...) or a causal
+    language model. A text file is one document; without context each of its lines is one.
 
-    A file appears when all is translated; until then FILE.journal holds what is done, for --resume.
-
-    A pipe is written as documents come in. Plain lines are one document, but for strategy sentence and for models of
-    other packages without --past-context and --chunk-sentences.
-
-    With --engine ray the input may also be a folder, a pattern with * or a URL of JSON lines and Parquet files.
+    The output has the format of the input: text, JSON lines, or Markdown, HTML, DOCX, PO, XLIFF and others with their
+    markup. It appears when everything is translated. Until then FILE.journal holds the finished part, for --resume.
     """
     from hf_docmt.loading.hub_access import check_within_reach
 
@@ -105,24 +112,24 @@ def translation_job(
 ) -> TranslationJob:
     """The job on this machine or on a Ray cluster. ValueError: options that do not fit the engine."""
     if options.engine not in ("local", "ctranslate2", "ray"):
-        raise ValueError(f"--engine is {options.engine!r}, expected local, ctranslate2 or ray")
+        raise ValueError(f"--engine: got {options.engine!r}, expected local, ctranslate2 or ray")
     if options.engine != "ray" and options.address is not None:
-        raise ValueError("--address is that of a Ray cluster; give --engine ray, too, or leave it out")
+        raise ValueError("--address is the address of a Ray cluster; add --engine ray, or remove it")
     from hf_docmt.translation.job import TranslationJob
     from hf_docmt.translation.job_output import check_output, open_output
 
     documents = job_input(settings, input, options, markup)
     documents.reader.check_repairs(settings.search.get("repairs"))
     if options.nbest is not None and documents.reader.output_format != "jsonl":
-        raise ValueError(f"--nbest is for JSON lines, translations of {documents.reader.name} are none; leave it out")
+        raise ValueError(f"--nbest needs JSON lines as input, got {documents.reader.name}; remove it")
     if documents.reader.output_format == "document":
         from hf_docmt.data.documents import json_line
         from hf_docmt.translation.document_output import check_document_output, write_documents
 
         if not settings.carry:
             raise ValueError(
-                f"--no-carry is for sentences, got {documents.reader.name}, whose tags and code stand in "
-                "sentences and have to be carried; leave it out"
+                f"--no-carry is for sentences, got {documents.reader.name}, whose sentences hold tags and code; "
+                "remove it"
             )
         check_document_output(output, documents, options.resume)
         how = {"render": lambda document, result: json_line(result), "write": partial(write_documents, documents)}
@@ -171,8 +178,8 @@ def job_engine(options: JobOptions, settings: TranslationSettings) -> Engine:
 class ServerOptions(Computation):
     """Where the server listens, and how its model computes."""
 
-    host: str = option("127.0.0.1", "Address to listen at; 0.0.0.0: of all networks.")
-    port: int = option(5000, "Port to listen at.", least=0)
+    host: str = option("127.0.0.1", "Address to listen on; 0.0.0.0 is every network.", metavar="IP", panel=BASIC)
+    port: int = option(5000, "Port to listen on.", least=0, panel=BASIC)
 
 
 @command
@@ -185,11 +192,14 @@ def serve(
     languages: ModelLanguages,
     system: SystemOptions,
 ) -> None:
-    """Answer requests for translations with HTTP, as LibreTranslate does; documents and sessions with context, too.
+    """Serve translations over HTTP to clients of LibreTranslate, and to people at the address itself.
 
-    curl localhost:5000/translate -d q="She sleeps." -d source=en -d target=de
+    Examples:
+      docmt serve MODEL --port 5000
+      curl localhost:5000/translate -d q="She sleeps." -d source=en -d target=de
 
-    HF_DOCMT_API_KEYS holds the keys that are let in, with commas between them; without it all are.
+    The server also translates files and keeps sessions with context. The variable HF_DOCMT_API_KEYS lists the allowed
+    API keys, separated by commas; without it no key is needed.
     """
     try:
         from hf_docmt.serving.server import make_server

@@ -1,18 +1,26 @@
-"""What `docmt translate` is asked for, and the settings of the job that follow from it and from the model."""
+"""The options of `docmt translate`, and the settings of the job that follow from them and from the model."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from hf_docmt.cli.loading import NOT_FOR_JOBS, default_device, import_transformers
-from hf_docmt.options import OPTION_PAIRS, Computation, DocumentSearch, ModelLanguages, option
+from hf_docmt.options import (
+    BASIC,
+    FILES,
+    OPTION_PAIRS,
+    OTHER_MODELS,
+    SEARCH,
+    Computation,
+    DocumentSearch,
+    ModelLanguages,
+    option,
+)
 
 if TYPE_CHECKING:
     from hf_docmt.translation.group_translation import TranslationSettings
 
-MARKUP = "Documents with markup"  # panels of the help
-LANGUAGE_MODELS = "Language models"
 KINDS = dict.fromkeys(("strategy", "engine", "alignment", "batch_tokens", "shortlist", "nbest"), ("docmt",))
 KINDS |= dict.fromkeys(("prompt", "chunk_sentences", "glossary"), ("causal",)) | {"repairs": ("docmt", "causal")}
 OWNERS = {"docmt": "models of this package", "causal": "causal language models"}
@@ -22,47 +30,32 @@ OWNERS = {"docmt": "models of this package", "causal": "causal language models"}
 class JobOptions(Computation):
     """What a job reads, where and how it computes, and what it writes."""
 
-    format: str = option("auto", "Format of the input: auto, jsonl, lines, text, tsv, dtag, ...")
-    processes: int | None = option(
-        None, "Processes that translate, each with its share of the cores, or with a GPU.", least=1
+    format: str = option(
+        "auto", "Input format, such as jsonl, lines, text, tsv. Default: auto.", metavar="NAME", panel=BASIC
     )
-    engine: str = option(
-        "local",
-        "local: this machine; ctranslate2: this machine, a folder of docmt export --ctranslate2; ray: a Ray cluster.",
+    processes: int | None = option(None, "Number of processes, which share the cores or get a GPU each.", least=1)
+    engine: str = option("local", "local (default), ctranslate2 (see docmt export), or ray (cluster).", metavar="NAME")
+    address: str | None = option(None, "Ray cluster. Default: RAY_ADDRESS, or this machine.", metavar="HOST")
+    nbest: int | None = option(None, "JSON lines: also write the N best beams per sentence.", least=1, panel=SEARCH)
+    no_carry: bool = option(
+        False,
+        "Do not copy addresses, code and placeholders; let the model translate them.",
+        panel=FILES,
     )
-    address: str | None = option(None, "Of the Ray cluster; default: RAY_ADDRESS, else this machine alone.")
-    nbest: int | None = option(
-        None, "Write that many of the beams of each sentence, too, as candidates of JSON lines.", least=1
-    )
-    carry: bool = option(
-        True,
-        "Keep what is no language in sentences (addresses, placeholders, code, signs that the model lacks) as it is; "
-        "--no-carry: sentences go to the model as they are, for comparisons; not of documents with markup.",
-        "--carry/--no-carry",
-    )
-    estimate: bool = option(False, "Print how long it takes, from a sample of a minute; write nothing.")
-    resume: bool = option(
-        False, "Go on with the job of this output that was stopped or killed, from what is done, if anything is."
-    )
+    estimate: bool = option(False, "Only print how long the job would take.", panel=FILES)
+    resume: bool = option(False, "Continue the interrupted job of this output.", panel=FILES)
 
 
 @dataclass(kw_only=True)
 class MarkupOptions:
-    """What of documents with markup is translated."""
+    """Which parts of documents with markup are translated."""
 
-    keep: str | None = option(
-        None, "Regular expression of what is kept as it is, such as placeholders of your own.", panel=MARKUP
-    )
-    all: bool = option(
-        False, "Of files in two languages (PO, XLIFF, TMX) translate again what has a translation.", panel=MARKUP
-    )
-    columns: str | None = option(
-        None, "Columns of a table that are translated, by name or number: title,3.", panel=MARKUP
-    )
-    max_line: str | None = option(None, "Of subtitles, the characters of a line; default: 42.", panel=MARKUP)
-    max_speed: str | None = option(
-        None, "Of subtitles, the characters a second above which a cue is told, such as 17.", panel=MARKUP
-    )
+    PANEL: ClassVar[str] = FILES
+    keep: str | None = option(None, "Copy what matches, such as your placeholders.", metavar="REGEX")
+    all: bool = option(False, "PO, XLIFF, TMX: replace existing translations.")
+    columns: str | None = option(None, "Tables: columns to translate, by name or number.", metavar="A,B")
+    max_line: str | None = option(None, "Subtitles: characters per line. Default: 42.", metavar="N")
+    max_speed: str | None = option(None, "Subtitles: report faster cues (characters/second).", metavar="N")
 
     def arguments(self) -> dict[str, str | None]:
         """As arguments of the reader."""
@@ -71,24 +64,19 @@ class MarkupOptions:
 
 @dataclass(kw_only=True)
 class SystemOptions:
-    """What models of other packages take."""
+    """Options for language models and other models of transformers."""
 
+    PANEL: ClassVar[str] = OTHER_MODELS
     prompt: str | None = option(
         None,
-        "File with the prompt of a language model: {source}, {source_language}, {target_language} and, where they are "
-        "to stand in it, {context} and {glossary}. Without {context} a chat model has it as earlier turns.",
-        panel=LANGUAGE_MODELS,
+        "File with the prompt: {source}, {source_language}, {target_language}; optional {context}, {glossary}. Without "
+        "{context} a chat model gets earlier turns.",
+        metavar="FILE",
     )
     chunk_sentences: int | None = option(
-        None,
-        "Sentences that are translated at once, as numbered lines; 0: whole documents. With --repairs none lines "
-        "without numbers, as they were written. Default: 1.",
-        least=0,
-        panel=LANGUAGE_MODELS,
+        None, "Sentences per request, as numbered lines; 0: the whole document. Default: 1.", least=0
     )
-    glossary: str | None = option(
-        None, "File with a source term, a tab and its translation on each line.", panel=LANGUAGE_MODELS
-    )
+    glossary: str | None = option(None, "One line per term: source, tab, translation.", metavar="FILE")
     option_pairs: list[str] | None = OPTION_PAIRS
 
 
@@ -131,7 +119,7 @@ def translation_settings(
         revision=options.revision,
         target_lang=target_lang or chosen.get("target_lang") or chosen.get("tgt_lang"),
         line_by_line=system_class.reads_sentences_alone(model, chosen, options.revision),
-        carry=options.carry,
+        carry=not options.no_carry,
     )
 
 
@@ -141,12 +129,12 @@ def check_options(kind: str, chosen: dict[str, Any]) -> None:
         if name in chosen and kind not in kinds:
             value = f" {chosen[name]}" if name in ("strategy", "engine") else ""
             owners = "models of other packages" if kind == "docmt" else OWNERS[kinds[-1]]
-            raise ValueError(f"{flag(name)}{value} is for {owners}, got a model of kind {kind}; leave it out")
+            raise ValueError(f"{flag(name)}{value} is for {owners}, got a model of kind {kind}; remove it")
     if kind == "docmt" and "option_pairs" in chosen:
-        raise ValueError("--option is for models of other packages; leave it out")
+        raise ValueError("--option is for models of other packages; remove it")
     for name in ("shortlist", "nbest"):
         if name in chosen and "engine" in chosen:
-            raise ValueError(f"{flag(name)} is not for --engine ctranslate2; leave it out")
+            raise ValueError(f"{flag(name)} is not for --engine ctranslate2; remove it")
 
 
 def flag(name: str) -> str:

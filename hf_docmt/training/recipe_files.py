@@ -1,18 +1,23 @@
 """Recipe files: found by path or name, read as YAML, laid over their base, changed by overrides."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.resources import files
+from itertools import takewhile
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from hf_docmt.files import DataError
 from hf_docmt.messages import closest_hint
 from hf_docmt.training.recipe_schema import RecipeError, check_mapping, join
 
 SUFFIXES = (".yaml", ".yml")
 BASE = "base"
+DEMO_CORPUS = Path("runs/demo/corpus")  # of `docmt demo` and the recipes demo_*
+FILES = ("path", "source", "target")  # arguments of readers
 
 
 def packaged_recipes() -> dict[str, Path]:
@@ -32,6 +37,30 @@ def find_recipe(target: str | PathLike) -> Path:
     return packaged_recipes().get(str(target), path)
 
 
+def title(path: Path) -> str:
+    """What a recipe is, by its first comment: the sentence up to what the paper reports."""
+    lines = takewhile(lambda line: line.startswith("# "), path.read_text(encoding="utf-8").split("\n"))
+    text = " ".join(line.removeprefix("# ") for line in lines)
+    return re.split(r"(?<! al)\.(?= |$)|[;:] ", text)[0]
+
+
+def check_data(target: str, overrides: Iterable[str]) -> None:
+    """DataError for a file of the data of a recipe that is missing. It imports no torch, and checks nothing else."""
+    values, _ = read_recipe(find_recipe(target))
+    for override in overrides:
+        values = overridden(values, override)
+    data = values.get("data") if isinstance(values, Mapping) else None
+    for part in ("train", "validation"):
+        files = data.get(part) if isinstance(data, Mapping) else None
+        for name in FILES if isinstance(files, Mapping) and files.get("format") != "datasets" else ():
+            path = files.get(name)
+            if isinstance(path, str) and not Path(path).exists():
+                remedy = (
+                    "check the path" if Path(path).parent != DEMO_CORPUS else f"docmt corpus {DEMO_CORPUS} writes it"
+                )
+                raise DataError(f"data.{part}.{name}: the file {path} does not exist; {remedy}")
+
+
 def similar_recipe(target: str | Path) -> str:
     """The end of a message: the packaged recipe with the most similar name, or nothing where none is similar."""
     return closest_hint(Path(target).name, packaged_recipes(), "; did you mean the packaged recipe {!r}?")
@@ -47,9 +76,7 @@ def read_recipe(path: Path) -> tuple[Any, dict[str, Path]]:
     Raises `RecipeError` for a file that is missing, is no YAML, or whose bases form a circle.
     """
     if not path.is_file():
-        raise RecipeError(
-            str(path), f"no such recipe{similar_recipe(path)}; check the path, or start from one of examples/recipes"
-        )
+        raise RecipeError(str(path), f"no such recipe{similar_recipe(path)}; check the path, or see docmt train --list")
     return _over_base(read_values(path), path, ())
 
 

@@ -102,13 +102,13 @@ def test_show(run, reports, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--order", "change"), "--order is for translations side by side, but --show is not given; leave it out"),
+        (("--order", "change"), "--order is for translations side by side (--show); remove it"),
         (("--reference", "x"), "--reference is for translations side by side"),
-        (("--highlight", "x"), "--highlight is of a picture, but --picture is not given; leave it out"),
-        (("--picture-of", "index"), "--picture-of is of a picture"),
+        (("--highlight", "x"), "--highlight is for pictures (--picture); remove it"),
+        (("--picture-of", "index"), "--picture-of is for pictures"),
         (("--translator", "x"), "--translator is for translations side by side"),
         (("--show", "--translator", "x", *LANGUAGES), "only sets of WMT have translators"),
-        (("--show", "--runs", "x"), "--runs is for tables of scores, but --show is given; leave it out"),
+        (("--show", "--runs", "x"), "--runs is for tables of scores, not for --show; remove it"),
         (("--show", "--picture", "x.png"), "--picture is for tables of scores"),
         (("--show", "--format", "latex"), "unknown format 'latex': translations are shown as text, html"),
         (("--show", "--order", "size", *LANGUAGES), "unknown order 'size'"),

@@ -46,11 +46,11 @@ def test_both_languages_are_asked_for(run, nllb, tmp_path, given):
         (("source_lang=eng_Latn",), "give languages as --source-lang"),
         (("--architecture", "cachng"), "Did you mean 'caching'?"),
         (("--source-lang", "english"), "source_lang='english'"),
-        (("--data", "folder"), "a checkpoint of fairseq needs --data and --subwords"),
-        (("--data", "d", "--subwords", "s", "--architecture", "lst"), "--architecture is not for checkpoints of fair"),
-        (("past_context=2", "--data", "d", "--subwords", "s"), "fields are not for checkpoints of fairseq"),
+        (("--data", "folder"), "a fairseq checkpoint needs --data and --subwords"),
+        (("--data", "d", "--subwords", "s", "--architecture", "lst"), "--architecture is not for fairseq checkpoints"),
+        (("past_context=2", "--data", "d", "--subwords", "s"), "fairseq checkpoints take no fields"),
         (("--interpolate-positions",), "interpolate_positions stretches learned positions"),
-        (("--vocab", "v.spm", "--data", "d"), "--data is not for files of Marian; leave it out"),
+        (("--vocab", "v.spm", "--data", "d"), "--data is not for Marian files; remove it"),
     ],
 )
 def test_bad_arguments(run, nllb, tmp_path, arguments, message):
@@ -68,7 +68,7 @@ def test_file_of_marian(run, tmp_path):
     config = model_folders.load_model(tmp_path / "new")[0].config
     assert (config.past_context, config.decoder_autoregression, config.target_lang) == (1, "ssru", "pt")
     code, _, err = run("convert", model, tmp_path / "other")
-    assert code == 1 and "model.npz: a file of Marian needs --vocab, the SentencePiece model" in err
+    assert code == 1 and "model.npz: a Marian file needs its SentencePiece model; add --vocab" in err
 
 
 @pytest.mark.parametrize("family", ["marian", "bart", "m2m_100"])

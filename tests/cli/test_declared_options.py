@@ -57,7 +57,7 @@ def test_what_is_refused():
     assert run("a", "--style", "x", "--width", 0)[0] == 2
     for options, flag in ((("--colours", "red"), "--colours"), (("-w", 3), "--width")):
         error = run("a", "--style", "x", "--plain", *options)[2]
-        assert str(error) == f"{flag} is for colours; leave it out"
+        assert str(error) == f"{flag} is for colours; remove it"
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,7 @@ def test_several_systems(run, documents, translations, tmp_path):
     found = json.loads(run("evaluate", *lines[:2], "-r", lines[2], "--json")[1])
     assert found["systems"] == ["a", "b"] and found["rows"][0]["figures"].keys() == {"a", "b"}
     code, _, err = run("evaluate", *lines[:2], "-r", lines[2], "--name", "x")
-    assert code == 1 and "--name is of one system, but 2 files of systems are given" in err
+    assert code == 1 and "--name is for one system, got files of 2 systems" in err
     code, _, err = run("evaluate", first, second, documents, *LANGUAGES, "-o", lines[0])
     assert code == 1 and lines[0].read_text() == "Hallo .\n"
 
@@ -134,7 +134,7 @@ def test_a_packed_reference_has_the_name_of_its_data(run, documents, translation
 def test_languages_of_evaluate_have_no_default(run):
     """There is no model whose languages they could be."""
     _, out, _ = run("evaluate", "--help")
-    assert "Language of the documents" in " ".join(out.split()) and "that of the model" not in out
+    assert "Source language in the documents" in " ".join(out.split()) and "that of the model" not in out
 
 
 def test_evaluate_formats_of_two_files(run, model, tmp_path):
@@ -231,7 +231,7 @@ def test_evaluate_as_sacrebleu(run, tmp_path):
     assert [row["sentence"] for row in rows] == [1, 2] and rows[0]["scores"].keys() == {"s-BLEU", "chrF++", "TER"}
     assert "|tok:char|" in run("evaluate", *files, "--tokenize", "char")[1]
     for options, words in (
-        (("-l", "en"), "--language-pair is 'en', expected two codes such as en-de"),
+        (("-l", "en"), "--language-pair: got 'en', expected two codes such as en-de"),
         (("-l", "en-de", "--target-lang", "de"), "--language-pair en-de and --source-lang or --target-lang"),
         (("--sentence-scores", tmp_path), f"cannot write {tmp_path}: it is a folder"),
     ):

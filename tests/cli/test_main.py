@@ -6,9 +6,10 @@ import subprocess
 import sys
 
 import pytest
+from typer import rich_utils
 
 from hf_docmt import __version__, cli
-from hf_docmt.cli import LARGE_PAGES, NO_BARS
+from hf_docmt.cli import LARGE_PAGES, NO_BARS, PANELS
 
 
 def test_help_answers_quickly():
@@ -28,6 +29,16 @@ def test_commands_are_grouped_and_in_order(run, monkeypatch):
     found = [out.find(f" {panel} ──") for panel in panels]
     assert code == 0 and -1 not in found and found == sorted(found)
     assert "rerank" in out and "│ words" not in out and "--show-completion" in out
+
+
+@pytest.mark.parametrize("command", sum(PANELS.values(), ()), ids=lambda command: command.__name__)
+def test_help_fits_a_terminal(run, monkeypatch, command):
+    """80 columns, at most 110 lines, and lines of examples stay whole."""
+    monkeypatch.setattr(rich_utils, "MAX_WIDTH", 80)
+    lines = run(command.__name__.replace("_", "-"), "--help")[1].splitlines()
+    examples = [f" {line}" for line in command.__doc__.split("\n") if line.startswith("  ")]
+    assert max(map(len, lines)) == 80 and len(lines) <= 110
+    assert {line.ljust(80) for line in examples} <= set(lines)
 
 
 def test_version(run):

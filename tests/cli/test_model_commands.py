@@ -32,9 +32,9 @@ def test_contrast_scores_go_out_and_come_back(run, model, suites, tmp_path):
     assert code == 1 and f"{suite} and {again} are both called 'ellipsis'" in err and file.read_text() == before
     for option in ("--conditions", "--normalization", "--context", "--write-scores", "--option"):
         code, out, err = run("contrast", "theirs", suite, "--scores", file, option, 0)
-        assert code == 1 and out == "" and f"{option} is for a model that is scored, but --scores" in err
+        assert code == 1 and out == "" and f"{option} is for scoring with a model, but --scores" in err
     code, out, err = run("contrast", model, suite, "--better", "higher")
-    assert code == 1 and out == "" and "--better is for a file of scores, but --scores is not given" in err
+    assert code == 1 and out == "" and "--better is for a file of scores (--scores); remove it" in err
     file.write_text("".join(file.read_text().splitlines(keepends=True)[:-1]))
     code, _, err = run("contrast", "theirs", suite, "--scores", file)
     assert code == 1 and "ellipsis.true.scores" in err
@@ -119,9 +119,9 @@ def test_ctxpro_of_a_model(run, model, tmp_path):
     records = [json.loads(line) for line in (tmp_path / "details.jsonl").read_text().splitlines()]
     assert [record["right"] for record in records] == [True, False]
     code, _, err = run("ctxpro", "theirs", suite, *options[:2], "--beams", 4)
-    assert code == 1 and "--beams is for a model that translates, but --translations gives" in err
+    assert code == 1 and "--beams is for translating with a model, but --translations gives" in err
     code, _, err = run("ctxpro", "theirs", suite, suite, *options[:2])
-    assert code == 1 and "--translations is a file of one set, got 2 sets" in err
+    assert code == 1 and "--translations is a file for one set, got 2 sets" in err
     (tmp_path / "inputs" / "formality.en-de").write_text("It is old.\n")
     code, _, err = run("ctxpro", model, suite)
     assert code == 1 and "1 lines for 2 items" in err

@@ -120,7 +120,7 @@ def test_languages_of_the_model(model, nllb):
     """--source-lang and --target-lang of what scores or translates: the model's own, or refused."""
     own = system_of_command(str(model), model_languages=("en", None))
     assert own.document_languages == ("en", "de")
-    with pytest.raises(ValueError, match="--target-lang is 'fr', but .* is of 'de'; leave it out"):
+    with pytest.raises(ValueError, match="--target-lang: got 'fr', but the model .* is for 'de'; remove it"):
         system_of_command(str(model), model_languages=("en", "fr"))
-    with pytest.raises(ValueError, match="give the codes of this one as --option src_lang=CODE"):
+    with pytest.raises(ValueError, match="for this model use --option src_lang=CODE"):
         system_of_command(str(nllb), option_pairs=list(CODES[1::2]), model_languages=("en", None))

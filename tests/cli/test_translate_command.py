@@ -128,8 +128,8 @@ def test_search_options_reach_the_report(run, tmp_path, documents):
         (("--alignment", "linear"), "is for window models"),
         (("--past-context", 9, "--strategy", "sequential"), "past_context must be at most"),
         (("--repairs", "some"), "repairs must be one of all, none, got 'some'"),
-        (("--engine", "spark"), "--engine is 'spark', expected local, ctranslate2 or ray"),
-        (("--address", "auto"), "--address is that of a Ray cluster"),
+        (("--engine", "spark"), "--engine: got 'spark', expected local, ctranslate2 or ray"),
+        (("--address", "auto"), "--address is the address of a Ray cluster"),
     ],
 )
 def test_options_that_do_not_fit(run, model, documents, options, message):

@@ -177,7 +177,7 @@ def test_cues_that_are_too_fast_are_told(run, model, tmp_path):
         (["-o", "out.docx"], "is written in its own format, so that the output ends in .html, .htm, .xhtml"),
         (["-o", "out.html", "--columns", "2"], "columns is for "),
         (["-o", "out.html", "--all"], "all is for "),
-        (["-o", "out.html", "--no-carry"], "--no-carry is for sentences, got html, whose tags"),
+        (["-o", "out.html", "--no-carry"], "--no-carry is for sentences, got html, whose sentences"),
         (["-o", "out.html", "--keep", "("], "keep is '(', which is no regular expression"),
         (["-o", "out.html", "--keep", "x*"], "keep is 'x*', which matches nothing at all, too"),
         (["-o", "out.html", "--repairs", "none"], "repairs='none' may give more or fewer sentences"),

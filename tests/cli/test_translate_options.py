@@ -47,7 +47,7 @@ def test_shortlist(run, model, texts, tmp_path):
     code, _, err = run(*command, "--shortlist", texts)
     assert code == 1 and "texts.jsonl: not a binary shortlist of Marian" in err and err.count("\n") == 1
     code, _, err = run(*command, "--shortlist", tmp_path / "all.bin", "--engine", "ctranslate2")
-    assert code == 1 and "--shortlist is not for --engine ctranslate2; leave it out" in err
+    assert code == 1 and "--shortlist is not for --engine ctranslate2; remove it" in err
 
 
 def test_nbest(run, model, texts, tmp_path):
@@ -65,7 +65,7 @@ def test_nbest(run, model, texts, tmp_path):
         (
             lines,
             ("--beams", 3, "--nbest", 2),
-            "--nbest is for JSON lines, translations of lines are none; leave it out",
+            "--nbest needs JSON lines as input, got lines; remove it",
         ),
     ):
         code, _, err = run("translate", model, source, *more)
