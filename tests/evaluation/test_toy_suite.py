@@ -4,13 +4,14 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from support.errors import refused
 from support.reader_checks import jsonl
 from support.systems import DOCUMENTS
 
 from hf_docmt import evaluation
-from hf_docmt.evaluation.metrics import Metric, metric_classes
+from hf_docmt.evaluation.metrics import Metric, TranslatedDocuments, metric_classes
 from hf_docmt.evaluation.metrics.metric import METRICS
 from hf_docmt.evaluation.suites import Suite, read_suite
 from hf_docmt.evaluation.suites.suite import SUITES, suite_classes
@@ -138,3 +139,54 @@ def test_a_metric_is_scored_and_compared(run, write, tmp_path):
     assert code == 0, err
     (row,) = [row for row in json.loads(out)["rows"] if row["metric"] == "wordiness"]
     assert row["figures"]["two"]["test"]["delta"] == 100
+
+
+SHAPES = {  # statistics of two documents of two sentences and one, and what is said of them
+    "[[[1, 2]]]": "expected [document][sentence][column], got 1 documents for 2",
+    "[[1, 2], [3]]": "expected [document][sentence][column], rows of finite numbers, all of one length; got 1",
+    "[[[1, 2]], [[1, 2]]]": "a row for each sentence; got [[1, 2]] for 2 sentences of document 1",
+    "[3, 4]": "got 3 for 2 sentences of document 1",
+    "[[[1, 2], [1]], [[1, 2]]]": "all of one length; got [1]",
+    "[[[1, 2], [1, float('nan')]], [[1, 2]]]": "rows of finite numbers, all of one length; got [1, nan]",
+    "[[[1], [1]], [[1]]]": "rows have 1 column, expected 2 (a ratio) or 3 (an F1); for others write score_from_sums",
+}
+
+
+@pytest.mark.parametrize("statistics", SHAPES)
+def test_shapes_of_a_metric(statistics):
+    """The class is named, and what it gave."""
+    methods = {"name": statistics, "segment_statistics": lambda self, documents: eval(statistics)}
+    metric, documents = type("Wordy", (Metric,), methods)(), TranslatedDocuments([["a", "b"], ["c"]])
+    refused(re.escape("Wordy.segment_statistics: ") + ".*" + re.escape(SHAPES[statistics]), metric.score, documents)
+
+
+def test_a_metric_without_its_methods():
+    documents = TranslatedDocuments([["a"]])
+    lone = type("Lone", (Metric,), {"name": "lone"})()
+    refused(
+        "Lone has no segment_statistics; write that method, or measure",
+        lone.score,
+        documents,
+        error=NotImplementedError,
+    )
+    methods = {"name": "wide", "segment_statistics": lambda *_: [[[1] * 4]], "score_from_sums": staticmethod(np.sum)}
+    wide = type("Wide", (Metric,), methods)()
+    refused(r"Wide.score_from_sums: .*got the shape \(\) for \(1, 4\)", wide.score, documents)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"source": "a b"}, "Odd gives source='a b', expected a tuple of sentences, the current one last"),
+        ({"target_context": ("a", "b")}, "expected a tuple of 1 sentence"),
+        ({"candidates": ("a",)}, "a tuple of two translations or more"),
+        ({"correct": 2}, "of which number 2 is right"),
+        (None, "Odd reads no JSON; write json_fields, or items"),
+    ],
+)
+def test_shapes_of_a_suite(write, fields, message):
+    good = {"source": ("a", "b"), "target_context": ("c",), "candidates": ("d", "e"), "phenomenon": "x"}
+    methods = {"items": lambda self: iter([self.item(1, **good | fields)])} if fields else {}
+    odd = type("Odd", (Suite,), methods | {"format": "odd"})
+    error = ValueError if fields else NotImplementedError
+    refused(re.escape(message), odd(write("odd.json", '[{"a": 1}]')).read, error=error)

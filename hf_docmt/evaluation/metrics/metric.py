@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from itertools import accumulate, chain
 from typing import Any, ClassVar
@@ -130,7 +131,7 @@ class Metric:
 
     def segment_statistics(self, documents: TranslatedDocuments) -> Sequence[Sequence[Sequence[float]]]:
         """[document][segment][column], a segment being a sentence, or the document (see `segment`)."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no segment_statistics; write that method, or measure")
 
     def signature(self, documents: TranslatedDocuments) -> Signature:
         """What has to be known to measure the same again."""
@@ -157,18 +158,22 @@ class Metric:
         ids = check_sides(documents.hypotheses, references, sources, documents.doc_ids or None)
         if settings.by:
             check_axes(settings.by, settings.domains)
-        measured = self.measure(documents)
-        rows = [row for document in measured.statistics for row in document]
-        width, value = len(rows[0]), measured.value
-        of_documents, resampling = self.segment == "document", (settings.samples, settings.seed)
+        measured, of_documents = self.measure(documents), self.segment == "document"
+        rows = self._checked_rows(measured.statistics, [1 if of_documents else len(one) for one in references])
+        width, value, resampling = len(rows[0]), measured.value, (settings.samples, settings.seed)
         unit = "document" if of_documents else settings.unit
         groups = [[doc_id] for doc_id in ids] if of_documents else unit_of_sentences(unit, ids, references)
         by_unit: dict[str, list[Sequence[float]]] = {doc_id: [] for doc_id in ids} if unit == "document" else {}
         for row, group in zip(rows, chain(*groups)):
             by_unit.setdefault(group, []).append(row)
         units, sums = list(by_unit), [column_sums(own, width) for own in by_unit.values()]
-        if value is None:
-            value = float(score_function(self.name, width)(np.array([column_sums(sums)], float))[0])
+        scores = np.asarray(self._score_function(width)(np.array([column_sums(sums)], float)))
+        if scores.shape != (1,):
+            raise ValueError(
+                f"{type(self).__name__}.score_from_sums: expected (samples, {width}) -> (samples,), got "
+                f"the shape {scores.shape} for (1, {width})"
+            )
+        value = float(scores[0]) if value is None else value
         breakdown = dict(measured.breakdown)
         if settings.by:
             label = document_labels if of_documents else sentence_labels
@@ -189,6 +194,34 @@ class Metric:
             details={**documents.details, **measured.details, **details},
         )
         return [result]
+
+    def _checked_rows(self, statistics: Sequence, sizes: Sequence[int]) -> list[Sequence[float]]:
+        """The rows of all documents. ValueError: not one of finite numbers for each segment, all of one length."""
+        expected = f"{type(self).__name__}.segment_statistics: expected [document][{self.segment}][column], "
+        if len(statistics) != len(sizes):
+            raise ValueError(f"{expected}got {len(statistics)} documents for {len(sizes)}")
+        rows: list[Sequence[float]] = []
+        for number, (document, size) in enumerate(zip(statistics, sizes), 1):
+            if not isinstance(document, Sized) or len(document) != size:
+                what = counted(size, self.segment)
+                raise ValueError(
+                    f"{expected}a row for each {self.segment}; got {document!r:.80} for {what} of document {number}"
+                )
+            rows += document
+        for row in rows:
+            if not isinstance(row, Sized) or len(row) != len(rows[0]) or not all(map(math.isfinite, row)):
+                raise ValueError(f"{expected}rows of finite numbers, all of one length; got {row!r:.80}")
+        return rows
+
+    def _score_function(self, width: int):
+        """Scores from sums of that many columns. ValueError: there is none."""
+        try:
+            return score_function(self.name, width)
+        except ValueError as error:
+            raise ValueError(
+                f"{type(self).__name__}.segment_statistics: rows have {counted(width, 'column')}, expected 2 (a ratio) "
+                "or 3 (an F1); for others write score_from_sums"
+            ) from error
 
 
 def check_sides(

@@ -20,7 +20,7 @@ from hf_docmt.evaluation.suites.suite_files import (
     read_json,
 )
 from hf_docmt.files import DataError, file_stem
-from hf_docmt.messages import check_known
+from hf_docmt.messages import check_known, counted
 from hf_docmt.reports.result import PartScore, Result
 from hf_docmt.systems.items import SuiteItem
 
@@ -153,7 +153,7 @@ class Suite:
 
     def json_fields(self, number: int, row: Any, where: str) -> dict:
         """The fields of the item of a row of `json_rows`, the first of them number 1."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} reads no JSON; write json_fields, or items")
 
     def text_items(self) -> Iterator[SuiteItem]:
         """The items of text files, whose texts are those of the JSON that belongs to them, if it is there."""
@@ -169,7 +169,7 @@ class Suite:
 
     def text_files(self) -> dict[str, Any]:
         """The text files as arguments of `read_blocks`."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} reads no text files; write text_files, or items")
 
     def text_fields(self, number: int, block: Block, record: SuiteItem | None) -> dict:
         """The other fields of an item of text files, and of the item of the JSON that belongs to it."""
@@ -206,7 +206,23 @@ class Suite:
         items = list(self.items())
         if not items:
             raise DataError(f"{self.path}: no items of {self.title}; expected at least one")
+        for item in items:
+            self._check(item)
         return items
+
+    def _check(self, item: SuiteItem) -> None:
+        """DataError, with this class, for an item whose fields do not fit each other."""
+        before = len(item.source) - 1
+        expected = {
+            "source": (before >= 0, "a tuple of sentences, the current one last"),
+            "target_context": (len(item.target_context) == before, f"a tuple of {counted(before, 'sentence')}"),
+            "candidates": (item.correct in range(len(item.candidates)) and len(item.candidates) > 1,
+                           f"a tuple of two translations or more, of which number {item.correct} is right"),
+        }  # fmt: skip
+        for name, (fits, what) in expected.items():
+            texts = getattr(item, name)
+            if not fits or not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
+                raise DataError(f"{item.where}: {type(self).__name__} gives {name}={texts!r:.80}, expected {what}")
 
     @cached_property
     def content(self) -> object:
