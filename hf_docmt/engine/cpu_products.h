@@ -9,6 +9,7 @@
 #define INLINE static inline __attribute__((always_inline))
 #define BLOCK 16      /* outputs side by side: weights are [D_out / 16][D_in / 4][16][4] */
 #define TILE 4        /* rows that share a load of weights */
+#define TOGETHER_ROWS 96 /* that go through a group of blocks, a multiple of these */
 #define TILE_ROWS 16  /* of a tile of AMX */
 #define TILE_BYTES 64 /* of a row of it */
 #define LEAST_ROWS 5  /* from so many on tiles are faster */
@@ -144,14 +145,15 @@ INLINE FOR(WIDE) int32_t offset(const int8_t *x, int64_t size) {
 }
 
 /* `rows` times `blocks` (known when compiled) by products of an unsigned and a signed integer: (w + 128) x - 128 x */
-INLINE FOR(WIDE) void wide_tile(const int rows, const int blocks, const Product *p, int64_t row, int64_t output) {
+INLINE FOR(WIDE) void wide_tile(const int rows, const int blocks, const Product *p, int64_t row, int64_t output,
+                                const int32_t *offsets) {
     const __m512i sign = _mm512_set1_epi8(-128);
     const int8_t *weights = (const int8_t *)p->weights + output * p->size, *x = (const int8_t *)p->x + row * p->size;
-    __m512i sums[TILE][4];
+    int32_t all[TILE][4][BLOCK];
+    __m512i sums[TILE][4], w[4];
     for (int r = 0; r < rows; r++)
-        for (int b = 0; b < blocks; b++) sums[r][b] = _mm512_setzero_si512();
+        for (int b = 0; b < blocks; b++) sums[r][b] = _mm512_set1_epi32(offsets[r]);
     for (int64_t k = 0; k < p->size; k += 4) {
-        __m512i w[4];
         for (int b = 0; b < blocks; b++)
             w[b] = _mm512_xor_si512(_mm512_loadu_si512(weights + (b * p->size + k) * BLOCK), sign);
         for (int r = 0; r < rows; r++) {
@@ -161,30 +163,33 @@ INLINE FOR(WIDE) void wide_tile(const int rows, const int blocks, const Product 
                 sums[r][b] = _mm512_dpbusd_epi32(sums[r][b], w[b], _mm512_set1_epi32(four));
         }
     }
-    for (int r = 0; r < rows; r++) {
-        __m512i least = _mm512_set1_epi32(offset(x + r * p->size, p->size));
+    for (int r = 0; r < rows; r++)
+        for (int b = 0; b < blocks; b++) _mm512_storeu_si512(all[r][b], sums[r][b]);
+    for (int r = 0; r < rows; r++)
         for (int b = 0; b < blocks; b++) {
-            int64_t first = output + b * BLOCK;
-            finish(_mm512_add_epi32(sums[r][b], least), p->scales + first, p->row_scales[row + r], p->bias + first,
+            const int64_t first = output + b * BLOCK;
+            finish(_mm512_loadu_si512(all[r][b]), p->scales + first, p->row_scales[row + r], p->bias + first,
                    p->outputs - first, p->y + (row + r) * p->stride + first, p->relu, p->adds);
         }
-    }
 }
 
 FOR(WIDE) static void wide_product(const Product *p, int64_t rows) {
-    int64_t output = 0;
-#define WIDE_ROWS(blocks)                                                        \
-    do {                                                                         \
-        int64_t r = 0;                                                           \
-        for (; r + TILE <= rows; r += TILE) wide_tile(4, blocks, p, r, output);  \
-        switch (rows - r) {                                                      \
-            case 3: wide_tile(3, blocks, p, r, output); break;                   \
-            case 2: wide_tile(2, blocks, p, r, output); break;                   \
-            case 1: wide_tile(1, blocks, p, r, output); break;                   \
-        }                                                                        \
-    } while (0)
-    for (; output + 3 * BLOCK < p->outputs; output += 4 * BLOCK) WIDE_ROWS(4);
-    for (; output < p->outputs; output += BLOCK) WIDE_ROWS(1);
+    int32_t offsets[TOGETHER_ROWS];
+#define WIDE_ROWS(blocks)                                                                       \
+    for (int64_t r = 0; r < count; r += TILE)                                                   \
+        switch (count - r) {                                                                    \
+            case 1: wide_tile(1, blocks, p, row + r, output, offsets + r); break;               \
+            case 2: wide_tile(2, blocks, p, row + r, output, offsets + r); break;               \
+            case 3: wide_tile(3, blocks, p, row + r, output, offsets + r); break;               \
+            default: wide_tile(4, blocks, p, row + r, output, offsets + r);                     \
+        }
+    for (int64_t row = 0; row < rows; row += TOGETHER_ROWS) {
+        const int64_t count = rows - row < TOGETHER_ROWS ? rows - row : TOGETHER_ROWS;
+        int64_t output = 0;
+        for (int64_t r = 0; r < count; r++) offsets[r] = offset((const int8_t *)p->x + (row + r) * p->size, p->size);
+        for (; output + 3 * BLOCK < p->outputs; output += 4 * BLOCK) WIDE_ROWS(4)
+        for (; output < p->outputs; output += BLOCK) WIDE_ROWS(1)
+    }
 }
 
 #ifdef KNOWS_AMX
