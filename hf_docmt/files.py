@@ -128,6 +128,11 @@ def check_file(path: str | Path) -> Path:
     return path
 
 
+def is_address(name: str | Path) -> bool:
+    """Whether the name of a model is the address of an endpoint."""
+    return str(name).startswith(("http://", "https://"))
+
+
 def check_hub_name(path: str | Path, what: str) -> None:
     """DataError for what looks like a folder and is not there, before the Hub is asked for it by this name.
 

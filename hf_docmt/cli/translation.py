@@ -11,6 +11,7 @@ import typer
 
 from hf_docmt.cli.options import command
 from hf_docmt.cli.translation_settings import JobOptions, MarkupOptions, SystemOptions, translation_settings
+from hf_docmt.files import is_address
 from hf_docmt.messages import install_command
 from hf_docmt.options import (
     BASIC,
@@ -80,6 +81,8 @@ def translate(
         with interruption() as signals:
             settings = translation_settings(model, languages, search, options, system)
             job = translation_job(settings, input, output, options, markup)
+            if options.estimate and is_address(model):
+                raise ValueError("--estimate is for models on this machine, got an address; remove it")
             if options.estimate:
                 from hf_docmt.translation.estimate import estimate_job
 
@@ -206,6 +209,8 @@ def serve(
     except ImportError as error:
         raise ValueError(f"docmt serve needs starlette, uvicorn and more: {install_command('serve')}") from error
     options = {name: value for name, value in vars(server).items() if name not in ("host", "port")}
+    if is_address(model):
+        raise ValueError(f"docmt serve is for models on this machine, got {model}; give a folder or a Hub name")
     settings = translation_settings(model, languages, search, JobOptions(**options), system)
     source_lang = None if settings.source_lang == "source" else settings.source_lang
     make_server(settings.load(), (source_lang, settings.target_lang), limits, server.host, server.port).run()

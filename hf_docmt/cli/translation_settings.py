@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from hf_docmt.translation.group_translation import TranslationSettings
 
 KINDS = dict.fromkeys(("strategy", "engine", "alignment", "batch_tokens", "shortlist", "nbest"), ("docmt",))
-KINDS |= dict.fromkeys(("prompt", "chunk_sentences", "glossary"), ("causal",)) | {"repairs": ("docmt", "causal")}
-OWNERS = {"docmt": "models of this package", "causal": "causal language models"}
+KINDS |= {"prompt": ("causal",), "repairs": ("docmt", "causal"), "model_name": ("endpoint",)}
+KINDS |= dict.fromkeys(("chunk_sentences", "glossary"), ("causal", "endpoint"))
+OWNERS = {"docmt": "models of this package", "causal": "causal language models", "endpoint": "endpoints"}
 
 
 @dataclass(kw_only=True)
@@ -67,6 +68,12 @@ class SystemOptions:
     """Options for language models and other models of transformers."""
 
     PANEL: ClassVar[str] = OTHER_MODELS
+
+    model_name: str | None = option(
+        None,
+        "Model of an endpoint, where MODEL is its address: http://localhost:8080/v1. DOCMT_API_KEY: the key.",
+        "--model",
+    )
     prompt: str | None = option(
         None,
         "File with the prompt: {source}, {source_language}, {target_language}; optional {context}, {glossary}. Without "

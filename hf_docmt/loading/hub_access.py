@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from hf_docmt.files import check_hub_name
+from hf_docmt.files import check_hub_name, is_address
 
 SECONDS = 1.5  # in which the Hub has to answer
 PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
@@ -14,6 +14,8 @@ PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
 
 def check_within_reach(name: str | Path, revision: str | None = None) -> None:
     """ValueError for a path of no folder, and a name not in the cache, where the Hub does not answer in `SECONDS`."""
+    if is_address(name):
+        return
     check_hub_name(name, "model")
     if Path(name).exists():
         return

@@ -21,10 +21,10 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from hf_docmt.data import language_detection as detection
 from hf_docmt.files import DataError
 from hf_docmt.messages import closest_hint
 from hf_docmt.modeling.decoding import NonFiniteScoresError
-from hf_docmt.serving import detection
 from hf_docmt.serving.batches import CLIENT, SMALL_CHARACTERS, Query
 from hf_docmt.serving.metrics import MEDIA_TYPE, Metrics
 from hf_docmt.serving.requests import (

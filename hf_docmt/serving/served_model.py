@@ -13,11 +13,11 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from hf_docmt.data.language_codes import are_other_languages, primary_language
+from hf_docmt.data.language_detection import ranked_languages
 from hf_docmt.modeling.opaque_runs import carry
 from hf_docmt.modeling.pipeline_docmt import OF_DOCUMENTS
 from hf_docmt.options import ServerLimits
 from hf_docmt.serving.batches import Batches, Query, Runs, Translated
-from hf_docmt.serving.detection import ranked_languages
 from hf_docmt.serving.sessions import Kept, Session
 from hf_docmt.systems import DocMTSystem, System
 from hf_docmt.systems.ctranslate2_model import CTranslate2Weights

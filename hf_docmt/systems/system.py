@@ -12,6 +12,7 @@ from typing import Any, ClassVar, get_args
 from transformers import GenerationConfig, PreTrainedTokenizerBase
 
 from hf_docmt.data.registration import register, registered
+from hf_docmt.files import is_address
 from hf_docmt.loading.model_folders import read_config
 from hf_docmt.messages import check_known, closest_hint
 from hf_docmt.modeling.opaque_runs import CarriedSentence, Finder, Span, carry
@@ -23,6 +24,8 @@ SYSTEMS: dict[str, type["System"]] = {}  # every class by its kind, in the order
 
 def kind_of(name: str | Path, revision: str | None = None) -> str:
     """The kind of a model folder or a model on the Hub; its weights are not read. ValueError: none, or no model."""
+    if is_address(name):
+        return "endpoint"
     config = read_config(name, revision)
     for kind, system in reversed(system_classes().items()):  # those from outside first
         if system.matches_config(config):
@@ -118,11 +121,11 @@ class System(ABC):
 
         `docmt` is a model of this package (`DocMTSystem`), `seq2seq` any encoder-decoder model of transformers
         (`Seq2SeqSystem`), `ctranslate2` one in that library's format (`CTranslate2System`), `causal` a causal language
-        model (`CausalSystem`); `auto` finds the kind by the configuration. `dtype` is a name such as `fp32`,
-        `bfloat16`, `int8` or `auto`, that of the saved weights; by default float32. `revision` is a branch, tag or
-        commit of a model on the Hub. Attention weights need `attn_implementation="eager"`. Options that resemble none
-        of the class are left to `generate`. ValueError: no model there, one that cannot be read or of another kind,
-        unknown options.
+        model (`CausalSystem`), `endpoint` one behind an address (`EndpointSystem`); `auto` finds the kind by the name
+        or the configuration. `dtype` is a name such as `fp32`, `bfloat16`, `int8` or `auto`, that of the saved weights;
+        by default float32. `revision` is a branch, tag or commit of a model on the Hub. Attention weights need
+        `attn_implementation="eager"`. Options that resemble none of the class are left to `generate`. ValueError: no
+        model there, one that cannot be read or of another kind, unknown options.
 
         >>> system = System.load("runs/concat", past_context=1)
         >>> system.context.past, system.languages

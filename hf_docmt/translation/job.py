@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 import transformers
 
+from hf_docmt.files import is_address
 from hf_docmt.journal import file_digest
 from hf_docmt.loading.adapters import ADAPTER_CONFIG, BASE, adapted_model
 from hf_docmt.messages import __version__, counted
@@ -132,6 +133,8 @@ def model_checksums(model: str, revision: str | None = None) -> dict[str, str]:
     Those of an adapter come with those of the model that it adapts. Empty where there is no such model, as loading it
     will say.
     """
+    if is_address(model):
+        return {"address": model}
     folder = Path(model)
     if folder.is_dir():
         files = {path for pattern in MODEL_FILES for path in folder.glob(pattern) if path.is_file()}
