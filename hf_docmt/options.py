@@ -213,13 +213,13 @@ class DocumentSearch:
     )
     alignment: str | None = option(None, "Window models: one_to_one, linear or sentence.", metavar="NAME")
     length_penalty: float | None = option(None, "Exponent of the length in beam scores.")
-    early_stopping: bool | None = option(None, "Stop once there are as many translations as beams.")
+    early_stopping: bool | None = option(None, "Stop at as many translations as beams.")
     max_new_tokens: int | None = option(
         None,
         "Maximum tokens per segment. Default: twice its source tokens plus 32; for models of other packages 256.",
         least=1,
     )
-    shortlist: str | None = option(None, "Marian's binary shortlist of words (lex.*.bin).", metavar="FILE")
+    shortlist: str | None = option(None, "Marian's binary shortlist (lex.*.bin).", metavar="FILE")
     batch_tokens: int | None = option(
         None, "Source tokens per batch, instead of --batch-size; not for sequential and stream.", least=1, panel=MACHINE
     )

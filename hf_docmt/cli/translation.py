@@ -53,6 +53,7 @@ def translate(
       docmt translate MODEL book.txt --format text -o book.de.txt
       docmt translate MODEL report.docx -o report.de.docx  # keeps the markup
       docmt translate MODEL website -o website.de          # a whole folder
+      docmt translate http://localhost:8080/v1 page.md --model NAME -o page.de.md
       docmt translate MODEL talks.jsonl -o talks.de.jsonl --strategy sequential
       cat letter.txt | docmt translate MODEL
 
@@ -64,8 +65,8 @@ def translate(
       chunk_sequential  as full, but sentence by sentence within a chunk
       stream            sentence by sentence, with a recurrent memory
 
-    MODEL is a model of this package, an encoder-decoder model of transformers (Marian, NLLB, mBART, ...) or a causal
-    language model. A text file is one document; without context each of its lines is one.
+    MODEL is a model of this package, an encoder-decoder model of transformers (Marian, NLLB, mBART, ...), a causal
+    language model, or the URL of an endpoint (DOCMT_API_KEY holds the key). A text file is one document; without context each of its lines is one.
 
     The output has the format of the input: text, JSON lines, or Markdown, HTML, DOCX, PO, XLIFF and others with their
     markup. It appears when everything is translated. Until then FILE.journal holds the finished part, for --resume.

@@ -31,9 +31,7 @@ OWNERS = {"docmt": "models of this package", "causal": "causal language models",
 class JobOptions(Computation):
     """What a job reads, where and how it computes, and what it writes."""
 
-    format: str = option(
-        "auto", "Input format, such as jsonl, lines, text, tsv. Default: auto.", metavar="NAME", panel=BASIC
-    )
+    format: str = option("auto", "Input format: auto, jsonl, lines, text, tsv, ...", metavar="NAME", panel=BASIC)
     processes: int | None = option(None, "Number of processes, which share the cores or get a GPU each.", least=1)
     engine: str = option("local", "local (default), ctranslate2 (see docmt export), or ray (cluster).", metavar="NAME")
     address: str | None = option(None, "Ray cluster. Default: RAY_ADDRESS, or this machine.", metavar="HOST")
@@ -69,11 +67,7 @@ class SystemOptions:
 
     PANEL: ClassVar[str] = OTHER_MODELS
 
-    model_name: str | None = option(
-        None,
-        "Model of an endpoint, where MODEL is its address: http://localhost:8080/v1. DOCMT_API_KEY: the key.",
-        "--model",
-    )
+    model_name: str | None = option(None, "Model of an endpoint, where MODEL is a URL.", "--model", metavar="NAME")
     prompt: str | None = option(
         None,
         "File with the prompt: {source}, {source_language}, {target_language}; optional {context}, {glossary}. Without "
@@ -135,7 +129,7 @@ def check_options(kind: str, chosen: dict[str, Any]) -> None:
     for name, kinds in KINDS.items():
         if name in chosen and kind not in kinds:
             value = f" {chosen[name]}" if name in ("strategy", "engine") else ""
-            owners = "models of other packages" if kind == "docmt" else OWNERS[kinds[-1]]
+            owners = "models of other packages" if kind == "docmt" else " and ".join(OWNERS[of] for of in kinds)
             raise ValueError(f"{flag(name)}{value} is for {owners}, got a model of kind {kind}; remove it")
     if kind == "docmt" and "option_pairs" in chosen:
         raise ValueError("--option is for models of other packages; remove it")
