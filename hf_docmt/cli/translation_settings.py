@@ -53,12 +53,16 @@ class MarkupOptions:
     keep: str | None = option(None, "Copy what matches, such as your placeholders.", metavar="REGEX")
     all: bool = option(False, "PO, XLIFF, TMX: replace existing translations.")
     columns: str | None = option(None, "Tables: columns to translate, by name or number.", metavar="A,B")
+    previous: tuple[str, str] | None = option(
+        None, "Old version and its translation (files or folders): translate what changed.", metavar="OLD OLD_TARGET"
+    )
     max_line: str | None = option(None, "Subtitles: characters per line. Default: 42.", metavar="N")
     max_speed: str | None = option(None, "Subtitles: report faster cues (characters/second).", metavar="N")
 
     def arguments(self) -> dict[str, str | None]:
         """As arguments of the reader."""
-        return vars(self) | {"all": "yes" if self.all else None}
+        previous = dict(zip(("previous", "previous_target"), self.previous or ()))
+        return {**vars(self), "all": "yes" if self.all else None, "previous": None} | previous
 
 
 @dataclass(kw_only=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
@@ -21,7 +21,7 @@ import numpy as np
 
 from hf_docmt.files import DataError, write_lines
 from hf_docmt.messages import counted
-from hf_docmt.modeling.text_splitting import check_unicode
+from hf_docmt.modeling.text_splitting import Sentence, check_unicode
 
 if TYPE_CHECKING:  # scores of plain lines need none of these, which take longer to import than they take
     import pyarrow as pa
@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # scores of plain lines need none of these, which take longer
 ROWS_PER_TABLE = 1000
 NAMED_LOCATIONS = 10_000  # number of first documents whose location is kept for messages
 CHECKED = "documents that keep the contract"  # description of data sets that were checked when they were read
+TARGETS = "docmt_targets"  # column of rows to translate: known translations, by number of the sentence
 UNNAMED = "source"  # language of documents to translate, if neither model nor command name one
 
 
@@ -120,6 +121,12 @@ def make_row(
         )
     src, tgt = languages
     return {"doc_id": doc_id, "translation": [{src: s, tgt: t} for s, t in zip(source, target)], **columns}
+
+
+def source_sentences(row: Mapping, language: str) -> list[Sentence]:
+    """The sentences of a row in this language, with the translations that its column `TARGETS` knows."""
+    known = row.get(TARGETS, {})
+    return [Sentence(pair[language], known.get(number)) for number, pair in enumerate(row["translation"])]
 
 
 def check_documents(documents: Dataset, allow_empty: bool = False) -> tuple[str, str | None]:

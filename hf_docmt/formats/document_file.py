@@ -4,17 +4,26 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hf_docmt.data.documents import make_row
+from hf_docmt.data.documents import TARGETS, make_row
 from hf_docmt.data.readers.reader import Reader
 from hf_docmt.data.readers.running_text import sentence_splitter
 from hf_docmt.data.word_fits import Fit
 from hf_docmt.files import STDIN, DataError, display_path, open_bytes
-from hf_docmt.formats.document_format import FORMATS, DocumentFormat, FormatOptions, Piece, Remark, Segment, Tag
+from hf_docmt.formats.document_format import (
+    FORMATS,
+    DocumentFormat,
+    FormatOptions,
+    KeptPieces,
+    Piece,
+    Remark,
+    Segment,
+    Tag,
+)
 from hf_docmt.formats.segment_sentences import SegmentSentences, kept_apart
 from hf_docmt.formats.xml_positions import MAX_DEPTH
 from hf_docmt.messages import counted
@@ -39,6 +48,7 @@ class WrittenFile:
     by_position: int = 0  # sentences whose markup was placed by relative position
     problems: list[str] = field(default_factory=list)
     remarks: Counter[Remark] = field(default_factory=Counter)
+    kept: int = 0  # segments with an earlier translation
 
     def add(self, other: "WrittenFile") -> None:
         for name, value in vars(other).items():
@@ -47,12 +57,13 @@ class WrittenFile:
     def text(self) -> str:
         """The line of the report, after a line for each problem."""
         placed = f", {self.by_position} with markup placed by position" if self.by_position else ""
+        kept = f", {self.kept} kept as translated before" if self.kept else ""
         same = f", {self.unchanged} the same as before" if self.unchanged else ""
         told = ((counted(count, noun), what) for (noun, what), count in sorted(self.remarks.items()) if count)
         remarks = "".join(f", {count} {what}" for count, what in told)
         segments, tags = counted(self.segments, "segment"), counted(self.tags, "tag")
         nothing = "" if self.segments else ", nothing to translate"
-        return "\n".join([*self.problems, f"{segments}{nothing}{same}, {tags} kept{placed}{remarks}"])
+        return "\n".join([*self.problems, f"{segments}{nothing}{kept}{same}, {tags} kept{placed}{remarks}"])
 
 
 class DocumentFile:
@@ -72,6 +83,8 @@ class DocumentFile:
         self.opaque = [pattern for pattern in (COMMON, format.placeholders) if pattern]
         keep = [options.keep, *self.opaque] if options.keep else self.opaque
         self.segments = [None if segment.has_translation and not options.all else segment for segment in segments]
+        self.kept: dict[int, KeptPieces] = {}  # translations of segments that stay, and of sentences, by number
+        self.known: dict[int, dict[int, str]] = {}
         self.sentences = [SegmentSentences(segment.pieces if segment else [], split, keep) for segment in self.segments]
         for segment, own in zip(self.segments, self.sentences):
             if segment and max((each.depth for each in own.sentences), default=0) > MAX_DEPTH:
@@ -95,11 +108,15 @@ class DocumentFile:
                 "omit it, or use tsv or jsonl for parallel documents"
             )
         for part, numbers in self._parts():
-            sentences = [sentence for number in numbers for sentence in self.sentences[number].sentences]
-            tagged = [number for number, sentence in enumerate(sentences) if sentence.tags]
+            places = [(number, n) for number in numbers for n in range(len(self.sentences[number].sentences))]
+            sentences = [self.sentences[number].sentences[n] for number, n in places]
+            targets = {n: self.known.get(number, {}).get(place) for n, (number, place) in enumerate(places)}
+            tagged = [n for n, (number, _) in enumerate(places) if sentences[n].tags and number not in self.kept]
             texts = [sentence.text for sentence in sentences]
             runs = [[number, *span] for number, sentence in enumerate(sentences) for span in sentence.runs]
-            own = {MARKUP: {"file": self.name, "tagged": tagged, "runs": runs}}
+            own: dict[str, dict] = {MARKUP: {"file": self.name, "tagged": tagged, "runs": runs}}
+            if self.known:
+                own[TARGETS] = {n: text for n, text in targets.items() if text is not None}
             yield self.location, make_row(self.location, self._id(part), texts, None, list(languages), **own)
 
     def translated(self, results: Mapping[str, dict]) -> tuple[bytes, WrittenFile]:
@@ -112,11 +129,15 @@ class DocumentFile:
             for number in [] if "error" in result else numbers:
                 own = self.sentences[number]
                 chosen = list(islice(translations, len(own.sentences)))
+                if number in self.kept:
+                    pieces[number] = self.kept[number]
+                    continue
                 fits = [fit for _, fit, _ in chosen]
                 written.by_position += sum(bool(each.tags) and not fit for each, fit in zip(own.sentences, fits))
                 pieces[number] = own.translated(*zip(*chosen)) if chosen else None
                 if pieces[number] is None and self.format.is_bilingual:
                     pieces[number] = self.segments[number].pieces
+        written.kept = len(self.kept)
         written.unchanged = sum(bool(each) and not each.becomes(new) for each, new in zip(self.segments, pieces))
         written.tags = sum(isinstance(piece, Tag) for new in pieces for piece in new or ())
         data = self.format.write(pieces)
@@ -145,7 +166,9 @@ class DocumentFile:
         except DataError as error:
             return [f"{self.name}: what was written cannot be read again ({error}); please report this"]
         expected = [
-            old for old, new in zip(self.segments, pieces) if new is None or old is None or self.format.is_found(new)
+            replace(old, pieces=list(new)) if isinstance(new, KeptPieces) and old else old
+            for old, new in zip(self.segments, pieces)
+            if new is None or old is None or self.format.is_found(new)
         ]
         if len(segments) != len(expected):
             return [
@@ -165,7 +188,7 @@ class DocumentFile:
         """Segments in which an opaque run is not there as often as before, or a placeholder that the source has not."""
         own = [self.format.placeholders] if self.format.placeholders else []
         for old, new in zip(self.segments, pieces):
-            if not old or not new:
+            if not old or not new or isinstance(new, KeptPieces):
                 continue
             before, after = (_opaque_texts(each, self.opaque) for each in (old.pieces, new))
             added = after.keys() & _opaque_texts(new, own).keys() - before.keys()
@@ -197,8 +220,11 @@ class DocumentReader(Reader):
         keep: str | None = None,
         all: str | None = None,
         columns: str | None = None,
+        previous: str | None = None,
+        previous_target: str | None = None,
     ) -> Iterator[tuple[str, dict]]:
-        for file in self.files(languages, path, tgt_lang, keep=keep, all=all, columns=columns):
+        texts = {"keep": keep, "all": all, "columns": columns, "previous": previous, "previous_target": previous_target}
+        for file in self.files(languages, path, tgt_lang, **texts):
             yield from file.rows(languages)
 
     def files(
@@ -213,14 +239,23 @@ class DocumentReader(Reader):
                 takers = ", ".join(format.name for format in FORMATS.values() if name in format.takes)
                 names = ", ".join(sorted({format.name for format in formats.values()}))
                 raise DataError(f"{name} is for {takers}, got {names}; omit it")
+        previous = [texts.pop(name, None) for name in ("previous", "previous_target")]
         options = FormatOptions.of(languages[0], tgt_lang, **texts)
         for name, format in formats.items():
             file = path if self.kind else Path(path) / name
-            key = (str(file), options, *_time_and_size(file))
+            earlier = [str(old if self.kind else Path(old) / name) for old in previous if old]
+            key = (str(file), options, *_time_and_size(file), *earlier)
             if key in self.kept:
                 yield self.kept[key]
                 continue
             document = DocumentFile.read(file, name, format(), options)
+            if earlier and (self.kind or all(map(os.path.exists, earlier))):
+                from hf_docmt.formats.previous_translation import PreviousTranslation
+
+                languages_of = options, replace(options, source_lang=tgt_lang or options.source_lang)
+                versions = zip(earlier, languages_of, strict=True)
+                old, translated = (DocumentFile.read(each, name, format(), own) for each, own in versions)
+                PreviousTranslation(old, translated).keep_in(document)
             if sum(each.size for each in self.kept.values()) < KEPT_BYTES:
                 self.kept[key] = document
             yield document

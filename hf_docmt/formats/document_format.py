@@ -58,6 +58,14 @@ class Segment:
         return "".join(piece if isinstance(piece, str) else piece.text for piece in self.pieces)
 
 
+class KeptPieces(list[Piece]):
+    """The pieces of a segment whose translation stays; `raw` is what is written for them, None: the pieces are."""
+
+    def __init__(self, pieces: Iterable[Piece], raw: str | None = None):
+        super().__init__(pieces)
+        self.raw = raw
+
+
 def joined(pieces: Iterable[Piece]) -> list[Piece]:
     """The pieces with adjacent texts as one, and no empty ones."""
     made: list[Piece] = []
@@ -178,6 +186,14 @@ class DocumentFormat(FileKind, ABC):
         All tags of a segment are there again, each once and well nested. Where the format has a place for it, the
         language is set to `options.target_lang`, if any segment was translated.
         """
+
+    def raw_segments(self) -> list[str]:
+        """What the file has in the place of each segment; nothing where a format writes segments in several places."""
+        return []
+
+    def leads(self) -> Sequence[str]:
+        """The marks before each segment in its line, such as that of an item; nothing where there are none."""
+        return []
 
     def read_again(self, data: bytes, options: FormatOptions) -> list[Segment]:
         """The segments of the written file."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hf_docmt.data.documents import source_sentences
 from hf_docmt.files import DataError, check_writable_file, replaced_file
 from hf_docmt.formats import document_formats, find_reader
 from hf_docmt.formats.document_file import DocumentFile, DocumentReader, WrittenFile, given_runs, with_markup
@@ -24,12 +25,14 @@ def translate_file(
     keep: str | None = None,
     all: bool = False,
     columns: str | None = None,
+    previous: tuple[str | Path, str | Path] | None = None,
 ) -> WrittenFile:
     """Translate a document with markup (Markdown, HTML, DOCX, PO, XLIFF, ...) to a file of the same format.
 
     The languages are those of the system unless they are given: they tell the splitter of sentences, and what is
     written as the language of the document. `keep` is a regular expression of what stays as it is; `all`: what has a
-    translation in a bilingual file is translated, too. Returns counts and what was found when the file was read again.
+    translation in a bilingual file is translated, too; `previous` are an old version and its translation, which stays
+    where the source is the same. Returns counts and what was found when the file was read again.
     ValueError: no such format, a broken file.
 
     >>> _ = Path("page.html").write_text("<p>The <b>lamp</b> is old.</p>")
@@ -43,9 +46,10 @@ def translate_file(
         raise DataError(f"{path}: no document with markup by its name and first bytes; give format=, one of {names}")
     own = [given or known for given, known in zip((source_lang, target_lang), system.document_languages)]
     texts = {"keep": keep, "all": "yes" if all else None, "columns": columns}
+    texts |= dict(zip(("previous", "previous_target"), map(str, previous or ())))
     (document,) = reader.files([own[0] or "en"], path, own[1], **texts)
     rows = [row for _, row in document.rows(["source"])]
-    documents = [[pair["source"] for pair in row["translation"]] for row in rows]
+    documents = [source_sentences(row, "source") for row in rows]
     (translations, *_), carried = system.translate_carried(documents, list(map(given_runs, rows)))
     data, written = translated_file(document, translations, carried, system)
     with replaced_file(output) as file:

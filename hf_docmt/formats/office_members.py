@@ -197,6 +197,9 @@ class OfficeFormat(DocumentFormat):
     def find(self) -> Sequence[OfficeMember]:
         """The members of `self.archive` with text, in the order in which they are read."""
 
+    def raw_segments(self) -> list[str]:
+        return [raw.decode() for member in self.members for raw in member.raw_segments()]
+
     def write(self, translations: Sequence[list[Piece] | None]) -> bytes:
         contents, rest = {}, iter(translations)
         for member in self.members:

@@ -12,6 +12,7 @@ from hf_docmt.files import DataError
 from hf_docmt.formats.document_format import DocumentFormat, FormatOptions, Piece, Segment, Tag
 
 Edit = tuple[int, int, str]  # from, to, and the text in its place
+LEAD = re.compile(r"(?:<[^<>\n]*>|[^\w\r\n])*\Z")  # marks before a segment
 MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 
 
@@ -75,6 +76,10 @@ class TextPositions(Generic[AnyStr]):
         self.slots.sort(key=lambda slot: (slot.start, -slot.end))
         return [slot.segment for slot in self.slots]
 
+    def raw_segments(self) -> list[AnyStr]:
+        """What stands in each slot."""
+        return [self.text[slot.start : slot.end] for slot in self.slots]
+
     def written(self, translations: Sequence[list[Piece] | None], others: Iterable[Edit] = ()) -> AnyStr:
         """The text with these pieces in the slots, and other edits outside of them if there are any translations."""
         self.edits: list[tuple[int, int, Any, Any]] = [  # a text or a slot, and its pieces
@@ -95,7 +100,8 @@ class TextPositions(Generic[AnyStr]):
             if first > end:
                 break
             if position <= first and last <= end:
-                edits.append((first - start, last - start, new if pieces is None else self.rendered(new, pieces)))
+                raw = new if pieces is None else getattr(pieces, "raw", None)  # see `KeptPieces`
+                edits.append((first - start, last - start, self.rendered(new, pieces) if raw is None else raw))
                 position = last
         return replaced(self.text[start:end], edits)
 
@@ -142,6 +148,13 @@ class TextFormat(DocumentFormat):
     def language_edits(self) -> Iterable[Edit]:
         """What makes the target language that of the file."""
         return self.locales
+
+    def raw_segments(self) -> list[str]:
+        return self.page.raw_segments()
+
+    def leads(self) -> Sequence[str]:
+        found = (LEAD.search(self.page.text, max(0, slot.start - 40), slot.start) for slot in self.page.slots)
+        return [match[0] if match else "" for match in found]
 
     def write(self, translations: Sequence[list[Piece] | None]) -> bytes:
         return self.mark + self.page.written(translations, self.language_edits()).encode(self.encoding, self.errors)

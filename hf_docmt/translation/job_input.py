@@ -13,20 +13,18 @@ from queue import Empty, Queue
 from threading import Thread
 from typing import TYPE_CHECKING
 
-from hf_docmt.data.documents import checked_rows, make_row
+from hf_docmt.data.documents import checked_rows, make_row, source_sentences
 from hf_docmt.data.readers import check_arguments, input_files
 from hf_docmt.data.readers.lines import TEXT_SHARE, share_of_several
 from hf_docmt.data.readers.reader import NO_FILES, Sample
 from hf_docmt.files import STDIN, DataError, check_file, display_path, file_stem, location_of, read_lines
 from hf_docmt.formats import find_reader
 from hf_docmt.journal import file_digest, value_digest
-from hf_docmt.modeling.text_splitting import Sentence
 from hf_docmt.translation.progress import JobSummary
 
 if TYPE_CHECKING:
     from hf_docmt.formats.document_file import DocumentFile
 
-TARGETS = "docmt_targets"  # column of rows: known translations by the number of their sentence
 MAX_SENTENCES = 1024  # of a group
 MAX_CHARACTERS = 1 << 20  # of all sides that were read
 BATCHES = 4  # of documents, which a group of long ones has at least
@@ -162,10 +160,7 @@ class Group:
 
     def sources(self, lang: str) -> list[list[str]]:
         """The sentences of each document in this language, with the translations that the column `TARGETS` knows."""
-        return [
-            [Sentence(pair[lang], row.get(TARGETS, {}).get(n)) for n, pair in enumerate(row["translation"])]
-            for row in self.rows
-        ]
+        return [source_sentences(row, lang) for row in self.rows]
 
     @property
     def sentences(self) -> int:

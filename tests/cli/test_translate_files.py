@@ -224,6 +224,31 @@ def test_in_python(run, model, page, tmp_path):
         hf_docmt.translate_file(system, tmp_path / "x.txt", tmp_path / "x.txt")
 
 
+def test_only_what_changed(run, model, page, tmp_path):
+    """Of a file and of a folder; what is the same costs no search."""
+    new, human = tmp_path / "new.html", tmp_path / "old.de.html"
+    human.write_text(
+        PAGE.replace("The <b>lamp</b> is old.", "<b>Lampe</b> &amp; alt!").replace("A key", "Ein Schlüssel")
+    )
+    new.write_text(PAGE.replace("</html>", "<p>Its key</p></html>"))
+    status, _, message = run("translate", model, new, "-o", new, "--previous", page, human)
+    assert status == 1 and "is the input" in message
+    status, _, message = run("translate", model, new, "-o", tmp_path / "new.de.html", "--previous", page, human)
+    assert (status, "2 kept as translated before" in message) == (0, True)
+    changed = (tmp_path / "new.de.html").read_text()
+    assert "<p><b>Lampe</b> &amp; alt! It is {new}.</p>" in changed and "<h2>Ein Schlüssel</h2><p>" in changed
+    for name, path in (("src", new), ("old", page), ("old.de", human)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.html").write_bytes(path.read_bytes())
+    folders = [tmp_path / name for name in ("src", "old", "old.de")]
+    assert run("translate", model, folders[0], "-o", tmp_path / "de", "--previous", *folders[1:])[0] == 0
+    assert (tmp_path / "de" / "a.html").read_text() == changed
+    lines = tmp_path / "a.jsonl"
+    lines.write_text('{"doc_id": "a", "translation": [{"source": "w7"}]}')
+    status, _, message = run("translate", model, lines, "-o", tmp_path / "b", "--previous", page, human)
+    assert status == 1 and "previous" in message
+
+
 def test_what_is_refused_names_the_file(run, model, tmp_path):
     (tmp_path / "a.html").write_bytes(b'<meta charset="utf-8">\xff')
     code, _, err = run("translate", model, tmp_path / "a.html", "-o", tmp_path / "b.html")
