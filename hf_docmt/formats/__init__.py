@@ -60,7 +60,7 @@ def find_reader(files: dict[str, str | None], format: str = "auto") -> Reader:
         if evidence[best] > others:
             return _document_reader(best)
         if others is Evidence.NONE and Path(str(sample.path)).is_dir():
-            from hf_docmt.formats.document_file import DocumentReader, folder_files
+            from hf_docmt.formats.document_reader import DocumentReader, folder_files
 
             if any(folder_files(str(sample.path))):
                 return DocumentReader()
@@ -68,6 +68,6 @@ def find_reader(files: dict[str, str | None], format: str = "auto") -> Reader:
 
 
 def _document_reader(format: "type[DocumentFormat]") -> Reader:
-    from hf_docmt.formats.document_file import DocumentReader
+    from hf_docmt.formats.document_reader import DocumentReader
 
     return DocumentReader(format)

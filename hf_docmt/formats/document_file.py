@@ -1,6 +1,5 @@
 """A file with markup as documents of sentences, and the file again with their translations."""
 
-import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,12 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hf_docmt.data.documents import TARGETS, make_row
-from hf_docmt.data.readers.reader import Reader
 from hf_docmt.data.readers.running_text import sentence_splitter
 from hf_docmt.data.word_fits import Fit
 from hf_docmt.files import STDIN, DataError, display_path, open_bytes
 from hf_docmt.formats.document_format import (
-    FORMATS,
     DocumentFormat,
     FormatOptions,
     KeptPieces,
@@ -35,7 +32,6 @@ if TYPE_CHECKING:
 MARKUP = "docmt_markup"  # column of the rows: the file, sentences with inline markup, places of opaque runs
 FITS = "word_fits"  # of a result row: those of the sentences with markup, by number
 CARRIED = "carried"  # of a result row: those of the sentences with opaque runs, by number
-KEPT_BYTES = 16 << 20  # of files that stay parsed; that is looked at before one is added
 
 
 @dataclass
@@ -198,88 +194,6 @@ class DocumentFile:
     def _tag_names(self, segment: Segment) -> tuple[str, ...]:
         tags = [piece.raw for piece in segment.pieces if isinstance(piece, Tag) and piece.raw is not None]
         return tuple(sorted(filter(None, map(self.format.tag_name, tags))))
-
-
-class DocumentReader(Reader):
-    """Reads files with markup: one of a format, or those of a folder, each in its own; others there are left out.
-
-    The first ones stay parsed until they change, since a job asks for each three times.
-    """
-
-    output_format = "document"
-
-    def __init__(self, format: type[DocumentFormat] | None = None):
-        self.kind, self.kept = format, dict[tuple, DocumentFile]()
-        self.name, self.endings = (format.name, format.endings) if format else ("folder", ())  # type: ignore[misc]
-
-    def read(
-        self,
-        languages: list[str],
-        path: str | Path,
-        tgt_lang: str | None = None,
-        keep: str | None = None,
-        all: str | None = None,
-        columns: str | None = None,
-        previous: str | None = None,
-        previous_target: str | None = None,
-    ) -> Iterator[tuple[str, dict]]:
-        texts = {"keep": keep, "all": all, "columns": columns, "previous": previous, "previous_target": previous_target}
-        for file in self.files(languages, path, tgt_lang, **texts):
-            yield from file.rows(languages)
-
-    def files(
-        self, languages: Sequence[str], path: str | Path, tgt_lang: str | None = None, **texts: str | None
-    ) -> Iterator[DocumentFile]:
-        """The files, read one at a time; the arguments are those of `read`."""
-        formats = {Path(path).name: self.kind} if self.kind else dict(folder_files(path))
-        if not formats:
-            raise DataError(f"{display_path(path)}: no file of a format of documents: {', '.join(_folder_endings())}")
-        for name in ("all", "columns"):
-            if texts.get(name) and not any(name in format.takes for format in formats.values()):
-                takers = ", ".join(format.name for format in FORMATS.values() if name in format.takes)
-                names = ", ".join(sorted({format.name for format in formats.values()}))
-                raise DataError(f"{name} is for {takers}, got {names}; omit it")
-        previous = [texts.pop(name, None) for name in ("previous", "previous_target")]
-        options = FormatOptions.of(languages[0], tgt_lang, **texts)
-        for name, format in formats.items():
-            file = path if self.kind else Path(path) / name
-            earlier = [str(old if self.kind else Path(old) / name) for old in previous if old]
-            key = (str(file), options, *_time_and_size(file), *earlier)
-            if key in self.kept:
-                yield self.kept[key]
-                continue
-            document = DocumentFile.read(file, name, format(), options)
-            if earlier and (self.kind or all(map(os.path.exists, earlier))):
-                from hf_docmt.formats.previous_translation import PreviousTranslation
-
-                languages_of = options, replace(options, source_lang=tgt_lang or options.source_lang)
-                versions = zip(earlier, languages_of, strict=True)
-                old, translated = (DocumentFile.read(each, name, format(), own) for each, own in versions)
-                PreviousTranslation(old, translated).keep_in(document)
-            if sum(each.size for each in self.kept.values()) < KEPT_BYTES:
-                self.kept[key] = document
-            yield document
-
-
-def folder_files(path: str | Path) -> Iterator[tuple[str, type[DocumentFormat]]]:
-    """The files of a folder that have the ending of a format, in the order of their names, by their relative path."""
-    formats = _folder_endings()
-    for file in sorted(Path(path).rglob("*")):
-        if file.suffix.lower() in formats and file.is_file():
-            yield file.relative_to(path).as_posix(), formats[file.suffix.lower()]
-
-
-def _folder_endings() -> dict[str, type[DocumentFormat]]:
-    return {ending: format for format in FORMATS.values() if format.in_folders for ending in format.endings}
-
-
-def _time_and_size(path: str | Path) -> tuple[int, ...]:
-    """What changes with a file; nothing where there is none."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return ()
-    return status.st_mtime_ns, status.st_size
 
 
 def marked_translations(result: dict) -> Iterator[tuple[str, Fit | None, CarriedSentence | None]]:

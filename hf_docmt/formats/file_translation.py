@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from hf_docmt.data.documents import source_sentences
 from hf_docmt.files import DataError, check_writable_file, replaced_file
 from hf_docmt.formats import document_formats, find_reader
-from hf_docmt.formats.document_file import DocumentFile, DocumentReader, WrittenFile, given_runs, with_markup
+from hf_docmt.formats.document_file import DocumentFile, WrittenFile, given_runs, with_markup
+from hf_docmt.formats.document_reader import DocumentReader
 from hf_docmt.modeling.opaque_runs import CarriedSentence
 
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ from support.markup_checks import parsed, tags
 
 import hf_docmt
 from hf_docmt.files import DataError
-from hf_docmt.formats import document_file
-from hf_docmt.formats.document_file import DocumentFile, DocumentReader, FormatOptions
+from hf_docmt.formats import document_file, document_reader
+from hf_docmt.formats.document_file import DocumentFile, FormatOptions
+from hf_docmt.formats.document_reader import DocumentReader
 from hf_docmt.formats.html import HtmlFormat
 from hf_docmt.formats.json_strings import JsonStringsFormat
 from hf_docmt.formats.yaml_strings import YamlStringsFormat
@@ -138,7 +139,7 @@ def test_a_file_is_parsed_twice(run, model, page, tmp_path, monkeypatch, is_fold
     assert run("translate", model, page.parent if is_folder else page, "-o", output)[0] == 0
     written = output / page.name if is_folder else output
     assert calls == [PAGE.encode(), written.read_bytes()]
-    monkeypatch.setattr(document_file, "KEPT_BYTES", 0)
+    monkeypatch.setattr(document_reader, "KEPT_BYTES", 0)
     calls.clear()
     reader = DocumentReader(HtmlFormat)
     assert [len(list(reader.read(["en"], page))) for _ in range(2)] == [1, 1] and len(calls) == 2
