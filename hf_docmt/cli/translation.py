@@ -66,7 +66,8 @@ def translate(
       stream            sentence by sentence, with a recurrent memory
 
     MODEL is a model of this package, an encoder-decoder model of transformers (Marian, NLLB, mBART, ...), a causal
-    language model, or the URL of an endpoint (DOCMT_API_KEY holds the key). A text file is one document; without context each of its lines is one.
+    language model, or the URL of an endpoint (DOCMT_API_KEY holds the key). A text file is one document;
+    without context each of its lines is one.
 
     The output has the format of the input: text, JSON lines, or Markdown, HTML, DOCX, PO, XLIFF and others with their
     markup. It appears when everything is translated. Until then FILE.journal holds the finished part, for --resume.

@@ -31,11 +31,11 @@ OWNERS = {"docmt": "models of this package", "causal": "causal language models",
 class JobOptions(Computation):
     """What a job reads, where and how it computes, and what it writes."""
 
-    format: str = option("auto", "Input format: auto, jsonl, lines, text, tsv, ...", metavar="NAME", panel=BASIC)
+    format: str = option("auto", "Input format, such as jsonl, text, tsv. Default: auto.", metavar="NAME", panel=BASIC)
     processes: int | None = option(None, "Number of processes, which share the cores or get a GPU each.", least=1)
     engine: str = option("local", "local (default), ctranslate2 (see docmt export), or ray (cluster).", metavar="NAME")
     address: str | None = option(None, "Ray cluster. Default: RAY_ADDRESS, or this machine.", metavar="HOST")
-    nbest: int | None = option(None, "JSON lines: also write the N best beams per sentence.", least=1, panel=SEARCH)
+    nbest: int | None = option(None, "JSON lines: also write the N best beams.", least=1, panel=SEARCH)
     no_carry: bool = option(
         False,
         "Do not copy addresses, code and placeholders; let the model translate them.",
