@@ -2,4 +2,5 @@
 
 from hf_docmt.cli import main
 
-main()
+if __name__ == "__main__":  # and not where it is imported by a process that reads
+    main()

@@ -1,13 +1,13 @@
 """Files with markup translated in Python, by any system."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hf_docmt.data.documents import source_sentences
 from hf_docmt.files import DataError, check_writable_file, replaced_file
 from hf_docmt.formats import document_formats, find_reader
-from hf_docmt.formats.document_file import DocumentFile, WrittenFile, given_runs, with_markup
+from hf_docmt.formats.document_file import WrittenFile, given_runs, with_markup
 from hf_docmt.formats.document_reader import DocumentReader
 from hf_docmt.modeling.opaque_runs import CarriedSentence
 
@@ -52,24 +52,23 @@ def translate_file(
     rows = [row for _, row in document.rows(["source"])]
     documents = [source_sentences(row, "source") for row in rows]
     (translations, *_), carried = system.translate_carried(documents, list(map(given_runs, rows)))
-    data, written = translated_file(document, translations, carried, system)
+    data, written = document.translated(marked_results(rows, zip(translations, carried), system))
     with replaced_file(output) as file:
         file.write(data)
     return written
 
 
-def translated_file(
-    document: DocumentFile,
-    translations: Sequence[list[str]],
-    carried: Sequence[Mapping[int, CarriedSentence]],
+def marked_results(
+    rows: Iterable[dict],
+    translated: Iterable[tuple[list[str], Mapping[int, CarriedSentence]]],
     aligner: "System | None",
-) -> tuple[bytes, WrittenFile]:
-    """The bytes of a file and what became of it; `translations` and `carried` are those of its documents.
+) -> dict[str, dict]:
+    """Result rows by document id, from rows of a file, their translations and carried sentences.
 
     The places of markup come from the system `aligner`.
     """
     results = {}
-    for (_, row), lines, own in zip(document.rows(["source"]), translations, carried, strict=True):
+    for row, (lines, own) in zip(rows, translated, strict=True):
         result = {"source": [pair["source"] for pair in row["translation"]], "translation": lines}
         results[row["doc_id"]] = with_markup(aligner, row, result, own)
-    return document.translated(results)
+    return results

@@ -5,12 +5,13 @@ import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import nullcontext
 from itertools import accumulate
 from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import quote
+from weakref import WeakValueDictionary
 
+from anyio import to_process
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -31,7 +32,6 @@ from hf_docmt.serving.requests import (
     BodyLimit,
     api_keys,
     check_key,
-    check_size,
     checked_text,
     number_of,
     read_fields,
@@ -41,7 +41,18 @@ from hf_docmt.serving.requests import (
 )
 from hf_docmt.serving.served_model import AUTO, ServedModel
 from hf_docmt.serving.sessions import Kept, Session, session_of
-from hf_docmt.serving.texts import MarkedText, PlainText, file_endings, file_text, html_text
+from hf_docmt.serving.texts import (
+    AnyText,
+    PlainText,
+    check_size,
+    divide,
+    file_endings,
+    file_text,
+    html_texts,
+    in_background,
+    plain_texts,
+    written_texts,
+)
 from hf_docmt.systems.prompts import language_name
 
 FIELDS = ("sentences", "text", "source", "target", "strategy", "options", "session", "api_key")  # of a document
@@ -56,6 +67,7 @@ class Application(Starlette):
     def __init__(self, model: ServedModel):
         self.model, self.limits = model, model.limits
         self.reading = asyncio.Semaphore(1)
+        self.readers: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by client
         self.files, self.metrics = Kept(self.limits.kept_megabytes * 2**20, FILE_SECONDS), Metrics()
         paths: dict[tuple[str, str], Callable[[Request], Awaitable[Response]]] = {
             ("GET", "/"): self.page,
@@ -103,15 +115,15 @@ class Application(Starlette):
         others: list[list[str]] = [[] for _ in texts]
         if not self.model.are_same(source, target):
             search = self.model.search(source, target)
-            read = PlainText if form == "text" else lambda text: html_text(text, search.source_lang, search.target_lang)
-            parts = await self._read(sum(map(len, texts)), lambda: [read(text) for text in texts])
+            languages = search.source_lang, search.target_lang
+            read = (plain_texts, texts) if form == "text" else (html_texts, texts, *languages)
+            parts = await self._read(sum(map(len, texts)), *read)
             session = self._session(fields, search)
             asked = self.model.with_alternatives(search, count if form == "text" else 0)
-            versions = await self._translated(parts, asked, session)
+            versions, problems = await self._translated(parts, asked, session)
             written, *more = [[data.decode("utf-8") for data in version] for version in versions]
             of_texts["translatedText"] = written
             others = [list(dict.fromkeys(text for text in own[1:] if text != own[0])) for own in zip(written, *more)]
-            problems = [problem for part in parts for problem in part.problems]
         if count:
             of_texts["alternatives"] = others
         if detected:
@@ -128,17 +140,15 @@ class Application(Starlette):
         source, target = text_of(fields, "source"), text_of(fields, "target")
         if source == AUTO:
             languages = self.model.languages[0][0], target
-            part = await self._read(len(data), lambda: file_text(data, name, *languages, self.limits))
+            part = await self._read(len(data), file_text, data, name, *languages, self.limits)
             source, _ = await run_in_threadpool(self.model.detected, "\n".join(part.sentences), target)
         problems: Sequence[str] = ()
         if not self.model.are_same(source, target):
             search = self.model.search(source, target)
             target = search.target_lang
             languages = search.source_lang, target
-            part = await self._read(len(data), lambda: file_text(data, name, *languages, self.limits))
-            check_size(part.sentences, self.limits)
-            ((data,),) = await self._translated([part], search)
-            problems = part.problems
+            part = await self._read(len(data), file_text, data, name, *languages, self.limits)
+            ((data,),), problems = await self._translated([part], search)
         path = PurePath(name.replace("\\", "/"))
         named = re.sub(r"[^\w.-]", "_", f"{path.stem}_{target}{path.suffix}")[-100:]
         self.files.check_room(size := len(data) + FILE_BYTES)
@@ -173,7 +183,7 @@ class Application(Starlette):
             raise HTTPException(400, "Invalid request: give one of sentences and text")
         if "text" in fields:
             (text,) = texts_of({"text": text_of(fields, "text")}, "text", self.limits)
-            part = await self._read(len(text), lambda: PlainText(text))
+            (part,) = await self._read(len(text), plain_texts, [text])
             sentences = part.sentences
         elif isinstance(fields["sentences"], list):
             sentences = [checked_text(sentence, "sentences") for sentence in fields["sentences"]]
@@ -187,8 +197,7 @@ class Application(Starlette):
         own = {"beams" if name == "num_beams" else name: value for name, value in options.items()}
         answer |= {"search": self.model.system_for(search).search | own}
         if "text" in fields:
-            written = await run_in_threadpool(part.translated, translations, carried, self.model.system)
-            answer["text"] = written.decode("utf-8")
+            answer["text"] = (await run_in_threadpool(part.written, translations))[0].decode("utf-8")
         return JSONResponse(answer | ({"session": session.id} if session else {}))
 
     async def detect(self, request: Request) -> Response:
@@ -251,41 +260,41 @@ class Application(Starlette):
             raise HTTPException(400, "no context is read, so that a session changes nothing; omit it")
         return session_of(self.model.sessions, checked_text(name, "session"), search) if name else None
 
-    async def _read(self, size: int, read: Callable[[], Any]) -> Any:
-        """What a reader gives, of what is large one after the other. HTTPException: 400 for what it cannot read."""
-        async with nullcontext() if size <= SMALL_CHARACTERS else self.reading:
-            try:
-                return await run_in_threadpool(read)
-            except DataError as error:
-                raise HTTPException(400, str(error)) from error
+    async def _read(self, size: int, function: Callable[..., Any], *arguments: Any) -> Any:
+        """The result of a function; clients whose texts are large take turns at a process of its own.
+
+        HTTPException: 400 for what it cannot read.
+        """
+        try:
+            if size <= SMALL_CHARACTERS:
+                return await run_in_threadpool(function, *arguments)
+            async with self.readers.setdefault(CLIENT.get(), asyncio.Lock()), self.reading:
+                return await to_process.run_sync(in_background, function, *arguments, cancellable=True)
+        except DataError as error:
+            raise HTTPException(400, str(error)) from error
 
     async def _translated(
-        self, parts: Sequence[PlainText | MarkedText], search: Query, session: Session | None = None
-    ) -> list[list[bytes]]:
-        """The parts as one document, translated and put together again; and once more for each rank of n-best lists."""
+        self, parts: Sequence[AnyText], search: Query, session: Session | None = None
+    ) -> tuple[list[list[bytes]], list[str]]:
+        """The parts as one document, translated and put together again, for each rank of n-best lists; problems."""
         sentences = [sentence for part in parts for sentence in part.sentences]
         check_size(sentences, self.limits, "sentences")
-        starts = list(accumulate((len(part.sentences) for part in parts), initial=0))
+        sizes = [len(part.sentences) for part in parts]
+        starts = accumulate(sizes, initial=0)
         runs = {start + n: spans for start, part in zip(starts, parts) for n, spans in part.runs.items()}
         best, _, carried, candidates = await self.model.translated(sentences, search, session, runs)
         ranks = range(1, max(map(len, candidates), default=1))
         versions = [best, *([texts[min(rank, len(texts) - 1)] for texts in candidates] for rank in ranks)]
 
-        def written() -> list[list[bytes]]:
-            return [
-                [
-                    part.translated(
-                        translations[start:end],
-                        {n - start: carried[n] for n in carried if start <= n < end},
-                        self.model.system,
-                    )
-                    for part, start, end in zip(parts, starts, starts[1:])
-                ]
-                for translations in versions
-            ]
+        def results() -> list[list]:
+            divided = (divide(sizes, translations, carried) for translations in versions)
+            return [[part.results(*own, self.model.system) for part, own in zip(parts, each)] for each in divided]
 
         is_plain = all(isinstance(part, PlainText) for part in parts)
-        return await run_in_threadpool(written) if is_plain else await self.model.computed(written, len(sentences))
+        of_parts = results() if is_plain else await self.model.computed(results, len(sentences))
+        written = await self._read(0 if is_plain else sum(map(len, sentences)), written_texts, parts, of_parts)
+        problems = [problem for version in written for _, own in version for problem in own]
+        return [[data for data, _ in version] for version in written], problems
 
     def _measured(self, path: str, answer: Callable[[Request], Awaitable[Response]]) -> Callable:
         async def endpoint(request: Request) -> Response:

@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hf_docmt.options import ServerLimits
 from hf_docmt.serving.batches import CLIENT
+from hf_docmt.serving.texts import check_size
 
 KEYS = "HF_DOCMT_API_KEYS"
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
@@ -149,13 +150,6 @@ def number_of(fields: Mapping[str, Any], name: str, most: int) -> int:
     if not value.isdecimal() or int(value) > most:
         raise HTTPException(400, f"Invalid request: {name} parameter must be a number <= {most}, got {value[:40]!r}")
     return int(value)
-
-
-def check_size(texts: list[str], limits: ServerLimits, unit: str = "characters") -> None:
-    """HTTPException: 400 for more text than a request may have; `unit` sentences: there is one in each text."""
-    size, most = (sum(map(len, texts)), limits.characters) if unit == "characters" else (len(texts), limits.sentences)
-    if size > most:
-        raise HTTPException(400, f"Invalid request: request ({size} {unit}) exceeds text limit ({most})")
 
 
 async def uploaded(fields: Mapping[str, Any]) -> tuple[bytes, str]:

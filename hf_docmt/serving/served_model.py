@@ -220,7 +220,7 @@ class ServedModel:
 
 
 def giving_way(given: System, give_way: Callable[[], None]) -> System:
-    """The system that calls a function after every token (of CTranslate2: before a batch) and for every sentence."""
+    """The system that calls a function after every token (of CTranslate2: before a batch), for sentences and signs."""
     system: Any = copy.copy(given)
 
     def after_token(ids: torch.Tensor, scores: Any, **others: Any) -> torch.Tensor:
@@ -243,7 +243,8 @@ def giving_way(given: System, give_way: Callable[[], None]) -> System:
         system.generate_kwargs = system.generate_kwargs | {"stopping_criteria": [after_token]}
     system.word_fits = before(system.word_fits)
     system.finder = copy.copy(system.finder)
-    system.finder.plain = before(system.finder.plain)
+    for name in ("plain", "is_lost"):
+        setattr(system.finder, name, before(getattr(system.finder, name)))
     return system
 
 

@@ -1,6 +1,7 @@
 """The server as a process: it listens, and stops in good order."""
 
 import asyncio
+import gc
 import sys
 from collections import Counter
 
@@ -61,6 +62,7 @@ def make_server(
     """A server that has not begun; `run` of uvicorn's class begins. ValueError: settings that do not fit the system."""
     system.translate_with_repairs([])  # checks the settings
     sys.setswitchinterval(SWITCH_INTERVAL)
+    gc.freeze()  # collections of all objects of the model would stop every thread
     model = ServedModel(system, languages, limits)
     seconds = int(limits.timeout) + 5
     connection = type("Connection", (Connection,), {"limits": limits, "of_clients": Counter()})

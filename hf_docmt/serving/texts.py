@@ -1,27 +1,35 @@
 """Texts and files as sentences, and again as they were with translations in place."""
 
+from __future__ import annotations
+
+import os
 import zlib
 from codecs import BOM_UTF8
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from io import BytesIO
-from itertools import accumulate
+from itertools import accumulate, chain, pairwise
 from pathlib import PurePath
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from zipfile import BadZipFile, ZipFile
 
+from starlette.exceptions import HTTPException
+
 from hf_docmt.data.readers.lines import is_wrapped, join_blocks, split_blocks
-from hf_docmt.files import DataError
+from hf_docmt.data.registration import load_plugins
+from hf_docmt.files import IS_WINDOWS, DataError
 from hf_docmt.formats import document_formats
 from hf_docmt.formats.document_file import DocumentFile, FormatOptions, given_runs
-from hf_docmt.formats.document_format import DocumentFormat
-from hf_docmt.formats.file_translation import translated_file
+from hf_docmt.formats.file_translation import marked_results
 from hf_docmt.modeling.opaque_runs import CarriedSentence, Span
 from hf_docmt.modeling.text_splitting import join_text, split_text
 from hf_docmt.options import ServerLimits
-from hf_docmt.systems import System
 
+if TYPE_CHECKING:  # the process that reads needs no model
+    from hf_docmt.systems import System
+
+Result = TypeVar("Result")
 PLAIN = ".txt"
 AnyText: TypeAlias = "PlainText | MarkedText"
 Carried = Mapping[int, CarriedSentence]  # sentences with opaque runs, by number
@@ -31,13 +39,15 @@ class PlainText:
     """Text whose lines, paragraphs and indents stay."""
 
     runs: Mapping[int, list[Span]] = MappingProxyType({})  # opaque ones that its format knows, by sentence
-    problems: Sequence[str] = ()  # of what was written
 
     def __init__(self, text: str):
         self.sentences, self.gaps = split_text(text)
 
-    def translated(self, translations: Sequence[str], carried: Carried, system: System) -> bytes:
-        return join_text(list(translations), self.gaps).encode("utf-8")
+    def results(self, translations: Sequence[str], carried: Carried, system: System) -> Sequence[str]:
+        return translations
+
+    def written(self, results: Sequence[str]) -> tuple[bytes, Sequence[str]]:
+        return join_text(list(results), self.gaps).encode("utf-8"), ()
 
 
 class WrappedText(PlainText):
@@ -47,41 +57,72 @@ class WrappedText(PlainText):
         self.line_end = "\r\n" if "\r\n" in text else "\n"
         self.sentences, self.blocks = split_blocks(text.split("\n"), lambda block: split_text(block)[0])
 
-    def translated(self, translations: Sequence[str], carried: Carried, system: System) -> bytes:
-        text = join_blocks(translations, self.blocks).removesuffix("\n")
-        return text.replace("\n", self.line_end).encode("utf-8")
+    def written(self, results: Sequence[str]) -> tuple[bytes, Sequence[str]]:
+        text = join_blocks(results, self.blocks).removesuffix("\n")
+        return text.replace("\n", self.line_end).encode("utf-8"), ()
 
 
 class MarkedText:
     """A file of a format, or a piece of HTML, whose markup stays; `mark` is for its reader alone."""
 
-    def __init__(self, data: bytes, name: str, format: DocumentFormat, options: FormatOptions, mark: bytes = b""):
-        self.mark, self.document = mark, DocumentFile(mark + data, name, format, options)
-        rows = [row for _, row in self.document.rows(["source"])]
-        self.sizes = [len(row["translation"]) for row in rows]
-        self.sentences = [pair["source"] for row in rows for pair in row["translation"]]
-        starts = accumulate(self.sizes, initial=0)
-        self.runs = {start + n: spans for start, row in zip(starts, rows) for n, spans in given_runs(row).items()}
+    def __init__(self, data: bytes, name: str, format: str, options: FormatOptions, mark: bytes = b""):
+        self.file, self.format, self.options, self.mark = (mark + data, name), format, options, mark
+        self.rows = [row for _, row in self._document().rows(["source"])]
+        self.texts = [[pair["source"] for pair in row["translation"]] for row in self.rows]
+        self.sentences = list(chain.from_iterable(self.texts))
+        starts = accumulate(map(len, self.texts), initial=0)
+        self.runs = {start + n: spans for start, row in zip(starts, self.rows) for n, spans in given_runs(row).items()}
 
-    problems: Sequence[str] = ()
+    def _document(self) -> DocumentFile:
+        return DocumentFile(*self.file, document_formats()[self.format](), self.options)
 
-    def translated(self, translations: Sequence[str], carried: Carried, system: System) -> bytes:
-        """The bytes of the file; the places of markup come from the system. `problems` are then those of the file."""
-        ends = list(accumulate(self.sizes))
-        lines = [list(translations[end - size : end]) for size, end in zip(self.sizes, ends)]
-        own = [
-            {n - end + size: each for n, each in carried.items() if end - size <= n < end}
-            for size, end in zip(self.sizes, ends)
-        ]
-        data, written = translated_file(self.document, lines, own, system)
-        self.problems = written.problems
-        return data.removeprefix(self.mark)
+    def results(self, translations: Sequence[str], carried: Carried, system: System) -> dict[str, dict]:
+        """Result rows; the places of markup come from the system."""
+        return marked_results(self.rows, divide(map(len, self.texts), translations, carried), system)
+
+    def written(self, results: Mapping[str, dict]) -> tuple[bytes, Sequence[str]]:
+        """The bytes of the file, and what is wrong with them."""
+        data, written = self._document().translated(results)
+        return data.removeprefix(self.mark), written.problems
 
 
-def html_text(text: str, source_lang: str, target_lang: str) -> MarkedText:
-    """A page or a part of one, which is UTF-8 whatever it declares."""
+def in_background(function: Callable[..., Result], *arguments: object) -> Result:
+    """The result of a call in a process of its own, which gives way to the search; it knows the formats of plugins."""
+    if not IS_WINDOWS:
+        os.setpriority(os.PRIO_PROCESS, 0, 10)
+    load_plugins()
+    return function(*arguments)
+
+
+def divide(
+    sizes: Iterable[int], translations: Sequence[str], carried: Carried
+) -> Iterator[tuple[list[str], dict[int, CarriedSentence]]]:
+    """Translations and carried sentences of parts with so many sentences."""
+    for start, end in pairwise(accumulate(sizes, initial=0)):
+        yield list(translations[start:end]), {n - start: each for n, each in carried.items() if start <= n < end}
+
+
+def plain_texts(texts: Sequence[str]) -> list[PlainText]:
+    """Texts without markup."""
+    return list(map(PlainText, texts))
+
+
+def html_texts(texts: Sequence[str], source_lang: str, target_lang: str) -> list[MarkedText]:
+    """Pages or parts of them, which are UTF-8 whatever they declare."""
     options = FormatOptions(source_lang, target_lang)
-    return MarkedText(text.encode("utf-8"), "q", document_formats()["html"](), options, mark=BOM_UTF8)
+    return [MarkedText(text.encode("utf-8"), "q", "html", options, mark=BOM_UTF8) for text in texts]
+
+
+def written_texts(parts: Sequence[AnyText], versions: Sequence[Sequence]) -> list[list[tuple[bytes, Sequence[str]]]]:
+    """Texts and problems of each version of the parts, from their results."""
+    return [[part.written(results) for part, results in zip(parts, version)] for version in versions]
+
+
+def check_size(texts: Sequence[str], limits: ServerLimits, unit: str = "characters") -> None:
+    """HTTPException: 400 for more text than a request may have; `unit` sentences: there is one in each text."""
+    size, most = (sum(map(len, texts)), limits.characters) if unit == "characters" else (len(texts), limits.sentences)
+    if size > most:
+        raise HTTPException(400, f"Invalid request: request ({size} {unit}) exceeds text limit ({most})")
 
 
 def check_unpacked(data: bytes, limits: ServerLimits) -> None:
@@ -97,19 +138,27 @@ def check_unpacked(data: bytes, limits: ServerLimits) -> None:
 
 
 def file_text(data: bytes, name: str, source_lang: str, target_lang: str, limits: ServerLimits) -> AnyText:
-    """A file, of the format that its name says. DataError: no such format, a broken file, one that is too large."""
+    """A file, of the format that its name says.
+
+    DataError: no such format, a broken file, one that is too large. HTTPException: 400 for too much text.
+    """
     check_unpacked(data, limits)
     ending = PurePath(name).suffix.lower()
+    formats = [format.name for format in document_formats().values() if ending in format.endings]
+    part: AnyText
     if ending == PLAIN:
         try:
             text = data.decode("utf-8-sig")
-            return WrappedText(text) if is_wrapped(text.splitlines()) else PlainText(text)
         except UnicodeDecodeError as error:
             raise DataError(f"{name}: this is no text in UTF-8 ({error.reason} at byte {error.start})") from error
-    for format in document_formats().values():
-        if ending in format.endings:
-            return MarkedText(data, name, format(), FormatOptions(source_lang, target_lang))
-    raise DataError(f"{name}: file format not supported, expected one of {', '.join(file_endings())}")
+        part = WrappedText(text) if is_wrapped(text.splitlines()) else PlainText(text)
+    elif formats:
+        part = MarkedText(data, name, formats[0], FormatOptions(source_lang, target_lang))
+    else:
+        raise DataError(f"{name}: file format not supported, expected one of {', '.join(file_endings())}")
+    for unit in ("characters", "sentences"):
+        check_size(part.sentences, limits, unit)
+    return part
 
 
 def file_endings() -> list[str]:

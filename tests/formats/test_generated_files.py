@@ -15,7 +15,7 @@ from support.outlines import marked, outline
 
 from hf_docmt.formats import document_formats
 from hf_docmt.formats.document_file import DocumentFile, FormatOptions, WrittenFile, given_runs
-from hf_docmt.formats.file_translation import translated_file
+from hf_docmt.formats.file_translation import marked_results
 from hf_docmt.modeling.opaque_runs import Finder, carry
 
 SEEDS = int(os.environ.get("DOCMT_GENERATED_FILES", "20"))  # of each format
@@ -44,7 +44,7 @@ def translated(file: DocumentFile, translate) -> tuple[bytes, WrittenFile]:
     documents = [[pair["source"] for pair in row["translation"]] for row in rows]
     every = lambda texts: [[text and translate(text) for text in document] for document in texts]  # noqa: E731
     lines, carried = carry(every, documents, Finder(), list(map(given_runs, rows)))
-    return translated_file(file, lines, carried, None)
+    return file.translated(marked_results(rows, zip(lines, carried), None))
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))

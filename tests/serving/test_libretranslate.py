@@ -188,12 +188,12 @@ def test_addresses_and_keys_of_others(system, monkeypatch):
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_wrapped_files_are_read_by_paragraphs(system, end):
+def test_wrapped_files_are_read_by_paragraphs(end):
     lines = ["He left early. It was raining hard all day, and when", "he came back nobody knew him.", "", "- Milk."]
     text = file_text(end.join(lines).encode(), "a.txt", "en", "de", ServerLimits())
     wrapped = "It was raining hard all day, and when he came back nobody knew him."
     assert text.sentences == ["He left early.", wrapped, "Milk."]
-    written = text.translated([sentence.upper() for sentence in text.sentences], {}, system)
+    written, _ = text.written([sentence.upper() for sentence in text.sentences])
     assert written.decode() == end.join(lines).upper()
 
 

@@ -1,5 +1,6 @@
 """Many clients at once: batches, a bounded queue, limits of time, failures of one, an end in the middle."""
 
+import asyncio
 import os
 import signal
 import socket
@@ -14,9 +15,11 @@ import pytest
 from support.http_server import Client, running
 from support.tiny_models import WORDS, word_tokenizer, write_model
 
-from hf_docmt.serving import application, batches
+from hf_docmt.options import ServerLimits
+from hf_docmt.serving import batches
+from hf_docmt.serving.application import Application
 from hf_docmt.serving.batches import Translated
-from hf_docmt.serving.texts import PlainText
+from hf_docmt.serving.served_model import ServedModel, giving_way
 from hf_docmt.systems import DocMTSystem
 
 GOOD = {"q": "w7 w8", "source": "en", "target": "de"}
@@ -206,14 +209,25 @@ def test_calls_in_a_session_wait_as_others_do(gate):
         assert sorted(answer.result()[0] for answer in answers) == [503] * 5 + [504] * 3
 
 
-def test_text_is_split_outside_of_the_event_loop(client, monkeypatch):
-    monkeypatch.setattr(application, "PlainText", lambda text: time.sleep(1) or PlainText(text))
-    with ThreadPoolExecutor(1) as pool:
-        answer = pool.submit(client.post, "/v1/translations", {"text": "w7"})
-        time.sleep(0.2)
-        start = time.monotonic()
-        assert client.get("/health")[0] == 200 and time.monotonic() - start < 0.5
-        assert answer.result()[0] == 200
+def test_large_texts_are_read_by_a_process_in_which_clients_take_turns(system):
+    served, order = Application(ServedModel(system, ("en", "de"), ServerLimits())), []
+
+    async def read(client):
+        batches.CLIENT.set(client)
+        assert await served._read(batches.SMALL_CHARACTERS + 1, os.getpid) != os.getpid()
+        order.append(client)
+
+    async def all_read():
+        await asyncio.gather(*map(read, "aaab"))
+
+    asyncio.run(all_read())
+    assert order in (list("abaa"), list("baaa"))
+
+
+def test_a_sentence_of_many_signs_gives_way(system):
+    ways = []
+    giving_way(system, lambda: ways.append(1)).finder("".join(map(chr, range(0x4E00, 0x4E00 + 50))))
+    assert len(ways) == 50
 
 
 def test_half_sent_requests(system):

@@ -91,7 +91,9 @@ def percentile(values, share=0.99):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("port", type=int)
-    parser.add_argument("--pid", type=int, help="process of the server, whose memory is measured")
+    parser.add_argument(
+        "--pid", type=int, help="process of the server, whose memory is measured, and that of its children"
+    )
     parser.add_argument("--seconds", type=float, default=180.0)
     parser.add_argument("--clients", type=int, default=50)
     parser.add_argument("--pause", type=float, default=5.0, help="seconds between the sentences of a client")
@@ -130,8 +132,9 @@ def main():
         connection.close()
         health.append(time.monotonic() - start)
         if arguments.pid:
-            pages = int(open(f"/proc/{arguments.pid}/statm").read().split()[1])
-            memory.append(pages * 4096 // 2**20)
+            processes = [arguments.pid, *open(f"/proc/{arguments.pid}/task/{arguments.pid}/children").read().split()]
+            pages = (int(open(f"/proc/{process}/statm").read().split()[1]) for process in processes)
+            memory.append(sum(pages) * 4096 // 2**20)
         return status, {}
 
     calls = [] if arguments.no_attacks else attacks(arguments, arguments.target).items()
