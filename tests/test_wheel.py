@@ -1,12 +1,18 @@
-"""The wheel: it holds all that the source holds, and works away from the source."""
+"""The release: the source archive and the wheel built from it have all files and work away from the checkout."""
 
 import os
 import shutil
 import subprocess
 import sys
+import sysconfig
+import tarfile
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
+import yaml
+
+from hf_docmt import __version__
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = {  # folder of the source -> its folder in the wheel, and the endings of what belongs there
@@ -15,7 +21,10 @@ FOLDERS = {  # folder of the source -> its folder in the wheel, and the endings 
     "hub_cards": ("hf_docmt/hub_cards", {".py", ".bib", ".j2"}),
     "examples/recipes": ("hf_docmt/recipes", {".py", ".yaml"}),
 }
-LEFT_OUT = (".git", ".venv*", "build", "dist", "runs", "*.egg-info", "__pycache__", ".*_cache")
+ROOMS = ("examples", "hf_docmt", "hub_cards", "modeling", "tests")
+AT_THE_TOP = {"CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md", "constraints.txt"}
+AT_THE_TOP |= {"MANIFEST.in", "pyproject.toml", "setup.cfg", "setup.py"}
+LEFT_OUT = (".*", "build", "dist", "runs", "*.egg-info", "__pycache__", "*.so")
 
 PROCESS = """
 import sys
@@ -38,21 +47,66 @@ print(hf_docmt.__version__)
 """
 
 
+def build(source: Path, *kinds: str, **variables: str) -> list[Path]:
+    """What `python -m build` makes of a source: its archive and, from that, a wheel; or these kinds."""
+    command = [sys.executable, "-m", "build", "--no-isolation", *kinds, "--outdir", f"{source}-dist", str(source)]
+    subprocess.run(command, env=os.environ | variables, check=True, capture_output=True, timeout=300)
+    return sorted(Path(f"{source}-dist").iterdir(), reverse=True)
+
+
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory) -> Path:
-    """The folder that the wheel is installed into; the source it was built from is gone."""
-    pytest.importorskip("setuptools")
-    folder = tmp_path_factory.mktemp("wheel")
-    source, target = folder / "source", folder / "target"
+def release(tmp_path_factory) -> list[Path]:
+    """The source archive and the wheel of a checkout without git, which is gone."""
+    pytest.importorskip("build")
+    pytest.importorskip("setuptools", minversion="80")
+    source = tmp_path_factory.mktemp("release") / "source"
     shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(*LEFT_OUT))
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
-    wheels = ["--no-deps", "--no-build-isolation", "--wheel-dir", str(folder)]
-    subprocess.run([*pip, "wheel", *wheels, str(source)], check=True, capture_output=True, timeout=300)
-    (wheel,) = folder.glob("*.whl")
-    install = ["install", "--no-deps", "--no-index", "--target", str(target), str(wheel)]
-    subprocess.run([*pip, *install], check=True, capture_output=True, timeout=300)
+    archives = build(source)
     shutil.rmtree(source)
+    return archives
+
+
+@pytest.fixture(scope="module")
+def installed(release, tmp_path_factory) -> Path:
+    """The folder that the wheel is installed into."""
+    target = tmp_path_factory.mktemp("installed")
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+    install = ["install", "--no-deps", "--no-index", "--target", str(target), str(release[1])]
+    subprocess.run([*pip, *install], check=True, capture_output=True, timeout=300)
     return target
+
+
+def test_version_of_the_citation():
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    assert str(cited["version"]) == __version__ and f"\n## {__version__}" in (ROOT / "CHANGELOG.md").read_text("utf-8")
+
+
+@pytest.mark.slow
+def test_source_archive(release):
+    """It has every file of the checkout but those whose names begin with a dot, and nothing that was compiled."""
+    with tarfile.open(release[0]) as archive:
+        names = {member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()}
+    skipped, expected = shutil.ignore_patterns(*LEFT_OUT), AT_THE_TOP | {"PKG-INFO"}
+    for folder, folders, files in (step for room in ROOMS for step in os.walk(ROOT / room)):
+        folders[:] = set(folders) - skipped(folder, folders)
+        expected |= {str((Path(folder) / name).relative_to(ROOT)) for name in set(files) - skipped(folder, files)}
+    assert {name for name in names if not name.startswith("hf_docmt.egg-info/")} == expected
+
+
+@pytest.mark.slow
+def test_tags(release, tmp_path):
+    """A wheel of one platform serves every Python 3; HF_DOCMT_PURE makes one for every platform."""
+    platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+    assert [path.name for path in release] == [
+        f"hf_docmt-{__version__}.tar.gz",
+        f"hf_docmt-{__version__}-py3-none-{platform}.whl",
+    ]
+    with tarfile.open(release[0]) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (pure,) = build(tmp_path / f"hf_docmt-{__version__}", "--wheel", HF_DOCMT_PURE="1")
+    assert pure.name == f"hf_docmt-{__version__}-py3-none-any.whl"
+    kernels = [any(name.endswith(".so") for name in ZipFile(path).namelist()) for path in (release[1], pure)]
+    assert kernels == [True, False]
 
 
 @pytest.mark.slow
