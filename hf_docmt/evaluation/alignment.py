@@ -1,4 +1,4 @@
-"""Free text cut into the sentences of the reference, and the rates of what it leaves out and adds."""
+"""Free text cut into the sentences of the reference, and its rates of omitted and added text."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Alignment:
 
     `under`: [sentences too short, reference sentences]; `over`: [words beyond, hypothesis words]; `inserted`:
     [sentences that were added, hypothesis sentences]; `empty`: reference sentences that got no word at all. Sentences
-    count if they have a word, punctuation is no word.
+    count if they have a word; punctuation is not a word.
     """
 
     documents: tuple[tuple[str, ...], ...]
@@ -101,14 +101,14 @@ def align_documents(
 def alignment_results(
     alignment: Alignment, *, samples: int = 1000, seed: int = 1, **fields: str | int | None
 ) -> list[Result]:
-    """Three results: how much is left out and how much is added, in percent, with 95 % intervals; `fields` are theirs.
+    """Three results: rates of omitted and added text, in percent, with 95 % intervals; `fields` go into each.
 
-    under-translation: reference sentences whose part of the translation has fewer than half as many words, in percent
-    of the reference sentences. over-translation: words beyond those of the reference sentence, where a part has more
-    than twice as many, in percent of the words of the translation. Parts that are paraphrased, and so somewhat shorter
-    or longer, count for neither; what was added beside a long sentence may not count there. inserted sentences: those
-    of a part of several that have three words and more, fewer than a quarter of them in the reference sentence, in
-    percent of the sentences of the translation.
+    under-translation: reference sentences whose part of the translation has less than half their number of words, in
+    percent of the reference sentences. over-translation: words beyond those of the reference sentence, where a part has
+    more than twice their number, in percent of the words of the translation. Parts that are paraphrased, and so
+    somewhat shorter or longer, count for neither; text added to a long sentence may not count there. inserted
+    sentences: in a part of several sentences those of three words or more, less than a quarter of them in the
+    reference sentence, in percent of the sentences of the translation.
     """
     measures = {
         "under-translation": (alignment.under, "sentences-below-half", {"empty": alignment.empty}),
@@ -163,7 +163,7 @@ def cut(text: str, tokens: str) -> list[Token]:
 def segment_ends(
     hypotheses: Sequence[Sequence[Token]], references: Sequence[Sequence[Sequence[Token]]], ids: Sequence[str]
 ) -> list[list[int]]:
-    """For each document, how many hypothesis tokens stand before the end of each reference sentence.
+    """For each document, the number of hypothesis tokens before the end of each reference sentence.
 
     Empty reference sentences get no token, unless all of the document are empty: then the first gets all. RuntimeError
     names the document where mweralign failed.
@@ -195,7 +195,7 @@ def _encoded(hypothesis: Sequence[Token], sentences: Sequence[Sequence[Token]]) 
 
 
 def _aligned(lines: Sequence[str], ids: Sequence[str]) -> Iterator[list[int]]:
-    """How many tokens each sentence of each document gets. mweralign prints and may crash: it runs by itself."""
+    """The number of tokens for each sentence of each document. mweralign prints and may crash: it runs apart."""
     if not lines:
         return
     done = subprocess.run([sys.executable, "-c", _PROGRAM], input="\n".join(lines), capture_output=True, text=True)

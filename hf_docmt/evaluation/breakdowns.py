@@ -30,7 +30,7 @@ def break_down(
 
     A value follows from the sums of the rows with that label, so values of corpus scores are corpus scores, not means.
     `groups` is the document of every row: the 95 % interval comes from `samples` bootstrap samples of documents with
-    the label, and is left out for fewer than 2 documents. Labels are ordered by axis, buckets by their bounds.
+    the label, and is omitted for fewer than 2 documents. Labels are ordered by axis, buckets by their bounds.
     """
     score, parts = score_function(metric, len(rows[0]) if rows else 2), {}
     by_label: dict[str, dict[str, list]] = defaultdict(lambda: defaultdict(list))  # {label: {group: rows}}
@@ -85,7 +85,7 @@ def check_axes(by: Sequence[str], domains: Domains | None) -> None:
         try:
             re.compile(domains)
         except re.error as error:
-            raise ValueError(f"{domains!r} is no regular expression: {error}") from error
+            raise ValueError(f"{domains!r} is not a regular expression: {error}") from error
 
 
 def domain_of(doc_id: str, domains: Domains) -> str:

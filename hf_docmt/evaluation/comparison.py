@@ -1,4 +1,4 @@
-"""Comparison of systems: reports with the scores of every metric, and translations beside each other."""
+"""Comparison of systems: reports with the scores of every metric, and translations side by side."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -45,7 +45,7 @@ def side_by_side(
     """All sentences of the documents in `reference` with the translations of each system, chrF against the reference.
 
     `paths`: files of translations as `docmt evaluate` reads them, or its reports, which name translations and reference
-    that lie beside them or in the working folder. `translators` choose among the references of a set of WMT. Systems
+    next to them or in the working folder. `translators` choose among the references of a set of WMT. Systems
     are called as their files, or by `names`; the `baseline` is the first by default. `context` is the number of source
     sentences shown before each. Documents with an `error`, whose sentences are empty, are warned of. DataError: files
     that do not fit each other, what a report does not name. ValueError: unknown or equal names.
@@ -89,7 +89,7 @@ def side_by_side(
 def _corpus_scores(
     sentences: Sequence[ComparedSentence], systems: Sequence[str], metrics: dict[str, Metric]
 ) -> dict[str, dict[str, float]]:
-    """By metric and system, of all sentences; {} where there are none."""
+    """By metric and system, of all sentences; {} without any."""
     references = list(map(list, zip(*(sentence.references for sentence in sentences))))
     outputs = {name: [sentence.translations[name] for sentence in sentences] for name in systems}
     return {
@@ -117,7 +117,7 @@ def _compared_sentences(
 
 
 def _named_file(report: Report, path: Path, what: str) -> Path:
-    """The file of `translations` or the `reference` that a report names, beside it or in the working folder."""
+    """The file of `translations` or the `reference` that a report names, next to it or in the working folder."""
     remedy = "give the files of translations themselves, and the documents by --reference"
     name = report.data.get(what)
     if not isinstance(name, str):
@@ -127,13 +127,13 @@ def _named_file(report: Report, path: Path, what: str) -> Path:
     file = next((file for file in (path.parent / name, Path(name)) if file.is_file()), None)
     if file is None:
         raise DataError(
-            f"{display_path(path)} names {name!r}, which lies neither beside it nor in the working folder; {remedy}"
+            f"{display_path(path)} names {name!r}, which is neither next to it nor in the working folder; {remedy}"
         )
     return file
 
 
 def _rows(file: Path, documents: References, **languages) -> list[dict]:
-    """The rows of a system, lines as it wrote them beside sentences by their numbers (see `pair_lines`)."""
+    """The rows of a system, with its unrepaired lines paired with sentences by number (see `pair_lines`)."""
     rows = read_translations(file, documents, **languages)
     count_untranslated(rows, display_path(file))
     sizes = [len(sentences) for sentences in documents.sides[0]]
@@ -144,6 +144,6 @@ def _rows(file: Path, documents: References, **languages) -> list[dict]:
             if row.get(what) is not None and len(row[what]) != size:
                 raise DataError(
                     f"{display_path(file)}: document {doc_id!r} has {counted(len(row[what]), 'sentence')} as its "
-                    f"{what}, {documents.path} {size}; only translations of N sentences by N stand side by side"
+                    f"{what}, {documents.path} {size}; only translations with one line per sentence can be compared"
                 )
     return rows

@@ -1,4 +1,4 @@
-"""Contexts in place of the true one: none, random sentences, those of another document."""
+"""Contexts that replace the true one: none, random sentences, the context of another document."""
 
 import random
 from collections import defaultdict
@@ -15,11 +15,11 @@ SEED = 0  # of what is drawn
 def with_context(items: Sequence[SuiteItem], condition: str, seed: int = SEED) -> list[SuiteItem]:
     """The items with their context replaced on both sides, source and translation; all else stays.
 
-    `true`: as they are. `empty`: without past and future sentences; the current one keeps its index in the document.
+    `true`: unchanged. `empty`: without past and future sentences; the current one keeps its index in the document.
     `random`: every context sentence is drawn, with its translation, from all context sentences of other documents.
-    `wrong-document`: the whole context of an item of another document with as many sentences before and after, by a
-    random derangement: every context is used once, but for rare sizes, see `_wrong`. A document is the item's
-    `document`, else its `group`; items with neither are of the same document where their contexts are the same.
+    `wrong-document`: the whole context of an item of another document with the same numbers of sentences before and
+    after, by a random derangement: every context is used once, except for rare sizes, see `_wrong`. A document is the
+    item's `document`, else its `group`; items with neither are of the same document where their contexts are the same.
     ValueError: an unknown condition, no other document to draw from (naming the item).
     """
     check_known(condition, CONDITIONS, "context", "expected one of")
@@ -55,8 +55,8 @@ def _random(items: Sequence[SuiteItem], draw: random.Random) -> list[SuiteItem]:
 def _wrong(items: Sequence[SuiteItem], draw: random.Random) -> list[SuiteItem]:
     """Items of one size in order of their documents, each getting the context of another item, a fixed step further on.
 
-    With a step from the size of the largest document to the number of items less that size nobody gets its own. Where
-    there is no such step, an item gets the nearest sentences of the context of any item that has as many or more.
+    With a step from the size of the largest document to the number of items less that size no item keeps its own. If
+    that is impossible, an item gets the nearest sentences of the context of any item with enough.
     """
     sizes: dict[tuple[int, int], dict[Hashable, list[int]]] = defaultdict(lambda: defaultdict(list))
     for index, item in enumerate(items):

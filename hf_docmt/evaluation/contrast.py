@@ -1,8 +1,8 @@
-"""From a system, or a file of its scores, and the files of suites to a report of contrastive accuracy.
+"""The report of contrastive accuracy of a system, or of a file of its scores, on the files of suites.
 
-Files of scores have one a line, in the order in which the published evaluations of the suites read them: that of the
+Files of scores have one per line, in the order in which the published evaluations of the suites read them: that of the
 items, and of the candidates within an item, ContraPro's reference and then its errors, every candidate of Voita's,
-Lopes' and Bawden's lines as they stand. The evaluations of ContraPro, Lopes and Voita take costs, such as negative
+Lopes' and Bawden's lines in file order. The evaluations of ContraPro, Lopes and Voita take costs, such as negative
 log-probabilities, of which the lowest wins; `better="higher"` is for files of log-probabilities.
 """
 
@@ -39,7 +39,7 @@ def contrast_report(
 ) -> Report:
     """The report of a system's contrastive accuracy on suite files: every suite under every condition of context.
 
-    Further results join suites (`average_results`). Items get as much context as the system reads; `reading` are the
+    Further results join suites (`average_results`). Items get the context that the system reads; `reading` are the
     options of `read_items`. `conditions` are those of `with_context`. With a `scores_folder`, the scores under each
     condition are written there in the published order, lower ones better: `SUITE.true.scores`. With `details`, a
     `ItemRecords` of every item, an interrupted run can go on. ValueError: a suite of other languages than the system's,
@@ -182,7 +182,7 @@ def check_names(names: Sequence[str], paths: Sequence[str | Path]) -> None:
 def items_between(items: list, only: tuple[int, int] | None, limit: int | None = None) -> tuple[list, str]:
     """Items from (first, last), from 1, or at most the first `limit`, and the name of that part.
 
-    ValueError: there are no such items, a limit below 1, both.
+    ValueError: items that do not exist, a limit below 1, both.
     """
     if limit is not None and (limit < 1 or only is not None):
         raise ValueError(f"limit is {limit}, items {only}: give a limit of 1 or more, or a part of the items, not both")
@@ -214,7 +214,7 @@ def write_scores(
 def read_scores(path: str | Path, items: Sequence[SuiteItem], better: str = "lower") -> list[list[float]]:
     """Scores of every candidate of every item, turned so that higher ones are better.
 
-    DataError names file and line: what is no number, NaN, too few or too many lines for the suite.
+    DataError names file and line: scores that are not numbers, too few or too many lines for the suite.
     """
     sign, needed = _sign(better), sum(len(item.candidates) for item in items)
     numbers = [sign * _number(line, location_of(path, number)) for number, line in read_lines(path)]

@@ -42,9 +42,9 @@ def generative_report(
 ) -> Report:
     """The report of the generative accuracy of a system on these sets, for every condition of context.
 
-    Items get as many sentences before the current one as the system reads, and the last translated sentence counts
-    (see `is_right`); the conditions are those of `with_context`, without translations of the context, which the sets do
-    not have. `inputs` is for one set alone, `limit` is the most items of a set. With `details`, a `ItemRecords` of
+    Items get the previous sentences that the system reads, and the last translated sentence counts (see `is_right`);
+    the conditions are those of `with_context`, without translations of the context, which the sets do not have.
+    `inputs` is for one set alone, `limit` is the maximum number of items of a set. With `details`, a `ItemRecords` of
     every item, an interrupted run can go on. The report has the search that the system does (`System.decoding`).
     ValueError: a set of other languages than the system's, two sets of one name.
     """
@@ -120,13 +120,13 @@ def translation_file_report(
 def read_set(path: str | Path, inputs: str | Path | None = None) -> list[SuiteItem]:
     """The items of a set in file order, with its rule as phenomenon and the expected word as the label `expected`.
 
-    `inputs`: by default the file in the folder `inputs` beside that of the JSON, as published. Sentences stay as they
-    are; the translations of the context, which the sets do not have, are empty. DataError names file and item.
+    `inputs`: by default the file in the folder `inputs` next to that of the JSON, as published. Sentences are not
+    changed; the translations of the context, which the sets do not have, are empty. DataError names file and item.
     """
     path, entries = Path(path), entries_of(read_json(path), path)
     inputs = Path(inputs) if inputs else path.parent.parent / "inputs" / path.name.removesuffix(".json")
     if not inputs.is_file():
-        raise DataError(f"{path}: its source texts are needed, but {inputs} is not there; give the file of inputs")
+        raise DataError(f"{path}: its source texts are needed, but {inputs} is missing; give the file of inputs")
     lines = [line for _, line in read_lines(inputs)]
     if len(lines) != len(entries):
         raise DataError(
@@ -159,7 +159,7 @@ def read_set(path: str | Path, inputs: str | Path | None = None) -> list[SuiteIt
 
 
 def nearest_context(item: SuiteItem, past: int) -> SuiteItem:
-    """The item with at most so many sentences before the current one."""
+    """The item with at most this number of sentences before the current one."""
     source = item.source[-1 - past :]
     return replace(item, source=source, target_context=("",) * (len(source) - 1))
 

@@ -110,7 +110,7 @@ def document_items(
 ) -> list[SuiteItem]:
     """Every sentence as an item whose one candidate is its reference, with the context that it has in its document.
 
-    Sentences that are blank on either side are no items, but stay as context.
+    Sentences that are blank on either side are not items, but stay as context.
     """
     items = []
     for row in documents:
@@ -145,10 +145,10 @@ def pointwise_cxmi(
 ) -> list[PointwiseCXMI]:
     """The right candidate of every item, forced with its context (gold target context) and with none.
 
-    `condition` is the context that is given, see `with_context`; the released code of Fernandes et al. (2021) knows the
-    `true` one and a random one, whose source and target sentences it draws independently, from any document, and as
-    many at the start of a document as elsewhere. Meant for one model that was trained with and without context.
-    `details` gets the tokens and words of every sentence. ValueError names an item with scores that are not finite.
+    `condition` is the kind of context, see `with_context`; the released code of Fernandes et al. (2021) has the `true`
+    one and a random one, whose source and target sentences it draws independently, from any document, and the same
+    number at the start of a document as elsewhere. Intended for one model that was trained with and without context.
+    `details` gets the tokens and words of every sentence. ValueError names an item without finite scores.
     """
     items = [replace(item, candidates=(item.candidates[item.correct],), correct=0) for item in items]
     items, label, reach = with_context(items, condition), condition_label(condition), system.context
@@ -226,7 +226,7 @@ def _records(system: System, items: Sequence[SuiteItem], context: str) -> list[d
     for item, (full,), (alone,), (tokens,) in zip(items, with_it, without, texts, strict=True):
         if len(full) != len(alone) or not all(map(math.isfinite, [*full, *alone])):
             raise ValueError(
-                f"{item.where}: log-probabilities {full} with context and {alone} without; expected as many, all "
+                f"{item.where}: log-probabilities {full} with context and {alone} without; expected equally many, all "
                 "finite: check the model's weights and separator"
             )
         record = {

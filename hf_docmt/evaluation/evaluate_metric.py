@@ -26,7 +26,7 @@ class DocumentMetric(evaluate.Metric):
         return evaluate.MetricInfo(
             description=type(self.metric).__doc__,
             citation="",
-            inputs_description="predictions and references: documents, each a list of as many sentences.",
+            inputs_description="predictions and references: documents, each a list of the same number of sentences.",
             features=datasets.Features({"predictions": documents, "references": documents}),
         )
 

@@ -42,7 +42,7 @@ class ItemRecords:
     ) -> list[dict]:
         """The records of the items of one part: those of the file, then those that `find` gives for chunks of items.
 
-        Items have an `item_id` and a `location`. `facts` gives what records depend on besides the items.
+        Items have an `item_id` and a `location`. `facts` are the other inputs that records depend on.
         """
         signature, records = None, []
         if self.journal is not None:

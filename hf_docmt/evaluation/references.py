@@ -29,10 +29,10 @@ WITH_TRANSLATORS = ("wmt", "wmt_jsonl")  # formats
 
 @dataclass(frozen=True, kw_only=True)
 class References:
-    """Documents as translations are compared with them.
+    """Reference documents to compare translations with.
 
-    `sides` has the documents of each reference. `matched_by` says what puts translations beside them: `id` of the
-    document, `order` of the documents, or `line` where there are no documents. `path` is for messages.
+    `sides` has the documents of each reference. `matched_by` is the key that pairs translations with them: `id` of the
+    document, `order` of the documents, or `line` without documents. `path` is for messages.
     """
 
     path: str
@@ -52,7 +52,7 @@ class References:
         return content_digest([source, *sorted(sides)] for source, *sides in documents if any(sides))
 
     def cut(self, lines: Sequence[str], path: str | Path) -> list[list[str]]:
-        """Lines as sentences of these documents. DataError: not as many lines as sentences."""
+        """Lines as sentences of these documents. DataError: other numbers of lines than of sentences."""
         lengths = [len(document) for document in self.sides[0]]
         if len(lines) != sum(lengths):
             raise DataError(
@@ -125,9 +125,9 @@ def read_references(
 ) -> References:
     """The references in files: a file each, or those of `translators` in a set of WMT, or of further `columns`.
 
-    The first file says which documents there are; another one has the same, or a line for each of their sentences.
+    The first file defines the documents; another one has the same, or a line for each of their sentences.
     Plain lines are one document. `translators` names references of such a set, `columns` lists of sentences in the rows
-    of JSON lines, besides the target side. DataError: languages missing, files that do not fit each other.
+    of JSON lines, in addition to the target side. DataError: languages missing, files that do not fit each other.
     """
     path, *others = paths
     options = {"reference": [Path(file).resolve() for file in paths], "translator": translators, "column": columns}
@@ -170,9 +170,7 @@ def column_references(documents: Dataset, columns: Sequence[str]) -> list[Docume
     for name in columns:
         if name not in documents.column_names:
             others = [column for column in documents.column_names if column not in ("doc_id", "translation")]
-            raise DataError(
-                f"no column {name!r} of references; the documents have {', '.join(others) or 'none'} besides"
-            )
+            raise DataError(f"no column {name!r} of references; the documents have {', '.join(others) or 'no others'}")
         for doc_id, pairs, side in zip(documents["doc_id"], documents["translation"], documents[name]):
             if not isinstance(side, list) or not all(isinstance(sentence, str) for sentence in side):
                 raise DataError(f"document {doc_id!r}: {name!r} must be a list of sentences, got {side!r:.60}")
@@ -231,7 +229,7 @@ def builtin_references(
 
     Documents are those of the set's document ids; a set without them is one document. `translators` names other
     references of the set. Files come from the folder SACREBLEU (~/.sacrebleu), or from the network the first time.
-    DataError: no such set, pair or translator, or a set that cannot be downloaded.
+    DataError: an unknown set, pair or translator, or a set that cannot be downloaded.
     """
     if not source_lang or not target_lang:
         raise DataError(f"the test set {name} needs both languages; give them, such as -l en-de")

@@ -37,7 +37,7 @@ def reranked_rows(
     over the N translations of a sentence: those of all files, and all `candidates` of a file that has some. `metric` is
     u: sentence-level `chrf` or `bleu` of sacrebleu, or a function of two texts. With `unit="document"` the files'
     documents are the hypotheses, the gain of one is the sum over its sentences: what a file decided for one sentence,
-    such as a form of address, stays with what follows from it in others. In place of the risk `external` has names and
+    such as a form of address, stays consistent in the others. Instead of the risk `external` has names and
     files of scores (see `ExternalScore`), one for each file; their `candidates` do not count then. `chosen` of a row
     names the files, of each sentence or of the document. A document that a file failed to translate is not its
     candidate.
@@ -168,6 +168,6 @@ def read_systems(files: Sequence[str | Path]) -> list[list[dict]]:
 
 
 def are_of_sentences(candidates: Any, sentences: int) -> bool:
-    """Whether these are texts, one or more for each of so many sentences."""
+    """Whether these are texts, one or more for each of `size` sentences."""
     lists = candidates if isinstance(candidates, list) and len(candidates) == sentences else [None]
     return all(isinstance(texts, list) and texts and all(isinstance(text, str) for text in texts) for texts in lists)

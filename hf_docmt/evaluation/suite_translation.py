@@ -29,7 +29,7 @@ def suite_translation_report(
 ) -> Report:
     """The report of a system's translations of a suite's current sentences, as in Table 6 of Herold and Ney (2023).
 
-    Every item is translated as a document with as much context, before and after, as the system reads, by the search
+    Every item is translated as a document with the context, before and after, that the system reads, by the search
     that it does; its right candidate is the reference. Scored are s-BLEU, chrF and TER, and what `discourse` names,
     such as `pronouns`: the pronoun F1 of that table. `details` is a `ItemRecords` with every translation, `reading` are
     the options of `read_items`. ValueError: a suite of other languages than the system's, unknown measures, a tagger

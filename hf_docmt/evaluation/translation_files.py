@@ -27,11 +27,11 @@ def read_translations(path: str | Path, references: References, system: str | No
     is a text with a sentence a line. Those and plain lines, one for each sentence of the reference, have its sources;
     lines of a single document may be more or fewer, to be aligned. An XML set of WMT holds the outputs of several
     systems, of which `system` names one. `languages` are `source_lang` and `target_lang`.
-    DataError: other documents than the reference's, another number of lines, no such system.
+    DataError: other documents than the reference's, another number of lines, an unknown system.
     """
     format = translation_format(path)
     if system is not None and format != "wmt":
-        raise DataError(f"{display_path(path)} is no XML set of WMT, and only these hold named systems; omit it")
+        raise DataError(f"{display_path(path)} is not an XML set of WMT, and only these have named systems; omit it")
     if references.matched_by == "line" and format != PLAIN:
         raise DataError(
             f"{display_path(path)} holds {'JSON lines' if format == 'jsonl' else 'documents'}, {references.path} plain "
@@ -83,8 +83,8 @@ def translated_rows(
 ) -> dict[str, dict]:
     """Rows by document, from the JSON lines that `docmt translate` writes; of WMT's the ones in these languages.
 
-    A row of WMT that names no language, as those since 2025 have it in their ids, is left out where it is none of
-    `ids`; a warning tells how many are. DataError: rows that are none of either, or twice the same document.
+    A row of WMT that names no language, as those since 2025 have it in their ids, is skipped unless it is one of `ids`;
+    a warning gives their number. DataError: rows of neither kind, or twice the same document.
     """
     rows: dict[str, dict] = {}
     wanted, others = None if ids is None else set(ids), 0
@@ -119,7 +119,7 @@ def translated_rows(
             )
         rows[doc_id] = row | {"doc_id": doc_id}
     if others:
-        _logger.warning("%s: %s of other pairs left out, by their ids", display_path(path), counted(others, "document"))
+        _logger.warning("%s: %s of other pairs skipped, by their ids", display_path(path), counted(others, "document"))
     return rows
 
 
@@ -191,7 +191,7 @@ def count_blank(rows: Sequence[Mapping[str, Any]], references: References, name:
         return {}
     total, first = sum(blank.values()), next(iter(blank))
     _logger.warning(
-        "%s: %s in %s, the first in %r, where the reference has text; they are scored as they are",
+        "%s: %s in %s, the first in %r, where the reference has text; they are scored as empty",
         name, counted(total, "blank sentence"), counted(len(blank), "document"), first,
     )  # fmt: skip
     return {"blank": {"sentences": total, "documents": len(blank)}}

@@ -47,12 +47,12 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation(Scoring):
-    """What is scored, and how: the options of `docmt evaluate`, by the names of `options.Scoring`, and of Python.
+    """The measures and their settings: options of `docmt evaluate`, named as in `options.Scoring`, and of Python.
 
     `metrics` and `discourse` name metrics by their `choice`, those of plugins included; by default s-BLEU, d-BLEU, chrF
     and TER. `domains` may be a mapping, too (see `breakdowns`). `repairs="none"`: documents are lines as a model wrote
     them, more or fewer than sentences, and are scored line by line (see `pair_lines`) unless they are aligned; None =
-    as their rows say. `unit` None = sentences of a single document, which has no interval else. Intervals are of
+    as their rows say. `unit` None = sentences for a single document, which otherwise has no interval. Intervals are of
     `samples` draws (0: none). `sentence_scores`: a file for the scores of every sentence (see `sentence_scores`). See
     `ExternalScore` for `external`, `write_scorer_input` for `scorer_input` and `scorer_window`.
     ValueError: an unknown metric, other `repairs`, options of a metric that is not scored.
@@ -65,7 +65,7 @@ class Evaluation(Scoring):
 
     def __post_init__(self):
         if self.repairs not in (None, "none"):
-            raise ValueError(f"repairs is {self.repairs!r}, expected none, for lines as they were written, or nothing")
+            raise ValueError(f"repairs is {self.repairs!r}, expected none, for unrepaired lines, or nothing")
         if self.unit is not None:
             check_known(self.unit, UNITS, "unit", "expected one of")
         if self.scorer_window and not self.scorer_input:
@@ -134,14 +134,14 @@ def evaluate_files(
 ) -> Report:
     """The report of translated documents against reference documents with the same ids in any order.
 
-    `translations` are the JSON lines of `docmt translate`, plain lines, one for each sentence of the references, or
-    the output of a `system` in an XML set of WMT. Several files of references, `translators` of a set of WMT or
-    `reference_columns` of JSON lines are several references (see `read_references`); plain lines are one document. In
-    place of files `test_set` names one of sacrebleu's (see `builtin_references`). `origlang` leaves documents written
-    in that language; it and the domains of `by` are columns of documents, or come with a test set. Formats with a file
-    a side (dtag, blank, voita, sgm, iwslt) are given the target file as reference; in the first three, which have no
-    ids, documents are matched by their order. `name` (of the system), `strategy` and `beams` (None: as the rows say)
-    are written down. Documents with an `error` are scored as they are, with a warning, and counted in the results'
+    `translations` are the JSON lines of `docmt translate`, plain lines, one for each sentence of the references, or the
+    output of a `system` in an XML set of WMT. Several files of references, `translators` of a set of WMT or
+    `reference_columns` of JSON lines are several references (see `read_references`); plain lines are one document.
+    Instead of files `test_set` names one of sacrebleu's (see `builtin_references`). `origlang` selects documents
+    written in that language; it and the domains of `by` are columns of documents, or come with a test set. Formats with
+    a file a side (dtag, blank, voita, sgm, iwslt) are given the target file as reference; in the first three, which
+    have no ids, documents are matched by their order. `name` (of the system), `strategy` and `beams` (None: as the rows
+    say) are written down. Documents with an `error` are scored as empty, with a warning, and counted in the results'
     details as `untranslated`, as are `blank` sentences. `options` are those of `evaluate_systems` and of `Evaluation`.
     DataError: documents, sentences, languages of the reference or sources, which some metrics need, are missing;
     ValueError as for `Evaluation`.
@@ -293,7 +293,7 @@ def evaluation_results(
 ) -> list[Result]:
     """Results of an alignment, of the metrics chosen, of further ones and of external scores, in this order.
 
-    A measure that is undefined for these documents is left out with a warning. `repairs` is what the rows say.
+    A measure that is undefined for these documents is skipped with a warning. `repairs` comes from the rows.
     """
     chosen, further = evaluation.metrics_for(documents.source_lang, documents.target_lang)
     unit = evaluation.unit or ("document" if len(documents.ids) > 1 else "sentence")
@@ -310,7 +310,7 @@ def evaluation_results(
     lost = [doc_id for doc_id, source in zip(documents.ids, sources) if not isinstance(source, list)]
     if readers and lost:
         raise DataError(
-            f"document {lost[0]!r} has no 'source' beside its translation, needed for {', '.join(readers)}; give the "
+            f"document {lost[0]!r} has no 'source' next to its translation, needed for {', '.join(readers)}; give the "
             "JSON lines that docmt translate writes"
         )
     results = []
@@ -343,5 +343,5 @@ def _scores(metrics: Sequence[Metric], documents: TranslatedDocuments, settings:
         try:
             results += metric.score(documents, settings)
         except UndefinedError as error:
-            _logger.warning("%s is undefined here and left out: %s", metric.name, error)
+            _logger.warning("%s is undefined here and skipped: %s", metric.name, error)
     return results

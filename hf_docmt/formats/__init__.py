@@ -1,4 +1,4 @@
-"""What is written back: lines, running text, subtitles and documents with markup, told by the endings of their names.
+"""Formats that are written back: lines, running text, subtitles and documents with markup, recognised by file names.
 
 A new format is one new file here with one subclass of `DocumentFormat`, which registers itself by being defined.
 """
@@ -36,10 +36,10 @@ def document_formats() -> "dict[str, type[DocumentFormat]]":
 
 
 def find_reader(files: dict[str, str | None], format: str = "auto") -> Reader:
-    """The reader of an input, by the name of a format, or by the ending of a file, then by what its first bytes say.
+    """The reader of an input, by the name of a format, or by the ending of a file, then by its first bytes.
 
     Readers of corpora are asked where an ending is theirs or shared; a folder with files of formats is read as a whole.
-    `DataError`: no such format, or nothing tells it.
+    `DataError`: an unknown format, or one that cannot be detected.
     """
     given = {name: value for name, value in files.items() if value is not None}
     sample = Sample(given)

@@ -17,15 +17,15 @@ from hf_docmt.modeling.opaque_runs import Span
 SECTION = re.compile(r"[ \t]*\[([^\]\r\n]+)\]")
 LINE = re.compile(r"[^\r\n]+")
 MARKUP = re.compile(r"(?<!\\)\{[^{}]*\}|\\[Nnh]")
-BLANKS = {r"\N": "\n", r"\n": " ", r"\h": " "}  # what a reader sees of them
+BLANKS = {r"\N": "\n", r"\n": " ", r"\h": " "}  # as a reader sees them
 DRAWING = re.compile(r"\\p(\d+)(?![a-z])")  # in an override: it begins with a number above 0, and ends with 0
-PLACED = re.compile(r"\\(?:pos|move|i?clip)\(|\\[kK][fo]?\d")  # signs and karaoke, whose texts are no dialogue
+PLACED = re.compile(r"\\(?:pos|move|i?clip)\(|\\[kK][fo]?\d")  # signs and karaoke, whose texts are not dialogue
 CHARACTER = re.compile(r"\\[{}\u2060]|.")
 WORD_JOINER = "\u2060"  # behind a backslash that is one, as Aegisub has it
 
 
 class AssSlot(Slot):
-    """A text that may go over several lines and events, where tags stand in the place of blanks."""
+    """A text that may go over several lines and events, where tags replace blanks."""
 
     def rendered(self, pieces: Sequence[Piece], raw: Callable[[Tag], str]) -> str:
         texts = list(pieces)
@@ -38,9 +38,9 @@ class AssSlot(Slot):
 
 
 class AssFormat(TextFormat):
-    """Subtitles with styles, read as those without: a sentence may go over lines and events, which it fills by length.
+    """Subtitles with styles, read as those without: a sentence may span lines and events, which it fills by length.
 
-    Comments, drawings, and what stands in other sections than Events stay as they are.
+    Comments, drawings, and sections other than Events stay unchanged.
     """
 
     name = "ass"
@@ -84,14 +84,18 @@ def _is_blank(piece: Piece) -> bool:
 
 
 class DialogueLine:
-    """The text of an event: its markup, its turns and where they stand. One may go on in the next of its `group`."""
+    """The text of an event: its markup, its turns and their places. One may continue in the next of its `group`."""
 
     def __init__(self, text: str, start: int, end: int, values: dict[str, str]):
         self.group = [values.get(name) for name in ("layer", "style", "name", "effect")]
         self.times = _milliseconds(values.get("start", "")), _milliseconds(values.get("end", ""))
         self.markup = list(_markup(text, start, end))
         self.all = (start, start, end, end)
-        shown, solid, position = "", list[Span](), start  # what a reader sees, and the places of what is no blank
+        shown, solid, position = (
+            "",
+            list[Span](),
+            start,
+        )  # the visible text, and the places of all but its blanks
         for first, last in [*self.markup, (end, end)]:
             for match in CHARACTER.finditer(text, position, first):
                 shown += unescaped(match[0])

@@ -1,4 +1,4 @@
-"""XML in which source texts stand beside their translations: units, their inline markup, and how they are written."""
+"""XML with source texts next to their translations: units, their inline markup, and writing."""
 
 import re
 from abc import abstractmethod
@@ -140,7 +140,7 @@ def _inline_item(data: bytes, each: Element | Text) -> tuple[list[Piece] | Tag, 
         family = name.removeprefix("b").removeprefix("e").removeprefix("s")
         number = next((attributes[key] for key in keys if key in attributes), str(each.start))
         return Tag("open" if name in OPENING else "close", raw), f"{family} {number}"
-    # what a reader sees of an element that is carried whole: its equivalent, protected text, or a placeholder
+    # visible form of an element that is carried whole: its equivalent, protected text, or a placeholder
     kinds = {attributes.get("ctype"), attributes.get("type"), attributes.get("subType")}
     breaks = name in ("x", "ph") and not kinds.isdisjoint(("lb", "xlf:lb"))
     shown = attributes.get("equiv-text") or attributes.get("equiv") or ""

@@ -16,7 +16,7 @@ from hf_docmt.messages import closest_hint
 
 DELIMITERS = ",;\t|"
 SAID = re.compile(r'"?sep=([^"\r\n])"?(?:\r\n?|\n|$)', re.IGNORECASE)  # a first line that Excel reads
-SAMPLE = 100  # rows that the delimiter is told by
+SAMPLE = 100  # rows for detecting the delimiter
 
 
 @dataclass
@@ -74,7 +74,7 @@ def _column(asked: str, names: list[str]) -> int:
 
 
 def _delimiter(text: str) -> str:
-    """What cuts the most of the first rows into as many fields as the header, and into the most; a comma by default."""
+    """The delimiter that cuts most of the first rows like the header, into the most fields; a comma by default."""
     scores: dict[str, tuple[float, int]] = {}
     for delimiter in DELIMITERS:
         try:

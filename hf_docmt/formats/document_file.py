@@ -92,12 +92,12 @@ class DocumentFile:
     def read(cls, path: str | Path, name: str, format: DocumentFormat, options: FormatOptions) -> "DocumentFile":
         """The file of a path."""
         if str(path) == STDIN:
-            raise DataError(f"a document with markup ({format.name}) is read from a file; give its name in place of -")
+            raise DataError(f"a document with markup ({format.name}) is read from a file; give its name instead of -")
         with open_bytes(path) as file:
             return cls(file.read(), name, format, options, display_path(path))
 
     def rows(self, languages: Sequence[str]) -> Iterator[tuple[str, dict]]:
-        """Locations and rows of the document contract. DataError: a target side is asked for, which it has not."""
+        """Locations and rows of the document contract. DataError: a target side was requested."""
         if len(languages) > 1:
             raise DataError(
                 f"{self.location}: {self.format.name} is read to be translated, got target language {languages[1]!r}; "
@@ -116,7 +116,7 @@ class DocumentFile:
             yield self.location, make_row(self.location, self._id(part), texts, None, list(languages), **own)
 
     def translated(self, results: Mapping[str, dict]) -> tuple[bytes, WrittenFile]:
-        """The file with the translations of result rows by document id; documents without one stay as they are."""
+        """The file with the translations of result rows by document id; documents without one stay unchanged."""
         pieces: list[list | None] = [None] * len(self.segments)
         written = WrittenFile(sum(map(bool, self.segments)))
         for part, numbers in self._parts():
@@ -153,7 +153,7 @@ class DocumentFile:
         return f"{self.name}#{part}" if part else self.name
 
     def _problems(self, data: bytes, pieces: Sequence[list[Piece] | None]) -> list[str]:
-        """What is wrong with the written file: it has to be readable, with the segments and markup that it had.
+        """Problems of the written file: it has to be readable, with its former segments and markup.
 
         Segments may have other places, as pictures of a paragraph have when it is translated.
         """
@@ -181,7 +181,7 @@ class DocumentFile:
         ]
 
     def _other_runs(self, pieces: Sequence[list[Piece] | None]) -> Iterator[str]:
-        """Segments in which an opaque run is not there as often as before, or a placeholder that the source has not."""
+        """Segments that lost or repeat an opaque run, or have a placeholder that the source has not."""
         own = [self.format.placeholders] if self.format.placeholders else []
         for old, new in zip(self.segments, pieces):
             if not old or not new or isinstance(new, KeptPieces):
@@ -197,7 +197,7 @@ class DocumentFile:
 
 
 def marked_translations(result: dict) -> Iterator[tuple[str, Fit | None, CarriedSentence | None]]:
-    """The translations of a result row, with their fits and carried sentences; None where there are none."""
+    """The translations of a result row, with their fits and carried sentences; None without any."""
     fits, carried = result.get(FITS, {}), result.get(CARRIED, {})
     for number, text in enumerate(result["translation"]):
         own = carried.get(str(number))

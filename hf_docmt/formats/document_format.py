@@ -15,11 +15,11 @@ from hf_docmt.files import DataError
 
 @dataclass(frozen=True)
 class Tag:
-    """A piece of inline markup: it opens an element, closes one, or stands alone.
+    """A piece of inline markup: it opens an element, closes one, or is a stand-alone tag.
 
-    `raw` is written as it is; None: `text`, as the format writes text. `text` is what a reader of the document sees of
+    `raw` is written unchanged; None: `text`, as the format writes text. `text` is what a reader of the document sees of
     a piece that is not translated (code, a placeholder): the model reads it in its sentence. At a piece that `breaks`,
-    such as a line break, a sentence ends. One that is `by_length` stands between words, where the sentence is divided
+    such as a line break, a sentence ends. One that is `by_length` is put between words, where the sentence is divided
     as its source: by length. `place` are its characters in a file where text within it is translated, too.
     """
 
@@ -54,7 +54,7 @@ class Segment:
 
     @property
     def text(self) -> str:
-        """What the model reads of it."""
+        """Its text for the model."""
         return "".join(piece if isinstance(piece, str) else piece.text for piece in self.pieces)
 
 
@@ -110,14 +110,14 @@ def has_letters(pieces: Iterable[Piece]) -> bool:
 
 
 FORMATS: dict[str, type["DocumentFormat"]] = {}
-Remark = tuple[str, str]  # what is counted, and what was done with it: ("ICU message", "left alone")
+Remark = tuple[str, str]  # counted strings, and their treatment: ("ICU message", "left alone")
 
 
 @dataclass(frozen=True)
 class FormatOptions:
-    """How documents are read: languages, placeholders, and which strings of a file are meant.
+    """Settings for reading documents: languages, placeholders, and the strings of a file to translate.
 
-    `keep` matches what is carried and not translated, besides addresses and the `placeholders` of the format.
+    `keep` matches text to copy, in addition to addresses and the `placeholders` of the format.
     `all`: strings of bilingual files that have a translation are translated again. `columns`: those of a table that
     are translated, by name or by number from 1; None: the format says.
     """
@@ -146,7 +146,7 @@ class FormatOptions:
         try:
             pattern = re.compile(keep) if keep else None
         except re.error as error:
-            raise DataError(f"keep is {keep!r}, which is no regular expression ({error}); repair it") from error
+            raise DataError(f"keep is {keep!r}, which is not a regular expression ({error}); repair it") from error
         if pattern and pattern.match(""):
             raise DataError(f"keep is {keep!r}, which matches nothing at all, too; use + where it has *")
         names = tuple(name.strip() for name in columns.split(",")) if columns else None
@@ -156,11 +156,11 @@ class FormatOptions:
 class DocumentFormat(FileKind, ABC):
     """A format of documents with markup. A subclass with a `name` registers itself in `FORMATS` by being defined.
 
-    An instance is for one file: `parse` finds the segments, `write` gives the file again with translated ones in their
-    places. Everything else is byte for byte what it was. `placeholders` matches what is carried in all text of the
-    format. `takes` are the options besides languages and `keep` that mean something to it: all, columns. With
+    An instance is for one file: `parse` finds the segments, `write` returns the file with translated ones in their
+    places. All other bytes are unchanged. `placeholders` matches text to copy in all files of the
+    format. `takes` are its options other than languages and `keep`: all, columns. With
     `in_folders` false its files are read where they are named, since most files of their ending hold no texts. In a
-    file that `is_bilingual` translations stand beside their sources, also those that are the same.
+    file that `is_bilingual` translations are next to their sources, even if both are equal.
     """
 
     placeholders: re.Pattern | None = None
@@ -169,7 +169,7 @@ class DocumentFormat(FileKind, ABC):
     is_bilingual: ClassVar[bool] = False
 
     def __init__(self) -> None:
-        self.remarks: Counter[Remark] = Counter()  # what users are told of a file
+        self.remarks: Counter[Remark] = Counter()  # messages to users about a file
 
     def __init_subclass__(cls, **options):
         if "name" in cls.__dict__:
@@ -181,7 +181,7 @@ class DocumentFormat(FileKind, ABC):
 
     @abstractmethod
     def write(self, translations: Sequence[list[Piece] | None]) -> bytes:
-        """The parsed file with these pieces in place of those of each segment; None: it stays as it is.
+        """The parsed file with these pieces instead of those of each segment; None: it stays unchanged.
 
         All tags of a segment are there again, each once and well nested. Where the format has a place for it, the
         language is set to `options.target_lang`, if any segment was translated.
@@ -205,8 +205,8 @@ class DocumentFormat(FileKind, ABC):
 
     @classmethod
     def tag_name(cls, raw: str) -> str | None:
-        """What a tag counts as when a written file is read again: itself, without the values of attributes.
+        """The form of a tag in comparisons with a written file: itself, without the values of attributes.
 
-        None: not at all, since one may stand for two that meet.
+        None: it does not count, since one may replace two adjacent ones.
         """
         return re.sub(r"\"[^\"]*\"|'[^']*'", "", raw)

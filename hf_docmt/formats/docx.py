@@ -52,7 +52,7 @@ class WordMember(OfficeMember):
         return any(letter.isalpha() for text in texts for letter in text.text)
 
     def _items(self, elements: list[Element], level: int = 0) -> Iterator[Tag | Run]:
-        """Texts with their looks, and tags, of the content of a paragraph, or of a field in so many others."""
+        """Texts with their formatting, and tags, of the content of a paragraph, or of a field inside `level` others."""
         position, ends = 0, _field_ends(elements)
         while position < len(elements):
             element = elements[position]
@@ -200,7 +200,7 @@ class DocxFormat(OfficeFormat):
         return styles.encode()
 
 
-# what stands behind a property in the order of the schema
+# elements that follow a property in the order of the schema
 BEHIND_BIDI = re.compile(
     r"<w:(adjustRightInd|snapToGrid|spacing|ind|contextualSpacing|mirrorIndents|suppressOverlap|jc|textDirection"
     r"|textAlignment|textboxTightWrap|outlineLvl|divId|cnfStyle|rPr|sectPr|pPrChange)\b|</w:pPr>"
@@ -218,7 +218,7 @@ SECTION = re.compile(
 
 
 def bidi_paragraph(properties: str) -> str:
-    """The properties of a paragraph, if it has any, with its direction, and what stands behind them."""
+    """The properties of a paragraph, if it has any, with its direction, and the elements after them."""
     head, end, rest = properties.partition("</w:pPr>") if "</w:pPr>" in properties else ("", "", properties)
     if not end:
         return "<w:pPr><w:bidi/></w:pPr>" + re.sub(r"^\s*<w:pPr\s*/>", "", rest)

@@ -51,7 +51,7 @@ class Contents(OfficeMember):
 
 
 class EpubFormat(OfficeFormat):
-    """The pages of the spine in its order, then a table of contents that is none of them; all other members stay."""
+    """The pages of the spine in order, then a separate table of contents; all other members stay."""
 
     name = "epub"
     endings = (".epub",)

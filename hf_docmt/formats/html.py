@@ -1,4 +1,4 @@
-"""HTML and XHTML pages: blocks as segments, inline elements as tags; scripts, code and all between stay as they are."""
+"""HTML and XHTML pages: blocks as segments, inline elements as tags; scripts, code and all else stay unchanged."""
 
 import re
 from collections import Counter
@@ -25,7 +25,7 @@ class Event:
     attributes: tuple[tuple[str, str | None], ...] = ()
     end: int = 0
 
-    is_kept: bool = False  # in what its author says is not to be translated, or in another language
+    is_kept: bool = False  # marked by its author as not for translation, or in another language
 
 
 class _Events(HTMLParser):
@@ -62,7 +62,7 @@ class _Events(HTMLParser):
     handle_decl = handle_pi = unknown_decl = handle_comment
 
     def parse_marked_section(self, i, report=1):
-        """What is no section of SGML is a comment, as in browsers; so html.parser has it itself from Python 3.14 on."""
+        """Anything but a section of SGML is a comment, as in browsers; html.parser does so from Python 3.14 on."""
         try:
             return super().parse_marked_section(i, report)
         except AssertionError:
@@ -77,12 +77,12 @@ def page_events(text: str) -> list[Event]:
     return events
 
 
-# Elements and where end tags may be left out: HTML, https://html.spec.whatwg.org/multipage/, sections 4 and 13.1.2.4
+# Elements and optional end tags: HTML, https://html.spec.whatwg.org/multipage/, sections 4 and 13.1.2.4
 INLINE = frozenset(
     "a abbr acronym b bdi bdo big cite data del dfn em font i ins label mark nobr output q rb ruby s slot small "
     "span strike strong sub sup time tt u".split()
 )
-ALONE = frozenset("br embed img input wbr".split())  # void ones that stand in a line
+ALONE = frozenset("br embed img input wbr".split())  # void ones inside a line
 SHOWN = frozenset("code kbd samp var math".split())  # carried whole, and read in their sentence
 HIDDEN = frozenset("svg rt rp rtc object iframe audio video canvas map noembed".split())  # carried whole
 SKIPPED = frozenset("pre listing xmp plaintext textarea script style template datalist".split())
@@ -173,12 +173,12 @@ def add_slots(page: TextPositions, events: list[Event], source_lang: str) -> Non
 
 
 def _translated_parts(events: list[Event], ends: dict[int, int], own: set[str]) -> list[tuple[int, int]]:
-    """All pieces, and the contents of what is translated inside elements that are not, which are told to be so.
+    """All pieces, and the contents to translate inside elements that are kept, which are marked.
 
-    `own` are the languages that are translated, those of the page among them.
+    `own` are the languages to translate, including those of the page.
     """
     parts = [(0, len(events))]
-    around = [(len(events), True, True, False)]  # end of an element, whether it is meant, its language, and opaque
+    around = [(len(events), True, True, False)]  # end of an element, whether to translate it, its language, and opaque
     for number, event in enumerate(events):
         while around[-1][0] <= number:
             around.pop()

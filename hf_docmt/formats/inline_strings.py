@@ -61,8 +61,8 @@ PAIRS = tuple(
         (r"(?<![\w'])(?P<mark>'{2,3})(?=[^'])", r"[^\n]{1,300}?", r"(?P=mark)(?![\w'])"),
     )
 )
-# what is read and not translated: literals, roles, substitutions, notes and names of Sphinx; code of Textile; code of
-# BBCode, and what it names in Godot's reference; choices of a command; `&&` that is no mark of a key
+# read but not translated: literals, roles, substitutions, notes and names of Sphinx; code of Textile; code of
+# BBCode, and what it names in Godot's reference; choices of a command; `&&` that does not mark a key
 ALONE = re.compile(
     r"""(?P<ticks>`{1,3})(?!`)[^`]+(?P=ticks)_{0,2} | :[a-z][\w:+.-]{0,60}:`[^`]+`
     | (?<![\w|])\|(?![\s|])[^|\n]*(?<![\s|])\|_{0,2}(?![\w|]) | \[[\w\#*][\w-]*\]_{1,2}
@@ -98,9 +98,9 @@ Mark = tuple[int, int, Tag | None, str]  # from, to, its tag, and the name that 
 
 
 def string_pieces(text: str) -> list[Piece]:
-    """A string with its markup and line ends apart; a line that goes on in small letters does not end.
+    """A string with its markup and line ends apart; a line does not end if the next begins in lower case.
 
-    What is no pair is a tag that stands alone, and is read: `Usage: run <file>`. The mark of a key comes first.
+    Unpaired tags are stand-alone ones and part of the text: `Usage: run <file>`. The mark of a key comes first.
     """
     keys: list[Piece] = []
     named: list[tuple[Piece, str]] = []
@@ -117,7 +117,7 @@ def string_pieces(text: str) -> list[Piece]:
 
 
 def _marks(text: str) -> Iterator[tuple[int, int, Tag, str]]:
-    """What is no text, in order. Of what overlaps the first one counts, or what `_candidates` names first."""
+    """The matches that are not text, in order. Of overlapping ones the first counts, or the first of `_candidates`."""
     position, dropped = 0, set()
     for start, end, tag, name in sorted(_candidates(text), key=lambda mark: mark[0]):
         if start < position or name in dropped and tag and tag.kind == "close":
@@ -152,7 +152,7 @@ def _candidates(text: str) -> Iterator[Mark]:
 
 
 def tag_kind(match: re.Match) -> tuple[Kind, str]:
-    """What a tag does, and a name that it shares with its other half."""
+    """The kind of a tag, and a name that it shares with its other half."""
     groups = match.groupdict()
     name = groups["name"] or groups.get("closed") or ""
     if not name or groups["empty"] or name.lower() in VOID:
@@ -173,9 +173,9 @@ def with_key(pieces: Sequence[Piece]) -> list[Piece]:
 
 
 def well_nested(named: Sequence[tuple[Any, str]], shown: bool = False) -> list[Any]:
-    """Pieces, each with the name that the halves of a pair share; tags that open or close no element stand alone.
+    """Pieces, each with the name that the halves of a pair share; other tags are stand-alone ones.
 
-    What is no tag may be anything. `shown`: of those that become alone, a reader sees what is written.
+    Pieces that are not tags may be of any type. `shown`: the text of tags that become stand-alone is visible.
     """
     level, tags = [piece for piece, _ in named], [(getattr(piece, "kind", ""), name) for piece, name in named]
     for number in unpaired(tags):

@@ -17,7 +17,7 @@ TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+')
 class JsonStringsFormat(StringFile):
     """Values that are text. Keys, addresses, identifiers, and messages with branches (plural, select) stay.
 
-    What stands under keys with `@` is about strings: https://github.com/google/app-resource-bundle/wiki. Where all
+    Keys with `@` hold notes about strings: https://github.com/google/app-resource-bundle/wiki. Where all
     values at the top have a `message`, it alone is translated: https://developer.chrome.com/docs/extensions/reference/
     api/i18n.
     """
@@ -27,7 +27,7 @@ class JsonStringsFormat(StringFile):
     in_folders = False
 
     def recognize(self, sample: Sample) -> Evidence:
-        """As sure as it is of a name, and surer where the file has no turns, as those of the reader of chats have."""
+        """As sure as for a name, and surer if the file has no turns, which the reader of chats expects."""
         evidence = super().recognize(sample)
         has_turns = re.search(rb'"speaker"\s*:', sample.head)
         return Evidence.NAME_AND_BYTES if evidence is Evidence.NAME and not has_turns else evidence
@@ -60,7 +60,7 @@ class JsonStringsFormat(StringFile):
 
 
 def _strings(text: str) -> Iterator[tuple[list[str], int, int]]:
-    """The strings that are values, with the keys above each, and from where to where they stand."""
+    """The strings that are values, with the keys above each, and their start and end."""
     path: list[str] = []  # a key or number for each bracket that is open
     brackets: list[str] = []
     is_key = False

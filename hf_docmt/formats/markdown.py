@@ -58,10 +58,10 @@ class Content:
 
 
 class MarkdownFormat(TextFormat):
-    """CommonMark with the tables and strikethrough of GitHub. Titles and texts of images are segments of their own.
+    """CommonMark with the tables and strikethrough of GitHub. Titles and texts of images are separate segments.
 
-    Left as they are: front matter, code, definitions of references, the lines that begin and end containers but for
-    plain titles in them (`markdown_blocks`). HTML blocks are read as pages are.
+    Unchanged: front matter, code, definitions of references, the lines that begin and end containers except plain
+    titles in them (`markdown_blocks`). HTML blocks are read as pages are.
     """
 
     name = "markdown"
@@ -96,7 +96,7 @@ class MarkdownFormat(TextFormat):
                 self._add_container_title(token.map[0])
             if token.type == "pandoc_table":
                 self.remarks[TABLE] += 1
-            if token.level >= MOST_NESTED - 1 and token.type in CONTAINERS:  # what is in it has no tokens
+            if token.level >= MOST_NESTED - 1 and token.type in CONTAINERS:  # its content has no tokens
                 lines = [text[slice(*self.page.line_span(number))] for number in range(*token.map)]
                 self.remarks[DEEP] += sum(any(map(str.isalpha, line)) for line in lines)
 
@@ -153,7 +153,7 @@ class MarkdownFormat(TextFormat):
 
 
 class MdxFormat(MarkdownFormat):
-    """Markdown with JSX: text stands between tags, and braces have expressions."""
+    """Markdown with JSX: text is between tags, and braces have expressions."""
 
     name = "mdx"
     endings = (".mdx",)
@@ -240,7 +240,7 @@ def plain_title(text: str) -> str:
 
 
 def _as_html(tag: Tag, raw: str) -> str:
-    """Emphasis as an HTML element, which may stand at any place."""
+    """Emphasis as an HTML element, which is allowed anywhere."""
     name = EMPHASIS.get(raw) if tag.kind != "alone" else None
     return f"<{'/' * (tag.kind == 'close')}{name}>" if name else raw
 
@@ -278,7 +278,7 @@ def _contents(page: TextPositions, tokens: list["Token"]) -> Iterator[Content]:
 
 
 def _lines(page: TextPositions, token: "Token", first: int) -> Content:
-    """The content of a paragraph, whose lines end as those of the file do and may lack what stands before."""
+    """The content of a paragraph, whose lines end as those of the file do and may lack their prefix."""
     places: list[int] = []
     ends: list[str] = []
     lines = token.content.split("\n")
@@ -288,7 +288,7 @@ def _lines(page: TextPositions, token: "Token", first: int) -> Content:
         text = line.lstrip(" \t")
         if not source.endswith(text.rstrip()):
             raise DataError(
-                f"line {number + 1}: {source!r} is read as {line!r}, which is no part of it; write it plainly"
+                f"line {number + 1}: {source!r} is read as {line!r}, which is not part of it; write it plainly"
             )
         begin = start + len(source) - len(text.rstrip())
         if places:
@@ -386,7 +386,7 @@ def _with_outer_space(pieces: Iterable[Piece]) -> list[Piece]:
 
 
 def _reads_otherwise(before: Piece, after: Piece) -> bool:
-    """Whether a formula or emoji would touch a letter, beside which it is none, or a footnote would be a link."""
+    """Whether a formula or emoji would touch a letter, which would break it, or a footnote would become a link."""
     texts = [piece if isinstance(piece, str) else piece.text for piece in (before, after)]
     carried = [isinstance(piece, Tag) and CARRIED.fullmatch(piece.text) for piece in (before, after)]
     is_link = isinstance(before, Tag) and (before.raw or "").startswith("[^") and re.match(r"[(\[:]", texts[1])

@@ -24,7 +24,7 @@ CONTAINER_TITLE = re.compile(
     rf"///+[ \t]*{TITLED}[ \t]*\|[ \t]*|(?:!!!|\?\?\?|===)[^\"\n]*\")"
     r"([^\W_][^]\"`*_<[{=\\]*?)[]\" \t]*$"
 )
-# Lines that are no text. In MDX all tags and expressions in braces are, in other files tags with such values. What
+# Lines that are not text. In MDX all tags and expressions in braces are, in other files tags with such values. What
 # opens such code is not in it again: so each character is looked at once, however many are open
 BRACES = r"\{[^{}]*\}"
 for _ in range(4):
@@ -45,7 +45,7 @@ CODES = (
     r"\{[ \t]*[:.#][^{}\n]*\}",  # attributes of a block
     r"\\begin\{(?P<tex>\w+\*?)\}(?:(?!\\begin\{(?P=tex)\}).)*?\\end\{(?P=tex)\}",
     r"<[A-Za-z][^<>\n]*\smarkdown(?:=[^<>\n]*)?>",  # around Markdown, for Python-Markdown
-    r"\[TOC\]|;?-+8<-[^\n]*|<<<[^\n]*",  # what is put in
+    r"\[TOC\]|;?-+8<-[^\n]*|<<<[^\n]*",  # inserted content
 )
 CODE, CODE_OF_MDX = (
     re.compile(rf"(?:(?:{'|'.join(codes)})[ \t]*)+", re.DOTALL)
@@ -53,7 +53,7 @@ CODE, CODE_OF_MDX = (
 )
 # A table of Pandoc: its first line, or that below its head
 GRID, DASHES = re.compile(r"\+(?:[-=:]+\+)+[ \t]*"), re.compile(r"-{2,}(?:[ \t]+-{2,})+[ \t]*")
-# A line with a text of its own and what stands before it: a callout, an abbreviation, a line of a verse
+# A line with its own text and its prefix: a callout, an abbreviation, a line of a verse
 CALLOUT, ABBREVIATION = re.compile(r"\[![^\]\n]+\][+-]?[ \t]*"), re.compile(r"\*\[[^\]\n]+\]:[ \t]+")
 VERSE = re.compile(r"\|[ \t]+(?=[^\n]*[^\n|\s][ \t]*(?:\n|$))")
 # A directive of MyST whose body is text, between fences as code has them, and the options below such a line
@@ -63,7 +63,7 @@ LONGEST_TITLE = 300  # characters of such a line
 INDENT = 4
 HTML = re.compile(r"<(?!script|pre|style|textarea|[!?])", re.IGNORECASE)  # which a line of a container ends
 COMMENTED = re.compile(r"(?:<!--(?:(?!-->).)*-->[ \t]*)+[^\s<]")  # a line of a paragraph
-ENDED = ["paragraph", "reference", "blockquote", "list"]  # what a container ends
+ENDED = ["paragraph", "reference", "blockquote", "list"]  # blocks that a container ends
 
 
 def add_block_rules(parser: "MarkdownIt", is_mdx: bool) -> None:
@@ -95,7 +95,7 @@ def _is_whole(pattern: re.Pattern, state: "StateBlock", line: int) -> bool:
 
 
 def _further_paragraph(state: "StateBlock", first: int, last: int, silent: bool) -> bool:
-    """Indented lines behind a footnote, or a definition, are no code but go on with it."""
+    """Indented lines behind a footnote, or a definition, are not code but continue it."""
     inner, above = state.blkIndent + INDENT, first - 1
     if state.sCount[first] < inner:
         return False
@@ -218,7 +218,7 @@ def _directive(state: "StateBlock", first: int, last: int, silent: bool) -> bool
 
 
 def _read_body(state: "StateBlock", lines: tuple[int, int], indent: int) -> None:
-    """The lines of a body as blocks; `state` stands behind them then."""
+    """The lines of a body as blocks; `state` is after them then."""
     outer = state.lineMax, state.blkIndent
     state.lineMax, state.blkIndent, state.level = lines[1], indent, state.level + 1
     state.md.block.tokenize(state, *lines)

@@ -55,9 +55,9 @@ ELEMENT = re.compile(r"<(/?)([A-Za-z][\w.-]*)")
 
 @dataclass
 class Part:
-    """Text, or the start or end of an element, or what stands alone, at characters `start` to `end` of the content.
+    """Text, or the start or end of an element, or a stand-alone tag, at characters `start` to `end` of the content.
 
-    `text` is that which is read. `raw`: written in place of these characters. `name` is that of an HTML element.
+    `text` is read. `raw`: written instead of these characters. `name` is that of an HTML element.
     `values` are texts within it: their characters, what they are, their parts.
     """
 
@@ -94,7 +94,7 @@ def marked_parser(is_mdx: bool = False) -> "MarkdownIt":
 
 
 def _matched(name: str, pattern: re.Pattern, state: "StateInline", silent: bool) -> bool:
-    """What a pattern matches as a token, whose content a reader sees."""
+    """The match of a pattern as a token, whose content is visible."""
     match = pattern.match(state.src, state.pos, state.posMax)
     if match and not silent:
         groups = match.groupdict()
@@ -137,7 +137,7 @@ def _with_end(rule):
 
 
 def inline_parts(content: str, tokens: Iterable["Token"], start: int = 0) -> list[Part]:
-    """The parts of an inline content, well nested: HTML tags that do not pair stand alone."""
+    """The parts of an inline content, well nested: HTML tags without a pair are stand-alone ones."""
     return _paired(_whole_elements(content, _with_attributes(content, _parts(content, tokens, start))))
 
 
@@ -212,7 +212,7 @@ def _with_attributes(content: str, parts: Iterable[Part]) -> list[Part]:
 
 
 def _whole_elements(content: str, parts: list[Part]) -> list[Part]:
-    """The parts with code and what is not to be translated, from start tag to end tag, as one that stands alone."""
+    """The parts with code and untranslatable elements, from start tag to end tag, each as one stand-alone tag."""
     joined: list[Part] = []
     number = 0
     while number < len(parts):

@@ -53,7 +53,7 @@ class OfficeMember(TextPositions[bytes], ABC):
 
     texts: ClassVar[tuple[str, ...]]
     breaks: ClassVar[str] = ""
-    options = FormatOptions()  # what is written follows from the target language
+    options = FormatOptions()  # the output depends on the target language
 
     def __init__(self, name: str, data: bytes, part: str = ""):
         super().__init__(data)
@@ -115,7 +115,7 @@ class OfficeMember(TextPositions[bytes], ABC):
         return slot
 
     def container(self, element: Element, content: Element, items: Iterable[Tag | Run]) -> Iterator[Tag | Run]:
-        """An element around these items, which are in its `content`; an empty one stands alone."""
+        """An element around these items, which are in its `content`; an empty one is a stand-alone tag."""
         if content.inner_start == content.end:
             yield self.alone(element)
             return
@@ -131,7 +131,7 @@ class OfficeMember(TextPositions[bytes], ABC):
         last: Element | None = None,
         around: tuple[str, str] = ("", ""),
     ) -> Tag:
-        """An element, or all up to the `last`, as a tag that stands alone, with texts around it.
+        """An element, or all up to the `last`, as a stand-alone tag, with texts around it.
 
         Its `raw` is the start tag if there are slots inside.
         """
@@ -262,7 +262,7 @@ def related(archive: ZipArchive, name: str, kind: str) -> dict[str, str]:
 def main_member(archive: ZipArchive, usual: str, kind: str) -> str:
     """The member that a document of this kind begins with, by the relations of the archive, or else of its usual name.
 
-    DataError: it is not there.
+    DataError: it is missing.
     """
     folder = posixpath.dirname(usual)
     targets = related(archive, "", "officeDocument").values()

@@ -88,9 +88,9 @@ class PoFormat(BilingualFormat):
         return self.segments([language[1]] if language else [])
 
     def _read_plural_forms(self) -> None:
-        """The number of forms, None where the header does not say it, and the form that stands for one.
+        """The number of forms, None without one in the header, and the form for one.
 
-        Where it stands for 21 as well, as in Russian, a text that says "a day" and not "%d day" is no translation.
+        If that form is also for 21, as in Russian, "a day" without a number is not a translation of "%d day".
         """
         match = PLURAL_FORMS.search(self.header.text("msgstr")) if self.header else None
         self.forms, self.form_of_one, self.needs_number = (int(match[1]) if match else None), 0, False
@@ -159,7 +159,7 @@ class PoFormat(BilingualFormat):
 
 
 def _messages(text: str) -> Iterator[Message]:
-    """The entries of a catalog, obsolete ones left out. DataError: a line that is none of one."""
+    """The entries of a catalog without obsolete ones. DataError: a line that does not belong to an entry."""
     message, keyword = Message(1), ""
     for number, match in enumerate(LINE.finditer(text), 1):
         line, span = match[0].strip(), match.span()

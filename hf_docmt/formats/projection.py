@@ -16,10 +16,10 @@ Span = tuple[int, int]  # characters, from and to
 
 @dataclass
 class Node:
-    """An element or a piece that stands alone, at characters `start` to `end` of a sentence.
+    """An element or a stand-alone piece, at characters `start` to `end` of a sentence.
 
-    `opening` is None where the element began in an earlier sentence, `closing` where it ends in a later one. Of what
-    stands alone, `opening` is the tag, and start and end are the same.
+    `opening` is None where the element began in an earlier sentence, `closing` where it ends in a later one. For a
+    stand-alone piece `opening` is the tag, and start and end are equal.
     """
 
     start: int
@@ -64,8 +64,8 @@ def markup_tree(length: int, tags: Iterable[tuple[int, Tag, bool]], opened: int)
 def project(root: Node, source: str, target: str, fit: Fit | None, marks: Collection[str] = ()) -> list[Piece]:
     """The pieces of a translation with the markup of its sentence.
 
-    `fit` is as `word_fits` gives it; None or empty: by relative position. `marks` are words which stand once in both
-    for what is not translated, and fit each other alone.
+    `fit` is as `word_fits` gives it; None or empty: by relative position. `marks` are words that occur once in both for
+    runs to copy, and fit each other only.
     """
     return list(_Projection(source, target, fit, marks).pieces(root, (0, len(target))))
 
@@ -130,9 +130,9 @@ class _Projection:
         return sorted(placed, key=lambda item: (item[1], order[id(item[0])]))
 
     def _place(self, node: Node, free: list[int], span: Span) -> Span | None:
-        """The characters of an element among the free target words; None where there are none.
+        """The characters of an element among the free target words; None without any.
 
-        One that goes over a border of the sentence goes up to that of the translation.
+        One that crosses a border of the sentence reaches up to that of the translation.
         """
         run, _ = self._best_run(node, free)
         if run is not None:
@@ -180,7 +180,7 @@ class _Projection:
         return start, max(start, end)
 
     def _point(self, node: Node, parent: Node, span: Span, placed: list[tuple[Node, Span]]) -> int:
-        """Where between words of the target a node without words of its own stands: beside the one it is attached to.
+        """The place between target words of a node without its own words: next to the word it is attached to.
 
         Inside none of the placed elements; at the start or end of its element where it is there in the source.
         """
@@ -208,7 +208,7 @@ class _Projection:
         return point
 
     def _alone(self, node: Node, start: int, end: int) -> Iterator[Piece]:
-        """What stands alone, with the blanks around it that it has in the source, where the target has none."""
+        """A stand-alone tag, with its blanks of the source where the target has none."""
         if node.opening is None:
             return
         is_behind_blank = node.is_spaced and self.source[node.start - 1 : node.start].isspace()

@@ -31,7 +31,7 @@ OPENED = {"open": 1, "close": -1, "alone": 0}  # how many more elements are open
 
 @dataclass(frozen=True)
 class Mark(Tag):
-    """A tag that is no markup of the file: the pieces that it stands for are written."""
+    """A tag that is not markup of the file: the pieces that it stands for are written."""
 
     pieces: tuple[Piece, ...] = ()
 
@@ -43,8 +43,8 @@ SEAM = Mark("alone", "", breaks=True)
 class Sentence:
     """The text that the model reads, in which a run of white space is one blank, and its tags with their places.
 
-    A place is from where to where the text of a tag stands: nowhere, if it is one blank with what stands before it. A
-    tag is spaced if white space stands on both sides of it. `gap` are the pieces before the sentence, white space and
+    A place is the start and end of a tag's text: empty, if it shares one blank with the text before it. A
+    tag is spaced if white space is on both sides of it. `gap` are the pieces before the sentence, white space and
     tags; `opened` elements that began before it go on in it.
     """
 
@@ -60,7 +60,7 @@ class Sentence:
 
     @property
     def depth(self) -> int:
-        """The most elements in each other around its words, if they have tags between them."""
+        """The greatest nesting of elements around its words, if they have tags between them."""
         return (
             max(accumulate((OPENED[tag.kind] for _, _, tag, _ in self.tags), initial=self.opened)) if self.tags else 0
         )
@@ -100,10 +100,10 @@ class SegmentSentences:
     def translated(
         self, translations: Sequence[str], fits: Sequence[Fit | None], carried: Sequence[CarriedSentence | None] = ()
     ) -> list[Piece] | None:
-        """The pieces with these translations, one a sentence; None where nothing is another text.
+        """The pieces with these translations, one a sentence; None if no text changes.
 
         A sentence whose translation is empty keeps its text. `fits` are those of `word_fits`; None: by position.
-        `carried` are the sentences with runs as they were translated; without them the runs are looked for.
+        `carried` are the sentences with runs, as translated; without them the runs are searched.
         """
         texts = [new.strip() or own.text for own, new in zip(self.sentences, translations, strict=True)]
         if all(own.text == new for own, new in zip(self.sentences, texts)):
@@ -120,7 +120,7 @@ class SegmentSentences:
 
 
 def _with_markup(sentence: Sentence, text: str, fit: Fit | None, carried: CarriedSentence | None) -> Iterator[Piece]:
-    """The pieces of a translation with the tags of its sentence: those that are read in place of their marks."""
+    """The pieces of a translation with the tags of its sentence, which replace their marks."""
     if text == sentence.text or not sentence.tags:
         position = 0
         for start, end, tag, _ in sentence.tags:
@@ -141,7 +141,7 @@ def _with_markup(sentence: Sentence, text: str, fit: Fit | None, carried: Carrie
 
 
 def kept_apart(pieces: Iterable[Piece], keep: Sequence[re.Pattern]) -> Iterator[Piece]:
-    """The pieces with what matches one of these as a tag that stands alone."""
+    """The pieces with the matches of these patterns as stand-alone tags."""
     for piece in pieces:
         if isinstance(piece, Tag) or not keep:
             yield piece
@@ -177,7 +177,7 @@ def _with_marks(pieces: list[Piece]) -> list[Piece]:
 
 
 def _shape(piece: Piece) -> str:
-    """What a reader sees of a piece, or one character for a tag without text."""
+    """The visible text of a piece, or one character for a tag without text."""
     if isinstance(piece, str):
         return piece
     return "\n" if piece.breaks else piece.text or {"open": OPEN, "close": CLOSE, "alone": ALONE}[piece.kind]
@@ -198,7 +198,7 @@ def _flat(pieces: Iterable[Piece]) -> tuple[str, list[tuple[int, Tag]]]:
 
 
 def _sentence_spans(text: str, tags: list[tuple[int, Tag]], split: Split) -> list[tuple[int, int]]:
-    """(start, end) of the sentences without the white space around them; none ends inside what stands alone."""
+    """(start, end) of the sentences without the white space around them; none ends inside a stand-alone tag."""
     breaks = [place for place, tag in tags if tag.breaks]
     opaque = [(place, place + len(tag.text)) for place, tag in tags if tag.text]  # in order, none overlaps another
 
@@ -253,10 +253,10 @@ def _homes(tags: list[tuple[int, Tag]], spans: list[tuple[int, int]]) -> list[in
                 own[begin] = homes[number]
             elif homes[number] % 2 == 0 and homes[begin] == homes[number] - 1:
                 own[number] = homes[begin]
-    for number in range(1, len(tags)):  # what stands behind a tag that moved to the next sentence, moves too
+    for number in range(1, len(tags)):  # text after a tag that moved to the next sentence moves too
         if own[number] == homes[number] == homes[number - 1] < own[number - 1]:
             own[number] = own[number - 1]
-    for number in range(len(tags) - 2, -1, -1):  # and what stands before one that moved to the sentence before
+    for number in range(len(tags) - 2, -1, -1):  # as does text before one that moved to the previous sentence
         if own[number] == homes[number] == homes[number + 1] > own[number + 1]:
             own[number] = own[number + 1]
     return own

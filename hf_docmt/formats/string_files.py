@@ -1,4 +1,4 @@
-"""The bases of formats that hold strings of programs: files of strings, and of strings beside their translations."""
+"""The bases of formats that hold strings of programs: files of strings, and of strings with their translations."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -62,7 +62,7 @@ class BilingualFormat(DocumentFormat):
         others = [code for code in languages if code and target and primary_language(code) != primary_language(target)]
         if others and not self.options.all and any(segment.has_translation for segment in segments):
             raise DataError(
-                f"its translations are in {others[0]!r}, and those into {target!r} would stand beside them; name that "
+                f"its translations are in {others[0]!r}, and those into {target!r} would be added to them; name that "
                 "language, or replace them (--all)"
             )
         return segments
@@ -89,7 +89,7 @@ class StringFile(TextFormat):
 
     @classmethod
     def tag_name(cls, raw: str) -> str | None:
-        """None for what is no tag of XML: it stands for itself where it does not stand at the border of a word."""
+        """None for anything but an XML tag: it stands for itself unless it is at the border of a word."""
         return super().tag_name(raw) if raw.startswith("<") else None
 
     def is_found(self, pieces: Sequence[Piece]) -> bool:

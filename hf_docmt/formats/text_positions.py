@@ -18,7 +18,7 @@ MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "
 
 @dataclass
 class Slot:
-    """A segment and the characters `start` to `end` it stands at. `escape` makes its text what the file has."""
+    """A segment at the characters `start` to `end`. `escape` converts its text to the form of the file."""
 
     start: int
     end: int
@@ -37,7 +37,7 @@ class Slot:
 
 
 class TextPositions(Generic[AnyStr]):
-    """A text, or bytes of text, and its slots. A slot may lie within a tag of another one, as that of an image does.
+    """A text, or bytes of text, and its slots. A slot may be inside a tag of another one, as with an image.
 
     The `raw` of a tag is then its markup without that text, which is put back when it is written.
     """
@@ -45,7 +45,7 @@ class TextPositions(Generic[AnyStr]):
     def __init__(self, text: AnyStr, line_end: str = "\n"):
         self.text, self.line_end = text, line_end
         self.slots: list[Any] = []
-        self.values: list[tuple[int, int]] = []  # characters of the slots that lie within tags, sorted
+        self.values: list[tuple[int, int]] = []  # characters of the slots inside tags, sorted
 
     @cached_property
     def line_starts(self) -> list[int]:
@@ -61,7 +61,7 @@ class TextPositions(Generic[AnyStr]):
         return start, end
 
     def add_value(self, slot: Slot) -> None:
-        """Add a slot that lies within a tag, before the tag is made."""
+        """Add a slot inside a tag, before the tag is made."""
         self.slots.append(slot)
         insort(self.values, (slot.start, slot.end))
 
@@ -93,7 +93,7 @@ class TextPositions(Generic[AnyStr]):
         return self.edited(0, len(self.text))
 
     def edited(self, start: int, end: int) -> AnyStr:
-        """Characters of the text with the edits that lie within them; those within another edit are its own."""
+        """Characters of the text with the edits within them; those within another edit belong to it."""
         edits, position = [], start
         for number in range(bisect_left(self.edits, start, key=lambda edit: edit[0]), len(self.edits)):
             first, last, new, pieces = self.edits[number]
@@ -106,7 +106,7 @@ class TextPositions(Generic[AnyStr]):
         return replaced(self.text[start:end], edits)
 
     def rendered(self, slot: Any, pieces: Sequence[Piece]) -> str:
-        """What stands in the place of a slot that gets these pieces."""
+        """The text that replaces a slot with these pieces."""
 
         def raw(tag: Tag) -> str:
             return str(self.edited(*tag.place)) if tag.place else tag.raw or ""
@@ -169,7 +169,7 @@ def decoded(data: bytes, encoding: str) -> tuple[str, str, bytes]:
     except (UnicodeError, LookupError) as error:
         raise DataError(f"it is not {encoding}, as it should be ({error}); save it as UTF-8") from error
     if "\0" in text:
-        raise DataError("it is no text, since it has a NUL character; take it out, or save it as UTF-8")
+        raise DataError("it is not text, since it has a NUL character; remove that, or save the file as UTF-8")
     if not same:
-        raise DataError(f"it is no text in {encoding}; save it as UTF-8")
+        raise DataError(f"it is not text in {encoding}; save it as UTF-8")
     return text, encoding, mark

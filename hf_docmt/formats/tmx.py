@@ -1,4 +1,4 @@
-"""Translation memories (TMX 1.4): a `tuv` of the target language is made or replaced beside that of the source.
+"""Translation memories (TMX 1.4): a `tuv` of the target language is added to that of the source, or replaced.
 
 The format: https://www.gala-global.org/tmx-14b
 """

@@ -1,4 +1,4 @@
-"""XLIFF 1.x and 2.x: a `target` is made or replaced beside each `source`.
+"""XLIFF 1.x and 2.x: a `target` is added to each `source`, or replaced.
 
 The formats: https://docs.oasis-open.org/xliff/v1.2/os/xliff-core.html and
 https://docs.oasis-open.org/xliff/xliff-core/v2.1/xliff-core-v2.1.html
@@ -29,12 +29,12 @@ class XliffFormat(BilingualXml):
     first_bytes = re.compile(PROLOGUE + rb"<(\w+:)?xliff\s", re.DOTALL)
 
     def units(self) -> Iterator[Unit]:
-        version = self.root.attributes.get("version", "1.")  # where it is left out, as programs do
+        version = self.root.attributes.get("version", "1.")  # some programs omit it
         if self.root.local_name != "xliff" or version[:2] not in ("1.", "2."):
             raise DataError(f"expected XLIFF of version 1.x or 2.x, got <{self.root.name} version={version!r}>")
         self.is_first = version.startswith("1.")
         files = [element for element in self.root.elements() if element.local_name == "file"]
-        self.languages = files if self.is_first else [self.root]  # where these stand
+        self.languages = files if self.is_first else [self.root]  # the elements with languages
         self.source_name, self.target_name = (
             ("source-language", "target-language") if self.is_first else ("srcLang", "trgLang")
         )
@@ -114,6 +114,6 @@ def _segments(parent: Element | None) -> list[tuple[str | None, Element]]:
 
 
 def _is_locked(element: Element) -> bool:
-    """Whether a program says that a translation is not to be changed: Trados `locked`, others with their prefix."""
+    """Whether a program marks a translation as final: Trados `locked`, others with their prefix."""
     values = {value for name, value in element.attributes.items() if name.rpartition(":")[2] == "locked"}
     return not values <= {"", "0", "false", "no"}

@@ -50,7 +50,7 @@ class Cell:
 
 
 class Strings(OfficeMember):
-    """The shared strings, or the strings that stand in the cells of a sheet."""
+    """The shared strings, or the inline strings of a sheet's cells."""
 
     texts, breaks = ("si", "is"), "\n\t"
 
@@ -87,7 +87,7 @@ class Strings(OfficeMember):
 
 
 class Sheet:
-    """A sheet: its cells with texts, the strings that stand in them, and the cells that tables name."""
+    """A sheet: its cells with texts, their inline strings, and the cells that tables name."""
 
     def __init__(self, archive: ZipArchive, name: str, title: str):
         self.name, self.title, self.data = name, title, archive.read(name)
@@ -149,7 +149,7 @@ def _column(letters: str) -> int:
 class XlsxFormat(DocumentFormat):
     """Texts of cells, sheet by sheet, or those of some columns below their first row. Other texts and numbers stay.
 
-    So do formulas, which are calculated anew, names of sheets and first rows of tables, which formulas name.
+    So do formulas, which are calculated again, names of sheets and first rows of tables, which formulas name.
     """
 
     name = "xlsx"

@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape
 from hf_docmt.files import DataError
 
 MAX_DEPTH = 400  # of nested elements
-TAG = re.compile(rb"""(?:[^>"']+|"[^"]*"|'[^']*')*+>""")  # `>` may stand in attributes, too
+TAG = re.compile(rb"""(?:[^>"']+|"[^"]*"|'[^']*')*+>""")  # `>` may be in attributes, too
 
 
 @dataclass
@@ -65,8 +65,8 @@ class Text:
 def parse_xml(data: bytes) -> Element:
     r"""The root element of a file in UTF-8. DataError: broken, too deep, another encoding, or entities of its own.
 
-    Comments and processing instructions lie between the children and are none. Texts are as expat gives them: line
-    ends are `\n`.
+    Comments and processing instructions are between the children and do not count as children. Texts are as expat gives
+    them: line ends are `\n`.
     """
     parser = expat.ParserCreate("utf-8")
     root = Element("", {}, 0)

@@ -19,7 +19,7 @@ LOCALE = re.compile(r"[a-z]{2,3}([-_]\w+)*")
 class YamlStringsFormat(StringFile):
     """Values that are text. Keys, addresses, identifiers, symbols, and messages with branches (plural, select) stay.
 
-    A key of a language that all else stands under becomes that of the target language.
+    A top key that is a language becomes that of the target language.
     """
 
     name = "yaml"
@@ -103,15 +103,15 @@ def _encoded(raw: str, style: str | None, flow: bool, old: str, text: str) -> st
 
 
 def _edges(text: str) -> tuple[str, str]:
-    """The white space before and behind a text, for which a block has its head and its last lines."""
+    """The white space before and after a text, which a block keeps in its head and its last lines."""
     return text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
 
 
 def _block(raw: str, style: str, text: str) -> str:
-    """A block of lines with the head, the indentation and the lines behind that it had.
+    """A block of lines with its former head, indentation and trailing lines.
 
-    In a folded block a line end is one more than what is read, unless lines are indented in it: those are kept as
-    they are in a literal one.
+    In a folded block a break has one more line end than the text, unless its lines are indented: those stay as in
+    a literal one.
     """
     line_end = "\r\n" if "\r\n" in raw else "\n"
     head, _, body = raw.partition("\n")

@@ -9,12 +9,12 @@ from hf_docmt.files import DataError
 
 MAX_BYTES = 1 << 30  # of a member, unpacked
 MAX_RATIO = 200
-SMALL = 1 << 20  # a member below is no bomb, whatever its ratio
+SMALL = 1 << 20  # a smaller member is not a bomb, whatever its ratio
 LOCAL, CENTRAL, END = 30, 46, 22  # bytes of the fixed parts of headers (PKWARE APPNOTE 4.3.7, 4.3.12, 4.3.16)
 
 
 class ZipArchive:
-    """An archive in memory. DataError: it is none, or encrypted, too large, or zip64."""
+    """An archive in memory. DataError: not an archive, or encrypted, too large, or zip64."""
 
     def __init__(self, data: bytes):
         self.data = data
@@ -47,7 +47,7 @@ class ZipArchive:
             raise DataError(f"{name}: cannot be unpacked ({error}); save the document again") from error
 
     def changed(self, contents: dict[str, bytes]) -> bytes:
-        """The archive with these members changed; all others, and what lies between them, are byte for byte there."""
+        """The archive with these members changed; all others, and the bytes between them, are unchanged."""
         members = sorted(self.members, key=lambda member: member.header_offset)
         ends = [*(member.header_offset for member in members[1:]), self.directory]
         out = bytearray(self.data[: members[0].header_offset]) if members else bytearray()
@@ -64,7 +64,7 @@ class ZipArchive:
             patches[member.header_offset] = (len(out), sizes)
             lengths = struct.unpack_from("<HH", self.data, member.header_offset + 26)
             header = bytearray(self.data[member.header_offset : member.header_offset + LOCAL + sum(lengths)])
-            struct.pack_into("<H", header, 6, member.flag_bits & ~8)  # sizes stand here, not behind the data
+            struct.pack_into("<H", header, 6, member.flag_bits & ~8)  # sizes are here, not after the data
             struct.pack_into("<H", header, 8, member.compress_type if deflated else 0)
             struct.pack_into("<III", header, 14, *sizes)
             out += header + packed

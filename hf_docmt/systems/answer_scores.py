@@ -71,5 +71,5 @@ def _cache_name(parameters: Collection[str]) -> str | None:
 
 
 def _positions(mask: torch.Tensor, size: int) -> dict[str, torch.Tensor]:
-    """The positions of the last `size` tokens, counted from the first that is no padding."""
+    """The positions of the last `size` tokens, counted from the first that is not padding."""
     return {"position_ids": (mask.cumsum(dim=1) - 1).clamp(min=0)[:, -size:]}

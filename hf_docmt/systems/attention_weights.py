@@ -37,7 +37,7 @@ def kept_outputs(modules: Iterable[nn.Module], part: Callable = lambda output: o
 
 @contextmanager
 def eager_attention(model: PreTrainedModel) -> Iterator[None]:
-    """The model in evaluation mode with eager attention, which returns its weights; afterwards as it was."""
+    """The model in evaluation mode with eager attention, which returns its weights; restored afterwards."""
     implementation = model.config._attn_implementation
     with evaluation_mode(model):
         model.set_attn_implementation("eager")
@@ -48,10 +48,10 @@ def eager_attention(model: PreTrainedModel) -> Iterator[None]:
 
 
 def attention_weights(output: Sequence, keys: int) -> torch.Tensor:
-    """The weights (B, H, T, S) of an attention module for `keys` source tokens, from what it gives.
+    """The weights (B, H, T, S) of an attention module for `keys` source tokens, from its output.
 
     An architecture that attends to K chosen tokens gives weights (B, H, T, K), and as a third value their positions
-    (B, T, K), any position where there is none and the weight is 0. ValueError: no weights, or those of other keys.
+    (B, T, K), any position if the weight is 0. ValueError: no weights, or those of other keys.
     """
     _, weights, *positions = output
     positions = positions[0] if positions else None

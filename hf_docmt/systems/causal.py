@@ -45,14 +45,14 @@ class CausalSystem(ModelSystem):
     `prompt.stop`; `chat`, the text as a user's message in the tokenizer's chat template, answered by the translation
     and what the template puts behind an answer; `turns`, a chat in which each sentence of the context is a user's
     message and its translation the answer to it; or `auto`, `plain` without a chat template, else `chat` where the
-    prompt has a place for context and `turns` where it has none. Templates are told not to think (`enable_thinking`).
+    prompt has a place for context and `turns` where it has not. Templates get `enable_thinking=False`.
     `source_lang` and `target_lang` are the languages, codes or names. Batches are padded on the right for scores and on
     the left for translation, whatever the tokenizer's setting.
 
     Translation takes `chunk_sentences` sentences at once (0: the whole document) as numbered lines; an answer with
-    other numbers is asked for again with a reminder, then the chunk is translated sentence by sentence. With
-    `repairs="none"` they are lines without numbers, and the answer's lines are left as they are, more or fewer.
-    `glossary` are pairs of terms, of which the prompt has those that stand in the source. `max_new_tokens` is for a
+    other numbers is requested again with a reminder, then the chunk is translated sentence by sentence. With
+    `repairs="none"` they are lines without numbers, and the answer's lines are kept, more or fewer.
+    `glossary` are pairs of terms; the prompt lists those that occur in the source. `max_new_tokens` is for a
     sentence; further arguments go to `generate`, which is greedy unless they say otherwise.
 
     ValueError: languages that the prompt names and that are not given, a chat without a template, context or a glossary
@@ -151,7 +151,7 @@ class CausalSystem(ModelSystem):
         return super().search | languages | self._chunks() | {"format": self.format, "prompt": template}
 
     def _chunks(self) -> dict:
-        """What of chunks and glossary is not the default."""
+        """The settings of chunks and glossary that are not the default."""
         chunks = {"chunk_sentences": self.chunk_sentences} if self.chunk_sentences != 1 else {}
         repairs = {"repairs": self.repairs} if self.repairs != "all" else {}
         return chunks | repairs | ({"glossary": value_digest(self.glossary)[:12]} if self.glossary else {})
@@ -203,7 +203,7 @@ class CausalSystem(ModelSystem):
         return [(prompt, []) for prompt in prompts]
 
     def generate(self, jobs: Sequence[EncodedInput], sentences: int) -> list[Answer]:
-        """An answer stands before the first end token or stop; that of several lines stops at a blank one."""
+        """An answer ends at the first end token or stop; one of several lines also at a blank one."""
         prompts, ends = [prompt for prompt, _ in jobs], end_tokens(self.model)
         ends += [] if self.frame.end_text else self.frame.end[-1:]
         ids, mask = pad_rows(prompts, self.pad, self.model.device, side="left")
@@ -248,7 +248,7 @@ class CausalSystem(ModelSystem):
         return prompt, answers
 
     def _prompt_text(self, item: SuiteItem, joined: Lines | None = None, reminder: str = "") -> str:
-        """The prompt for the current sentence, with as much of its context as the system reads.
+        """The prompt for the current sentence, with the context that the system reads.
 
         `joined` makes one text of the lines of a chunk.
         """
@@ -298,7 +298,7 @@ class CausalSystem(ModelSystem):
                 f"{self.format!r}, without earlier turns; write {{context}} into the prompt"
             )
         if self.glossary and not self.prompt.takes_glossary:
-            raise ValueError("a glossary is given, but the prompt has no {glossary}; write it where terms are to stand")
+            raise ValueError("a glossary is given, but the prompt has no {glossary}; write it where the terms belong")
         if self.tokenizer.eos_token_id is None:
             raise ValueError(f"{tokenizer} has no eos_token, at which an answer ends; set it")
         letter, with_stop = (
@@ -310,7 +310,7 @@ class CausalSystem(ModelSystem):
             )
 
     def _check_chunks(self) -> None:
-        """ValueError for sizes and repairs that are none, and for context where no sentence has its translation."""
+        """ValueError for invalid sizes and repairs, and for context where no sentence has its own translation."""
         size = self.chunk_sentences
         if not isinstance(size, int) or isinstance(size, bool) or size < 0:
             raise ValueError(f"chunk_sentences is {size!r}, expected a number of sentences, or 0 for whole documents")
@@ -318,6 +318,6 @@ class CausalSystem(ModelSystem):
             raise ValueError(f"repairs must be one of {', '.join(REPAIRS)}, got {self.repairs!r}")
         if self.repairs == "none" and (size == 1 or self.past_context):
             raise ValueError(
-                "repairs='none' is for chunks without context, which are left as they were written; give "
+                "repairs='none' is for chunks without context, whose lines are not repaired; give "
                 f"chunk_sentences=0 or more than 1, and no past_context (got {size} and {self.past_context})"
             )

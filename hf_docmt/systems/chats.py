@@ -12,7 +12,7 @@ from hf_docmt.systems.prompts import Lines, Prompt
 
 
 def chat_text(tokenizer: PreTrainedTokenizerBase, messages: Sequence[dict], *, add_generation_prompt: bool) -> str:
-    """The messages in the chat template, which is told not to think. ValueError: it refuses them, or is broken."""
+    """The messages in the chat template, with thinking switched off. ValueError: it refuses them, or is broken."""
     options = {"tokenize": False, "add_generation_prompt": add_generation_prompt, "enable_thinking": False}
     try:
         return tokenizer.apply_chat_template(messages, **options)
@@ -30,9 +30,9 @@ def earlier_turns(
     languages: Mapping[str, str | None],
     joined: Lines | None = None,
 ) -> list[dict]:
-    """Context sentences and their translations as messages of user and assistant; those without a translation are none.
+    """Context sentences and their translations as messages of user and assistant; others are skipped.
 
-    With `joined` all of them are two messages, each of which is what `joined` makes of their lines.
+    With `joined` all of them are two messages, each made by `joined` from their lines.
     """
     pairs = [(one_line(source), one_line(target)) for source, target in zip(context, translations, strict=True)]
     pairs = [(source, target) for source, target in pairs if source and target]
@@ -47,9 +47,9 @@ def earlier_turns(
 
 @dataclass(frozen=True)
 class AnswerFrame:
-    """What a chat template puts around an answer: blanks before it, the tokens that end it.
+    """The frame of an answer in a chat template: blanks before it, the tokens that end it.
 
-    `end_text` is the text of these tokens where none of them is special, else empty.
+    `end_text` is the text of these tokens unless one of them is special, else empty.
     """
 
     before: str

@@ -21,8 +21,8 @@ class CTranslate2System(Seq2SeqSystem):
     """A folder that `ct2-transformers-converter` wrote, with the files of the tokenizer in it (`--copy_files`).
 
     Options are those of `Seq2SeqSystem`; of arguments of `generate` it takes `num_beams` and `length_penalty`. Beam
-    search ends when as many translations as beams are finished (`early_stopping=True` in transformers), and Marian's
-    token of padding has no probability. ValueError: other arguments, a target that ends in a language code (mBART-25).
+    search ends with `num_beams` finished translations (`early_stopping=True` in transformers), and Marian's padding
+    token has no probability. ValueError: other arguments, a target that ends in a language code (mBART-25).
     """
 
     kind = "ctranslate2"

@@ -1,4 +1,4 @@
-"""Weights in CTranslate2's format (extra `ctranslate2`): they translate, and are no model of torch."""
+"""Weights in CTranslate2's format (extra `ctranslate2`): they translate, but are not a torch model."""
 
 import json
 from collections.abc import Sequence
@@ -82,12 +82,12 @@ class CTranslate2Weights(nn.Module):
         fewest: int = 0,
         **arguments: Any,
     ) -> list[tuple[list[list[int]], list[float]]]:
-        """Translations of one batch of sources, with forced ids in front and the end token behind.
+        """Translations of one batch of sources, with forced ids before and the end token after them.
 
-        `prefixes` are forced ids, behind the decoder's start token where the folder does not name it; that is not given
-        back. `suppressed_ids` are sequences that are not written, `fewest` the least number of ids, with the forced
+        `prefixes` are forced ids, after the decoder's start token unless the folder names it; that token is not
+        returned. `suppressed_ids` are sequences that are not written, `fewest` the least number of ids, with the forced
         ones; `arguments` are those of `ctranslate2.Translator.translate_batch`. Returns for each source the ids of its
-        translations, best first, and their scores where they were asked for.
+        translations, best first, and their scores if requested.
         """
         results = self.translator.translate_batch(
             [self.token_names(source) for source in sources],
@@ -115,12 +115,12 @@ def compute_type(dtype: str, device: str) -> str:
 
 
 class CTranslate2Translator(SegmentTranslator):
-    """The strategies of models that read segments, decoded by a `CTranslate2Model` in the place of `generate`.
+    """The strategies of models that read segments, decoded by a `CTranslate2Model` instead of `generate`.
 
     Limits of tokens, forced prefixes and repairs are those of `generate`. Departures of CTranslate2: beam search ends
-    when as many translations as beams are finished (`early_stopping=True` in transformers), and behind a forced prefix
-    only its first beam may end at once; the prefix is read token by token, in `chunk_sequential` for every sentence
-    anew. Greedy search gives what `generate` gives.
+    with `num_beams` finished translations (`early_stopping=True` in transformers), and behind a
+    forced prefix only its first beam may end at once; the prefix is read token by token, in `chunk_sequential` again
+    for every sentence. Greedy search gives what `generate` gives.
     """
 
     def __init__(self, *arguments):
@@ -188,7 +188,7 @@ class CTranslate2Translator(SegmentTranslator):
         return best
 
     def score(self, score: float, ids: Sequence[int], forced: int) -> float:
-        """A score divided by the length of ids behind so many forced ones, from one divided by their whole length."""
+        """A score divided by the length of ids after the forced ones, from one divided by their whole length."""
         return score * len(ids) ** self.length_penalty / (len(ids) - forced) ** self.length_penalty
 
     def force_prefixes_together(self, group: Sequence[Segment]) -> list[Segment]:
@@ -249,6 +249,6 @@ class CTranslate2Model(DocumentTranslation, CTranslate2Weights):
     def token_ids(self, names: Sequence[str]) -> list[int]:
         return [self.ids[name] for name in names]
 
-    # What a scope of inference asks of a torch model, see hf_docmt.modeling.generation_mixin
+    # The interface that a scope of inference expects of a torch model, see hf_docmt.modeling.generation_mixin
 
     unchanged_weights = nullcontext

@@ -20,15 +20,15 @@ from hf_docmt.systems.generation_settings import make_repeatable, reported_setti
 from hf_docmt.systems.items import ALL_CONTEXT, SuiteItem
 from hf_docmt.systems.model_system import ModelSystem, check_source_language
 
-SETTINGS = ("past_context", "repairs", "alignment", "source_lang", "target_lang")  # beside strategy and beams
+SETTINGS = ("past_context", "repairs", "alignment", "source_lang", "target_lang")  # in addition to strategy and beams
 
 
 class DocMTSystem(ForcedDecoding):
-    """A model of any architecture of this package, with as much context as it was trained for.
+    """A model of any architecture of this package, with the context that it was trained for.
 
     `past_context` may be less than the model's. One trained on chunks, whose configuration names no number of
-    sentences, is scored with as many before and after (`future_context`) as are given, none by default; one that
-    carries a state with all that there are before. `source_lang` and `target_lang` are language codes of a model that
+    sentences, is scored with the given numbers before and after (`future_context`), 0 by default; one that
+    carries a state, with all previous sentences. `source_lang` and `target_lang` are language codes of a model that
     has some, by default those of its configuration; for others they are the languages of the data.
 
     `strategy`, `batch_size`, `batch_tokens` and further arguments are those of `translate_documents`, of which
@@ -63,12 +63,12 @@ class DocMTSystem(ForcedDecoding):
         if not chunks and future_context != config.future_context:
             raise ValueError(
                 f"future_context is {future_context}, but the model was trained with "
-                f"{counted(config.future_context, 'sentence')} of future context; give as many"
+                f"{counted(config.future_context, 'sentence')} of future context; give the same number"
             )
         if not chunks and not architecture.carries_state and past_context > config.past_context:
             raise ValueError(
                 f"past_context is {past_context}, but the model was trained with "
-                f"{counted(config.past_context, 'sentence')} of past context; give as many or fewer"
+                f"{counted(config.past_context, 'sentence')} of past context; give this number or fewer"
             )
         if decoding_past_context is not None:
             generate_kwargs["past_context"] = decoding_past_context
@@ -134,7 +134,7 @@ class DocMTSystem(ForcedDecoding):
     def language_options(
         cls, name: str, source_lang: str | None, target_lang: str | None, revision: str | None = None
     ) -> tuple[dict[str, str], tuple[str | None, str | None]]:
-        """Codes, where they stand in sequences of the model."""
+        """The codes that sequences of the model contain."""
         config = model_folders.load_config(name, revision)
         codes = config.language_codes(source_lang, target_lang)
         config.sequence_format(codes.get("source_lang"), target_lang)  # refuses a target that is not written
@@ -212,9 +212,9 @@ class DocMTSystem(ForcedDecoding):
 
 
 def translates_without_context(config: PreTrainedConfig, strategy: str | None) -> bool:
-    """Whether a model of this configuration reads sentences by themselves, wherever in a document they stand.
+    """Whether a model of this configuration reads each sentence alone, regardless of its place in a document.
 
-    That is strategy `sentence` (`strategy` None is the model's own), but where a token marks the first sentence.
+    That is strategy `sentence` (`strategy` None is the model's own), unless a token marks the first sentence.
     """
     strategies = registry.for_config(config).model_class.translator_class
     strategy = strategy or config.strategy or strategies.default_strategy(config)

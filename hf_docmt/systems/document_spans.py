@@ -34,7 +34,7 @@ class TranslatedDocument:
     kept: list[int]
     translations: list[str]
     repairs: list[dict] = field(default_factory=list)
-    lines: list[str] | None = None  # as they were written, where these need not be translations of sentences
+    lines: list[str] | None = None  # unrepaired, where these need not be translations of sentences
 
     def write(self, span: Span, translations: Sequence[str], ended: bool) -> None:
         """Keep the translations of a span; one that was cut off is noted as a repair."""
@@ -68,7 +68,7 @@ def read_documents(documents: Sequence[Sequence[str]]) -> list[TranslatedDocumen
 def spans_by_step(documents: Sequence[TranslatedDocument], size: int) -> list[list[Span]]:
     """Spans of at most `size` sentences (0: whole documents): the first one of every document, the second ones, ...
 
-    Those whose translations are all known are left out.
+    Spans whose translations are all known are skipped.
     """
     steps: list[list[Span]] = []
     for d, document in enumerate(documents):

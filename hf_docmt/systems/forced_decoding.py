@@ -50,7 +50,7 @@ class ForcedDecoding(ModelSystem):
 
     @property
     def scored_tokens(self) -> int:
-        """The most tokens of a batch that is scored."""
+        """The maximum number of tokens of a batch that is scored."""
         return self.batch_tokens or BATCH_TOKENS
 
     def token_log_probabilities(self, items: Sequence[SuiteItem]) -> list[list[list[float]]]:
@@ -100,7 +100,7 @@ class ForcedDecoding(ModelSystem):
         return scores
 
     def choices(self, items: Sequence[SuiteItem]) -> list["Choice"]:
-        """The items as token ids, with as much of their context as the model reads. ValueError: no items."""
+        """The items as token ids, with the context that the model reads. ValueError: no items."""
         if not items:
             raise ValueError("the suite has no items to score")
         texts = (text for item in items for text in (*item.source, *item.source_after))
@@ -159,7 +159,7 @@ def unchanged_weights(model: nn.Module) -> AbstractContextManager:
 
 
 def scored_batch(collate: Collate, examples: list[dict]) -> dict[str, torch.Tensor]:
-    """A batch in which `<bod>` (`collate.bod`) is no label: in translation, too, the model does not write it."""
+    """A batch without labels for `<bod>` (`collate.bod`), which the model does not write in translation either."""
     batch, bod = collate(examples), getattr(collate, "bod", None)
     if bod is not None:
         batch["labels"] = batch["labels"].masked_fill(batch["labels"] == bod, IGNORE_INDEX)
@@ -174,7 +174,7 @@ def scored_labels(labels: torch.Tensor, weights: torch.Tensor | None) -> torch.T
 
 @torch.inference_mode()
 def log_probabilities(model: nn.Module, batch: dict, rows: int) -> list[list[list[float]]]:
-    """Of a batch whose rows stand in groups of `rows` with one source: groups x rows x scored tokens, in fp32."""
+    """For a batch in groups of `rows` rows with one source: groups x rows x scored tokens, in fp32."""
     device = next(model.parameters()).device
     batch = {name: value.to(device) for name, value in batch.items()}
     labels = batch.pop("labels")  # (B, T)
@@ -229,7 +229,7 @@ def stream_log_probabilities(system: ForcedDecoding, items: Sequence[SuiteItem])
     """Log-probabilities of a model that carries a state: it reads the context sentence by sentence, then candidates.
 
     The state before an item is that of a document which starts `past_context` sentences before it, or where the item's
-    document does, its translations being the references; blank sentences are left out, as in translation. The context
+    document does, its translations being the references; blank sentences are skipped, as in translation. The context
     is encoded again for each item, so that a smaller `past_context` is cheaper. `batch_tokens` limits the tokens of
     one sentence of all items. ValueError: as `ForcedDecoding`.
     """

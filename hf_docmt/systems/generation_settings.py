@@ -1,4 +1,4 @@
-"""What the settings of generation in a model's folder do in jobs: runs repeat, and what changes a search is named."""
+"""Generation settings of a model's folder in jobs: sampling is off, and settings that change the search are named."""
 
 import logging
 from typing import Any
@@ -19,24 +19,24 @@ _logger = logging.getLogger(__name__)
 
 
 def make_repeatable(config: GenerationConfig | None, name: str | None = None) -> None:
-    """Switch off what makes two runs differ: sampling and limits of time.
+    """Switch off settings that make two runs differ: sampling and time limits.
 
-    With the `name` of the folder a warning says what it has asked for.
+    With the `name` of the folder a warning names them.
     """
     asked = {key: getattr(config, key, None) for key in REPEATABLE}
     asked = {key: value for key, value in asked.items() if not is_neutral(key, value)}
     if asked and name is not None:
         settings = ", ".join(f"{key}={value!r}" for key, value in asked.items())
-        _logger.warning(f"{name}: {GENERATION_CONFIG_NAME} has {settings}, so that two runs differ; it is switched off")
+        _logger.warning(f"{name}: {GENERATION_CONFIG_NAME} has {settings}, which makes runs differ; switched off")
     for key in asked:
         setattr(config, key, REPEATABLE[key])
 
 
 def reported_settings(model, arguments: dict) -> dict[str, Any]:
-    """Settings besides beams that change what a search with these arguments finds, for rows and reports.
+    """Settings other than beams that change the result of a search with these arguments, for rows and reports.
 
-    Penalties, suppressed and forced tokens and the like, whether `arguments` or the model's own configuration has them.
-    Language codes that the model forces are told by their names.
+    Penalties, suppressed and forced tokens and similar ones, from `arguments` or the model's own configuration.
+    Language codes that the model forces are given by name.
     """
     arguments = dict(arguments)
     config, _ = merged_config(model, arguments.pop("generation_config", None), arguments)

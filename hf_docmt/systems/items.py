@@ -1,4 +1,4 @@
-"""What a system is asked about: the current sentence with its context, and translations to score."""
+"""The input of a system: the current sentence with its context, and translations to score."""
 
 from dataclasses import dataclass, field
 
@@ -12,10 +12,10 @@ def context_name(sentences: int) -> str | int:
 
 @dataclass(frozen=True)
 class SuiteItem:
-    """One choice between translations of the last sentence of `source`; the same context stands before each of them.
+    """One choice between translations of the last sentence of `source`; each of them has the same context.
 
-    All published suites have this structure: in those whose pairs have a target context of their own (Bawden et al.
-    2018), the right and the wrong translation of a pair have the same one, which the reader checks.
+    All published suites have this structure: in those whose pairs have their own target context (Bawden et al. 2018),
+    the right and the wrong translation of a pair have the same one, which the reader checks.
     """
 
     item_id: str
@@ -28,10 +28,10 @@ class SuiteItem:
     labels: dict = field(default_factory=dict)  # further properties that accuracy is broken down by
     index: int | None = None  # of the current sentence in its document, from 0; None: `source` is all of it
     source_after: tuple[str, ...] = ()  # sentences after the current one, nearest first
-    target_after: tuple[str, ...] = ()  # their reference translations, as many
+    target_after: tuple[str, ...] = ()  # their reference translations, the same number
     group: str | None = None  # id of its document, block or whole context, resampled as one; None: the item itself
     document: str | None = None  # id of its document where that is not the group; None: the group
-    group_unit: str | None = None  # what the group is; None: what the suite's format says
+    group_unit: str | None = None  # name of the group's kind; None: as in the suite's format
     group_size: int | None = None  # items of its group in the whole suite, if groups are counted; None: unknown
     format: str | None = None  # of the `Suite` that it was read from, which has the published rules
     languages: tuple[str | None, str | None] = (None, None)  # of source and candidates, as far as known

@@ -161,7 +161,7 @@ class ModelSystem(System):
         return translations
 
     def translate_with_repairs(self, documents: list[list[str]]) -> tuple[list[list[str]], list[list[dict]]]:
-        """Translations of documents, N sentences in, N out; blank sentences stay empty and are no context.
+        """Translations of documents, N sentences in, N out; blank sentences stay empty and are not context.
 
         Where translations of the context are read, span by span, the documents side by side; otherwise all at once.
         Line breaks in the translation of a sentence become blanks. ValueError: documents that are not lists of strings.
@@ -185,7 +185,7 @@ class ModelSystem(System):
         raise NotImplementedError
 
     def generate(self, jobs: Sequence[EncodedInput], sentences: int) -> list[Answer]:
-        """Translations of jobs, all with equally long beginnings; each has at most so many sentences."""
+        """Translations of jobs, all with equally long beginnings; `sentences` is the maximum in each."""
         raise NotImplementedError
 
     def answers(self, jobs: Sequence[EncodedInput], sentences: Sequence[int] | None = None) -> list[Answer]:
@@ -209,7 +209,7 @@ class ModelSystem(System):
 
 @contextmanager
 def evaluation_mode(model: nn.Module) -> Iterator[None]:
-    """The model in evaluation mode, and afterwards as it was."""
+    """The model in evaluation mode; its mode is restored afterwards."""
     was_training = model.training
     model.eval()
     try:
@@ -259,7 +259,7 @@ def auto_class(config: dict) -> type | None:
 
 
 def piece_texts(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int]) -> list[str]:
-    """What every token adds to the decoded text, blanks included; special tokens by their names.
+    """The text that every token adds when decoded, blanks included; special tokens by their names.
 
     A character that is cut into several tokens comes with the last of them, those before it show U+FFFD.
     """

@@ -30,8 +30,8 @@ NUMBERED = re.compile(r"\s*\**(\d+)\s?[.):]\**\s*(\S.*)")  # 1. or **1.**
 class Prompt:
     """Instruction, one part for every context sentence, and the current sentence, put together without anything else.
 
-    Fields in braces: `{source_lang}` and `{target_lang}` (the languages as they are given), `{source_language}` and
-    `{target_language}` (their names in English where they are codes), `{source}` (the source to be translated),
+    Fields in braces: `{source_lang}` and `{target_lang}` (the languages as given), `{source_language}` and
+    `{target_language}` (their names in English where they are codes), `{source}` (the source to translate),
     `{glossary}` (see `glossary_text`) and, in `context` only, `{target}`, the translation of a context sentence.
     Without that the model reads source context alone, and with an empty `context` none but in earlier turns of a chat.
     The answer is expected behind a blank and ends at `stop`. ValueError: an unknown field, no `{source}`, an empty
@@ -55,7 +55,7 @@ class Prompt:
 
     @classmethod
     def of_template(cls, template: str) -> "Prompt":
-        """The prompt of one text with `{source}`, and `{context}` where pairs of context sentences are to stand.
+        """The prompt of one text with `{source}`, and `{context}` as the place of pairs of context sentences.
 
         ValueError: an empty text, `{context}` twice, and as for the class.
         """
@@ -101,8 +101,8 @@ class Prompt:
         """The text for the last sentence of `source`, the others being its context.
 
         `target_context` holds the translations of the context, or nothing where the template has no place for them.
-        Line breaks inside a sentence become blanks; context that is blank on every side in use is left out. `lines`
-        stand in the place of the last sentence, with their line breaks.
+        Line breaks inside a sentence become blanks; context that is blank on every side in use is skipped. `lines`
+        replace the last sentence, with their line breaks.
         """
         names = {"source_language": language_name(source_lang), "target_language": language_name(target_lang)}
         names |= {"source_lang": source_lang, "target_lang": target_lang}
@@ -142,7 +142,7 @@ def language_name(lang: str | None) -> str | None:
 
 
 def read_prompt(path: str | Path) -> str:
-    """The template in a file, without the line breaks at its end. ValueError: it is no prompt, or cannot be read."""
+    """The template in a file, without the line breaks at its end. ValueError: it is not a prompt, or cannot be read."""
     template = "\n".join(line for _, line in read_lines(path)).rstrip("\n")
     try:
         Prompt.of_template(template)
@@ -166,7 +166,7 @@ def read_glossary(path: str | Path) -> list[list[str]]:
 
 
 def glossary_text(glossary: Sequence[Sequence[str]], source: str) -> str:
-    r"""The terms that stand in the source as whole words, whatever their case; empty where none does.
+    r"""The terms that occur in the source as whole words, in any case; empty without any.
 
     >>> glossary_text([("lamp", "Leuchte"), ("art", "Kunst")], "The lamp is a party.")
     'Use these translations of terms:\nlamp = Leuchte\n\n'
@@ -193,8 +193,8 @@ def numbered(lines: Sequence[str]) -> str:
 def numbered_lines(text: str, size: int) -> list[str] | None:
     r"""The lines of an answer that are numbered from 1 to `size`, without their numbers; None where it has others.
 
-    What stands before the first of them, such as `Here is the translation:`, is no line of it, nor is what stands
-    behind the last one and a blank line.
+    Text before the first of them, such as `Here is the translation:`, is dropped, as is text after the last one and a
+    blank line.
 
     >>> numbered_lines("Sure!\n1. Hello.\n2) Please!", 2), numbered_lines("1. Hello. Please!", 2)
     (['Hello.', 'Please!'], None)

@@ -15,15 +15,15 @@ from hf_docmt.systems.model_system import Answer, EncodedInput, check_positions,
 
 
 class Seq2SeqSystem(ForcedDecoding):
-    """Marian, NLLB, M2M-100, mBART, T5 and the like, with context where they were trained to read it.
+    """Marian, NLLB, M2M-100, mBART, T5 and similar models, with context if they were trained to read it.
 
-    Without context every sentence stands alone. With it, sentences are joined by `separator`, a token or a text (by
-    default the tokenizer's `sep_token`); `context_sides="both"` gives the decoder the translations of the context as
-    a forced prefix (in scoring the references), `"source"` gives it none. `source_prefix` is put before the source,
+    Without context every sentence is translated alone. With it, sentences are joined by `separator`, a token or a text
+    (by default the tokenizer's `sep_token`); `context_sides="both"` gives the decoder the translations of the context
+    as a forced prefix (in scoring the references), `"source"` gives it none. `source_prefix` is put before the source,
     such as T5's task or Marian's `>>fra<<`; `src_lang` and `tgt_lang` are the tokenizer's language codes. Labels are
     what `tokenizer(text_target=...)` makes of them; language codes in them are given, not scored. Further arguments go
-    to `generate`. ValueError: context without a separator, unknown language codes, none given where the tokenizer
-    has some; where it has tokens such as Marian's, an empty `source_prefix` says that none is meant.
+    to `generate`. ValueError: context without a separator, unknown language codes, none given where the tokenizer has
+    some; where it has tokens such as Marian's, an empty `source_prefix` stands for no prefix.
     """
 
     kind = "seq2seq"
@@ -118,7 +118,7 @@ class Seq2SeqSystem(ForcedDecoding):
         return [(self.collate.source(row), self.collate.decoder_prefix(row)) for row in rows]
 
     def generate(self, jobs: Sequence[EncodedInput], sentences: int) -> list[Answer]:
-        """A translation is what stands before the first end token or separator.
+        """A translation ends before the first end token or separator.
 
         At the limit some models (Marian) are made to write an end token, so the length says whether it ended.
         """
@@ -157,7 +157,7 @@ def _set_language(tokenizer: PreTrainedTokenizerBase, field: str, code: str) -> 
 
 
 def _has_codes(tokenizer: PreTrainedTokenizerBase, field: str) -> bool:
-    """Whether a language code stands around texts of this side."""
+    """Whether texts of this side have a language code around them."""
     if not hasattr(tokenizer, field):
         return False
     try:
@@ -195,7 +195,7 @@ class JoinedCollator(SegmentCollator):
     """Joins the sentences of each example by a separator, inside the tokenizer's special tokens, and pads on the right.
 
     Source: special tokens, `prefix`, sentences; target: the context sentences, too (`context_sides="both"`), or the
-    current one alone (`"source"`). A context sentence that is blank on every side in use is left out. The decoder input
+    current one alone (`"source"`). A context sentence that is blank on every side in use is skipped. The decoder input
     is the labels shifted right behind the decoder's start token: where the target ends in a language code behind the
     end token (mBART-25) that code, else the model's `decoder_start_token_id`. `label_weights` are 1 on the current
     sentence and the end token or separator after it, 0 elsewhere. ValueError: no start token, no end token, more tokens

@@ -38,9 +38,9 @@ def kind_of(name: str | Path, revision: str | None = None) -> str:
 
 
 def read_options(pairs: Sequence[str], kind: str, without: Collection[str] = ()) -> dict[str, str | int]:
-    """Options of a kind of system from texts `KEY=VALUE`; those that are texts or numbers, but for `without`.
+    """Options of a kind of system from texts `KEY=VALUE`; those that are texts or numbers, except `without`.
 
-    ValueError: no `=`, an unknown key or one that is given twice, a value that is no number where one is needed.
+    ValueError: no `=`, an unknown key or one that is given twice, a value that should be a number.
     """
     annotations, types, options = system_classes()[kind].options(), {}, {}
     for name, annotation in annotations.items():
@@ -71,7 +71,7 @@ class ContextReach:
 
     past: int = 0
     future: int = 0
-    target: str = "reference"  # what it is given in scoring; "none" where it reads source context alone
+    target: str = "reference"  # its target context in scoring; "none" if it reads source context only
 
     def entries(self) -> dict[str, str | int]:
         """As signatures and reports have it."""
@@ -91,9 +91,9 @@ class System(ABC):
     tokenizer: PreTrainedTokenizerBase  # of the source, whose tokens `docmt translate --estimate` counts
     default_dtype: ClassVar[str] = "float32"
     batch_size: int = 1  # sentences that are translated at once
-    batch_tokens: int | None = None  # of a batch, in place of that
-    carries: bool = True  # what is no language in a sentence, in `translate_carried`
-    reads_chunks: bool = False  # trained on chunks of documents: it reads as much context as it is given
+    batch_tokens: int | None = None  # of a batch, instead of that
+    carries: bool = True  # whether opaque runs are copied, in `translate_carried`
+    reads_chunks: bool = False  # trained on chunks of documents: it reads any amount of context
 
     def __init_subclass__(cls, **arguments):
         super().__init_subclass__(**arguments)
@@ -168,7 +168,7 @@ class System(ABC):
 
     @classmethod
     def reads_sentences_alone(cls, name: str, options: Mapping[str, Any], revision: str | None = None) -> bool:
-        """Whether with these options it reads sentences by themselves, wherever in a document they stand."""
+        """Whether with these options it reads each sentence alone, regardless of its place in a document."""
         return not options.get("past_context") and options.get("chunk_sentences", 1) == 1
 
     @classmethod
@@ -199,7 +199,7 @@ class System(ABC):
 
     @property
     def search(self) -> dict:
-        """How it translates, for the rows of a job: `decoding` and context, as far as they are set."""
+        """Its settings for the rows of a job: `decoding` and context, if set."""
         reach = {key: value for key, value in self.context.entries().items() if value}
         reach = {f"{key}_context": value for key, value in reach.items()}
         return {key: value for key, value in (self.decoding | reach).items() if value is not None}
@@ -218,7 +218,7 @@ class System(ABC):
 
     @abstractmethod
     def translate(self, documents: list[list[str]]) -> list[list[str]]:
-        """Translations of documents, for each as many sentences as it has."""
+        """Translations of documents, one sentence for each source sentence."""
 
     def translate_with_repairs(self, documents: list[list[str]]) -> tuple[list[list[str]], list[list[dict]]]:
         """The same, and of each document the repairs that `translate_corpus` describes; none by default."""

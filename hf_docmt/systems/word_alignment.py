@@ -55,7 +55,7 @@ def _attention(
 
 
 def _source_weights(output: Sequence, keys: int) -> torch.Tensor:
-    """The weights (B, H, T, S) for the source of what a module of cross-attention gives; context stands before it."""
+    """The weights (B, H, T, S) for the source from the output of a cross-attention module; context comes first."""
     _, weights, *positions = output
     has_context = weights is not None and not positions and weights.shape[-1] > keys
     return weights[..., -keys:] if has_context else attention_weights(output, keys)

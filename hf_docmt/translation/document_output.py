@@ -23,7 +23,7 @@ def check_document_output(path: str, documents: JobInput, resume: bool = False) 
             check_new_folder(path)
         folder = folder.resolve()
         if documents.path.resolve() in (folder, *folder.parents):
-            raise ValueError(f"the output {path} lies in the folder that is read; choose another place")
+            raise ValueError(f"the output {path} is inside the input folder; choose another place")
         return
     check_writable_file(path, documents.paths)
     endings = documents.reader.endings
@@ -33,10 +33,10 @@ def check_document_output(path: str, documents: JobInput, resume: bool = False) 
 
 
 def write_documents(documents: JobInput, texts: Iterable[str], path: Path, whole: Path) -> JobSummary:
-    """Write the files of the input with translations from result rows, lines of JSON; returns what is told of them.
+    """Write the files of the input with translations from result rows, lines of JSON; returns the messages about them.
 
-    They are written to `whole`, looked at, and moved to `path`. A folder that is there, from a job that was killed
-    before its journal was deleted, stays where it is the same; `OSError` for another one.
+    They are written to `whole`, checked, and moved to `path`. A folder of a job that was killed before its journal was
+    deleted stays if it is the same; `OSError` for another one.
     """
     results = {row["doc_id"]: row for text in texts for row in map(json.loads, filter(None, text.split("\n")))}
     from hf_docmt.formats.document_file import WrittenFile

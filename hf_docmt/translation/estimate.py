@@ -28,7 +28,7 @@ MACHINE = 0.05  # share by which the same work takes more or less time on the sa
 
 @dataclass
 class Estimate:
-    """What a job takes. `seconds` is (estimate, lower, upper) by number of processes."""
+    """The cost of a job. `seconds` is (estimate, lower, upper) by number of processes."""
 
     documents: int
     sentences: int
@@ -60,13 +60,13 @@ class Estimate:
 def estimate_job(
     settings: TranslationSettings, rows: Iterable[dict], processes: int = 1, seconds: float = SECONDS
 ) -> Estimate:
-    """Estimate the job of these documents on one process, and on so many.
+    """Estimate the job of these documents on one process, and on `processes`.
 
-    Of the groups of the job, all of which are read, a random sample is translated for about so many `seconds`, smaller
-    parts of them where the model is slow. The time of the job is that of the sample by characters (ratio estimator);
+    Of the groups of the job, all of which are read, a random sample is translated for about `seconds`, smaller parts of
+    them if the model is slow. The time of the job is that of the sample by characters (ratio estimator);
     the range is that of Student's t over the parts, and at least 5 %, by which machines vary. Several processes of a
-    CPU are measured as one with its share of the threads, those of GPUs as so many times one; what slows processes
-    beside each other is not seen. ValueError: no document has a sentence.
+    CPU are measured as one with its share of the threads, those of GPUs as multiples of one; the estimate ignores that
+    processes slow each other down. ValueError: no document has a sentence.
     """
     sample = read_sample(document_groups(rows, batch_size=settings.batch_size))
     if not sample.sentences:
@@ -118,7 +118,7 @@ class Sample:
     characters: int = 0
 
     def parts(self, size: int) -> Iterator[Group]:
-        """Parts of the groups, of so many sentences or one document: the first of each, the second ones, and so on.
+        """Parts of the groups, of `size` sentences or one document: the first of each, the second ones, and so on.
 
         The groups come in an order in which any first few are spread over the lengths of the documents (multiples of
         the golden ratio), the documents of a group in a random one.
@@ -155,7 +155,7 @@ def timed(translator: GroupTranslator, part: Group) -> float:
 
 
 def total_seconds(times: list[tuple[int, float]], characters: int) -> tuple[float, float, float]:
-    """The time of so many characters by those that were translated: estimate, and the ends of its 95 % range."""
+    """The time for a number of characters, from the parts translated: estimate, and the ends of its 95 % range."""
     translated, count = max(sum(n for n, _ in times), 1), len(times)
     rate = sum(seconds for _, seconds in times) / translated
     total, freedom = rate * characters, max(count - 1, 1)

@@ -1,4 +1,4 @@
-"""What one process does for a translation job: it loads the model once, and turns groups of documents into rows."""
+"""The work of one process in a translation job: it loads the model once, and translates groups of documents."""
 
 import copy
 from dataclasses import dataclass, field, replace
@@ -13,7 +13,7 @@ from hf_docmt.systems import System
 from hf_docmt.translation.corpus import translation_rows
 from hf_docmt.translation.job_input import Group
 
-DOCUMENT_ERRORS = (ValueError, RuntimeError, MemoryError)  # what one document may raise, if no memory is left
+DOCUMENT_ERRORS = (ValueError, RuntimeError, MemoryError)  # errors that end one document only, also for lack of memory
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class TranslationSettings:
     saved weights), `revision` a branch, tag or commit of a model on the Hub. `strategy` (None: the model's own),
     `batch_size` and `search` are options of its system, such as num_beams and max_new_tokens. `source_lang` and
     `target_lang` are the languages of the documents (None: the model's, or else `source`), of which plain lines are one
-    each with `line_by_line`. With `carry` false sentences go to the model as they are, see `System.translate_carried`.
+    each with `line_by_line`. With `carry` false the model gets unchanged sentences, see `System.translate_carried`.
     """
 
     model: str

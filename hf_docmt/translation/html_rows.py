@@ -1,4 +1,4 @@
-"""Rows whose texts or sentences are HTML: read without their tags, which stand in the translation as in a page.
+"""Rows whose texts or sentences are HTML: read without their tags, which the translation contains again.
 
 The software texts of WMT's general task are JSON in a fence, of which the strings are translated.
 """
@@ -17,8 +17,8 @@ from hf_docmt.formats.segment_sentences import SegmentSentences
 from hf_docmt.modeling.opaque_runs import COMMON, CarriedSentence
 from hf_docmt.systems import System
 
-LINE_END = re.compile(r"\n(?![^<>]*>)")  # of a text, which is none inside a tag
-BREAK = "<br\n/>"  # stands in its place, so that no sentence goes over it
+LINE_END = re.compile(r"\n(?![^<>]*>)")  # of a text, unless inside a tag
+BREAK = "<br\n/>"  # replaces it, so that no sentence crosses it
 Languages = tuple[str, str | None]
 
 
@@ -57,7 +57,7 @@ def translated_html(system: System, row: dict, result: dict, carried: Mapping[in
 def _text_row(row: dict, text: str, languages: Languages) -> dict:
     try:
         _, document, _ = _document(row["doc_id"], text, languages)
-    except DataError:  # of JSON that is none
+    except DataError:  # of invalid JSON
         return row
     (own,) = (own for _, own in document.rows([languages[0]]))
     if not own["translation"]:

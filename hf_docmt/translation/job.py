@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Results = Generator[tuple[Group, list[dict]], None, None]  # groups and their rows of `translate_corpus`
 # gives the results of groups in their order; it may take groups in advance, None says that no group has arrived yet
 Engine = Callable[[Iterable[Group | None]], Results]
-FIRST_DOCUMENTS = 10  # so many that fail, and none else before them, end the job
+FIRST_DOCUMENTS = 10  # if these all fail, the job ends
 MODEL_FILES = (
     "config.json", "generation_config.json", "*.safetensors", "*.safetensors.index.json", "pytorch_model*.bin*",
     "*token*.json", "*vocab*", "chat_template*", "model.bin", "merges.txt", "*.spm", "*.model", "*.py", "ctranslate2/*",
@@ -38,8 +38,8 @@ MODEL_FILES = (
 class TranslationJob:
     """Documents of an input that are translated to an output.
 
-    `make_engine` loads the model, here, in other processes or on other machines. `open_output` gives the output of a
-    job of this identity, which holds the groups of a job before where that one is to be resumed: then the job ends with
+    `make_engine` loads the model, here, in other processes or on other machines. `open_output` opens the output of a
+    job of this identity; to resume, it holds the groups of the earlier job, which then ends with
     the same bytes as without the interruption.
     """
 
@@ -85,7 +85,7 @@ class TranslationJob:
         """ValueError where the input is not what it was when the job began, or not all of it was translated."""
         if before is not None and (changed := changes(before, self.input.identity())):
             raise ValueError(
-                f"the input changed while it was translated ({changed}): bring back what it was, or translate it anew"
+                f"the input changed while it was translated ({changed}): restore it, or translate it again"
             )
         if size is not None and (size.documents, size.sentences) != (done.documents, done.sentences):
             raise ValueError(
@@ -130,8 +130,7 @@ def job_identity(settings: TranslationSettings, documents: "JobInput | InputPart
 def model_checksums(model: str, revision: str | None = None) -> dict[str, str]:
     """SHA-256 of each file of a model's folder that its translations follow from; of a Hub name its commit.
 
-    Those of an adapter come with those of the model that it adapts. Empty where there is no such model, as loading it
-    will say.
+    Those of an adapter include those of its base model. Empty if the model does not exist; loading it will report that.
     """
     if is_address(model):
         return {"address": model}

@@ -74,9 +74,9 @@ class JobInput:
         self.is_detected = format == "auto"
 
     def identity(self) -> dict[str, str | None] | None:
-        """The arguments of the reader, with digests in place of files and folders; None for a pipe.
+        """The arguments of the reader, with digests instead of files and folders; None for a pipe.
 
-        Others, such as the name of a data set on the Hub, are as they are.
+        Others, such as the name of a data set on the Hub, are unchanged.
         """
         if self.is_pipe:
             return None
@@ -177,12 +177,12 @@ def document_groups(
     max_characters: int = MAX_CHARACTERS,
     batch_size: int = 0,
 ) -> Iterator[Group | None]:
-    """Consecutive documents in groups of at most so many sentences and characters, as full as the next one allows.
+    """Consecutive documents in groups with a maximum of sentences and characters, as full as the next one allows.
 
     A document that is larger is a group of its own. But with `batch_size` a group goes on beyond `max_sentences` until
     it has BATCHES batches of documents: strategies that translate sentence after sentence have one of each document in
     a batch. The groups follow from rows and bounds alone, so that a job makes the same ones whenever and wherever it
-    runs. A row None (see `arriving_rows`) ends the group, and is passed on where there is none.
+    runs. A row None (see `arriving_rows`) ends the group, or is passed on if no group is open.
 
     >>> row = {"doc_id": "talk-1", "translation": [{"en": "Hello."}]}
     >>> [len(group.rows) for group in document_groups([row] * 5, max_sentences=2)]
@@ -206,7 +206,7 @@ def document_groups(
 def arriving_rows(rows: Iterable[dict], ahead: int = MAX_SENTENCES) -> Iterator[dict | None]:
     """The rows of a pipe as they come, and None wherever no further one arrives within a moment.
 
-    They are read in a thread, so many ahead at most. Errors of reading are raised after the rows before.
+    They are read ahead in a thread, up to `ahead` rows. Errors of reading are raised after the rows before.
     """
     queue: Queue = Queue(maxsize=ahead)
     end = object()

@@ -21,10 +21,10 @@ from hf_docmt.translation.progress import JobSummary
 if TYPE_CHECKING:
     from hf_docmt.translation.corpus import Render
 
-JOURNAL = ".journal"  # ending of what lies beside the output of a job
+JOURNAL = ".journal"  # ending of the file next to the output of a job
 MARK, VERSION = "docmt_translation_job", 3  # the first key of a journal, and its value
 START = f'{{"{MARK}": {VERSION}, '.encode()
-# makes the output from the texts of all groups: in a temporary place, then in its own; gives what is to be told of it
+# makes the output from the texts of all groups: in a temporary place, then in its own; returns the messages about it
 Write = Callable[[Iterable[str], Path, Path], JobSummary | None]
 
 
@@ -83,7 +83,7 @@ class StreamOutput(AbstractContextManager):
         """All groups are written. Raises `OSError`."""
 
     def way_on(self) -> str:
-        """What is kept where the job ends now, and how to go on."""
+        """Message about the work kept if the job ends now, and how to resume it."""
         return f"{counted(self.summary.documents, 'document')} written, and nothing else is kept"
 
     def __exit__(self, *error) -> None:
@@ -92,10 +92,10 @@ class StreamOutput(AbstractContextManager):
 
 
 class JournaledOutput(StreamOutput):
-    """An output that appears whole, made at the end from the journal beside it, `FILE.journal`.
+    """An output that appears whole, made at the end from the journal next to it, `FILE.journal`.
 
     Each row of the journal is a finished group of documents: the digest of its sources, its text and its summary; the
-    first one says what job it is. A job that was killed goes on behind the last row. `groups` is the number of groups
+    first one identifies the job. A job that was killed resumes after the last row. `groups` is the number of groups
     that it holds. Where the block ends by an error before the first group is written, nothing is left.
     """
 
@@ -111,8 +111,8 @@ class JournaledOutput(StreamOutput):
     ):
         """With `resume` go on with the job before. `identity` is a dict of JSON values.
 
-        Raises `ValueError` where another job writes the same file, an unfinished one lies there that is not to be
-        resumed, or has another identity or version, and where a name is taken by another file; `OSError`.
+        Raises `ValueError` where another job writes the same file, an unfinished one is there without `resume`, or has
+        another identity or version, and where a name is taken by another file; `OSError`.
         """
         self.path = Path(path).resolve()  # a link stays, what it points to is replaced
         self.render, self._write, self.summary = render, write, JobSummary()
@@ -120,7 +120,7 @@ class JournaledOutput(StreamOutput):
         self.groups = 0
         path = self.path.with_name(f"{self.path.name}{JOURNAL}")
         if path.is_symlink() or path.exists() and not path.is_file():
-            raise ValueError(f"{path} is in the way, which is no file; move it, or choose another output")
+            raise ValueError(f"{path} exists and is not a file; move it, or choose another output")
         with self._writing():
             self._lock = self._locked(path)
             try:
@@ -168,17 +168,17 @@ class JournaledOutput(StreamOutput):
 
     @property
     def _start_anew(self) -> str:
-        return f"delete {self.journal.path} to start anew"
+        return f"delete {self.journal.path} to start again"
 
     def _check(self, before: dict, now: dict, resume: bool) -> None:
-        """Raise `ValueError` where the job that lies there is not to be resumed by this one."""
+        """Raise `ValueError` if this job may not resume the one there."""
         path = self.journal.path
         if not resume:
-            raise ValueError(f"an unfinished job lies in {path}: give --resume to go on with it, or {self._start_anew}")
+            raise ValueError(f"{path} holds an unfinished job: give --resume to continue it, or {self._start_anew}")
         if changed := changes(before, now):
             raise ValueError(
-                f"the job in {path} cannot be resumed, since something else is asked for now ({changed}): give what "
-                f"was given then, or {self._start_anew}"
+                f"the job in {path} cannot be resumed, since the request differs ({changed}): repeat the "
+                f"first request, or {self._start_anew}"
             )
 
     def _set_aside(self) -> None:
@@ -186,8 +186,8 @@ class JournaledOutput(StreamOutput):
         kept = self.path.with_name(f"{self.path.name}.unfinished")
         shutil.copyfile(self.journal.path, f"{kept}{JOURNAL}")
         print(
-            "the documents of the unfinished job came from a pipe, and are translated anew; what was done is kept: "
-            f"with the same documents again, -o {kept} --resume goes on",
+            "the documents of the unfinished job came from a pipe, and are translated again; the old work is kept: "
+            f"with the same documents, -o {kept} --resume continues it",
             file=sys.stderr,
         )
         self.groups = 0

@@ -1,7 +1,7 @@
 """Translation in several processes of this machine, and the function that they and the tasks of a Ray cluster run.
 
 The process that starts the job reads the input and writes the output; each of the others loads the model once. Results
-are those of one process with as many threads: sums of floats depend on how threads share them.
+are those of one process with this number of threads: sums of floats depend on how threads share them.
 """
 
 import os
@@ -36,7 +36,7 @@ MAX_LOSSES = 3  # processes that end one after the other without a finished grou
 
 @dataclass(frozen=True)
 class Worker:
-    """What a process needs to translate groups as the process of the job would; `threads` None: as many as it has."""
+    """Settings that let a process translate groups as the job's own process would; `threads` None: all that it has."""
 
     settings: TranslationSettings
     is_trusted: bool
@@ -68,7 +68,7 @@ def translate_group(worker: Worker, group: Group) -> list[dict]:
 
 
 def user_error(error: BaseException) -> Exception | None:
-    """What a translator raised for the user to mend, as an error that every process can unpickle; else None."""
+    """An error of a translator that the user can fix, in a form that every process can unpickle; else None."""
     return next((kind(str(error)) for kind in (ValueError, OSError) if isinstance(error, kind)), None)
 
 
@@ -89,9 +89,9 @@ def _begin(devices: SimpleQueue, job: Connection) -> None:
 
 
 def job_engine(settings: TranslationSettings, processes: int = 1) -> Engine:
-    """The engine of a job: this process, or so many others of this machine.
+    """The engine of a job: this process, or several others of this machine.
 
-    Each has its share of the cores, or with device `cuda` a GPU of its own. Raises `ValueError` for more processes than
+    Each has its share of the cores, or with device `cuda` its own GPU. Raises `ValueError` for more processes than
     GPUs and in a process of torchrun or accelerate launch; in use what the translators raise, and `ChildProcessError`
     where three of the processes were killed one after the other. They end with the generator, and with this process.
     """
@@ -118,7 +118,7 @@ def process_devices(device: str, processes: int) -> list[str]:
         return [device] * processes
     if processes > torch.cuda.device_count():
         raise ValueError(
-            f"{processes} processes need as many GPUs, found {torch.cuda.device_count()}; give fewer processes, or "
+            f"{processes} processes need {processes} GPUs, found {torch.cuda.device_count()}; give fewer processes, or "
             "name one GPU for all of them, such as cuda:0"
         )
     return [f"cuda:{index}" for index in range(processes)]
@@ -160,11 +160,11 @@ def _pool(worker: Worker, devices: list[str]) -> Iterator[Submit]:
 
 
 def in_order(groups: Iterable[Group | None], submit: Submit, ahead: int) -> Results:
-    """The groups and their result rows, in the groups' order; so many are taken in before the first is given out.
+    """The groups and their result rows, in the groups' order; up to `ahead` groups are read before the first result.
 
-    None among the groups says that none has arrived yet; what is done is then given out first. Groups whose process was
-    lost (killed, out of memory) are submitted again. Raises `ChildProcessError` where three were lost one after the
-    other, and at its place what `groups` raises.
+    None among the groups means that no group has arrived yet; finished ones are then returned first. Groups whose
+    process was lost (killed, out of memory) are submitted again. Raises `ChildProcessError` where three were lost one
+    after the other, and at its place what `groups` raises.
     """
     waiting: Iterator[Group | None] | None = iter(groups)  # None when all were taken in
     taken: deque[tuple[Group, Future[list[dict]]]] = deque()

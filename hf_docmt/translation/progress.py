@@ -1,4 +1,4 @@
-"""What a translation job has done: its counts, and their display on standard error while it works."""
+"""Progress of a translation job: its counts, and their display on standard error while it runs."""
 
 import sys
 import time
@@ -29,7 +29,7 @@ class JobSummary:
     lines: int = 0  # written sentences
     as_written: bool = False  # translated with repairs="none", so that there may be other lines than sentences
     repairs: Counter = field(default_factory=Counter)
-    carried_runs: int = 0  # what is no language in sentences
+    carried_runs: int = 0  # opaque runs in sentences
     in_parts: int = 0  # sentences that were translated around it
     visible: int = 0
     empty: int = 0
@@ -89,8 +89,8 @@ class JobSummary:
         empty = f" ({self.empty} with an empty translation, in {documents})" if self.empty else ""
         if self.is_mostly_empty:
             shown.append(
-                f"{self.empty} of {counted(self.visible, 'sentence')} with text came out empty: the model, its "
-                "tokenizer or a setting of the search is to blame. The output is no translation"
+                f"{self.empty} of {counted(self.visible, 'sentence')} with text got an empty translation: the model, "
+                "its tokenizer or a setting of the search is wrong. Do not use the output"
             )
         failed = f", {counted(self.failed, 'document')} failed" if self.failed else ""
         size = f"{counted(self.documents, 'document')}, {counted(self.sentences, 'sentence')}{empty}"
@@ -133,7 +133,7 @@ class Progress:
             self.next = now + NEXT_LINES
 
     def line(self, summary: JobSummary, seconds: float) -> str:
-        """What was done, how fast since this job started, and the time left."""
+        """The work done, its speed since this job started, and the time left."""
         rate = (summary.sentences - self.before) / max(seconds, 1e-9)
         documents, sentences = counted(summary.documents, "document"), counted(summary.sentences, "sentence")
         if self.total is None:
@@ -146,7 +146,7 @@ class Progress:
         )
 
     def close(self) -> None:
-        """Leave the bar as it is."""
+        """Close the bar without clearing it."""
         self.bar.close()
 
 

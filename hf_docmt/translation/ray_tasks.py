@@ -63,7 +63,7 @@ def task_needs(device: str, processes: int | None, nodes: list[dict[str, Any]]) 
     amounts = [int(node["Resources"].get(kind, 0)) for node in nodes]
     count = processes or (sum(amounts) if kind == "GPU" else sum(amount > 0 for amount in amounts))
     if count < 1 or count > sum(amounts):
-        raise ValueError(f"{max(count, 1)} processes need as many {kind}s, the Ray cluster has {sum(amounts)}")
+        raise ValueError(f"{max(count, 1)} processes need {max(count, 1)} {kind}s, the Ray cluster has {sum(amounts)}")
     if kind == "GPU":
         return count, {"num_gpus": 1}
     smallest = min(amount for amount in amounts if amount > 0)
@@ -72,7 +72,7 @@ def task_needs(device: str, processes: int | None, nodes: list[dict[str, Any]]) 
 
 @contextmanager
 def _cluster(address: str | None) -> Iterator[None]:
-    """A connection to the cluster, if there is none yet; signals stay with the job."""
+    """Connect to the cluster unless connected; signals stay with the job."""
     if ray.is_initialized():
         yield
         return

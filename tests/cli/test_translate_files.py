@@ -74,7 +74,7 @@ def test_a_folder(run, model, page, tmp_path):
     }
     assert written == {"sub/a.html", "b.HTM"}
     code, _, err = run("translate", model, folder, "-o", folder / "out")
-    assert code == 1 and "lies in the folder that is read" in err
+    assert code == 1 and "is inside the input folder" in err
     assert "not an empty folder" in run("translate", model, folder, "-o", tmp_path / "out")[2]
 
 
@@ -179,7 +179,7 @@ def test_cues_that_are_too_fast_are_told(run, model, tmp_path):
         (["-o", "out.html", "--columns", "2"], "columns is for "),
         (["-o", "out.html", "--all"], "all is for "),
         (["-o", "out.html", "--no-carry"], "--no-carry is for sentences, got html, whose sentences"),
-        (["-o", "out.html", "--keep", "("], "keep is '(', which is no regular expression"),
+        (["-o", "out.html", "--keep", "("], "keep is '(', which is not a regular expression"),
         (["-o", "out.html", "--keep", "x*"], "keep is 'x*', which matches nothing at all, too"),
         (["-o", "out.html", "--repairs", "none"], "repairs='none' may give more or fewer sentences"),
     ],

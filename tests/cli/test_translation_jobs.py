@@ -71,9 +71,9 @@ def test_options_of_a_resumed_job(run, model, documents, tmp_path):
         patch.setattr("hf_docmt.files.os.replace", full)
         run("translate", model, documents, "-o", output, "--beams", 2)
     code, _, err = run("translate", model, documents, "-o", output, "--beams", 3, "--resume")
-    assert code == 1 and "asked for now (options search num_beams was 2, is 3)" in err
+    assert code == 1 and "the request differs (options search num_beams was 2, is 3)" in err
     code, _, err = run("translate", model, documents, "-o", output, "--beams", 2)
-    assert code == 1 and f"--resume to go on with it, or delete {output}.journal" in err
+    assert code == 1 and f"--resume to continue it, or delete {output}.journal" in err
     code, _, err = run("translate", model, documents, "-o", output, "--beams", 2, "--resume")
     assert code == 0 and err.startswith("2 documents, 3 sentences")
 

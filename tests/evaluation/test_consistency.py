@@ -91,7 +91,7 @@ def test_prefix():
     found = term_consistency(sources, hypotheses, **WHERE, max_share=0.5)
     assert (found.value, found.n) == (100, 1)
     assert value([["The wizard came", "A wizard went"]], [hypotheses[0][:2]], max_share=1, prefix=None) == 0
-    with pytest.raises(ValueError, match="no term stands in two sentences of one of the 2 documents"):
+    with pytest.raises(ValueError, match="no term occurs in two sentences of one of the 2 documents"):
         value(sources, hypotheses, max_share=0.5, prefix=None)
 
 
@@ -161,7 +161,7 @@ def test_signature():
         ({"prefix": 0}, "prefix is 0, expected a number of characters"),
         ({"max_share": 0}, "max_share is 0, expected a share"),
         ({"max_share": 2}, "max_share is 2, expected a share"),
-        ({}, "no term stands in two sentences of one of the 2 documents; give a larger max_share than 0.02"),
+        ({}, "no term occurs in two sentences of one of the 2 documents; give a larger max_share than 0.02"),
     ],
 )
 def test_bad_input(options, message):

@@ -132,7 +132,7 @@ def test_windows(tmp_path):
         ("1\n2\n3\n", "3 scores for 5 sentences in 2 documents; give one for each sentence, or for each document"),
         ("1\nx\n", "line 2: 'x' is not a finite number"),
         ("1\nnan\n", "line 2: 'nan' is not a finite number"),
-        ('{"doc_id": "c", "score": 1}\n', "`doc_id` is 'c', which is no document of the reference"),
+        ('{"doc_id": "c", "score": 1}\n', "`doc_id` is 'c', which is not a document of the reference"),
         ('{"doc_id": "a", "sentence": 5, "score": 1}\n', "`sentence` is 5, expected each of 1 to 4 once for 'a'"),
         ('{"doc_id": "a", "sentence": 1, "score": true}\n', "line 1: True is not a finite number"),
         ('{"doc_id": "a", "sentence": true, "score": 1}\n', "`sentence` is True, expected each of 1 to 4 once"),

@@ -180,7 +180,7 @@ def test_hypotheses_of_all_pairs_without_languages(write, caplog):
     ]
     path = write("system.jsonl", jsonl(outputs))
     report = evaluate_files(path, known, **LANGUAGES, unit="paragraph")
-    assert "system.jsonl: 1 document of other pairs left out, by their ids" in caplog.text
+    assert "system.jsonl: 1 document of other pairs skipped, by their ids" in caplog.text
     statistics = {result.metric: result.details["statistics"] for result in report.results}
     assert statistics["TER"] == {
         "unit": "paragraph",

@@ -107,7 +107,7 @@ def test_reports_name_their_files(files, monkeypatch, tmp_path_factory):
     monkeypatch.chdir(files)
     assert side_by_side(moved, **LANGUAGES).sentences == found.sentences
     monkeypatch.chdir(folder)
-    with pytest.raises(ValueError, match=r"a\.json names 'a\.jsonl', which lies neither beside it nor in the working"):
+    with pytest.raises(ValueError, match=r"a\.json names 'a\.jsonl', which is neither next to it nor in the working"):
         side_by_side(moved, **LANGUAGES)
 
 

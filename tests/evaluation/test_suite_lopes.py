@@ -63,7 +63,7 @@ def test_lopes_context_files(lopes):
     for path in folder.glob("*.context.*"):
         path.unlink()
     assert read_suite(folder, context=0)[0].source == ("It is red.",)
-    refused(r"c2\.context\.src and \.trg are needed beside it, found no context files", read_suite, folder, context=2)
+    refused(r"c2\.context\.src and \.trg are needed next to it, found no context files", read_suite, folder, context=2)
 
 
 @pytest.mark.parametrize(

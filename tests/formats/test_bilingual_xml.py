@@ -99,7 +99,7 @@ def test_xliff_2():
         in text
     )
     assert '<segment state="translated"><source>Bye</source><target>bYE</target></segment>' in text
-    with pytest.raises(DataError, match="its translations are in 'fr', and those into 'de' would stand beside them"):
+    with pytest.raises(DataError, match="its translations are in 'fr', and those into 'de' would be added to them"):
         new(XliffFormat, XLIFF_2, all=False)
 
 

@@ -90,7 +90,7 @@ def test_work_of_people_stays():
     assert written.problems == [] and written.text().startswith("4 segments, 4 the same as before, ")
     assert b'\n\nmsgctxt "menu"\nmsgid "File"\nmsgstr "Datei"\n' in data and data.count(b"fuzzy") == 3
     assert b'#, fuzzy, c-format\nmsgid "Open <b>%s</b> & \\"close\\" it"\nmsgstr "Open <b>' in data
-    with pytest.raises(DataError, match="its translations are in 'fr', and those into 'de' would stand beside them"):
+    with pytest.raises(DataError, match="its translations are in 'fr', and those into 'de' would be added to them"):
         parsed(PoFormat, CATALOG.encode(), target_lang="de")
 
 

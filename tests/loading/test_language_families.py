@@ -104,7 +104,7 @@ def test_commands(family, tmp_path, run):
 
     search = ("--strategy", "sequential", "--max-new-tokens", 4)
     code, _, err = run("translate", folder, documents, "-o", output, *search, *source, *target)
-    assert code == ("came out empty" in err), err  # a random model may write special tokens alone
+    assert code == ("got an empty translation" in err), err  # a random model may write special tokens alone
     (row,) = map(json.loads, output.read_text().splitlines())
     expected = model.translate_documents(
         [TEXT], tokenizer, "sequential", max_new_tokens=4, source_lang="eng_Latn", target_lang="deu_Latn"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 # hits that are left: these numbers only fall
-MOST = {"documents": 171, "strings": 168, "docstrings": 652, "comments": 117}
+MOST = {"documents": 169, "strings": 125, "docstrings": 347, "comments": 60}
 ROOT = Path(__file__).resolve().parent.parent.parent
 SOURCES = ("hf_docmt", "modeling", "hub_cards", "examples")
 DOCUMENTS = ("*.md", "examples/**/*.md", "modeling/*.md", "hf_docmt/**/*.md", "hub_cards/**/*.j2")
@@ -17,16 +17,16 @@ PHRASES = {  # regular expression -> what to write
     r"(?:so|that|as) (?:many|much)\b(?! as)": "a number; this number",
     r"\d for \d": "a vs. b",
     r"(?:is|are|was|were) (?-i:none)\b|(?-i:none) (?:is|are)\b": "not a; does not have one",
-    r"(?:is|are|was|were) no (?!longer|more|less|fewer|other)\w": "is not a",
+    r"(?<!there[^a-z])(?:is|are|was|were) no (?!longer|more|less|fewer|other)\w": "is not a",
     r"beside\b": "next to; in addition to; vs.",
     r"in place of\b": "instead of",
     r"(?:anew|afresh|thereby|hence|likewise|thus|besides)\b": "again; so; also",
     r"for want of|and the like\b|at hand\b|as one likes": "without; such as; available",
-    r"(?:stands?|stood)\b(?! for)": "is; appears",
+    r"(?:stands?|stood)\b(?!-| for)": "is; appears",
     r"(?:lies?|lay)\b": "is",
     r"(?:go|goes|going|went) by\b": "uses; is chosen by",
     r"nothing of\b|nobody\b|no such\b": "no part of; no user; not that",
-    r"most (?=[a-z]+ (?:of|that|in|a)\b)": "maximum number of",
+    r"(?-i:Most) (?=[a-z]+ (?:of|that|in|a)\b)": "maximum number of",
     r"(?:is|are) to (?:be|have)\b": "should; must",
     r"(?:give|gives|gave|given|giving) back\b": "return",
     r"(?:bring|brings|brought|come|comes) along\b": "contain; include",

@@ -128,7 +128,7 @@ def test_a_job_of_empty_translations_has_failed(translator, tmp_path, empty, oth
     rows = source_rows(["w6"] * empty + ["w8"] * others, ["", " ", "—"])
     summary, written = run(rows, translator(Mute(past_context=1, source_lang="en")), tmp_path / "out.jsonl")
     assert summary.is_mostly_empty is fails and sum(not text for text in written[0]["translation"]) == empty
-    message = f"{empty} of {empty + others} sentence{'s' * (empty + others > 1)} with text came out empty: the model"
+    message = f"{empty} of {empty + others} sentence{'s' * (empty + others > 1)} with text got an empty translation"
     assert (message in summary.text()) is fails
 
 

@@ -76,7 +76,9 @@ def test_damage_of_the_journal_is_told(tmp_path, capsys, monkeypatch):
         content[place] ^= 4
         journal.write_bytes(content)
         if place < header:
-            refused(r"out.txt.journal(, line 1: no row| is in the way)", write, path, resume=True)
+            refused(
+                r"out.txt.journal(, line 1: no row| is in the way| exists and is not a file)", write, path, resume=True
+            )
             continue
         assert write(path, resume=True).groups == 3 and path.read_bytes() == WHOLE
         assert "the groups from there on are translated again" in capsys.readouterr().err
@@ -129,12 +131,12 @@ def test_it_appears_at_the_end_with_the_mode_of_the_file_before(tmp_path):
 def test_an_unfinished_job_is_not_lost(tmp_path):
     path = tmp_path / "out.txt"
     unfinished(path)
-    refused(rf"--resume to go on with it, or delete {path}.journal to start anew", write, path)
+    refused(rf"--resume to continue it, or delete {path}.journal to start again", write, path)
     changed = {"model": {"config.json": "c" * 64}, "options": {"beams": 5, "new": 1}, "input": {"content": "d" * 64}}
     differences = (
         r"\(model config.json changed; options beams was 4, is 5; options new was None, is 1; input content changed\)"
     )
-    refused(f"something else is asked for now {differences}: .*or delete", write, path, resume=True, identity=changed)
+    refused(f"the request differs {differences}: .*or delete", write, path, resume=True, identity=changed)
     assert names(tmp_path) == ["out.txt.journal"]
     assert write(path, resume=True).groups == 3 and path.read_bytes() == WHOLE
 
@@ -155,17 +157,17 @@ def test_a_job_from_a_pipe_starts_again_without_help(tmp_path, capsys):
     write(path, groups=other, identity=identity)
     kept = tmp_path / "out.txt.unfinished"
     assert path.read_bytes() == b"other" and names(tmp_path) == ["out.txt", f"{kept.name}.journal"]
-    assert f"-o {kept} --resume goes on" in capsys.readouterr().err
+    assert f"-o {kept} --resume continues it" in capsys.readouterr().err
     assert write(kept, resume=True, identity=identity).groups == 3 and kept.read_bytes() == WHOLE
     unfinished(path)  # of a file, it is not set aside
-    refused("an unfinished job lies in", write, path, identity=identity)
+    refused("holds an unfinished job", write, path, identity=identity)
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("elsewhere", path)])
 def test_what_is_no_file_beside_the_output(tmp_path, make):
     """It is neither waited for nor written through."""
     make(tmp_path / "out.txt.journal")
-    refused("out.txt.journal is in the way, which is no file; move it", write, tmp_path / "out.txt")
+    refused("out.txt.journal exists and is not a file; move it", write, tmp_path / "out.txt")
     refused("ends in .journal as the files of unfinished jobs do", check_output, str(tmp_path / "out.journal"))
     assert names(tmp_path) == ["out.txt.journal"]
 

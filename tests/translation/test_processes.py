@@ -57,7 +57,7 @@ def test_devices(monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     assert process_devices("cuda", 2) == ["cuda:0", "cuda:1"]
     assert process_devices("cuda:0", 3) == ["cuda:0"] * 3 and process_devices("cpu", 2) == ["cpu"] * 2
-    refused("3 processes need as many GPUs, found 2; give fewer processes", process_devices, "cuda", 3)
+    refused("3 processes need 3 GPUs, found 2; give fewer processes", process_devices, "cuda", 3)
     refused("--processes must be at least 1, got 0", process_devices, "cpu", 0)
 
 

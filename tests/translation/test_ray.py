@@ -30,7 +30,7 @@ def test_tasks_and_what_they_need():
     assert task_needs("cpu", 4, nodes((8,), (6,))) == (4, {"num_cpus": 3})
     assert task_needs("cpu", 14, nodes((8,), (6,))) == (14, {"num_cpus": 1})
     for device, count, message in (
-        ("cpu", 15, "15 processes need as many CPUs, the Ray cluster has 14"),
+        ("cpu", 15, "15 processes need 15 CPUs, the Ray cluster has 14"),
         ("cuda", None, "GPUs"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -1,4 +1,4 @@
-"""BlonDe: verb forms, pronouns, persons and discourse markers beside n-grams, for English targets."""
+"""BlonDe: verb forms, pronouns, persons, discourse markers and n-grams, for English targets."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class Blonde(Metric):
     """F1 of recall and precision, each the geometric mean over eight categories; Jiang et al. (2022).
 
     Categories are tense (verb tags), pronoun, entity (persons), dm (discourse markers) and n-grams of 1 to 4 tokens.
-    What a sentence of the translation shares with its reference is counted up to the smaller number, and summed over
-    the corpus. N-grams without a match are smoothed (exp). A category that one side does not have at all is left out of
-    that side's mean. `tagger` gives tokens, Penn tags and names of persons, by default the spaCy pipeline of the
+    Matches of a sentence with its reference are counted up to the smaller number, and summed over
+    the corpus. N-grams without a match are smoothed (exp). A category that one side lacks is excluded from that side's
+    mean. `tagger` gives tokens, Penn tags and names of persons, by default the spaCy pipeline of the
     released tool, whose weights and lists these are; its scores for sentences and its categories annotated by hand are
-    left out. `details`: recall, precision and F1 of each category, and `dBlonDe`, the mean of the first four.
+    not implemented. `details`: recall, precision and F1 of each category, and `dBlonDe`, the mean of the first four.
     Statistics: COLUMNS. ValueError: a target other than English.
     """
 
@@ -142,12 +142,12 @@ def _occurrences(words: Sequence[str], phrase: Sequence[str]) -> int:
 
 
 def _ratios(match: np.ndarray, total: np.ndarray) -> Iterator[float]:
-    """NaN where there is nothing of a category."""
+    """NaN for a category without counts."""
     yield from (own / whole if whole else np.nan for own, whole in zip(match, total))
 
 
 def _smoothed(match: np.ndarray, total: np.ndarray) -> Iterator[float]:
-    """Of n-grams: those without a match have half of one, then a quarter, ...; none where there are no n-grams."""
+    """For n-grams: those without a match count half, then a quarter, ...; 0 without n-grams."""
     halved, whole_before = 1.0, True
     for own, whole in zip(match, total):
         whole_before = whole_before and bool(whole)

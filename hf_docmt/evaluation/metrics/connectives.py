@@ -27,9 +27,9 @@ def connectives_of(target_lang: str) -> tuple[str, ...]:
 def count_connectives(documents: Documents, connectives: Sequence[str] = CONJUNCTIONS) -> dict[str, int]:
     """How often each connective, a word or phrase, occurs in the documents.
 
-    Case is folded, and only whole words count, but for scripts without blanks. Matches are counted from the
-    left, the longer of two that begin together: with `so` and `so that` in the list, *so that* is no *so*. A phrase
-    does not reach over the end of a sentence. ValueError: no connectives, or two that are the same but for case.
+    Case is folded, and only whole words count, except in scripts without blanks. Matches are counted from the left, the
+    longer of two that begin together: with `so` and `so that` in the list, *so that* does not count as *so*. A phrase
+    does not reach over the end of a sentence. ValueError: no connectives, or two that differ only in case.
     """
     names = checked_phrases(connectives, "connectives")
     pattern = phrase_pattern(names)
@@ -53,7 +53,7 @@ def connective_table(
 class Connectives(Metric):
     """Number of connectives in percent of the reference's, over all and for each of them (Fei et al. 2022).
 
-    `n` counts those of the reference; one that it does not have is left out of the breakdown. `details["table"]` has
+    `n` counts those of the reference; one that it does not have is not in the breakdown. `details["table"]` has
     the counts side by side, `details["difference"]` sums up how far each of the
     translation's counts is from the reference's. Statistics: [translation, reference] of each document.
     UndefinedError: no connective in the reference.

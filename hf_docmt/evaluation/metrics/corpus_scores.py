@@ -22,7 +22,7 @@ OF_DOCUMENTS = {"joiner": "joiner"}
 class CorpusScore(Metric):
     """A score of sacrebleu with one reference or several, from the statistics of its segments.
 
-    `options` are sacrebleu's. Where documents are segments their sentences are joined by a space, or as `joiner` says,
+    `options` are sacrebleu's. If documents are segments, their sentences are joined by a space, or by `joiner`,
     and there is no breakdown by index.
     """
 
@@ -70,7 +70,7 @@ class CorpusScore(Metric):
         return self._metric
 
     def score_details(self, score: sacrebleu.metrics.base.Score) -> dict:
-        """What sacrebleu says of a score besides its value."""
+        """Details of a score from sacrebleu, without its value."""
         return {}
 
     @classmethod
@@ -129,7 +129,7 @@ class DocumentCharacterF(CharacterF):
 
 
 class CharacterWordF(CharacterF):
-    """chrF2++: chrF2 with n-grams of one and two words besides those of characters (Popović 2017)."""
+    """chrF2++: chrF2 with n-grams of one and two words in addition to characters (Popović 2017)."""
 
     name = "chrF++"
     choice = "chrf++"

@@ -27,10 +27,10 @@ class ExternalScore(Metric):
 
     One number a line, for each sentence or for each document, in the order of the references; or JSON lines with
     `doc_id`, `score` or `prediction`, and `sentence` (from 1) unless the score is of the whole document, or of several
-    `sentences` from there on, as `write_scorer_input` asks for it. Sentences that are blank on both sides need none. A
-    document with several scores counts as often. More is better, but for MetricX and MQM without negative scores; a
-    name NAME:lower or NAME:higher says it. ValueError: a name that one of our own metrics has; DataError: scores
-    that are missing, of other documents, or not finite numbers.
+    `sentences` from there on, as `write_scorer_input` groups them. Sentences that are blank on both sides need none. A
+    document with several scores counts several times. Higher is better, except for MetricX and MQM without negative
+    scores; a name NAME:lower or NAME:higher sets it. ValueError: a name that one of our own metrics has; DataError:
+    scores that are missing, of other documents, or not finite numbers.
     """
 
     several_references = True
@@ -115,7 +115,7 @@ class ExternalScore(Metric):
         row = row if isinstance(row, dict) else {}
         doc_id, sentence = id_text(row.get("doc_id")), row.get("sentence")
         if doc_id not in sizes:
-            raise DataError(f"{location}: `doc_id` is {doc_id!r}, which is no document of the reference")
+            raise DataError(f"{location}: `doc_id` is {doc_id!r}, which is not a document of the reference")
         key = next((key for key in SCORE_KEYS if key in row), SCORE_KEYS[0])
         score = self._number(row.get(key), number)
         if sentence is None or "sentences" in row:
@@ -142,9 +142,9 @@ def write_scorer_input(
 ) -> None:
     """JSON lines as a program of `INPUTS` takes them, with the ids by which its output is read again.
 
-    With a `window` of several sentences each line has so many, joined by blanks, every `stride` of them (default: the
-    window), and the last ones of a document: SLIDE (Raunak et al. 2023). Sentences that are blank on all sides are
-    left out. ValueError: an unknown format, a window below 1; DataError: a document without sources.
+    With a `window` of several sentences each line has that number, joined by blanks, every `stride` of them (default:
+    the window), and the last ones of a document: SLIDE (Raunak et al. 2023). Sentences that are blank on all sides are
+    skipped. ValueError: an unknown format, a window below 1; DataError: a document without sources.
     """
     check_known(format, INPUTS, "format of scorers", "expected one of")
     stride = window if stride is None else stride
@@ -155,7 +155,7 @@ def write_scorer_input(
     for doc_id, *sides in zip(documents.ids, sources, documents.hypotheses, documents.references):
         if not isinstance(sides[0], list):
             raise DataError(
-                f"document {doc_id!r} has no source beside its translation; give the JSON lines of docmt translate"
+                f"document {doc_id!r} has no source next to its translation; give the JSON lines of docmt translate"
             )
         kept = [(n, *texts) for n, texts in enumerate(zip(*sides), 1) if any(text.strip() for text in texts[1:])]
         for start in _starts(len(kept), window, stride):

@@ -29,7 +29,7 @@ class TranslatedDocuments:
     metric that needs them says so. `dataset`, `split`, `strategy` and `beams` go into the results. `alignment`: the
     signature of an alignment that made the hypotheses. `other_references`: the documents of each further reference, for
     metrics that take several. `without_sentences`: ids of further documents, which count as nothing. `data`: digest of
-    references and sources (see `content_digest`). `details`: what every corpus score is to have in its details.
+    references and sources (see `content_digest`). `details`: fields for the details of every corpus score.
     """
 
     hypotheses: Documents
@@ -60,7 +60,7 @@ class TranslatedDocuments:
 
 
 class UndefinedError(ValueError):
-    """A measure that these documents do not have, such as the share of repeated terms where none is repeated."""
+    """A measure that is undefined for these documents, such as the share of repeated terms without repetition."""
 
 
 @dataclass(frozen=True)
@@ -80,10 +80,10 @@ class ScoreSettings:
 
 @dataclass(frozen=True)
 class Measurement:
-    """Statistics of each segment of each document, and what else is known of a score.
+    """Statistics of each segment of each document, and further facts about a score.
 
     `statistics`: [document][segment][column]; `n` defaults to the number of segments, `value` to the score of the sums.
-    `breakdown`: parts besides those that `ScoreSettings.by` asks for.
+    `breakdown`: parts in addition to those of `ScoreSettings.by`.
     """
 
     statistics: Sequence[Sequence[Sequence[float]]]
@@ -108,7 +108,7 @@ class Metric:
     choice: ClassVar[str | None] = None  # name for `docmt evaluate --metrics` and `--discourse`; None: no choice there
     default: ClassVar[bool] = False  # scored by `docmt evaluate` without --metrics
     task: ClassVar[str] = "translation"  # in reports
-    segment: ClassVar[str] = "sentence"  # what the rows of statistics are of, or "document"
+    segment: ClassVar[str] = "sentence"  # unit of the rows of statistics; or "document"
     needs_sources: ClassVar[bool] = False
     several_references: ClassVar[bool] = False  # whether it takes more than one reference for a sentence
     evaluation_options: ClassVar[Mapping[str, str]] = {}  # option of `Evaluation` -> argument of the constructor
@@ -134,11 +134,11 @@ class Metric:
         raise NotImplementedError(f"{type(self).__name__} has no segment_statistics; write that method, or measure")
 
     def signature(self, documents: TranslatedDocuments) -> Signature:
-        """What has to be known to measure the same again."""
+        """The facts needed to repeat the measurement."""
         return Signature.of({"segments": self.segment, "version": __version__})
 
     def required_sources(self, documents: TranslatedDocuments) -> Sequence[Sequence[str]]:
-        """The sources of the documents. ValueError: there are none."""
+        """The sources of the documents. ValueError if missing."""
         if documents.sources is None:
             raise ValueError(f"{self.name} needs the source sentences of the documents; give sources")
         return documents.sources
@@ -227,7 +227,7 @@ class Metric:
 def check_sides(
     hypotheses: Documents, references: Documents, sources: Documents | None = None, doc_ids: Sequence[str] | None = None
 ) -> list[str]:
-    """The ids of the documents, `1`, `2`, … where none are given.
+    """The ids of the documents, `1`, `2`, … by default.
 
     ValueError: another number of documents, or of sentences in a document, on one side, or ids that are not one for
     each document.
@@ -247,7 +247,7 @@ def check_aligned(
     doc_ids: Sequence[str] | None = None,
     names: tuple[str, str] = ("translated", "reference"),
 ) -> None:
-    """ValueError unless both sides have the same documents and every document as many sentences on both sides."""
+    """ValueError unless both sides have the same documents, with the same number of sentences each."""
     name, other = names
     if len(documents) != len(others):
         raise ValueError(
@@ -269,7 +269,7 @@ def check_aligned(
 
 
 def unit_of_sentences(unit: str, ids: Sequence[str], references: Documents) -> list[list[str]]:
-    """What each sentence of each document is drawn with: its document, its paragraph, or itself.
+    """The unit that each sentence is drawn with: its document, its paragraph, or itself.
 
     A paragraph ends at a blank sentence of the reference, as those between paragraphs of WMT's documents are.
     """
@@ -295,7 +295,7 @@ def metric_class(name: str) -> type[Metric]:
 
 
 def default_metrics() -> tuple[str, ...]:
-    """The names of the metrics that are scored where none are named."""
+    """The names of the default metrics."""
     return tuple(name for name, metric in METRICS.items() if metric.default)
 
 

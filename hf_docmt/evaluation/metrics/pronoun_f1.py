@@ -31,9 +31,9 @@ YOU, THEY = _forms("you your yours yourself"), _forms("they them their theirs th
 
 @dataclass(frozen=True)
 class Phenomenon:
-    """What is counted: words by class, in sentences whose source has a word of `valid`.
+    """Counted words by class, in sentences whose source has a word of `valid`.
 
-    A class is not counted beside a source word of `conflicts[class]`, which may have the same form. With `tags` only
+    A class is not counted next to a source word of `conflicts[class]`, which may have the same form. With `tags` only
     words that a tagger takes for pronouns count.
     """
 
@@ -108,12 +108,12 @@ class PronounF1(Metric):
 
     Words count where their tag is a pronoun's, all of them in a sentence; a match is the smaller count of the two
     sides, and the sums go over the corpus. The source alone says which sentences and classes count (see `PHENOMENA`);
-    without sources all do. `tagger`: `spacy`, the pipelines of the paper, or `hanta`; `taggers` are two functions in
-    its place, English and German. Classes count alike, as in the paper; in the authors' code *es* has no weight.
+    without sources all do. `tagger`: `spacy`, the pipelines of the paper, or `hanta`; `taggers` are two functions
+    instead, English and German. Classes count alike, as in the paper; in the authors' code *es* has no weight.
 
     F1 is 2·match / (hypothesis + reference): the harmonic mean of precision and recall, and 0 where the authors' code
     gives NaN but one side has words that count. Without any it is undefined: an `UndefinedError` for the corpus; a
-    class is left out of the breakdown and named in `details["undefined"]`. Precision or recall without words is null.
+    class is not in the breakdown and is named in `details["undefined"]`. Precision or recall without words is null.
     `n` is the number of words in the reference. Statistics: [match, hypothesis, reference].
     """
 
@@ -214,7 +214,7 @@ def _counts(rule: Phenomenon, source: Sequence[Token] | None, *sides: Sequence[T
 
 
 def _summed(counts: Sequence[Sequence[Sequence[int]]], classes: int) -> list[list[int]]:
-    """The sums of such counts, zeros where there are none."""
+    """The sums of such counts; zeros without any."""
     return [column_sums([part[number] for part in counts], 3) for number in range(classes)]
 
 

@@ -62,7 +62,7 @@ class BlankShare(SentenceShare):
 
 
 class CopiedShare(SentenceShare):
-    """Sentences that are their source but for case and blanks, where the reference is not and has a letter."""
+    """Sentences equal to their source except for case and blanks, where the reference differs and has a letter."""
 
     name = "copied sentences"
     choice = "copied"
@@ -75,7 +75,7 @@ class CopiedShare(SentenceShare):
 
 
 class UntranslatedShare(SentenceShare):
-    """Sentences more than half of whose words stand in the source, and not in the reference."""
+    """Sentences with more than half of their words in the source but not in the reference."""
 
     name = "untranslated sentences"
     choice = "untranslated"

@@ -62,7 +62,7 @@ class SpacyTagger:
 
 
 class NameTagger(SpacyTagger):
-    """Beside tokens and tags the names of the persons in each sentence, in their order."""
+    """Tokens and tags, and the names of the persons in each sentence, in order."""
 
     unused = ("parser", "lemmatizer")
 

@@ -24,7 +24,7 @@ class TermConsistency(Metric):
     """Share of repeated source terms that keep their translation, in percent.
 
     A term counts once for each document in which two or more sentences have it; it keeps its translation if one
-    translation stands in all of them. Terms are found by rule (`find_terms`), so `n` depends on the source alone.
+    translation is in all of them. Terms are found by rule (`find_terms`), so `n` depends on the source alone.
 
     Alignment: one word, that with the highest Dice coefficient 2·n(term, word) / (n(term) + n(word)), n counting
     sentences of the whole set of scored documents, the alphabetically first of equals; a sentence without words has
@@ -62,7 +62,7 @@ class TermConsistency(Metric):
         flat = list(chain(*uses))
         if not flat:
             raise UndefinedError(
-                f"no term stands in two sentences of one of the {len(uses)} documents; give a larger "
+                f"no term occurs in two sentences of one of the {len(uses)} documents; give a larger "
                 f"max_share than {self.max_share:g}"
             )
         kinds: dict[str, list[_Use]] = {"name": [], "word": []}
@@ -173,7 +173,7 @@ class Terms:
     names: set[str]
 
     def repeated(self, document: int) -> dict[str, list[int]]:
-        """The sentences, from 0, of each term that stands in two or more of a document."""
+        """The sentences, from 0, of each term that occurs in two or more of a document."""
         indices: dict[str, list[int]] = {}
         for number, terms in enumerate(self.sentences[document]):
             for term in sorted(terms):
@@ -182,7 +182,7 @@ class Terms:
 
 
 def find_terms(sources: Documents, max_share: float, prefix: int | None) -> Terms:
-    """Words of four letters and more that stand in at most `max_share` of all sentences, so that the commonest go.
+    """Words of four letters and more in at most `max_share` of all sentences, which excludes the commonest.
 
     Words are compared by their first `prefix` characters, case folded; a term is called by these. A name is written
     with a capital wherever it is not the first word of a sentence, at least once; where all nouns are, so are nouns.

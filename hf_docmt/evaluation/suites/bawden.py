@@ -49,9 +49,9 @@ class Bawden(Suite):
     def group_breakdown(
         cls, items: Sequence[SuiteItem], groups: Mapping[str, Sequence[bool]]
     ) -> dict[str, Sequence[bool]]:
-        """Whole blocks: one is right if all of its pairs are, which no model can be without context.
+        """Whole blocks: one is right if all of its pairs are, which requires context.
 
-        Blocks of which pairs are missing are left out.
+        Incomplete blocks are skipped.
         """
         sizes = {item.group: item.group_size for item in items}
         blocks = [right for name, right in groups.items() if sizes.get(name) in (None, len(right))]
@@ -98,7 +98,7 @@ class Bawden(Suite):
         return self._fields(*block.before, block.where, (number - 1) // size + 1, size)
 
     def _fields(self, before: Sequence[str], before_target: Sequence[str], where: str, key: object, size: int) -> dict:
-        """What all items have; DataError where their previous sentences are not there."""
+        """Fields of all items; DataError if their previous sentences are missing."""
         if [len(before), len(before_target)] != [1, 1] or not (before[0].strip() and before_target[0].strip()):
             raise DataError(f"{where}: its previous sentence is missing or empty; the pair cannot be scored without it")
         return {"phenomenon": self.name, "index": 1, "group": f"{self.name}:{key}", "group_size": size}

@@ -20,7 +20,7 @@ from hf_docmt.reports.result import Result
 from hf_docmt.systems.items import SuiteItem
 
 PRONOUNS = ("er", "sie", "es")
-RECORDED = ("phenomenon", "distance", "labels", "index", "group", "group_unit")  # what the JSON knows of text files
+RECORDED = ("phenomenon", "distance", "labels", "index", "group", "group_unit")  # fields that the JSON has
 DISTANCES = {"0": 2400, "1": 7075, "2": 1510, "3": 573, ">3": 442}  # items at each antecedent distance
 DOCUMENT_ID = re.compile(r"\d{4}_\d+_\d+(\.de)?")  # of OpenSubtitles: year, film, subtitles
 
@@ -35,7 +35,7 @@ class DocumentItems(Suite):
 
     @cached_property
     def suite_documents(self) -> SuiteDocuments | None:
-        """The documents, where they are given or context is asked for."""
+        """The documents, if given or needed for context."""
         needed = self.documents is not None or self.context or self.future_context
         return SuiteDocuments(self, self.first_segment) if needed else None
 
@@ -72,11 +72,11 @@ class ContraPro(DocumentItems):
 
     JSON with `segment id` counted from 1 and one or more errors an item; `labels`, an object, may name further
     properties that accuracy is broken down by. The context is taken from `documents`, JSON lines with the source
-    language first in every sentence pair, by default `documents.jsonl` beside the suite; those that are given are read
-    without context, too. Or `NAME.text.en` and `.de`, parallel files with the reference and its two errors as the lines
-    of an item, and the context in `NAME.context.en` and `.de`, as many lines for each line of text, where empty lines
-    stand for sentences that were not there. There the pronoun is read from the translations, all else about an item
-    from `records`, the JSON, where it is there.
+    language first in every sentence pair, by default `documents.jsonl` next to the suite; given ones are read without
+    context, too. Or `NAME.text.en` and `.de`, parallel files with the reference and its two errors as the lines of an
+    item, and the context in `NAME.context.en` and `.de`, the same number of lines for each line of text, where empty
+    lines replace missing sentences. There the pronoun is read from the translations, all else about an item from
+    `records`, the JSON, if it exists.
     """
 
     format = "contrapro"
@@ -140,7 +140,7 @@ class SuiteDocuments:
         path = suite.path.with_name("documents.jsonl") if suite.documents is None else Path(suite.documents)
         if not path.is_file():
             raise DataError(
-                f"{suite.path}: its documents are needed, but {path} is not there; give the documents (JSON lines) "
+                f"{suite.path}: its documents are needed, but {path} is missing; give the documents (JSON lines) "
                 "that the suite was made from, or context=0 and no documents"
             )
         number, line = next(read_lines(path))

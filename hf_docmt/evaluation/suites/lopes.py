@@ -62,7 +62,7 @@ class Lopes(DocumentItems):
 
     @classmethod
     def published_counts(cls, name: str, items: Sequence[SuiteItem]) -> Mapping[str, int] | None:
-        """The same under any name, but for the set from the UN corpus."""
+        """The same under any name, except the set from the UN corpus."""
         return None if name.startswith("UN-") else COUNTS
 
     def json_fields(self, number, row, where):
@@ -115,8 +115,8 @@ class Lopes(DocumentItems):
         sizes = self._sizes
         if not sizes:
             raise DataError(
-                f"{self.path}: {self.name}.c{self.context}.context.src and .trg are needed beside it, found no context "
-                "files; add them, or take context=0"
+                f"{self.path}: {self.name}.c{self.context}.context.src and .trg are needed next to it, found no "
+                "context files; add them, or take context=0"
             )
         return next((size for size in sizes if size >= self.context), sizes[-1])
 

@@ -33,7 +33,7 @@ def read_suite(path: str | Path, format: str = "auto", **options) -> list[SuiteI
     `format` is the name of a registered suite, such as `contrapro`, `voita`, `lopes` or `bawden`, whose classes
     say which files they read; `auto` recognises it by file name and JSON keys, classes from plugins first.
     `documents` are the texts that ContraPro's JSON points into, `records` the JSON that belongs to text files (by
-    default the one of their name beside them or a folder above).
+    default the one of their name next to them or a folder above).
     Only ContraPro's documents have sentences after the current one (`future_context`, 0).
     ValueError: an unknown format, an option that the file has no use for. DataError (a ValueError) names file and item.
 
@@ -89,11 +89,11 @@ class Suite:
     format: ClassVar[str]  # name for --format, items and reports
     title: ClassVar[str]  # name in messages; default: `format`
     ties: ClassVar[str] = "wrong"  # rule for equal scores, see `contrastive_accuracy`
-    unit: ClassVar[str] = "document"  # what the group of an item is, which is resampled as one
+    unit: ClassVar[str] = "document"  # kind of an item's group, which is resampled as one
     json_key: ClassVar[str | None] = None  # key of the first item by which JSON of this format is recognised
     text_name: ClassVar[re.Pattern | None] = None  # names of text files of this format, (set) in them
     languages: tuple[str | None, str | None] = (None, None)  # of source and candidates, as far as known
-    recorded_context: ClassVar[int] = 0  # sentences that the JSON beside text files has of itself
+    recorded_context: ClassVar[int] = 0  # sentences that the JSON of text files includes
     lines: ClassVar[int] = 2  # of an item in text files, where its JSON does not say it
     options: ClassVar[Mapping[str, str]] = {}  # a further file -> `text files of X` or `JSON of X` that have it
     published: ClassVar[Mapping[str, Mapping[str, int]]] = {}  # name of the set -> counts, named as in `counts_note`
@@ -147,7 +147,7 @@ class Suite:
             yield self.item(number, location=where, **self.json_fields(number, row, where))
 
     def json_rows(self) -> Iterator[tuple[str, Any]]:
-        """Where each item stands, for messages, and what the JSON has of it."""
+        """The location of each item, for messages, and its fields in the JSON."""
         for number, entry in enumerate(entries_of(self.content, self.path), 1):
             yield f"{self.path}, item {number}", entry
 
@@ -177,7 +177,7 @@ class Suite:
 
     @classmethod
     def published_counts(cls, name: str, items: Sequence[SuiteItem]) -> Mapping[str, int] | None:
-        """The counts published for a set of this name; None where none are known."""
+        """The counts published for a set of this name; None if unknown."""
         return cls.published.get(name)
 
     @classmethod
@@ -230,9 +230,9 @@ class Suite:
         return read_json(self.path)
 
     def item(self, number: int, **fields) -> SuiteItem:
-        """Item `number` (from 1) with these fields, and with no more past context than is asked for.
+        """Item `number` (from 1) with these fields, and at most the requested past context.
 
-        Without others its id is made of suite and number, the right candidate is the first, the distance unknown.
+        By default its id is made of suite and number, the right candidate is the first, the distance unknown.
         """
         defaults = {"item_id": f"{self.name}:{number}", "format": self.format, "languages": self.languages}
         fields = {**defaults, "correct": 0, "distance": None, **fields}
@@ -247,9 +247,9 @@ class Suite:
         return [self.path.with_name(f"{self.name}.{ending}") for ending in endings]
 
     def records_path(self) -> Path | None:
-        """The JSON that belongs to text files: `records`, else the one beside them or a folder above.
+        """The JSON that belongs to text files: `records`, else the one next to them or a folder above.
 
-        None where it is not there. Bawden's `lexical_choice` is called `lexical-choice.json`.
+        None if it is missing. Bawden's `lexical_choice` is called `lexical-choice.json`.
         """
         if self.records is not None:
             return Path(self.records)
@@ -258,17 +258,17 @@ class Suite:
         return next((path for path in paths if path.is_file()), None)
 
     def recorded_items(self) -> list[SuiteItem] | None:
-        """The items of the JSON that belongs to text files; None where it is not there."""
+        """The items of the JSON that belongs to text files; None if it is missing."""
         path = self.records_path()
         return None if path is None else list(type(self)(path, context=self.recorded_context).json_items())
 
 
 def counts_note(items: Sequence[SuiteItem]) -> str | None:
-    """What differs from the counts of the suite as published; None if nothing does, or none is known of that name.
+    """Differences from the published counts of the suite; None without any, or for an unknown name.
 
     `items` are the whole suite; its name, such as `deixis_dev`, is that of the file without endings. Counted are items,
-    candidates, groups, and the items with each label (`phenomenon=il`, `distance=>3`, …). What no item has (distances,
-    say, where only texts were read) is not compared.
+    candidates, groups, and the items with each label (`phenomenon=il`, `distance=>3`, …). Fields that no item has (such
+    as distances of text files) are not compared.
     """
     name = items[0].suite
     counts = Counter(f"{label}={value}" for item in items for label, value in labels_of(item).items())

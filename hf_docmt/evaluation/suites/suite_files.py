@@ -14,7 +14,7 @@ from hf_docmt.files import DataError, parse_json, read_lines
 from hf_docmt.reports.signature import content_digest
 from hf_docmt.systems.items import SuiteItem
 
-Sides = tuple[tuple[str, ...], tuple[str, ...]]  # source and target sentences, as many
+Sides = tuple[tuple[str, ...], tuple[str, ...]]  # source and target sentences, the same number
 Files = Sequence[Path]  # of the source and the target side
 
 
@@ -63,8 +63,8 @@ class Block(NamedTuple):
 def read_blocks(files: Files, sizes: int | Sequence[int], context_files: Files = (), size: int = 0) -> list[Block]:
     """The items of parallel text: `sizes` lines each, which repeat the source, in order of the candidates.
 
-    With a `size` every line has so many lines in the `context_files`. DataError where a line is empty, or lines are
-    too many, too few, or not those of one item.
+    With a `size` every line has that number of lines in the `context_files`. DataError where a line is empty, or lines
+    are too many, too few, or not those of one item.
     """
     pairs, path = read_pairs(files), files[0]
     if isinstance(sizes, int):
@@ -101,11 +101,11 @@ def read_contexts(files: Files, size: int, needed: int, path: Path) -> list[Side
     """The sentences before each of the lines of `path` that need some, from files with `size` lines for each.
 
     Where fewer sentences were there, the files have empty lines in their line: those before the first line with text
-    on either side are left out.
+    on either side are dropped.
     """
     pairs = read_pairs(files)
     if len(pairs) != size * needed:
-        short = f"; there is none for line {len(pairs) // size + 1}" if len(pairs) < size * needed else ""
+        short = f"; line {len(pairs) // size + 1} has none" if len(pairs) < size * needed else ""
         raise DataError(
             f"{files[0]}: {len(pairs)} lines, expected {size * needed}, {size} for each of the {needed} lines of "
             f"{path}{short}; one of the files is cut or of another suite"
@@ -136,7 +136,7 @@ def _check_line(files: Files, pair: tuple[str, str], number: int, source: str, f
 
 
 def same_text(text: str, other: str) -> bool:
-    """Whether texts are equal but for case, spaces, punctuation, escapes such as `&apos;` and forms of characters."""
+    """Whether texts are equal except for case, spaces, punctuation, escapes such as `&apos;` and character forms."""
     sides = (unicodedata.normalize("NFKC", html.unescape(side)).casefold() for side in (text, other))
     return len({"".join(filter(str.isalnum, side)) for side in sides}) == 1
 
@@ -151,7 +151,7 @@ def check_texts(where: str, texts: Sequence[str], expected: Sequence[str], locat
 def check_record(block: Block, record: SuiteItem) -> None:
     """DataError where the item of the JSON that belongs to an item of text files has other texts.
 
-    Of the context it may have any part, as far as it was read.
+    It may have any part of the context.
     """
     sides = (*block.before[0], block.source), block.before[1], block.candidates
     for texts, expected in zip(sides, (record.source, record.target_context, record.candidates)):
@@ -159,10 +159,10 @@ def check_record(block: Block, record: SuiteItem) -> None:
 
 
 def replaced_pronouns(block: Block, pronouns: Collection[str]) -> str:
-    """The pronouns of the right translation that are others in the wrong translations, usually one.
+    """The pronouns of the right translation that differ in the wrong translations, usually one.
 
     Words are runs of letters and digits, compared without case (`qu'elles`, `a-t-il`). Several pronouns are joined by
-    `+`. DataError if there is none.
+    `+`. DataError without any.
     """
     right, *wrong = block.candidates
     words, replaced = re.findall(r"\w+", right.casefold()), {}

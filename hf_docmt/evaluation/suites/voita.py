@@ -83,7 +83,7 @@ class Voita(Suite):
         path = self.records_path() if self.matches_name(self.path) else self.path
         if path is None:
             raise DataError(
-                f"{self.path}: which lines are one item is in {self.name}.json, which is not beside it or a folder "
+                f"{self.path}: which lines are one item is in {self.name}.json, which is not next to it or a folder "
                 "above; give it as records"
             )
         return read_json(path)
