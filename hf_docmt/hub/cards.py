@@ -39,16 +39,16 @@ def make_card(
 ) -> ModelCard:
     """The card of a model: the text of its architecture, and numbers and facts of its report, nothing else.
 
-    A pure function of its arguments: no network, no clock. Missing facts are left out; the header has `license:
-    unknown` where none is given. `repo_id` is the name in the usage example (without it there is a placeholder),
+    A pure function of its arguments: no network, no clock. Missing facts are omitted; the header has `license: unknown`
+    by default. `repo_id` is the name in the usage example (without it there is a placeholder),
     `datasets` are names of training data on the Hub, `needs` what the tokenizer needs installed, `example` two
     sentences of the source language for the calls; by default they are general ones. `form` is that of the files, one
-    of `FORMS`, `model_class` the class of a stock model, `parameters` how many the model has, for a report that does
-    not say it, `untrained` says that it is new and has not seen documents. `baseline` is the report of another model,
-    whose scores stand beside those that were measured in the same way, `limits` are sentences on what this one cannot
-    do. Header: language, license, library_name, pipeline_tag, tags, base_model, widget, datasets, metrics, model-index,
-    each result with its signature. Raises ValueError for what is no report, an architecture that is not registered, or
-    another form.
+    of `FORMS`, `model_class` the class of a stock model, `parameters` their number, for a report without it;
+    `untrained` marks a new model that has not seen documents. `baseline` is the report of another model,
+    whose scores are shown next to those measured in the same way, `limits` are sentences on the limits of this one.
+    Header: language, license, library_name, pipeline_tag, tags, base_model, widget, datasets, metrics, model-index,
+    each result with its signature. Raises ValueError for anything but a report, an architecture that is not registered,
+    or another form.
     """
     if report is not None and not isinstance(report, Report):
         raise ValueError(f"report: got {type(report).__name__}, expected a Report; see Report.read")

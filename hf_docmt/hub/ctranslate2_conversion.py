@@ -26,11 +26,11 @@ FOLDER = "ctranslate2"  # of the library's files, inside that of the model
 
 @torch.no_grad()
 def write_ctranslate2_folder(model: PreTrainedModel, tokens: list[str], folder: Path, quantization: str) -> None:
-    """Write configuration and generation settings into a folder, and what `ctranslate2.Translator` loads inside it.
+    """Write configuration and generation settings into a folder, and the files for `ctranslate2.Translator` inside it.
 
     `tokens` are the names of all ids, `quantization` is the type of the weights. The translator reads sources with
-    their end token, and prefixes with the start token. The configuration has as many positions as the weights. Raises
-    ValueError as `stock_class`, for int8 weights, and for an activation function that CTranslate2 does not have.
+    their end token, and prefixes with the start token. The configuration has the number of positions of the weights.
+    Raises ValueError as `stock_class`, for int8 weights, and for an activation function that CTranslate2 does not have.
     """
     config = model.config
     stock_class(config)
@@ -56,7 +56,7 @@ def write_ctranslate2_folder(model: PreTrainedModel, tokens: list[str], folder: 
 
 
 def position_rows(config: PreTrainedConfig) -> int:
-    """Positions that the written model has: all learned ones, or as many sines as documents may need."""
+    """Positions of the written model: all learned ones, or enough sines for documents."""
     learned = config.position_type == "learned"
     return config.max_position_embeddings if learned else max(config.max_position_embeddings, LEAST_POSITIONS)
 
@@ -83,7 +83,7 @@ class BackboneLoader(BartLoader):
         return TransformerSpec(encoder, decoder)
 
     def set_common_layers(self, spec: TransformerEncoderSpec | TransformerDecoderSpec, module: PreTrainedModel) -> None:
-        """What encoder and decoder have besides their layers: embeddings, positions and norms."""
+        """Parts of encoder and decoder outside their layers: embeddings, positions and norms."""
         spec.scale_embeddings = module.embed_scale
         spec.position_encodings.encodings = position_encodings(module)
         tables = spec.embeddings if isinstance(spec.embeddings, list) else [spec.embeddings]

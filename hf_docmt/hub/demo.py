@@ -33,9 +33,9 @@ CORPUS = "built-in discourse corpus"
 SYSTEMS = {"sentence": "demo_sentence.yaml", "concat": "demo_concat4.yaml"}
 DOCUMENTS = {"train": 4000, "validation": 100, "test": 100}
 LIMITS = (
-    "It knows the built-in corpus alone, made documents of few words. Other text comes out as nonsense.",
-    "Of a pronoun, a form of address or an elliptic sentence it knows what stands up to three sentences before it; "
-    "what stands farther away it guesses.",
+    "It knows only the built-in corpus, synthetic documents with a small vocabulary. Other text becomes nonsense.",
+    "For a pronoun, a form of address or an elliptic sentence it reads up to three previous sentences; "
+    "if the clue is farther away, it guesses.",
 )
 EXAMPLE = ["I will show you the train.", "It departs late."]  # of the corpus: the second needs the first
 

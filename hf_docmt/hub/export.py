@@ -91,7 +91,7 @@ def writer_of(
 def collect_reports(paths: Sequence[str | os.PathLike], model: str | os.PathLike, name: str | None) -> Report | None:
     """The reports of one model as one, with the facts of its training, under `name` or the name of its folder.
 
-    Results with other contexts than the true one are left out, since a card lists them among the model's scores.
+    Results with other contexts than the true one are dropped, since a card would list them as the model's scores.
     """
     reports = []
     for report in [Report.read(str(path)) for path in paths]:

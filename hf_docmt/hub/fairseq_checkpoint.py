@@ -10,7 +10,7 @@ import torch
 
 PARTS = "{'args': ..., 'model': ...}"
 BUFFERS = ("_float_tensor", ".version", "embed_positions.weights")  # sinusoidal tables and version numbers
-# torch's fused encoder layer: fairseq 0.12 saves its eight parameters beside those that it trains and reads
+# torch's fused encoder layer: fairseq 0.12 saves its eight parameters in addition to those that it trains and reads
 FAST_PATH = re.compile(r"encoder\.(context_)?layers\.\d+\.(in_proj|out_proj|fc1|fc2)_(weight|bias)")
 REQUIRED = object()
 
@@ -49,7 +49,7 @@ def read_checkpoint(path: str | Path) -> FairseqCheckpoint:
     """
     path = Path(path)
     if not path.is_file():
-        raise ValueError(f"{path}: expected a checkpoint of fairseq, a .pt file; the file is not there")
+        raise ValueError(f"{path}: expected a checkpoint of fairseq, a .pt file; the file does not exist")
     try:
         with torch.serialization.safe_globals([argparse.Namespace]):
             content = torch.load(path, map_location="cpu", weights_only=True)
@@ -107,7 +107,7 @@ class FairseqTransformer:
     """A sentence-level Transformer, `--arch transformer...`.
 
     Names of parameters are those of fairseq, behind `model.`; `renames` are regular expressions with what they become.
-    `end`, `separator`: the symbols that end a sequence and separate sentences; `<sep>` is no symbol of fairseq, its
+    `end`, `separator`: the symbols that end a sequence and separate sentences; `<sep>` is not a symbol of fairseq; its
     row is a copy of that of `separator_row`.
     """
 
@@ -115,7 +115,7 @@ class FairseqTransformer:
     renames: tuple[tuple[str, str], ...] = ()
     end, separator = "</s>", "<sep>"
     separator_row = "</s>"
-    task_symbols: tuple[str, ...] = ()  # what the task adds to both dictionaries
+    task_symbols: tuple[str, ...] = ()  # symbols that the task adds to both dictionaries
     search: dict[str, float] = {"num_beams": 5, "early_stopping": True, "min_new_tokens": 1}  # of fairseq-generate
 
     def __init__(self, checkpoint: FairseqCheckpoint):
@@ -156,9 +156,9 @@ class FairseqTransformer:
         }
 
     def named_weights(self, config) -> dict[str, torch.Tensor]:
-        """The parameters by the names of this package, embeddings of tokens as they are.
+        """The parameters by the names of this package, token embeddings unchanged.
 
-        Two names of one tied table are both there.
+        It has both names of a tied table.
         """
         weights = {}
         for name, weight in self.checkpoint.weights.items():

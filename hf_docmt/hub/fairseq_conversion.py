@@ -167,7 +167,7 @@ def make_tokenizer(
     separator: str,
     languages: tuple[str | None, str | None],
 ) -> tuple[PreTrainedTokenizerBase, list[str]]:
-    """The tokenizer of source and target dictionary, and what stands behind them: the symbols of the further ids.
+    """The tokenizer of source and target dictionary, and the symbols of the further ids after them.
 
     `subwords` is one file for both languages or one for each: SentencePiece models (`.model`), for raw text, or codes
     of subword-nmt or fastBPE, for text with tokens between blanks, prepared as for training. Ids are those of the
@@ -178,10 +178,10 @@ def make_tokenizer(
         raise ValueError(f"subwords: got {len(subwords)} files, expected one for both languages or one for each")
     for path in subwords:
         if not Path(path).is_file():
-            raise ValueError(f"{path}: the file of subwords is not there, expected a SentencePiece model or BPE codes")
+            raise ValueError(f"{path}: the file of subwords is missing, expected a SentencePiece model or BPE codes")
     is_model = {Path(path).suffix == ".model" for path in subwords}
     if len(is_model) == 2:
-        raise ValueError("subwords: got a SentencePiece model beside BPE codes, expected two files of one kind")
+        raise ValueError("subwords: got a SentencePiece model and BPE codes, expected two files of one kind")
     special = {"eos_token": end, "sep_token": separator, "pad_token": "<pad>", "unk_token": "<unk>"}
     if is_model == {True}:
         return _sentencepiece_tokenizer(dictionaries, subwords, special, languages)

@@ -1,12 +1,12 @@
-"""The models of Lupo et al. (2022, 2023) and Maka et al. (2024), as they were published with fairseq.
+"""The models of Lupo et al. (2022, 2023) and Maka et al. (2024), as published with fairseq.
 
 Names of parameters and defaults of settings are those of the public repositories. `lorelupo/focused-concat` (fairseq
-0.9): a sequence is `s1 </s> ... sK <END>` on both sides, and the decoder starts with `<END>`. What it has and this
-package has not is refused: shifts by the average length of the example's own sentences, several encodings of sentences
-at once, and learned position-segment embeddings, whose checkpoint has not the table that the model computed with (see
-examples/recipes/README.md). Of `Pawel-M/shortening-context-mt` (fairseq 0.12.2) these are refused: the gate over two
-branches, the gate in sequential integration (there over the sum, here as in equation 5), pooling by minimum, groups
-without a hidden layer, the current sentence's tokens as context of Caching Tokens.
+0.9): a sequence is `s1 </s> ... sK <END>` on both sides, and the decoder starts with `<END>`. Features without a
+counterpart here are refused: shifts by the average length of the example's own sentences, several encodings of
+sentences at once, and learned position-segment embeddings, whose checkpoint has not the table that the model computed
+with (see examples/recipes/README.md). Of `Pawel-M/shortening-context-mt` (fairseq 0.12.2) these are refused: the gate
+over two branches, the gate in sequential integration (there over the sum, here as in equation 5), pooling by minimum,
+groups without a hidden layer, the current sentence's tokens as context of Caching Tokens.
 """
 
 import torch
@@ -59,7 +59,7 @@ class ConcatTransformer(FairseqTransformer):
             return {"segment_encoding": kind, "pse_dim": pse_dim, "persistent": flag("persistent_pse")}
         if flag("use_segment_emb"):
             for name in ("segment_shifted_positions", "persistent_positions"):
-                self.checkpoint.require(name, (False,), False, f"beside use_segment_emb it has no counterpart; {TRAIN}")
+                self.checkpoint.require(name, (False,), False, f"use_segment_emb with it has no counterpart; {TRAIN}")
             kind = next((kind for name, kind in ENCODINGS.items() if flag(name)), "sinusoidal")
             return {"segment_encoding": kind, "persistent": flag("persistent_segment_emb")}
         if not shifted and not persistent_positions:
@@ -89,7 +89,7 @@ POOLINGS = {"mean": "avg", "max": "max", "linear": "linear"}
 
 
 class ContextTransformer(FairseqTransformer):
-    """What the models share: sentences before the current one, of the source, as inputs of their own."""
+    """Shared by the models: previous source sentences as separate inputs."""
 
     renames: tuple[tuple[str, str], ...] = INTEGRATION
     separator_row = "<brk>"
@@ -199,7 +199,7 @@ class ShorteningTransformer(CachingTransformer):
 class SentenceTransformer(FairseqTransformer):
     """The sentence-level baseline, `--arch contextual_transformer` without context.
 
-    A lone `</s>` stands before the sentence on both sides, where the single-encoder model has its context.
+    A lone `</s>` precedes the sentence on both sides, in the place of the single-encoder model's context.
     """
 
     def fields(self):

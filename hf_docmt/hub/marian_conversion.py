@@ -54,7 +54,7 @@ def convert_marian_file(
 def make_tokenizer(
     vocab: Sequence[str | Path], rows: Sequence[int], languages: tuple[str | None, str | None]
 ) -> PreTrainedTokenizerBase:
-    """The tokenizer of SentencePiece models for tables of so many rows, and `<pad>` with the id behind both."""
+    """The tokenizer of SentencePiece models for tables of `rows` rows, and `<pad>` with the id after both."""
     if not 1 <= len(vocab) <= 2:
         raise ValueError(f"vocab: got {len(vocab)} files, expected one for both languages, or two: source, target")
     models = [read_vocabulary(path) for path in vocab]

@@ -36,9 +36,9 @@ class MarianModel:
 
 
 def read_model_file(path: str | Path) -> MarianModel:
-    """Read a `.npz` or `.bin` file of Marian, floats or intgemm's int8; multipliers of activations are left out.
+    """Read a `.npz` or `.bin` file of Marian, floats or intgemm's int8; multipliers of activations are skipped.
 
-    int8 weights are read as the numbers that they stand for, value over multiplier. ValueError for a file of another
+    int8 weights become floats, value over multiplier. ValueError for a file of another
     kind, a damaged one, and one arranged for a single kind of processor.
     """
     path = check_file(path)
@@ -57,7 +57,7 @@ def read_model_file(path: str | Path) -> MarianModel:
 
 
 def parse_options(item: np.ndarray | None) -> dict[str, str | list[str]]:
-    """The options, YAML in a text; values that are no texts or lists of them are left out."""
+    """The options, YAML in a text; only texts and lists of texts are kept."""
     if item is None:
         raise ValueError(f"it has no {OPTIONS}")
     text = item.tobytes().rstrip(b"\0")
@@ -66,7 +66,7 @@ def parse_options(item: np.ndarray | None) -> dict[str, str | list[str]]:
     try:
         values = yaml.load(text.decode("utf-8"), yaml.BaseLoader)  # every value a text
     except (yaml.YAMLError, RecursionError) as error:
-        raise ValueError(f"{OPTIONS} is no YAML") from error
+        raise ValueError(f"{OPTIONS} is not YAML") from error
     if not isinstance(values, dict):
         raise ValueError(f"{OPTIONS} holds no options")
     return {
@@ -81,7 +81,7 @@ def parse_options(item: np.ndarray | None) -> dict[str, str | list[str]]:
 
 
 class Cursor:
-    """A place in bytes, little endian; ValueError where they end before what is asked for."""
+    """A place in bytes, little endian; ValueError if they end too early."""
 
     def __init__(self, data: bytes):
         self.data, self.position = memoryview(data), 0
@@ -95,7 +95,7 @@ class Cursor:
         return self.data[self.position - size : self.position]
 
     def numbers(self, count: int, code: str = "Q") -> tuple[int, ...]:
-        """So many numbers, of 8 bytes without sign, or of another code of `struct`."""
+        """`count` numbers, of 8 bytes without sign, or of another code of `struct`."""
         return struct.unpack(f"<{count}{code}", self.take(count * struct.calcsize(code)))
 
 
@@ -134,7 +134,7 @@ def item_values(name: str, kind: int, shape: tuple[int, ...], content: memoryvie
     if dtype is None and kind not in INTGEMM8:
         known = ", ".join(f"{number:#x}" for number in (*FLOATS, *INTGEMM8))
         raise ValueError(
-            f"{name} is of type {kind:#x}, expected one of {known}; write the model anew with marian-conv as float32 "
+            f"{name} is of type {kind:#x}, expected one of {known}; write the model again with marian-conv as float32 "
             "or intgemm8, which fit every processor"
         )
     needed = count * dtype.itemsize if dtype is not None else count + 4
@@ -146,7 +146,7 @@ def item_values(name: str, kind: int, shape: tuple[int, ...], content: memoryvie
 
 
 def int8_values(name: str, shape: tuple[int, ...], values: np.ndarray, behind: memoryview) -> np.ndarray:
-    """int8 values over the multiplier behind them; all matrices but embeddings stand transposed in the file."""
+    """int8 values over the multiplier after them; all matrices but embeddings are transposed in the file."""
     (multiplier,) = struct.unpack("<f", behind)
     if not (math.isfinite(multiplier) and multiplier > 0):
         raise ValueError(f"{name} has the multiplier {multiplier}")
@@ -154,7 +154,7 @@ def int8_values(name: str, shape: tuple[int, ...], values: np.ndarray, behind: m
         matrix = values.reshape(shape)
     else:
         matrix = values.reshape(shape[::-1]).T
-    with np.errstate(over="ignore"):  # what is too large is refused later
+    with np.errstate(over="ignore"):  # too large values are refused later
         return matrix.astype(np.float32) / np.float32(multiplier)
 
 
@@ -276,7 +276,7 @@ class MarianTransformer:
         return "Wemb" in self.model.weights
 
     def depth(self, side: str) -> int:
-        """The number of layers; ValueError where there are no parameters of so many."""
+        """The number of layers; ValueError if parameters are missing."""
         depth = self.number(f"{side[:3]}-depth")
         if depth > len(self.model.weights):
             raise ValueError(f"{self.model.path}: {side[:3]}-depth is {depth}, which the parameters are too few for")
@@ -293,7 +293,7 @@ class MarianTransformer:
         return values
 
     def named_weights(self, rows: int) -> dict[str, torch.Tensor]:
-        """The parameters by the names of this package, tables of tokens filled up with zeros to so many rows.
+        """The parameters by the names of this package, tables of tokens padded with zeros to `rows` rows.
 
         ValueError for parameters that are missing or left over.
         """

@@ -77,7 +77,7 @@ def push_model(
         with _refusals_in_one_line(code_repo):
             code_revision = push_code(api, code_repo, private)
         for number, file in enumerate(files):
-            if isinstance(file.content, bytes):  # what is not as in the folder: the card
+            if isinstance(file.content, bytes):  # a file that differs from the folder: the card
                 content = file.content.replace(UNKNOWN_REVISION.encode(), code_revision.encode())
                 files[number] = replace(file, content=content)
     with _refusals_in_one_line(repo_id):
@@ -107,7 +107,7 @@ def planned_upload(
     include: Sequence[str] = (),
     license: str | bool | None = None,
 ) -> list[UploadFile]:
-    """The files that `push_model` would send; asks nothing of the network.
+    """The files that `push_model` would send; without network access.
 
     Raises ValueError for a folder or file that must not go up (see `upload_files`), a card whose header huggingface_hub
     cannot read or that is an empty template, an adapter of a model that is not on the Hub, a name that the Hub does not
@@ -140,8 +140,8 @@ def planned_upload(
         card = re.sub(r"^(?=\| layers of encoder)", lambda _: f"{row}\n", text, flags=re.MULTILINE)
     elif license is None and parsed.data.get("license", UNKNOWN_LICENSE) == UNKNOWN_LICENSE:
         raise ValueError(
-            f"{path} states no licence, without which nobody may use the model: give --license NAME (that of a model "
-            "it was made from binds it, too), or --no-license to send it so"
+            f"{path} states no licence, so users have no right to use the model: give --license NAME (that of a model "
+            "it was made from binds it, too), or --no-license to push it without"
         )
     card = card.replace(PLACEHOLDER, repo_id)
     if code_repo is not None:
@@ -166,7 +166,7 @@ def _refusals_in_one_line(repo_id: str) -> Iterator[None]:
 
 
 def _check_code_repository(code_repo: str, repo_id: str, folder: str | os.PathLike) -> None:
-    """ValueError for a name that is none of a repository, or that of the model; and for a folder without code."""
+    """ValueError for a name that no repository can have, for that of the model, and for a folder without code."""
     if not HUB_NAME.fullmatch(code_repo) or "--" in code_repo:
         raise ValueError(f"--code-repo: got {code_repo!r}, expected the name of a repository on the Hub, owner/name")
     validate_repo_id(code_repo)

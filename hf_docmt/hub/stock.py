@@ -29,9 +29,9 @@ COMPUTED = ("embed_positions.weight",)  # tables of sines, which the classes mak
 
 
 def stock_class(config: PreTrainedConfig) -> type[PreTrainedModel]:
-    """The class of transformers that computes what a model of this configuration does.
+    """The class of transformers that computes the same as a model of this configuration.
 
-    Raises ValueError, with the field that is in the way, where there is none.
+    Raises ValueError with the field that prevents it.
     """
     own = {name: getattr(config, name) for name in PEGASUS}
     layouts = {CLASSES[name]: layout for name, layout in (FAMILIES | {"pegasus": PEGASUS}).items()}
@@ -91,7 +91,7 @@ def check_not_quantized(model: PreTrainedModel) -> None:
 
 
 def _config_fields(config: PreTrainedConfig, stock: type[PreTrainedModel]) -> dict:
-    """The fields of the class's configuration; one table for all, or for target and output, or none is shared."""
+    """The fields of the class's configuration; one table for all, or for target and output, or separate ones."""
     fields = {name: getattr(config, name) for name in SIZES + SETTINGS + TOKENS} | {"forced_eos_token_id": None}
     if config.position_type != "learned" and config.view == "chunk":  # sines reach as far as a translation may
         fields["max_position_embeddings"] = max(config.max_position_embeddings, 2 * config.chunk_tokens + 32)

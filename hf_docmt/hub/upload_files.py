@@ -1,4 +1,4 @@
-"""What of a folder goes to the Hub, and what must not: secrets, pickles, states of training, half a model."""
+"""Files of a folder that go to the Hub, and those that must not: secrets, pickles, training states, half a model."""
 
 import json
 import os
@@ -25,12 +25,12 @@ WRITTEN_FILES = (  # by docmt export, save_pretrained and peft, and by hand for 
 )  # fmt: skip
 PICKLES = (".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".joblib", ".distcp")
 STATES = ("optimizer", "scheduler", "rng_state", "scaler", "training_args")
-SECRET_FILES = re.compile(  # besides all whose name, or folder's, begins with a dot
+SECRET_FILES = re.compile(  # in addition to all whose name, or folder's, begins with a dot
     r".*\.env(\..*)?|env\.(local|dev|development|prod|production|test)|_netrc|id_(rsa|dsa|ecdsa|ed25519)(\..*)?|"
     r".*\.(pem|key|p12|pfx|jks|keystore|kdbx|ppk|asc|gpg|tfstate)|(.*[_-])?service[_-]?account.*\.json|"
     r"(.*[_.-])?(credentials?|secrets?|passwords?|token|auth|api[_-]?keys?|htpasswd|kubeconfig|rclone)(\.[a-z]+)?"
 )
-SECRETS = {  # what it is -> what it looks like
+SECRETS = {  # name -> pattern
     "a token of the Hub": rb"\bhf_[A-Za-z0-9]{30,}|\bapi_org_[A-Za-z0-9]{30,}",
     "an AWS key": rb"\b(AKIA|ASIA)[0-9A-Z]{16}\b",
     "a GitHub token": rb"\bgh[pousr]_[A-Za-z0-9]{36}|\bgithub_pat_[A-Za-z0-9_]{40,}",
@@ -74,7 +74,7 @@ def upload_files(folder: str | os.PathLike, include: Sequence[str] = ()) -> list
     """
     folder = Path(folder)
     if not folder.is_dir():
-        raise ValueError(f"{folder}: no such folder; give one that docmt export wrote")
+        raise ValueError(f"{folder}: the folder does not exist; give one that docmt export wrote")
     missing = _missing(folder)
     if missing:
         raise ValueError(f"{folder}: {', '.join(missing)} missing; write the folder with docmt export first")
@@ -99,7 +99,7 @@ def left_files(folder: str | os.PathLike, include: Sequence[str] = ()) -> list[s
 
 
 def is_adapter(folder: str | os.PathLike) -> bool:
-    """Whether a folder holds an adapter (LoRA and the like) in place of a model."""
+    """Whether a folder holds an adapter (such as LoRA) instead of a model."""
     return (Path(folder) / "adapter_config.json").is_file() and not any(Path(folder).glob("model*.safetensors"))
 
 
@@ -180,7 +180,7 @@ def _is_pickle(path: Path) -> bool:
         try:
             for operation, _, _ in pickletools.genops(file.read(CHUNK)):
                 names.add(operation.name)
-        except (ValueError, OverflowError, MemoryError):  # no pickle, but what stands before may run
+        except (ValueError, OverflowError, MemoryError):  # not a pickle, but its beginning may run
             pass
     return not names.isdisjoint(LOADS) and not names.isdisjoint(CALLS)
 

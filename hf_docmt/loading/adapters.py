@@ -30,10 +30,10 @@ def import_peft() -> ModuleType:
 
 
 def adapted_model(path: str | Path, revision: str | None = None) -> str | None:
-    """Folder or Hub name of the model that the adapter in `path` adapts; None where `path` holds no adapter.
+    """Folder or Hub name of the model that the adapter in `path` adapts; None if `path` holds no adapter.
 
-    It is the folder `base` beside the adapter, or what its `adapter_config.json` names. Raises `ValueError` where that
-    file is broken or names none.
+    It is the folder `base` next to the adapter, or the one that `adapter_config.json` names. Raises `ValueError` where
+    that file is broken or names none.
     """
     from transformers.utils import find_adapter_config_file
 
@@ -72,7 +72,7 @@ def with_adapter(model: PreTrainedModel, config: PeftConfig) -> PeftModel:
 def merge_adapter(model: PreTrainedModel, base: str, path: str | Path, revision: str | None = None) -> PreTrainedModel:
     """The model of `base` with the adapter in `path` put into its weights: a model as any other.
 
-    Its generation config is that beside the adapter, if there is one. Raises `ValueError` for an adapter of another
+    Its generation config is the one next to the adapter, if any. Raises `ValueError` for an adapter of another
     model, and for one without its weights.
     """
     from transformers import GenerationConfig

@@ -1,7 +1,7 @@
-"""The model card that a configuration alone can fill, and writing it beside saved and pushed models.
+"""The model card that a configuration alone can fill; it is written next to saved and pushed models.
 
 The texts are templates in `hub_cards/`: that of an architecture is `architectures/NAME.md.j2`, or `card_NAME.md.j2`
-beside its configuration in another package. All of them extend `model_card.md.j2`.
+next to its configuration in another package. All of them extend `model_card.md.j2`.
 """
 
 import json
@@ -25,7 +25,7 @@ from hf_docmt.reports.signature import extra_digits
 from hf_docmt.reports.tables import code_span, escape_markdown
 
 MARK = "<!-- Written from config.json by hf-docmt. Remove this line, and your text stays as it is. -->"
-DRAFTS = (  # what stands in cards that nobody wrote: this module's, those of 0.2.0, templates of transformers
+DRAFTS = (  # marks of generated cards: this module's, those of 0.2.0, templates of transformers
     MARK,
     "<!-- Written from config.json by the model's own code.",
     "This model card has been automatically generated",
@@ -51,9 +51,9 @@ def version_ranges() -> str:
 
 
 def write_card(model: PreTrainedModel, folder: str | os.PathLike, name: str | None = None) -> None:
-    """Write README.md beside a saved model, or one that is pushed as `name`, unless there is one that somebody wrote.
+    """Write README.md next to a saved model, or one that is pushed as `name`, unless a person has written one.
 
-    One of this module, or a template of transformers, is written anew (see `is_draft`). The card of an adapter is not
+    One of this module, or a template of transformers, is written again (see `is_draft`). The card of an adapter is not
     this model's, and is left to peft.
     """
     path = Path(folder) / "README.md"
@@ -65,7 +65,7 @@ def write_card(model: PreTrainedModel, folder: str | os.PathLike, name: str | No
 
 
 def is_draft(card: str) -> bool:
-    """Whether nobody wrote this card: it is this module's, or a template of transformers."""
+    """Whether this card was generated, by this module or from a template of transformers."""
     return any(sign in card for sign in DRAFTS)
 
 
@@ -80,7 +80,7 @@ class ModelCardText:
     Args:
         config: the model's configuration.
         name: the model's name on the Hub, for the title and the examples; without it there is a placeholder.
-        needs: what has to be installed besides torch and transformers, for the tokenizer; None = not known.
+        needs: packages that the tokenizer needs in addition to torch and transformers; None = unknown.
         example: two sentences of the source language that the model was made for; None = those of `EXAMPLES`.
     """
 
@@ -123,10 +123,10 @@ class ModelCardText:
             "tags": ["translation", "document-level", "hf-docmt", self.config.model_type],
         } | {field: value for field, value in optional.items() if value}
 
-    # What the templates ask for
+    # Functions for the templates
 
     def language(self, side: str) -> str | None:
-        """The code of a side's language as the Hub lists it, of two or three letters; None where there is none."""
+        """The code of a side's language as the Hub lists it, of two or three letters; None without one."""
         match = LANGUAGE_CODE.fullmatch(getattr(self.config, f"{side}_lang") or "")
         return match[1].lower() if match else None
 
@@ -143,7 +143,7 @@ class ModelCardText:
         return "".join(f", {name}={json.dumps(code)}" for name, code in zip(missing, codes))
 
     def chosen_languages(self) -> list[str]:
-        """The arguments of a call by which languages are chosen: those whose codes stand in a sequence."""
+        """The arguments of a call that select languages: those whose codes are in a sequence."""
         return [name for name in LANGUAGES if self.config.language_ids and uses_language(self.config, name)]
 
     def base_model(self) -> str | None:
@@ -153,7 +153,7 @@ class ModelCardText:
         return next((name for name in names if name and name != self.name and HUB_NAME.fullmatch(name)), None)
 
     def source_example(self) -> list[str] | None:
-        """Two sentences of the source language; None where none are at hand."""
+        """Two sentences of the source language; None if unavailable."""
         if self.own_example is not None:
             return list(self.own_example)
         code = self.language("source")
@@ -206,9 +206,9 @@ def _paragraph(text: str) -> str:
 
 
 def _text(value: object) -> object:
-    """What stands between braces in a template, as text of the card: on one line, and no Markdown, HTML or link.
+    """A value of a template as text of the card: on one line, without Markdown, HTML or links.
 
-    Left as they are: `Markup`, which the filters `made` (text of the package's own), `code` and `json` give.
+    Unchanged: `Markup`, which the filters `made` (the package's own text), `code` and `json` return.
     """
     if isinstance(value, Markup | jinja2.Undefined | int | float):
         return value
@@ -227,14 +227,14 @@ def _cell(value: object) -> str:
 
 
 def _score(value: object, result) -> str:
-    """A score with as many decimals as its unit needs; a dash for none."""
+    """A score with the decimals of its unit; a dash for none."""
     return "–" if not isinstance(value, int | float) else f"{value:.{DECIMALS + extra_digits(str(result.signature))}f}"
 
 
 def _facts(section: dict) -> Iterator[tuple[str, object]]:
     """Nested facts as pairs of (name in words, value): {"train": {"documents": 3}} -> "train documents", 3.
 
-    Curves, which are lists of points, are left out, without any point as well, and facts that are not known.
+    Curves, which are lists of points, are skipped, even empty ones, as are unknown facts.
     """
     for name, value in dict(section or {}).items():
         words = str(name).replace("_", " ")

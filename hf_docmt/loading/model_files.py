@@ -73,7 +73,7 @@ def check_model_files(path: str | Path, revision: str | None = None, names: Sequ
             raise ValueError(f"{where}: nested too deeply; copy the folder again") from error
         except ValueError as error:
             if name == GENERATION_CONFIG_NAME:  # transformers passes over it
-                raise ValueError(f"{where}: it is no JSON file ({error}); copy the folder again") from error
+                raise ValueError(f"{where}: it is not a JSON file ({error}); copy the folder again") from error
             continue  # which the library that reads it says in its own words
         if not isinstance(values, dict):
             raise ValueError(
@@ -101,7 +101,7 @@ def check_model_files(path: str | Path, revision: str | None = None, names: Sequ
 
 
 def check_depth(values: Any, levels: int = 100) -> None:
-    """RecursionError for lists and objects inside each other, more than so many."""
+    """RecursionError for lists and objects that are nested deeper than `deepest`."""
     inner = [values] if isinstance(values, dict | list) else []
     while inner:
         if not levels:
@@ -121,14 +121,14 @@ def _file(path: str | Path, name: str, revision: str | None) -> str | Path | Non
 
 
 def check_index(values: dict, where: str) -> None:
-    """ValueError for an index of weights that names files elsewhere than beside it."""
+    """ValueError for an index of weights that names files in other folders."""
     files = values.get("weight_map")
     if not isinstance(files, dict):
         raise ValueError(f"{where}: weight_map must be an object, got {files!r:.40}; copy the folder again")
     for file in set(map(str, files.values())):
         if PurePosixPath(file).name != file or PureWindowsPath(file).name != file:
             raise ValueError(
-                f"{where}: weight_map names {file!r:.80}, expected a file beside it; fetch the folder again"
+                f"{where}: weight_map names {file!r:.80}, expected a file next to it; fetch the folder again"
             )
 
 

@@ -56,9 +56,9 @@ def load_model(
 
 
 def load_config(path: str | Path, revision: str | None = None) -> PreTrainedConfig:
-    """The configuration of a model's folder or Hub name; `ValueError` where it cannot be read or is of another package.
+    """The configuration of a model's folder or Hub name; `ValueError` if it cannot be read or is of another package.
 
-    That of an adapter which has none is that of the model which it adapts.
+    An adapter without one has that of its base model.
     """
     values = read_config(path, revision)
     with reading_model(path):
@@ -132,9 +132,9 @@ def give_weights(model: PreTrainedModel, weights: Mapping[str, torch.Tensor], pa
 def check_weights(model: PreTrainedModel, path: str | Path) -> None:
     """ValueError for weights that are nan or infinite, and for those that are all zero, with the name of the first one.
 
-    Search would not tell of all of them: kernels of attention take scores that are nan for hidden ones. A download that
-    was cut off in a preallocated file leaves zeros. Only what an architecture adds to the backbone may be zero: so it
-    begins where it is to change nothing. Of models of other packages linear layers are looked at, but for adapters.
+    Search would not report all of them: kernels of attention treat NaN scores as masked. A download that
+    was cut off in a preallocated file leaves zeros. Only parameters that an architecture adds to the backbone may be
+    zero, which is its neutral start. In models of other packages linear layers are checked, except adapters.
     """
     zeros = []
     for name, weight in model.named_parameters():

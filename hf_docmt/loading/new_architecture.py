@@ -25,8 +25,8 @@ register_architecture(Architecture("toy", package=__name__))
 def write_architecture(name: str, package: Path | None = None) -> list[Path]:
     """Write configuration, model, card and tests of a new architecture, and register it. Returns the files written.
 
-    They go into the checkout of this package that is the current folder, or into a new Python package of its own.
-    ValueError: a name that cannot be used, a file that exists, a current folder that is no checkout.
+    They go into the checkout of this package that is the current folder, or into a new Python package.
+    ValueError: a name that cannot be used, a file that exists, a current folder that is not a checkout.
     """
     if not re.fullmatch("[a-z][a-z0-9]*", name):
         raise ValueError(f"name {name!r}: expected lower-case letters and digits, beginning with a letter")
@@ -42,11 +42,11 @@ def write_architecture(name: str, package: Path | None = None) -> list[Path]:
 
 
 def next_steps(name: str, package: Path | None = None) -> str:
-    """What to do with the files, for a person."""
+    """The next steps, for a person."""
     if package is None:
         return (
             f"Run the tests: python -m pytest tests/modeling/test_{name}.py\n"
-            "Then write your mechanism in place of the example; see modeling/README.md."
+            "Then replace the example by your mechanism; see modeling/README.md."
         )
     variables = f"PYTHONPATH={package.parent} HF_DOCMT_PLUGINS={package.name}"
     return (
@@ -60,8 +60,8 @@ def checkout_texts(name: str) -> dict[Path, str]:
     """The files of the toy in a checkout, and the registry with a line for this name, in alphabetical order."""
     if not REGISTRY.is_file():
         raise ValueError(
-            f"{Path.cwd()} is no checkout of hf-docmt (it has no {REGISTRY}): change to one, or give the folder of a "
-            f"new package: docmt new architecture {name} my_package"
+            f"{Path.cwd()} is not a checkout of hf-docmt (it has no {REGISTRY}): change to one, or give the folder of "
+            f"a new package: docmt new architecture {name} my_package"
         )
     texts = {Path(folder, file.replace("toy", name)): toy_text(file, name) for file, folder in FOLDERS.items()}
     registered = REGISTRY.read_text("utf-8")

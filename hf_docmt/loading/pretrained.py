@@ -70,7 +70,7 @@ def from_sentence_model(
     Where the family has language codes, `source_lang` and `target_lang` are codes of the family; without them every
     translation has to name them. Their ids are the tokenizer's: a model without one is converted without codes.
 
-    Departures: layer drop is left out, and translations of BART begin with `<s>`, as its targets do, whether or not its
+    Departures: there is no layer drop, and translations of BART begin with `<s>`, as its targets do, whether or not its
     generation config forces that. Raises ValueError for another model type or architecture, unknown overrides,
     overrides of what the weights fix, unknown languages, broken weight files.
     """
@@ -85,8 +85,8 @@ def from_sentence_model(
         asked = [name for name in LANGUAGES if overrides.get(name) is not None]
         if asked and original.config.model_type in WITH_CODES:
             raise ValueError(
-                f"{asked[0]}: got {overrides[asked[0]]!r}, but the ids of language codes are those of the tokenizer, "
-                "and there is none: give tokenizer= as well"
+                f"{asked[0]}: got {overrides[asked[0]]!r}, but the ids of language codes come from the tokenizer, "
+                "which is missing: give tokenizer= as well"
             )
         size = fields["vocab_size"]
         fields |= {"sep_token_id": size, "bod_token_id": size + 1, "vocab_size": size + 2}
@@ -162,7 +162,7 @@ def _check_overrides(overrides: dict, fields: dict, config_class: type, interpol
     if interpolate_positions and not (learned and asked):
         problem = "no max_position_embeddings: give it"
         if not learned:
-            problem = "sinusoidal positions, which reach as far as one likes: omit it"
+            problem = "sinusoidal positions, which have no limit: omit it"
         raise ValueError(f"interpolate_positions stretches learned positions to max_position_embeddings; got {problem}")
     for name, value in overrides.items():
         if name not in allowed:
@@ -209,7 +209,7 @@ def set_tokenizer_languages(tokenizer: PreTrainedTokenizerBase | None, codes: di
 
 VOCABULARY = ("shared.weight", "embed_tokens.weight", "lm_head.weight", "final_logits_bias")
 UNUSED = ("embed_positions.weight", "model.shared.weight")  # sinusoidal tables; the common table of untied ones
-UNWRITTEN = -100.0  # what is added to the logits of new tokens that a target never holds
+UNWRITTEN = -100.0  # added to the logits of new tokens that a target never contains
 
 
 def copy_weights(original: PreTrainedModel, model: PreTrainedModel, writes_separators: bool) -> None:
@@ -255,13 +255,13 @@ def mechanism_parameters(model: PreTrainedModel) -> frozenset[str]:
 
 
 def add_neutral_mechanism(model: PreTrainedModel, origin: PreTrainedModel) -> None:
-    """Start what `model` has besides the backbone of `origin` neutral, and separators that `origin` has never seen.
+    """Start the parts of `model` outside the backbone of `origin` neutral, and separators that `origin` has never seen.
 
     Raises `ValueError` where `origin` has a mechanism already.
     """
     if trained := sorted(mechanism_parameters(origin)):
         raise ValueError(
-            f"training.neutral_start: init_from is no sentence-level model but one with a mechanism ({trained[0]}), "
+            f"training.neutral_start: init_from is not a sentence-level model but one with a mechanism ({trained[0]}), "
             "which a neutral start would undo; omit it, or begin from a sentence-level model"
         )
     start_neutral(model)
@@ -281,7 +281,7 @@ def reads_segments(config: DocMTConfig) -> bool:
 
 @torch.no_grad()
 def start_separator(model: PreTrainedModel) -> None:
-    """Give `<sep>` the mean of the two tokens in whose places it stands: the end, and what comes before the first word.
+    """Give `<sep>` the mean of the two tokens that it replaces: the end, and the one before the first word.
 
     So the sentences of a segment begin and end nearly as single ones do.
     """

@@ -44,7 +44,7 @@ class Architecture:
 
     @property
     def reads_segments(self) -> bool:
-        """Whether several sentences stand in one sequence, with separators between them."""
+        """Whether one sequence has several sentences, with separators between them."""
         return not (self.separate_context or self.carries_state)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Code that a model folder brings along: it runs only where the user asked for it, and nothing asks in between."""
+"""Code in a model folder: it runs only if the user allows it, and no prompt asks."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,7 +34,7 @@ def trust_remote_code(trusted: bool = True) -> Iterator[None]:
 
 
 def is_trusted() -> bool:
-    """Whether tokenizers may run the code of their folder here; a process that is started has to be told."""
+    """Whether tokenizers may run the code of their folder here; a new process needs the setting again."""
     return _trusted.get()
 
 
@@ -71,17 +71,17 @@ def load_tokenizer(name: str | Path, revision: str | None = None) -> PreTrainedT
             raise
         if "trust_remote_code" in str(error) and not _trusted.get():
             raise ValueError(
-                f"{name}: the tokenizer needs Python code that the model brings along (auto_map in "
-                "tokenizer_config.json), and such code is not run unasked. Read it; if you trust it, run docmt "
+                f"{name}: the tokenizer needs Python code from the model's folder (auto_map in "
+                "tokenizer_config.json), which runs only with your permission. Read it; if you trust it, run docmt "
                 "--trust-remote-code COMMAND, or in Python: with hf_docmt.trust_remote_code()"
             ) from None
         raise ValueError(f"{name}: {_tokenizer_problem(error)}") from error
 
 
 def _tokenizer_problem(error: Exception) -> str:
-    """Why a tokenizer cannot be loaded, and the remedy, in one line.
+    """The reason why a tokenizer cannot be loaded, and the remedy, in one line.
 
-    transformers tells of a missing package in many ways: by a tokenizer class that is not there, with the names of all
+    transformers reports a missing package in many ways: by a missing tokenizer class, with the names of all
     configuration classes that have one, or by a package for another format of the same file.
     """
     packages = {"sentencepiece": is_sentencepiece_available(), "protobuf": is_protobuf_available()}

@@ -1,4 +1,4 @@
-"""The arguments of the trainer, by themselves or from a recipe."""
+"""The arguments of the trainer, given directly or from a recipe."""
 
 import logging
 import time
@@ -32,9 +32,9 @@ class DocMTTrainingArguments(Seq2SeqTrainingArguments):
     """
 
     max_tokens: int = 8000  # size of a batch in tokens
-    budget: str = "padded"  # what they are, see `hf_docmt.data.samplers`
+    budget: str = "padded"  # how they are counted, see `hf_docmt.data.samplers`
     new_learning_rate: float | None = None  # of the trainer's `new_parameters`
-    stop_on: str = "discounted"  # undiscounted = the loss of validation leaves label_weights out
+    stop_on: str = "discounted"  # undiscounted = the validation loss ignores label_weights
     average: int = 4  # checkpoints kept after the best one, to be averaged with it
     stream_documents: int = 16  # documents read side by side, by models that carry a state
     stream_window: int | None = 10  # most sentences of each between two updates; None = whole documents
@@ -56,7 +56,7 @@ class DocMTTrainingArguments(Seq2SeqTrainingArguments):
             raise ValueError(f"stop_on must be discounted or undiscounted, got {self.stop_on!r}")
         if self.bf16 and (speed := bf16_speed(self.device)) < 1:
             _logger.warning(
-                f"bf16 is asked for, and products of matrices take {1 / speed:.1f} times as long with it as in fp32 on "
+                f"bf16 was requested, but matrix products take {1 / speed:.1f} times as long with it as in fp32 on "
                 "this processor; omit bf16, or set training.bf16: auto in a recipe"
             )
         self._n_gpu = min(self.n_gpu, 1)  # one device a process: no DataParallel, which would cut batches in pieces

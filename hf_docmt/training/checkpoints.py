@@ -40,7 +40,7 @@ class SavedRun:
 
 
 def saved_state(checkpoint: str | Path) -> TrainerState:
-    """What the trainer knew when it saved a checkpoint."""
+    """The trainer's state when it saved a checkpoint."""
     return TrainerState.load_from_json(str(Path(checkpoint) / TRAINER_STATE_NAME))
 
 
@@ -73,7 +73,7 @@ def checkpoint_path(folder: str | Path, step: int) -> Path:
 
 
 def complete_checkpoint(unfinished: Path, checkpoint: Path) -> None:
-    """Give a checkpoint its name, in place of one of an earlier run, when all of it is on the disk."""
+    """Give a checkpoint its name, replacing one of an earlier run, when all of it is on the disk."""
     remove_checkpoint(checkpoint)
     move_durably(unfinished, checkpoint)
 
@@ -98,7 +98,7 @@ def remove_unneeded(folder: str | Path, best: int | None, following: int) -> Non
 
 
 def remove_checkpoint(checkpoint: Path) -> None:
-    """Delete a checkpoint, if it is there; from the first file on it is none for any reader."""
+    """Delete a checkpoint, if it exists; it is invalid for readers from the first deleted file on."""
     (checkpoint / TRAINER_STATE_NAME).unlink(missing_ok=True)
     shutil.rmtree(checkpoint, ignore_errors=True)
 

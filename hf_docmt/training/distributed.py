@@ -30,7 +30,7 @@ def accumulation_for(processes: int, batch_processes: int, accumulation: int, st
 class RegroupedBatches:
     """A batch sampler that gives a process its share of batches made for `sampler.world_size` processes.
 
-    The batches of one step of those processes come one after the other, the batches of all steps likewise, and every
+    The batches of one step of those processes are consecutive, as are the steps, and every
     `processes`-th belongs to this process. With the accumulation of `accumulation_for` an update has the same batches.
     The epoch is passed on to `dataset`, too, where it takes one: a run that is resumed inside an epoch has a loader of
     accelerate, which sets that of the batch sampler only.
@@ -107,7 +107,7 @@ def tied_embeddings_in_root(model: torch.nn.Module) -> Iterator[None]:
 
 
 def equal_rounds(batches) -> Iterator[tuple[Any, bool]]:
-    """The batches of a loader and whether they count: in every process as many, the last one repeated.
+    """The batches of a loader and whether they count: the same number in every process, the last one repeated.
 
     Sharded parameters are gathered in every forward pass, so that all processes need the same number of them. One that
     has none takes the first example.

@@ -1,4 +1,4 @@
-"""What a model or a recipe is: architecture, parameters, context reach, sizes, tokenizer, languages."""
+"""Facts about a model or a recipe: architecture, parameters, context reach, sizes, tokenizer, languages."""
 
 import dataclasses
 from collections.abc import Collection, Iterable
@@ -120,7 +120,7 @@ def mechanism_fields(config: PreTrainedConfig) -> dict[str, Any]:
 def _model_facts(target: str | Path) -> tuple[PreTrainedConfig, dict[str, Any]]:
     """Configuration and tokenizer facts of a model folder or a model on the Hub."""
     try:
-        config = model_folders.load_config(target)  # which tells at once where the Hub is not there
+        config = model_folders.load_config(target)  # which fails at once if the Hub is unreachable
         check_model_files(target)
         return config, _tokenizer_facts(load_tokenizer(target))
     except (OSError, ValueError) as error:

@@ -34,9 +34,9 @@ CONTEXT_FIELDS = ("past_context", "future_context", "context_sides", "view", "ch
 
 
 def recipe_origin(recipe: Recipe) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Model and tokenizer of the recipe's `init_from`, see `load_origin`; the tokenizer is told the recipe's languages.
+    """Model and tokenizer of the recipe's `init_from`, see `load_origin`; the tokenizer gets the recipe's languages.
 
-    ValueError also for languages that are none of the model's codes.
+    ValueError also for languages that are not codes of the model.
     """
     languages = {"source_lang": recipe.data.source_lang, "target_lang": recipe.data.target_lang}
     model, tokenizer = load_origin(recipe.init_from, recipe.architecture, **recipe.model, **languages)
@@ -45,7 +45,7 @@ def recipe_origin(recipe: Recipe) -> tuple[PreTrainedModel, PreTrainedTokenizerB
 
 
 def untrained_parameters(recipe: Recipe, origin: PreTrainedModel) -> frozenset[str]:
-    """Names of the parameters of the recipe's origin that no one has trained: what a converted model got besides."""
+    """Names of the untrained parameters of the recipe's origin: those added when a model was converted."""
     return mechanism_parameters(origin) if is_sentence_model(recipe.init_from) else frozenset()
 
 

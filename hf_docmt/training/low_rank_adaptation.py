@@ -1,4 +1,4 @@
-"""Low-rank adaptation of a model: which layers get it, what is trained whole beside it, and the model it belongs to."""
+"""Low-rank adaptation of a model: its layers, the modules that are fully trained in addition, and its base model."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ TRAINING_FIELDS = {  # of a configuration, that change no logits outside of trai
 
 
 def add_adapter(model: PreTrainedModel, recipe: PeftRecipe, base: str) -> tuple[PeftModel, frozenset[str]]:
-    """The model with an adapter, and the names of parameters that are trained whole; `base` is where the model is.
+    """The model with an adapter, and the names of fully trained parameters; `base` is the place of the model.
 
-    Whole are the modules that the architecture adds to the backbone, and of the embeddings the rows of tokens that a
-    segment of several sentences has. Raises `ValueError` for layers that are not there, or without peft.
+    Fully trained are the modules that the architecture adds to the backbone, and of the embeddings the rows of tokens
+    that a segment of several sentences has. Raises `ValueError` for missing layers, or without peft.
     """
     mechanism, tokens = mechanism_modules(model), trained_tokens(model)
     tables = ["model.encoder.embed_tokens"]  # of tied ones peft needs the encoder's alone
@@ -62,7 +62,7 @@ def mechanism_modules(model: PreTrainedModel) -> list[str]:
         own = [f"{name}.{key}" for key, _ in module.named_parameters(recurse=False)]
         new = [key for key in own if key not in common]
         if new and next(module.children(), None) is not None:
-            raise ValueError(f"peft: {new[0]} is beside other modules; put it into a module of its own")
+            raise ValueError(f"peft: {new[0]} is next to other modules; put it into a separate module")
         mechanism += [name] * bool(new)
     return mechanism
 
@@ -97,9 +97,9 @@ def trained_tokens(model: PreTrainedModel) -> list[int]:
 def save_base(
     model: PreTrainedModel, origin: PreTrainedModel, init_from: str, tokenizer: PreTrainedTokenizerBase, output: Path
 ) -> str:
-    """Folder of the model that an adapter of this run adapts: `init_from` where it is this model, else a new `base`.
+    """Folder of the model that an adapter of this run adapts: `init_from` if it is this model, else a new `base`.
 
-    It is this model where its settings are the same, but for those of training.
+    It is this model if all settings except those of training are the same.
     """
     if origin.name_or_path == init_from and origin.config.model_type == model.config.model_type:
         names = config_fields(registry.for_config(model.config).name).keys() - TRAINING_FIELDS

@@ -78,12 +78,12 @@ class Recipe:
 
 
 def load_recipe(target: str | os.PathLike, overrides: Iterable[str] = ()) -> Recipe:
-    """Read a recipe, lay it over its base and apply overrides `section.key=value`, the value in YAML.
+    """Read a recipe, merge it into its base and apply overrides `section.key=value`, the value in YAML.
 
     `target` is the path of a YAML file, or the name of a recipe that comes with the package
     (`load_recipe("lupo2023_ende_s4to4")`); see `hf_docmt.training.recipe_files.read_recipe` for how a base is merged.
 
-    Raises `RecipeError` (a `ValueError`) that names the file or override, the key, what was found and what is allowed.
+    Raises `RecipeError` (a `ValueError`) that names the file or override, the key, the value and the allowed ones.
 
     >>> recipe = load_recipe("lupo2023_ende_s4to4", ["training.max_steps=1000", "training.epochs=null"])
     >>> recipe.architecture, recipe.model["past_context"]
@@ -111,7 +111,7 @@ def parse_recipe(values: Mapping[str, Any], overrides: Iterable[str] = ()) -> Re
     recipe = build(Recipe, values)
     recipe.model = _model_fields(recipe.architecture, recipe.model)
     _check_training(recipe.training, recipe.architecture)
-    if recipe.init_from is None:  # otherwise the fields that are left out follow from the checkpoint
+    if recipe.init_from is None:  # otherwise missing fields follow from the checkpoint
         _check_model(recipe)
     return recipe
 

@@ -27,7 +27,7 @@ def packaged_recipes() -> dict[str, Path]:
 
 
 def find_recipe(target: str | PathLike) -> Path:
-    """The file of a recipe: `target` itself, or the packaged recipe of that name where there is no such file or folder.
+    """The file of a recipe: `target` itself, or the packaged recipe of that name if no file or folder has it.
 
     The file need not exist.
     """
@@ -38,7 +38,7 @@ def find_recipe(target: str | PathLike) -> Path:
 
 
 def title(path: Path) -> str:
-    """What a recipe is, by its first comment: the sentence up to what the paper reports."""
+    """The description of a recipe from its first comment: the sentence up to the paper's figures."""
     lines = takewhile(lambda line: line.startswith("# "), path.read_text(encoding="utf-8").split("\n"))
     text = " ".join(line.removeprefix("# ") for line in lines)
     return re.split(r"(?<! al)\.(?= |$)|[;:] ", text)[0]
@@ -62,21 +62,21 @@ def check_data(target: str, overrides: Iterable[str]) -> None:
 
 
 def similar_recipe(target: str | Path) -> str:
-    """The end of a message: the packaged recipe with the most similar name, or nothing where none is similar."""
+    """The end of a message: the packaged recipe with the most similar name, empty without a similar one."""
     return closest_hint(Path(target).name, packaged_recipes(), "; did you mean the packaged recipe {!r}?")
 
 
 def read_recipe(path: Path) -> tuple[Any, dict[str, Path]]:
-    """The values of a recipe file laid over those of its base, and the file that each dotted key comes from.
+    """The values of a recipe file merged into those of its base, and the file that each dotted key comes from.
 
     `base` names another recipe file, by a path relative to the file that names it or by the name of a packaged recipe.
     Mappings are merged key by key and the nearer file wins, also with null; lists are replaced, and so is a mapping
     that names a `format`, because its other keys belong to that format.
 
-    Raises `RecipeError` for a file that is missing, is no YAML, or whose bases form a circle.
+    Raises `RecipeError` for a file that is missing or not YAML, or whose bases form a circle.
     """
     if not path.is_file():
-        raise RecipeError(str(path), f"no such recipe{similar_recipe(path)}; check the path, or see docmt train --list")
+        raise RecipeError(str(path), f"unknown recipe{similar_recipe(path)}; check the path, or see docmt train --list")
     return _over_base(read_values(path), path, ())
 
 
@@ -130,7 +130,7 @@ def _dotted_keys(values: Any, key: str = "") -> Iterator[str]:
 
 
 def source_of(key: str, sources: Mapping[str, Path], default: Path) -> Path:
-    """The file in which a dotted key stands, or the nearest mapping around it; `default` for a key of no file."""
+    """The file with a dotted key, or with the nearest mapping around it; `default` without one."""
     while key and key not in sources:
         key = key.rpartition(".")[0]
     return sources.get(key, default)
@@ -142,7 +142,7 @@ def overridden(values: Any, override: str) -> Any:
     if not equals or not key:
         raise RecipeError(f"override {override!r}", "expected key=value, for example training.max_steps=1000")
     if key == BASE:
-        raise RecipeError(f"override {override!r}", "a base stands in a recipe file; write one that names it")
+        raise RecipeError(f"override {override!r}", "only a recipe file can name a base; write one")
     try:
         value = yaml.load(text, Loader=_UniqueKeys)
     except yaml.YAMLError as error:
@@ -160,7 +160,7 @@ def _with_value(values: Any, keys: list[str], value: Any, override: str) -> dict
 
 
 def read_values(path: Path) -> Any:
-    """What a YAML file holds. RecipeError: it is no YAML, gives a key twice, or has aliases."""
+    """The content of a YAML file. RecipeError: not YAML, a key twice, or aliases."""
     try:
         return yaml.load(path.read_text(encoding="utf-8"), Loader=_UniqueKeys)
     except (yaml.YAMLError, UnicodeDecodeError) as error:

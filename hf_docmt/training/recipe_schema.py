@@ -30,7 +30,7 @@ class RecipeError(ValueError):
 
 
 def build(kind: type, mapping: Any, key: str = "") -> Any:
-    """Make the dataclass `kind` from a mapping that stands at this dotted key ("" = the whole recipe)."""
+    """Make the dataclass `kind` from the mapping at this dotted key ("" = the whole recipe)."""
     check_mapping(mapping, key)
     fields = {field.name: field for field in dataclasses.fields(kind)}
     check_keys(mapping, fields, key)
@@ -43,7 +43,7 @@ def build(kind: type, mapping: Any, key: str = "") -> Any:
 
 
 def check_mapping(mapping: Any, key: str = "") -> None:
-    """Raise `RecipeError` for a value that is no mapping."""
+    """Raise `RecipeError` for a value that is not a mapping."""
     if not isinstance(mapping, Mapping):
         raise RecipeError(key or "recipe", f"expected a mapping of keys to values, got {_described(mapping)}")
 
@@ -63,9 +63,9 @@ def hint(name: Any, allowed: Iterable[str]) -> str:
 
 
 def convert(value: Any, kind: Any, key: str) -> Any:
-    """The value as `kind`: a dataclass, or what strict dataclasses of huggingface_hub know.
+    """The value as `kind`: a dataclass, or a type of huggingface_hub's strict dataclasses.
 
-    Only two conversions are made: a whole number becomes a number where one is asked for, and so does text like `1e-4`,
+    Only two conversions are made: a whole number becomes a float if that is the type, and so does text like `1e-4`,
     which YAML does not take for a number. Numbers are finite.
     """
     is_union = get_origin(kind) in (Union, types.UnionType)

@@ -23,7 +23,7 @@ class Section:
 class TokenizerRecipe(Section):
     """A tokenizer to load (`path`), or one trained on both sides of the training data.
 
-    A corpus of more than `sample` sentence pairs gives so many of them, drawn over the whole of it, the same in every
+    From a corpus of more than `sample` sentence pairs that number is drawn, from the whole corpus, the same in every
     run: runs that differ in their seed share the vocabulary.
     """
 
@@ -40,7 +40,7 @@ class TokenizerRecipe(Section):
             self.model, self.vocab_size = self.model or "bpe", self.vocab_size or 32000
             self.sample = self.sample or 1_000_000
         elif self.model or self.vocab_size or self.lowercase or self.sample:
-            raise RecipeError("tokenizer", "with path its vocabulary is taken as it is; remove the other keys")
+            raise RecipeError("tokenizer", "with path its vocabulary is used unchanged; remove the other keys")
 
 
 @dataclass
@@ -56,8 +56,8 @@ class DataRecipe(Section):
     target_lang: str
     train: dict[str, Any]
     validation: dict[str, Any]
-    test: dict[str, Any] | None = option(None, "What the system is made for; training does not read it.")
-    cache: str | None = option(None, "Folder; null = .docmt_cache beside output_dir.")
+    test: dict[str, Any] | None = option(None, "The test data of the system; training does not read it.")
+    cache: str | None = option(None, "Folder; null = .docmt_cache next to output_dir.")
     num_proc: int | None = option(None, "Processes that tokenize; null = one a core.", least=1)
 
     def __post_init__(self):
@@ -76,7 +76,7 @@ class DataRecipe(Section):
 
 @dataclass
 class PeftRecipe(Section):
-    """Low-rank adaptation (LoRA, Hu et al. 2022) of `init_from`, whose own weights stay as they are.
+    """Low-rank adaptation (LoRA, Hu et al. 2022) of `init_from`, whose own weights stay frozen.
 
     The mechanism of the architecture is trained whole, and so are the embeddings of the tokens that come with context.
     """
@@ -101,7 +101,9 @@ class StreamRecipe(Section):
     key = "training.stream"
     documents: int = option(16, "Documents read side by side.", least=1)
     window: int | str = option(
-        10, "Most sentences of each document in one batch, drawn at random; or full, the document.", least=1
+        10,
+        "Maximum sentences of each document in one batch, drawn at random; or full, the document.",
+        least=1,
     )
     memory_gradient: int = option(
         2, "Sentences that the gradient of a loss reaches, the current one included.", least=2
@@ -129,7 +131,7 @@ class TrainingRecipe(Section):
     new_learning_rate: float | None = option(
         None, "That of parameters that init_from does not have; with peft of those that are trained whole.", above=0
     )
-    freeze: bool = option(False, "Train only those, at learning_rate; what init_from has stays as it is.")
+    freeze: bool = option(False, "Train only those, at learning_rate; parameters of init_from stay frozen.")
     neutral_start: bool = option(
         False,
         "They begin so that they change nothing, and new separators as ends of sentences; always after conversion.",
@@ -146,14 +148,14 @@ class TrainingRecipe(Section):
         0.0, "Probability that a token of the current source sentence is masked.", least=0, below=1
     )
     dynamic_context: bool = option(
-        False, "Draw the number of sentences of context, or of a chunk, anew for every example, up to the model's."
+        False, "Draw the number of sentences of context, or of a chunk, for every example, up to the model's."
     )
     target_noise: float = option(
         0.0, "Probability that a token of an earlier target sentence is read as another one.", least=0, below=1
     )
     resolutions: list[int | str] | None = option(
         None,
-        "Segments of so many sentences side by side, such as [1, 2, 4, document]; null = as the model's view says.",
+        "Segments of these numbers of sentences side by side, such as [1, 2, 4, document]; null = the model's view.",
     )
     eval_steps: int | None = option(None, "Updates between validations and checkpoints; null = every epoch.", least=1)
     patience: int | None = option(None, "Validations without a better loss before training stops.", least=1)
@@ -199,7 +201,7 @@ class TrainingRecipe(Section):
 
 @dataclass
 class DecodingRecipe(Section):
-    """What the trained model does by default when it translates."""
+    """The default settings of the trained model's translation."""
 
     key = "decoding"
     strategy: Literal["sentence", "sliding", "sequential", "chunk_sequential", "full", "stream"] | None = option(
@@ -211,10 +213,12 @@ class DecodingRecipe(Section):
     num_beams: int = option(4, "Beam size.", least=1)
     length_penalty: float = option(1.0, "Exponent of the length in beam scores.")
     early_stopping: bool | None = option(
-        None, "End at as many finished translations as beams, as fairseq does; null = the origin's way, or later."
+        None, "End at num_beams finished translations, as fairseq does; null = the origin's way, or later."
     )
     max_new_tokens: int | None = option(
-        None, "Most tokens of a translated segment, as max_len_b of fairseq; null = twice its source's and 32.", least=1
+        None,
+        "Maximum tokens of a translated segment (fairseq's max_len_b); null = twice its source's plus 32.",
+        least=1,
     )
 
     def __post_init__(self):

@@ -53,8 +53,8 @@ from hf_docmt.training.stream_trainer import StreamTrainer
 from hf_docmt.training.trainer import DocMTTrainer
 
 AUGMENTATION = ("coword_dropout", "dynamic_context", "target_noise")
-BEAM_SEARCH = ("length_penalty", "early_stopping")  # settings that transformers saves beside several beams alone
-CACHE = ".docmt_cache"  # folder beside that of the run, for documents, tokenizers and tokens
+BEAM_SEARCH = ("length_penalty", "early_stopping")  # settings that transformers saves only with several beams
+CACHE = ".docmt_cache"  # folder next to that of the run, for documents, tokenizers and tokens
 
 
 def train(recipe: Recipe, resume: bool = False) -> Path:
@@ -88,7 +88,7 @@ def _train(recipe: Recipe, arguments: DocMTTrainingArguments, removal: ExitStack
     """Train the model; from the first update on the folder is not for `removal` any more."""
     output, processes = Path(recipe.output_dir), PartialState()
     documents = {part: read_part(recipe, part) for part in ("train", "validation")}
-    set_seed(recipe.seed)  # a converted model draws what it gets besides
+    set_seed(recipe.seed)  # a converted model draws its new parameters
     origin, tokenizer = recipe_origin(recipe) if recipe.init_from else (None, None)
     with processes.main_process_first():
         tokenizer = run_tokenizer(recipe, output, documents["train"], tokenizer)
@@ -188,9 +188,9 @@ def make_trainer(
         if name == "neutral_start" and not recipe.peft and has_new_separators(config, origin.config):
             continue
         reason = (
-            "nothing is trained whole beside the adapter"
+            "no module is fully trained next to the adapter"
             if recipe.peft
-            else "the checkpoint of init_from has all parameters of this model, so that none is new"
+            else "the checkpoint of init_from has all parameters of this model, so that no parameter is new"
         )
         raise ValueError(f"training.{name}: {reason}; remove it")
     if recipe.training.freeze:
@@ -238,7 +238,7 @@ def is_finished(state: TrainerState) -> bool:
 def save_average(recipe: Recipe, model: PreTrainedModel, state: TrainerState, checkpoints: str) -> list[int]:
     """Save the mean of the best checkpoint and those after it as the run's model; returns their steps.
 
-    Of adapters it is the mean of their matrices A and B, each by itself, and not of their products.
+    For adapters it is the mean of the matrices A and of B separately, not of their products.
     """
     steps = steps_to_average(checkpoint_steps(checkpoints), state.best_global_step, recipe.training.average)
     folders = [checkpoint_path(checkpoints, step) for step in steps]
@@ -253,7 +253,7 @@ def save_average(recipe: Recipe, model: PreTrainedModel, state: TrainerState, ch
 
 
 def training_facts(trainer: DocMTTrainer, state: TrainerState) -> dict[str, Any]:
-    """What a model card and a report say about the training; losses are per target token, in nats."""
+    """Facts about the training for model cards and reports; losses are per target token, in nats."""
     arguments, lengths = trainer.args, trainer.train_dataset.lengths
     trained = trainer.model.num_parameters(only_trainable=True)
     updates = math.ceil(len(trainer.get_train_dataloader()) / arguments.gradient_accumulation_steps)

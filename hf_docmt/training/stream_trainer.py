@@ -21,8 +21,8 @@ class StreamTrainer(DocMTTrainer):
     reaches what was computed for sentences i - n + 1 to i, n = `args.memory_gradient`, and nothing before: for every
     loss the n - 1 sentences before it are read again, from a memory that is a constant (truncated backpropagation
     through time). So it is the same for every window, with memory on one side or both, in one layer or several; a
-    sentence costs n forward and backward passes. At the start of a batch the last n - 1 sentences of the one before
-    stand in front. The memory itself is passed on without end and saved with every checkpoint: a resumed run equals one
+    sentence costs n forward and backward passes. A batch starts with the last n - 1 sentences of the previous one. The
+    memory itself is passed on without end and saved with every checkpoint: a resumed run equals one
     without a break. What is held for the backward pass grows with the number of sentences in a batch.
 
     Departure: a blank sentence is read as an empty one in training; in translation it leaves the memory unchanged.
@@ -131,7 +131,7 @@ class TruncatedMemory:
         self.model, self.sentences = model, sentences
         self.recent: deque[dict] = deque()  # the batches of the last sentences of every row
         self.before_recent = memory  # before the first of them, without gradient
-        self.after_first: dict[str, torch.Tensor] = {}  # after it, likewise
+        self.after_first: dict[str, torch.Tensor] = {}  # the same after it
 
     def before_next(self) -> dict[str, torch.Tensor]:
         """`encoder_memory` and `decoder_memory` (B, M, D) of the next sentence: the recent ones are read again."""

@@ -68,9 +68,9 @@ class DocMTTrainer(Seq2SeqTrainer):
     model's own, divided by the number of target tokens of the whole update: all accumulated batches of all processes.
     `new_parameters` are names of parameters that learn at `args.new_learning_rate`.
 
-    A checkpoint gets its name when all of it is on the disk; then those that are not needed any more are deleted, but
-    for the last two. Resuming (`train(resume_from_checkpoint=True)`) takes the last one, and gives the same losses as
-    training without a break. A run may go on with another number of processes where every update can have the same
+    A checkpoint gets its name when all of it is on the disk; then checkpoints that are no longer needed are deleted,
+    except the last two. Resuming (`train(resume_from_checkpoint=True)`) takes the last one, and gives the same losses
+    as training without a break. A run may go on with another number of processes where every update can have the same
     batches as before, so that it equals one with the old number up to rounding and the random numbers of dropout; else
     it is refused. Other training and validation data (by their `fingerprint`) are refused, too; `data_name` names the
     former in the error.
@@ -83,15 +83,15 @@ class DocMTTrainer(Seq2SeqTrainer):
         check_sharding(self.accelerator)
         if self.label_smoother is not None:
             raise ValueError(
-                f"label_smoothing_factor must be 0, got {self.args.label_smoothing_factor}: its loss leaves "
-                "label_weights out; set label_smoothing in the model's config (training.label_smoothing in a recipe)"
+                f"label_smoothing_factor must be 0, got {self.args.label_smoothing_factor}: its loss ignores "
+                "label_weights; set label_smoothing in the model's config (training.label_smoothing in a recipe)"
             )
         self._check_best_metric()
         self.new_parameters = frozenset(new_parameters)
         unknown = self.new_parameters - {name for name, _ in self.model.named_parameters()}
         if unknown:
             raise ValueError(
-                f"new_parameters: {sorted(unknown)} are no parameters of this model; see named_parameters()"
+                f"new_parameters: {sorted(unknown)} are not parameters of this model; see named_parameters()"
             )
         for callback in (ProgressCallback, PrinterCallback):  # both write to standard output
             self.remove_callback(callback)
@@ -121,7 +121,7 @@ class DocMTTrainer(Seq2SeqTrainer):
         return TokenBudgetBatchSampler(examples.side_lengths, max_tokens, **options)
 
     def steps_per_epoch(self, processes: int) -> int | None:
-        """Batches of a process in an epoch of a run with so many; None where they are not shared in another way."""
+        """Batches per process in an epoch of a run with `processes`; None if the batches cannot be shared again."""
         return len(self._train_sampler(processes))
 
     def get_eval_dataloader(self, eval_dataset=None) -> DataLoader:
@@ -220,7 +220,7 @@ class DocMTTrainer(Seq2SeqTrainer):
         return EvalLoopOutput(None, None, {f"{metric_key_prefix}_loss": mean}, len(dataloader.dataset))
 
     def prediction_step(self, model, inputs, prediction_loss_only, ignore_keys=None, **gen_kwargs):
-        """As `Seq2SeqTrainer`; `generate` gets the source alone, the loss its weights, but for `undiscounted` ones."""
+        """As `Seq2SeqTrainer`; `generate` gets only the source, the loss its weights unless `undiscounted`."""
         inputs = self._scored(self._prepare_inputs(inputs))
         if not self.args.predict_with_generate or prediction_loss_only:
             return super().prediction_step(model, inputs, prediction_loss_only, ignore_keys)
@@ -249,13 +249,13 @@ class DocMTTrainer(Seq2SeqTrainer):
         if resume_from_checkpoint is True:
             resume_from_checkpoint = self.last_checkpoint()
             if resume_from_checkpoint is None:
-                raise ValueError(f"{self.args.output_dir}: no complete checkpoint to resume from; start the run anew")
+                raise ValueError(f"{self.args.output_dir}: no complete checkpoint to resume from; start the run again")
         if resume_from_checkpoint:
             self._adopt(resume_from_checkpoint)
         return super().train(resume_from_checkpoint, **kwargs)
 
     def last_checkpoint(self) -> str | None:
-        """The last complete checkpoint; None where there is none."""
+        """The last complete checkpoint; None without one."""
         steps = checkpoint_steps(self.args.output_dir)
         return str(checkpoint_path(self.args.output_dir, steps[-1])) if steps else None
 
@@ -308,7 +308,7 @@ class DocMTTrainer(Seq2SeqTrainer):
             super()._load_rng_state(checkpoint)
 
     def _issue_warnings_after_load(self, load_result) -> None:
-        """Tied weights are saved once; their other names are no missing keys."""
+        """Tied weights are saved once; their other names are not missing keys."""
         load_result.missing_keys[:] = [
             name for name in load_result.missing_keys if name not in self.model.all_tied_weights_keys
         ]

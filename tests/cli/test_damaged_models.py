@@ -96,9 +96,9 @@ def index(files):
 
 DAMAGES_OF_TRANSLATION = {
     "model_max_length is 'a', expected a number": change("tokenizer_config.json", model_max_length="a"),
-    "weight_map names '../x.safetensors', expected a file beside it": index({"a": "../x.safetensors"}),
-    "weight_map names '/tmp/x', expected a file beside it": index({"a": "/tmp/x"}),
-    "weight_map names '..\\\\x', expected a file beside it": index({"a": "..\\x"}),
+    "weight_map names '../x.safetensors', expected a file next to it": index({"a": "../x.safetensors"}),
+    "weight_map names '/tmp/x', expected a file next to it": index({"a": "/tmp/x"}),
+    "weight_map names '..\\\\x', expected a file next to it": index({"a": "..\\x"}),
     "weight_map must be an object, got ['a']": index(["a"]),
     "tokenizer.json: expected a JSON object, got list []": overwrite("tokenizer.json", b"[]"),
     "eos_token_id of generation_config.json is 'x'": change(GENERATION, eos_token_id="x"),

@@ -90,7 +90,7 @@ def test_bad_checkpoint(files, tmp_path, content, message):
         (LUPO | {"mode": "block"}, "mode is 'block', expected 'slide_n2n' or 'slide_n2one'"),
         (LUPO | {"add_doc_markup": True}, "add_doc_markup is True, expected False"),
         (SHIFT | {"position_shift": -1}, "position_shift is -1, the average length of each example's sentences"),
-        (SEGMENTS | {"segment_shifted_positions": True}, "beside use_segment_emb it has no counterpart"),
+        (SEGMENTS | {"segment_shifted_positions": True}, "use_segment_emb with it has no counterpart"),
         (SEGMENTS | {"pse_segment_dim": 4, "lrn_segment_emb": True}, "embeddings is not in a checkpoint; train"),
     ],
 )
@@ -145,7 +145,7 @@ def test_bad_dictionaries_and_codes(tmp_path, dictionary, codes, message):
     [
         ([], "subwords: got 0 files, expected one for both languages or one for each"),
         (["en.model", "no.model"], "no.model: the file of subwords is not there"),
-        (["en.model", "codes"], "got a SentencePiece model beside BPE codes"),
+        (["en.model", "codes"], "got a SentencePiece model and BPE codes"),
         (["codes"], "got BPE codes for two dictionaries"),
     ],
 )

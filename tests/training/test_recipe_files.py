@@ -147,7 +147,7 @@ def test_errors_of_overrides(write, base):
     }.items():
         with pytest.raises(RecipeError, match=f"^{message}"):
             load_recipe(leaf, ["seed=4", override])
-    with pytest.raises(RecipeError, match="override 'base=x.yaml': a base stands in a recipe file"):
+    with pytest.raises(RecipeError, match="override 'base=x.yaml': only a recipe file can name a base"):
         load_recipe(leaf, ["base=x.yaml"])
     with pytest.raises(RecipeError, match="base: unknown key"):
         parse_recipe(base[1] | {"base": "x.yaml"})

@@ -108,7 +108,7 @@ def test_neutral_start_undoes_no_mechanism(corpus, sentence_model, tmp_path):
     trained, _ = build_model(config, origin)
     first = r"model\.decoder\.layers\.0\.context\.attn\.attn\.k_proj\.bias"
     refused(
-        rf"no sentence-level model but one with a mechanism \({first}\)", build_model, config, trained, neutral=True
+        rf"not a sentence-level model but one with a mechanism \({first}\)", build_model, config, trained, neutral=True
     )
 
 

@@ -142,7 +142,7 @@ def test_parameter_groups_and_schedule(data, tmp_path):
     assert not any("bias" in name or "norm" in name for name in groups[1e-4, 0.1])
     assert sum(map(len, groups.values())) == len(names)
 
-    refused("new_parameters: .'nowhere'. are no parameters", make_trainer, data, tmp_path, new_parameters={"nowhere"})
+    refused("new_parameters: .'nowhere'. are not parameters", make_trainer, data, tmp_path, new_parameters={"nowhere"})
 
     trainer.train()
     rates = {group["initial_lr"]: group["lr"] for group in trainer.optimizer.param_groups}
