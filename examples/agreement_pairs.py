@@ -37,19 +37,19 @@ def pairs(part: str) -> list[list[str]]:
 
 
 def gender_of_noun(sentence: str) -> str | None:
-    """Of the last article and noun of a Portuguese sentence; None where there is none."""
+    """The gender of the last article and noun of a Portuguese sentence; None without one."""
     found = {gender: list(re.finditer(rf"{word} \w+\W*$", sentence.lower())) for gender, word in GENDERS.items()}
     return next((gender for gender, matches in found.items() if matches), None)
 
 
 def gender_of_predicate(sentence: str) -> str | None:
-    """What the last letter of a Portuguese sentence's last word says: -o or -a; None for others, such as "grande"."""
+    """The gender by the last letter of a Portuguese sentence: -o or -a; None for others, such as "grande"."""
     last = (re.findall(r"\w+", sentence.lower()) or [""])[-1]
     return {"o": "masculine", "a": "feminine"}.get(last[-1:])
 
 
 def count(documents: Sequence[Sequence[str]], second: Sequence[str]) -> dict[str, list[int]]:
-    """Right and all pairs by the gender of the noun; translations of both sentences, and what is to be checked."""
+    """Right and all pairs by the gender of the noun; translations of both sentences, and pairs to check."""
     counts = {gender: [0, 0] for gender in GENDERS}
     for (first, _), predicate in zip(documents, second, strict=True):
         gender = gender_of_noun(first)

@@ -1,4 +1,4 @@
-"""What is no language in the files of a folder, before and after translation: lost, doubled, moved to another segment.
+"""Opaque runs in the files of a folder, before and after translation: lost, doubled, moved to another segment.
 
     python examples/carried_runs.py runs/real/en-pt FOLDER --runs 5000
 

@@ -38,7 +38,7 @@ REGULAR = (
 )
 DOUBLED = "plan prefer stop drop"  # planned
 PAST_IS_BARE = "read let hit hurt quit bet cost fit".split()
-GERMAN = (  # forms of verbs that are no ending behind one stem, the first for all
+GERMAN = (  # forms of verbs that are not one stem with an ending, the first for all
     "weiß wissen wusste wusst weiss|gehen ging gegangen geh|kommen kam gekommen komm|sehen sah gesehen sieh|nehmen "
     "nahm genommen nimm|geben gab gegeben gib|sprechen sprach gesprochen sprich|verstehen verstand verstanden|finden "
     "fand gefunden|denken dachte gedacht|bringen brachte gebracht|kennen kannte gekannt|treffen traf getroffen "
@@ -50,7 +50,7 @@ GERMAN = (  # forms of verbs that are no ending behind one stem, the first for a
     "schlief|fallen fiel|gefallen gefiel gefällt|fahren fuhr gefahren|fangen fing|anfangen|rufen rief gerufen|singen "
     "sang gesungen|ziehen zog gezogen"
 )
-COMMON = (  # German words that say nothing of the verb that is lost
+COMMON = (  # German words that do not identify the missing verb
     "haben hat habe hast habt hatte hatten hattest sein ist bin bist sind war waren seid werden wird werde wirst "
     "wurde tun tut tue tust tat getan machen macht mache machst gemacht nicht kein keine keinen ein eine einen einer "
     "mein meine dein deine sein seine ihr ihre das der die dem den dass sich mich dich auch nur noch schon aber wenn "
@@ -188,7 +188,7 @@ class ElidedVerbs:
 
 
 def translations(short: Sequence[tuple]) -> dict[str, set[str]]:
-    """German stems that stand beside an English verb often, and seldom without it."""
+    """German stems that often occur with an English verb, and rarely without it."""
     verbs = Counter(verb for _, _, verbs, _ in short for verb in verbs)
     stems = Counter(stem for *_, stems in short for stem in stems)
     pairs = Counter((verb, stem) for _, _, verbs, stems in short for verb in verbs for stem in stems)

@@ -4,7 +4,7 @@ python examples/export_graph.py MODEL DOCUMENTS.jsonl FOLDER --format onnx
 
 The graph is one forward pass: what a batch of the documents holds goes in (ids and masks of source, context and
 target), logits (B, T, V) come out, for any number of rows and tokens. It is compared with the model on another batch.
-`dynamo` needs nothing besides torch, `onnx` the packages onnx, onnxscript and onnxruntime, `openvino` openvino.
+`dynamo` needs only torch, `onnx` the packages onnx, onnxscript and onnxruntime, `openvino` openvino.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from hf_docmt.loading import registry
 
 
 def batches(model, tokenizer, path: str) -> list[dict[str, torch.Tensor]]:
-    """Two batches of the documents, as in training, with as many examples as each other, at least two."""
+    """Two batches of the documents, as in training, with the same number of examples, at least two."""
     config = model.config
     documents = hf_docmt.read_documents(path=path, source_lang=config.source_lang, target_lang=config.target_lang)
     architecture = registry.for_config(config)

@@ -57,14 +57,14 @@ def main(output: str, device: str, small: bool, minutes: float, steps: list[str]
         step = run_step(name, command_of(name, device, small, recipe), device, limit)
         print(f"{name}: {step['status']} after {step['seconds']} s", file=sys.stderr, flush=True)
         report["steps"].append(step)
-        (folder / "gpu_report.json").write_text(json.dumps(report, indent=1), encoding="utf-8")  # what is there so far
+        (folder / "gpu_report.json").write_text(json.dumps(report, indent=1), encoding="utf-8")  # the steps so far
     (folder / "gpu_report.md").write_text(table(report), encoding="utf-8")
     print(table(report), end="")
     return report
 
 
 def machine(device: str) -> dict:
-    """What the numbers were measured on, and with."""
+    """The machine and versions of the measurements."""
     found = {name: version(name) for name in ("torch", "transformers", "hf-docmt")}
     found |= {"device": device, "cores": os.cpu_count(), "processor": platform.processor() or platform.machine()}
     if device.startswith("cuda") and torch.cuda.is_available():

@@ -37,7 +37,7 @@ SIZES = {
     "target_lang": "de",
 }
 FIELDS = {"window": {"past_context": 2, "window": 4, "length_ratio": 1.0}, "memory": {"memory_size": 4}, "doct": {}}
-BENCHMARKS = {  # step: script in bench/, its options on a GPU, and where it is to be small
+BENCHMARKS = {  # step: script in bench/, its options on a GPU, and whether it must be small
     "decode": ("decode", "--sizes base", "--sizes tiny --batch-sizes 1 2 --tokens 5 --repeats 1"),
     "train": (
         "train",
@@ -79,7 +79,7 @@ def check_architectures(device: str) -> None:
 
 
 def compile_architectures(device: str, small: bool) -> None:
-    """A compiled training step of each architecture beside the plain one; the small one as a graph alone."""
+    """A compiled training step of each architecture vs. the plain one; the small one only as a graph."""
     each_architecture(lambda *setting: check_compiled(*setting, "eager" if small else "inductor"), device)
 
 

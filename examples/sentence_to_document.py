@@ -31,7 +31,7 @@ from hf_docmt.reports.tables import write_table
 from hf_docmt.systems import DocMTSystem
 from hf_docmt.training.recipe import parse_recipe
 
-ARCHITECTURES = {  # what each of them reads: three sentences on either side, or a memory of all before
+ARCHITECTURES = {  # context of each: three sentences on either side, or a memory of all previous ones
     "concat": {"past_context": 3, "segment_encoding": "learned"},
     "caching": {"past_context": 3, "context_sides": "both"},
     "memory": {"memory_sides": "both"},

@@ -27,19 +27,19 @@ BOM = b"\xef\xbb\xbf"
 
 
 class DataError(ValueError):
-    """Document data that cannot be used as it is; the message says where, what and the remedy."""
+    """Document data that cannot be used; the message gives place, problem and remedy."""
 
 
 # Reading
 
 
 def read_lines(path: str | Path, keep_mark: bool = False) -> Iterator[tuple[int, str]]:
-    """(line number from 1, text) of every line; the text is kept as it is, without its LF or CRLF.
+    """(line number from 1, text) of every line; the text is unchanged, without its LF or CRLF.
 
     A byte order mark at the start is dropped, unless `keep_mark`. No other character ends a line. `-` is standard
     input, `.gz` is unpacked.
     DataError if the file is missing, has no bytes, or is not UTF-8 (with the byte offset of the bad byte, counted from
-    0 in the uncompressed file), for a line of more than 64 MiB (or what HF_DOCMT_MAX_LINE_MIB says), and for a gzip
+    0 in the uncompressed file), for a line of more than 64 MiB (or HF_DOCMT_MAX_LINE_MIB), and for a gzip
     file that cannot be unpacked to text (see `open_bytes`).
     """
     offset, number, limit = 0, 0, line_limit()
@@ -66,7 +66,7 @@ def read_lines(path: str | Path, keep_mark: bool = False) -> Iterator[tuple[int,
 
 
 def line_limit() -> int:
-    """The largest number of bytes of a line; ValueError where the variable of the environment is no whole number."""
+    """The largest number of bytes of a line; ValueError if the environment variable is not a whole number."""
     limit = os.environ.get(LINE_LIMIT_VARIABLE, str(MAX_LINE_MIB))
     if not limit.isdecimal() or int(limit) < 1:
         raise ValueError(f"{LINE_LIMIT_VARIABLE} is {limit!r}, expected a number of MiB such as {MAX_LINE_MIB}")
@@ -92,7 +92,7 @@ def parse_json(text: str, path: str | Path, line: int = 1):
     except json.JSONDecodeError as error:
         raise DataError(
             f"{location_of(path, line + error.lineno - 1)}, column {error.colno}: broken JSON ({error.msg}); "
-            "repair or remove what stands there"
+            "repair or remove it"
         ) from error
     except (RecursionError, ValueError) as error:
         if isinstance(error, DataError):
@@ -134,9 +134,9 @@ def is_address(name: str | Path) -> bool:
 
 
 def check_hub_name(path: str | Path, what: str) -> None:
-    """DataError for what looks like a folder and is not there, before the Hub is asked for it by this name.
+    """DataError for the path of a folder that does not exist, before a request to the Hub.
 
-    A name on the Hub is `name` or `owner/name`. `what` is what is looked for, such as "model".
+    A name on the Hub is `name` or `owner/name`. `what` is the kind of object, such as "model".
     """
     name, path = str(path), Path(path)  # a Path has lost ./
     in_a_folder = path.parent != Path() and path.parent.is_dir()
@@ -209,7 +209,7 @@ def write_text(text: str, path: str | os.PathLike) -> None:
 def atomic_folder(path: str | os.PathLike) -> Iterator[Path]:
     """A new, empty folder to write into, which becomes `path` at the end of the block; after an error nothing is left.
 
-    It stands beside `path` until then; missing parents are made. The mode is that of a new folder (0o777 without the
+    It is next to `path` until then; missing parents are made. The mode is that of a new folder (0o777 without the
     umask). Raises `ValueError` as `check_new_folder` does.
 
         with atomic_folder("export") as folder:
@@ -289,7 +289,7 @@ def sync(path: str | os.PathLike) -> None:
 
 
 def mode_of_file(path: Path) -> int:
-    """The mode of the file, or where there is none that of a new one: 0o666 without the umask."""
+    """The mode of the file, or that of a new one: 0o666 without the umask."""
     return stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o666 & ~_umask()
 
 
@@ -305,7 +305,7 @@ def _umask() -> int:
 def check_writable_file(path: str | os.PathLike, inputs: Iterable[str | os.PathLike | None] = ()) -> Path:
     """The path of a file that can be written (`-` is standard output), or ValueError before hours of work.
 
-    It is none of the `inputs`, by whatever name.
+    It must differ from the `inputs`, under any name.
     """
     path = Path(path)
     if str(path) == STDOUT:
@@ -317,7 +317,7 @@ def check_writable_file(path: str | os.PathLike, inputs: Iterable[str | os.PathL
     if path.is_dir():
         raise ValueError(f"cannot write {path}: it is a folder; give the name of a file in it")
     if not path.exists() and not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
-        raise ValueError(f"cannot write {path}: {path.parent} is no folder that can be written to; make it first")
+        raise ValueError(f"cannot write {path}: {path.parent} is not a writable folder; create it first")
     return path
 
 
@@ -338,7 +338,7 @@ def check_writable_folder(path: str | os.PathLike) -> Path:
     if not existing.is_dir():
         raise ValueError(f"{path} cannot be a folder: {existing} is a file; choose another name")
     if not os.access(existing, os.W_OK):
-        raise ValueError(f"cannot write {path}: {existing} is no folder that can be written to; choose another one")
+        raise ValueError(f"cannot write {path}: {existing} is not a writable folder; choose another one")
     return path
 
 

@@ -1,6 +1,6 @@
 """The journal of a job: its finished rows, which survive a kill at any byte, made from these inputs by these settings.
 
-With it what every long job needs besides: digests that name inputs and settings, what differs in them, and locks.
+Further tools of long jobs: digests that name inputs and settings, their differences, and locks.
 """
 
 import hashlib
@@ -69,7 +69,7 @@ def try_lock(path: Path) -> FileLock | None:
 
 
 def unlock(lock: FileLock) -> None:
-    """Delete the file of a lock while it is held, so that nobody takes what is about to be gone; then give it back."""
+    """Delete the file of a lock while it is held, so that no other process takes it; then release the lock."""
     try:
         os.unlink(lock.lock_file)
     except OSError:  # Windows deletes no file that is open
@@ -85,9 +85,9 @@ def unlock(lock: FileLock) -> None:
 class Journal:
     """A file of finished rows, JSON objects, one a line; the last key of each, `crc32`, is that of the line without it.
 
-    `count` rows are whole; `damage` describes the first line that is not (None: there is none), behind which nothing is
-    read. A row with an `index` that is not its number, from 0, is damage, too. A line without its end was cut off by a
-    kill; it is no damage, and is written over. The file is made with the first row, for its owner alone if `private`.
+    `count` rows are whole; `damage` describes the first damaged line (None without one); lines after it are not read. A
+    row with an `index` that is not its number, from 0, is damage, too. A line without its end was cut off by a kill; it
+    does not count as damage, and is overwritten. The file is made with the first row, for its owner alone if `private`.
 
     >>> journal = Journal(Path("done.jsonl"))
     >>> journal.append({"item": 1}, {"item": 2})
@@ -111,7 +111,7 @@ class Journal:
                     break
                 row = _parse(line)
                 if row is None or row.get("index", self.count) != self.count:
-                    problem = ", or not as it was written (its CRC-32 differs)" if row is None else " that belongs here"
+                    problem = ", or it was changed (its CRC-32 differs)" if row is None else " that belongs here"
                     self.damage = f"{location_of(path, self.count + 1)}: no row{problem}"
                     break
                 self._ends.append(self._ends[-1] + len(line))
@@ -165,6 +165,6 @@ class Journal:
 
 
 def _parse(line: bytes) -> dict | None:
-    """The row of a line; None where it is not as it was written."""
+    """The row of a line; None if it was changed."""
     body, _, checksum = line.rpartition(CHECKSUM)
     return json.loads(body + b"}") if checksum == b'%08x"}\n' % zlib.crc32(body + b"}") else None

@@ -11,7 +11,7 @@ PACKAGE = "hf-docmt"  # its name in the metadata of the installed package
 
 
 def closest_hint(name: object, allowed: Iterable[object], form: str = "; did you mean {!r}?") -> str:
-    """The end of a message about an unknown name: `form` with the closest allowed name, empty if none is close.
+    """The end of a message about an unknown name: `form` with the closest allowed name, empty without a close one.
 
     Upper and lower case count as equal.
     """
@@ -21,7 +21,7 @@ def closest_hint(name: object, allowed: Iterable[object], form: str = "; did you
 
 
 def check_known(name: str, allowed: Collection[str], what: str, where: str) -> None:
-    """ValueError with the known names, and the closest of them, where `name` is none of them."""
+    """ValueError with the known names, and the closest of them, if `name` is unknown."""
     if name not in allowed:
         raise ValueError(f"unknown {what} {name!r}: {where} {', '.join(allowed)}{closest_hint(name, allowed)}")
 

@@ -172,7 +172,7 @@ class SuiteItems:
 
 @dataclass(kw_only=True)
 class Computation:
-    """What a model computes with; None = the model's own choice."""
+    """Device and number type of a model; None = the model's own choice."""
 
     PANEL: ClassVar[str] = MACHINE
     strategy: str | None = STRATEGY
@@ -213,7 +213,7 @@ class DocumentSearch:
     )
     alignment: str | None = option(None, "Window models: one_to_one, linear or sentence.", metavar="NAME")
     length_penalty: float | None = option(None, "Exponent of the length in beam scores.")
-    early_stopping: bool | None = option(None, "Stop at as many translations as beams.")
+    early_stopping: bool | None = option(None, "Stop at num_beams finished translations.")
     max_new_tokens: int | None = option(
         None,
         "Maximum tokens per segment. Default: twice its source tokens plus 32; for models of other packages 256.",
@@ -227,7 +227,7 @@ class DocumentSearch:
 
 @dataclass(frozen=True, kw_only=True)
 class Scoring:
-    """What is scored in translations, and how."""
+    """The measures of translations, and their settings."""
 
     PANEL: ClassVar[str] = METRICS
     metrics: Sequence[str] | None = option(
@@ -264,7 +264,7 @@ class Scoring:
     unit: str | None = option(
         None,
         "Unit that intervals and tests resample: document, paragraph (between blank lines) or sentence, the default "
-        "for a single document beside other systems.",
+        "for a single document of several systems.",
         metavar="NAME",
     )
     external: Sequence[tuple[str, str]] | None = option(
@@ -297,7 +297,7 @@ class Scoring:
 
 @dataclass(frozen=True, kw_only=True)
 class ServerLimits:
-    """What a server accepts from its clients."""
+    """Limits of a server for its clients."""
 
     PANEL: ClassVar[str] = LIMITS
     characters: int = option(100_000, "Characters per request.", least=1)

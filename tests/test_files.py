@@ -102,7 +102,7 @@ def test_what_cannot_be_written_is_found_beforehand(tmp_path):
     assert check_writable_file(tmp_path / "file") == tmp_path / "file"
     assert check_writable_file(str(tmp_path / "new")) == tmp_path / "new"
     refused("it is a folder; give the name of a file in it", check_writable_file, tmp_path)
-    with pytest.raises(ValueError, match="nowhere is no folder that can be written to; make it first"):
+    with pytest.raises(ValueError, match="nowhere is not a writable folder; create it first"):
         check_writable_file(tmp_path / "nowhere" / "a.txt")
     assert check_writable_folder(tmp_path) == tmp_path == check_writable_folder(str(tmp_path))
     assert check_writable_folder(tmp_path / "a" / "b") == tmp_path / "a" / "b"

@@ -2,7 +2,7 @@
 
     python examples/analysis/gates.py MODEL "Good evening." "The camera is red." "It is mine." --sentence 2
 
-The sentences are those of one document, from the first; `nothing` is what is left for sentences that are not there.
+The sentences are those of one document, from the first; `nothing` is the share left for missing sentences.
 """
 
 import pandas as pd

@@ -1,4 +1,4 @@
-"""What the scripts of this folder share: arguments, the model and the documents that they name, tables, pictures."""
+"""Shared code of the scripts of this folder: arguments, model and documents, tables, pictures."""
 
 import argparse
 
@@ -50,7 +50,7 @@ def show(table, options: argparse.Namespace) -> None:
 
 
 def draw_lines(path: str, table, x: str, columns: list[str], label: str, log: bool = False) -> None:
-    """Columns of a table as lines over the column `x`, whose values stand below at equal distances."""
+    """Columns of a table as lines over the column `x`, whose values are at equal distances."""
     with picture(path, SINGLE) as figure:
         axes = figure.subplots()
         for column, colour, marker in zip(columns, COLOURS, MARKERS):
@@ -63,7 +63,7 @@ def draw_lines(path: str, table, x: str, columns: list[str], label: str, log: bo
 
 
 def draw_matrices(path: str, matrices: dict, xlabel: str, ylabel: str, size: tuple[float, float]) -> None:
-    """Matrices beside each other, {title: (matrix, names of its rows)}; one colour scale, darker is more."""
+    """Matrices side by side, {title: (matrix, names of its rows)}; one colour scale, darker is more."""
     with picture(path, (size[0] * len(matrices), size[1]), style={"axes.grid": False}) as figure:
         grid = figure.subplots(1, len(matrices), squeeze=False)[0]
         largest = max(matrix.max() for matrix, _ in matrices.values())

@@ -66,7 +66,7 @@ def record_search(model, documents, tokenizer, strategy: str, **search) -> list[
 def search_batches(
     config, segments: Sequence[dict[str, list[int]]], max_tokens: int
 ) -> Iterator[dict[str, torch.Tensor]]:
-    """What was searched as batches: sources, what the decoder read, and which of its predictions the search made."""
+    """The searches as batches: sources, the decoder's inputs, and its predictions that the search made."""
     padding = {"input_ids": config.pad_token_id, "decoder_input_ids": config.pad_token_id, "labels": -100}
     padding |= dict.fromkeys(("is_counted", "attention_mask", "decoder_attention_mask"), 0)
     lengths = np.array([[len(segment[name]) for name in ("input_ids", "labels")] for segment in segments])

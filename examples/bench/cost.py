@@ -1,13 +1,13 @@
-"""Time and memory by the length of documents and by sentences of context, each system beside a plain one.
+"""Time and memory by the length of documents and by sentences of context, each system vs. a plain one.
 
 python examples/bench/cost.py
 python examples/bench/cost.py --parts "translation by context" --contexts 0 1 2 5 10 20
 
-Every measurement is a process of its own; memory is what it takes at its peak beyond weights and what a short document
-leaves. `training by length` is a forward and backward pass on one document of random sentences (Herold and Ney 2023,
+Every measurement is a separate process; memory is its peak beyond weights and the memory that a short document leaves.
+`training by length` is a forward and backward pass on one document of random sentences (Herold and Ney 2023,
 table 2); `translation by length` are sentences of 100 tokens, alone or with a state, and all tokens as one (Feng et
-al. 2022, figure 8); by context (Maka et al. 2024, figure 5) it is a document of eight sentences behind as many as are
-context, or the training step of those eight.
+al. 2022, figure 8); by context (Maka et al. 2024, figure 5) it is a document of eight sentences after the context, or
+the training step of those eight.
 """
 
 import argparse
@@ -38,7 +38,7 @@ FLEX = {  # on CUDA alone: on a CPU its kernels have no backward pass
 }
 ALONE = ("sdpa", "eager", "window")  # attention alone, at the last length: 8 heads of 64, w = 20
 UNITS = {"sentence": ("concat", 100), "memory": ("memory", 100), "document": ("concat", None)}  # tokens of a sentence
-CONTEXTS = {  # case: architecture, fields of its configuration beside the sentences of context
+CONTEXTS = {  # case: architecture, fields of its configuration other than context
     "sentence": ("concat", {}),
     "single-encoder": ("concat", {"context_sides": "source"}),
     "multi-encoder": ("multiencoder", {}),
@@ -83,7 +83,7 @@ def rows(options: argparse.Namespace) -> Iterator[Row]:
 
 
 def cases_of(part: str, amount: int, options: argparse.Namespace) -> dict[str, dict]:
-    """What is measured of a part at a length, or with so many sentences of context."""
+    """The measurements of a part at a length, or with this number of context sentences."""
     cases: dict[str, dict] = {}
     if part == STEPS:
         for name, (architecture, implementation, fields) in (
@@ -117,7 +117,7 @@ def build(case: Mapping) -> Callable[[], object]:
 
 
 def long_step(model, case: Mapping) -> Callable[[], object]:
-    """A training step on one document of so many tokens on either side."""
+    """A training step on one document with this number of tokens on either side."""
     model.set_attn_implementation(case["implementation"])
 
     def step(tokens: int) -> None:
@@ -152,7 +152,7 @@ def attention_alone(case: Mapping) -> Callable[[], object]:
 
 
 def translation(model, case: Mapping) -> Callable[[], object]:
-    """The greedy translation of a document; a sentence gets as many tokens as it has, as no special one is chosen."""
+    """The greedy translation of a document; no special token is chosen, so a sentence keeps its length."""
     model, tokenizer = served(model, device=case["device"])
     size = case["sentence_tokens"]
     settings = {"max_new_tokens": size, "max_sentence_tokens": size + 1, "num_beams": 1, "do_sample": False}
@@ -166,7 +166,7 @@ def translation(model, case: Mapping) -> Callable[[], object]:
 
 
 def context_step(model, case: Mapping) -> Callable[[], object]:
-    """A training step of the last sentences of a document, each with its context, encoded anew."""
+    """A training step of the last sentences of a document, each with its context, encoded again."""
     architecture = hf_docmt.get_architecture(case["architecture"])
     _, tokenizer = served(model)
     sentences = random_documents(1, case["sentences"], case["size"])[0]

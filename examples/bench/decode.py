@@ -1,11 +1,11 @@
-"""Sentences a second of `generate`, beside transformers' MarianMT and CTranslate2 with the same weights.
+"""Sentences per second of `generate` vs. transformers' MarianMT and CTranslate2 with the same weights.
 
 python examples/bench/decode.py
 python examples/bench/decode.py --sizes small --batch-sizes 16 --json
 
-Random sources of `--tokens` tokens; every translation has as many, since the end token is never chosen. int8 is beside
-Marian in fp32. `of_ceiling` is the least seconds that the machine can take over those that ours took: of the products
-of all weights with all tokens, or of reading the weights once, whichever is more.
+Random sources of `--tokens` tokens; every translation has the same length, since the end token is never chosen. int8 is
+compared with Marian in fp32. `of_ceiling` is the minimum time on this machine divided by our time: for the products of
+all weights with all tokens, or for reading the weights once, whichever is more.
 """
 
 import argparse
@@ -36,7 +36,7 @@ COLUMNS = ("ours", "ratio", "ctranslate2", "over_ctranslate2", "of_ceiling")
 def options() -> argparse.ArgumentParser:
     """Those of all scripts, and what is decoded."""
     made = parser(__doc__)
-    made.add_argument("--sizes", nargs="+", default=["base", "small"], help="in place of --size")
+    made.add_argument("--sizes", nargs="+", default=["base", "small"], help="instead of --size")
     made.add_argument("--batch-sizes", nargs="+", type=int, default=[1, 16, 64])
     made.add_argument("--precisions", nargs="+", default=list(PRECISIONS))
     made.add_argument("--tokens", type=int, default=25)
@@ -111,7 +111,7 @@ def diversify_translations(model: PreTrainedModel) -> None:
 
 
 def ctranslate2_translator(model: PreTrainedModel, precision: str) -> object | None:
-    """The same weights in CTranslate2, with as many threads as torch; None where it is not installed."""
+    """The same weights in CTranslate2, with the number of threads of torch; None if it is not installed."""
     if precision not in COMPUTE_TYPES or not find_spec("ctranslate2"):
         return None
     import ctranslate2
@@ -123,7 +123,7 @@ def ctranslate2_translator(model: PreTrainedModel, precision: str) -> object | N
         return ctranslate2.Translator(str(made / "ctranslate2"), intra_threads=torch.get_num_threads())
 
 
-# What the machine can do at most
+# The limits of the machine
 
 
 def ceilings(device: str, repeats: int, size: int = 2048, copied: int = 2**26) -> dict[str, float]:
@@ -151,7 +151,7 @@ def ceilings(device: str, repeats: int, size: int = 2048, copied: int = 2**26) -
 def least_seconds(
     size: str, precision: str, batch: int, beams: int, tokens: int, ceilings: Mapping[str, float]
 ) -> float | None:
-    """The least seconds that a batch can take; what attention adds at such lengths is left out."""
+    """The minimum seconds of a batch; attention, which adds little at such lengths, is ignored."""
     if not ceilings:
         return None
     sizes, vocab_size = SIZES[size]

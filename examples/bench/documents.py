@@ -1,11 +1,11 @@
-"""Sentences a second of translating documents: strategies, CTranslate2 by the same strategy, every architecture.
+"""Sentences per second when translating documents: strategies, CTranslate2 by the same strategy, every architecture.
 
 python examples/bench/documents.py
 python examples/bench/documents.py --model runs/concat --parts strategies
 
 Strategies are those of a model of windows, by default the demo's, trained for `--steps` updates before. Architectures
-have random weights and one sentence of context; each is beside `concat`, on windows of two where it reads these, else
-on sentences alone.
+have random weights and one sentence of context; each is compared with `concat`, on windows of two if it reads these,
+else on single sentences.
 """
 
 import argparse
@@ -56,7 +56,7 @@ def rows(options: argparse.Namespace) -> Iterator[Row]:
 
 
 def strategy_rows(options: argparse.Namespace, folder: Path) -> Iterator[Row]:
-    """Each strategy beside `sentence`, also on one long document; CTranslate2's beside ours, both with int8 weights.
+    """Each strategy vs. `sentence`, also on one long document; CTranslate2 vs. ours, both with int8 weights.
 
     `equal` is the share of sentences that come out alike.
     """
@@ -112,7 +112,7 @@ def demo_documents(folder: Path, number: int):
 
 
 def train_demo(folder: Path, steps: int) -> Path:
-    """The window model of the demo, trained for so many updates on the built-in corpus."""
+    """The window model of the demo, trained for `steps` updates on the built-in corpus."""
     demo_documents(folder, min(2000, 30 * steps))
     settings = [f"data.{part}.path={folder}/corpus/{part}.jsonl" for part in ("train", "validation")]
     settings += [f"output_dir={folder}/model", f"training.max_steps={steps}"]
@@ -123,7 +123,7 @@ def train_demo(folder: Path, steps: int) -> Path:
 def architecture_rows(options: argparse.Namespace, precision: str, unit: str, number: int = 4, length: int = 8):
     """The architectures that read these units, measured in the same rounds; greedy, one batch of documents.
 
-    As no special token is ever chosen, as many tokens are written as are read.
+    No special token is chosen, so outputs have the length of inputs.
     """
     models = {"concat": {} if unit == "sentences" else {"past_context": 1}}
     for name, entry in registry.ARCHITECTURES.items():

@@ -90,7 +90,7 @@ def served(model: PreTrainedModel, precision: str = "fp32", device: str = "cpu")
 
 
 def random_documents(documents: int, sentences: int, size: str, tokens: int = SENTENCE) -> list[list[str]]:
-    """Documents of sentences of so many random words."""
+    """Documents of sentences with this number of random words."""
     ids = torch.randint(len(SPECIAL_TOKENS), SIZES[size][1], (documents, sentences, tokens))
     return [[" ".join(f"w{word}" for word in sentence) for sentence in document] for document in ids.tolist()]
 

@@ -1,4 +1,4 @@
-"""What the scripts here share: alternating rounds, memory of a process, targets, one JSON format and one table.
+"""Shared code of the scripts here: alternating rounds, memory of a process, targets, one JSON format and one table.
 
 python examples/bench/rows.py runs/bench/decode.json  # the tables of reports
 """
@@ -67,7 +67,7 @@ def apart(script: str, cases: Mapping[str, Mapping], options: argparse.Namespace
 
 
 def measured_apart(script: str, case: Mapping, limit: float) -> dict:
-    """What `run_case` says of a case in a new process; it is stopped after so many seconds."""
+    """The result of `run_case` for a case in a new process, which is stopped after this number of seconds."""
     command = [sys.executable, script, "--case", json.dumps(case)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=limit)
@@ -92,7 +92,7 @@ def run_case(build: Callable[[Mapping], Callable[[], object]], case: Mapping) ->
 
 
 def limit_memory(device: str) -> None:
-    """Make it an error to take more than the machine has (Linux); a GPU keeps its limit by itself."""
+    """Make it an error to allocate more memory than the machine has (Linux); a GPU has its own limit."""
     if sys.platform == "linux" and device == "cpu":
         import resource
 

@@ -1,13 +1,13 @@
-"""Training: target tokens a second beside `Seq2SeqTrainer`, memory of long documents, starts of runs on large data.
+"""Training: target tokens per second vs. `Seq2SeqTrainer`, memory of long documents, starts of runs on large data.
 
 python examples/bench/train.py
 python examples/bench/train.py --parts speed --precisions bf16 --device cuda
 python examples/bench/train.py --parts data --pairs 5000000 --repeats 1
 
-`speed` is an epoch of `DocMTTrainer` beside MarianMT in an unmodified `Seq2SeqTrainer`: the same examples, sizes,
+`speed` is an epoch of `DocMTTrainer` vs. MarianMT in an unmodified `Seq2SeqTrainer`: the same examples, sizes,
 initial weights, dropout and label smoothing. Ours has batches of similar lengths and at most `--max-tokens` tokens; the
-peer's are random, as many examples each as give the same number of updates. Real target tokens alone are counted.
-`memory` is a step on one long document by what is kept; `data` a run's second start beside its first.
+peer's are random, with the number of examples that gives the same number of updates. Only real target tokens count.
+`memory` is a step on one long document, by the states that are kept; `data` a run's second start vs. its first.
 """
 
 import argparse
@@ -85,7 +85,7 @@ def rows(options: argparse.Namespace) -> Iterator[Row]:
 
 
 def speed_rows(options: argparse.Namespace, precision: str, view: str, past_context: int) -> Iterator[Row]:
-    """Ours beside the peer; in bf16 ours beside itself in fp32, too, with the losses of the last epoch."""
+    """Ours vs. the peer; in bf16 also ours vs. ours in fp32, with the losses of the last epoch."""
     documents = corpus(options.documents)
     texts = (text for made in documents for lang in ("en", "de") for text in sentences(made, lang))
     tokenizer = hf_docmt.train_tokenizer(texts, vocab_size=max(300, SIZES[options.speed_size][1]))
@@ -107,7 +107,7 @@ def speed_rows(options: argparse.Namespace, precision: str, view: str, past_cont
 
 
 def corpus(number: int):
-    """So many documents of the built-in corpus, English to German."""
+    """This number of documents of the built-in corpus, English to German."""
     with tempfile.TemporaryDirectory() as folder:
         hf_docmt.write_corpus(folder, seed=1, train=number, validation=1, test=1)
         return hf_docmt.read_documents(path=f"{folder}/train.jsonl", source_lang="en", target_lang="de")
@@ -153,7 +153,7 @@ def train_epoch(trainer: Trainer) -> dict[str, float]:
 
 
 def build(case: Mapping) -> Callable[[], object]:
-    """What is measured of a case."""
+    """The measurements of a case."""
     if "recipe" in case:
         recipe = hf_docmt.load_recipe(case["recipe"])
         return partial(hf_docmt.train, recipe)
@@ -171,7 +171,7 @@ def build(case: Mapping) -> Callable[[], object]:
 
 
 def data_row(options: argparse.Namespace) -> Row:
-    """The seconds of a run of ten updates of a tiny model, the second time beside the first, and its memory."""
+    """The seconds of a run of ten updates of a tiny model, first and second start, and its memory."""
     with tempfile.TemporaryDirectory() as folder:
         rows = [json.dumps(made, ensure_ascii=False) for made in corpus(min(5000, options.pairs))]
         pairs = sum(len(json.loads(made)["translation"]) for made in rows)

@@ -1,4 +1,4 @@
-"""What the events of the page do: they get what the browser keeps, and give back what is shown."""
+"""Handlers of the page's events: they get the state kept in the browser, and return the output to show."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -98,7 +98,7 @@ class Actions:
                 del self.runs[session]
 
     def _waiting(self, run: Run) -> tuple:
-        """What is shown before a turn has come: the same as before, but for the status and the buttons."""
+        """The output while a request waits for its turn: unchanged except the status and the buttons."""
         status = "" if run.is_stopped else page.waiting(self.turns.before(run.turn))
         return gr.update(), status, *(gr.update(),) * 5, stop_button(not run.is_stopped)
 
@@ -129,7 +129,7 @@ class Actions:
             yield from self._compared(made, run)
 
     def _compared(self, made: Translation, run: Run):
-        """The translation beside that of its sentences alone."""
+        """The translation next to that of its sentences alone."""
         if made.strategy != "sentence":
             for progress in self.bench.translate(made.sources, "sentence", made.langs, made.rows):
                 if progress.repairs is not None:
@@ -169,7 +169,7 @@ class Actions:
         )
 
     def explain(self, result: dict | None, event: gr.EventData) -> tuple[str, str]:
-        """The panel of the sentence that was chosen; nobody waits for the documents of others."""
+        """The panel of the chosen sentence, without waiting for the documents of other users."""
         with shown_errors():
             made = self._read_result(result)
             document, number = int(event.document), int(event.sentence)
@@ -193,7 +193,7 @@ class Actions:
             return page.research(use, number, made.langs)
 
     def _read_result(self, result: dict | None) -> Translation:
-        """What the browser kept of a translation. ValueError: nothing, or what this page has not made."""
+        """The translation kept in the browser. ValueError: missing, or not made by this page."""
         made = Translation.from_json(result)
         if any(lang not in codes for lang, codes in zip(made.langs, self.bench.language_choices, strict=True)):
             raise ValueError(f"the languages {made.langs} are of another model: translate again")
@@ -202,7 +202,7 @@ class Actions:
         return made
 
     def restore(self, draft: dict, result: dict | None) -> tuple:
-        """After a reload: file and translation as they were; the text itself comes back without the server."""
+        """After a reload: restores file and translation; the browser restores the text."""
         kept = None
         try:
             kept = self._read_result(result)

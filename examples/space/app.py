@@ -22,7 +22,7 @@ from uploads import ENDINGS, MOST_BYTES, MOST_SENTENCES
 from workbench import STRATEGY_NAMES, Workbench
 
 HERE = Path(__file__).resolve().parent
-STORED = {"secret": "hf-docmt"}  # what a browser keeps for its user is still there when the page has been restarted
+STORED = {"secret": "hf-docmt"}  # data in a browser stays valid after a restart of the page
 IN_TURN = {"concurrency_id": "model", "concurrency_limit": 16}  # most who wait for their turn in a thread
 MOST_QUEUED = 64
 THEME = gr.themes.Default(primary_hue="teal", font=["system-ui", "sans-serif"], font_mono=["ui-monospace", "monospace"])

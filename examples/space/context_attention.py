@@ -62,7 +62,7 @@ def context_modules(model: PreTrainedModel) -> list[nn.Module]:
 def context_runs(model: PreTrainedModel, batch: dict[str, torch.Tensor]) -> list[tuple]:
     """(sentence, ids (L), shares (K, L)) of each run of context vectors, in the order in which the decoder reads them.
 
-    A sentence is (offset, whether it is a translation), None for what stands in place of one. A row of the shares is
+    A sentence is (offset, whether it is a translation), None for a placeholder. A row of the shares is
     one vector, and sums to 1, or to 0 where it is made of no token.
     """
     config, source, runs = model.config, batch["input_ids"], []
@@ -176,7 +176,7 @@ def hierarchical_use(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase,
 
 
 def read_ids(model: PreTrainedModel, batch: dict[str, torch.Tensor], is_target: bool) -> torch.Tensor:
-    """Ids (C, L) of what is attended to, as the states stand there."""
+    """Ids (C, L) of the attended tokens, in the order of the states."""
     inputs = {name: value for name, value in batch.items() if name.startswith(("context_", "input_", "attention_"))}
     if is_target:
         return model.get_encoder()(**inputs).context_target_ids[0]

@@ -48,13 +48,13 @@ def context_use(
     tokenizer: PreTrainedTokenizerBase,
     sentence: int,
 ) -> ContextUse:
-    """What sentence number `sentence` (from 1) of a document read while it was translated.
+    """The context that sentence number `sentence` (from 1) of a document read during translation.
 
     By architecture: cross-attention to the sentences of the segment (`concat`, `lst`, `window`), attention to context
     sentences (`multiencoder`, `caching`, with groups taken apart into words; `doct`, `han`, with their gates), shares
     that words give to the sentences around (`routing`, `doct` with `selection="routing"`), slots and gradients
     (`memory`). The document is read once more as in training, its translation forced, so that strategies do not matter;
-    blank sentences are left out. ValueError: lists of different lengths, a number outside the document, a blank
+    blank sentences are skipped. ValueError: lists of different lengths, a number outside the document, a blank
     sentence, a model that does not say its languages.
     """
     check_sentence(source, translation, sentence)

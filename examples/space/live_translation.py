@@ -19,12 +19,12 @@ from hf_docmt.modeling.opaque_runs import (
 )
 
 INTERVAL = 0.5  # seconds between two looks
-BATCHES = 4  # so many at a time are shown
+BATCHES = 4  # number of updates shown
 
 
 @dataclass(frozen=True)
 class LiveProgress:
-    """Sentences done, all sentences, and for each document its translations so far, None where there is none yet.
+    """Sentences done, all sentences, and for each document its translations so far, None until then.
 
     `repairs` are those of `translate_documents`, for each document, when all is done, None before; so are `carried`,
     the sentences with opaque runs.
@@ -38,7 +38,7 @@ class LiveProgress:
 
 
 class StoppedError(Exception):
-    """Ends a translation that nobody waits for any more."""
+    """Ends a translation whose client is gone."""
 
 
 def live_translation(
@@ -101,7 +101,7 @@ def marked_sentences(
 
 
 def without_marks(progress: LiveProgress, marked: list[dict[int, CarriedSentence]]) -> LiveProgress:
-    """The same with opaque runs in place of their marks."""
+    """The same with opaque runs instead of their marks."""
     texts = [
         [text and own[n].restore(text) if n in own else text for n, text in enumerate(document)]
         for document, own in zip(progress.translations, marked, strict=True)
@@ -110,7 +110,7 @@ def without_marks(progress: LiveProgress, marked: list[dict[int, CarriedSentence
 
 
 class Watch:
-    """What a translation has done so far: the states of its documents."""
+    """Progress of a translation: the states of its documents."""
 
     def __init__(self):
         self.states: list = []
@@ -164,7 +164,7 @@ def watched_class(translator_class: type, watch: Watch) -> type:
 
 
 def portions(rows: Sequence, size: int) -> Iterator[Sequence]:
-    """Rows in their order, so many at a time."""
+    """Rows in order, in batches."""
     for start in range(0, len(rows), size):
         yield rows[start : start + size]
 

@@ -1,4 +1,4 @@
-"""What one sentence read while it was translated: sentences with their shares, words, and slots of a memory."""
+"""Context that one sentence read during translation: sentences with their shares, words, and slots of a memory."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class Passage:
     position: int
 
     def text(self, offset: int, is_target: bool = False) -> str:
-        """The sentence or the translation that stands so many sentences after the one looked at."""
+        """The sentence or translation at this offset from the chosen one."""
         return (self.translation if is_target else self.source)[self.position + offset]
 
 
@@ -67,11 +67,11 @@ class MemorySlot:
 
 @dataclass(frozen=True)
 class ContextUse:
-    """What the current sentence read. Shares of `sentences` and rest add up to 100.
+    """Context that the current sentence read. Shares of `sentences` and rest add up to 100.
 
-    `kind` says how it was measured: `cross-attention`, `context attention`, `groups`, `gate`, `hierarchical attention`
-    or `memory`. `tokens` are those of the current sentence that read, and `by_token` (tokens, sentences) their
-    percentages. `gate`: percent that gates let in of the context, None without a gate.
+    `kind` is the kind of measurement: `cross-attention`, `context attention`, `groups`, `gate`, `hierarchical
+    attention` or `memory`. `tokens` are those of the current sentence that read, and `by_token` (tokens, sentences)
+    their percentages. `gate`: percent of the context that gates let through, None without a gate.
     """
 
     kind: str
@@ -83,7 +83,7 @@ class ContextUse:
 
     @property
     def context(self) -> tuple[ReadSentence, ...]:
-        """The sentences that were read besides the current one."""
+        """The sentences that were read in addition to the current one."""
         return tuple(sentence for sentence in self.sentences if sentence.offset)
 
 

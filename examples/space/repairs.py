@@ -1,4 +1,4 @@
-"""What was repaired in a sentence, in words: its name, what it means, and what this page can do about it."""
+"""Repairs of a sentence in words: name, meaning, and what this page can do about it."""
 
 from collections.abc import Iterable
 

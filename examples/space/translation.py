@@ -56,7 +56,7 @@ class Translation:
         return source, [text or "" for text in made], repairs
 
     def as_json(self, most: int) -> dict:
-        """What the browser keeps; the files where they have `most` bytes together."""
+        """The data to keep in the browser; with files up to `most` bytes in all."""
         is_kept = len(self.upload.data) + len(self.file.data if self.file else b"") <= most
         return {
             "upload": self.upload.as_json() if is_kept else None,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 MOST_WAITING = 2  # turns of one address
 LONGEST = 600  # seconds of a turn
-ABANDONED = 10  # seconds after which nobody waits for a turn any more
+ABANDONED = 10  # seconds after which a client counts as gone
 
 
 @dataclass(eq=False)
@@ -86,7 +86,7 @@ class Turns:
         return turn.began is not None
 
     def _forget(self) -> None:
-        """Leave out turns that are over, and those that nobody waits for."""
+        """Drop turns that are over, and those of clients that are gone."""
         if self.current and self.is_over(self.current):
             self.current = None
         now = time.monotonic()

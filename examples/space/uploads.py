@@ -1,4 +1,4 @@
-"""What a user pastes or uploads, as documents, and the translation in the format that it came in."""
+"""Pasted and uploaded input as documents, and the translation in the same format."""
 
 import base64
 import binascii
@@ -60,7 +60,7 @@ class Upload:
         try:
             return cls(PurePath(value["name"]).name, base64.b64decode(value["data"], validate=True))
         except binascii.Error as error:
-            raise ValueError(f"the data of an upload is no base64: {error}") from error
+            raise ValueError(f"the data of an upload is not base64: {error}") from error
 
 
 def pasted(text: str) -> Upload:
@@ -124,10 +124,11 @@ def write_upload(
     langs: tuple[str, str],
     repairs: list[list[dict]] | None = None,
 ) -> tuple[Upload, list[str]]:
-    """The upload translated, what is not text (markup, times) as it was; and what went wrong in it.
+    """The translated upload, with its markup and times; and the problems in it.
 
-    `results` are those of the documents: `doc_id`, `source`, `translation`, and what places markup, see `with_markup`.
-    `repairs` are those of each document, for the rows of JSON lines, which are those of `docmt translate`.
+    `results` are those of the documents: `doc_id`, `source`, `translation`, and the data to place markup, see
+    `with_markup`. `repairs` are those of each document, for the rows of JSON lines, which are those of `docmt
+    translate`.
     """
     source_lang, target_lang = langs
     if repairs is not None:

@@ -100,7 +100,7 @@ class Workbench:
         return (own, *(name for name in STRATEGIES if name in others and name != own and self._has(name)))
 
     def _different_strategies(self) -> tuple[str, ...]:
-        """Of all strategies those that would translate differently, besides the model's own."""
+        """The strategies that would translate differently from the model's own."""
         config, architecture = self.model.config, registry.for_config(self.model.config)
         if architecture.carries_state or architecture.separate_context or config.context_sides == "source":
             return ("sentence",)
@@ -160,7 +160,7 @@ class Workbench:
         return Explanation(found, tuple(one for one in repairs if one["sentence"] == number - 1))
 
     def context_use(self, source: list[str], translation: list[str], langs: Langs, number: int) -> ContextUse:
-        """What the sentence read, see `context_use`; no other thread may use the model meanwhile."""
+        """Context of the sentence, see `context_use`; no other thread may use the model meanwhile."""
         with chosen_languages(self.model, *langs):
             return context_use(self.model, source, translation, self.tokenizer, number)
 

@@ -80,7 +80,7 @@ def read_reports(study: dict, folder: Path, results: Path) -> Reports:
 
 
 class Table:
-    """Systems in rows, scores and facts in columns, over their runs; systems without a report are left out.
+    """Systems in rows, scores and facts in columns, over their runs; systems without a report are skipped.
 
     ValueError: several results of a report fit a column.
     """
@@ -221,7 +221,7 @@ def condition_of(result: Result) -> str:
 
 
 def fact_of(report: Report, fact: str) -> float | str | None:
-    """What a report says of its run; of a training that went on, only the time of its last part is known."""
+    """Facts of a report about its run; a resumed training only has the time of its last part."""
     training = report.training or {}
     seconds = None if training.get("resumed_from_step") else training.get("seconds")
     if fact == "training tokens/s":  # of target and source, padding not counted
@@ -240,7 +240,7 @@ def fact_of(report: Report, fact: str) -> float | str | None:
 def main() -> None:
     made = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     made.add_argument("study", type=Path, help="its file")
-    made.add_argument("--results", type=Path, help="folder of tables and figures; default: beside the file")
+    made.add_argument("--results", type=Path, help="folder of tables and figures; default: next to the file")
     made.add_argument("--budget", help="a budget of the file")
     options = made.parse_args()
     name = "-".join(filter(None, [str(options.study.with_suffix("")), options.budget]))

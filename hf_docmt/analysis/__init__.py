@@ -1,1 +1,1 @@
-"""What a model does with context: attention, memory, groups, gates, rationales, scores by position; pictures."""
+"""Analyses of a model's use of context: attention, memory, groups, gates, rationales, scores by position; pictures."""

@@ -48,12 +48,12 @@ def attention_share(
 ) -> AttentionShare:
     """Cross-attention of a model of any architecture, while references are forced.
 
-    Herold and Ney (2023), section 3.1: how much of the attention is paid to the n-th source sentence while the n-th
-    target sentence is written. A separator belongs to the sentence it ends, so no weight is left out. Documents are cut
+    Herold and Ney (2023), section 3.1: the share of the attention to the n-th source sentence while the n-th target
+    sentence is written. A separator belongs to the sentence it ends, so every weight counts. Documents are cut
     as in training, so that systems differ by their attention alone; examples/analysis/attention_share.py measures while
     decoding, too.
 
-    A layer's weights are reduced as soon as they are computed and never kept. Batches have up to `max_tokens` source
+    A layer's weights are reduced immediately and never kept. Batches have up to `max_tokens` source
     and target tokens. The model runs with eager attention and afterwards has its own again. ValueError: see
     `check_joined`; no cross-attention, or one that does not give its weights (see `attention_weights`).
     """
@@ -89,7 +89,7 @@ def count_shares(model: PreTrainedModel, batches: Iterable[dict[str, torch.Tenso
 
 
 def weights_by_sentence(source: torch.Tensor, target: torch.Tensor, output) -> torch.Tensor:
-    """What an attention module gave as sums by target and source sentence, (H, N, N)."""
+    """The weights of an attention module, summed by target and source sentence, (H, N, N)."""
     weights = attention_weights(output, source.shape[1]).double()  # (B, H, T, S)
     return torch.einsum("bhts,bsm,btn->hnm", weights, source, target)
 

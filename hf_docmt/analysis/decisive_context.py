@@ -31,17 +31,17 @@ from hf_docmt.modeling.strategies import segments_that_fit
 from hf_docmt.systems.model_system import piece_ids
 
 HALF = log(2)
-REACH = 16  # context sentences that are left out in turn, the nearest ones
+REACH = 16  # context sentences that are removed in turn, the nearest ones
 SEGMENTS = ("full", "chunk_sequential")  # strategies that write segments which do not overlap
 NOT_FOR_SENTENCES = ("past_context", "repairs")  # arguments of `translate_documents` that strategy `sentence` refuses
 
 
 @dataclass(frozen=True)
 class LeftOutSentence:
-    """A context sentence that was left out, number from 1, and how the current sentence then reads.
+    """A context sentence that was removed, number from 1, and the translation without it.
 
-    `loss` is how much less probable the translation with all context becomes without it, in nats. `is_usable` is false
-    where the window came out in another number of sentences without it, so that no context was read at all.
+    `loss` is the drop in log-probability of the translation with all context without it, in nats. `is_usable` is false
+    if the window without it was translated into another number of sentences, so that no context was read.
     """
 
     number: int
@@ -60,8 +60,8 @@ class LeftOutSentence:
 class DecisiveContext:
     """A sentence of a document (number from 1) by one strategy: with its context, alone, and without each of it.
 
-    `left_out` are the context sentences in the order of the document, empty where none was read: `alone_because` says
-    why. `is_cut` says that there is more context than was left out.
+    `left_out` are the removed context sentences in document order, empty if no context was read: `alone_because` is the
+    reason. `is_cut`: there is more context than was tested.
     """
 
     number: int
@@ -86,12 +86,12 @@ class DecisiveContext:
 
     @property
     def decisive(self) -> LeftOutSentence | None:
-        """The sentence that decided; None where leaving out any one of them changes nothing."""
+        """The sentence that decided; None if removing any one of them changes nothing."""
         return next(iter(self.changing), None)
 
     @property
     def strongest(self) -> LeftOutSentence | None:
-        """The sentence without which the translation is least probable, at most half as much; None without such."""
+        """The sentence whose removal makes the translation least probable, by half or more; None without one."""
         usable = [one for one in self.left_out if one.is_usable and one.loss >= HALF]
         return max(usable, key=lambda one: one.loss, default=None)
 
@@ -101,12 +101,12 @@ class DecisiveContext:
         if self.alone_because:
             return f"No context was read: {self.alone_because}."
         if self.decisive:
-            same = "" if self.is_changed else " Alone, without all of them, it reads the same, too."
+            same = "" if self.is_changed else " Without any context the translation is also the same."
             return f"Sentence {self.decisive.number} decided.{same}"
         if not self.is_changed:
-            return "Context changed nothing: alone, the sentence reads the same."
+            return "Context changed nothing: the sentence alone has the same translation."
         if not (one := self.strongest):
-            return "No single sentence decided: leaving out any one of them changes nothing."
+            return "No single sentence decided: removing any one of them changes nothing."
         percent = f"{100 * one.remaining:.0f}" if one.remaining >= 0.005 else "less than 1"
         return (
             f"No single sentence decided. Sentence {one.number} matters most: without it this translation is "
@@ -135,15 +135,14 @@ def decisive_context(
     strategy: str | None = None,
     **search,
 ) -> DecisiveContext:
-    """Which context decided how sentence number `sentence` (from 1) of a translated document reads.
+    """The context that decided the translation of sentence number `sentence` (from 1) of a document.
 
     The sentence is translated again by the strategy (None: the model's own) and `search`, further arguments of
     `translate_documents`, with all that it read, without each context sentence, source and translation, and alone:
-    reach + 2 short translations in batches, of up to 16 context sentences. Translations before it, which
-    `sequential`, `full`, `chunk_sequential` and `stream` read, are those given; `sliding` writes them anew in each
-    window. What decided is, of the sentences without which the translation changes, the one without which it is least
-    probable. ValueError: lists of different lengths, a number outside the document, a blank sentence, and what
-    `translate_documents` refuses.
+    reach + 2 short translations in batches, of up to 16 context sentences. Translations before it, which `sequential`,
+    `full`, `chunk_sequential` and `stream` read, are those given; `sliding` writes them again in each window. Of the
+    sentences whose removal changes the translation, the decisive one makes it least probable. ValueError: lists of
+    different lengths, a number outside the document, a blank sentence, and what `translate_documents` refuses.
     """
     check_sentence(source, translation, sentence)
     strategy = strategy or model.default_strategy()
@@ -164,14 +163,14 @@ def decisive_context(
 
 
 def without(source: Sequence[str], left_out: int, kept: set[int]) -> list[str]:
-    """The document with blanks in place of one sentence, and of all that are not kept."""
+    """The document with one sentence, and all that are not kept, blanked out."""
     return [text if number in kept and number != left_out else "" for number, text in enumerate(source)]
 
 
 def reason_alone(model: PreTrainedModel, strategy: str, found: Retranslation) -> str:
     """Why a sentence was translated without context."""
     if found.is_alone:
-        return "its window came out in another number of sentences than it has, so it was translated again alone"
+        return "its window was translated into another number of sentences, so it was translated again alone"
     if strategy == "sentence":
         return "strategy 'sentence' translates every sentence alone"
     reach = model.config.context_reach()
@@ -262,7 +261,7 @@ class CurrentSentenceRun:
         return self.found[sentence.document.number or 0]
 
     def context_of(self, translator, job: Job) -> set[int]:
-        """Indices of the sentences of the document that a job reads beside the current one."""
+        """Indices of the sentences of the document that a job reads in addition to the current one."""
         document, index = job.current
         if self.strategy == "sentence":
             numbers: Sequence[int] = ()

@@ -13,9 +13,9 @@ from hf_docmt.loading import registry
 from hf_docmt.systems.attention_weights import kept_outputs, modules_named
 from hf_docmt.systems.model_system import evaluation_mode, piece_spans
 
-NOT_OF_THE_MODEL = ("labels", "label_weights", "is_counted")  # what a batch has beside the inputs of forward
+NOT_OF_THE_MODEL = ("labels", "label_weights", "is_counted")  # keys of a batch that are not inputs of forward
 SELECTION = "selection"  # name of the module that computes the shares of context sentences in every encoder layer
-UNREADABLE = "\ufffd"  # what a tokenizer makes of a part of a character
+UNREADABLE = "\ufffd"  # a tokenizer's text for a part of a character
 BLANK = "␣"
 CONTINUED = "…"  # text of a token that continues a character
 
@@ -85,7 +85,7 @@ def token_texts(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int], *, is_ta
 
 
 def first_characters(tokenizer: PreTrainedTokenizerBase, text: str, *, is_target: bool) -> list[int]:
-    """Index of the first character that is no blank, of each token of a sentence. ValueError as in `piece_spans`."""
+    """Index of the first character that is not blank, for each token of a sentence. ValueError as in `piece_spans`."""
     spans = piece_spans(tokenizer, text, is_target=is_target)
     return [end - len(text[start:end].lstrip()) for start, end in spans]
 

@@ -66,7 +66,7 @@ def draw_breakdown(
     `datasets`: only these. `highlight`: systems in colour, all others are grey; none = all in colour. `order`: systems
     of several pictures, in which each keeps its colour, marker and place. The file's ending says PNG or SVG. A subplot
     has SUBPLOT inches, a single one SINGLE; legend and signatures add to the height. ValueError: nothing to draw,
-    another axis or ending, no such folder, an unknown system, more than can be distinguished, matplotlib missing.
+    another axis or ending, a missing folder, an unknown system, more than can be distinguished, matplotlib missing.
     """
     is_accuracy = "distance" in axis
     if not is_accuracy and axis not in AXES:
@@ -119,7 +119,7 @@ def looks_of(systems: Sequence[str], highlight: Sequence[str] = (), order: Seque
     taken: list[int] = []
     for number, name in enumerate(coloured):
         look = places[name] if order else number
-        while look % DISTINCT in taken:  # of a system so many places before
+        while look % DISTINCT in taken:  # of a system this number of places before
             look += 1
         taken.append(look % DISTINCT)
         looks[name] = look_of(taken[-1])
@@ -151,7 +151,7 @@ def subplot_rows(comparison, axis: str, datasets: Sequence[str] = (), metric: st
 def subplot_titles(subplots: Sequence[Sequence], signatures: Mapping[str, str]) -> list[str]:
     """A title for each: dataset, then the facts that differ between subplots, then the letter of the signature.
 
-    Where titles would be the same, what their signatures differ in stands in words: `pronoun, true context (a)`.
+    Equal titles get the difference between their signatures in words: `pronoun, true context (a)`.
     """
     first = [rows[0] for rows in subplots]
     facts = [

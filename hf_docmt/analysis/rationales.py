@@ -134,7 +134,7 @@ def rationales_files(
     if not examples:
         reasons = ", ".join(f"{count} with {reason}" for reason, count in scat.reasons.items()) or "none"
         raise ValueError(
-            f"no example can be read in lines {first}-{last}, {folder} has {scat.lines} (left out: {reasons}); "
+            f"no example can be read in lines {first}-{last}, {folder} has {scat.lines} (skipped: {reasons}); "
             "give others"
         )
     agreement = rationale_agreement(system, examples, attention=attention, step=step)

@@ -26,7 +26,7 @@ class DecodingCache(EncoderDecoderCache):
         self.cross_attention_cache.batch_select_indices(indices)
 
     def of_rows(self, sources: torch.Tensor, targets: torch.Tensor) -> "DecodingCache":
-        """A cache of these sources (S,) and targets (R,); this one stays as it is."""
+        """A new cache of these sources (S,) and targets (R,)."""
         made = copy.copy(self)
         stores = (self.self_attention_cache, targets), (self.cross_attention_cache, sources)
         made.self_attention_cache, made.cross_attention_cache = (of_rows(*store) for store in stores)

@@ -9,7 +9,7 @@ from torch.autograd import Function
 from hf_docmt.modeling.layers import OutputProjection
 from hf_docmt.modeling.modeling_docmt import smoothing_target, target_count
 
-CHUNK = 2**20  # fewest logits in a chunk; a chunk has at least as many rows as states have dimensions
+CHUNK = 2**20  # minimum of logits in a chunk; a chunk has at least one row per dimension of the states
 CACHED = 2**20  # logits whose softmax is computed at a time, on a CPU: they stay in its cache
 
 
@@ -38,7 +38,7 @@ def summed_loss(scored: tuple, hidden_states: torch.Tensor, weight: torch.Tensor
     states = hidden_states.flatten(0, -2)  # (N, D)
     weights = None if label_weights is None else label_weights.flatten().float()
     is_scored = labels != -100
-    if torch.compiler.is_compiling() or not labels.is_cpu:  # as many rows whatever the labels: nothing waits
+    if torch.compiler.is_compiling() or not labels.is_cpu:  # the same number of rows for all labels: no synchronisation
         weights = is_scored.float() if weights is None else weights * is_scored
         labels = labels.clamp(min=0)
     elif not bool(is_scored.all()):
@@ -53,7 +53,7 @@ def summed_loss(scored: tuple, hidden_states: torch.Tensor, weight: torch.Tensor
 def gives_loss(module: nn.Module) -> bool:
     """Whether an output projection can compute the loss: no adapter is around it, and no hook waits for its logits.
 
-    The hooks of a subclass (FSDP makes one of each module that it shards by itself) are those of its own parameters.
+    The hooks of a subclass (FSDP makes one of each module that it shards separately) belong to its parameters.
     """
     hooked = type(module) is OutputProjection and (module._forward_hooks or module._backward_hooks)
     return isinstance(module, OutputProjection) and not hooked

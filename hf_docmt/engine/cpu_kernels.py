@@ -1,6 +1,6 @@
 """The compiled primitives of `cpu_kernels.c`: where they are, and whether this processor runs them.
 
-They are built with the package where a C compiler is there. `DOCMT_KERNELS=0` leaves them out.
+They are built with the package if there is a C compiler. `DOCMT_KERNELS=0` disables them.
 """
 
 import ctypes
@@ -15,7 +15,7 @@ PRODUCT, NORM, SELF_ATTENTION, SOURCE_ATTENTION, EMBEDDING, RECURRENCE, MIXTURE,
 ALL, LIMITED, CONTEXT = range(3)  # what attention reads
 LIMITS = ("sentence", "group", "window")  # kinds of these, by number
 NONE, AVX2, VNNI, AMX = range(4)  # instructions for products
-BLOCK = 16  # outputs of a product that stand side by side; rows of a tile
+BLOCK = 16  # adjacent outputs of a product; rows of a tile
 is_forked = False  # whether this process began as a copy of another one
 MULTIPLE = 8  # of which sizes of states and heads have to be
 FEW_ROWS = 64  # over the number of threads, where torch has several and the kernels one
@@ -45,7 +45,7 @@ class Limits(ctypes.Structure):
 
 
 class Step(ctypes.Structure):
-    """What all operations of a step share: buffers and tables by address, see `cpu_kernels.c`."""
+    """Buffers and tables of all operations of a step, by address, see `cpu_kernels.c`."""
 
     _fields_ = (
         ("buffers", ctypes.c_void_p),
@@ -62,7 +62,7 @@ class Step(ctypes.Structure):
 
 
 class Search(ctypes.Structure):
-    """What the steps of a search share in which the best tokens go on, see `cpu_kernels.c`."""
+    """Shared data of search steps that continue with the best tokens, see `cpu_kernels.c`."""
 
     _fields_ = (
         ("ids", ctypes.c_void_p),
@@ -106,7 +106,7 @@ def kernels() -> ctypes.CDLL | None:
 def openmp_functions() -> tuple[int, ...]:
     """Addresses of what shares work among the threads of torch, as `cpu_threads.h` calls it; none without OpenMP."""
     names = ("GOMP_parallel", "GOMP_barrier", "omp_get_thread_num", "omp_get_num_threads")
-    for file in (None, Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"):  # what is preloaded comes first
+    for file in (None, Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"):  # preloaded libraries come first
         try:
             library = ctypes.CDLL(file and str(file))
             return tuple(ctypes.cast(getattr(library, name), ctypes.c_void_p).value for name in names)
@@ -138,7 +138,7 @@ def memory(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
 
 
 def give_scratch(step: Step, rows: int, places: int) -> None:
-    """Let a step have threads, and memory for each of them, for so many rows that read so many places."""
+    """Give a step threads, and memory for each of them, for this number of rows and of places that they read."""
     step.threads, step.scratch = torch.get_num_threads(), max(rows, places + MULTIPLE)
     step.kept = [memory(step.threads, step.scratch, dtype=dtype) for dtype in (torch.float32, torch.long)]
     step.numbers, step.offsets = (tensor.data_ptr() for tensor in step.kept)
@@ -151,7 +151,7 @@ def run(operations: ctypes.Array, step: Step, first: int = 0, end: int | None = 
 
 
 def search(operations: ctypes.Array, step: Step, search: Search) -> None:
-    """Run steps of a search, at least one, up to the first that is to be decided elsewhere."""
+    """Run steps of a search, at least one, up to the first one that needs another decision."""
     kernels().docmt_search(operations, len(operations), ctypes.byref(step), ctypes.byref(search))
 
 
@@ -181,7 +181,7 @@ def best_of(
     """The best of scores (R, V), best first, the first of equal ones: values, indices (R, count), whether some tie.
 
     With numbers that are added to rows, (B, R / B), over the rows of a group: (B, count), indices into R / B times V.
-    None for scores that are no float32 of a CPU or fewer than `count`, and without the kernels.
+    None for scores that are not float32 on a CPU or fewer than `count`, and without the kernels.
     """
     tensors = (scores,) if added is None else (scores, added)
     if not are_used() or not all(one.is_cpu and one.dtype is torch.float32 and one.is_contiguous() for one in tensors):

@@ -1,7 +1,7 @@
 """The steps of decoding on the compiled primitives: weights are int8, or fp32 in a scope.
 
-What the primitives do not know, such as a mechanism's own block or another activation than ReLU, is done by torch in
-between. Beams do not move what was written: a table says in which row the state of an earlier token lies. Results are
+Torch computes what the primitives lack, such as a mechanism's own block or another activation than ReLU. Beams do not
+move states: a table has the row of each earlier token's state. Results are
 those of `forward`, up to rounding.
 """
 
@@ -42,7 +42,7 @@ from hf_docmt.modeling.layers import source_states as kept_states
 from hf_docmt.modeling.modeling_docmt import Decoder
 
 MOST_SOURCES = 64  # over the number of threads, where torch has several and the kernels one
-ROOM = 64  # tokens that there is room for at first, besides the prompt
+ROOM = 64  # tokens with room at first, in addition to the prompt
 POSITIONS = 64  # encodings that are computed at once
 
 
@@ -87,7 +87,7 @@ def kernels_fit(state) -> bool:
 
 
 def is_left_padded(mask: torch.Tensor) -> bool:
-    """Whether all padding of a mask (R, T) stands in front, and every row has a token."""
+    """Whether all padding of a mask (R, T) is on the left, and every row has a token."""
     return bool((mask[:, -1] == 1).all() and (mask[:, 1:] >= mask[:, :-1]).all())
 
 
@@ -107,7 +107,7 @@ class DecodingStep:
         self.source_mask = self.self_mask = None  # as attention takes them
         self.layer_inputs: dict[str, torch.Tensor] = {}
         self.encodings = torch.empty(0)  # (positions, D) from the first one on
-        self.is_prompt = state.is_prompt  # whether nothing of the target was read yet
+        self.is_prompt = state.is_prompt  # whether no target token was read yet
         self.parts, self.step, self.words = program.parts, Step(), state.words
         if self.head is not self.model.lm_head:
             self.parts, self.kept = with_output(self.parts, self.head)
@@ -190,12 +190,12 @@ class DecodingStep:
             self.make_rows(1)
 
     def number_slots(self, count: int) -> None:
-        """Let so many targets write where they stand, into `slots` (R,) of W."""
+        """Let each target write at its position, into `slots` (R,) of W."""
         self.slots = torch.arange(count, dtype=torch.int32, device="cpu")
         self.ancestors = self.slots.repeat(self.length, 1)  # (T, R)
 
     def make_room(self, tokens: int) -> None:
-        """Room for so many tokens and some more, with what was written, where there is not enough."""
+        """Make room for this number of tokens and some more if needed, and keep the old states."""
         before = len(self.ancestors)
         if tokens <= before:
             return
@@ -206,7 +206,7 @@ class DecodingStep:
         self.make_rows(1)
 
     def make_rows(self, fresh: int) -> None:
-        """States and scratch for so many new tokens of every target; the addresses of all that a step reads."""
+        """States and scratch for these new tokens of every target; the addresses of all inputs of a step."""
         config, step, rows = self.model.config, self.step, self.rows * fresh
         size, inner = config.d_model, config.decoder_ffn_dim
         self.states, self.tokens = memory(rows, size), memory(rows, dtype=torch.long)
@@ -225,7 +225,7 @@ class DecodingStep:
         step.rows, step.fresh, step.shared = rows, fresh, rows // self.sources
 
     def encode(self, length: int) -> None:
-        """Encodings of positions for targets of so many tokens, padding included."""
+        """Encodings of positions for targets of this length, padding included."""
         self.encoding(length - 1 - self.padding)
         self.step.encodings = self.encodings.data_ptr()
 
@@ -291,7 +291,7 @@ class DecodingStep:
         return self.length, self.scores, best
 
     def new_search(self, ids: torch.Tensor, settings) -> Search:
-        """What the steps of a search over ids (R, L) share, besides these."""
+        """Shared data of the steps of a search over ids (R, L), other than the ids."""
         (rows, room), beams, scored = ids.shape, settings.num_beams, len(self.output_bias)
         self.ends = torch.tensor(settings.eos_token_id, dtype=torch.long, device="cpu")
         self.copies = torch.empty_like(ids)
@@ -333,7 +333,7 @@ class DecodingStep:
             layer.reorder_cache(rows)
 
     def repeat(self, times: int) -> None:
-        """Of every target so many rows; what belongs to rows is built again."""
+        """Repeat every target this number of times; data of rows is built again."""
         if self.history is None:
             self.cache.batch_repeat_interleave(times)
             self.operations = []
@@ -374,12 +374,12 @@ class DecodingStep:
         with packed_products(self.model):
             return block.call(self.states[:, None], *arguments, **layer_inputs)[:, 0]
 
-    # What was there before the first step
+    # Inputs from before the first step
 
     def written_so_far(self) -> torch.Tensor:
-        """What the layers of the program have written, out of the cache: (layers, T, R, 2D).
+        """The entries that the layers of the program wrote into the cache: (layers, T, R, 2D).
 
-        Of a recurrent one the last state alone, which is all that it reads.
+        For a recurrent one the last state only, since it reads no other.
         """
         stores = self.cache.self_attention_cache.layers
         written = memory(len(self.program.writers), self.length, self.rows, 2 * self.model.config.d_model)
@@ -389,7 +389,7 @@ class DecodingStep:
                 place[-1, :, : store.keys.shape[1]] = store.keys
                 continue
             heads = attention.q_proj.out_features // attention.head_dim
-            first = 0 if attention is layer.self_attn else heads  # of two, whose heads stand side by side
+            first = 0 if attention is layer.self_attn else heads  # of two with concatenated heads
             states = [states[:, first : first + heads] for states in (store.keys, store.values)]
             states = [
                 states.permute(2, 0, 1, 3).flatten(2) for states in states

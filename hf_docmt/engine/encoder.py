@@ -11,7 +11,7 @@ from hf_docmt.engine.known_layers import source_limits
 from hf_docmt.engine.programs import buffers, encoder_program
 from hf_docmt.engine.scope import is_for_kernels, is_in_scope, is_inference, made_once
 
-MOST_PLACES = 128  # of a source, up to which attention row by row is no slower than that of torch
+MOST_PLACES = 128  # of a source, up to which attention by rows is at least as fast as torch's
 
 
 def encoder_states(
@@ -47,9 +47,9 @@ def encoder_states(
 def run_on_rows(
     operations: ctypes.Array, states: torch.Tensor, inner: int, *layers, places: int = 1, mask=None, limits=None
 ) -> None:
-    """Run operations over states (R, D) of sources of so many places, with their mask (S, L); `layers` as `buffers`.
+    """Run operations over states (R, D) of sources of `places` tokens, with their mask (S, L); `layers` as `buffers`.
 
-    `limits` (S, L, 2): of those that are seen, the first one that a token reads and the one behind the last.
+    `limits` (S, L, 2): of the visible ones, the first one that a token reads and the one after the last.
     """
     rows, size = states.shape
     integers = memory(rows + -rows % BLOCK, max(2 * size, inner), dtype=torch.int8)

@@ -1,4 +1,4 @@
-"""What the package's models have as their `engine`: a plain call of `generate` takes our search, any other theirs."""
+"""The `engine` of the package's models: plain calls of `generate` use our search, all others that of transformers."""
 
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -24,11 +24,11 @@ from hf_docmt.engine.search import DecoderState, SearchSettings, beam_search, gr
 from hf_docmt.modeling.generation_mixin import end_tokens, is_neutral
 from hf_docmt.modeling.modeling_docmt import DocMTPreTrainedModel
 
-PROCESSED = (  # settings for which there are processors of scores, besides `forced_eos_token_id`
+PROCESSED = (  # settings with a processor of scores, other than `forced_eos_token_id`
     "no_repeat_ngram_size bad_words_ids min_length min_new_tokens forced_bos_token_id suppress_tokens "
     "renormalize_logits"
 ).split()
-READ = (  # settings that our search reads, besides these
+READ = (  # settings that our search reads, in addition to these
     "num_beams num_return_sequences max_new_tokens max_length early_stopping length_penalty use_cache pad_token_id "
     "eos_token_id decoder_start_token_id forced_eos_token_id"
 ).split()
@@ -86,7 +86,7 @@ def install() -> None:
 
 
 def is_plain_call(model, inputs: torch.Tensor | None, config: GenerationConfig, arguments: dict) -> bool:
-    """Whether all arguments besides settings are inputs of the model, and no adapter stands before its layers."""
+    """Whether all arguments other than settings are inputs of the model, and no adapter precedes its layers."""
     names = {name for name, value in arguments.items() if value is not False}
     if isinstance(arguments.get("cache"), DecodingCache):
         names.discard("cache")
@@ -111,7 +111,7 @@ def is_plain_call(model, inputs: torch.Tensor | None, config: GenerationConfig, 
 
 
 def encoder_inputs(model) -> tuple[str, ...]:
-    """Arguments of `forward` that the encoder reads, besides ids."""
+    """Arguments of `forward` that the encoder reads, other than ids."""
     return "attention_mask", *model.model.encoder_input_names
 
 
@@ -156,7 +156,7 @@ def is_plain(config: GenerationConfig) -> bool:
 
 
 def effective_settings(config: GenerationConfig, fields: set[str]) -> dict:
-    """The settings besides these fields that change what is written, with their values."""
+    """The settings other than these fields that change the output, with their values."""
     others = {name: value for name, value in vars(config).items() if name not in fields and name[0] != "_"}
     return {name: value for name, value in others.items() if not is_neutral(name, value)}
 

@@ -3,7 +3,7 @@
     y = s_x s_w (x / s_x) (w / s_w)^T + b, both quotients rounded to integers from -127 to 127
 
 s_w is the largest magnitude in a row of the weights over 127, one number an output channel; s_x is that of a row of the
-input, found anew for every input ("dynamic"). A row of the output depends on its row of the input alone, not on the
+input, computed for every input ("dynamic"). A row of the output depends on its row of the input alone, not on the
 batch. The product is FBGEMM's (`quantized::linear_with_input_q_dq_qweight_dq_output_fp32`), which rounds its input
 inside. Faster are the package's own (`cpu_kernels.c`), where they were built and a processor has 512 bits for them.
 Without both, and under `torch.compile`, `torch._int_mm` and plain operations give the same numbers. They all sum up the
@@ -30,7 +30,7 @@ TINY = torch.finfo(torch.float32).tiny  # the least scale of a row
 # Levels of the input of FBGEMM: without VNNI, FBGEMM adds two products in 16 bits, which 7 bits do not fill
 INPUT_LEVELS = 127 if torch.cpu._is_vnni_supported() else 63
 ENGINE_LOCK = threading.Lock()  # the engine is one of the process
-BLOCK_ELEMENTS = 2**21  # of the output: so much is scaled while it is in the processor's cache
+BLOCK_ELEMENTS = 2**21  # of the output, scaled together while in the processor's cache
 
 
 class Int8Linear(nn.Module):
@@ -189,7 +189,7 @@ def engine_for(hidden_states: torch.Tensor) -> str | None:
 
 
 def packed_layers(layers: Sequence[Int8Linear], engine: str) -> PackedLayers:
-    """Layers side by side as an engine reads them, packed anew where they have changed."""
+    """Layers side by side as an engine reads them, packed again if they have changed."""
     packed = layers[0]._packed.get((len(layers), engine))
     if packed is None or not packed.is_of(layers):
         packed = layers[0]._packed[len(layers), engine] = pack(layers, engine)
@@ -267,7 +267,7 @@ def joint_bias(layers: Sequence[nn.Module]) -> torch.Tensor | None:
     return torch.cat([bias.detach() for bias in biases])
 
 
-if hasattr(os, "register_at_fork"):  # no forked process has the lock of a thread that is not there
+if hasattr(os, "register_at_fork"):  # no forked process has the lock of a thread that it lacks
     os.register_at_fork(
         before=ENGINE_LOCK.acquire, after_in_parent=ENGINE_LOCK.release, after_in_child=ENGINE_LOCK.release
     )

@@ -1,6 +1,6 @@
-"""What the layers of `modeling` do, by the functions of their classes; a later class with another function is unknown.
+"""The computation of layers of `modeling`, by the functions of their classes; a class with another function is unknown.
 
-The primitives compute what stands here. Any other block of a layer, or one with an adapter or hooks inside, is called.
+The primitives compute the ones here. Any other block of a layer, or one with an adapter or hooks inside, is called.
 """
 
 from collections.abc import Callable, Sequence
@@ -109,9 +109,9 @@ def is_recurrence(module: nn.Module) -> bool:
 
 
 class ContextSublayer(NamedTuple):
-    """What a block of a decoder layer does that reads a further source, as attention to the source does.
+    """A block of a decoder layer that reads a further source by attention.
 
-    What `attention` reads is added to the states, with a norm before or after where there is one, or mixed in by a gate
+    The output of `attention` is added to the states, with a norm before or after if there is one, or mixed in by a gate
     of both, sigmoid(W_x x + W_y y), of two `gates`. `inputs`: the name of the layer input that is read (with
     "context_states" there may be "context_mask" and "context_absent" or "context_present").
     """
@@ -185,7 +185,7 @@ def inherited(layer: nn.Module, kind: type, name: str) -> Block:
 
 
 def context_call(layer: nn.Module, *names: str) -> Callable:
-    """What the `context` of a layer makes of states, a cache, and states and mask of the context.
+    """The function `context` of a layer, of states, a cache, and states and mask of the context.
 
     `names`: the other layer inputs that it reads.
     """
@@ -257,7 +257,7 @@ def step_inputs(decoder: nn.Module) -> str:
 
 
 def is_known_decoder(decoder: nn.Module) -> bool:
-    """Whether it is known what a decoder does in a step besides its layers."""
+    """Whether the decoder's computation outside its layers is known."""
     return has_methods(decoder, Decoder, "forward", "run_layers") and has_plain_norms(decoder)
 
 
@@ -317,14 +317,14 @@ def has_source_limits(encoder: nn.Module) -> bool:
 
 
 def is_known_encoder(encoder: nn.Module) -> bool:
-    """Whether it is known what an encoder does besides its layers."""
+    """Whether the encoder's computation outside its layers is known."""
     has_mask = have_same(type(encoder), Encoder, "attention_mask")
     is_known = has_methods(encoder, Encoder, "run_layers") and has_plain_norms(encoder)
     return is_known and (has_mask or has_source_limits(encoder))
 
 
 def source_limits(encoder: nn.Module, ids: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
-    """What every token of (B, S) reads: the first and the one behind the last, (B, S, 2), among those of the mask."""
+    """The range that every token of (B, S) reads: the first and the one after the last, (B, S, 2), within the mask."""
     tokens = torch.ones_like(ids) if mask is None else mask.long()
     if isinstance(encoder, WindowEncoder):
         width = ids.shape[1] if encoder.config.sees_all else encoder.config.window

@@ -1,7 +1,7 @@
 """Encoders and decoders as programs of the primitives of `cpu_kernels.c`: products, attention, norms.
 
-They hold no more than the addresses of weights. States are in buffers, whose numbers stand in operations, so that one
-program is for all sentences and batches.
+They hold no more than the addresses of weights. States are in buffers, which operations refer to by number, so that one
+program serves all sentences and batches.
 """
 
 import ctypes
@@ -124,7 +124,7 @@ class ProgramMaker:
         ]
 
     def read_self(self, layer, attention, states: int, output: int, is_limited: bool) -> list[Operation]:
-        """What the heads of self-attention read, from their projections of states."""
+        """Output of the heads of self-attention, from their projections of states."""
         if layer.side == "decoder":
             self.writers.append((layer, attention))
         projections = (attention.q_proj, attention.k_proj, attention.v_proj)
@@ -142,7 +142,7 @@ class ProgramMaker:
         return self.operation(SELF_ATTENTION, PROJECTIONS, output, sizes, vectors, attention.scaling)
 
     def read_source(self, layer, attention, states: int, output: int, is_limited: bool) -> list[Operation]:
-        """What the heads of attention to the source read."""
+        """Output of the heads of attention to the source."""
         number, (dim, size) = len(self.readers), sizes_of(attention)
         self.readers.append((attention, None))
         self.sources.append(self.product((attention.k_proj, attention.v_proj), STATES, source_states(number)))
@@ -267,7 +267,7 @@ def what_heads_read(attention: nn.Module) -> str | None:
 
 
 def are_plain_vectors(table: nn.Module, window: int) -> bool:
-    """Whether a module holds the vectors of a window before a token, as it was built."""
+    """Whether a module holds the vectors of a window before a token, without changes."""
     weight = table.weight
     is_plain = is_unchanged(table, nn.Embedding) and weight.dtype is torch.float32 and weight.is_contiguous()
     return is_plain and len(weight) == window + 1
@@ -320,7 +320,7 @@ def decoder_program(model: nn.Module) -> DecoderProgram | None:
 
 
 def primitives_of(layer: nn.Module, blocks: list[Block], make: ProgramMaker) -> list[Operation | Block]:
-    """The blocks of a layer as primitives, or as they are, all of them where its norms are of other kinds."""
+    """The blocks of a layer as primitives, or unchanged; all unchanged if its norms are of other kinds."""
     if not all(is_known_norm(norm) for norm in layer.children() if isinstance(norm, nn.LayerNorm)):
         return list(blocks)
     return [part for block in blocks for part in make.block(block) or [block]]
@@ -351,7 +351,7 @@ def program_of(decoder: nn.Module, head: nn.Module, make: ProgramMaker) -> Decod
 
 
 def with_output(parts: list, head: nn.Module) -> tuple[list, list]:
-    """The parts of a decoder's program with another output projection, and what is to be kept for it."""
+    """The parts of a decoder's program with another output projection, and the objects to keep alive for it."""
     (*operations, _), make = parts[-1], ProgramMaker()
     operations.append(make.product((head,), STATES, SCORES, has_bias=False))
     return [*parts[:-1], array(operations)], make.kept
@@ -360,9 +360,9 @@ def with_output(parts: list, head: nn.Module) -> tuple[list, list]:
 def encoder_program(
     encoder: nn.Module, layers: nn.ModuleList, norm: nn.LayerNorm | None
 ) -> tuple[ctypes.Array, bool, list] | None:
-    """Layers of an encoder and a last norm, whether limits are to be given, and what is to be kept for them.
+    """Layers of an encoder and a last norm, whether they need limits, and the objects to keep alive for them.
 
-    None where torch has to run one of them.
+    None if torch has to run one of them.
     """
     config, make = encoder.config, ProgramMaker(has_source_limits(encoder), encoder.config.encoder_ffn_dim)
     fits = config.d_model % MULTIPLE == config.encoder_ffn_dim % MULTIPLE == 0
@@ -389,6 +389,6 @@ def buffers(states: torch.Tensor, scratch: torch.Tensor, *others: torch.Tensor) 
 
 
 def neighbours(parts: list[Operation | Block]) -> list[ctypes.Array | Block]:
-    """Primitives that stand next to each other in one array."""
+    """Primitives in one array."""
     groups = [(kind, list(group)) for kind, group in groupby(parts, key=type)]
     return [part for kind, group in groups for part in ([array(group)] if kind is Operation else group)]

@@ -4,8 +4,8 @@
     AutoModelForSeq2SeqLM.from_pretrained(folder, quantization_config={"quant_method": "docmt-int8"}, ...)
 
 The weights of `Linear` layers become int8, see `int8_linear`; embeddings, norms, softmax and the products inside
-attention stay as they are. An output projection that is tied with the embedding gets int8 weights of its own. Layers of
-fewer than `MIN_ELEMENTS` weights stay, too: they are no faster in int8. Saved folders hold the int8 weights.
+attention stay unchanged. An output projection that is tied with the embedding gets its own int8 weights. Layers of
+fewer than `MIN_ELEMENTS` weights stay, too: int8 does not make them faster. Saved folders hold the int8 weights.
 """
 
 import copy
@@ -84,7 +84,7 @@ def check_layers(linear: dict[str, nn.Linear], kept: list[str]) -> None:
     if len(kept) == len(linear):
         raise ValueError(
             f"no layer of the model has {MIN_ELEMENTS} weights or more, and int8 does not make smaller ones faster: "
-            "leave the model as it is"
+            "use the model unquantized"
         )
 
 
@@ -96,7 +96,7 @@ def check_device(devices: Iterable[torch.device]) -> None:
 
 
 class Int8Config(QuantizationConfigMixin):
-    """What `config.json` says of a model with int8 weights: the `Linear` layers that stay as they are, by name."""
+    """The entry of `config.json` for int8 weights: the names of `Linear` layers that stay unchanged."""
 
     def __init__(self, modules_to_not_convert: list[str] | None = None, quant_method: str = QUANT_METHOD, **unknown):
         if unknown or quant_method != QUANT_METHOD:
@@ -107,9 +107,9 @@ class Int8Config(QuantizationConfigMixin):
 
 
 class Int8Quantizer(HfQuantizer):
-    """How transformers loads and saves models with int8 weights, which replace their layers by themselves.
+    """How transformers loads and saves models with int8 weights, which replace their layers.
 
-    The code of a folder of 0.2 has a quantizer of its own; in a process with both, either is for models of both.
+    The code of a folder of 0.2 has its own quantizer; in a process with both, either is for models of both.
     """
 
     @property

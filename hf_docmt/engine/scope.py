@@ -95,7 +95,7 @@ def unchanged_weights(model: nn.Module) -> Iterator[None]:
 
 
 def modules_of(*roots: nn.Module) -> list[nn.Module]:
-    """These modules and all inside of them, in any order; one that stands in two places may come twice."""
+    """These modules and all inside of them, in any order; shared ones may come twice."""
     found, rest = [], list(roots)
     while rest:
         module = rest.pop()
@@ -157,7 +157,7 @@ class PackedProducts(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
     def packed(self, states: torch.Tensor, weight: torch.Tensor) -> PackedLayers | None:
-        """The packed weights of a layer, or None where states (..., D_in) are to be multiplied by the plain ones."""
+        """The packed weights of a layer, or None to multiply states (..., D_in) by the plain ones."""
         layer = self.scope.by_weight.get(id(weight))
         if layer is None or torch.is_grad_enabled() or not is_faster(weight, states):
             return None
@@ -202,7 +202,7 @@ def kernel_layer(layers: Sequence[nn.Module]) -> PackedLayers:
     return used[key]
 
 
-# What is kept between scopes
+# Data kept between scopes
 
 
 _kept: WeakKeyDictionary[nn.Module, dict[Key, PackedLayers]] = WeakKeyDictionary()
@@ -227,10 +227,10 @@ def packed_layers(layers: Sequence[nn.Module], layout: Layout) -> PackedLayers:
 
 
 def checksum(weight: torch.Tensor) -> torch.Tensor:
-    """Of the bits of a matrix, for changes that torch does not count: `.data`, memory shared with other processes.
+    """Checksums of a matrix, for changes that torch does not count: `.data`, memory shared with other processes.
 
     By the kernels, else sums of blocks of words of 8 bytes, and weighted sums of every 4096th word of 4 bytes: words of
-    one of these are never in one block. A change is missed only if it leaves all sums of both kinds as they were.
+    one of these are never in one block. A change is missed only if it preserves all sums of both kinds.
     """
     whole = checksum_of(weight)
     if whole is not None:

@@ -21,11 +21,11 @@ MOST_WASTE = 1 / 4  # of the sources that are computed, those that have ended
 
 @dataclass
 class SearchSettings:
-    """How to search, in the names and with the meanings of transformers' `GenerationConfig`.
+    """Settings of a search, with the names and meanings of transformers' `GenerationConfig`.
 
     `max_length` counts the prompt. Scores are sums of log-probabilities over length ** `length_penalty`. With
-    `early_stopping` True a source is done as soon as it has as many translations as beams; with False when no beam
-    could be better if it ended now; with "never" when none could be at any length.
+    `early_stopping` True a source is done as soon as `num_beams` translations are finished; with False when no beam
+    could be better if it ended now; with "never" when no beam could be better at any length.
     """
 
     max_length: int
@@ -182,7 +182,7 @@ def beam_search(
             finished.add(continued.view(*tokens.shape, -1), values, ended, length)
             if not finished.may_improve(scores, length) or ended.all():
                 return finished.best()
-        else:  # the best ones go on as they are
+        else:  # the best ones continue unchanged
             rows, scores = rows[:, :beams], values[:, :beams].contiguous()
             running, rows = with_tokens(running, rows, tokens[:, :beams], length), rows.flatten()
             if not finished.may_improve(scores, length):
@@ -330,11 +330,11 @@ class DecoderState:
     def read_on(
         self, ids: torch.Tensor, length: int, settings: SearchSettings, ended=None, sums=None, is_single=False
     ) -> tuple[int, torch.Tensor, tuple[torch.Tensor, torch.Tensor] | None]:
-        """As `read` of the first `length` ids (R, L), behind which it may write the best tokens: how many, and logits.
+        """As `read` of the first `length` ids (R, L); it may append the best tokens. Returns their number, and logits.
 
-        These are written as long as nothing else is to decide. Rows that have `ended` (R,) are padded; `sums` (B,
-        beams) are those of beams, which go on to the best ones, with the rows of ids and of the cache, but where
-        `is_single`. The last are `best_continuations` of beams, or None where these are to be found.
+        Tokens are written as long as no other rule decides. Rows that have `ended` (R,) are padded; `sums` (B,
+        beams) are those of beams, which continue with the best ones, with the rows of ids and of the cache, unless
+        `is_single`. The last are `best_continuations` of beams, or None if the caller has to find them.
         """
         self.start(ids[:, :length])
         may_go_on = self.step is not None and self.step.goes_on and (length == 1 or not self.step.is_prompt)
@@ -373,7 +373,7 @@ class DecoderState:
         return every.index_copy_(1, self.words, scores)
 
     def repeat(self, times: int) -> None:
-        """Of every target so many rows, next to each other."""
+        """Repeat every target this number of times, in adjacent rows."""
         self.times *= times
         if self.step is not None:
             self.step.repeat(times)
@@ -399,14 +399,14 @@ class DecoderState:
             self.mask = self.mask[targets]
         if self.is_absent is not None:
             self.is_absent = self.is_absent[sources]
-        if self.cache is not None:  # one that is used after the search stays as it is
+        if self.cache is not None:  # one that is used after the search must not change
             self.cache = self.cache.of_rows(sources, targets)
         if self.step is not None:
             self.step.keep(self, sources, targets)
 
 
 def of_rows(given, rows: torch.Tensor, count: int):
-    """Tensors with `count` rows, of these (R,) alone, in mappings and tuples; other things as they are."""
+    """Tensors with `count` rows, of these (R,) alone, in mappings and tuples; other objects unchanged."""
     if isinstance(given, Mapping):
         made = {name: of_rows(value, rows, count) for name, value in given.items()}
         return type(given)(**made) if isinstance(given, ModelOutput) else made
@@ -417,7 +417,7 @@ def of_rows(given, rows: torch.Tensor, count: int):
 
 
 def best_token(scores: torch.Tensor) -> torch.Tensor:
-    """`argmax` of scores (R, V), (R,): the first of the largest, or of those that are no numbers."""
+    """`argmax` of scores (R, V), (R,): the first of the largest, or of the NaN ones."""
     best = best_of(scores, 1)
     return scores.argmax(dim=1) if best is None else best[1][:, 0]
 

@@ -50,7 +50,7 @@ class LexicalShortlist:
         starts, ids = integers(data[HEADER.size : end], torch.int64), integers(data[end:], torch.int32)
         in_order = starts[0] == 0 and starts[-1] == words and bool((starts[1:] >= starts[:-1]).all())
         if not in_order or first > 2**31 or (ids < 0).any():
-            raise ValueError(f"{path}: its lists do not stand one behind the other; copy the file again")
+            raise ValueError(f"{path}: its lists are not consecutive; copy the file again")
         return cls(starts, ids, first, str(path))
 
     @classmethod

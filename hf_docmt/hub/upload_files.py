@@ -74,7 +74,7 @@ def upload_files(folder: str | os.PathLike, include: Sequence[str] = ()) -> list
     """
     folder = Path(folder)
     if not folder.is_dir():
-        raise ValueError(f"{folder}: the folder does not exist; give one that docmt export wrote")
+        raise ValueError(f"{folder}: no such folder; give one that docmt export wrote")
     missing = _missing(folder)
     if missing:
         raise ValueError(f"{folder}: {', '.join(missing)} missing; write the folder with docmt export first")

@@ -29,7 +29,7 @@ def check_within_reach(name: str | Path, revision: str | None = None) -> None:
     host = urlsplit(constants.ENDPOINT)
     if not is_reachable(host.hostname or "", host.port or (80 if host.scheme == "http" else 443)):
         raise ValueError(
-            f"{name}: neither a folder nor a model in the cache, and {host.hostname} cannot be reached; check the "
+            f"{name}: no such folder, no such model in the cache, and {host.hostname} cannot be reached; check the "
             "name and the network"
         )
 

@@ -101,8 +101,8 @@ def group_runs(columns: Sequence[Column], pattern: str | None) -> dict[str, list
         changing = re.compile(pattern)
     except re.error as error:
         raise ValueError(
-            f"runs {pattern!r} is no regular expression: {error}; give one that matches what is different in the names "
-            r"of runs, such as -seed\d+"
+            f"runs {pattern!r} is not a regular expression: {error}; give one that matches the differences of "
+            r"the names of runs, such as -seed\d+"
         ) from error
     systems: dict[str, list[Column]] = {}
     for column in columns:
@@ -121,16 +121,16 @@ def group_runs(columns: Sequence[Column], pattern: str | None) -> dict[str, list
             )
         if different := differing_settings({run.name: run.settings for run in runs}):
             raise ValueError(
-                f"{', '.join(run.name for run in runs)} are no runs of one system, {system!r}: different "
+                f"{', '.join(run.name for run in runs)} are not runs of one system, {system!r}: different "
                 f"{', '.join(different)}; give them names that stay different, or omit one"
             )
     return systems
 
 
 def differing_settings(settings: Mapping[str, Settings], may_differ: Sequence[str] = ()) -> list[str]:
-    """The settings, of {system: settings}, that are not the same in all systems.
+    """The settings, from {system: settings}, that differ between systems.
 
-    What only some systems know is left out, unless it says how they translate and what they read.
+    Settings that only some systems have are skipped, unless they are about search or context.
     """
     keys = dict.fromkeys(key for own in settings.values() for key in own)
     different = [key for key in keys if len({own.get(key) for own in settings.values()}) > 1]
@@ -139,7 +139,7 @@ def differing_settings(settings: Mapping[str, Settings], may_differ: Sequence[st
 
 
 def _settings(report: Report, results: Sequence[Result], may_differ: Sequence[str]) -> Settings:
-    """What is known of a system, with all the values that its results name; from the model what no result names."""
+    """The settings of a system, with all the values in its results; those in no result come from the model."""
     settings: Settings = {}
     for result in results:
         for key, value in system_settings(result, may_differ).items():
@@ -185,7 +185,7 @@ def _by_setting(name: str, results: Sequence[Result], may_differ: Sequence[str])
 
 
 def _setting_names(keys: tuple[str, ...], values: Values) -> str:
-    """`sliding, beams 4`: the values, but for those of a strategy after their keys."""
+    """`sliding, beams 4`: the values after their keys, except those of a strategy."""
     pairs = [(key, value) for key, value in zip(keys, values) if value is not None]
     return ", ".join(value if key == "strategy" else f"{key} {value}" for key, value in pairs)
 

@@ -57,7 +57,7 @@ class Row:
 
     A score and its parts have one `group` and one `letter`, that of their signature. `strategy` and `beams` are None
     where they differ or are not known. `axis` and `axis_value` are from the label of a part: `distance` and `0` of
-    `distance=0`, empty for other labels. `chance`: the score of guessing, None where it is not known or there is none.
+    `distance=0`, empty for other labels. `chance`: the score of guessing, None if unknown or undefined.
     """
 
     group: int
@@ -116,7 +116,7 @@ def compare_reports(
 ) -> Comparison:
     """The results of reports, files or objects, with one column for each, named by its model or by `names`.
 
-    Results share a row if task, dataset, split, metric and signature are the same, but for what the system is
+    Results share a row if task, dataset, split, metric and signature are the same, except properties of the system
     (strategy, beams, context; see `system_settings`) and the keys of the signature that `may_differ` names. Documents
     that the statistics name must be the same, too. A report with results of several strategies has a column for each.
     `breakdown` is `none`, `all`, an axis (`distance`; `phenomenon distance` for the two crossed), or the start of
@@ -128,7 +128,7 @@ def compare_reports(
     `seed`; None: see samples_for), several by `significance.welch_test`. With `all_pairs` every system is tested
     against every other one as well. P-values below `level` are significant after Holm's correction for all tests of the
     table. Notes name what could not be tested.
-    ValueError: a file that is no report, two equal results of one system, nothing in common, an unknown name.
+    ValueError: a file that is not a report, two equal results of one system, nothing in common, an unknown name.
     """
     columns = read_columns(reports, names, may_differ, runs is not None)
     systems = group_runs(columns, runs)
@@ -190,7 +190,7 @@ def _tested(
                 continue
             try:
                 pairs.append(Pair(number, other, system, compare_runs(results, other, system, test, may_differ)))
-            except ValueError as error:  # statistics that cannot be used: the other figures still stand
+            except ValueError as error:  # statistics that cannot be used: the other figures are still valid
                 if other == baseline:
                     untested.append((f"{results[system][0].name} of {system}", str(error)))
     return corrected(pairs, test.level), untested

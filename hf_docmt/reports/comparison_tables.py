@@ -36,11 +36,10 @@ Signs = dict[str, str]
 def format_comparison(comparison: Comparison, format: str = "text", width: int | None = None) -> str:
     """The table in one of FORMATS, its signatures and notes below it.
 
-    Above the figures stands what is different between systems (strategy, beams, context), behind them their 95 %
-    intervals, below each score the difference from the baseline and its p-value. Two digits stand after the point, four
-    in nats. `width`: characters of a line of text; a table that is wider is written without intervals, then in several
-    parts. CSV, a line for each figure, and JSON hold all there is, not
-    rounded. LaTeX needs the package booktabs.
+    Differences between systems (strategy, beams, context) are above the figures, 95 % intervals after them, differences
+    from the baseline and p-values below each score. Figures have two decimals, four in nats. `width`: characters of a
+    line of text; a table that is wider is written without intervals, then in several parts. CSV, a line for each
+    figure, and JSON hold everything, not rounded. LaTeX needs the package booktabs.
     """
     if format not in FORMATS:
         raise ValueError(f"unknown format {format!r}: expected {', '.join(FORMATS[:-1])} or {FORMATS[-1]}")
@@ -112,7 +111,7 @@ def _cells(comparison: Comparison, signs: Signs, style: str) -> tuple[Lines, int
 
 
 def figure_text(figure: Figure | None, runs: int, signs: Signs) -> str:
-    """The cell of a figure of a system with so many `runs`."""
+    """The cell of a figure of a system with this number of `runs`."""
     if figure is None:
         return Markup(signs["absent"])
     cell = _number(figure, figure.value, signs) + signs["marker" if figure.significant else "no marker"]
@@ -168,7 +167,7 @@ def base_figure(comparison: Comparison, row: Row) -> Figure | None:
 
 
 def comparison_remarks(comparison: Comparison, intervals: bool = True) -> list[str]:
-    """What all rows have in common, how to read the intervals, the notes of the comparison."""
+    """Properties of all rows, the meaning of the intervals, the notes of the comparison."""
     rows = comparison.rows
     shared = [(name, {getattr(row, name) for row in rows}) for name in ("split", "strategy", "beams")]
     common = [f"{name} {values.pop()}" for name, values in shared if len(values) == 1 and None not in values]

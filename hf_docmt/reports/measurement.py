@@ -1,6 +1,6 @@
-"""What a score is of, how it was measured, and what the system was: which results of several systems may be compared.
+"""Data, measurement and system of a score, which decide whether results of several systems may be compared.
 
-What is a property of the system never separates figures; what is of the measurement always does.
+Properties of the system never separate figures; those of the measurement always do.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ def measures_the_same(first: Result, second: Result, may_differ: Sequence[str] =
 def group_results(columns: Mapping[str, Sequence[Result]], may_differ: Sequence[str] = ()) -> list[Group]:
     """{column: result} for each score and each way of measuring it.
 
-    Results are in different groups where their signatures differ in a key that is no property of the system (see
+    Results are in different groups if their signatures differ in a key that is not a property of the system (see
     `system_settings`) and not in `may_differ`, or where their statistics are of other documents, or the digests of
-    references and sources differ: data sets of one name. Scores stand in the order of the columns, groups of one score
+    references and sources differ: data sets of one name. Scores are in the order of the columns, groups of one score
     one after the other. ValueError: no score is in two columns, a key that no result has.
     """
     everything = [(column, result) for column, results in columns.items() for result in results]
@@ -79,7 +79,7 @@ def group_results(columns: Mapping[str, Sequence[Result]], may_differ: Sequence[
 
 
 def group_signature(group: Group, may_differ: Sequence[str] = ()) -> str:
-    """The signature that all results of a group have, but for what differs between systems.
+    """The common signature of all results of a group, without differences between systems.
 
     Different versions are joined, in the order of the columns: `version:0.1.0/0.2.0`.
     """

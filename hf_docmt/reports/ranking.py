@@ -38,9 +38,9 @@ def format_ranking(comparison: Comparison, style: str = "text") -> str:
 
 
 def ranking_cells(comparison: Comparison, signs: Signs, style: str, repeats: bool = False) -> list[Sequence[object]]:
-    """Header and lines of the table; what a score has in common stands in its first line, or `repeats` in all.
+    """Header and lines of the table; common facts of a score are in its first line, or with `repeats` in all lines.
 
-    Scores without direction have no ranks, and stand only in a table that repeats them, which programs read.
+    Scores without direction have no ranks, and are only in a table that repeats them, which programs read.
     """
     lines: list[dict[str, object]] = []
     for row in comparison.rows:

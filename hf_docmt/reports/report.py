@@ -33,7 +33,7 @@ _SAME = ("task", "dataset", "split", "metric", "signature", "strategy", "beams")
 
 @cache
 def package_commit() -> str | None:
-    """Commit of the git checkout that this package lies in, `-dirty` when files differ from it; null outside of one."""
+    """Commit of the git checkout that contains this package, `-dirty` when files differ from it; null without one."""
     root = Path(__file__).resolve().parents[2]
     if not (root / ".git").exists():
         return None
@@ -109,7 +109,7 @@ class Report:
     def write(self, path: str | Path) -> None:
         """Write the report; a file that was there stays whole until the new one is. ValueError, OSError."""
         report = self.to_dict()
-        Report.from_dict(report)  # what was changed since it was made is checked, too
+        Report.from_dict(report)  # later changes are checked, too
         write_lines([json.dumps(report, ensure_ascii=False, allow_nan=False, indent=2)], path)
 
     @property

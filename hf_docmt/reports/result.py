@@ -96,7 +96,7 @@ class Result:
 
     @property
     def statistics(self) -> Statistics | None:
-        """The sufficient statistics in the details, None where there are none."""
+        """The sufficient statistics in the details, None if missing."""
         statistics = self.details.get("statistics")
         return Statistics.from_dict(statistics) if statistics else None
 

@@ -63,8 +63,8 @@ class Overview(NamedTuple):
 class SideBySide:
     """Systems in the order given, the sentences, the signature of their scores, the target language, the files read.
 
-    `scores` are those of all sentences, by metric and system; `alone` are the systems that translated every sentence by
-    itself.
+    `scores` are those of all sentences, by metric and system; `alone` are the systems that translated every sentence
+    alone.
     """
 
     systems: tuple[str, ...]
@@ -142,7 +142,7 @@ def marked(base: str, other: str) -> str:
 def side_by_side_text(shown: SideBySide, overview: Sequence[Overview] = ()) -> str:
     """For a terminal: source, reference, a line for each system with its score or the difference from the baseline's.
 
-    New words stand in `{+ +}`, words that the baseline has and nothing stands for in `[- -]`. Control characters, also
+    New words are in `{+ +}`, words of the baseline without a counterpart in `[- -]`. Control characters, also
     those that turn the direction of writing, are shown by their code points.
     """
     whole = [visible(str(row)) for row in overview if row.scores or row.changes]

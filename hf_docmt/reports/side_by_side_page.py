@@ -179,11 +179,11 @@ full, those of the others as differences; of sentences: <code>{{ shown.signature
 
 
 def side_by_side_page(shown: SideBySide, overview: Sequence[Overview] = ()) -> str:
-    """A page on which systems stand beside each other as wide as there is room, and below each other on a phone.
+    """A page with systems side by side on wide screens, and below each other on a phone.
 
     Its script searches, sorts by gain and loss, keeps what context changed, and shows 500 sentences at a time; without
-    scripts all stand there. All text is escaped, control characters are shown by their code points, each sentence has
-    its own direction of writing, and a link of its own. A browser runs no other script.
+    scripts it shows all. All text is escaped, control characters are shown by their code points, each sentence has its
+    own direction of writing and its own link. A browser runs no other script.
     """
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
     environment.filters["visible"] = lambda text: visible(text, bidirectional=False)

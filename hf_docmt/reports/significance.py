@@ -26,8 +26,8 @@ class Outcome:
     """System minus baseline in score points, or means of their runs, its 95 % interval, p-value (two-sided).
 
     `documents` is the number of those tested, or of another `unit` that was drawn; `runs` that of the baseline's and
-    the system's in a test over runs. `holm` is the p-value with all tests of a table in mind, None where it stands
-    alone (see `corrected`).
+    the system's in a test over runs. `holm` is the p-value with all tests of a table in mind, None for a single test
+    (see `corrected`).
     """
 
     delta: float
@@ -75,7 +75,7 @@ def compare_systems(
     """How every other system differs from the baseline, from the statistics in {system: result}.
 
     Documents are resampled, not sentences, for the sentences of a document are not independent of each other; those
-    with nothing to score in any system (rows of zeros) are left out. With B samples, differences d_b between the
+    with nothing to score in any system (rows of zeros) are skipped. With B samples, differences d_b between the
     systems in sample b, and d on all documents, p = (c + 1) / (B + 1):
 
     - `bootstrap` (the paired samples of Koehn 2004): documents are drawn with replacement, the same ones for both
@@ -83,13 +83,13 @@ def compare_systems(
     - `randomisation` (Riezler and Maxwell 2005): the outputs of the two systems are exchanged for every document with
       probability 1/2; c counts |d_b| >= |d|.
     - `sacrebleu-bootstrap` (Riezler and Maxwell 2005, sacrebleu): c counts |d_b| - mean of |d_b| >= |d|. Where |d| is
-      large, that is one side of the distribution: p is about half of that of `bootstrap`, false alarms twice as many.
+      large, that is one side of the distribution: p is about half of that of `bootstrap`, and false alarms double.
 
-    With few documents the bootstrap raises more false alarms than it says; randomisation does not. sacrebleu counts >
+    With few documents the bootstrap raises more false alarms than its level; randomisation does not. sacrebleu counts >
     where here and in the papers it is >=: p is the same unless differences are equal, as between systems that do not
     differ, for which p is 1 here. Draws are those of sacrebleu with SACREBLEU_SEED=`test.seed`. The interval of the
-    difference is the bootstrap percentile one for every method. Signatures must be the same but for what a system is
-    (see `system_settings`) and the keys that `may_differ` names. ValueError: unknown baseline, systems measured on
+    difference is the bootstrap percentile one for every method. Signatures must be the same except properties of the
+    system (see `system_settings`) and the keys of `may_differ`. ValueError: unknown baseline, systems measured on
     different data or in different ways, no statistics, statistics that do not give the value, fewer than 2 documents.
     """
     check_known(baseline, list(results), "baseline", "the systems are")
@@ -121,9 +121,9 @@ def welch_test(base: Sequence[float], other: Sequence[float], level: float = 0.0
     from scipy.stats import ttest_ind  # takes half a second
 
     if min(len(base), len(other)) < 2:
-        raise ValueError("a single run stands against several; a test over runs needs two of each system")
+        raise ValueError("one system has a single run and the other several; a test over runs needs two of each")
     if not stdev(base) and not stdev(other):
-        raise ValueError("the runs of each system have the same score, so a test over runs has no deviation to go by")
+        raise ValueError("the runs of each system have the same score, so there is no deviation for a test over runs")
     found = ttest_ind(other, base, equal_var=False)
     low, high = map(float, found.confidence_interval(0.95))
     p_value, runs = float(found.pvalue), (len(base), len(other))
@@ -172,7 +172,7 @@ def compare_runs(
     """How a system differs from the baseline, from {system: results of its runs} for one score.
 
     Single runs are tested over documents, several of each system over the runs. Systems are tested pair by pair, so
-    that a result does not depend on which others stand beside it. ValueError: why there is no test.
+    that a result does not depend on the other systems. ValueError: the reason why there is no test.
     """
     if baseline not in systems:
         raise ValueError(f"no figure of {baseline} in the row")
@@ -187,9 +187,9 @@ def compare_runs(
 def significance_notes(
     baseline: str, tests: Sequence[Outcome], untested: Sequence[tuple[str, str]], test: PairedTest, others: int = 0
 ) -> list[str]:
-    """What the marker means, and which figures could not have one: `untested` has (figure, reason).
+    """The meaning of the marker, and the figures that could not be tested: `untested` has (figure, reason).
 
-    `others` is the number of tests besides those against the baseline.
+    `others` is the number of tests other than those against the baseline.
     """
     units = dict.fromkeys(f"{outcome.unit}s" for outcome in tests if not outcome.runs)
     how = [f"{test.method} over {', '.join(units)}, {test.samples} samples, seed {test.seed}"] if units else []

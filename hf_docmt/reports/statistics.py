@@ -97,7 +97,7 @@ def bootstrap_interval(
 ) -> tuple[float, float] | None:
     """The 95 % percentile interval of the score of all documents, from one row of sufficient statistics for each.
 
-    Rows of zeros, documents with nothing to score, are left out; None where fewer than 2 others are there.
+    Rows of zeros, documents with nothing to score, are skipped; None if fewer than 2 others remain.
     """
     matrix = np.asarray(rows, float)
     counted = matrix[np.any(matrix != 0, axis=1)]
@@ -105,7 +105,7 @@ def bootstrap_interval(
 
 
 def bootstrap_scores(rows: np.ndarray, score: Score, samples: int, seed: int) -> np.ndarray:
-    """Scores of samples of as many documents, drawn with replacement, (samples,)."""
+    """Scores of samples of the same size, drawn with replacement, (samples,)."""
     return _bootstrap_scores(np.ascontiguousarray(rows, float).tobytes(), rows.shape, score, samples, seed)
 
 

@@ -53,7 +53,7 @@ def check_style(style: str) -> None:
 
 
 def letter_of(number: int) -> str:
-    """What a signature is called in a table: a, b, …, z, aa, ab, …"""
+    """The name of a signature in a table: a, b, …, z, aa, ab, …"""
     first, last = divmod(number, 26)
     return (letter_of(first - 1) if first else "") + ascii_lowercase[last]
 

@@ -58,7 +58,7 @@ from hf_docmt.systems.prompts import language_name
 FIELDS = ("sentences", "text", "source", "target", "strategy", "options", "session", "api_key")  # of a document
 MOST_ALTERNATIVES = 15
 LEFT = 499  # status on /metrics of requests whose client left
-FILE_SECONDS, FILE_BYTES = 1800.0, 1000  # in which a file waits to be fetched; beside its own
+FILE_SECONDS, FILE_BYTES = 1800.0, 1000  # that a file waits for its download; overhead of a file
 
 
 class Application(Starlette):
@@ -161,7 +161,7 @@ class Application(Starlette):
         key = request.path_params["name"]
         data = self.files.take(key) if request.method == "GET" else None
         if data is None:
-            raise HTTPException(404, "no such file, or it was fetched, or dropped after a while")
+            raise HTTPException(404, "file not found: it was fetched, or dropped after a while")
         name = quote(key.partition(".")[2])
         header = {"Content-Disposition": f"attachment; filename*=UTF-8''{name}", "X-Content-Type-Options": "nosniff"}
         return Response(data, media_type="application/octet-stream", headers=header)
@@ -325,7 +325,7 @@ def _language(code: str) -> dict[str, Any]:
 
 
 def _told(problems: Sequence[str]) -> dict[str, Any]:
-    """What is wrong in a text that was written, where anything is."""
+    """The problems of a written text, if any."""
     return {"problems": list(problems)} if problems else {}
 
 

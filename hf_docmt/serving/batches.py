@@ -48,17 +48,17 @@ class Query:
 
 @dataclass(eq=False)
 class WaitingRequest:
-    """A document that waits with its search, or a call, which is made by itself, of so many sentences."""
+    """A waiting document with its search, or a separate call, with its number of sentences."""
 
     work: Any
     search: Query | None
     size: int
     kind: str
     client: str = field(default_factory=CLIENT.get)
-    future: Future = field(default_factory=Future)  # cancelled when nobody waits for it any more
+    future: Future = field(default_factory=Future)  # cancelled when its client is gone
 
     def answer(self, result: Any = None, error: BaseException | None = None) -> None:
-        with suppress(InvalidStateError):  # nobody waits
+        with suppress(InvalidStateError):  # its client is gone
             self.future.set_exception(error) if error else self.future.set_result(result)
 
 
@@ -102,7 +102,7 @@ class Batches:
         return self._add(WaitingRequest(function, None, size, SMALL if size <= SMALL_SENTENCES else LARGE))
 
     def check_room(self, size: int, in_sessions: int = 0) -> None:
-        """HTTPException: 503 where so many sentences more are too many, or the server stops."""
+        """HTTPException: 503 if these sentences would be too many, or the server stops."""
         waiting = self.size + in_sessions
         if self.is_stopping:
             raise STOPPING
@@ -111,7 +111,7 @@ class Batches:
             raise HTTPException(503, reason, {"Retry-After": "2"})
 
     def give_way(self) -> None:
-        """In the middle of a computation: let others have their turn. CancelledError: nobody waits for its end."""
+        """Let other jobs have their turn in the middle of a computation. CancelledError: the client is gone."""
         if (group := getattr(self.own, "group", None)) is None:
             return
         if time.monotonic() - group.start > SLICES[group.jobs[0].kind] and (self.jobs or self.open):
@@ -208,7 +208,7 @@ class Batches:
             self.given_back.release()
 
     def _run(self, jobs: list[WaitingRequest]) -> None:
-        """Do the jobs; where they fail together, each by itself, so that it takes no other one with it."""
+        """Run the jobs; if they fail together, run each alone, so that one failure does not affect the others."""
         first = jobs[0]
         try:
             results = (

@@ -90,12 +90,12 @@ async def read_fields(request: Request) -> dict[str, Any]:
 
 
 def _with_line_feeds(value: Any) -> Any:
-    """A text of a form as it was before its line ends became those of forms."""
+    """The text of a form with its original line ends."""
     return value.replace("\r\n", "\n") if isinstance(value, str) else value
 
 
 def check_key(request: Request, fields: Mapping[str, Any]) -> None:
-    """HTTPException: 400 where a key is needed and none is there, 403 for a wrong one."""
+    """HTTPException: 400 if a required key is missing, 403 for a wrong one."""
     keys = api_keys()
     kind, _, bearer = request.headers.get("authorization", "").partition(" ")
     given = bearer.strip() if kind.lower() == "bearer" else fields.get("api_key")
@@ -133,7 +133,7 @@ def texts_of(fields: Mapping[str, Any], name: str, limits: ServerLimits) -> list
 
 
 def checked_text(value: Any, name: str) -> str:
-    """HTTPException: 400 for what is no text."""
+    """HTTPException: 400 for anything but text."""
     if not isinstance(value, str):
         kind = "file" if isinstance(value, UploadFile) else type(value).__name__
         raise HTTPException(400, f"Invalid request: {name} must be text, got a {kind}")
@@ -145,7 +145,7 @@ def checked_text(value: Any, name: str) -> str:
 
 
 def number_of(fields: Mapping[str, Any], name: str, most: int) -> int:
-    """A number from 0 on, which may be left out. HTTPException: 400."""
+    """An optional number from 0 on. HTTPException: 400."""
     value = str(fields.get(name) or 0)
     if not value.isdecimal() or int(value) > most:
         raise HTTPException(400, f"Invalid request: {name} parameter must be a number <= {most}, got {value[:40]!r}")
@@ -153,7 +153,7 @@ def number_of(fields: Mapping[str, Any], name: str, most: int) -> int:
 
 
 async def uploaded(fields: Mapping[str, Any]) -> tuple[bytes, str]:
-    """Bytes and name of the file. HTTPException: 400 where there is none."""
+    """Bytes and name of the file. HTTPException: 400 if it is missing."""
     file = fields.get("file")
     if not isinstance(file, UploadFile):
         raise HTTPException(400, "Invalid request: missing file parameter")

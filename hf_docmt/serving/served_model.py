@@ -23,7 +23,7 @@ from hf_docmt.systems import DocMTSystem, System
 from hf_docmt.systems.ctranslate2_model import CTranslate2Weights
 from hf_docmt.systems.model_system import ModelSystem
 
-AUTO = "auto"  # a source language that is to be detected
+AUTO = "auto"  # a source language to detect
 NORWEGIAN = {"no", "nb", "nn"}
 SURE = 0.8  # probability from which a language that is not the model's is refused
 OPTIONS = {"num_beams": (1, 16), "past_context": (0, 100), "max_new_tokens": (1, 1024)}  # least and most
@@ -53,7 +53,7 @@ class ServedModel:
         return [own]
 
     def search(self, source: str, target: str, strategy: str | None = None, options: dict | None = None) -> Query:
-        """How a request is translated. HTTPException: 400 for languages, a strategy or options that are not there."""
+        """The settings of a request. HTTPException: 400 for unknown languages, strategies or options."""
         sources, targets = self.languages
         options = options or {}
         if (strategy or options) and not isinstance(self.system, DocMTSystem):
@@ -73,7 +73,7 @@ class ServedModel:
         return search
 
     def with_alternatives(self, search: Query, count: int) -> Query:
-        """The same that finds so many further translations of a sentence; itself where the system finds none."""
+        """The same with this number of further translations per sentence; unchanged if the system finds none."""
         if not count or not isinstance(self.system, DocMTSystem):
             return search
         beams = max(self.system_for(search).search["beams"], count + 1)

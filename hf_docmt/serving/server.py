@@ -27,7 +27,7 @@ class Server(uvicorn.Server):
 
 
 class Connection(H11Protocol):
-    """One of a client that may have so many, closed where the headers of a request do not arrive in time."""
+    """A connection of a client, whose number is limited; closed if the headers of a request do not arrive in time."""
 
     limits: ServerLimits  # of the class that `make_server` makes, as is the next one
     of_clients: Counter[str]

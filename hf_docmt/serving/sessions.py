@@ -1,4 +1,4 @@
-"""What is kept for clients for a while: context that goes from call to call, files that wait to be fetched."""
+"""Data kept for clients for a while: context that lasts from call to call, files that wait for their download."""
 
 import asyncio
 import secrets
@@ -14,7 +14,7 @@ NEW = "new"  # opens a session
 
 
 class Kept:
-    """Things by names that cannot be guessed, each for so many seconds; their sizes are `most` in all."""
+    """Objects under names that cannot be guessed, each for a limited time; `most` limits the sum of their sizes."""
 
     def __init__(self, most: int, seconds: float):
         self.most, self.seconds, self.size = most, seconds, 0
@@ -28,7 +28,7 @@ class Kept:
             self.take(next(iter(self.items)))
 
     def take(self, name: str) -> Any:
-        """The thing, which is gone then; None where there is none."""
+        """Remove and return the object; None if it is missing."""
         self.drop_old()
         _, item, size = self.items.pop(name, (0, None, 0))
         self.size -= size
@@ -59,7 +59,7 @@ class Session:
 
 
 def session_of(kept: Kept, name: str, search: Query) -> Session:
-    """A new one, or that of this id. HTTPException: 404 for one that is not there, 400 for another search."""
+    """A new session, or that of this id. HTTPException: 404 for an unknown one, 400 for another search."""
     session = Session(search) if name == NEW else kept.take(name)
     if session is None:
         raise HTTPException(404, f"no session {name[:40]!r}, or it was dropped; open one with session={NEW!r}")

@@ -1,4 +1,4 @@
-"""Texts and files as sentences, and again as they were with translations in place."""
+"""Texts and files as sentences, and with translations in their place again."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ def test_what_decided():
     weak = DecisiveContext(5, "It is there.", "Sie ist da.", "Es ist da.", "sliding", LEFT_OUT[2:3])
     assert "Sentence 3 matters most: without it this translation is 2 % as probable" in weak.verdict
     none = DecisiveContext(5, "It is there.", "Sie ist da.", "Es ist da.", "sliding", ())
-    assert "leaving out any one of them changes nothing" in none.verdict
+    assert "removing any one of them changes nothing" in none.verdict
     same = DecisiveContext(5, "It is there.", "Sie ist da.", "Sie ist da.", "sliding", LEFT_OUT[2:3])
     assert "Context changed nothing" in same.verdict
     chance = DecisiveContext(5, "It is there.", "Sie ist da.", "Sie ist da.", "sliding", LEFT_OUT)

@@ -232,7 +232,7 @@ def test_svg_is_the_same_every_time(tmp_path):
     [
         ({"path": "a.pdf"}, r"a\.pdf: a picture's name ends in \.png or \.svg, got '\.pdf'"),
         ({"path": "picture"}, "got 'no ending'"),
-        ({"path": "nowhere/a.png"}, "nowhere is no folder that can be written to; make it first"),
+        ({"path": "nowhere/a.png"}, "nowhere is not a writable folder; create it first"),
         ({"datasets": ["pronouns"]}, "unknown dataset 'pronouns': by distance there are pronoun"),
     ],
 )

@@ -141,8 +141,8 @@ def test_file_of_marian(tmp_path):
     [
         (b"", "not a binary shortlist of Marian"),
         (struct.pack("<6Q", 0xF11A48D5013417F5, 1, 5, 2, 2**60, 2**60), "or a damaged one; copy it again"),
-        (struct.pack("<6Q2Q1I", 0xF11A48D5013417F5, 1, 5, 2, 2, 1, 1, 0, 9), "do not stand one behind the other"),
-        (struct.pack("<6Q2Q1I", 0xF11A48D5013417F5, 1, 5, 2, 2, 1, 0, 1, 2**31), "do not stand one behind the other"),
+        (struct.pack("<6Q2Q1I", 0xF11A48D5013417F5, 1, 5, 2, 2, 1, 1, 0, 9), "are not consecutive"),
+        (struct.pack("<6Q2Q1I", 0xF11A48D5013417F5, 1, 5, 2, 2, 1, 0, 1, 2**31), "are not consecutive"),
     ],
 )
 def test_bad_files(tmp_path, content, message):

@@ -100,7 +100,7 @@ def test_nothing():
         (lambda: document_labels(IDS, [1, 2, 3], ["domain"], {"news-7": "n"}), "'talk-1' has no domain.* got 1"),
         (lambda: document_labels(IDS, [1, 2, 3], ["domain"], "news"), "document 'talk-1': 'news' finds no domain"),
         (lambda: document_labels(IDS, [1, 2, 3], ["domain"], "()"), "document 'news-7': .* finds no domain"),
-        (lambda: document_labels(IDS, [1, 2, 3], ["domain"], "(["), "'\\(\\[' is no regular expression"),
+        (lambda: document_labels(IDS, [1, 2, 3], ["domain"], "(["), "'\\(\\[' is not a regular expression"),
     ],
 )
 def test_bad_input(call, message):

@@ -95,7 +95,7 @@ def test_inputs_elsewhere(write, tmp_path):
     items = read_set(path)
     (tmp_path / "inputs" / "aux.en-de.dev").rename(tmp_path / "texts")
     assert read_set(path, tmp_path / "texts") == items
-    refused(r"aux\.en-de\.dev is not there; give the file of inputs", read_set, path)
+    refused(r"aux\.en-de\.dev is missing; give the file of inputs", read_set, path)
 
 
 def test_context(write):

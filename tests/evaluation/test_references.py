@@ -120,7 +120,7 @@ def test_references_that_do_not_fit(reference, write):
         ([reference, short], {}, "document '7' has 1 sentence in .*short.jsonl, 2 in .*reference.jsonl"),
         ([reference, one], {}, "one.jsonl has 1 document, .* 2; not translated: 7"),
         ([reference, two], {}, "two.txt has 2 lines, .* 3 sentences"),
-        (texts, {"reference_columns": ["two"]}, "no column 'two' of references; the documents have ref besides"),
+        (texts, {"reference_columns": ["two"]}, "no column 'two' of references; the documents have ref"),
         (texts, {"reference_columns": ["ref"]}, "document '7': 'ref' must be a list of sentences, got 'x'"),
         (fewer, {"reference_columns": ["ref"]}, "document '7' has 2 sentences, but 1 in 'ref'"),
         (lines, {"translators": ["A"]}, "out.txt has plain lines; translators and columns are for documents"),
@@ -256,7 +256,7 @@ def test_systems_and_translators_that_are_not_there(xml, write):
         evaluate_files(xml, xml, **LANGUAGES, translators=["B"], system="Small")
     with pytest.raises(DataError, match="translators 'A', 'C'; choose one of them with translator="):
         evaluate_files(xml, xml, **LANGUAGES, system="Small")
-    with pytest.raises(DataError, match="out.txt is no XML set of WMT, and only these hold named systems"):
+    with pytest.raises(DataError, match="out.txt is not an XML set of WMT, and only these have named systems"):
         evaluate_files(write("out.txt", "a\nb\nc\n"), xml, **options, system="Small")
     with pytest.raises(DataError, match="translator 'A' and system 'Small' are two targets; choose one"):
         read_documents(path=xml, **LANGUAGES, translator="A", system="Small")

@@ -28,9 +28,9 @@ def test_contrapro_context(write_suite, tmp_path):
     (tmp_path / "documents.jsonl").rename(tmp_path / "elsewhere.jsonl")
     assert read_suite(path, documents=tmp_path / "elsewhere.jsonl", context=1) == [near, first]
     assert read_suite(path, context=0)[0].source == ("It's red.",)
-    with pytest.raises(ValueError, match=r"nowhere\.jsonl is not there"):  # not ignored where no context is read
+    with pytest.raises(ValueError, match=r"nowhere\.jsonl is missing"):  # not ignored where no context is read
         read_suite(path, documents=tmp_path / "nowhere.jsonl", context=0)
-    refused(r"documents\.jsonl is not there; give the documents", read_suite, path)
+    refused(r"documents\.jsonl is missing; give the documents", read_suite, path)
 
 
 def test_contrapro_nulls(write_suite):

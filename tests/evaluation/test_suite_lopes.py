@@ -76,7 +76,7 @@ def test_lopes_context_files(lopes):
             "c3.context.src c3.context.trg",
             slice(14, 18),
             [],
-            r"c3\.context\.src: 14 lines, expected 18, 3 .* for line 5",
+            r"c3\.context\.src: 14 lines, expected 18, 3 .* line 5 has none",
         ),
         ("current.src", slice(3, 4), ["Other."], r"current\.src, line 4: 'Other\.' is not line 3"),
         ("current.trg", slice(4, 5), [" "], r"current\.trg, line 5: empty"),

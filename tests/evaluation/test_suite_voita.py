@@ -41,7 +41,7 @@ def test_voita_text(tmp_path):
     assert (items[0].distance, items[0].phenomenon, items[0].format) == (2, "deixis", "voita")
     assert read_suite(folder / "deixis_dev.dst", context=1) == items
     path.rename(tmp_path / "blocks.json")
-    with pytest.raises(ValueError, match=r"which lines are one item is in deixis_dev\.json, which is not beside"):
+    with pytest.raises(ValueError, match=r"which lines are one item is in deixis_dev\.json, which is not next to"):
         read_suite(folder / "deixis_dev.src")
     assert len(read_suite(folder / "deixis_dev.src", records=tmp_path / "blocks.json")) == 2
     (folder / "deixis_dev.dst").write_text("a _eos b _eos c\n" * 5, encoding="utf-8")

@@ -146,7 +146,7 @@ def test_encodings():
     [
         (b"<p>caf\xe9</p>", "utf-8, as it should be.*save it as UTF-8"),
         (b'<meta charset="klingon"><p>', "klingon"),
-        (b"PK\x03\x04\0\0", "no text"),
+        (b"PK\x03\x04\0\0", "not text"),
     ],
 )
 def test_bad_input(data, message):

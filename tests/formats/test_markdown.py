@@ -428,7 +428,7 @@ def test_containers_within_each_other_have_a_limit():
 
 
 def test_bad_input():
-    for data, message in ((b"caf\xe9", "utf-8.*save it as UTF-8"), (b"PK\3\4\0", "no text")):
+    for data, message in ((b"caf\xe9", "utf-8.*save it as UTF-8"), (b"PK\3\4\0", "not text")):
         with pytest.raises(DataError, match=message):
             parsed(MarkdownFormat, data)
 

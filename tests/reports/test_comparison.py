@@ -453,12 +453,12 @@ def test_equal_names_are_runs(tmp_path):
 @pytest.mark.parametrize(
     ("reports", "pattern", "message"),
     [
-        (runs_of("a", 40.0, 41.0), "-seed(", "runs '-seed.' is no regular expression: .* such as -seed"),
+        (runs_of("a", 40.0, 41.0), "-seed(", "runs '-seed.' is not a regular expression: .* such as -seed"),
         (runs_of("a", 40.0, 41.0), "-run.", "no two names are equal without '-run.'.*: the names are a-seed1, a-seed2"),
         (
             [*runs_of("a", 40.0), report("a-seed2", result(41.0, strategy="sliding"))],
             r"-seed\d",
-            "a-seed1, a-seed2 are no runs of one system, 'a': different strategy; give them names",
+            "a-seed1, a-seed2 are not runs of one system, 'a': different strategy; give them names",
         ),
     ],
 )

@@ -236,7 +236,7 @@ def test_refusals(client, fields, status, reason):
 @pytest.mark.parametrize(
     ("name", "data", "reason"),
     [
-        ("a.txt", b"\x80\x81\x00", "no text in UTF-8"),
+        ("a.txt", b"\x80\x81\x00", "not text in UTF-8"),
         ("a.html", b"\xff\xfe\x00\x01\x80", ""),
         ("a.exe", b"MZ", "file format not supported"),
         ("", b"w7", ""),

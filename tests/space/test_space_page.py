@@ -119,7 +119,7 @@ def test_what_decided_in_words():
     unread = explained([("A", "Es ist da.", 3.0, False), ("B", "Sie ist da.", 0.0)])
     assert "Without sentence 2 it reads the same." in unread, "without sentence 1 nothing was read"
     none = explained([("A", "Sie ist da.", 0.0)])
-    assert "leaving out any one of them changes nothing" in none
+    assert "removing any one of them changes nothing" in none
     same = explained([("A", "Sie ist da.", 0.0)], alone="Sie ist da.")
     assert "Context changed nothing" in same and "The same." in same
     assert "farther away were not left out" in explained(is_cut=True)

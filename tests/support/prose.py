@@ -25,7 +25,7 @@ PHRASES = {  # regular expression -> what to write
     r"(?:stands?|stood)\b(?!-| for)": "is; appears",
     r"(?:lies?|lay)\b": "is",
     r"(?:go|goes|going|went) by\b": "uses; is chosen by",
-    r"nothing of\b|nobody\b|no such\b": "no part of; no user; not that",
+    r"nothing of\b|nobody\b": "no part of; no user",
     r"(?-i:Most) (?=[a-z]+ (?:of|that|in|a)\b)": "maximum number of",
     r"(?:is|are) to (?:be|have)\b": "should; must",
     r"(?:give|gives|gave|given|giving) back\b": "return",
@@ -62,7 +62,12 @@ def texts(path: Path) -> Iterator[tuple[str, int, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
             yield "strings", node.lineno, "".join(x.value if isinstance(x, ast.Constant) else "{}" for x in node.values)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in parts:
+        elif (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in parts
+            and "|" not in node.value
+        ):
             yield "docstrings" if id(node) in docstrings else "strings", node.lineno, node.value
     for number, line in enumerate(text.splitlines(), start=1):
         if comment := re.search(r"(?:^|\s)# (.+)$", line):
