@@ -70,10 +70,11 @@ test-transformers:  ## transformers' own tests of its models, of the version in 
 	$(BIN)/python tests/transformers_contract/distribution.py $(VENV)/transformers $(PIP_OPTIONS) > $(VENV)/contract
 	TRANSFORMERS_TESTS="$$(cat $(VENV)/contract)" $(BIN)/python $(PYTEST) -o filterwarnings=default tests/transformers_contract/contract.py
 
-check: install  ## style and types
+check: install  ## style, types and plain English
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python tests/support/prose.py
 
 clean:
 	rm -rf $(VENV) .venv-min .venv-latest build dist runs *.egg-info

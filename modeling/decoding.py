@@ -51,7 +51,7 @@ class DocumentState:
     is_opened: bool = True
 
     def next_unknown(self, index: int) -> "CurrentSentence | None":
-        """The first part from this one on that is to be translated."""
+        """The first part from this one on without a known translation."""
         numbers = range(index, len(self.parts))
         return next((CurrentSentence(self, number) for number in numbers if not self.parts[number].is_known), None)
 
@@ -91,7 +91,7 @@ class CurrentSentence(NamedTuple):
 
 
 def all_sentences(documents: list[DocumentState]) -> list[CurrentSentence]:
-    """All parts of the documents that are to be translated, in order."""
+    """All parts of the documents without a known translation, in order."""
     sentences = (CurrentSentence(document, n) for document in documents for n in range(len(document.parts)))
     return [sentence for sentence in sentences if not sentence.part.is_known]
 
@@ -125,7 +125,7 @@ def read_document(
 
 
 def translated_sentences(document: DocumentState, tokenizer) -> list[str]:
-    """Texts of all sentences, as many as were read, unless parts have `lines`; known ones as they were given.
+    """Texts of all sentences, one for each source sentence unless parts have `lines`; known ones unchanged.
 
     Parts of one sentence are joined.
     """

@@ -64,9 +64,9 @@ class DocumentTranslation:
         `sliding` every sentence is the text after the last separator. `alignment` is that of window models;
         `source_lang` and `target_lang` are codes of `config.language_ids`; by default these are the configuration's.
 
-        `targets` are translations that are known, a list for each document with None for what is to be translated; a
-        `Sentence` has its own. They come back as they are, and are context for the others where the strategy reads
-        translations: as forced prefix as far as it reaches, or as state.
+        `targets` are known translations, a list for each document with None for sentences to translate; a
+        `Sentence` has its own. They are returned unchanged, and are context for the others if the strategy reads
+        translations: as forced prefix, if it reaches that far, or as state.
 
         `batch_size` counts rows of a batch: sentences, segments, or documents whose next sentences are translated
         together. With `batch_tokens`, segments and sentences that do not wait for each other are in batches of at most
@@ -102,7 +102,7 @@ class DocumentTranslation:
         if has_pairs and not translator.reads_pairs(self.config, strategy):
             raise ValueError(
                 f"strategy {strategy!r} of this model reads no pairs of a sentence and its translation as context: "
-                "use a model that writes the translations of its context (concat, window), or leave them out."
+                "use a model that writes the translations of its context (concat, window), or omit them."
             )
         beams = translator.settings.num_beams or 1
         if nbest is not None and nbest > beams:

@@ -39,7 +39,7 @@ class Segment(NamedTuple):
 
     @property
     def has_islands(self) -> bool:
-        """Whether sentences are known behind one that is to be translated."""
+        """Whether known sentences follow one to translate."""
         known = [part.is_known for part in self.parts]
         return any(known[known.index(False) :])
 
@@ -96,7 +96,7 @@ def force_known(translator: "SegmentTranslator", job: Job, parts: Sequence[Sente
 
 
 def behind_pairs(translator: "SegmentTranslator", sentence: CurrentSentence) -> CurrentSentence:
-    """A sentence in a document where the pairs of its context stand in the places of the farthest sentences before."""
+    """A sentence in a document where the pairs of its context replace the farthest previous sentences."""
     document, index = sentence
     if not (pairs := sentence.part.context):
         return sentence

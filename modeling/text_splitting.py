@@ -31,10 +31,10 @@ BEFORE_NUMBERS = frozenset(  # `No` is also a word, unless a whole number follow
 
 
 class Sentence(str):
-    """A sentence with what is known of its translation; every place that takes sentences takes plain strings, too.
+    """A sentence with its known translation or context; plain strings are sentences, too.
 
-    `target` is its translation, which comes back as it is and is context for others; None: it is to be translated.
-    `context` are pairs of a sentence and its translation that the model reads before it, and that nobody else sees.
+    `target` is its translation, which is returned unchanged and is context for others; None: unknown. `context` are
+    pairs of a sentence and its translation that the model reads before it; other sentences do not see them.
     """
 
     target: str | None
@@ -47,7 +47,7 @@ class Sentence(str):
 
 
 def known_target(sentence: str) -> str | None:
-    """The translation that a sentence comes with; None: it is to be translated."""
+    """The known translation of a sentence, or None."""
     return getattr(sentence, "target", None)  # the class may be that of a model's folder
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.imports import import_cycle, import_graph, imported_names
+from support.prose import PATTERN
 
 ROOT = Path(__file__).resolve().parent.parent
 MODELING = sorted((ROOT / "modeling").glob("*.py"))
@@ -303,6 +304,11 @@ def over_budget(lines: dict[str, int], budget: dict[str, int]) -> dict[str, int]
 
 def test_slack_of_a_budget():
     assert over_budget({"one": 102, "two": 103}, {"one": 100, "two": 100}) == {"two": 103}
+
+
+@pytest.mark.parametrize("text", ["a file that is no\nimage", "leave the flag out", "What is read", "so many tokens"])
+def test_hard_words_are_found(text):
+    assert PATTERN.search(text) and not PATTERN.search("There is no file; the batch has as many rows as the source.")
 
 
 # Tests share what is in tests/support/, and import no other test

@@ -188,11 +188,11 @@ class DocumentFormat(FileKind, ABC):
         """
 
     def raw_segments(self) -> list[str]:
-        """What the file has in the place of each segment; nothing where a format writes segments in several places."""
+        """The file's text of each segment; empty if a format writes segments in several places."""
         return []
 
     def leads(self) -> Sequence[str]:
-        """The marks before each segment in its line, such as that of an item; nothing where there are none."""
+        """The marks before each segment in its line, such as that of an item; empty without any."""
         return []
 
     def read_again(self, data: bytes, options: FormatOptions) -> list[Segment]:

@@ -15,7 +15,7 @@ KEPT_BYTES = 16 << 20  # of files that stay parsed; that is looked at before one
 
 
 class DocumentReader(Reader):
-    """Reads files with markup: one of a format, or those of a folder, each in its own; others there are left out.
+    """Reads files with markup: one of a format, or those of a folder, each in its own; others there are skipped.
 
     The first ones stay parsed until they change, since a job asks for each three times.
     """
@@ -86,7 +86,7 @@ def _folder_endings() -> dict[str, type[DocumentFormat]]:
 
 
 def _time_and_size(path: str | Path) -> tuple[int, ...]:
-    """What changes with a file; nothing where there is none."""
+    """Facts that change with a file; empty without one."""
     try:
         status = os.stat(path)
     except OSError:

@@ -30,11 +30,10 @@ def translate_file(
 ) -> WrittenFile:
     """Translate a document with markup (Markdown, HTML, DOCX, PO, XLIFF, ...) to a file of the same format.
 
-    The languages are those of the system unless they are given: they tell the splitter of sentences, and what is
-    written as the language of the document. `keep` is a regular expression of what stays as it is; `all`: what has a
-    translation in a bilingual file is translated, too; `previous` are an old version and its translation, which stays
-    where the source is the same. Returns counts and what was found when the file was read again.
-    ValueError: no such format, a broken file.
+    The languages default to those of the system: they select the sentence splitter, and are written as the language of
+    the document. `keep` is a regular expression of text to copy; `all`: translated strings of a bilingual file are
+    translated again; `previous` are an old version and its translation, which stays where the source is the same.
+    Returns counts, and the problems found when the file was read again. ValueError: an unknown format, a broken file.
 
     >>> _ = Path("page.html").write_text("<p>The <b>lamp</b> is old.</p>")
     >>> translate_file(load_system("runs/concat"), "page.html", "page.de.html").problems

@@ -25,7 +25,7 @@ class PreviousTranslation:
     """The segments of an old version and their translations. `DataError`: a bilingual format, which has its own.
 
     `source` and `target` are files of one format. The target may have more or fewer segments: those without a
-    counterpart are left out.
+    counterpart are skipped.
     """
 
     def __init__(self, source: DocumentFile, target: DocumentFile):
@@ -122,7 +122,7 @@ def same_place(old: Sequence[Hashable], new: Sequence[Hashable]) -> Iterator[tup
 
 
 class Shape(NamedTuple):
-    """What an alignment knows of a segment; `anchors` and names are the same in a translation."""
+    """Features of a segment for alignment; `anchors` and names are the same in a translation."""
 
     place: str
     anchors: Counter[str]
@@ -142,7 +142,7 @@ def shapes(file: DocumentFile) -> list[Shape]:
 
 
 def likeness(one: Shape, other: Shape) -> float:
-    """How likely two segments are translations of each other: above 0 where they are better paired than left out."""
+    """How likely two segments are translations of each other: above 0 if pairing them is better than skipping them."""
     shared, all_of = (one.anchors & other.anchors).total(), (one.anchors | other.anchors).total()
     same = 2 * shared / all_of - 0.8 if all_of else 0.0
     same += 0.2 * min(3, (one.names & other.names).total())
@@ -153,7 +153,7 @@ def likeness(one: Shape, other: Shape) -> float:
 def aligned(rows: Sequence[Shape], columns: Sequence[Shape]) -> dict[int, int]:
     """The number of the translation of each segment that has one for sure, in order: the best sum of `likeness` (DP).
 
-    Beside a segment without counterpart those of its kind are in doubt, but for what has something that is the same.
+    Next to a segment without counterpart, segments of its kind are uncertain unless they share something.
     """
     reach, count = 30 + abs(len(rows) - len(columns)), len(columns)
     best = [0.0] * (count + 1)  # of the rows so far with the first 0, 1, ... columns

@@ -77,7 +77,7 @@ class TextPositions(Generic[AnyStr]):
         return [slot.segment for slot in self.slots]
 
     def raw_segments(self) -> list[AnyStr]:
-        """What stands in each slot."""
+        """The text of each slot."""
         return [self.text[slot.start : slot.end] for slot in self.slots]
 
     def written(self, translations: Sequence[list[Piece] | None], others: Iterable[Edit] = ()) -> AnyStr:

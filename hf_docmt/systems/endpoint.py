@@ -23,10 +23,10 @@ from hf_docmt.systems.system import ContextReach, System
 
 KEY = "DOCMT_API_KEY"  # environment variable
 ATTEMPTS = 5  # for a request, while the endpoint is busy or does not answer
-WAIT = 2.0  # seconds before the second one, twice as many before each further one
+WAIT = 2.0  # seconds before the second one, doubled for each further one
 LONGEST_WAIT = 60.0
 REQUESTS = 4  # side by side
-LETTERS = 60  # from so many on the language of an answer is checked
+LETTERS = 60  # minimum for checking the language of an answer
 THOUGHTS = re.compile(r"<think>.*?</think>", re.DOTALL)
 BUSY = (408, 409, 425, 429)
 HTTP_ERRORS = HfHubHTTPError.__bases__  # of httpx, and OSError
@@ -47,7 +47,7 @@ class EndpointSystem(System):
     asks. An answer with other lines, blank ones, the source again or (with py3langid installed) another language is not
     taken: the chunk is translated in halves, a single sentence once more, then the document has an error.
     `past_context` sentences before and their translations are an earlier turn. `glossary` are pairs of terms, of which
-    a request has those that stand in its source. Requests of up to four documents run side by side; one that the
+    a request has those that occur in its source. Requests of up to four documents run side by side; one that the
     endpoint has no time for (429, 5xx, no answer within `timeout` seconds) is sent again. The environment variable
     `DOCMT_API_KEY` holds the key, which is written nowhere; the saved token of the Hub is not sent.
 
@@ -73,7 +73,7 @@ class EndpointSystem(System):
         timeout: int = 120,
     ):
         if not source_lang or not target_lang:
-            raise ValueError("an endpoint is told both languages: give --source-lang and --target-lang")
+            raise ValueError("an endpoint needs both languages: give --source-lang and --target-lang")
         if formality is not None and formality not in REGISTERS:
             raise ValueError(f"formality is {formality!r}, expected {' or '.join(REGISTERS)}")
         self.name, self.model_name, self.formality = name, model_name, formality
@@ -164,7 +164,7 @@ class EndpointSystem(System):
         if any(source.strip() and not line for source, line in zip(lines, found)):
             return None, "a line without a translation"
         if is_copied(lines, found):
-            return None, "the source in place of its translation"
+            return None, "the source instead of its translation"
         if language := other_language(" ".join(found), self.target_lang):
             return None, f"text in {language_name(language)}, expected {language_name(self.target_lang)}"
         return found, ""
@@ -231,7 +231,7 @@ def as_json(lines) -> str:
 
 
 def read_json(content: str, size: int) -> list[str] | None:
-    """The lines of the object in an answer, whatever stands around it; None where it is not one of `size` lines."""
+    """The lines of the object in an answer, with any text around it; None unless it has `size` lines."""
     content = THOUGHTS.sub("", content)
     try:
         found = json.loads(content[content.index("{") : content.rindex("}") + 1])
@@ -242,7 +242,7 @@ def read_json(content: str, size: int) -> list[str] | None:
 
 
 def is_copied(sources: Sequence[str], lines: Sequence[str]) -> bool:
-    """Whether most words of the sources stand in lines that are their translations word for word."""
+    """Whether most words of the sources were copied: their lines are the same in the answer."""
     words = [len(re.findall(r"[^\W\d_]{2,}", source)) for source in sources]
     same = sum(count for count, source, line in zip(words, sources, lines) if line == one_line(source).strip())
     return sum(words) > 3 and 2 * same > sum(words)

@@ -11,7 +11,7 @@ WINDOW = {"past_context": 2}
 
 
 class TestToy(Battery):
-    """What every architecture passes."""
+    """The tests that every architecture passes."""
 
     architecture = "toy"
     cases = {

@@ -24,7 +24,7 @@ class Event(NamedTuple):
 
     line: int
     kind: str  # start, end, text, or in SGML markup: a comment, a declaration, an instruction
-    value: str  # name of the tag, the text with its entities resolved, or what stands inside the markup
+    value: str  # name of the tag, the text with its entities resolved, or the content of the markup
     attributes: dict[str, str]
 
 
@@ -64,7 +64,7 @@ def xml_events(path: str | Path) -> Iterator[Event]:
         parser.Parse("".join(block), True)
         yield from found.take()
     except expat.ExpatError as error:
-        yield from found.take()  # what is before the fault may have a fault of its own
+        yield from found.take()  # the part before the fault may have another fault
         raise DataError(
             f"{location_of(path, error.lineno)}, column {error.offset + 1}: broken XML "
             f"({expat.ErrorString(error.code)}); repair it, or fetch the file again if it is cut"
@@ -81,7 +81,7 @@ def sgm_events(path: str | Path) -> Iterator[Event]:
     for number, line in read_lines(path):
         parser.feed(BARE_LESS_THAN.sub("&lt;", BARE_AMPERSAND.sub("&amp;", line)) + "\n")
         yield from parser.take()
-        rest = parser.rawdata  # what is not parsed yet
+        rest = parser.rawdata  # the unparsed rest
         opened = (opened or number) if rest.startswith("<") else 0  # the line of a tag that is not closed yet
         if opened and (number - opened >= MAX_OPEN_LINES or len(rest) > MAX_OPEN_CHARACTERS):
             break

@@ -214,7 +214,7 @@ class Metric:
         return rows
 
     def _score_function(self, width: int):
-        """Scores from sums of that many columns. ValueError: there is none."""
+        """The function from sums of this number of columns to scores. ValueError: unknown."""
         try:
             return score_function(self.name, width)
         except ValueError as error:
