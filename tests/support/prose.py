@@ -14,7 +14,7 @@ DOCUMENTS = ("*.md", "examples/**/*.md", "modeling/*.md", "hf_docmt/**/*.md", "h
 PHRASES = {  # regular expression -> what to write
     r"(?:is|are|was|were|be) told\b": "is reported; knows",
     r"(?:leave|leaves|leaving|left)\b[^.;:,()]{0,30}? out\b": "remove; skip; omit",
-    r"(?:so|that|as) (?:many|much)\b(?! as)": "a number; this number",
+    r"(?:so|that|as) (?:many|much)\b(?!(?: \w+){0,4} as\b)": "a number; this number",
     r"\d for \d": "a vs. b",
     r"(?:is|are|was|were) (?-i:none)\b|(?-i:none) (?:is|are)\b": "not a; does not have one",
     r"(?<!there[^a-z])(?:is|are|was|were) no (?!longer|more|less|fewer|other)\w": "is not a",
