@@ -191,7 +191,7 @@ def test_a_licence_is_stated_or_given_up(hub, tmp_path, run):
     arguments = ("push", folder, "someone/model")
     for options, message in (
         ((), "README.md states no licence.*--license NAME.*or --no-license"),
-        (("--license", "mit", "--no-license"), "--license and --no-license: give one"),
+        (("--license", "mit", "--no-license"), "--license and --no-license; give one"),
     ):
         code, _, err = run(*arguments, *options)
         assert code == 1 and re.search(message, err) and hub.requests == []
