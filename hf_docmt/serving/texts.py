@@ -138,9 +138,9 @@ def check_unpacked(data: bytes, limits: ServerLimits) -> None:
 
 
 def file_text(data: bytes, name: str, source_lang: str, target_lang: str, limits: ServerLimits) -> AnyText:
-    """A file, of the format that its name says.
+    """A file of the format of its name.
 
-    DataError: no such format, a broken file, one that is too large. HTTPException: 400 for too much text.
+    DataError: an unknown format, a broken file, one that is too large. HTTPException: 400 for too much text.
     """
     check_unpacked(data, limits)
     ending = PurePath(name).suffix.lower()
@@ -150,7 +150,7 @@ def file_text(data: bytes, name: str, source_lang: str, target_lang: str, limits
         try:
             text = data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            raise DataError(f"{name}: this is no text in UTF-8 ({error.reason} at byte {error.start})") from error
+            raise DataError(f"{name}: this is not text in UTF-8 ({error.reason} at byte {error.start})") from error
         part = WrappedText(text) if is_wrapped(text.splitlines()) else PlainText(text)
     elif formats:
         part = MarkedText(data, name, formats[0], FormatOptions(source_lang, target_lang))
