@@ -110,6 +110,20 @@ def test_tags(release, tmp_path):
 
 
 @pytest.mark.slow
+def test_files_of_the_image(release, tmp_path):
+    """The files that the Dockerfile of `docmt serve` copies make the same wheel."""
+    source = tmp_path / "source"
+    for line in (ROOT / "examples/serve/Dockerfile").read_text("utf-8").splitlines():
+        command, *names = line.split()[:-1] or [""]
+        for name in names if command == "COPY" and not names[0].startswith("--") else ():
+            copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            copy(ROOT / name, source / name)
+    (wheel,) = build(source, "--wheel")
+    assert ZipFile(wheel).namelist() == ZipFile(release[1]).namelist()
+
+
+@pytest.mark.slow
 def test_contents(installed):
     """Every module, recipe (base folders, too), card, lexicon and type marker."""
     expected = set()

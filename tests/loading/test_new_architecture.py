@@ -77,7 +77,7 @@ def test_in_a_package_of_its_own(run, tmp_path, monkeypatch):
     [
         (["Means"], "name 'Means': expected lower-case letters and digits"),
         (["lst"], "architecture 'lst' is there already"),
-        (["means"], "is no checkout of hf-docmt (it has no hf_docmt/loading/registry.py): change to one, or"),
+        (["means"], "is not a checkout of hf-docmt (it has no hf_docmt/loading/registry.py): change to one, or"),
         (["means", "my-package"], "my-package: expected a folder that can be imported"),
         (["means", "full"], "full"),
     ],
