@@ -219,6 +219,9 @@ class DocumentSearch:
         "Maximum tokens per segment. Default: twice its source tokens plus 32; for models of other packages 256.",
         least=1,
     )
+    formality: str | None = option(
+        None, "Form of address: formal or informal (de, fr, nl).", metavar="NAME", panel=BASIC
+    )
     shortlist: str | None = option(None, "Marian's binary shortlist (lex.*.bin).", metavar="FILE")
     batch_tokens: int | None = option(
         None, "Source tokens per batch, instead of --batch-size; not for sequential and stream.", least=1, panel=MACHINE

@@ -21,7 +21,9 @@ from hf_docmt.options import (
 if TYPE_CHECKING:
     from hf_docmt.translation.group_translation import TranslationSettings
 
-KINDS = dict.fromkeys(("strategy", "engine", "alignment", "batch_tokens", "shortlist", "nbest"), ("docmt",))
+KINDS = dict.fromkeys(
+    ("strategy", "engine", "alignment", "batch_tokens", "shortlist", "nbest", "formality"), ("docmt",)
+)
 KINDS |= {"prompt": ("causal",), "repairs": ("docmt", "causal"), "model_name": ("endpoint",)}
 KINDS |= dict.fromkeys(("chunk_sentences", "glossary"), ("causal", "endpoint"))
 OWNERS = {"docmt": "models of this package", "causal": "causal language models", "endpoint": "endpoints"}

@@ -19,6 +19,7 @@ from hf_docmt.systems.forced_decoding import Collate, ForcedDecoding, stream_log
 from hf_docmt.systems.generation_settings import make_repeatable, reported_settings, with_shortlist
 from hf_docmt.systems.items import ALL_CONTEXT, SuiteItem
 from hf_docmt.systems.model_system import ModelSystem, check_source_language
+from hf_docmt.systems.register import Formality
 
 SETTINGS = ("past_context", "repairs", "alignment", "source_lang", "target_lang")  # in addition to strategy and beams
 
@@ -52,6 +53,7 @@ class DocMTSystem(ForcedDecoding):
         decoding_past_context: int | None = None,
         batch_size: int = 16,
         batch_tokens: int | None = None,
+        formality: str | None = None,
         **generate_kwargs,
     ):
         config, architecture = model.config, registry.for_config(model.config)
@@ -87,6 +89,15 @@ class DocMTSystem(ForcedDecoding):
         self.architecture, self.carries_state = architecture.name, architecture.carries_state
         self.separate_context = architecture.separate_context
         self.strategy, self.batch_size = strategy, batch_size
+        self.formality = formality and Formality(formality, *self.document_languages)
+        if formality and not self.reads_pairs:
+            raise ValueError(
+                f"formality={formality!r} reaches a model by translated sentences before the current one, and strategy "
+                f"{self.decoding['strategy']!r} of this model reads none: train a model with past_context and "
+                "context_sides both, as the recipe demo_concat4 does, and use strategy sliding or sequential"
+            )
+        if formality and generate_kwargs.get("repairs") == "none":
+            raise ValueError("formality needs a translation of each sentence: omit repairs")
 
     @cached_property
     def collate(self) -> Collate:
@@ -187,13 +198,24 @@ class DocMTSystem(ForcedDecoding):
 
     @property
     def search(self) -> dict:
-        return search_settings(self.model, self.decoding["strategy"], self.codes | self.generate_kwargs)
+        settings = search_settings(self.model, self.decoding["strategy"], self.codes | self.generate_kwargs)
+        return settings | ({"formality": self.formality.name} if self.formality else {})
 
     def translate(self, documents: list[list[str]]) -> list[list[str]]:
         return self.translate_with_repairs(documents)[0]
 
+    @property
+    def reads_pairs(self) -> bool:
+        config, strategy = self.model.config, self.decoding["strategy"]
+        has_past = self.generate_kwargs.get("past_context") != 0
+        return has_past and registry.for_config(config).model_class.translator_class.reads_pairs(config, strategy)
+
     def translate_with_repairs(self, documents: list[list[str]]) -> tuple:
         """With `nbest` also the candidates of every sentence, see `translate_documents`."""
+        results = self._translated(documents)
+        return self.formality.corrected(documents, results, self._translated) if self.formality else results
+
+    def _translated(self, documents: list[list[str]]) -> tuple:
         return self.model.translate_documents(
             documents,
             self.tokenizer,

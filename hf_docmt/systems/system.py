@@ -183,6 +183,11 @@ class System(ABC):
         return ContextReach()
 
     @property
+    def reads_pairs(self) -> bool:
+        """Whether it reads pairs of a sentence and its translation as context, see `Sentence`."""
+        return False
+
+    @property
     def languages(self) -> tuple[str | None, str | None]:
         """Codes of source and target language, as far as known; data of other languages is refused."""
         return self.document_languages
