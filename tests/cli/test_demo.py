@@ -1,8 +1,10 @@
 """The whole road on the built-in corpus."""
 
 import json
+from pathlib import Path
 
 import pytest
+from support.readme_blocks import blocks_of, run_blocks
 
 from hf_docmt.data.synthetic.corpus import CHANCE, make_corpus
 from hf_docmt.hub import demo
@@ -54,10 +56,13 @@ def test_example_of_the_card_is_of_the_corpus():
 
 @pytest.mark.slow
 def test_it_learns_what_its_context_reaches(tmp_path):
-    """Windows of 4 solve pronouns and register within their reach; the sentence-level model stays at chance."""
+    """Windows of 4 solve pronouns and register within their reach; the sentence-level model stays at chance.
+
+    The models print what the README shows.
+    """
     rows = {}
     suite = None
-    for label, _, sentence, concat in run_demo(tmp_path / "demo", seed=1)["rows"]:
+    for label, _, sentence, concat in run_demo(tmp_path / "runs" / "demo", seed=1)["rows"]:
         suite = label.removeprefix("accuracy ") if label.startswith("accuracy") else suite
         if label.startswith("  distance="):
             rows[suite, label.removeprefix("  distance=")] = (sentence, concat)
@@ -66,3 +71,6 @@ def test_it_learns_what_its_context_reaches(tmp_path):
             assert sentence == pytest.approx(100 * CHANCE[suite], abs=5), (suite, distance)
         if suite in ("pronoun", "deixis") and distance in "123":
             assert concat >= 95, (suite, distance)
+    blocks = blocks_of((Path(__file__).parents[2] / "README.md").read_text("utf-8"))
+    block = next(block for block in blocks if block.text.startswith("make demo"))
+    assert run_blocks([block], tmp_path, {"make demo": "run_demo"}).printed == 4

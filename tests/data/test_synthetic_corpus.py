@@ -258,7 +258,7 @@ def test_the_card(tmp_path, options, phenomena):
     card = DatasetCard.load(folder / "README.md")
     assert card.data.language == ["en", "de"] and card.data.license == "apache-2.0"
     rows = (folder / "train.jsonl").read_text().count('"en"')
-    assert f"| train | 3 | {rows} |" in card.text and "deterministic by seed (7)" in card.text
+    assert f"| train | 3 | {rows} |" in card.text and "from a seed (7)" in card.text
     assert "| test |" not in card.text and "deixis, ellipsis" in card.text
     assert f"{phenomena} phenomena need" in card.text
     assert ("| competing_antecedents |" in card.text) == ("up to 8 sentences" in card.text) == ("far" in options)

@@ -89,7 +89,7 @@ def test_languages_of_a_model_with_codes():
     model = build("concat", **fields, language_ids=codes, source_lang="eng_Latn", target_lang=None)
     text = str(ModelCardText(model.config))
     assert 'translate_documents([document], tokenizer, target_lang="deu_Latn")' in text
-    assert "of 2 codes" in " ".join(text.split())
+    assert "from 2 codes" in " ".join(text.split())
     assert text.count('target_lang="deu_Latn"') == 2 and "source_lang=" not in text
 
 
@@ -99,7 +99,7 @@ def test_model_with_codes_of_its_target_alone():
     model = build("concat", **fields, language_ids={"deu": 28, "fra": 29}, target_lang="fra")
     text = str(ModelCardText(model.config))
     assert "source_lang=" not in text and "target_lang=" not in text
-    assert "Languages are chosen by `target_lang`, of 2 codes." in " ".join(text.split())
+    assert "Choose languages with `target_lang`, from 2 codes." in " ".join(text.split())
 
 
 def test_base_model_is_named():

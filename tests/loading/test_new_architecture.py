@@ -93,7 +93,7 @@ def test_refusals(run, tmp_path, monkeypatch, arguments, message):
 def test_the_readme_shows_the_toy():
     """`modeling/README.md` has the code of the toy as it is."""
     section = (
-        (ROOT / "modeling/README.md").read_text().partition("## To write an architecture")[2].partition("\n## ")[0]
+        (ROOT / "modeling/README.md").read_text().partition("## How to write an architecture")[2].partition("\n## ")[0]
     )
     blocks, toy = re.findall(r"```python\n(.*?)```", section, re.DOTALL), ROOT / "hub_cards/toy/modeling_toy.py"
     assert len(blocks) == 2 and all(block.strip() in toy.read_text() for block in blocks)
