@@ -3,25 +3,20 @@
 import json
 import re
 import runpy
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 import torch
-import yaml
 from support import recipe_files
 from support.processes import run_python
 from support.tiny_models import build, word_tokenizer, write_model
-from support.tiny_run import SIZES, write_corpus_files
-from transformers import MarianConfig, MarianMTModel
+from support.tiny_run import write_corpus_files
 
 from hf_docmt.data.documents import write_documents
 from hf_docmt.data.readers import get_reader, read_documents
-from hf_docmt.data.tokenizers import train_tokenizer
 from hf_docmt.loading import model_folders, registry
 from hf_docmt.training.recipe import load_recipe
 from hf_docmt.training.recipe_sections import TokenizerRecipe
-from hf_docmt.training.run import train
 
 ROOT = Path(__file__).resolve().parents[1] / "examples"
 SCRIPTS = sorted(ROOT.glob("train_*.py"))  # test_gpu_report.py tests the other one
@@ -235,31 +230,6 @@ def test_steps_of_document_transformers(data):
         assert alone.tokenizer is None and TokenizerRecipe() == first.tokenizer
         other = recipe_files.load(f"fei2022_{data}_routing_offline")
         assert changes(alone, other) == {"output_dir", "architecture", "model", "tokenizer"}
-
-
-def test_recipes_of_the_readme(tmp_path, monkeypatch, run):
-    """The files that it prints, trained as they stand, on the data and from the models that it names."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    shown, *printed = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
-    assert yaml.safe_load(shown) == yaml.safe_load((ROOT / "recipes" / "lupo2023_ende_s4to4.yaml").read_text("utf-8"))
-    assert [block.splitlines()[0] for block in printed] == ["# mine.yaml", "# two_stages.yaml", "# lora.yaml"]
-    monkeypatch.chdir(tmp_path)
-    Path("data").mkdir()
-    write_corpus_files(Path("data"))
-    for block in printed:
-        Path(block.splitlines()[0].removeprefix("# ")).write_text(block, encoding="utf-8")
-    tokenizer = train_tokenizer(Path("data/train.jsonl").read_text().splitlines(), vocab_size=300)
-    config = MarianConfig(**SIZES, vocab_size=len(tokenizer), pad_token_id=0, eos_token_id=3, decoder_start_token_id=0)
-    MarianMTModel(config).save_pretrained("opus-mt-en-de")
-    tokenizer.save_pretrained("opus-mt-en-de")
-
-    sizes = [f"model.{name}={value}" for name, value in SIZES.items()]
-    train(load_recipe("mine.yaml", [*sizes, "training.epochs=1"]))
-    train(load_recipe("two_stages.yaml"))
-    if find_spec("peft"):
-        arguments = re.search(r"`docmt (convert opus-mt-en-de .+?)`", text)[1].split()
-        assert run(*arguments)[0] == 0
-        assert not (train(load_recipe("lora.yaml")) / "base").exists(), "init_from is the base"
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)

@@ -177,6 +177,7 @@ def test_examples(folder):
         "curl localhost": "curl -sS --fail-with-body localhost",  # fails where the server does
     }
     run_document("examples/README.md", text, folder, not_run, smaller)
+    assert not (folder / "runs" / "lora" / "base").exists(), "init_from is the base"
 
 
 @pytest.mark.parametrize("form", [*registry.ARCHITECTURES, "ctranslate2"])
