@@ -164,7 +164,7 @@ class ElidedVerbs:
                     self.places[verb, stem].append((document, index))
 
     def windows(self) -> Iterator[list[Pair]]:
-        """Those with their own sentences before, several times, then those behind sentences of other documents."""
+        """Items with their own context, several times, then items with context of other documents."""
         far = []
         for document in self.documents:
             for index, (source, target) in enumerate(document):

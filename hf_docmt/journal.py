@@ -44,7 +44,7 @@ def files_digest(files: Iterable[Path]) -> str:
 
 
 def differences(before: Any, now: Any, *names: str) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
-    """What differs in two values of JSON: the keys that lead to it, the value before, the value now."""
+    """Differences between two values of JSON: the keys that lead to one, the old and the new value."""
     if isinstance(before, dict) and isinstance(now, dict):
         for key in before | now:
             yield from differences(before.get(key), now.get(key), *names, key)

@@ -4,7 +4,7 @@ from .configuration_docmt import DocMTConfig
 
 
 class ContextConfig(DocMTConfig):
-    """Which sentences are the context of the current one.
+    """The context sentences of the current one.
 
     `past_context` sentences before the current one and `future_context` after it; fewer may be given. `context_sides`
     is `source`; some architectures read earlier translations, too (`target`, `both`).

@@ -192,7 +192,7 @@ class DocMTConfig(PreTrainedConfig):
 
     @property
     def custom_pipelines(self) -> dict[str, dict]:
-        """Where `transformers.pipeline` finds those of a model: its folder, or a repository of code (`owner/name`)."""
+        """The place of a model's pipelines: its folder, or a repository of code (`owner/name`)."""
         code_repo, dashes, _ = (getattr(self, "auto_map", None) or {}).get("AutoConfig", "").rpartition("--")
         pipeline = f"{code_repo}{dashes}pipeline_docmt.DocumentTranslationPipeline"
         return {TASK: {"impl": pipeline, "pt": ["AutoModelForSeq2SeqLM"]}}
@@ -210,7 +210,7 @@ class DocMTConfig(PreTrainedConfig):
             )
 
     def context_reach(self) -> str:
-        """In words, the context that a model of this configuration sees."""
+        """The context of a model of this configuration in words."""
         return "none: sentence level"
 
     def sentence_reach(self) -> str:
@@ -254,7 +254,7 @@ class SegmentConfig(DocMTConfig):
 
     @property
     def longest_translation(self) -> int:
-        """As in the base class; twice the tokens of a chunk where positions go on without end."""
+        """As in the base class; twice the tokens of a chunk if positions are unlimited."""
         is_endless = self.view == "chunk" and self.position_type != "learned"
         return max(self.max_position_embeddings, 2 * self.chunk_tokens if is_endless else 0)
 

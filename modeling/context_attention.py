@@ -197,7 +197,7 @@ class ContextForConditionalGeneration(DocMTForConditionalGeneration):
 
     @with_inputs(DocMTForConditionalGeneration.forward, *CONTEXT_INPUTS)
     def forward(self, *args, **kwargs):
-        """As the backbone's, with the context described above."""
+        """As in the backbone, with the context described above."""
         return super().forward(*args, **kwargs)
 
     def check_context(self, arguments):

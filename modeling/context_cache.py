@@ -74,7 +74,7 @@ class SharedEncoderTranslator(CachedContextTranslator):
         return [self.eos] if context is MISSING else super().context_ids(context)
 
     def context_grid(self, batch: Sequence[CurrentSentence]):
-        """As in the base class; where a sentence not there is read as `</s>`, a column for every offset."""
+        """As in the base class; if missing sentences are read as `</s>`, a column for every offset."""
         if self.config.missing_context != "eos":
             return super().context_grid(batch)
         flat = []

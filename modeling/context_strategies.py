@@ -128,7 +128,7 @@ class ContextTranslator(Translator):
         return flat, torch.tensor(offsets, device=device), torch.tensor(is_target, device=device)
 
     def context_inputs(self, batch: Sequence[CurrentSentence], source: dict) -> dict:
-        """What `generate` takes for a batch of sentences: `source`, and their context where any has one."""
+        """Arguments of `generate` for a batch of sentences: `source`, and their context if any has one."""
         grid, offsets, is_target = self.context_grid(batch)
         rows = [self.context_ids(context) if context else [] for context in grid]
         if not any(rows):

@@ -531,7 +531,7 @@ class Translator:
 
     @property
     def device(self) -> torch.device:
-        """Where inputs are made: the model's, or that on which accelerate runs a model that is offloaded."""
+        """The device of inputs: the model's, or the one where accelerate runs an offloaded model."""
         device = torch.device(self.model.device)
         if device.type != "meta":
             return device
@@ -575,7 +575,7 @@ def check_settings(settings) -> None:
 
 
 def model_name(model) -> str:
-    """What messages call a model."""
+    """The name of a model in messages."""
     return model.config.name_or_path or type(model).__name__
 
 

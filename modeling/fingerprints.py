@@ -109,7 +109,7 @@ def weights_fingerprint(path: str | Path, options: dict | None = None) -> str | 
 
 
 def file_fingerprint(file: str | Path) -> str:
-    """Of all bytes of a file at the speed of memory: a hash of sums of blocks; every changed bit changes a sum."""
+    """The fingerprint of all bytes of a file: a fast hash of sums of blocks; every changed bit changes a sum."""
     size = Path(file).stat().st_size
     words = torch.from_file(str(file), size=size // 8, dtype=torch.int64)
     whole = len(words) // BLOCK * BLOCK
@@ -143,7 +143,7 @@ def add_tokenizer_fingerprint(folder: str | Path, tokenizer: PreTrainedTokenizer
 
 
 def tokenizer_fingerprint(tokenizer: PreTrainedTokenizerBase) -> str:
-    """Of the ids of all tokens, and of fixed texts and a sample of tokens, two by two; and back."""
+    """The fingerprint of the ids of all tokens, and of fixed texts and a sample of tokens, in pairs; and back."""
     vocabulary = tokenizer.get_vocab()
     tokens = sorted(vocabulary, key=vocabulary.__getitem__)
     names = hashlib.sha256("\n".join(tokens).encode("utf-8", "surrogatepass")).hexdigest()

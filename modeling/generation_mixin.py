@@ -34,7 +34,7 @@ GENERATION_SETTINGS = {  # those that no configuration of a model has
 
 
 class DocMTGenerationMixin:
-    """To be placed before `GenerationMixin`: `generate`, and the inputs of a step of decoding."""
+    """Mixin that precedes `GenerationMixin`: `generate`, and the inputs of a decoding step."""
 
     per_source_inputs = ("attention_mask",)  # arguments of `forward` with a row a source, which several rows share
     context_arguments: tuple[str, ...] = ()  # of `generate`, in which the context comes
@@ -45,7 +45,7 @@ class DocMTGenerationMixin:
     ):
         """As in transformers: a model in training mode uses dropout. It asks for no consent on standard input.
 
-        Where the model has an `engine` this searches in its place, if it can, with the same results. Warns once where a
+        If the model has an `engine` that searches instead, if it can, with the same results. Warns once where a
         model reads context by inputs of its own and gets none. Raises `ValueError` for what transformers would get
         wrong, and `RuntimeError` on a version of transformers with which the model does not work.
         """

@@ -25,7 +25,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from .configuration_docmt import DocMTConfig
 
-# What this version of transformers calls the cache in arguments and outputs: `past_key_values`, or `cache` from 5.24 on
+# Name of the cache in arguments and outputs of this version of transformers: `past_key_values`, or `cache` from 5.24 on
 CACHE_NAME = next(name for name in ("cache", "past_key_values") if name in {f.name for f in fields(Seq2SeqLMOutput)})
 SOURCES = ("source", "context", "memory", "global")  # what decoders attend to; a new kind comes at the end
 SDPA_KERNELS = {  # of torch's attention
@@ -145,12 +145,12 @@ class Attention(nn.Module):
 
     @property
     def place(self) -> tuple[str, int, int]:
-        """Where a cache keeps the keys and values of the source."""
+        """The cache's index for keys and values of the source."""
         return self.source_name, self.layer_idx, self.config.decoder_layers
 
 
 class Layer(GradientCheckpointingLayer):
-    """What encoder and decoder layers share: self-attention, feed-forward network, residuals, norm before or after."""
+    """Base of encoder and decoder layers: self-attention, feed-forward network, residuals, norm before or after."""
 
     side: str  # "encoder" or "decoder"
 
@@ -481,7 +481,7 @@ class SSRU(nn.Module):
         return torch.relu(states).to(dtype), None
 
     def recurrent_layer(self, cache: EncoderDecoderCache) -> "RecurrentLayer":
-        """Where a cache keeps the state of this layer; an empty place is replaced.
+        """The cache's place for the state of this layer; an empty one is replaced.
 
         ValueError if the place already has keys and values, as with prefix tuning.
         """

@@ -37,7 +37,7 @@ def sentence_numbers(
 
 
 class SegmentEncoding(nn.Module):
-    """Which sentence of the segment a token belongs to (Lupo et al. 2023).
+    """Encoding of the sentence of the segment that a token belongs to (Lupo et al. 2023).
 
     Segment-shifted positions and segment embeddings SE_k (section 2.1), persistent encodings (section 2.2),
     position-segment embeddings PSE = [PE; SE] (section 2.3). One learned table serves encoder and decoder, as in the

@@ -77,13 +77,13 @@ class DocMTPreTrainedModel(PreTrainedModel):
         return loaded
 
     def save_pretrained(self, save_directory, *args, **kwargs) -> None:
-        """As in transformers, with the fingerprints of what was saved."""
+        """As in transformers, with fingerprints of the saved files."""
         super().save_pretrained(save_directory, *args, **kwargs)
         if kwargs.get("is_main_process", True) and not kwargs.get("variant"):
             write_fingerprints(save_directory, self.config_class)
 
     def _upload_modified_files(self, working_dir, *args, **kwargs):
-        """With fingerprints of what goes up."""
+        """As in transformers, with fingerprints of the pushed files."""
         write_fingerprints(working_dir, self.config_class)
         return super()._upload_modified_files(working_dir, *args, **kwargs)
 
@@ -141,7 +141,7 @@ class StackOutput(BaseModelOutputWithPastAndCrossAttentions):
 
 
 class Stack(DocMTPreTrainedModel):
-    """What encoder and decoder share: embeddings of tokens and positions, the run through the layers, the last norm."""
+    """Base of encoder and decoder: embeddings of tokens and positions, the run through the layers, the last norm."""
 
     side: str  # "encoder" or "decoder"
     layer_class: type[nn.Module]
@@ -184,7 +184,7 @@ class Stack(DocMTPreTrainedModel):
         return self.embed_with(input_ids, self.position_encoding(positions))
 
     def build_output(self, outputs: StackOutput, layer_inputs, input_ids, attention_mask=None, **kwargs) -> ModelOutput:
-        """What `forward` returns; `kwargs` are its other arguments."""
+        """The output of `forward`; `kwargs` are its other arguments."""
         return self.output_class(**{name: value for name, value in outputs.items() if name != "layer_outputs"})
 
     # Helpers of the seams
@@ -257,7 +257,7 @@ RECORDED = ("output_attentions", "output_hidden_states")
 
 
 def recording(kwargs: dict) -> dict:
-    """Of the arguments of `forward` those for `run_layers`: what it records."""
+    """The arguments of `forward` for `run_layers`: the outputs to record."""
     return {name: value for name, value in kwargs.items() if name.startswith("output_")} | {"return_dict": True}
 
 
@@ -491,7 +491,7 @@ class DocMTModel(DocMTPreTrainedModel):
         return {}
 
     def build_output(self, encoder_outputs, decoder_outputs) -> Seq2SeqModelOutput:
-        """What `forward` returns."""
+        """The output of `forward`."""
         return Seq2SeqModelOutput(
             last_hidden_state=decoder_outputs.last_hidden_state,
             **{CACHE_NAME: decoder_outputs.get(CACHE_NAME)},
@@ -608,7 +608,7 @@ class DocMTForConditionalGeneration(DocMTPreTrainedModel, DocumentTranslation, D
         return self.logits_of(hidden_states[positions])
 
     def loss(self, hidden_states, labels, label_weights, label_smoothing: float, num_items_in_batch, skip_logits: bool):
-        """Of states (B, T, D) the loss, see `weighted_cross_entropy`, and logits (B, T, V), or None to skip them."""
+        """The loss of states (B, T, D), see `weighted_cross_entropy`, and logits (B, T, V), or None to skip them."""
         scored = (labels, label_weights, label_smoothing, num_items_in_batch)
         if skip_logits and self.engine is not None:
             loss = self.engine.loss(self, hidden_states, *scored)
@@ -634,7 +634,7 @@ class DocMTForConditionalGeneration(DocMTPreTrainedModel, DocumentTranslation, D
         return super().train(mode)
 
     def save_pretrained(self, save_directory, *args, **kwargs) -> None:
-        """As in transformers; `AutoModel` finds in the folder the model without the head."""
+        """As in transformers; `AutoModel` loads the model without the head from the folder."""
         base = self.model_class
         if base.is_remote_code():  # `register_for_auto_class` was called
             own = {"AutoModel": f"{base.__module__.rpartition('.')[2]}.{base.__name__}"}

@@ -56,7 +56,7 @@ class GroupAttention(SentenceAttention):
         output_attentions: bool = False,
         **layer_inputs,
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """As in `Attention`, whose mask is that of global attention; its are the weights where there is one."""
+        """As in `Attention`; the mask is for global attention, as are the weights if the layer has it."""
         shape, settings = hidden_states.shape, (attention_mask, output_attentions)
         if key_value_states is None:
             own, whole = self.read_self(hidden_states, cache, *settings, layer_inputs)

@@ -172,7 +172,7 @@ class HanEncoder(Encoder):
 
     @torch.no_grad()
     def read_context(self, input_ids, ids, mask, offsets, is_target) -> dict[str, torch.Tensor]:
-        """Of context inputs (B, C, L) what the encoder reads (`own_`), and the fields of its output for the decoder."""
+        """The encoder's inputs (`own_`) from context inputs (B, C, L), and the fields of its output for the decoder."""
         config, context = self.config, {}
         if ids is None or not config.known_offsets:
             return {}
@@ -243,7 +243,7 @@ def left_aligned(ids: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, t
 
 
 def words(config: HanConfig, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """Which tokens are attended to, of ids and mask (B, C, L): as in the released code no unknown ones and no ends."""
+    """The attended tokens of ids and mask (B, C, L): as in the released code no unknown ones and no ends."""
     names = ("unk_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id")
     values = [getattr(config, name) for name in names]
     for token in {token for value in values for token in (value if isinstance(value, list) else [value])} - {None}:

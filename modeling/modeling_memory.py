@@ -80,7 +80,7 @@ class MemoryUnit(nn.Module):
 
 
 class MemoryLayer:
-    """What encoder and decoder layers share: in some of them a memory, read after self-attention.
+    """Base of encoder and decoder layers: some have a memory, read after self-attention.
 
     Such a layer returns its states, the state h^t (B, T, D) that an update is from, and the memory M^{t+1} (B, M, D)
     after the sentence, None unless `updates_memory`.
@@ -111,7 +111,7 @@ class MemoryLayer:
 
 
 class MemoryStack:
-    """What encoder and decoder share: the learned initial memory, and the update after a sentence.
+    """Base of encoder and decoder: the learned initial memory, and the update after a sentence.
 
     The memories of all layers that have one are concatenated, (B, slots, D) with slots = layers x `memory_size`.
     """
@@ -186,7 +186,7 @@ class MemoryStack:
         )
 
     def memory_outputs(self, layer_outputs: dict[int, tuple]) -> dict:
-        """Of what the layers returned: the memory after the sentence (B, slots, D), and {layer: h^t (B, T, D)}."""
+        """From the layers' outputs: the memory after the sentence (B, slots, D), and {layer: h^t (B, T, D)}."""
         after = [memory for _, memory in layer_outputs.values() if memory is not None]
         return {
             f"{self.side}_memory": torch.cat(after, dim=1) if after else None,
@@ -356,7 +356,7 @@ class MemoryForConditionalGeneration(StreamTranslation, DocMTForConditionalGener
 
     @with_inputs(DocMTForConditionalGeneration.forward, "encoder_memory", "decoder_memory", "document_start")
     def forward(self, *args, **kwargs):
-        """As the backbone's, with the memories and `document_start` described above.
+        """As in the backbone, with the memories and `document_start` described above.
 
         Where `labels` alone tell the target, so do they which of its tokens are written into the memory. Raises
         `ValueError` for a training step of transformers' `Trainer`, which passes no memory from batch to batch.

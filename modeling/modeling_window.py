@@ -187,7 +187,7 @@ class WindowDecoderLayer(DecoderLayer):
 
 
 class WindowStack(Stack):
-    """What encoder and decoder share: no positions at the input where attention has them; windows instead of masks."""
+    """Base of encoder and decoder: no positions at the input if attention has them; windows instead of masks."""
 
     def position_encoding(self, positions: torch.Tensor) -> torch.Tensor:
         if self.config.position == "absolute":
@@ -224,7 +224,7 @@ class WindowEncoder(WindowStack, Encoder):
     finds_sentences = True
 
     def forward(self, input_ids=None, attention_mask=None, inputs_embeds=None, **kwargs):
-        """As the backbone's, with the borders of the sentences; padding between tokens is refused before the work."""
+        """As in the backbone, with the borders of the sentences; padding between tokens is refused at once."""
         input_ids = self.ids_of(input_ids, inputs_embeds)
         borders = source_borders(input_ids, attention_mask, self.config.sep_token_id)
         return super().forward(input_ids=input_ids, attention_mask=attention_mask, source_borders=borders, **kwargs)
@@ -262,7 +262,7 @@ class WindowDecoder(WindowStack, Decoder):
         return source | kept | self.token_window_inputs(tokens, past + new, new, 0, input_ids.device)
 
     def kept_columns(self, input_ids, attention_mask, cache, past: int) -> torch.Tensor | None:
-        """Of the tokens in a cache the last ones, (B, past), padding in front; None = all of them."""
+        """The last tokens in a cache, (B, past), with padding on the left; None = all of them."""
         length, new = cached_length(cache), input_ids.shape[1]
         if cache is None or torch.compiler.is_exporting():
             return None
@@ -326,7 +326,7 @@ class WindowModel(DocMTModel):
         return {"alignment": decoder_alignment.reshape(sources, -1), "source_borders": borders}
 
     def search_alignment(self) -> str:
-        """What search and scoring align by: in the scope of `search_alignment` its value, else the configuration's."""
+        """The alignment for search and scoring: the value of an active `search_alignment`, else the configuration's."""
         model, alignment = (None if torch.compiler.is_compiling() else _alignment.get()) or (None, None)
         return alignment if model is self else self.config.alignment
 
@@ -362,7 +362,7 @@ class WindowModel(DocMTModel):
 
 
 def borders_of(encoder_outputs) -> torch.Tensor:
-    """Where the sentences of a source begin, (B, N + 1); ValueError for outputs of another encoder."""
+    """The starts of a source's sentences, (B, N + 1); ValueError for outputs of another encoder."""
     borders = getattr(encoder_outputs, "source_borders", None)
     if borders is None:
         raise ValueError("encoder_outputs must come from this model's encoder: source_borders is missing.")

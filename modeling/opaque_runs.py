@@ -238,7 +238,7 @@ class CarriedSentence:
 
     @classmethod
     def read(cls, text: str, spans: Sequence[Span], translation: str) -> "CarriedSentence":
-        """Of a translation that has the runs themselves; those that it lacks come at its end."""
+        """The sentence for a translation that has the runs themselves; missing ones are added at its end."""
         own = cls(text, list(spans), text)
         own.mark(TRIES)
         for mark, run, (before, behind) in zip(own.marks, own.runs, own.glued):
@@ -258,7 +258,7 @@ class CarriedSentence:
         return self.restore(self.translation) if self.has_words else unchanged
 
     def restored_candidates(self, texts: Sequence[str]) -> list[str]:
-        """Of the texts of the search that gave the translation those that have each run once; of others it alone."""
+        """The texts of the search behind the translation that have each run once; otherwise only the translation."""
         others = texts[1:] if texts[:1] == [self.translation] and self.has_words else []
         return list(dict.fromkeys([self.restored, *(self.restore(text) for text in others if self.has_marks(text))]))
 

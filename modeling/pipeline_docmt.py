@@ -66,7 +66,7 @@ class DocumentTranslationPipeline(Pipeline):
         return self.model.translate_stream(sentences, self.tokenizer, **settings)
 
     def settings(self, of_call: dict) -> dict:
-        """Those of a call before those of the pipeline."""
+        """The settings; those of a call override those of the pipeline."""
         of_pipeline = {} if self._batch_size is None else {"batch_size": self._batch_size}
         return of_pipeline | self._forward_params | self._sanitize_parameters(**of_call)[1]
 
@@ -75,7 +75,7 @@ class DocumentTranslationPipeline(Pipeline):
         while documents := list(islice(inputs, size)):
             yield from self.run_single(documents, {"are_documents": True}, settings, {})
 
-    # What transformers asks of a pipeline
+    # Methods that transformers requires of a pipeline
 
     def _sanitize_parameters(self, **settings) -> tuple[dict, dict, dict]:
         """All are settings of the translation. `ValueError` for `return_report`, which changes what comes back."""

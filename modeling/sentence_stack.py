@@ -202,7 +202,7 @@ class SentenceAttention(Attention):
 
 
 class SentenceStack(Stack):
-    """What encoder and decoder share: which of three ways the own sentence is attended to, all with the same result.
+    """Base of encoder and decoder: three ways to attend to the own sentence only, with the same result.
 
     Tokens that are read without a cache are gathered by sentence (`gathered_sentences`), unless every row is one
     sentence; that is what no layer inputs mean. One new token with a cache takes the keys of its sentence
@@ -223,7 +223,7 @@ class SentenceEncoder(SentenceStack, Encoder):
     finds_sentences = True
 
     def layer_inputs(self, input_ids, positions, attention_mask=None, **kwargs):
-        """Which tokens are of one sentence, see `SentenceStack`."""
+        """Mask of tokens of the same sentence, see `SentenceStack`."""
         index = sentence_index(input_ids, self.config.sep_token_id)  # (B, S)
         if not self.is_masked:
             return gathered_sentences(index, attention_mask)

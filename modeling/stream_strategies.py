@@ -111,7 +111,7 @@ class StreamTranslator(Translator):
 
 
 class StreamTranslation:
-    """To be placed before `DocMTForConditionalGeneration`: streams of sentences, by a model with a memory."""
+    """Mixin that precedes `DocMTForConditionalGeneration`: streams of sentences, for a model with a memory."""
 
     translator_class = StreamTranslator
 

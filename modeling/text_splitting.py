@@ -97,7 +97,7 @@ def blank_behind(text: str) -> str:
 
 
 def sentence_ends(line: str) -> list[int]:
-    """Where sentences of a line end, except for the last one."""
+    """The ends of sentences in a line, except the last one."""
     ends = [0]
     for match in SENTENCE_END.finditer(line):
         if is_end(line, match, ends[-1]):

@@ -43,7 +43,7 @@ class Windows:
 
     @property
     def allowed(self) -> torch.Tensor:
-        """Which query sees which key, (B or 1, 1, I, J) bool."""
+        """Whether each query sees each key, (B or 1, 1, I, J) bool."""
         if "allowed" in self.computed:
             return self.computed["allowed"]
         positions = torch.arange(self.keys, device=self.low.device)
@@ -231,7 +231,7 @@ def weigh(scores: torch.Tensor, allowed: torch.Tensor, value: torch.Tensor, drop
 
 
 def window_block_mask(windows) -> BlockMask:
-    """Which query sees which key; of every block of queries the keys between the lowest and the highest they see."""
+    """The block mask of windows; every block of queries sees the keys between its lowest and highest one."""
     low, high = windows.low, windows.high  # (B or 1, I)
     rows, queries = low.shape
     count = -(-windows.keys // FLEX_BLOCK)
@@ -363,7 +363,7 @@ class Blocks:
     """
 
     def __init__(self, windows, layout: dict[str, Any] | None = None):
-        """Of windows, or of windows whose `layout` is known from other blocks of the same windows."""
+        """Blocks of windows; `layout` comes from other blocks of the same windows, if known."""
         self.windows = windows
         self.stride, self.span = windows.block, windows.block - 1 + windows.width  # m, W
         self.layout = block_layout(windows) if layout is None else layout
@@ -387,7 +387,7 @@ class Blocks:
         return rows.transpose(0, 1)  # (B, H, J, Dh)
 
     def in_order(self, states: torch.Tensor, shape: torch.Size) -> torch.Tensor:
-        """What blocks computed, (R, NB, n, Dh), by query: (B, H, I, Dh)."""
+        """The output of blocks, (R, NB, n, Dh), by query: (B, H, I, Dh)."""
         batch, heads, length, dim = shape
         states = states.view(heads, batch, -1, dim)
         if self.sorted:
@@ -454,12 +454,12 @@ class Part:
         self.empty = low > high  # (B or 1, nb, n, 1)
 
     def queries(self, rows: torch.Tensor) -> torch.Tensor:
-        """Of states (R, I, Dh) those of the blocks' queries, (N, n, Dh)."""
+        """The states of the blocks' queries, (R, I, Dh) -> (N, n, Dh)."""
         dim = rows.shape[-1]
         return rows.view(-1, dim).index_select(0, self.query).view(-1, self.blocks.queries, dim)
 
     def keys(self, rows: torch.Tensor) -> torch.Tensor:
-        """Of padded states those of the blocks' keys, (N, W, Dh)."""
+        """The padded states of the blocks' keys, (N, W, Dh)."""
         dim = rows.shape[1] // self.blocks.stride
         span, step = self.blocks.span * dim, rows.shape[1]
         count = (rows.numel() - span) // step + 1

@@ -51,7 +51,7 @@ MEASURED = 8  # sentences
 
 
 def options() -> argparse.ArgumentParser:
-    """Those of all scripts, and the lengths and contexts."""
+    """The arguments of all scripts, and the lengths and contexts."""
     made = parser(__doc__)
     made.add_argument("--parts", nargs="+", default=list(PARTS))
     made.add_argument("--lengths", nargs="+", type=int, default=[1024, 2208, 4096, 8192], help="of training, in tokens")

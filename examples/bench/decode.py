@@ -34,7 +34,7 @@ COLUMNS = ("ours", "ratio", "ctranslate2", "over_ctranslate2", "of_ceiling")
 
 
 def options() -> argparse.ArgumentParser:
-    """Those of all scripts, and what is decoded."""
+    """The arguments of all scripts, and the inputs to decode."""
     made = parser(__doc__)
     made.add_argument("--sizes", nargs="+", default=["base", "small"], help="instead of --size")
     made.add_argument("--batch-sizes", nargs="+", type=int, default=[1, 16, 64])

@@ -34,7 +34,7 @@ WINDOWS = "windows of two"
 
 
 def options() -> argparse.ArgumentParser:
-    """Those of all scripts, and what is translated."""
+    """The arguments of all scripts, and the documents to translate."""
     made = parser(__doc__)
     made.add_argument("--parts", nargs="+", default=[STRATEGIES, ARCHITECTURES])
     made.add_argument("--model", help="folder of a trained model of windows")

@@ -169,7 +169,7 @@ def machine(device: str) -> dict:
 
 
 def targets(rows: Sequence[Row]) -> list[Row]:
-    """What `targets.json` asks of these rows: of the part and the cases that match, a column at least or at most."""
+    """The targets for these rows in `targets.json`: minimum or maximum of a column, by part and cases."""
     found = []
     for one in rows:
         for target in json.loads(TARGETS.read_text("utf-8")):

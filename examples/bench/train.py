@@ -53,7 +53,7 @@ KEPT = {  # case: whether the loss is computed in chunks, whether layers are com
 
 
 def options() -> argparse.ArgumentParser:
-    """Those of all scripts, and what is trained on."""
+    """The arguments of all scripts, and the training data."""
     made = parser(__doc__)
     made.add_argument("--parts", nargs="+", default=[SPEED, MEMORY, DATA])
     made.add_argument("--precisions", nargs="+", default=["fp32", "bf16"], help="of speed")
@@ -116,7 +116,7 @@ def corpus(number: int):
 def trainers(
     options: argparse.Namespace, precision: str, models: tuple, data: tuple, folder: str
 ) -> tuple[dict[str, Callable[[int], Trainer]], int]:
-    """What makes the trainer of each side from a seed, and the target tokens of an epoch."""
+    """Functions that make the trainer of each side from a seed, and the target tokens of an epoch."""
     (ours, peer), (documents, tokenizer) = models, data
     architecture = hf_docmt.get_architecture("concat")
     examples = architecture.examples(documents, tokenizer, ours.config)

@@ -178,7 +178,7 @@ class Actions:
             return page.explanation(found, made.langs, document), ""
 
     def show_research(self, result: dict | None, event: gr.EventData, request: gr.Request) -> str:
-        """What researchers want to see of the same sentence, in turn: other threads would be seen with it."""
+        """Details of the same sentence for researchers, in turn: other threads would disturb the measurement."""
         with shown_errors():
             made = self._read_result(result)
             document, number = int(event.document), int(event.sentence)
@@ -233,7 +233,7 @@ class shown_errors:  # noqa: N801  # used like a function
 
 
 def address_of(request: gr.Request) -> str:
-    """Where a request comes from: what the proxy of a Space says, which is behind what was sent to it."""
+    """The address of a request, from the header of a Space's proxy, which comes after the client's own."""
     forwarded = request.headers.get("x-forwarded-for", "")
     return forwarded.split(",")[-1].strip() or request.client.host
 

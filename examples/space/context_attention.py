@@ -94,7 +94,7 @@ def context_runs(model: PreTrainedModel, batch: dict[str, torch.Tensor]) -> list
 
 
 def vector_shares(model: PreTrainedModel, ids: torch.Tensor, mask: torch.Tensor) -> np.ndarray:
-    """Of what tokens the K vectors of each sentence are made: ids and mask (P, L) -> (P, K, L)."""
+    """Shares of tokens in the K vectors of each sentence: ids and mask (P, L) -> (P, K, L)."""
     config, encoder, length, mask = model.config, model.get_encoder(), ids.shape[1], mask.bool()
     if config.groups_tokens:
         there = mask | ~mask.any(dim=1, keepdim=True)

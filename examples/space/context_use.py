@@ -1,4 +1,4 @@
-"""Which context one sentence of a translated document used, for models of every architecture."""
+"""The context that one sentence of a translated document used, for models of every architecture."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -43,7 +43,7 @@ STRATEGY_NAMES = {  # of each strategy its name on the page, and what it does
 
 @dataclass(frozen=True)
 class Explanation:
-    """What decided about one sentence, and what was repaired in it (see `DocumentState`)."""
+    """The context that decided one sentence, and its repairs (see `DocumentState`)."""
 
     context: DecisiveContext
     repairs: tuple[dict, ...]
@@ -151,7 +151,7 @@ class Workbench:
         langs: Langs,
         number: int,
     ) -> Explanation:
-        """What decided about sentence `number` (from 1) of a document that was translated by this strategy.
+        """The context that decided sentence `number` (from 1) of a document translated by this strategy.
 
         ValueError: a number outside the document, a blank sentence.
         """

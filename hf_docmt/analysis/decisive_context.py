@@ -1,4 +1,4 @@
-"""Which context sentence decided a translation: what the sentence reads without each of them (leave-one-out).
+"""The context sentence that decided a translation, by translating without each of them (leave-one-out).
 
 One sentence is translated again as its strategy does, the translations of others given.
 """
@@ -97,7 +97,7 @@ class DecisiveContext:
 
     @property
     def verdict(self) -> str:
-        """What decided, in one sentence."""
+        """The result in one sentence."""
         if self.alone_because:
             return f"No context was read: {self.alone_because}."
         if self.decisive:
@@ -114,7 +114,7 @@ class DecisiveContext:
         )
 
     def to_dict(self) -> dict:
-        """What JSON holds of it."""
+        """The form for JSON."""
         decisive, strongest = self.decisive, self.strongest
         fields = ("number", "source", "translation", "alone", "strategy", "alone_because")
         return {
@@ -287,7 +287,7 @@ def check_sentence(source: Sequence[str], translation: Sequence[str], sentence: 
 
 
 def part_number(sentence: CurrentSentence) -> int:
-    """Which part of its sentence it is, from 0; a sentence has several where it is too long."""
+    """The number of a part in its sentence, from 0; over-long sentences have several."""
     document, index = sentence
     return sum(part.sentence == sentence.part.sentence for part in document.parts[:index])
 

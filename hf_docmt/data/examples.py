@@ -169,7 +169,7 @@ class Examples(TorchDataset):
         return float((self.side_lengths[:, 0] / self.side_lengths[:, 1]).mean())
 
     def spans(self, begin: int, end: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Of the examples begin to end - 1, int64 each: document, start, stop, current.
+        """Document, start, stop and current of the examples begin to end - 1, int64 each.
 
         `start` and `stop` are sentences of the corpus; `stop` may pass the document's end; `current` is the place after
         `start`, -1 where all sentences are current.
@@ -184,7 +184,7 @@ class Examples(TorchDataset):
         return document, start, sentence + 1 + self.future_context, sentence - start
 
     def _counted(self, counts: Callable[[int, int], np.ndarray]) -> np.ndarray:
-        """What `counts` gives for all examples, a part of them at a time, as int32."""
+        """The result of `counts` for all examples, computed in parts, as int32."""
         starts = range(0, len(self), EXAMPLES_AT_A_TIME)
         parts = [counts(start, min(start + EXAMPLES_AT_A_TIME, len(self))).astype(np.int32) for start in starts]
         return np.concatenate(parts)

@@ -1,4 +1,4 @@
-"""Which language a text is in, by py3langid."""
+"""The language of a text, by py3langid."""
 
 import re
 from functools import cache

@@ -18,7 +18,7 @@ class SpecialTokens(NamedTuple):
 
 
 def special_tokens_of(tokenizer: PreTrainedTokenizerBase, *, is_target: bool) -> SpecialTokens:
-    """Those of a source text, or of a target text (`text_target`), found by tokenizing one letter."""
+    """The special tokens of a source text, or of a target text (`text_target`), found by tokenizing one letter."""
     side = {"text_target" if is_target else "text": "a"}
     whole, plain = tokenizer(**side)["input_ids"], tokenizer(**side, add_special_tokens=False)["input_ids"]
     for start in range(len(whole) - len(plain) + 1):

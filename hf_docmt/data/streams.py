@@ -140,7 +140,7 @@ class StreamExamples(TorchDataset):
 
     @property
     def fingerprint(self) -> str:
-        """That of the examples."""
+        """The fingerprint of the examples."""
         return self.examples.fingerprint
 
     def __len__(self) -> int:

@@ -77,7 +77,7 @@ def cached_documents(
 
 
 def input_status(files: dict[str, str | Path | Sequence[str | Path]]) -> list | None:
-    """What tells that files are unchanged; None where nothing does."""
+    """Facts that change with the files; None if there are no such facts."""
     status: list = []
     for name, value in sorted(files.items()):
         for path in [value] if isinstance(value, str | Path) else value:

@@ -63,7 +63,7 @@ def train_tokenizer(
 
 
 def trained_tokenizer(backend: Tokenizer) -> PreTrainedTokenizerFast:
-    """What `train_tokenizer` returns, from the tokenizer of the library tokenizers inside it."""
+    """The result of `train_tokenizer`, from the tokenizer of the library tokenizers inside it."""
     backend.add_special_tokens([SEPARATOR])  # a token it has already; the blanks are new
     return PreTrainedTokenizerFast(
         tokenizer_object=backend,

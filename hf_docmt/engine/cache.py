@@ -33,7 +33,7 @@ class DecodingCache(EncoderDecoderCache):
         return made
 
     def keep(self, sources: int, length: int) -> None:
-        """Of the rows keep the first beam of every source, and of it the first `length` tokens."""
+        """Keep the row of the first beam of every source, with its first `length` tokens."""
         keys = self.self_attention_cache.layers[0].keys
         rows = torch.arange(0, keys.shape[0], keys.shape[0] // sources, device=keys.device)
         self.self_attention_cache.batch_select_indices(rows)

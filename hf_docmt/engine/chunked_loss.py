@@ -21,7 +21,7 @@ def chunked_loss(
     label_smoothing: float,
     num_items_in_batch: torch.Tensor | int | None,
 ) -> torch.Tensor | None:
-    """Of states (B, T, D) the loss as `weighted_cross_entropy` has it; None where logits have to be there for it.
+    """The loss of states (B, T, D), equal to `weighted_cross_entropy`; None if it needs all logits.
 
     It is computed inside of the output projection, where sharded weights are whole.
     """

@@ -35,7 +35,7 @@ class Operation(ctypes.Structure):
 
 
 class Limits(ctypes.Structure):
-    """Which tokens new ones read, of a mechanism that restricts attention, see `cpu_kernels.c`."""
+    """The tokens that new ones read in a mechanism that restricts attention, see `cpu_kernels.c`."""
 
     _fields_ = (
         *((name, ctypes.c_int64) for name in ("kind", "separator", "width", "count")),
@@ -197,7 +197,7 @@ def best_of(
 
 
 def checksum_of(values: torch.Tensor) -> torch.Tensor | None:
-    """Of the bits of values, (1,) int64; None for those that are not side by side on a CPU, and without the kernels."""
+    """A hash of the bits of values, (1,) int64; None unless they are contiguous on a CPU, and without the kernels."""
     if not are_used() or not values.is_cpu or not values.is_contiguous():
         return None
     return torch.tensor([kernels().docmt_checksum(values.data_ptr(), values.nbytes)], device="cpu")

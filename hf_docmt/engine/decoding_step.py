@@ -47,7 +47,7 @@ POSITIONS = 64  # encodings that are computed at once
 
 
 def decoding_step(state) -> "DecodingStep | None":
-    """What runs the steps behind the prompt that a `DecoderState` has read; None where `forward` has to be called."""
+    """The runner of steps after the prompt that a `DecoderState` has read; None if `forward` has to run them."""
     model = state.model
     is_known = state.cache is not None and all(is_unchanged(one, type(one)) for one in (model, model.model))
     if not is_known or not are_used() or not is_in_scope(model) or not is_inference(model.get_decoder()):
@@ -243,7 +243,7 @@ class DecodingStep:
         self.program.encodings = self.encodings  # of a search with others, the same or fewer
 
     def logits(self, ids: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
-        """Of all target ids (R, T) so far, of which the last one is new, and their mask -> (R, N)."""
+        """All target ids (R, T) so far, the last one new, and their mask -> (R, N)."""
         if not self.embeds or not self.is_whole and (mask is not None or not self.operations):
             hidden_states = self.inputs_of(ids, mask, ids.shape[1] - 1)[:, 0]
             if not self.operations:
@@ -344,7 +344,7 @@ class DecodingStep:
         self.number_slots(self.history.shape[2])
         self.operations = []
 
-    # What torch runs
+    # Steps that torch runs
 
     def inputs_of(self, ids: torch.Tensor, mask: torch.Tensor | None, past: int) -> torch.Tensor:
         """States (R, 1, D) of the last of target ids (R, T), by the seams of the model; keeps layer inputs and mask."""
@@ -398,7 +398,7 @@ class DecodingStep:
         return written
 
     def find_seen(self) -> dict[str, torch.Tensor]:
-        """Which states of the source and of context are seen; those of context by the names of their layer inputs."""
+        """The visible states of the source and of context; those of context by the names of their layer inputs."""
         context, context_seen = self.context_states()
         for prefix, seen in ("", self.source_padding), ("context_", context_seen):
             kept = seen_places(seen)

@@ -67,7 +67,7 @@ def run_on_rows(
 
 
 def seen_places(mask: torch.Tensor | None) -> tuple[torch.Tensor | None, torch.Tensor | None]:
-    """Of a mask (S, L), which places are seen, first in (S, L) int32, and how many (S,) int32; none where all are."""
+    """The visible places of a mask (S, L), first in (S, L) int32, and their number (S,) int32; None if all are."""
     if mask is None or (mask := mask.bool().contiguous()).all():
         return None, None
     return mask.sort(dim=1, descending=True, stable=True).indices.int(), mask.sum(dim=1).int()

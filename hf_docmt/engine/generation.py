@@ -169,7 +169,7 @@ def has_plain_criteria(criteria: Sequence | None) -> bool:
 def search_settings(
     config: GenerationConfig, prompt: torch.Tensor, processors: Sequence | None, criteria: Sequence | None
 ) -> SearchSettings:
-    """What plain settings mean behind prompts (B, T); `processors` and `criteria` are the caller's own."""
+    """The settings of our search after prompts (B, T); `processors` and `criteria` are the caller's own."""
     ends, pad, own = end_tokens(config), config.pad_token_id, processors or ()
     classes = {type(processor): processor for processor in reversed(own)}  # in the place of those of their class
     merged = [classes.get(type(processor), processor) for processor in processors_of(config, prompt)]

@@ -179,7 +179,7 @@ def int8_product(
 
 
 def engine_for(hidden_states: torch.Tensor) -> str | None:
-    """What computes the product of states (..., D_in); None for plain operations."""
+    """The engine for products with states (..., D_in); None for plain operations."""
     if torch.compiler.is_compiling():
         return None
     rows, size = hidden_states.shape[:-1].numel(), hidden_states.shape[-1]

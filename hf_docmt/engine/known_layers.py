@@ -89,7 +89,7 @@ READS = {  # what `forward` reads, and by which methods of which class
 
 
 def what_it_reads(attention: nn.Module) -> str | None:
-    """What attention of a known kind reads; None for another one.
+    """The reach of attention of a known kind; None for another one.
 
     "whole", "limited" by the `StepLimits` of a model, "whole and limited", joined by a further projection, or "gated",
     both with projections of their own.
@@ -179,7 +179,7 @@ def parts_of(layer: nn.Module, name: str) -> list[Block]:
 
 
 def inherited(layer: nn.Module, kind: type, name: str) -> Block:
-    """What `super()` is for this method of a class."""
+    """The method that `super()` finds for this method of a class."""
     call = getattr(super(kind, layer), name)
     return Block(layer, KINDS[name], call, call.__func__ in BACKBONE)
 
@@ -250,7 +250,7 @@ LIMITED = (  # decoders and models whose mechanism is no more than limits of att
 
 
 def step_inputs(decoder: nn.Module) -> str:
-    """What layers get in steps of decoding: "none", "constant" inputs, "limits", or "new" ones."""
+    """The inputs of layers in decoding steps: "none", "constant" inputs, "limits", or "new" ones."""
     found = STEP_INPUTS.get(function(type(decoder), "layer_inputs"), "new")
     has_encoding = getattr(decoder.config, "segment_encoding", "none") != "none"
     return "new" if has_encoding or getattr(decoder.config, "sees_all", False) else found
@@ -280,7 +280,7 @@ def has_limits(model: nn.Module) -> bool:
 
 
 class StepLimits(NamedTuple):
-    """What new tokens read in a step of decoding: of a "sentence", of a "group" (and its source), or of a "window".
+    """The reach of new tokens in a decoding step: a "sentence", a "group" (and its source), or a "window".
 
     `borders` (S, N + 1): where the sentences of a source begin among its tokens, and the end. `width` is that of a
     window on either side, `ratio` the source tokens a target token along which it goes, 0 = from where a sentence

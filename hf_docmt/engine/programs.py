@@ -81,7 +81,7 @@ class ProgramMaker:
         return makers[block.kind](layer)
 
     def self_attention(self, layer: nn.Module) -> list[Operation] | None:
-        """Of a decoder to what it has written, of an encoder among the projections of one source."""
+        """Self-attention: of a decoder to the tokens written, of an encoder within one source."""
         attention, norm = layer.self_attn, layer.self_attn_layer_norm
         if is_recurrence(attention):
             return self.recurrence(layer, attention, norm)
@@ -132,7 +132,7 @@ class ProgramMaker:
         return [self.product(projections, states, PROJECTIONS), read]
 
     def read_projected(self, layer, attention, output: int, is_limited: bool) -> Operation:
-        """What these heads read, among the projections of a source, or of what the last of `writers` has written."""
+        """Output of these heads over the projections of a source, or over the output of the last of `writers`."""
         (dim, size), relative = sizes_of(attention), getattr(attention, "relative", None)
         if layer.side == "encoder":
             sizes = (size // dim, dim, PROJECTIONS, 3 * size, size, LIMITED if is_limited else ALL)
@@ -274,7 +274,7 @@ def are_plain_vectors(table: nn.Module, window: int) -> bool:
 
 
 def sizes_of(attention: nn.Module) -> tuple[int, int]:
-    """Of a head, and of all of them."""
+    """The sizes of a head, and of all heads."""
     return attention.head_dim, attention.q_proj.out_features
 
 

@@ -55,7 +55,7 @@ class PackedLayers:
 
 @dataclass(eq=False)
 class Scope:
-    """Of one model in one thread: its linear layers with what they were packed into, and what was made of modules."""
+    """The scope of one model in one thread: its linear layers with packed weights, and objects made from modules."""
 
     layers: dict[nn.Module, dict[Key, PackedLayers | None]]  # None: it was multiplied once
     by_weight: dict[int, nn.Module]  # of plain products
@@ -106,7 +106,7 @@ def modules_of(*roots: nn.Module) -> list[nn.Module]:
 
 
 def made_once(owner: nn.Module, make: Callable[[], Made]) -> Made:
-    """What `make` gives of a module in a scope, made once there."""
+    """The result of `make` for a module, computed once in a scope."""
     made = _scopes.get()[owner].made
     if owner not in made:
         made[owner] = make()

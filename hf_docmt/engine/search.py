@@ -54,7 +54,7 @@ class SearchSettings:
 
     @property
     def candidates(self) -> int:
-        """Of a source in beam search, of which `num_beams` go on whichever end."""
+        """The number of candidates of a source in beam search, so that `num_beams` continue even if others end."""
         return max(2, 1 + len(self.eos_token_id)) * self.num_beams
 
     @property
@@ -87,14 +87,14 @@ class SearchSettings:
         return scores, words
 
     def has_ended(self, ids: torch.Tensor) -> torch.Tensor:
-        """Which rows of target ids (R, T) end with their last token, (R,) bool."""
+        """Whether rows of target ids (R, T) end with their last token, (R,) bool."""
         if ids.shape[1] >= self.max_length:
             return torch.ones(len(ids), dtype=torch.bool, device=ids.device)
         ended = self.are_ends(ids[:, -1])
         return ended | self.criteria(ids, None) if self.criteria else ended
 
     def are_ends(self, tokens: torch.Tensor) -> torch.Tensor:
-        """Which of these tokens translations end at, bool."""
+        """Whether each of these tokens ends a translation, bool."""
         if not self.eos_token_id:
             return torch.zeros_like(tokens, dtype=torch.bool)
         first, *others = self.eos_token_id
@@ -268,7 +268,7 @@ class FinishedTranslations:
 
 
 def rows_at(values: torch.Tensor, indices: torch.Tensor) -> torch.Tensor:
-    """Of every source the rows with these indices (B, N): (B, K, ...) -> (B, N, ...)."""
+    """For every source the rows with these indices (B, N): (B, K, ...) -> (B, N, ...)."""
     while indices.dim() < values.dim():
         indices = indices[..., None]
     return values.take_along_dim(indices, dim=1)
@@ -356,7 +356,7 @@ class DecoderState:
         return self.model(**arguments, logits_to_keep=1, return_dict=True).logits[:, -1]
 
     def output(self) -> tuple[nn.Module, torch.Tensor]:
-        """What makes logits of states: a projection, and a bias (N,)."""
+        """The output layer from states to logits: a projection, and a bias (N,)."""
         return self.model.lm_head, self.model.final_logits_bias[0]
 
     def masked(self, logits: torch.Tensor) -> torch.Tensor:

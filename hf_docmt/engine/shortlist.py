@@ -82,7 +82,7 @@ class LexicalShortlist:
         Path(path).write_bytes(header + offsets + struct.pack(f"<{len(words)}I", *words))
 
     def members(self, input_ids: torch.Tensor, config) -> torch.Tensor:
-        """Which target words the list of each source (B, S) has, (B, V) bool. ValueError: of another vocabulary."""
+        """Whether a target word is in the list of each source (B, S), (B, V) bool. ValueError: another vocabulary."""
         size = config.vocab_size
         if len(self.words) and int(self.words.max()) >= size:
             raise ValueError(

@@ -32,7 +32,7 @@ def with_context(items: Sequence[SuiteItem], condition: str, seed: int = SEED) -
 
 
 def condition_label(condition: str) -> str:
-    """What signatures call a condition: one that is drawn has its seed."""
+    """The name of a condition in signatures; random ones include their seed."""
     return f"{condition}, seed {SEED}" if condition in ("random", "wrong-document") else condition
 
 

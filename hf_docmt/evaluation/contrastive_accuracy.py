@@ -72,7 +72,7 @@ def contrastive_accuracy(
 
 
 def by_group(items: Sequence[Any], values: Sequence[Value]) -> dict[str, list[Value]]:
-    """What items have, of each group of them, such as a document; an item without a group is one of its own."""
+    """Values of items by group, such as a document; an item without a group is its own group."""
     groups: dict[str, list[Value]] = defaultdict(list)
     for item, value in zip(items, values, strict=True):
         groups[item.item_id if item.group is None else item.group].append(value)
@@ -130,7 +130,7 @@ def check_row(item: SuiteItem, row: Sequence[float]) -> None:
 def item_records(
     items: Sequence[SuiteItem], scores: Sequence[Sequence[float]], context: str, ties: str | None = None
 ) -> list[dict]:
-    """What details files have of every item: its texts and labels, the scores of its candidates, the verdict."""
+    """The record of every item in details files: texts and labels, scores of its candidates, the verdict."""
     ties = tie_rule(items, ties)
     return [
         {

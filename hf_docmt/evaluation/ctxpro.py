@@ -195,7 +195,7 @@ def check_rule(rule: str, target_lang: str | None) -> None:
 
 
 def item_records(items: Sequence[SuiteItem], outputs: Sequence[Sequence[str]], rule: str, context: str) -> list[dict]:
-    """What details files have of each item. ValueError: another number of outputs than items."""
+    """The record of each item in details files. ValueError: another number of outputs than items."""
     if len(outputs) != len(items):
         raise ValueError(f"{len(outputs)} translated documents for {len(items)} items; one for each item is needed")
     return [

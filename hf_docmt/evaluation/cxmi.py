@@ -68,7 +68,7 @@ def cxmi_report(
 
 @dataclass(frozen=True)
 class PointwiseCXMI:
-    """What context adds to the log-probability of each token of a reference translation, in nats."""
+    """The gain of context in log-probability for each token of a reference translation, in nats."""
 
     item_id: str
     tokens: tuple[str, ...]  # of the current sentence, its end token last
@@ -219,7 +219,7 @@ def cxmi_result(
 
 
 def _records(system: System, items: Sequence[SuiteItem], context: str) -> list[dict]:
-    """What details files have of sentences: their log-probabilities with and without context by token and word."""
+    """The records of sentences in details files: log-probabilities with and without context by token and word."""
     with_it = system.token_log_probabilities(items)
     without, texts = system.token_log_probabilities(with_context(items, "empty")), system.token_texts(items)
     records = []

@@ -47,7 +47,7 @@ class References:
 
     @property
     def digest(self) -> str:
-        """That of the sentences of all documents that have some, whatever their ids and order, and that of sides."""
+        """The digest of the sentences of all non-empty documents, independent of ids and order, and that of sides."""
         documents = zip(self.sources, *self.sides)
         return content_digest([source, *sorted(sides)] for source, *sides in documents if any(sides))
 

@@ -1,4 +1,4 @@
-"""Of several translations of the same documents the best: by minimum Bayes risk, or by scores of another program."""
+"""The best of several translations of the same documents, by minimum Bayes risk or scores of another program."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""From translated documents, in files or in memory, to a report of their scores: what is scored, and how."""
+"""Scores of translated documents, in files or in memory, as a report."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Evaluation(Scoring):
                 )
 
     def metrics_for(self, source_lang: str | None, target_lang: str | None) -> tuple[list[Metric], list[Metric]]:
-        """Those of `metrics`, or the default ones, and of `discourse`, the same objects each time.
+        """The metrics of `metrics`, or the default ones, and of `discourse`, the same objects each time.
 
         ValueError for one that is not made for these languages, where they are known.
         """

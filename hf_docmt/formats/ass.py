@@ -119,7 +119,7 @@ class DialogueLine:
             last += text_size(turn.suffix)
 
     def place(self, turn: int) -> tuple[int, ...]:
-        """Where a turn begins and ends, and its text in it."""
+        """Start and end of a turn, and of its text in it."""
         return self.places[turn] if turn < len(self.places) else self.all
 
 

@@ -58,14 +58,14 @@ class BilingualXml(BilingualFormat):
 
     @abstractmethod
     def unit_edits(self, unit: Unit, content: str) -> Iterator[Edit]:
-        """What makes this content the translation of a unit."""
+        """Edits that write this content as the translation of a unit."""
 
     def target_languages(self) -> Iterator[str | None]:
-        """Those that the file names."""
+        """The languages that the file names."""
         yield from ()
 
     def language_edits(self) -> Iterator[Edit]:
-        """What makes the target language that of the file."""
+        """Edits that set the target language of the file."""
         yield from ()
 
     def write(self, translations: Sequence[list[Piece] | None]) -> bytes:
@@ -83,7 +83,7 @@ class BilingualXml(BilingualFormat):
         return self.mark + text.encode(self.encoding, "xmlcharrefreplace")
 
     def tag(self, element: Element) -> str:
-        """Its start tag, of an empty element as that of one with content."""
+        """Its start tag; for an empty element that of one with content."""
         return re.sub(r"\s*/>$", ">", self.data[element.start : element.inner_start].decode("utf-8"))
 
     def space_before(self, element: Element) -> str:

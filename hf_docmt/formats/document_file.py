@@ -36,7 +36,7 @@ CARRIED = "carried"  # of a result row: those of the sentences with opaque runs,
 
 @dataclass
 class WrittenFile:
-    """What became of a file: counts, and what is not as it should be."""
+    """The result for a file: counts and problems."""
 
     segments: int = 0
     tags: int = 0

@@ -142,7 +142,7 @@ class FormatOptions:
         all: str | None = None,
         columns: str | None = None,
     ) -> "FormatOptions":
-        """Those of texts, as arguments of readers are: `all` is yes, `columns` has commas. ValueError."""
+        """The options from texts, as in arguments of readers: `all` is yes, `columns` has commas. ValueError."""
         try:
             pattern = re.compile(keep) if keep else None
         except re.error as error:

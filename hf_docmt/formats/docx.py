@@ -140,9 +140,9 @@ def _marks(element: Element) -> list[str]:
 
 
 def _field_ends(elements: list[Element]) -> dict[int, int]:
-    """Of each element with marks of fields the one with the end of the field that begins in it.
+    """For each element with marks of fields the element with the end of the field that begins in it.
 
-    Of a field that ends elsewhere it is that with its code's end; the element itself: no field begins there.
+    For a field that ends elsewhere it is that with its code's end; the element itself: no field begins there.
     """
     ends: dict[int, int] = {}
     fields: list[tuple[int, int]] = []  # open ones: where they begin, and where their code ends

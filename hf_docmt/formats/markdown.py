@@ -298,7 +298,7 @@ def _lines(page: TextPositions, token: "Token", first: int) -> Content:
 
 
 def _row_start(page: TextPositions, line: int, containers: list["Token"]) -> int:
-    """Where the first cell of a row begins, behind the marks of what it is in: an item has one at its first line."""
+    """The start of the first cell of a row, after the marks of its containers, such as that of an item."""
     start = page.line_starts[line]
     for container in containers:
         mark = container.info + container.markup

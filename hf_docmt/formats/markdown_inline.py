@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from markdown_it.rules_inline import StateInline
     from markdown_it.token import Token
 
-# What extensions write and CommonMark reads as text: footnotes, attribute lists, comments, names of blocks and what is
+# Syntax of extensions that CommonMark reads as text: footnotes, attribute lists, comments, names of blocks and what is
 # put in, which a reader does not see; roles (MyST), of which a reader sees the code that they are written before;
 # formulas between dollars (as Pandoc finds them), templates, emoji, links to pages and keys, which the model reads as
 # addresses

@@ -182,7 +182,7 @@ class OfficeFormat(DocumentFormat):
 
     @classmethod
     def tag_name(cls, raw: str) -> str | None:
-        """None for the looks of runs."""
+        """None for the formatting of runs."""
         return None if cls.looks and (not raw or raw.startswith(cls.looks)) else super().tag_name(raw)
 
     def parse(self, data: bytes, options: FormatOptions) -> list[Segment]:

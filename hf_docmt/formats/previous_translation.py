@@ -131,7 +131,7 @@ class Shape(NamedTuple):
 
 
 def shapes(file: DocumentFile) -> list[Shape]:
-    """Those of the segments of a file."""
+    """The features of the segments of a file."""
     made = []
     for segment, lead in zip_longest(file.segments, file.format.leads()):
         place = re.sub(r"[*+]", "-", lead or "") + re.sub(r"line \d+", "", segment.location)

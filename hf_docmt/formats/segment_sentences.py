@@ -222,7 +222,7 @@ def _sentence_spans(text: str, tags: list[tuple[int, Tag]], split: Split) -> lis
 
 
 def _ends(part: str, split: Split) -> list[int]:
-    """Where the sentences of a text end; the whole is one where the splitter changes the text."""
+    """The ends of the sentences of a text; it is one sentence if the splitter changes it."""
     sentences = list(split(re.sub(r"\s", " ", part)))
     ends, position = [], 0
     for sentence in sentences:
@@ -232,7 +232,7 @@ def _ends(part: str, split: Split) -> list[int]:
 
 
 def _homes(tags: list[tuple[int, Tag]], spans: list[tuple[int, int]]) -> list[int]:
-    """Where each tag belongs: to sentence k (2 k + 1), or to the gap before it (2 k).
+    """The place of each tag: in sentence k (2 k + 1), or in the gap before it (2 k).
 
     An element that ends in the sentence before which it begins belongs to it, and so does one that begins in the
     sentence behind which it ends; what is around whole sentences stays in the gaps.

@@ -56,7 +56,7 @@ class BilingualFormat(DocumentFormat):
             self.slots.append((unit, segments))
 
     def segments(self, languages: Iterable[str | None]) -> list[Segment]:
-        """Those of the units. DataError: translations that stay are in another of these `languages`."""
+        """The segments of the units. DataError: existing translations are in another of these `languages`."""
         segments = [segment for _, segments in self.slots for segment in segments]
         target = self.options.target_lang
         others = [code for code in languages if code and target and primary_language(code) != primary_language(target)]

@@ -72,7 +72,7 @@ class TextPositions(Generic[AnyStr]):
         return Tag(kind, raw, text, breaks, place=(start, end))  # type: ignore[arg-type]
 
     def segments(self) -> list[Segment]:
-        """Those of the slots in the order of the text, in which the slots are put."""
+        """The segments of the slots, in the order of the text; sorts the slots."""
         self.slots.sort(key=lambda slot: (slot.start, -slot.end))
         return [slot.segment for slot in self.slots]
 
@@ -146,7 +146,7 @@ class TextFormat(DocumentFormat):
         """Add the slots."""
 
     def language_edits(self) -> Iterable[Edit]:
-        """What makes the target language that of the file."""
+        """Edits that set the target language of the file."""
         return self.locales
 
     def raw_segments(self) -> list[str]:

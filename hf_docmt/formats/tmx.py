@@ -56,7 +56,7 @@ def _language(variant: Element) -> str:
 
 
 def _of(variants: dict[str, Element], language: str) -> Element | None:
-    """That of a language, spelled so or else in another way."""
+    """The element of a language in this spelling, or else in another one."""
     spelled = {code.lower().replace("_", "-"): variant for code, variant in variants.items()}
     same = (variant for code, variant in variants.items() if primary_language(code) == primary_language(language))
     return spelled.get(language.lower().replace("_", "-")) or next(same, None)

@@ -59,7 +59,7 @@ class Strings(OfficeMember):
         self.elements = list(root.descendants(*(self.prefix + name for name in self.texts)))  # in their order
 
     def add_string(self, element: Element, place: str, is_copy: bool) -> OfficeSlot | None:
-        """Its slot; that of a copy is behind all strings."""
+        """Add its slot; the slot of a copy comes after all strings."""
         start, end = (self.root.inner_end,) * 2 if is_copy else (element.inner_start, element.inner_end)
         return self.add(start, end, self._items(element), place)
 
@@ -160,7 +160,7 @@ class XlsxFormat(DocumentFormat):
 
     @classmethod
     def tag_name(cls, raw: str) -> str | None:
-        """None for the looks of runs."""
+        """None for the formatting of runs."""
         return raw if raw in ("\n", "\t") else None
 
     def parse(self, data: bytes, options: FormatOptions) -> list[Segment]:

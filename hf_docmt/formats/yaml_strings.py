@@ -69,7 +69,7 @@ class YamlStringsFormat(StringFile):
 
 
 def _message(error: yaml.YAMLError) -> str:
-    """What PyYAML could not read; it may be YAML 1.2, of which PyYAML knows nothing."""
+    """The error for text that PyYAML cannot read; it may be YAML 1.2, which PyYAML does not support."""
     place, problem = "", " ".join(str(error).split())
     if isinstance(error, yaml.MarkedYAMLError):
         mark = error.problem_mark or error.context_mark

@@ -71,7 +71,7 @@ def export_model(
 def writer_of(
     form: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, quantization: str
 ) -> Callable[[Path], None]:
-    """What writes the model's files of a form into a folder. ValueError: see `export_model`."""
+    """The function that writes the model's files of a form into a folder. ValueError: see `export_model`."""
     if form == "stock":
         return to_stock(model).save_pretrained
     if form == "ctranslate2":

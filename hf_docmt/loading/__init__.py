@@ -1,1 +1,1 @@
-"""What knows model folders: architectures by name, loading, adapters, cards, pretrained weights."""
+"""Model folders: architectures by name, loading, adapters, cards, pretrained weights."""

@@ -104,7 +104,7 @@ class ModelCardText:
         return text.strip()
 
     def _template(self) -> jinja2.Template:
-        """That of the architecture; a general one where it has none."""
+        """The template of the architecture, or a general one."""
         name = self.config.model_type.removeprefix("docmt-")
         beside = Path(sys.modules[type(self.config).__module__].__file__ or "").with_name(f"card_{name}.md.j2")
         return _environment().select_template([f"architectures/{name}.md.j2", str(beside), "model_card.md.j2"])
@@ -136,7 +136,7 @@ class ModelCardText:
         return ", ".join(f"{side} language: {getattr(self.config, f'{side}_lang')}" for side in known)
 
     def language_arguments(self) -> str:
-        """Of a call of a model with language codes those that its configuration does not say."""
+        """The language arguments of a call that the model's configuration does not set."""
         own = {name: getattr(self.config, name) for name in self.chosen_languages()}
         codes = example_codes(set(self.config.language_ids or ()) - set(own.values()))
         missing = [name for name, code in own.items() if code is None]

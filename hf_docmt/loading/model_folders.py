@@ -71,7 +71,7 @@ def load_config(path: str | Path, revision: str | None = None) -> PreTrainedConf
 
 
 def read_config(path: str | Path, revision: str | None = None) -> dict[str, Any]:
-    """What `config.json` says of a model of any package; ValueError as `load_config`."""
+    """The content of `config.json` of a model of any package; ValueError as `load_config`."""
     check_within_reach(path, revision)
     if revision is not None and Path(path).exists():
         raise ValueError(f"{path} is a folder, and only models on the Hub have revisions, got {revision!r}; omit it")
@@ -90,7 +90,7 @@ def read_config(path: str | Path, revision: str | None = None) -> dict[str, Any]
 
 
 def load_weights(model_class: Any, path: str | Path, revision: str | None = None, **options) -> Any:
-    """What `from_pretrained` of a class gives, in evaluation mode; ValueError for weights that are missing or broken.
+    """The model from a class's `from_pretrained`, in evaluation mode; ValueError for missing or broken weights.
 
     Of models of other packages weights of heads that the class does not have may be left over.
     """

@@ -39,7 +39,7 @@ class Architecture:
 
     @property
     def model_type(self) -> str:
-        """What `config.json` calls the architecture."""
+        """The name of the architecture in `config.json`."""
         return MODEL_TYPE_PREFIX + self.name
 
     @property
@@ -128,7 +128,7 @@ class Architecture:
         context_discount: float = 1.0,
         languages: tuple[str | None, str | None] = (None, None),
     ) -> Callable[[list], dict]:
-        """What turns examples into a batch, with the names and shapes of the data contract.
+        """The collator, which makes batches with the names and shapes of the data contract.
 
         `context_discount` is the weight of context tokens in the loss; models with separate context write none.
         `languages` are codes of source and target, None = those of the configuration. ValueError: they are missing or

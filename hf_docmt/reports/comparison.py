@@ -241,7 +241,7 @@ def _notes_n(rows: list[Row]) -> list[str]:
 
 
 def _missing_notes(columns: Sequence[Column]) -> list[str]:
-    """Which systems have documents that could not be translated, or blank sentences, which lower every score."""
+    """Note on systems with untranslated documents or blank sentences, which lower every score."""
     failed, blank = [], []
     for column in columns:
         if number := max((result.details.get("untranslated", 0) for result in column.results), default=0):

@@ -82,7 +82,7 @@ def figure_cells(comparison: Comparison) -> list[list[object]]:
 
 
 def _cells(comparison: Comparison, signs: Signs, style: str) -> tuple[Lines, int, int]:
-    """In what scores differ, the metric, the part if any, n, the systems; columns before n, and lines of the header."""
+    """The cells (distinguishing facts, metric, part, n, systems), the columns before n, and the lines of the header."""
     rows, systems = comparison.rows, comparison.systems
     facts = ["split"] if len({row.split for row in rows}) > 1 else []
     if len({(row.dataset, row.metric) for row in rows}) < len({(row.dataset, row.metric, row.task) for row in rows}):

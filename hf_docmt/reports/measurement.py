@@ -96,7 +96,7 @@ def group_signature(group: Group, may_differ: Sequence[str] = ()) -> str:
 
 
 def measurement_notes(groups: Sequence[Group], may_differ: Sequence[str] = ()) -> list[str]:
-    """What keeps systems out of each other's rows, and which scores were measured by different versions."""
+    """Notes on the differences that keep systems in separate rows, and on scores from different versions."""
     scores: dict[tuple, list[Group]] = {}
     for group in groups:
         scores.setdefault(_score(_first(group)), []).append(group)
@@ -134,7 +134,7 @@ def _score(result: Result) -> tuple:
 
 
 def other_data(group: Group, other: Group) -> str | None:
-    """What shows that two groups were scored on other data, of DATA_DIFFERENCES: ids, or texts. None: nothing does."""
+    """The kind of DATA_DIFFERENCES, ids or texts, if two groups were scored on different data, else None."""
     (unit, ids), (other_unit, other_ids) = (_documents(group), _documents(other))
     if unit == other_unit and ids != other_ids and ids and other_ids:
         return DATA_DIFFERENCES[0]

@@ -91,7 +91,7 @@ class Result:
 
     @property
     def name(self) -> str:
-        """What messages call the score."""
+        """The name of the score in messages."""
         return f"{self.dataset} {self.metric}"
 
     @property

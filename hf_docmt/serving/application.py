@@ -217,7 +217,7 @@ class Application(Starlette):
         return JSONResponse({"status": "stopping" if stopping else "ok"}, 503 if stopping else 200)
 
     async def settings(self, request: Request) -> Response:
-        """What clients with a window ask for."""
+        """The settings for clients with a window."""
         sources, targets = self.model.languages
         target = next((code for code in targets if code != sources[0]), sources[0])
         return JSONResponse(
@@ -238,7 +238,7 @@ class Application(Starlette):
         return FileResponse(Path(__file__).with_name("page.html"))
 
     async def suggest(self, request: Request) -> Response:
-        """What clients with a window offer where `suggestions` is true."""
+        """The endpoint that clients with a window use if `suggestions` is true."""
         raise HTTPException(403, "Suggestions are disabled on this server.")
 
     async def prometheus(self, request: Request) -> Response:

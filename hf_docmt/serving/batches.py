@@ -93,7 +93,7 @@ class Batches:
         threading.Thread(target=self._work, daemon=True).start()
 
     def submit(self, document: list[str], search: Query, runs: Runs) -> Future:
-        """What becomes of a document: `Translated`. HTTPException: 503 where too many wait, or the server stops."""
+        """The result of a document: `Translated`. HTTPException: 503 if too many wait, or the server stops."""
         is_small = len(document) <= SMALL_SENTENCES and sum(map(len, document)) <= SMALL_CHARACTERS
         return self._add(WaitingRequest((document, runs), search, len(document), SMALL if is_small else LARGE))
 

@@ -1,4 +1,4 @@
-"""What requests ask for: their fields, keys and sizes, checked."""
+"""Checked fields, keys and sizes of requests."""
 
 import asyncio
 import hmac
@@ -109,7 +109,7 @@ def check_key(request: Request, fields: Mapping[str, Any]) -> None:
 
 
 def api_keys() -> list[str]:
-    """Those that the environment names, with commas between them."""
+    """The API keys of the environment variable, where commas separate them."""
     return [key.strip() for key in os.environ.get(KEYS, "").split(",") if key.strip()]
 
 

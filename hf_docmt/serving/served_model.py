@@ -179,7 +179,7 @@ class ServedModel:
                     raise HTTPException(400, f"Invalid request: {reason}")
 
     def _translate(self, documents: list[tuple[list[str], Runs]], search: Query) -> list[Translated]:
-        """Those of several documents, in the thread."""
+        """The translations of several documents, in the thread."""
         sentences, runs = [document for document, _ in documents], [dict(own) for _, own in documents]
         (lines, repairs, *rest), carried = self.system_for(search).translate_carried(sentences, runs)
         return list(map(Translated, lines, repairs, carried, *rest))

@@ -97,7 +97,7 @@ def in_background(function: Callable[..., Result], *arguments: object) -> Result
 def divide(
     sizes: Iterable[int], translations: Sequence[str], carried: Carried
 ) -> Iterator[tuple[list[str], dict[int, CarriedSentence]]]:
-    """Translations and carried sentences of parts with so many sentences."""
+    """Translations and carried sentences of parts with these numbers of sentences."""
     for start, end in pairwise(accumulate(sizes, initial=0)):
         yield list(translations[start:end]), {n - start: each for n, each in carried.items() if start <= n < end}
 
@@ -162,5 +162,5 @@ def file_text(data: bytes, name: str, source_lang: str, target_lang: str, limits
 
 
 def file_endings() -> list[str]:
-    """Those of the files that are translated."""
+    """The endings of files that can be translated."""
     return sorted({PLAIN, *(ending for format in document_formats().values() for ending in format.endings)})

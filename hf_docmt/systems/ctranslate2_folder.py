@@ -105,7 +105,7 @@ class CTranslate2System(Seq2SeqSystem):
 
 
 class TokenizerWeights(CTranslate2Weights):
-    """Those of a folder of the library, whose tokens the tokenizer names."""
+    """The weights in a folder of the library, with the tokenizer's token names."""
 
     def __init__(self, folder: Path, tokenizer: PreTrainedTokenizerBase, dtype: str | None, device: str):
         super().__init__(folder, device, dtype)

@@ -61,7 +61,7 @@ class CTranslate2Weights(nn.Module):
 
     @property
     def digest(self) -> str:
-        """That of the file of weights."""
+        """The fingerprint of the file of weights."""
         return file_digest(self.file)
 
     def token_names(self, ids: Sequence[int]) -> list[str]:
@@ -192,7 +192,7 @@ class CTranslate2Translator(SegmentTranslator):
         return score * len(ids) ** self.length_penalty / (len(ids) - forced) ** self.length_penalty
 
     def force_prefixes_together(self, group: Sequence[Segment]) -> list[Segment]:
-        """As in the base class, but that the source is encoded for every sentence."""
+        """As in the base class, except that the source is encoded for every sentence."""
         jobs = [self.segment_job(*segment) for segment in group]
         for step in range(group[0].end - group[0].first):
             rows = [row for row, segment in enumerate(group) if segment.first + step < segment.end]

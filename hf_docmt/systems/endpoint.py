@@ -262,5 +262,5 @@ def other_language(text: str, expected: str) -> str | None:
 
 
 def seconds(text: str | None, default: float) -> float:
-    """Those of a header Retry-After, where it has a number."""
+    """The seconds of a header Retry-After, if it has a number."""
     return float(text) if text and text.strip().isdecimal() else default

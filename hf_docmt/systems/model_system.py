@@ -1,4 +1,4 @@
-"""What systems that hold a model of transformers share: context, languages, facts for reports, translation, tokens."""
+"""Base of systems with a model of transformers: context, languages, facts for reports, translation, tokens."""
 
 import hashlib
 import re
@@ -132,7 +132,7 @@ class ModelSystem(System):
         return {"strategy": None, "beams": self.generate_kwargs.get("num_beams") or configured}
 
     def fingerprint(self) -> str:
-        """Of the description, all settings of model and generation, and up to 64 values of every weight."""
+        """A digest of the description, all settings of model and generation, and up to 64 values of every weight."""
         settings = [config.to_dict() for config in (self.model.config, self.model.generation_config) if config]
         settings = [{key: own[key] for key in sorted(own) if key not in NOT_SETTINGS} for own in settings]
         digest = hashlib.sha256(repr((self.describe(), self.decoding, self.generate_kwargs, settings)).encode("utf-8"))
@@ -189,7 +189,7 @@ class ModelSystem(System):
         raise NotImplementedError
 
     def answers(self, jobs: Sequence[EncodedInput], sentences: Sequence[int] | None = None) -> list[Answer]:
-        """What `generate` gives, in batches of about equal length; `sentences` of each job, one where they are None.
+        """The results of `generate`, in batches of about equal length; `sentences` of each job, one if None.
 
         Jobs of a batch have prefixes of one length and one number of sentences, which limits an answer.
         """

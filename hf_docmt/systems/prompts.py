@@ -84,7 +84,7 @@ class Prompt:
 
     @property
     def languages(self) -> set[str]:
-        """Which of `source_lang` and `target_lang` the parts name."""
+        """The names, of `source_lang` and `target_lang`, that the parts contain."""
         names = NAMED & set().union(*map(self.fields, FIELDS))
         return {name.replace("language", "lang") for name in names}
 

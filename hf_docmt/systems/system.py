@@ -231,13 +231,13 @@ class System(ABC):
 
     @cached_property
     def finder(self) -> Finder:
-        """What finds the opaque runs of sentences for its tokenizer."""
+        """The finder of opaque runs for its tokenizer."""
         return Finder(self.tokenizer)
 
     def translate_carried(
         self, documents: Sequence[list[str]], given: Sequence[dict[int, list[Span]]] | None = None
     ) -> tuple[tuple, list[dict[int, CarriedSentence]]]:
-        """What `translate_with_repairs` gives, with every opaque run once; and the sentences that have some.
+        """The result of `translate_with_repairs` with every opaque run once; and the sentences with such runs.
 
         Those are found by `modeling.opaque_runs`; `given` are spans of further ones, by sentence. A `Sentence` with a
         target keeps it.

@@ -1,4 +1,4 @@
-"""Which source words the words of a translation translate, from the cross-attention of the model that wrote it."""
+"""Word alignment of a translation to its source, from the cross-attention of the model that wrote it."""
 
 from collections.abc import Sequence
 
@@ -62,7 +62,7 @@ def _source_weights(output: Sequence, keys: int) -> torch.Tensor:
 
 
 def _position(part: list[int], whole: list[int]) -> int | None:
-    """Where the last run of these ids begins in others."""
+    """The start of the last run of these ids in others."""
     starts = range(len(whole) - len(part), -1, -1)
     return next((start for start in starts if whole[start : start + len(part)] == part), None)
 

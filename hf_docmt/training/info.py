@@ -69,7 +69,7 @@ def describe(target: str | Path, overrides: Iterable[str] = ()) -> dict[str, Any
 
 
 def render(facts: dict[str, Any]) -> str:
-    """What `describe` returns, as text for a terminal."""
+    """The result of `describe` as text for a terminal."""
     parameters, tokenizer = facts["parameters"], facts["tokenizer"]
     parts = ", ".join(f"{name} {count:,}" for name, count in parameters.items() if name != "total" and count)
     languages = " to ".join(facts[name] or "not recorded" for name in ("source_lang", "target_lang"))

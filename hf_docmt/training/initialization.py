@@ -1,4 +1,4 @@
-"""What training starts from: a new model, or a trained one with the mechanism added (two-stage training)."""
+"""The start of training: a new model, or a trained one with the mechanism added (two-stage training)."""
 
 import copy
 from collections.abc import Collection
@@ -177,7 +177,7 @@ def _token_ids(tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
 
 
 def _differences(before: PreTrainedConfig, now: PreTrainedConfig) -> str:
-    """In which fields that a recipe sets two configs differ."""
+    """The fields that a recipe sets in which two configs differ."""
     there, here = (registry.for_config(config).name for config in (before, now))
     fields = {"architecture": (there, here)}
     for name in config_fields(there).keys() & config_fields(here).keys() - SET_ELSEWHERE.keys():

@@ -129,7 +129,7 @@ class TrainingRecipe(Section):
     epochs: float | None = option(None, "Passes over the data; null = by max_steps.", above=0)
     learning_rate: float = option(5e-4, "Largest learning rate.", above=0)
     new_learning_rate: float | None = option(
-        None, "That of parameters that init_from does not have; with peft of those that are trained whole.", above=0
+        None, "For parameters that init_from does not have; with peft for fully trained modules.", above=0
     )
     freeze: bool = option(False, "Train only those, at learning_rate; parameters of init_from stay frozen.")
     neutral_start: bool = option(
@@ -163,7 +163,7 @@ class TrainingRecipe(Section):
         "discounted", "Whether the loss of validation has the weights of context_discount."
     )
     average: int = option(4, "Checkpoints after the best one that are averaged with it.", least=0)
-    stream: StreamRecipe | None = option(None, "Of architectures that carry a state; null = the defaults.")
+    stream: StreamRecipe | None = option(None, "For architectures that carry a state; null = the defaults.")
     bf16: Literal["auto"] | bool = option(
         False, "Compute in bfloat16 where it is exact enough; auto = where this device is faster so."
     )

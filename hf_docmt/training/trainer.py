@@ -98,7 +98,7 @@ class DocMTTrainer(Seq2SeqTrainer):
         self.add_callback(ProgressOnStderr)
 
     def _check_best_metric(self) -> None:
-        """With several validation sets the metric that the best checkpoint is chosen by says of which of them it is."""
+        """With several validation sets the metric for the best checkpoint must name one of them."""
         metric, sets = self.args.metric_for_best_model, self.eval_dataset
         if isinstance(sets, dict) and metric is not None and self.args.eval_strategy != "no":
             if not metric.removeprefix("eval_").startswith(tuple(f"{name}_" for name in sets)):
@@ -154,7 +154,7 @@ class DocMTTrainer(Seq2SeqTrainer):
             return super()._prepare_for_training(*args, **kwargs)
 
     def _save(self, output_dir=None, state_dict=None) -> None:
-        """With sharded parameters every name of a tied weight has its own tensor; one of them is saved, as ever."""
+        """With sharded parameters every name of a tied weight has its own tensor; one of them is saved."""
         if state_dict is not None:
             tied = self.model.all_tied_weights_keys
             state_dict = {name: tensor for name, tensor in state_dict.items() if name not in tied}
@@ -298,7 +298,7 @@ class DocMTTrainer(Seq2SeqTrainer):
 
     @cached_property
     def data_fingerprints(self) -> dict[str, str | None]:
-        """Those of training (`data`) and validation data, of data that have one."""
+        """The digests of training (`data`) and validation data, if they have one."""
         return {"data": fingerprint_of(self.train_dataset), "validation": fingerprint_of(self.eval_dataset)}
 
     def _load_rng_state(self, checkpoint: str | None) -> None:
@@ -349,7 +349,7 @@ class DocMTTrainer(Seq2SeqTrainer):
 
 
 def fingerprint_of(data) -> str | None:
-    """That of a data set, or one of several data sets by name; None where one has none."""
+    """The digest of a data set, or of several data sets by name; None if one has none."""
     if not isinstance(data, dict):
         return getattr(data, "fingerprint", None)
     fingerprints = {name: fingerprint_of(part) for name, part in data.items()}

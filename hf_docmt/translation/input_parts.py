@@ -42,7 +42,7 @@ class InputParts:
         return {path: self.fs.size(path) for path in self.paths}
 
     def renderer(self) -> Callable[[dict, dict], str]:
-        """What gives the text of a document."""
+        """The function that returns the text of a document."""
         return self.reader.render
 
     def size(self) -> None:

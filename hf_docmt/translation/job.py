@@ -114,7 +114,7 @@ def check_first_documents(results: Results) -> Results:
 
 
 def job_identity(settings: TranslationSettings, documents: "JobInput | InputParts") -> dict[str, Any]:
-    """What identifies a job, as JSON values: a job goes on only where model, options, input and versions are the same.
+    """The identity of a job, as JSON values: it can be resumed only with the same model, options, input and versions.
 
     Model and input count by their content, not by their names.
     """

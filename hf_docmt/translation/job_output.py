@@ -1,4 +1,4 @@
-"""Where a translation job writes to: a file or folder that survives the job's end, or a pipe or standard output."""
+"""Outputs of translation jobs: a file or folder that survives an interruption, or a pipe or standard output."""
 
 import json
 import shutil
@@ -109,7 +109,7 @@ class JournaledOutput(StreamOutput):
         resume: bool = False,
         write: Write = write_parts,
     ):
-        """With `resume` go on with the job before. `identity` is a dict of JSON values.
+        """With `resume` continue the previous job. `identity` is a dict of JSON values.
 
         Raises `ValueError` where another job writes the same file, an unfinished one is there without `resume`, or has
         another identity or version, and where a name is taken by another file; `OSError`.
@@ -247,7 +247,7 @@ def _summary(group: Group, rows: list[dict]) -> JobSummary:
 
 
 def changes(before: Any, now: Any) -> str:
-    """In words, what differs in the identities of two jobs; empty where nothing does."""
+    """The differences between the identities of two jobs in words; empty without any."""
     texts = []
     for names, old, new in differences(before, now):
         is_digest = isinstance(new, str) and len(new) == 64
@@ -256,5 +256,5 @@ def changes(before: Any, now: Any) -> str:
 
 
 def _source_digest(group: Group) -> str:
-    """That of the documents of a group."""
+    """The digest of the documents of a group."""
     return text_digest(json.dumps(group.rows, default=str))

@@ -103,7 +103,7 @@ def _is_as_written(row: dict) -> bool:
 
 
 def _translations_of_text(row: dict) -> list[str]:
-    """Of a result row, those of sentences with a letter or digit; none for failures, and for lines as written."""
+    """The translations in a result row of sentences with a letter or digit; none for failures and unrepaired lines."""
     if "error" in row or _is_as_written(row):
         return []
     pairs = zip(row["source"], row["translation"])

@@ -37,7 +37,7 @@ PHRASES = {  # regular expression -> what to write
     r"as (?:they are|it is|they were|it was|it stands)\b": "unchanged",
     r"but for\b|save for\b": "except",
     r"(?:can|could|may|might) not be had|(?:is|are) not to be\b|(?:is|are) not there\b": "is missing; cannot be",
-    r"\Awhat (?:is|are|a|an|the|stands|it|they|of|has|to|was|goes|there|comes|follows|every|each|one|all)\b": "name it",
+    r"(?-i:\A(?:What|Of|That of|Those of)) ": "name it",
 }
 ANY = "|".join(f"({one})" for one in PHRASES).replace(" ", r"\s+")
 PATTERN = re.compile(rf"(?<![\w-])(?:{ANY})", re.IGNORECASE)

@@ -113,7 +113,7 @@ class Sample:
 
 
 class FileKind:
-    """What files of a format are recognized by: an argument that only it takes, the ending of a file, its first bytes.
+    """Evidence for a format: an argument that only it takes, the ending of a file, its first bytes.
 
     `recognize` may look at more.
     """
@@ -221,7 +221,7 @@ def readers() -> dict[str, type[Reader]]:
 
 
 def plugin_readers() -> list[type[Reader]]:
-    """Those from outside."""
+    """Readers from plugins."""
     return [reader for reader in _READERS.values() if _is_plugin(reader)]
 
 
@@ -315,7 +315,7 @@ def other_format(sample: Sample) -> str | None:
     return None
 
 
-# What several readers need
+# Shared by several readers
 
 
 def check_target(languages: list[str], source: str | Path, target: str | Path | None) -> bool:

@@ -26,7 +26,7 @@ ELEMENTS = frozenset(
 
 
 def sentence_splitter(lang: str) -> Callable[[str], Iterable[str]]:
-    """What cuts a paragraph of a language (de, deu_Latn) into sentences; DataError where sentencex is not installed.
+    """The sentence splitter of a language (de, deu_Latn); DataError if sentencex is not installed.
 
     Languages whose abbreviations sentencex does not know are treated by general rules. Numbers of list items and
     abbreviations before a number stay with what follows, in any language; a sentence in brackets is one.

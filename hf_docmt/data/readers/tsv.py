@@ -72,7 +72,7 @@ def _lines_with_ids(path: str | Path, needed: tuple[str, ...]) -> Iterator[tuple
 
 
 def _named_columns(location: str, cells: list[str], needed: tuple[str, ...]) -> tuple[list[int], int, bool]:
-    """Where the needed columns are, how many columns a line has, and whether this first line is a header."""
+    """The places of the needed columns, the number of columns, and whether this first line is a header."""
     names = [cell.strip().lower() for cell in cells]
     names = ["doc_id" if name == "id" else name for name in names]
     if names[0] != "doc_id" and not set(needed) <= set(names) and not {"source", "target"} <= set(names):

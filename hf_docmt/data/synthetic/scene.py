@@ -292,7 +292,7 @@ class FarScene(Scene):
         return self.nouns[self.rng.choice([kind for kind in self.free_classes() if kind != without])]
 
     def dependents(self) -> list[tuple[str, int, Callable[[], None]]]:
-        """What may be said because of an earlier sentence: class, term or "register", that sentence's index, a call."""
+        """Sentences that may refer to an earlier one: class, term or "register", that sentence's index, a call."""
         calls = [(kind, partial(self.pronoun, noun)) for kind, noun in self.nouns.items()]
         calls += [(kind, partial(self.competing_antecedents, kind)) for kind in self.owners]
         ready = [(kind, self.mentions[kind][0], call) for kind, call in calls if kind in self.open - self.held_back]

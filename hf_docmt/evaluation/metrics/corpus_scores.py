@@ -197,7 +197,7 @@ def segment_statistics(
 
 
 def sentence_metrics(metrics: Sequence[Metric]) -> list[CorpusScore]:
-    """Those of the metrics that score single sentences. ValueError: none."""
+    """The metrics that can score single sentences. ValueError without any."""
     scored = [metric for metric in metrics if isinstance(metric, CorpusScore) and metric.segment == "sentence"]
     if not scored:
         raise ValueError("no metric scores single sentences; add some of bleu, chrf, chrf++, ter to the metrics")

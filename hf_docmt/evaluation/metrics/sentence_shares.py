@@ -1,4 +1,4 @@
-"""What can be seen of a translation without knowing its language well: its length, blank, copied, untranslated text."""
+"""Measures of a translation that need little knowledge of its language: length, blank, copied, untranslated text."""
 
 from collections.abc import Sequence
 from dataclasses import replace

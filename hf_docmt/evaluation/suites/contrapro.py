@@ -105,7 +105,7 @@ class ContraPro(DocumentItems):
 
     @classmethod
     def published_counts(cls, name: str, items: Sequence[SuiteItem]) -> dict[str, int] | None:
-        """Those of ContraPro for its own name, and under any name for items of its documents."""
+        """The counts of ContraPro for its own name, and under any name for items of its documents."""
         is_contrapro = all(DOCUMENT_ID.fullmatch(item.group or "") for item in items)
         return cls.published.get("contrapro" if is_contrapro else name)
 

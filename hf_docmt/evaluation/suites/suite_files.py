@@ -1,4 +1,4 @@
-"""What suites have in common: fields of JSON, parallel text with contexts, texts that must be the same, items."""
+"""Shared code of suites: fields of JSON, parallel text with contexts, checks for equal texts, items."""
 
 import difflib
 import html
