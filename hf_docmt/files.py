@@ -162,7 +162,7 @@ class _UnpackedFile(io.RawIOBase):
         if self.count > max(MIN_PACKING_BYTES, MAX_PACKING_RATIO * self.packed.tell()):
             raise DataError(
                 f"{self.packed.name}: the gzip file unpacks to more than {MAX_PACKING_RATIO} times its size, as no "
-                "text does; check where it comes from, or unpack it yourself"
+                "text does; check its source, or unpack it yourself"
             )
         return count
 

@@ -471,7 +471,7 @@ class Translator:
             **inputs, **others, generation_config=config, stopping_criteria=criteria, logits_processor=processors
         )
         if len(sequences) != candidates * len(jobs):
-            raise ValueError(f"{candidates} translations were asked for, and this model gives one: ask for one.")
+            raise ValueError(f"{candidates} translations were requested, but this model returns one: request one.")
         outputs = []
         for row, ids in enumerate(sequences[:, before:].tolist()):
             ids = ids[: limits[row // candidates]]  # behind it is padding, which beam search may fill with an end token

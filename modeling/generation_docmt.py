@@ -214,4 +214,4 @@ def check_generation(generate_kwargs: dict) -> None:
     if given := sorted({"inputs", "input_ids", "decoder_input_ids", "encoder_outputs"} & generate_kwargs.keys()):
         raise ValueError(f"{given[0]} is made from the documents: omit it, or call generate.")
     if "max_length" in generate_kwargs:
-        raise ValueError("max_length counts the forced prefix, too: give max_new_tokens instead.")
+        raise ValueError("max_length also counts the forced prefix: give max_new_tokens instead.")

@@ -568,7 +568,7 @@ class DocMTForConditionalGeneration(DocMTPreTrainedModel, DocumentTranslation, D
         None. None = in training mode with labels; False = the logits of a training step, too.
         """
         if skip_logits and labels is None:
-            raise ValueError("skip_logits=True leaves nothing to return without labels: give labels, or omit it.")
+            raise ValueError("skip_logits=True needs labels: give labels, or omit it.")
         label_weights = kwargs.pop("label_weights", None)
         if self.training and label_weights is not None and labels is None:
             raise ValueError(

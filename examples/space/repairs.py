@@ -10,7 +10,7 @@ REPAIRS = {  # kind of repair -> name, what it means, what to do on this page; o
     ),
     "split": (
         "in parts",
-        "The sentence is longer than what is translated at once, so it was translated in parts.",
+        "The sentence is over the length limit, so it was translated in parts.",
         "Break it into shorter sentences.",
     ),
     "positions": (

@@ -221,7 +221,7 @@ def _checked_sentences(location: str, name: str, row: dict, languages: list[str]
     if not isinstance(pairs, list | tuple):
         raise DataError(f"{location}: document {name!r} needs 'translation', a list of {{language: sentence}}")
     if not pairs and not allow_empty:
-        raise DataError(f"{location}: document {name!r} is empty; take it out, a document has at least one sentence")
+        raise DataError(f"{location}: document {name!r} is empty; remove it, a document needs at least one sentence")
     for number, pair in enumerate(pairs, 1):
         for lang in languages:
             text = pair.get(lang) if isinstance(pair, dict) else None
@@ -253,7 +253,7 @@ def _check_values(table: pa.Table, allow_empty: bool) -> None:
     lengths = pc.fill_null(pc.list_value_length(translation), 0)
     empty = pc.index(lengths, 0).as_py()
     if empty >= 0 and not allow_empty:
-        raise DataError(f"document {ids[empty].as_py()!r} is empty; take it out, a document has at least one sentence")
+        raise DataError(f"document {ids[empty].as_py()!r} is empty; remove it, a document needs at least one sentence")
     pairs = pc.list_flatten(translation)
     for chunk in pairs.chunks:
         for field in chunk.type:

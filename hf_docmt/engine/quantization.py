@@ -74,7 +74,7 @@ def check_layers(linear: dict[str, nn.Linear], kept: list[str]) -> None:
     """ValueError for layers that cannot be quantized, and for a configuration that does not fit them."""
     unknown = [name for name in kept if name not in linear]
     if unknown:
-        raise ValueError(f"modules_to_not_convert: the model has no Linear layer {unknown[0]!r}; take it from the list")
+        raise ValueError(f"modules_to_not_convert: the model has no Linear layer {unknown[0]!r}; remove it")
     special = [name for name, layer in linear.items() if name not in kept and not is_plain(layer)]
     if special:
         raise ValueError(

@@ -240,7 +240,7 @@ def _number(line: str, where: str) -> float:
     except ValueError:
         raise DataError(f"{where}: {line!r} is not a number; expected one score a line and nothing else") from None
     if math.isnan(number):
-        raise DataError(f"{where}: {line.strip()!r} is not a score; check what the other system wrote for it")
+        raise DataError(f"{where}: {line.strip()!r} is not a score; check the output of the other system")
     return number
 
 

@@ -258,10 +258,10 @@ def _splitter(lang: str | None):
     except ImportError as error:
         raise ValueError(
             "the published rule cuts texts into sentences with sentence_splitter (LGPL-3): "
-            f"{install_command('ctxpro')}, or take the rule 'line' for "
+            f"{install_command('ctxpro')}, or use the rule 'line' for "
             "sentences that are alone in their line, or behind <eos>"
         ) from error
     try:
         return SentenceSplitter(language=lang)
     except SentenceSplitterException as error:
-        raise ValueError(f"sentence_splitter has no rules for {lang!r}; take the rule 'line'") from error
+        raise ValueError(f"sentence_splitter has no rules for {lang!r}; use the rule 'line'") from error

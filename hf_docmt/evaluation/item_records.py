@@ -14,7 +14,7 @@ from hf_docmt.reports.signature import Signature
 
 START = b'{"item": '  # of every record
 CHUNK = 500  # items that are scored, and written, together
-REMEDY = "give another file, or go on with what that run was given"
+REMEDY = "give another file, or continue with the inputs of that run"
 
 
 class ItemRecords:
@@ -27,7 +27,7 @@ class ItemRecords:
 
     def __init__(self, path: str | Path | None = None):
         if str(path) == STDOUT:
-            raise ValueError("details go to a file, from which an interrupted run can go on; give its name")
+            raise ValueError("details go to a file that an interrupted run continues from; give its name")
         self.used = 0  # records that belong to the parts so far
         self.journal = None if path is None else Journal(check_writable_file(path), START)
         if self.journal and self.journal.damage:

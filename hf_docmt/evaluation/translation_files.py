@@ -109,7 +109,7 @@ def translated_rows(
                 "docmt translate writes it, or a text `hypothesis`, as WMT collects them"
             )
         if doc_id in rows:
-            raise DataError(f"{location}: document {doc_id!r} is there twice; remove one")
+            raise DataError(f"{location}: document {doc_id!r} appears twice; remove one")
         search, repairs = row.get("search") or {}, row.get("repairs") or []
         well_formed = isinstance(search, dict) and isinstance(repairs, list)
         if not well_formed or not all(isinstance(repair, dict) and "kind" in repair for repair in repairs):

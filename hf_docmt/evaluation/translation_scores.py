@@ -69,7 +69,7 @@ class Evaluation(Scoring):
         if self.unit is not None:
             check_known(self.unit, UNITS, "unit", "expected one of")
         if self.scorer_window and not self.scorer_input:
-            raise ValueError("scorer_window is of what scorer_input writes; give that, too, or omit the window")
+            raise ValueError("scorer_window needs scorer_input; give that, too, or omit the window")
         if isinstance(self.domains, str) and "domain" not in self.by:
             raise ValueError("domains are for scores by domain; add domain to `by` (--by), or omit them")
         names = [name.partition(":")[0] for name, _ in self.external or ()]
@@ -304,7 +304,7 @@ def evaluation_results(
     if documents.other_references and (single or evaluation.align):
         names = ", ".join([*(metric.choice or metric.name for metric in single), *["alignment"] * evaluation.align])
         count = 1 + len(documents.other_references)
-        raise ValueError(f"{count} references, but {names} take one only; give one, or omit these")
+        raise ValueError(f"{count} references, but {names} use one only; give one, or omit these")
     readers = [metric.choice or metric.name for metric in (*chosen, *further) if metric.needs_sources]
     sources = documents.sources or [None] * len(documents.hypotheses)
     lost = [doc_id for doc_id, source in zip(documents.ids, sources) if not isinstance(source, list)]

@@ -160,7 +160,7 @@ class DocumentFile:
         try:
             segments = self.format.read_again(data, self.options)
         except DataError as error:
-            return [f"{self.name}: what was written cannot be read again ({error}); please report this"]
+            return [f"{self.name}: the written file cannot be read again ({error}); please report this"]
         expected = [
             replace(old, pieces=list(new)) if isinstance(new, KeptPieces) and old else old
             for old, new in zip(self.segments, pieces)
@@ -175,7 +175,7 @@ class DocumentFile:
         if Counter(before for _, before, _ in compared) == Counter(after for _, _, after in compared):
             return []
         return [
-            f"{self.name}, {old.location}: the markup is not what it was; look at it"
+            f"{self.name}, {old.location}: the markup differs from the original; check it"
             for old, before, after in compared
             if before != after
         ]
@@ -189,7 +189,7 @@ class DocumentFile:
             before, after = (_opaque_texts(each, self.opaque) for each in (old.pieces, new))
             added = after.keys() & _opaque_texts(new, own).keys() - before.keys()
             if added or any(after[run] != count for run, count in before.items()):
-                yield f"{self.name}, {old.location}: the placeholders or addresses are not what they were; look at them"
+                yield f"{self.name}, {old.location}: the placeholders or addresses differ from the original; check them"
 
     def _tag_names(self, segment: Segment) -> tuple[str, ...]:
         tags = [piece.raw for piece in segment.pieces if isinstance(piece, Tag) and piece.raw is not None]

@@ -148,7 +148,7 @@ class FormatOptions:
         except re.error as error:
             raise DataError(f"keep is {keep!r}, which is not a regular expression ({error}); repair it") from error
         if pattern and pattern.match(""):
-            raise DataError(f"keep is {keep!r}, which matches nothing at all, too; use + where it has *")
+            raise DataError(f"keep is {keep!r}, which also matches empty text; use + instead of *")
         names = tuple(name.strip() for name in columns.split(",")) if columns else None
         return cls(source_lang, target_lang, pattern, all == "yes", names)
 

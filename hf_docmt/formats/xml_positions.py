@@ -99,7 +99,7 @@ def parse_xml(data: bytes) -> Element:
             parts.clear()
 
     def refuse_entity(*_) -> None:
-        raise DataError(f"line {parser.CurrentLineNumber}: an entity of its own is declared; replace it by its text")
+        raise DataError(f"line {parser.CurrentLineNumber}: the file declares an entity; replace it by its text")
 
     parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = begin, end, characters
     parser.StartCdataSectionHandler = characters

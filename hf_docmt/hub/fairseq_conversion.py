@@ -153,7 +153,7 @@ def read_dictionary(path: str | Path, task_symbols: Sequence[str] = ()) -> list[
         if not (symbol and blank and count.isdecimal()):
             raise ValueError(f"{location_of(path, number)}: got {line!r}, expected 'symbol count' of a dictionary")
         if symbol in taken:
-            raise ValueError(f"{location_of(path, number)}: {symbol!r} is there twice; expected every symbol once")
+            raise ValueError(f"{location_of(path, number)}: {symbol!r} appears twice; expected every symbol once")
         symbols.append(symbol)
         taken.add(symbol)
     return symbols + [symbol for symbol in task_symbols if symbol not in taken]

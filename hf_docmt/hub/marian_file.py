@@ -51,7 +51,7 @@ def read_model_file(path: str | Path) -> MarianModel:
     weights = {}
     for name, values in items.items():
         if values.dtype.kind != "f" or not np.isfinite(values).all():
-            raise ValueError(f"{path}: {name} holds other values than finite numbers; copy the file again")
+            raise ValueError(f"{path}: {name} has values that are not finite numbers; copy the file again")
         weights[name] = torch.from_numpy(values.astype(np.float32))
     return MarianModel(path, options, weights)
 
@@ -118,7 +118,7 @@ def read_container(data: bytes) -> dict[str, np.ndarray]:
     for name, shape, (_, kind, _, size) in zip(names, shapes, headers):
         content = cursor.take(size)
         if name in items:
-            raise ValueError(f"{name} is there twice")
+            raise ValueError(f"{name} appears twice")
         if not name.endswith(MULTIPLIERS):
             items[name] = item_values(name, kind, shape, content)
     return items

@@ -84,7 +84,7 @@ def push_model(
         repo_id = api.create_repo(repo_id, private=private, exist_ok=True).repo_id
         if private and not api.model_info(repo_id).private:
             raise ValueError(
-                f"{repo_id} is there already and public; make it private on its page, or take another name"
+                f"{repo_id} already exists and is public; make it private on its page, or use another name"
             )
         if revision is not None:
             api.create_branch(repo_id, branch=revision, exist_ok=True)
@@ -124,7 +124,7 @@ def planned_upload(
     except (ValueError, TypeError, YAMLError) as error:
         raise ValueError(f"{path}: the header cannot be read: {first_line(error)}") from error
     if "[More Information Needed]" in card:
-        raise ValueError(f"{path} is an empty template; write what the model is, or a folder with docmt export")
+        raise ValueError(f"{path} is an empty template; describe the model, or write a folder with docmt export")
     if is_adapter(folder):
         base = json.loads(Path(folder, "adapter_config.json").read_text("utf-8")).get("base_model_name_or_path") or ""
         if not HUB_NAME.fullmatch(base) or Path(base).exists():
@@ -161,7 +161,7 @@ def _refusals_in_one_line(repo_id: str) -> Iterator[None]:
         yield
     except (HfHubHTTPError, *CONNECTION_ERRORS) as error:
         raise ValueError(
-            f"the Hub did not take {repo_id}: {first_line(error)}. Check the name, and your token: hf auth whoami"
+            f"the Hub refused {repo_id}: {first_line(error)}. Check the name, and your token: hf auth whoami"
         ) from error
 
 
@@ -202,7 +202,7 @@ def push_code(api: HfApi, repo_id: str, private: bool | None = None) -> str:
     current.pop(".gitattributes", None)
     if current and not ("README.md" in current and TAG in (ModelCard.load(repo_id).data.tags or ())):
         raise ValueError(
-            f"{repo_id} is there already and holds something else ({min(current)}); give a repository for the code of "
+            f"{repo_id} already exists and has other content ({min(current)}); give a repository for the code of "
             "hf-docmt alone, or a new name"
         )
     files = code_files(repo_id)

@@ -137,7 +137,7 @@ def check_quantization(values: dict, where: str) -> None:
     asked = values.get("quantization_config")
     method = asked.get("quant_method") if isinstance(asked, dict) else asked
     if str(values.get("model_type")).startswith("docmt-") and method not in (None, "docmt-int8"):
-        raise ValueError(f"{where}: quant_method is {method!r:.40}, expected docmt-int8; take quantization_config out")
+        raise ValueError(f"{where}: quant_method is {method!r:.40}, expected docmt-int8; remove quantization_config")
 
 
 def check_sizes(values: Any, where: str, name: str = "") -> None:

@@ -142,7 +142,7 @@ def check_weights(model: PreTrainedModel, path: str | Path) -> None:
         if not all(map(math.isfinite, extremes)):
             raise ValueError(
                 f"{path}: the weights {name} are not all finite numbers: the file is damaged, or training diverged. "
-                "Copy the checkpoint again, or take an earlier one."
+                "Copy the checkpoint again, or use an earlier one."
             )
         if not any(extremes) and not name.endswith("bias"):
             zeros.append(name)

@@ -31,7 +31,7 @@ def write_architecture(name: str, package: Path | None = None) -> list[Path]:
     if not re.fullmatch("[a-z][a-z0-9]*", name):
         raise ValueError(f"name {name!r}: expected lower-case letters and digits, beginning with a letter")
     if name in registry.ARCHITECTURES:
-        raise ValueError(f"architecture {name!r} is there already; choose another name")
+        raise ValueError(f"architecture {name!r} already exists; choose another name")
     texts = package_texts(name, package) if package else checkout_texts(name)
     for path in texts:
         if path != REGISTRY and path.exists():

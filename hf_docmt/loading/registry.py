@@ -174,8 +174,7 @@ def register_architecture(architecture: Architecture) -> None:
     registered = ARCHITECTURES.setdefault(architecture.name, architecture)
     if registered != architecture:
         raise ValueError(
-            f"architecture {architecture.name!r} is there already, in {registered.package}; give the new one another "
-            "name"
+            f"architecture {architecture.name!r} already exists, in {registered.package}; give the new one another name"
         )
 
 

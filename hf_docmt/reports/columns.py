@@ -84,7 +84,7 @@ def system_names(
             for number, suffix in zip(same, _suffixes([paths[number] for number in same], same)):
                 unique[number] = f"{name} ({suffix})" if len(same) > 1 else name
     if twice := [name for name in unique if unique.count(name) > 1]:
-        raise ValueError(f"two systems are called {twice[0]!r}; give every report a name of its own")
+        raise ValueError(f"two systems are called {twice[0]!r}; give every report its own name")
     return unique, labels
 
 
@@ -122,7 +122,7 @@ def group_runs(columns: Sequence[Column], pattern: str | None) -> dict[str, list
         if different := differing_settings({run.name: run.settings for run in runs}):
             raise ValueError(
                 f"{', '.join(run.name for run in runs)} are not runs of one system, {system!r}: different "
-                f"{', '.join(different)}; give them names that stay different, or omit one"
+                f"{', '.join(different)}; give them different names, or omit one"
             )
     return systems
 

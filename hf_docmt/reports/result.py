@@ -151,6 +151,6 @@ def check_values(value: object, location: str) -> None:
             if type(part) not in (int, float) or not math.isfinite(part):  # of statistics there are many
                 check_values(part, f"{location}[{number}]")
     elif isinstance(value, float) and not math.isfinite(value):
-        raise ValueError(f"{location}: {value} is not a score; a report holds finite numbers only")
+        raise ValueError(f"{location}: {value} is not a score; reports contain only finite numbers")
     elif not isinstance(value, str | int | float | type(None)):
         raise ValueError(f"{location}: {type(value).__name__} cannot be written as JSON")

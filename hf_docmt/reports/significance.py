@@ -121,7 +121,7 @@ def welch_test(base: Sequence[float], other: Sequence[float], level: float = 0.0
     from scipy.stats import ttest_ind  # takes half a second
 
     if min(len(base), len(other)) < 2:
-        raise ValueError("one system has a single run and the other several; a test over runs needs two of each")
+        raise ValueError("a single run vs. several; a test over runs needs two of each system")
     if not stdev(base) and not stdev(other):
         raise ValueError("the runs of each system have the same score, so there is no deviation for a test over runs")
     found = ttest_ind(other, base, equal_var=False)

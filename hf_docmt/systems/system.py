@@ -215,7 +215,7 @@ class System(ABC):
 
     def window_log_probabilities(self, items: Sequence[SuiteItem]) -> list[list[list[float]]]:
         """The same of all tokens of the forced target window: context, separators, current sentence, end token."""
-        raise ValueError(f"{self.name}: a system of kind {self.kind} has no target windows; take the sum or the mean")
+        raise ValueError(f"{self.name}: a system of kind {self.kind} has no target windows; use the sum or the mean")
 
     @abstractmethod
     def token_texts(self, items: Sequence[SuiteItem]) -> list[list[list[str]]]:

@@ -47,7 +47,7 @@ def describe(target: str | Path, overrides: Iterable[str] = ()) -> dict[str, Any
         config.strategy = recipe.decoding.strategy  # as training sets it
     else:
         if overrides:
-            raise ValueError(f"{overrides[0]}: a model is what it is, only recipes are changed; remove it")
+            raise ValueError(f"{overrides[0]}: overrides change recipes only, and this is a model; remove it")
         kind, (config, tokenizer) = "model", _model_facts(target)
     architecture = registry.for_config(config)
     with torch.device("meta"):

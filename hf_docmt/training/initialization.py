@@ -143,7 +143,7 @@ def build_model(
         if name in ours and tensor.shape != ours[name].shape
     ]
     for problem, names, remedy in (
-        ("weights that this model has not", lost, "use what the checkpoint has, or start from another one"),
+        ("weights that this model has not", lost, "use the values of the checkpoint, or start from another one"),
         ("weights of other sizes", other, "remove the sizes from the model section, they follow from the checkpoint"),
     ):
         if names:

@@ -31,7 +31,7 @@ class TokenizerRecipe(Section):
     path: str | None = option(None, "Folder of a saved tokenizer; null = a new one.")
     model: Literal["bpe", "unigram"] | None = option(None, "Kind of a new vocabulary; null = bpe.")
     vocab_size: int | None = option(None, "Its tokens, special ones and bytes included; null = 32000.", least=1)
-    lowercase: bool = option(False, "Whether it knows lower case alone.")
+    lowercase: bool = option(False, "Whether its vocabulary is lower case only.")
     sample: int | None = option(None, "Sentence pairs that it is trained on; null = 1000000.", least=1)
 
     def __post_init__(self):
@@ -137,7 +137,7 @@ class TrainingRecipe(Section):
         "They begin so that they change nothing, and new separators as ends of sentences; always after conversion.",
     )
     scheduler: Literal["inverse_sqrt", "linear"] = option("inverse_sqrt", "How the learning rate falls.")
-    warmup_steps: int = option(4000, "Updates in which it rises.", least=0)
+    warmup_steps: int = option(4000, "Number of warm-up updates.", least=0)
     adam_betas: tuple[float, float] = option((0.9, 0.98), "Betas of Adam.")
     adam_epsilon: float = option(1e-8, "Epsilon of Adam.", least=0)
     weight_decay: float = option(0.0, "Weight decay, not of biases and norms.", least=0)

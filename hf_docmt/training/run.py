@@ -225,7 +225,7 @@ def check_positions(config: PreTrainedConfig, examples: Examples, collate: Calla
         if length > config.max_position_embeddings:
             raise ValueError(
                 f"{data_name}: document {longest['doc_id']!r} has an example of {length} {side} tokens, the model has "
-                f"learned positions for {config.max_position_embeddings}; take shorter chunks or windows "
+                f"learned positions for {config.max_position_embeddings}; use shorter chunks or windows "
                 "(model.chunk_tokens, model.past_context), or remove the sentence"
             )
 

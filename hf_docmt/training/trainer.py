@@ -281,7 +281,7 @@ class DocMTTrainer(Seq2SeqTrainer):
             steps = self.steps_per_epoch(before)
             try:
                 if steps is None:
-                    raise ValueError("each of them has a state of its own")
+                    raise ValueError("each of them has its own state")
                 self.args.gradient_accumulation_steps = accumulation_for(now, before, accumulation, steps)
             except ValueError as error:
                 raise ValueError(

@@ -70,7 +70,7 @@ def estimate_job(
     """
     sample = read_sample(document_groups(rows, batch_size=settings.batch_size))
     if not sample.sentences:
-        raise ValueError("there is nothing to translate, and so no time to estimate; omit --estimate")
+        raise ValueError("there is nothing to translate, so there is no time to estimate; omit --estimate")
     start = time.perf_counter()
     translator = GroupTranslator(settings)
     load_seconds = time.perf_counter() - start

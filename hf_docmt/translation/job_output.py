@@ -35,7 +35,7 @@ def check_output(path: str, resume: bool = False, inputs: Iterable[str] = ()) ->
         raise ValueError(f"{path} ends in {JOURNAL} as the files of unfinished jobs do; give the output another name")
     if resume and not is_file_output(path):
         name = "standard output" if path == STDOUT else f"{path}, a pipe or device,"
-        raise ValueError(f"a job that writes to {name} leaves nothing to resume; omit --resume, or give -o FILE")
+        raise ValueError(f"a job that writes to {name} cannot be resumed; omit --resume, or give -o FILE")
 
 
 def open_output(
@@ -146,7 +146,7 @@ class JournaledOutput(StreamOutput):
     def _open(self, identity: dict, resume: bool) -> None:
         """Go on with the job of the journal, or begin a new one where it holds no group."""
         if self.journal.damage and not self.journal.count:
-            raise ValueError(f"{self.journal.damage}: the job cannot go on; {self._start_anew}")
+            raise ValueError(f"{self.journal.damage}: the job cannot continue; {self._start_anew}")
         if self.journal.damage:
             print(f"{self.journal.damage}: the groups from there on are translated again", file=sys.stderr)
         self.groups = max(self.journal.count - 1, 0)

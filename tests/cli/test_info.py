@@ -200,4 +200,4 @@ def test_overrides_of_a_recipe(run):
 
 def test_overrides_of_a_model(run, model):
     code, _, err = run("info", model, "model.past_context=1")
-    assert code == 1 and "model.past_context=1: a model is what it is, only recipes are changed" in err
+    assert code == 1 and "model.past_context=1: overrides change recipes only, and this is a model" in err

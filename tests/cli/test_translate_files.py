@@ -96,7 +96,7 @@ def test_a_job_goes_on(run, model, page, tmp_path, monkeypatch):
 def test_what_is_written_is_looked_at(run, model, page, tmp_path, monkeypatch):
     monkeypatch.setattr(HtmlFormat, "write", lambda self, _: PAGE.replace("<b>", "").replace("</b>", "").encode())
     code, _, err = run("translate", model, page, "-o", tmp_path / "out.html")
-    assert code == 1 and "page.html, line 1: the markup is not what it was; look at it" in err
+    assert code == 1 and "page.html, line 1: the markup differs from the original; check it" in err
     monkeypatch.setattr(HtmlFormat, "write", lambda self, _: PAGE.replace("<h2>", "<pre>").encode())
     code, _, err = run("translate", model, page, "-o", tmp_path / "out.html")
     assert code == 1 and "2 segments were written, and 1 are read in the new file; compare the two files" in err
@@ -121,7 +121,7 @@ def test_a_job_killed_in_its_last_steps(run, model, page, tmp_path, monkeypatch,
         assert code == 1 and "a folder with other files is there; move it" in err
         written.write_bytes(content)
     code, _, err = run("translate", model, source, "-o", output, "--resume")
-    assert code == 1 and err.count("the markup is not what it was; look at it") == 1 and "2 segments" in err, err
+    assert code == 1 and err.count("the markup differs from the original; check it") == 1 and "2 segments" in err, err
     assert written.read_bytes() == content and not list(output.parent.glob("*.journal*"))
 
 
@@ -180,7 +180,7 @@ def test_cues_that_are_too_fast_are_told(run, model, tmp_path):
         (["-o", "out.html", "--all"], "all is for "),
         (["-o", "out.html", "--no-carry"], "--no-carry is for sentences, got html, whose sentences"),
         (["-o", "out.html", "--keep", "("], "keep is '(', which is not a regular expression"),
-        (["-o", "out.html", "--keep", "x*"], "keep is 'x*', which matches nothing at all, too"),
+        (["-o", "out.html", "--keep", "x*"], "keep is 'x*', which also matches empty text"),
         (["-o", "out.html", "--repairs", "none"], "repairs='none' may give more or fewer sentences"),
     ],
 )

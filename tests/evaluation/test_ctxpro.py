@@ -152,13 +152,13 @@ def test_only_the_last_sentence_counts():
     assert not right("", **PUBLISHED)
     assert is_right(item(), ["Kommst", "du jetzt?", ""], **PUBLISHED)
     refused("give target_lang, such as 'de'", right, "du", rule="published")
-    with pytest.raises(ValueError, match="sentence_splitter has no rules for 'zz'; take the rule 'line'"):
+    with pytest.raises(ValueError, match="sentence_splitter has no rules for 'zz'; use the rule 'line'"):
         right("du", rule="published", target_lang="zz")
 
 
 def test_the_splitter_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "sentence_splitter", None)
-    with pytest.raises(ValueError, match=re.escape(f"{install_command('ctxpro')}, or take the rule 'line'")):
+    with pytest.raises(ValueError, match=re.escape(f"{install_command('ctxpro')}, or use the rule 'line'")):
         right("du", rule="published", target_lang="xx")
 
 

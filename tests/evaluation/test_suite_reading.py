@@ -145,7 +145,7 @@ def test_languages(write_suite, lopes):
     check_language(french, "eng_Latn", "fr_XX")
     check_language(french, None, None)
     refused(r"current\.src, line 1: the target language is 'fr', the model's 'de'", check_language, french, "en", "de")
-    refused("source language is 'en', the model's 'de'; take data from de to fr", check_language, french, "de", "fr")
+    refused("source language is 'en', the model's 'de'; use data from de to fr", check_language, french, "de", "fr")
     german = write_suite(CONTRAPRO)
     assert read_suite(german)[0].languages == ("en", "de")  # from the documents
     assert read_suite(german, context=0)[0].languages == (None, "de")  # from the document id

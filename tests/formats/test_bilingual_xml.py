@@ -202,7 +202,7 @@ def test_what_is_not_translated_stays(format, text):
         (XliffFormat, "", "broken XML"),
         (XliffFormat, "<xliff version='3.0'/>", "expected XLIFF of version 1.x or 2.x, got <xliff version='3.0'>"),
         (XliffFormat, XLIFF_1.replace("en-US", "fr"), "source-language is 'fr', expected 'en'"),
-        (XliffFormat, '<!DOCTYPE x [<!ENTITY a "b">]>' + XLIFF_2, "an entity of its own"),
+        (XliffFormat, '<!DOCTYPE x [<!ENTITY a "b">]>' + XLIFF_2, "declares an entity"),
         (TmxFormat, XLIFF_2, "expected TMX, got <xliff>"),
         (TmxFormat, TMX.replace('"1.0"', '"1.0" encoding="martian"'), "it is not martian"),
     ],

@@ -124,7 +124,7 @@ def test_parameters_of_other_sizes(files, tmp_path):
     [
         (None, None, "dict.en.txt: 20 symbols with the special ones, but the encoder of"),
         ("the\n", None, "dict.en.txt, line 1: got 'the', expected 'symbol count' of a dictionary"),
-        ("the 1\nthe 2\n", None, "dict.en.txt, line 2: 'the' is there twice"),
+        ("the 1\nthe 2\n", None, "dict.en.txt, line 2: 'the' appears twice"),
         ("SYMBOLS", "#version: 0.1\nt h\n", "BPE codes of 'version: 0.1', expected version 0.2"),
         ("SYMBOLS", "#version: 0.2\nth\n", "codes, line 2: got 'th', expected two pieces"),
     ],

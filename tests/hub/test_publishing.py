@@ -101,7 +101,7 @@ def test_private_upload_to_a_public_repository_is_refused(hub, folder):
 
 def test_hub_that_refuses_is_one_line(hub, folder, monkeypatch):
     monkeypatch.setenv("HF_TOKEN", "hf_wrong")
-    with pytest.raises(ValueError, match="the Hub did not take someone/model: .*401.*hf auth whoami") as refusal:
+    with pytest.raises(ValueError, match="the Hub refused someone/model: .*401.*hf auth whoami") as refusal:
         push_model(folder, "someone/model")
     assert "\n" not in str(refusal.value)
     assert hub.repositories == {}
@@ -109,7 +109,7 @@ def test_hub_that_refuses_is_one_line(hub, folder, monkeypatch):
 
 def test_no_connection_is_one_line(hub, folder, monkeypatch):
     monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", "http://127.0.0.1:9")
-    refused("the Hub did not take someone/model", push_model, folder, "someone/model")
+    refused("the Hub refused someone/model", push_model, folder, "someone/model")
 
 
 def write_pickle(path):
@@ -354,10 +354,10 @@ def test_code_repository_that_does_not_fit(hub, folder, tmp_path, monkeypatch):
     other = export_model(build("concat"), word_tokenizer(), tmp_path / "other", license="mit")
     push_model(other, "someone/code")
     before = uploaded(hub, "someone/code")
-    with pytest.raises(ValueError, match="someone/code is there already and holds something else"):
+    with pytest.raises(ValueError, match="someone/code already exists and has other content"):
         push_model(other, "someone/model", code_repo="someone/code")
     monkeypatch.setenv("HF_TOKEN", "hf_wrong")
-    refused("the Hub did not take someone/new: .*401", push_model, other, "someone/model", code_repo="someone/new")
+    refused("the Hub refused someone/new: .*401", push_model, other, "someone/model", code_repo="someone/new")
     assert uploaded(hub, "someone/code") == before and "someone/model" not in hub.repositories
 
 

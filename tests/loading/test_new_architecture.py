@@ -57,7 +57,7 @@ def test_in_a_checkout(checkout, tests):
     passes(done)
     assert "passed" in done.stdout and "skipped" not in done.stdout
     again = python(checkout, "hf_docmt", "new", "architecture", "means")
-    assert again.returncode == 1 and "architecture 'means' is there already; choose another name" in again.stderr
+    assert again.returncode == 1 and "architecture 'means' already exists; choose another name" in again.stderr
 
 
 def test_in_a_package_of_its_own(run, tmp_path, monkeypatch):
@@ -76,7 +76,7 @@ def test_in_a_package_of_its_own(run, tmp_path, monkeypatch):
     ("arguments", "message"),
     [
         (["Means"], "name 'Means': expected lower-case letters and digits"),
-        (["lst"], "architecture 'lst' is there already"),
+        (["lst"], "architecture 'lst' already exists"),
         (["means"], "is not a checkout of hf-docmt (it has no hf_docmt/loading/registry.py): change to one, or"),
         (["means", "my-package"], "my-package: expected a folder that can be imported"),
         (["means", "full"], "full"),

@@ -89,7 +89,7 @@ def test_types_of_fields_of_other_packages():
 
 def test_registering_twice(toy):
     register_architecture(Architecture("toy", package="toy_package"))
-    with pytest.raises(ValueError, match="architecture 'toy' is there already, in toy_package; give the new one"):
+    with pytest.raises(ValueError, match="architecture 'toy' already exists, in toy_package; give the new one"):
         register_architecture(Architecture("toy", package="elsewhere"))
 
 

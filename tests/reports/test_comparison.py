@@ -429,7 +429,7 @@ def test_runs_of_one_system():
     assert (test.delta, test.runs) == (10.0, (3, 3)) and test.significant
     assert found.notes == (
         "* differs from a with p < 0.05 (Welch's t-test over runs); 1 test.",
-        "Not tested, a single run stands against several; a test over runs needs two of each system: pronoun accuracy "
+        "Not tested, a single run vs. several; a test over runs needs two of each system: pronoun accuracy "
         "of c.",
     )
     assert found.settings == {"a": {"strategy": ("sentence",)}, "b": {}, "c": {}}

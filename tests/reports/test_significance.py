@@ -282,7 +282,7 @@ def test_welch_with_a_worked_example():
 @pytest.mark.parametrize(
     ("base", "other", "message"),
     [
-        ([1.0], [1.0, 2.0], "one system has a single run and the other several"),
+        ([1.0], [1.0, 2.0], "a single run vs. several"),
         ([50.0] * 3, [60.0] * 2, "have the same score"),
         ([1700 / 450] * 3, [2500 / 450] * 3, "have the same score"),  # whose means are rounded
     ],

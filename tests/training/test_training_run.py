@@ -174,7 +174,7 @@ def test_examples_that_are_longer_than_learned_positions(corpus, tmp_path, archi
     """Said before training, and not when their turn comes."""
     model = {"position_type": "learned", "max_position_embeddings": 8, **model}
     mapping = recipe_mapping(corpus, tmp_path / "run", model=model) | {"architecture": architecture}
-    message = "data.train: document '.*' has an example of .* source tokens, .* learned positions for 8; take shorter"
+    message = "data.train: document '.*' has an example of .* source tokens, .* learned positions for 8; use shorter"
     with pytest.raises(ValueError, match=message):
         train(parse_recipe(mapping))
     assert not (tmp_path / "run").exists()

@@ -68,7 +68,7 @@ def test_a_small_job_is_translated_whole(clock):
 
 
 def test_nothing_to_translate():
-    with pytest.raises(ValueError, match="nothing to translate, and so no time"):
+    with pytest.raises(ValueError, match="nothing to translate, so there is no time"):
         estimate_job(TranslationSettings("model"), documents([0]))
 
 

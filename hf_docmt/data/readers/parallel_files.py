@@ -200,7 +200,7 @@ def _lines_with_ids(paths: list[str | Path], languages: list[str]) -> Iterator[t
         if missing := [lang for lang in languages if lang not in id_languages]:
             raise DataError(
                 f"{location}: unknown document ids {ids[0]!r} and {ids[1]!r}: they begin with the languages "
-                f"{id_languages}, {missing[0]!r} is not one of them; take the ids of these files, or correct the "
+                f"{id_languages}, {missing[0]!r} is not one of them; use the ids of these files, or correct the "
                 "language"
             )
         yield location, " ".join(ids), texts
@@ -220,6 +220,6 @@ def _dialogue_length(location: str, doc_id: str, numbers: list, begin: int, line
     if begin + len(numbers) > lines:
         raise DataError(
             f"{location}: document {doc_id!r} goes to line number {numbers[-1]}, but there are {lines} lines (0 to "
-            f"{lines - 1}); take the index of these files"
+            f"{lines - 1}); use the index of these files"
         )
     return len(numbers)

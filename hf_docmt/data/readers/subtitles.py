@@ -316,7 +316,7 @@ def _cue(path: str | Path, number: int, end: int, lines: list[str], times: list[
         own.pop()
     own = list(takewhile(str.strip, own)) if is_vtt else [line for line in own if line.strip()]
     if DRAWING.search("\n".join(own)):
-        raise DataError(f"{location}: a cue that is a drawing, {own[0][:40]!r}; take it out")
+        raise DataError(f"{location}: a cue that is a drawing, {own[0][:40]!r}; remove it")
     turns = cue_turns([part for line in own for part in line.split(r"\N") if part.strip()])
     if is_vtt:
         for turn in turns:

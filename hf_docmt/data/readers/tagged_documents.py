@@ -43,7 +43,7 @@ def xml_events(path: str | Path) -> Iterator[Event]:
     def refuse_entity(name: str, *_) -> None:
         raise DataError(
             f"{location_of(path, parser.CurrentLineNumber)}: XML that defines the entity {name!r}, which is refused, "
-            "since such definitions can fill the memory; write out what it stands for"
+            "since such definitions can fill the memory; write out its text"
         )
 
     parser.StartElementHandler = lambda name, attributes: found.add(
@@ -206,7 +206,7 @@ def matched_rows(
             document, missing_in = (documents[name], target) if name in documents else (others[name], source)
             raise DataError(
                 f"{document.sides[0].location}: document {name!r} is not in {display_path(missing_in)}; both "
-                "sides need the same documents, take the two files of one set"
+                "sides need the same documents, use two files of one set"
             )
     for document in ours:
         name, side = document.doc_id, document.sides[0]

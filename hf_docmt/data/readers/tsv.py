@@ -175,7 +175,7 @@ def _kept_lines(path: str | Path) -> Iterator[tuple[str, bool, str, dict[str, st
     for location, own_id, cells in _paradocs_lines(path):
         with_ids = own_id is not None if with_ids is None else with_ids
         if (own_id is not None) != with_ids:
-            raise DataError(f"{location}: lines with and without document ids in one file; take one of both")
+            raise DataError(f"{location}: lines with and without document ids in one file; use one kind")
         if own_id is not None:
             yield own_id, True, location, cells
             continue

@@ -116,7 +116,7 @@ class Lopes(DocumentItems):
         if not sizes:
             raise DataError(
                 f"{self.path}: {self.name}.c{self.context}.context.src and .trg are needed next to it, found no "
-                "context files; add them, or take context=0"
+                "context files; add them, or use context=0"
             )
         return next((size for size in sizes if size >= self.context), sizes[-1])
 

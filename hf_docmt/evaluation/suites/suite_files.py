@@ -208,6 +208,6 @@ def check_languages(
     for side, own, other in zip(("source", "target"), languages, (source_lang, target_lang)):
         if are_other_languages(own, other):
             raise DataError(
-                f"{where}: the {side} language is {own!r}, the model's {other!r}; take data from {source_lang} to "
+                f"{where}: the {side} language is {own!r}, the model's {other!r}; use data from {source_lang} to "
                 f"{target_lang}, or a model of these languages"
             )
