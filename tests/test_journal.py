@@ -62,7 +62,7 @@ def test_damage_of_any_bit_is_told(tmp_path):
         path.write_bytes(content)
         journal, line = Journal(path), whole[:place].count(b"\n")
         assert list(journal.rows()) == ROWS[:line]
-        assert f"a.jsonl, line {line + 1}: no row, or not as it was written" in journal.damage
+        assert f"a.jsonl, line {line + 1}: no row, or it was changed" in journal.damage
     path.write_bytes(whole[:20] + b"\0" * 99 + b"\n")
     assert rows(path) == [] and "line 1" in Journal(path).damage
 

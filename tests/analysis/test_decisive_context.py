@@ -169,7 +169,7 @@ def test_what_decided():
     same = DecisiveContext(5, "It is there.", "Sie ist da.", "Sie ist da.", "sliding", LEFT_OUT[2:3])
     assert "Context changed nothing" in same.verdict
     chance = DecisiveContext(5, "It is there.", "Sie ist da.", "Sie ist da.", "sliding", LEFT_OUT)
-    assert chance.verdict.startswith("Sentence 2 decided. Alone")
+    assert chance.verdict.startswith("Sentence 2 decided. Without any context")
 
 
 @pytest.fixture

@@ -94,7 +94,7 @@ def test_branch_and_pull_request(hub, folder):
 
 def test_private_upload_to_a_public_repository_is_refused(hub, folder):
     HfApi(endpoint=hub.endpoint).create_repo("someone/model", private=False)
-    with pytest.raises(ValueError, match="someone/model is there already and public; make it private"):
+    with pytest.raises(ValueError, match="someone/model already exists and is public; make it private"):
         push_model(folder, "someone/model", private=True)
     assert uploaded(hub) == {}
 
@@ -291,7 +291,7 @@ def test_included_files(hub, folder, run):
     arguments = ("push", folder, "someone/model", "--include", "pictures/*.png")
     code, out, err = run(*arguments, "--dry-run")
     assert code == 0 and hub.requests == []
-    assert err == "left here: notes.txt, pictures/b.svg; what belongs to the model goes up with --include\n"
+    assert err == "not uploaded: notes.txt, pictures/b.svg; add files of the model with --include\n"
     planned = [line.split()[-1] for line in out.splitlines()[:-1]]
     assert run(*arguments)[2] == err and sorted(uploaded(hub)) == planned and "pictures/a.png" in planned
     code, _, err = run("push", folder, "someone/model", "--include", "*.jpg")

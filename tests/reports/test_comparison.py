@@ -429,8 +429,7 @@ def test_runs_of_one_system():
     assert (test.delta, test.runs) == (10.0, (3, 3)) and test.significant
     assert found.notes == (
         "* differs from a with p < 0.05 (Welch's t-test over runs); 1 test.",
-        "Not tested, a single run vs. several; a test over runs needs two of each system: pronoun accuracy "
-        "of c.",
+        "Not tested, a single run vs. several; a test over runs needs two of each system: pronoun accuracy of c.",
     )
     assert found.settings == {"a": {"strategy": ("sentence",)}, "b": {}, "c": {}}
 
@@ -458,7 +457,7 @@ def test_equal_names_are_runs(tmp_path):
         (
             [*runs_of("a", 40.0), report("a-seed2", result(41.0, strategy="sliding"))],
             r"-seed\d",
-            "a-seed1, a-seed2 are not runs of one system, 'a': different strategy; give them names",
+            "a-seed1, a-seed2 are not runs of one system, 'a': different strategy; give them different names",
         ),
     ],
 )
