@@ -79,7 +79,7 @@ def test_names_for_type_checkers():
     assert sorted(names) == sorted(NAMES) and set(NAMES) <= set(dir(hf_docmt))
 
 
-def test_type_checkers_know_what_a_model_has():
+def test_type_checkers_know_the_methods_of_models():
     """By the class of models that the API returns; on transformers' own they take any name for a tensor."""
     for function in (hf_docmt.load_model, hf_docmt.convert_sentence_model):
         model_class, _ = get_args(get_type_hints(function)["return"])

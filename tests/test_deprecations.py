@@ -35,7 +35,7 @@ def test_log_records():
         assert set(found) == {"`torch_dtype` is deprecated! Use `dtype` instead!"}
 
 
-def test_what_peft_alone_uses():
+def test_deprecations_of_peft_only():
     """The exemption of setup.cfg hides no use of our own."""
     files = [path for room in ("hf_docmt", "modeling", "examples") for path in (ROOT / room).rglob("*.py")]
     assert files and [path for path in files if "is_gradient_checkpointing" in path.read_text()] == []

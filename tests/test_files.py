@@ -55,7 +55,7 @@ def test_packed_files_are_the_same_every_time(tmp_path):
     assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
 
 
-def test_links_and_pipes_stay_what_they_are(tmp_path):
+def test_links_and_pipes_are_not_replaced(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "real")
     write_lines(["a"], tmp_path / "link")
     assert (tmp_path / "link").is_symlink() and (tmp_path / "real").read_text() == "a\n"
@@ -96,7 +96,7 @@ def test_a_folder_appears_when_it_is_complete(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"new", "empty", "link"}
 
 
-def test_what_cannot_be_written_is_found_beforehand(tmp_path):
+def test_unwritable_outputs_are_found_beforehand(tmp_path):
     (tmp_path / "file").write_text("mine")
     assert check_writable_file("-").name == "-"
     assert check_writable_file(tmp_path / "file") == tmp_path / "file"

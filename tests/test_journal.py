@@ -52,7 +52,7 @@ def test_a_kill_at_any_byte_costs_the_row_alone(tmp_path, monkeypatch):
         assert path.read_bytes() == whole
 
 
-def test_damage_of_any_bit_is_told(tmp_path):
+def test_damage_of_any_bit_is_reported(tmp_path):
     path = tmp_path / "a.jsonl"
     Journal(path).append(*ROWS)
     whole = path.read_bytes()
@@ -79,7 +79,7 @@ def test_rows_that_do_not_belong_where_they_are(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"mine", b"mine\n", b"[1]\n", b'{"other": 1}\n', b"\xff\n", b'{"items'])
-def test_files_of_something_else_stay_as_they_are(tmp_path, content):
+def test_other_files_are_not_changed(tmp_path, content):
     path = tmp_path / "a.jsonl"
     path.write_bytes(content)
     refused("a.jsonl is in the way, which is something else, or of another version", Journal, path, b'{"item": ')

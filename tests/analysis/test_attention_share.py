@@ -96,7 +96,7 @@ def test_chosen_keys_by_their_positions():
     assert attention_weights((None, whole, None), 8) is whole
 
 
-def test_what_gives_no_weights():
+def test_attention_without_weights():
     refused("for all 4 source tokens, .*; got none", attention_weights, (None, None), 4)
     refused("got those of 3 keys", attention_weights, (None, torch.rand(1, 4, 4, 3)), 4)
     model = build("concat", past_context=1)

@@ -52,7 +52,7 @@ def test_as_the_document_without_the_sentence_before(architecture, fields, strat
     assert found.left_out[-1].translation == translated(model, [*SOURCE[:2], "", SOURCE[3]], strategy, **search)[3]
 
 
-def test_windows_are_written_anew():
+def test_windows_are_translated_again():
     """Strategy sliding of a model that writes windows whole."""
     model = build("concat", past_context=1, seed=4)
     for sentence in range(1, 5):

@@ -97,7 +97,7 @@ def test_what_is_drawn(drawn, tmp_path):
     assert drawn[0].get_supxlabel() == "logprob:sum | ties:wrong\nruns of each system: 1\nbars: 95 % intervals"
 
 
-def test_what_may_not_be_compared_is_in_panels_of_its_own(drawn, tmp_path):
+def test_incomparable_results_have_separate_panels(drawn, tmp_path):
     other = report("b", result(parts=DISTANCES, signature="logprob:mean|ties:wrong"))
     found = compare_reports([report("a", result(parts=DISTANCES)), other], breakdown="distance")
     draw_breakdown(found, tmp_path / "a.png")

@@ -55,7 +55,7 @@ def test_example_of_the_card_is_of_the_corpus():
 
 
 @pytest.mark.slow
-def test_it_learns_what_its_context_reaches(tmp_path):
+def test_it_learns_within_reach_of_its_context(tmp_path):
     """Windows of 4 solve pronouns and register within their reach; the sentence-level model stays at chance.
 
     The models print what the README shows.

@@ -239,7 +239,7 @@ def test_evaluate_as_sacrebleu(run, tmp_path):
         assert code == 1 and words in err
 
 
-def test_evaluate_beside_a_baseline(run, documents, tmp_path):
+def test_evaluate_against_a_baseline(run, documents, tmp_path):
     """Differences and p-values over documents or sentences; the report is that of the first file."""
     texts = {"ours": "Die Lampe ist alt.\n\nSie ist neu.\n", "theirs": "Die Lampe ist jung.\n\nEs ist neu.\n"}
     for name, text in texts.items():

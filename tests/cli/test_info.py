@@ -166,7 +166,7 @@ def test_languages_that_were_not_recorded(tmp_path, model):
     assert "not recorded to not recorded" in render(describe(tmp_path))
 
 
-def test_what_is_no_model(tmp_path, model):
+def test_targets_that_are_not_models(tmp_path, model):
     refused("holds no model: config.json is missing", describe, tmp_path)
     for name in (str(tmp_path / "missing"), "missing"):
         refused("missing cannot be read as a model of this package.*Give a model folder", describe, name)

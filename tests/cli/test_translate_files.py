@@ -93,7 +93,7 @@ def test_a_job_goes_on(run, model, page, tmp_path, monkeypatch):
     assert output.read_bytes() == whole.read_bytes() and not list(tmp_path.glob("*.journal*"))
 
 
-def test_what_is_written_is_looked_at(run, model, page, tmp_path, monkeypatch):
+def test_written_files_are_checked(run, model, page, tmp_path, monkeypatch):
     monkeypatch.setattr(HtmlFormat, "write", lambda self, _: PAGE.replace("<b>", "").replace("</b>", "").encode())
     code, _, err = run("translate", model, page, "-o", tmp_path / "out.html")
     assert code == 1 and "page.html, line 1: the markup differs from the original; check it" in err
@@ -152,7 +152,7 @@ def test_a_kept_file_that_changed_is_parsed_again(page):
     assert [row for _, row in reader.read(["en"], page)] != before
 
 
-def test_what_was_left_alone_is_told():
+def test_unchanged_parts_are_reported():
     strings = '{"a": "The lamp", "b": "{n, plural, one {# lamp} other {# lamps}}", "c": "{n, select, x {y}}"}'
     for data, format in ((strings, JsonStringsFormat()), (strings.replace('"', "'"), YamlStringsFormat())):
         document = DocumentFile(data.encode(), "a", format, FormatOptions())
@@ -162,7 +162,7 @@ def test_what_was_left_alone_is_told():
         assert written.remarks == {("ICU message", "left alone"): 4}
 
 
-def test_cues_that_are_too_fast_are_told(run, model, tmp_path):
+def test_cues_that_are_too_fast_are_reported(run, model, tmp_path):
     """Cues of a moment, which a job that goes on tells as well; they are no error."""
     path = tmp_path / "a.srt"
     path.write_text("1\n00:00:01,000 --> 00:00:01,001\nThe lamp is old.\n")
@@ -197,7 +197,7 @@ def test_options_of_documents_are_not_for_others(run, model, documents):
     assert "is read from a file" in run("translate", model, "-", "-o", "x.html", "--format", "html", stdin=PAGE)[2]
 
 
-def test_a_page_is_no_parallel_document(page):
+def test_a_page_is_not_a_parallel_document(page):
     file = DocumentFile.read(page, "page.html", HtmlFormat(), FormatOptions())
     with pytest.raises(DataError, match=r"html is read to be translated, got target language 'de'"):
         next(file.rows(["en", "de"]))

@@ -214,7 +214,7 @@ def test_fingerprint_tells_augmentations_apart():
     assert changing[0].fingerprint == augmented(examples, **BOTH, seed=8).fingerprint
 
 
-def test_no_token_for_what_is_dropped():
+def test_no_token_for_dropped_context():
     examples, tokenizer = examples_of(), word_tokenizer()
     tokenizer.unk_token = None
     with pytest.raises(ValueError, match="the tokenizer has neither; set tokenizer.mask_token"):

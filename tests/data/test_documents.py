@@ -80,7 +80,7 @@ def test_bad_languages(languages):
     refused("_lang", make_documents, [row()], *languages, error=DataError)
 
 
-def test_check_names_what_is_wrong():
+def test_check_names_the_fault():
     good = make_documents([row("a"), row("b")], "en", "de")
     refused("column 'doc_id' is missing", check_documents, good.remove_columns("doc_id"), error=DataError)
     with pytest.raises(DataError, match="List\\(Translation"):

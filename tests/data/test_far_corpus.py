@@ -94,7 +94,7 @@ def test_a_reader_resolves_every_sentence(rows):
     assert set(seen) == {*ANTECEDENTS, "greeting", "mention", "action", "deixis", "lex_cohesion", "ellipsis"}
 
 
-def test_growing_keeps_what_was_there_and_no_clue_is_beyond_the_limit(rows):
+def test_growing_keeps_documents_and_clues_are_within_the_limit(rows):
     assert make_corpus(seed=3, train=9, validation=1, test=1, sentences=(6, LONGEST), far=FAR)["train"] == rows[:9]
     few = make_corpus(seed=3, train=60, validation=0, test=0, sentences=(3, 9), far=1)["train"]
     labels = {label for row in few for label in row["phenomena"] if not label.startswith("deixis")}
@@ -207,6 +207,6 @@ def test_bytes_stay(tmp_path):
         ({"far": 8, "cataphora": 0.1}, "cataphora: got 0.1 with far 8, whose documents have it; omit cataphora"),
     ],
 )
-def test_what_cannot_be_is_refused(wrong, message):
+def test_impossible_sizes_are_refused(wrong, message):
     with pytest.raises(ValueError, match=message):
         make_corpus(train=1, validation=0, test=0, **wrong)

@@ -50,7 +50,7 @@ def test_released_file(tmp_path, name):
     "change",
     [{"src_language_id": "0.4"}, {"tgt_language_id": "0.4"}, {"src": " "}, {"tgt": ""}, {"tgt_end_index": "None"}],
 )
-def test_what_ends_a_document(write, change):
+def test_ends_of_documents(write, change):
     path = write("a.tsv", line(1, 0) + line(2, 11) + line(3, 22, **change) + line(4, 33))
     assert pairs(read("paradocs", path=path)) == [expected(1, 2)]
 

@@ -280,7 +280,7 @@ def test_damaged_folder(tmp_path):
     fails("saved", "no data set that can be read", path=tmp_path / "saved")
 
 
-def test_other_folders_are_no_input(tmp_path):
+def test_other_folders_are_not_inputs(tmp_path):
     fails(str(tmp_path), "is a folder", path=tmp_path, target_lang=None)
     fails(str(tmp_path), "no data set that can be read", format="datasets", path=tmp_path)
 

@@ -58,7 +58,7 @@ def test_rows_and_numbers():
     assert json.loads(json.dumps(document_statistics(documents, 3)))["out_of_reach"] == {"pronoun": 1}
 
 
-def test_languages_without_blanks_are_told():
+def test_languages_without_blanks_are_reported():
     assert len(reading_notes(["en", "de"])) == 2
     notes = [note.split()[0] for note in reading_notes(["zh_CN", "cmn_Hans", "ja", "mya-x", "myv"])[2:]]
     assert notes == ["zh_CN", "cmn_Hans", "ja", "mya-x"]

@@ -39,7 +39,7 @@ def test_every_sentence_once_and_documents_in_order(rows, window, lead, shuffle)
         assert all(len(numbers) == rows for batch in batches for numbers, _ in batch)
 
 
-def test_lead_is_what_came_before():
+def test_lead_repeats_the_previous_steps():
     batches = list(DocumentStreamSampler(DOCUMENTS, 3, 4, lead=2, seed=1))
     scored = [numbers for batch in batches for numbers, is_scored in batch if is_scored]
     index = 0

@@ -247,7 +247,7 @@ def test_lines_of_translations_are_limited(write, length):
         fails("max_line is", "10 at least", target_lang=None, path=write("a.srt", srt("a")), max_line=wrong)
 
 
-def test_cues_that_are_too_fast_are_told(write):
+def test_cues_that_are_too_fast_are_reported(write):
     """Beside the plain count: 28 characters in a second, 3, and none in a cue of no time."""
     text = "1\n00:01:02,500 --> 00:01:03,500\n<i>One</i>\n\n2\n00:01:04,000 --> 00:01:05,000\nTwo.\n\n"
     path = write("a.srt", text + "3\n01:00:00,000 --> 01:00:00,000\n- Three.\n- Four.\n")

@@ -51,7 +51,7 @@ def texts(corpus, suites):
 # Corpus
 
 
-def test_same_seed_same_corpus_and_growing_keeps_what_was_there(corpus):
+def test_same_seed_same_corpus_and_growing_keeps_documents(corpus):
     assert make_corpus(seed=3, train=600, validation=40, test=40) == corpus
     smaller = make_corpus(seed=3, train=10, validation=40, test=40)
     assert smaller["train"] == corpus["train"][:10] and smaller["test"] == corpus["test"]
@@ -80,7 +80,7 @@ def test_very_short_documents_stay_disjoint_or_are_refused(monkeypatch):
     refused("fewer or longer documents", make_corpus, train=4000, validation=0, test=0, sentences=(1, 1))
 
 
-def test_labels_say_what_the_text_says(corpus):
+def test_labels_match_the_text(corpus):
     for row in corpus["train"]:
         english = [pair["en"] for pair in row["translation"]]
         german = [pair["de"] for pair in row["translation"]]
@@ -197,7 +197,7 @@ def test_ellipsis_takes_the_verb_before_it_and_another_person(suites):
         assert not set(words(context[2])) & set(words(answer)) & set(LEXICON["names"])
 
 
-def test_without_context_nobody_beats_chance(suites):
+def test_without_context_accuracy_is_chance(suites):
     """The best answer that looks at the current sentence and its candidates only is right in exactly CHANCE."""
     seen = defaultdict(lambda: defaultdict(Counter))
     for item in suites["pronoun"]:

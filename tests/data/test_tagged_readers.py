@@ -336,7 +336,7 @@ def test_iwslt_bad_files(write):
     )  # fmt: skip
 
 
-def test_one_side_alone_is_no_plain_text(newstest, write):
+def test_one_side_alone_is_not_plain_text(newstest, write):
     fails("src.en.sgm", "name the format 'sgm'", target_lang=None, path=newstest["source"])
     path = train_tags(write)["source"]
     fails("train.tags.en-it.en", "name the format 'iwslt'", target_lang=None, path=path)

@@ -89,7 +89,7 @@ def test_examples_are_those_in_memory(file, tokenizer, kind):
     assert batches[0] == batches[1] and len(batches[0]) > 3
 
 
-def test_blank_sentences_are_left_out_for_separate_context(file, tokenizer):
+def test_blank_sentences_are_dropped_for_separate_context(file, tokenizer):
     rows = [
         {**row, "translation": [pair for pair in row["translation"] if pair["en"].strip()]}
         for row in rows_of()
@@ -219,7 +219,7 @@ def test_status_of_inputs(tmp_path):
     assert input_status({"path": ["-", tmp_path / "a"]}) is None
 
 
-def test_a_folder_called_as_a_split_is_no_input(tmp_path, monkeypatch):
+def test_a_folder_called_as_a_split_is_not_an_input(tmp_path, monkeypatch):
     """A data set on the Hub is read at every start, whatever lies in the working folder."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "train").mkdir()

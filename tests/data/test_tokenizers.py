@@ -71,7 +71,7 @@ def test_decoding_gives_the_text_back(tokenizer, text):
     assert tokenizer.decode(ended, skip_special_tokens=True) == unicodedata.normalize("NFC", text)
 
 
-def test_what_is_not_seen_changes_nothing(tokenizer):
+def test_unseen_tokens_change_nothing(tokenizer):
     """No-break spaces, soft hyphens, zero-width spaces, word joiners and byte order marks."""
     plain = tokenizer("The old man.")["input_ids"]
     for text in ("The\u00a0old man.", "The\u202fold\u2007man.", "\ufeffThe o\u00adld\u200b m\u2060an."):
@@ -165,7 +165,7 @@ def foreign_tokenizer(**tokens):
     return PreTrainedTokenizerFast(tokenizer_object=backend, **{"pad_token": "<unk>", "eos_token": "<s>", **tokens})
 
 
-def test_adapted_tokenizer_keeps_what_it_had():
+def test_adapted_tokenizer_keeps_its_tokens():
     original = foreign_tokenizer(sep_token="</s>")
     adapted, rows = adapt_tokenizer(original)
     assert (adapted.pad_token, adapted.eos_token, adapted.sep_token) == ("<unk>", "<s>", "<sep>")

@@ -110,7 +110,7 @@ def test_nothing_to_score(chunk):
 
 
 @pytest.mark.parametrize("trained", ["states", "weight"])
-def test_what_is_frozen_gets_no_gradient(chunk, trained):
+def test_frozen_parameters_get_no_gradient(chunk, trained):
     projection, states, bias = projection_and_states()
     expected = list(both(projection, states, bias, LABELS, None, 0.1))[1]
     (states if trained == "weight" else projection.weight).requires_grad_(False)

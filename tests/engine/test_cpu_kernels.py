@@ -263,7 +263,7 @@ def wide_layers(model):
         wide_layers,
     ],
 )
-def test_what_modules_do_in_fp32_is_done(monkeypatch, change):
+def test_fp32_steps_of_modules(monkeypatch, change):
     """Beside `forward`, by a model that has translated before."""
     model, all_scores = build(**SIZES), []
     model.generate(SOURCE, max_new_tokens=4)
@@ -351,7 +351,7 @@ def test_translations_in_fp32_do_not_depend_on_the_batch(beams):
 @pytest.mark.parametrize("precision", ["fp32", "int8"])
 @pytest.mark.parametrize("level", [cpu_kernels.AVX2, cpu_kernels.AMX])
 @torch.no_grad()
-def test_numbers_that_are_none_pass(int8_model, instructions, level, precision, fields, place):
+def test_nan_passes(int8_model, instructions, level, precision, fields, place):
     """A search has to see them, to say so: they do not end in an activation, in weights of attention or in a gate."""
     cpu_kernels.kernels().docmt_level(level)
     model = int8_model(**fields) if precision == "int8" else build(**SIZES | fields)
@@ -423,7 +423,7 @@ def test_greedy_search_takes_room_as_it_needs_it(int8_model, monkeypatch, kernel
         lambda model: setattr(model.get_decoder().layers[0], "self_attn_layer_norm", Wrapper(torch.nn.LayerNorm(32))),
     ],
 )
-def test_what_is_not_known_runs_without(change, monkeypatch, int8_model):
+def test_unknown_layers_run_without_kernels(change, monkeypatch, int8_model):
     model = build(**SIZES) if "bfloat16" in change.__code__.co_names else int8_model()
     change(model)
     with pytest.raises(RuntimeError, match="kernels were not used"):

@@ -176,7 +176,7 @@ def test_more_context_than_source_and_target(int8_model, monkeypatch, name):
 @pytest.mark.parametrize(
     "change", ["attention", "heads", "layer inputs", "positions", "sentences", "generation", "hook", "relative"]
 )
-def test_what_a_later_class_does_otherwise_is_called(int8_model, monkeypatch, change):
+def test_overridden_methods_are_called(int8_model, monkeypatch, change):
     """Attention, a decoder or a model with methods of its own, of which `step_limits` say nothing."""
     model = int8_model("window" if change == "relative" else "gtransformer")
     decoder, attention = model.get_decoder(), model.get_decoder().layers[1].self_attn

@@ -46,7 +46,7 @@ def test_every_architecture(architecture, tmp_path):
     assert torch.equal(logits(loaded, BATCH), found) and translations(loaded) == lines
 
 
-def test_another_model_of_the_same_configuration_stays_as_it_is(tmp_path):
+def test_another_model_of_the_same_configuration_is_unchanged(tmp_path):
     plain = build("concat", past_context=1)
     model = type(plain)(plain.config).eval()
     model.quantize("int8")
@@ -122,7 +122,7 @@ def test_training_is_refused(model):
     refused("int8 weights give no gradients", model, **BATCH)
 
 
-def test_what_cannot_be_quantized(model):
+def test_unquantizable_models(model):
     refused("expected 'int8', got 'int4'", build().quantize, "int4")
     refused("quantized already, by docmt-int8", model.quantize, "int8")
     with pytest.raises(ValueError, match="in training mode"):

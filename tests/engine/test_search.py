@@ -244,7 +244,7 @@ def test_a_hook_that_counts_rows(model, searches):
     ],
     ids=str,
 )
-def test_what_transformers_refuses(model, wrong):
+def test_refusals_of_transformers(model, wrong):
     with pytest.raises(ValueError):
         model.generate(**INPUTS, do_sample=False, **wrong)
 

@@ -88,7 +88,7 @@ def test_nothing_translated_is_next_to_nothing():
     assert 0 < blonde([""], ["He saw-VBD it ."]).value < 0.01
 
 
-def test_what_cannot_be_scored():
+def test_unscorable_documents():
     with pytest.raises(ValueError, match="BlonDe is made for English translations, got 'de'; omit the metric"):
         Blonde.check_languages("en", "de")
     with pytest.raises(ValueError, match="tagging needs spaCy|is not installed"):

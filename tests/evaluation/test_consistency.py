@@ -75,7 +75,7 @@ def test_terms_by_rule():
     assert term_consistency(SOURCES, CHANGED, **WHERE, max_share=0.5).n == 1  # bank stands in 4 of 7
 
 
-def test_translations_left_out():
+def test_unscored_translations():
     """An empty sentence does not keep a translation."""
     empty = [KEPT[0], ["Eine Bank hier .", "", "Nur Peter ."]]
     found = term_consistency(SOURCES, empty, **WHERE, **TERMS)

@@ -59,7 +59,7 @@ def test_json_lines_by_id(write):
     assert found.value == 3 and found.details["statistics"]["rows"] == [[7, 2], [2, 1]]
 
 
-def test_what_is_better(write):
+def test_direction_of_external_scores(write):
     """More, but for counts of errors; the name may say it, and so does the signature."""
     path = write("a.txt", "1\n2\n")
     directions = {}
@@ -95,7 +95,7 @@ def test_documents_without_scores(write):
 
 
 @pytest.mark.parametrize("format", ["metricx", "comet"])
-def test_input_is_what_the_program_takes_and_its_output_is_read(write, tmp_path, outputs, reference, format):
+def test_input_and_output_formats_of_programs(write, tmp_path, outputs, reference, format):
     path, languages = tmp_path / "input.jsonl", {"source_lang": "en", "target_lang": "de"}
     evaluate_files(outputs, reference, **languages, scorer_input=(format, path), metrics=["bleu"])
     rows = [json.loads(line) for line in path.read_text().splitlines()]

@@ -135,7 +135,7 @@ def test_interval_over_documents():
         assert "interval" not in corpus_results(*sides, ["TER"], settings=settings)[0].details
 
 
-def test_an_alignment_stands_in_the_signature():
+def test_signature_names_the_alignment():
     results = corpus_results(HYPOTHESES, REFERENCES, alignment=Signature.parse("aligned:x|tokens:words"))
     assert all(str(result.signature).startswith("aligned:x|tokens:words|segments:") for result in results)
 

@@ -147,7 +147,7 @@ def test_without_sources():
     ("hypothesis", "reference", "precision", "recall"),
     [("nichts", "er", None, 0), ("er", "nichts", 0, None), ("er", "es", 0, 0)],
 )
-def test_what_the_authors_call_nan_is_zero(hypothesis, reference, precision, recall):
+def test_nan_of_the_authors_is_zero(hypothesis, reference, precision, recall):
     found = pronoun_f1([["it"]], [[hypothesis]], [[reference]], **WHERE)
     assert found.value == 0
     assert (found.details["precision"], found.details["recall"]) == (precision, recall)

@@ -246,7 +246,7 @@ def test_systems_and_translators_of_an_xml_set(xml, write):
     assert values(evaluate_files(xml, xml, **LANGUAGES, system="Small", translators=["A"]))["TER"] == 0
 
 
-def test_systems_and_translators_that_are_not_there(xml, write):
+def test_unknown_systems_and_translators(xml, write):
     options = LANGUAGES | {"translators": ["A"]}
     with pytest.raises(DataError, match=r"2 <hyp> in 'de', systems 'Online-A', 'Small'; choose .* \(--system\)"):
         evaluate_files(xml, xml, **options)

@@ -210,7 +210,7 @@ def test_scores_of_documents(files, write, reference, joiner, between):
     assert f"joiner:{joiner}|" in str(report.results[0].signature)
 
 
-def test_what_scores_of_lines_load(files):
+def test_imports_of_line_scores(files):
     """Neither tables nor data sets nor a model, which take longer to import than the scores."""
     out, (reference,) = files(GERMAN, "one")
     code = (

@@ -29,7 +29,7 @@ def test_by_hand(name, counts):
     assert result.n == 5 and result.details["statistics"]["rows"][1] == counts[1][0]
 
 
-def test_what_is_blank_in_the_reference_counts_for_nothing():
+def test_blank_references_do_not_count():
     documents = TranslatedDocuments([["", "a"]], [["", "b"]])
     (result,) = metric_class("blank sentences")().score(documents)
     assert (result.value, result.n) == (0, 1)

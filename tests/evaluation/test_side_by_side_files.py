@@ -127,7 +127,7 @@ def test_several_references_are_not_needed_and_plain_lines_do(files):
     assert [one.source for one in found.sentences] == [None, None] and found.sentences[1].context == ()
 
 
-def test_what_does_not_fit(files):
+def test_files_that_do_not_fit(files):
     paths = [files / "a.jsonl", files / "b.jsonl"]
     reference = files / "reference.jsonl"
     short = write(files / "short.jsonl", [{"doc_id": d, "translation": OTHERS["a"][d][:1]} for d in OTHERS["a"]])

@@ -104,7 +104,7 @@ def test_scores_of_the_current_sentences(write_suite, spacy, tmp_path):
     assert (one.n, one.split) == (1, "items 1-1")
 
 
-def test_what_cannot_be_scored_is_told_before_translating(write_suite, monkeypatch):
+def test_unscorable_suites_fail_before_translating(write_suite, monkeypatch):
     system, path = Phrases(), write_suite(CONTRAPRO)
 
     def missing(sentences):

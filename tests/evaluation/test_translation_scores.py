@@ -49,7 +49,7 @@ def test_sources_of_the_documents(reference, caplog):
     assert "term consistency is undefined here and skipped: no term occurs in two sentences" in caplog.text
 
 
-def test_blank_sentences_are_told(reference, caplog):
+def test_blank_sentences_are_reported(reference, caplog):
     """Where the reference has text; a zero-width space is blank, too."""
     documents, rows = read_documents(path=reference, **LANGUAGES), [ROWS[0], ROWS[1] | {"translation": ["", "\u200b"]}]
     report = evaluate(rows, documents, name="ours")

@@ -128,7 +128,7 @@ def test_placeholders_of_programs(source, pieces):
     assert shown == [pieces] * bool(pieces) and bool(format.remarks) == (pieces is None)
 
 
-def test_crossing_markup_stands_alone():
+def test_crossing_markup_becomes_stand_alone():
     source = '<source>a <bx id="1"/>b<g id="2"> c <ex id="1"/>d</g></source>'
     text = re.sub("<source>Open.*</source>", source, XLIFF_1)
     kinds = [piece.kind for piece in parsed(XliffFormat, text.encode())[1][0].pieces if isinstance(piece, Tag)]

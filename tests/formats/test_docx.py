@@ -151,7 +151,7 @@ def test_pictures_may_change_places():
     assert document._problems(document.format.write(moved), moved) == []
 
 
-def test_a_run_with_a_box_is_no_field():
+def test_a_run_with_a_box_is_not_a_field():
     box = f"<w:r><w:pict><w:txbxContent><w:p>{field('PAGE', '7')}{run('In a box')}</w:p></w:txbxContent></w:pict></w:r>"
     assert shown(DocxFormat, file(run("Look ") + box)) == ["Look ", "7In a box"]
 
@@ -177,7 +177,7 @@ def test_box_in_a_changed_paragraph_is_changed_too():
     assert run("LOOK") in new and "IN A BOX" in new
 
 
-def test_a_translated_box_is_no_problem():
+def test_a_translated_box_is_not_a_problem():
     """The tag that holds the box is read again with another text in it."""
     document = DocumentFile(file(run("Look ") + BOX + run("there")), "a.docx", DocxFormat(), FormatOptions())
     ((_, row),) = document.rows(["en"])

@@ -175,14 +175,14 @@ def test_a_role_goes_with_its_code():
     assert segment.pieces == ["One ", Tag("alone", "{doc}`a b`", "a b"), " c"]
 
 
-def test_emphasis_as_html_is_told():
+def test_emphasis_as_html_is_reported():
     reader, segments = parsed(MarkdownFormat, b"a **One** b\n\nc *d*")
     first, second = (list(segment.pieces) for segment in segments)
     assert reader.write([["x", first[1], "\u201ey\u201c", first[3], "z"], ["e ", *second[1:]]]).endswith(b"\n\ne *d*")
     assert reader.remarks == {("paragraph", "with emphasis as HTML"): 1}
 
 
-def test_emphasis_without_text_at_the_start_of_a_line_is_no_fence():
+def test_emphasis_without_text_at_the_start_of_a_line_is_not_a_fence():
     reader, (segment,) = parsed(MarkdownFormat, b"~~One~~ two")
     opened, _, closed, _ = segment.pieces
     assert reader.write([[opened, closed, opened, closed, "x"]]) == b"<del></del><del></del>x"
@@ -320,7 +320,7 @@ def test_containers_stay_around_their_texts(end):
         ("    ```{note}\n    words\n    ```", []),
     ],
 )
-def test_what_is_a_container(text, expected):
+def test_containers(text, expected):
     assert texts(text) == expected
     check_identity(MarkdownFormat, text.encode())
 

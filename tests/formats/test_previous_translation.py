@@ -141,7 +141,7 @@ def test_everything_is_kept(tmp_path):
     assert system.asked == [] and written.text().startswith("14 segments, 14 kept as translated before")
 
 
-def test_what_is_in_doubt_is_translated_again(tmp_path):
+def test_uncertain_segments_are_translated_again(tmp_path):
     """Beside a paragraph of the translator's own, any of those before and behind it may be the translation."""
     human = HUMAN.replace("Dieselben Wörter, zuerst.", "Anmerkung: keine.\n\nDieselben Wörter, zuerst.")
     data, system, _ = translated(tmp_path, OLD.encode(), human.encode(), OLD.encode(), "md")

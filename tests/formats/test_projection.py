@@ -51,7 +51,7 @@ def translated(text: str, *translations: str, **pairs: str) -> str:
     return written(sentences.translated(translations, fits))
 
 
-def test_what_stands_before_an_element_that_goes_on_stays_before_it():
+def test_text_before_a_continued_element_stays_before_it():
     """The words of the element come first in the translation, and it ends in the next sentence."""
     assert translated(
         "One <img/><b>two. Three</b> four.", "zwei eins.", "Drei vier.", two="zwei", One="eins.", Three="Drei"
@@ -102,7 +102,7 @@ def test_markup_follows_words(source, translations, expected):
         ("10<s>6</s> kings", ["106 reis"], "10<s>6</s> reis"),
     ],
 )
-def test_what_touches_across_tags(source, translations, expected):
+def test_words_that_touch_across_tags(source, translations, expected):
     assert translated(source, *translations, king="rei", Us="Nós", See="Veja", Home="Casa") == expected
 
 
@@ -182,7 +182,7 @@ def test_tags_are_there_once_and_nested(seed):
     assert len(text.split()) >= sum(len(target.split()) for target in targets) - dropped - len(targets)
 
 
-def test_an_element_without_words_of_its_own_stays_inside_its_parent():
+def test_an_element_without_words_stays_inside_its_parent():
     places = [(0, Tag("open", "<b>")), (7, Tag("close", "</b>")), (7, Tag("alone", "<br>"))]
     root = markup_tree(7, [(place, tag, False) for place, tag in places], 0)
     assert (
@@ -192,7 +192,7 @@ def test_an_element_without_words_of_its_own_stays_inside_its_parent():
 
 @pytest.mark.parametrize("before", ["One", "One "])
 @pytest.mark.parametrize("after", ["two", " two"])
-def test_blank_that_is_a_tag_beside_a_blank(before, after):
+def test_blank_tag_next_to_a_blank(before, after):
     """A tag whose text is a blank, as of subtitles, takes no word away where it is one blank with another."""
     sentences = SegmentSentences([before, Tag("alone", "\\h", " "), after, " three"], lambda text: [text])
     assert [sentence.text for sentence in sentences.sentences] == ["One two three"]

@@ -201,7 +201,7 @@ def test_marks_of_strings(text, shown):
 @pytest.mark.parametrize(
     ("text", "new"), [("¿Qué?", "¿&Qué?"), ("%s: {n} Ab", "%s: {n} &Ab"), ("文件", "文件"), ("12", "12")]
 )
-def test_the_mark_of_a_key_stands_before_a_letter(text, new):
+def test_the_mark_of_a_key_precedes_a_letter(text, new):
     assert plain_string([Tag("alone", "&"), *kept_apart([text], [PLACEHOLDERS])]) == new
 
 
@@ -225,7 +225,7 @@ def test_no_text(text):
 
 
 @pytest.mark.parametrize("text", ["1.打开文件", "注意:请保存", "名称_说明", "/打开文件", "#标签说明", "Größe:Länge"])
-def test_text_that_is_no_identifier(text):
+def test_text_that_is_not_an_identifier(text):
     assert is_text(text)
 
 
@@ -435,7 +435,7 @@ def test_broken(format, data, words):
     assert words in str(error.value)
 
 
-def test_columns_that_are_not_there():
+def test_missing_columns():
     with pytest.raises(DataError, match=r"no column 'english' \(did|no column 'english'; did you mean 'English'"):
         parsed(CsvFormat, CSV.encode(), columns=("english",))
     with pytest.raises(DataError, match="no column '4'"):
@@ -476,7 +476,7 @@ def test_words_that_are_read_as_none():
         ("See x.org", "Siehe https://x.org", False),
     ],
 )
-def test_placeholders_that_are_lost_or_doubled_are_told(text, translation, is_told):
+def test_lost_or_doubled_placeholders_are_reported(text, translation, is_told):
     document = DocumentFile(json.dumps({"a": text}).encode(), "a", JsonStringsFormat(), FormatOptions())
     told = ["a, line 1, a: the placeholders or addresses differ from the original; check them"]
     assert list(document._other_runs([[translation]])) == told * is_told

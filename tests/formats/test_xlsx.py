@@ -76,7 +76,7 @@ def test_strings_in_cells_and_formulas():
         ("", '<calcPr fullCalcOnLoad="1"/>'),
     ],
 )
-def test_formulas_are_calculated_anew(old, new):
+def test_formulas_are_recalculated(old, new):
     start = f'<workbook {SLIDES}><sheets><sheet name="One" r:id="x"/></sheets>'
     for cells, expected in ([0, "><f>A1</f><v>One</v>"], new), ([0], old):
         data = file(["<t>One</t>"], [cells], **{MAIN: f"{start}{old}</workbook>"})

@@ -63,7 +63,7 @@ def test_members_change_and_others_stay(seed):
         (archive({"a": b"x" * 9})[:-10], "not a zip archive"),
     ],
 )
-def test_what_is_no_archive(data, message):
+def test_files_that_are_not_archives(data, message):
     with pytest.raises(DataError, match=message):
         ZipArchive(data)
 

@@ -68,7 +68,7 @@ def rows(card):
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
 
 
-def test_header_is_what_the_hub_reads():
+def test_header_as_the_hub_reads_it():
     found = header(make_card(REPORT, config=config(), license="apache-2.0", datasets=["org/talks"]))
     assert set(found) == HEADER_KEYS
     assert found["language"] == ["en", "de"]
@@ -125,7 +125,7 @@ def test_baseline_and_limits():
     )
 
 
-def test_missing_facts_are_left_out():
+def test_missing_facts_are_omitted():
     """Rows, sections and languages; nothing stands for them."""
     card = make_card(None, config=config(source_lang=None, target_lang=None))
     found = header(card)
@@ -188,7 +188,7 @@ def test_architecture_without_a_text_is_rejected():
         ),
     ],
 )
-def test_text_says_what_the_architecture_is(fields, words):
+def test_text_describes_the_architecture(fields, words):
     text = " ".join(str(make_card(None, config=config(**fields))).split())
     for word in words:
         assert word in text

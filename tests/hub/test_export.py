@@ -61,7 +61,7 @@ def test_bad_report_is_refused_before_anything_is_written(model, tokenizer, tmp_
     assert names(tmp_path) == set()
 
 
-def test_other_contexts_than_the_true_one_are_left_out(tmp_path):
+def test_other_contexts_than_the_true_one_are_dropped(tmp_path):
     about = {"task": "contrastive", "dataset": "pronoun", "split": "all", "metric": "accuracy", "n": 9}
     contexts = ("|context:true", "|context:empty", "|context:random, seed 0", "|context:wrong-document, seed 0", "")
     results = [

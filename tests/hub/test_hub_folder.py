@@ -186,7 +186,7 @@ def saved_again(task: dict) -> dict:
     return task | simple | {"folder": task["again"], "again": f"{task['again']}-again"}
 
 
-def test_what_is_in_the_folder(saved):
+def test_contents_of_the_folder(saved):
     """Code by the architecture's own files only, weights that cannot run code, no path of this machine."""
     root, tasks = saved
     for task in tasks:

@@ -63,7 +63,7 @@ def test_card_without_a_name_gets_that_of_the_repository(hub, tmp_path):
     assert uploaded(hub) | {"README.md": b""} == before | {"README.md": b""}
 
 
-def test_nothing_changed_is_no_commit(hub, folder):
+def test_no_commit_without_changes(hub, folder):
     assert push_model(folder, "someone/model") == push_model(folder, "someone/model")
     assert len(hub.repositories["someone/model"].commits) == 2
 
@@ -169,7 +169,7 @@ REFUSED = {
 }
 
 
-def test_what_must_not_go_up(hub, folder, monkeypatch):
+def test_files_that_must_not_be_uploaded(hub, folder, monkeypatch):
     """It stays unasked, and is refused where it is asked for."""
     monkeypatch.setenv("TRACKER_API_KEY", "0123456789abcdef0123")
     before = set(contents(folder))
@@ -217,7 +217,7 @@ def test_all_refusals_are_named_at_once(folder):
         planned_upload(folder, "someone/model", include=["*"])
 
 
-def test_secrets_in_what_goes_up_anyway(folder):
+def test_secrets_in_uploaded_files(folder):
     with (folder / "README.md").open("a") as card:
         card.write(LOOKS_LIKE_A_TOKEN)
     refused(r"not to be published: README.md \(holds a token of the Hub\)", planned_upload, folder, "someone/model")
@@ -228,7 +228,7 @@ def test_code_that_the_model_does_not_need_stays(folder):
     assert left_files(folder) == ["train.py"]
 
 
-def test_what_looks_like_a_secret_and_is_none(folder, monkeypatch):
+def test_harmless_lookalikes_of_secrets(folder, monkeypatch):
     """Names of Slovak models, and of a tokenizer in the environment; raw numbers are no pickle."""
     monkeypatch.setenv("TOKENIZER_NAME", "Helsinki-NLP/opus-mt-sk-cs")
     with (folder / "README.md").open("a") as card:
@@ -259,7 +259,7 @@ def test_folder_of_git_stays_here(hub, folder):
     assert uploaded(hub) == before
 
 
-def test_what_is_no_finished_folder(folder, tmp_path):
+def test_unfinished_folders(folder, tmp_path):
     refused("nowhere: no such folder", planned_upload, tmp_path / "nowhere", "someone/model")
     (tmp_path / "empty").mkdir()
     with pytest.raises(ValueError, match="README.md, config.json, tokenizer_config.json, model.safetensors missing"):
@@ -298,7 +298,7 @@ def test_included_files(hub, folder, run):
     assert code == 1 and "--include '*.jpg': no file of" in err
 
 
-def test_code_in_a_repository_of_its_own(hub, folder, run):
+def test_code_in_a_separate_repository(hub, folder, run):
     """It gets the code of all architectures in one commit; no other one follows while nothing changes."""
     code, out, _ = run("push", folder, "someone/model", "--code-repo", "someone/code", "--dry-run")
     lines = out.splitlines()

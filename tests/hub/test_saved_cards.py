@@ -58,7 +58,7 @@ def test_saved_card_is_whole(architecture, tmp_path):
 
 
 @pytest.mark.parametrize("architecture", MODELS)
-def test_context_by_hand_is_what_documents_get(architecture, caplog, capsys):
+def test_context_by_hand_equals_documents(architecture, caplog, capsys):
     """The last block of a card, as it stands, prints the translation that `translate_documents` gives, unwarned."""
     logging.Logger.warning_once.cache_clear()
     caplog.set_level(logging.WARNING)
@@ -177,7 +177,7 @@ def test_signature_of_transformers():
     assert list(own)[:3] == list(parameters)[:3]
 
 
-def test_no_card_beside_an_adapter_inside_a_model(tmp_path):
+def test_no_card_for_an_adapter_inside_a_model(tmp_path):
     """transformers saves such a model without its own weights."""
     model = build()
     model._hf_peft_config_loaded = True

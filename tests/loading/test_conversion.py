@@ -53,7 +53,7 @@ def test_new_tokens_start_as_the_mean():
 
 
 @FAMILIES
-def test_separators_start_as_what_ends_and_begins_a_sentence(family):
+def test_separators_start_as_mean_of_sentence_ends_and_starts(family):
     """The end, and what the decoder reads before the first word: its start, or the code of the language."""
     converted, _ = convert_sentence_model(sentence_model(family), past_context=1)
     config, format = converted.config, converted.config.sequence_format()

@@ -108,7 +108,7 @@ def test_every_class_of_an_architecture(architecture, tmp_path):
     type(model.model).from_pretrained(tmp_path)
 
 
-def test_what_a_user_changes_on_purpose(exported):
+def test_changes_on_purpose(exported):
     """Settings that the weights do not depend on, arguments of `from_pretrained`, a tokenizer for new tokens."""
     file = exported / "config.json"
     free = {"dropout": 0.3, "strategy": "full", "target_lang": "fr"}

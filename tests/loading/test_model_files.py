@@ -49,7 +49,7 @@ def online(monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
-def test_a_name_that_nobody_answers_for(online, monkeypatch, tmp_path):
+def test_a_name_without_a_model(online, monkeypatch, tmp_path):
     """Within two seconds, where no address is found and where nobody answers; of a folder, and offline, not asked."""
     from huggingface_hub import constants
 
@@ -76,7 +76,7 @@ def test_a_name_that_nobody_answers_for(online, monkeypatch, tmp_path):
     hub_access.check_within_reach("owner/mispelled")
 
 
-def test_a_mistyped_name_is_told_before_heavy_imports(tmp_path):
+def test_a_mistyped_name_fails_before_heavy_imports(tmp_path):
     (tmp_path / "a.txt").write_text("A.\n")
     network = {"HF_HUB_OFFLINE": "0", "HF_ENDPOINT": "http://127.0.0.1:1"} | dict.fromkeys(hub_access.PROXIES, "")
     shown = "print({'torch', 'transformers'} & {*sys.modules})"

@@ -65,7 +65,7 @@ def test_logits_and_beams_are_those_of_the_source(family, case):
 
 
 @pytest.mark.parametrize("case", ["concat", "lst", "caching", "caching, parallel", "doct", "han", "memory", "routing"])
-def test_what_starts_as_zeros_learns(case):
+def test_zero_parameters_learn(case):
     """A neutral part that gets no gradient would stay one for ever."""
     model = converted(sentence_model("mbart" if case == "doct" else "marian"), case)
     new, parameters = mechanism_parameters(model), dict(model.named_parameters())

@@ -60,7 +60,7 @@ def test_in_a_checkout(checkout, tests):
     assert again.returncode == 1 and "architecture 'means' already exists; choose another name" in again.stderr
 
 
-def test_in_a_package_of_its_own(run, tmp_path, monkeypatch):
+def test_new_package(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code, out, err = run("new", "architecture", "means", "toy_box")
     assert code == 0 and "toy_box/card_means.md.j2" in out and "HF_DOCMT_PLUGINS=toy_box docmt train" in err

@@ -354,7 +354,7 @@ def test_all_parameters_take_part_without_context(architecture, fields, shape):
 
 @pytest.mark.parametrize("architecture", ["caching", "doct", "han", "multiencoder", "routing"])
 @pytest.mark.parametrize("shape", [(1, 0, 2), (1, 1, 0), (1, 0, 0)])
-def test_a_context_of_no_sentence_is_none(architecture, shape):
+def test_empty_context_equals_none(architecture, shape):
     model, ids = build(architecture), torch.zeros(shape, dtype=torch.long)
     empty = {"context_input_ids": ids, "context_attention_mask": ids, "context_offsets": ids.sum(dim=2)}
     logits = [model(**inputs_with(**context)).logits for context in (empty, dict.fromkeys(empty))]

@@ -160,7 +160,7 @@ def test_translations_are_read_once(kind, monkeypatch):
     assert len(calls) == 4 * expected
 
 
-def test_what_follows_from_the_sides():
+def test_context_sides_set_attention():
     """One of the two fields says the other, also for a model of sentences that becomes one with context."""
     found = [HanConfig(), HanConfig(context_sides="both"), HanConfig(hierarchical_attention="decoder")]
     assert [(config.hierarchical_attention, config.context_sides) for config in found] == [

@@ -132,7 +132,7 @@ def test_stream(format):
             memory = model.memory_after(model.model(**inputs, use_cache=False))
 
 
-def test_every_search_is_told_the_languages():
+def test_every_search_gets_the_languages():
     """Also where the configuration names others, and where none are named an error says so."""
     model, tokenizer = model_of("concat", "m2m", **WINDOW), word_tokenizer()
     document, calls, generate = random_text([3, 4]), [], model.generate

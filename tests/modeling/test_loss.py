@@ -83,7 +83,7 @@ def test_nothing_to_score():
     assert loss == 0 and not logits.grad.any()
 
 
-def test_smoothing_leaves_out_what_is_never_written():
+def test_smoothing_skips_tokens_that_are_never_written():
     """The loss of all tokens, some ruled out by their bias, is that of the vocabulary of the others."""
     logits, bias = torch.randn(2, 4, 9) * 2, torch.tensor([0.0] * 7 + [-100.0, -1000.0])
     target = smoothing_target(bias)

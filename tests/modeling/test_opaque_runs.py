@@ -63,7 +63,7 @@ def test_given_runs_come_first():
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_places_beside_the_runs_are_those_of_the_same_signs(text):
+def test_places_around_runs_match(text):
     own = CarriedSentence(text, Finder()(text), text)
     own.mark(0)
     inside = {place for start, end in own.spans for place in range(start, end)}

@@ -113,7 +113,7 @@ def test_repairs_that_are_refused(fields, arguments, message):
     assert not model.calls
 
 
-def test_what_writes_sentences_one_by_one_has_no_repairs():
+def test_strategies_by_sentence_have_no_repairs():
     for architecture in ("memory", "caching"):
         with pytest.raises(ValueError, match="which writes this model's sentences one by one: omit it"):
             build(architecture).translate_documents([["w6"]], word_tokenizer(), repairs="none")

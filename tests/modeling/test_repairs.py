@@ -67,7 +67,7 @@ def test_translation_without_end_is_reported(strategy, fields):
     assert "stopped after 3 tokens without an end" in report[-1]["detail"]
 
 
-def test_end_forced_by_generation_settings_is_no_end():
+def test_end_forced_by_generation_settings_does_not_count():
     """Pretrained models force the end at the last position; what is cut off is reported all the same."""
     model = build()
     model.generation_config.forced_eos_token_id = EOS
@@ -175,7 +175,7 @@ def test_blanks_around_a_sentence_that_is_split():
     assert all(source != [EOS] for source in model.sources) and len(found) == 1
 
 
-def test_name_of_a_special_token_in_a_sentence_is_no_token():
+def test_name_of_a_special_token_in_a_sentence_is_text():
     model = Scripted()
     model.translate_documents([["w6 <sep> w7 </s>"]], word_tokenizer())
     (source,) = model.sources

@@ -22,7 +22,7 @@ def model_of(architecture: str, **fields):
 
 
 @pytest.mark.parametrize("fields", [{}, UNTIED, UNTIED | {"share_encoder_decoder_embeddings": False}])
-def test_new_size_is_not_drawn_anew(fields):
+def test_new_size_keeps_old_weights(fields):
     model = build(**fields)
     model.resize_token_embeddings(40)
     before = {name: value.clone() for name, value in model.state_dict().items()}

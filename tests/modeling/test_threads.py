@@ -79,7 +79,7 @@ def test_threads_on_a_model_in_training_mode(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["concat_chunk", "memory"])
-def test_training_with_checkpointing_beside_translations(name):
+def test_training_with_checkpointing_while_translating(name):
     """Dropout works for the thread that trains, while others translate; its layers have no cache, theirs have one."""
     model, calls, expected = calls_of(name)
     model.activation_checkpointing_enable()

@@ -32,7 +32,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("strategy", [None, "sentence", "sliding", "sequential", "full"])
 @pytest.mark.parametrize("batch_size", [1, 16])
-def test_as_many_out_as_in(case, strategy, batch_size):
+def test_one_translation_per_sentence(case, strategy, batch_size):
     if strategy == "full" and CASES[case].get("context_sides") == "source":
         return
     model = Scripted(**CASES[case])
@@ -147,7 +147,7 @@ def test_start_of_a_document_is_marked_as_in_training():
 # Arguments and scopes
 
 
-def test_settings_of_the_caller_stay_as_they_are():
+def test_settings_of_the_caller_are_unchanged():
     config = GenerationConfig(num_beams=2, eos_token_id=EOS, pad_token_id=PAD)
     before, arguments = config.to_dict(), {"generation_config": config, "max_new_tokens": 5}
     model = Scripted(**WINDOW)
@@ -162,7 +162,7 @@ def test_settings_of_the_caller_stay_as_they_are():
         *((own, "sliding") for own in ({"repetition_penalty": 3.0}, {"no_repeat_ngram_size": 1})),
     ],
 )
-def test_what_a_configuration_leaves_open_is_the_models(own, strategy):
+def test_missing_settings_come_from_the_model(own, strategy):
     """As in `generate`."""
     model, documents = build(past_context=2), [random_text([5, 3, 8, 4], seed=1), random_text([2, 6, 3], seed=2)]
     plain = model.translate_documents(documents, word_tokenizer(), strategy, max_new_tokens=12)

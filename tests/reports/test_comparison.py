@@ -63,7 +63,7 @@ def test_same_signature_shares_a_row():
         ({"signature": "logprob:sum|case:lc|past:3|case:mixed"}, "case"),
     ],
 )
-def test_another_measurement_has_a_row_of_its_own(change, keys):
+def test_another_measurement_has_another_row(change, keys):
     found = compare_reports([report("a", result(40.0)), report("b", result(60.0, **change)), report("c", result(70.0))])
     assert [values for *_, values in cells(found)] == [{"a": 40.0, "c": 70.0}, {"b": 60.0}]
     assert [row.letter for row in found.rows] == ["a", "b"]
@@ -101,7 +101,7 @@ def test_order_of_a_signature_is_part_of_it():
         ),
     ],
 )
-def test_what_a_system_is_stands_above_its_column(change, settings, signature):
+def test_column_heads_describe_systems(change, settings, signature):
     """Strategy, beams and context never separate figures; the signature keeps what is the same."""
     found = compare_reports([report("a", result(40.0)), report("b", result(60.0, **change))])
     assert cells(found) == [("pronoun", "accuracy", "", {"a": 40.0, "b": 60.0})]
@@ -157,7 +157,7 @@ def test_examples():
     assert found.baseline == "sentence" and all(row.figures["concat"].test.p_value < 0.05 for row in found.rows[4:])
 
 
-def test_what_reports_know_of_the_model_stands_above_the_column():
+def test_column_heads_use_facts_of_the_model():
     """Configurations that all systems have; search settings always; context from it where no signature says it."""
     shared = {"d_model": 64, "view": "window"}
     configs = [
@@ -348,7 +348,7 @@ def test_the_first_system_is_the_baseline():
     assert alone.baseline is None and alone.notes == ()
 
 
-def test_the_note_names_what_was_drawn():
+def test_the_note_names_the_unit_drawn():
     reports = [report(name, accuracy(right, [10] * 8)) for name, right in zip("ab", (BASE, BETTER))]
     for one in reports:
         one.results[0].details["statistics"]["unit"] = "context"
@@ -383,7 +383,7 @@ def test_other_documents_have_a_row_of_their_own():
     assert note.startswith("Rows apart because of different logprob, documents: pronoun accuracy. What may differ")
 
 
-def test_what_cannot_be_tested_is_reported():
+def test_untestable_figures_are_reported():
     base, other, broken = (accuracy(right, [10] * 8) for right in (BASE, BETTER, SAME))
     turned = accuracy(BETTER, [10] * 8, ids=[f"d{n}" for n in reversed(range(8))])
     broken = replace(broken, value=77.0)
@@ -434,7 +434,7 @@ def test_runs_of_one_system():
     assert found.settings == {"a": {"strategy": ("sentence",)}, "b": {}, "c": {}}
 
 
-def test_single_runs_beside_others_are_tested_over_documents():
+def test_single_runs_are_tested_over_documents():
     single = [report(name, accuracy(right, [10] * 8)) for name, right in zip("ab", (BASE, BETTER))]
     found = compare_reports([*single, *runs_of("c", 50.0, 60.0)], runs=r"-seed\d")
     assert found.rows[0].figures["b"].test == compare_reports(single).rows[0].figures["b"].test
@@ -461,7 +461,7 @@ def test_equal_names_are_runs(tmp_path):
         ),
     ],
 )
-def test_what_are_no_runs_is_refused(reports, pattern, message):
+def test_unrelated_systems_are_not_runs(reports, pattern, message):
     refused(message, compare_reports, reports, runs=pattern)
 
 
@@ -486,7 +486,7 @@ def test_unknown_names_are_refused(options, message):
     refused(message, compare_reports, EXAMPLES, **options)
 
 
-def test_what_is_no_report_is_refused(tmp_path):
+def test_other_files_than_reports_are_refused(tmp_path):
     path = tmp_path / "scores.json"
     path.write_text('{"bleu": 30}')
     refused(r"scores\.json: report: unknown key 'bleu'", compare_reports, [EXAMPLES[0], path])
@@ -500,7 +500,7 @@ def test_what_is_no_report_is_refused(tmp_path):
         refused("expected a list of reports", compare_reports, none)
 
 
-def test_a_result_of_an_unknown_setting_beside_one_of_a_known_is_refused():
+def test_results_of_known_and_unknown_settings_are_refused():
     """It belongs to no column, and must not take the other's place."""
     both = report("a", result(strategy="full"), result(strategy=None))
     message = "a: two results for pronoun accuracy .test., of which one does not say strategy"

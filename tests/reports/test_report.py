@@ -140,7 +140,7 @@ def test_packed_files(report, tmp_path):
     refused(r"report\.json\.gz: broken or truncated gzip file", Report.read, path)
 
 
-def test_merge_replaces_what_was_measured_again(report):
+def test_merge_replaces_repeated_measurements(report):
     again = result(value=30.0, strategy="sliding", beams=4)
     later = Report(model={"name": "tiny"}, data={"test": "news"}, results=[again])
     merged = merge_reports(report, later)

@@ -177,7 +177,7 @@ def test_page():
     assert texts[3] == "Er ist nicht neu ." and texts[1] == "Sie ist alt ."
 
 
-def test_page_stands_alone_and_runs_nothing_of_others():
+def test_page_is_self_contained_and_safe():
     """No script but its own, no other file: hostile texts stay texts, also those of names, ids and languages."""
     one = sentence(1, HOSTILE, "b", doc_id=HOSTILE, source=HOSTILE, references=(HOSTILE,), context=(HOSTILE,))
     one = replace(one, translations={HOSTILE: HOSTILE, "b": "b"}, scores={HOSTILE: 1.0, "b": 2.0})

@@ -161,7 +161,7 @@ def test_blocks_make_no_difference(method, monkeypatch):
     assert compare_systems(results, "x", PairedTest(method, 200)) == whole
 
 
-def test_documents_with_nothing_to_score_are_left_out():
+def test_documents_with_nothing_to_score_are_skipped():
     rows = [[3, 4], [1, 4], [2, 5], [4, 4]]
     padded = [row for pair in rows for row in (pair, [0, 0])]
     better = [[min(a + 1, b), b] for a, b in rows]
@@ -287,5 +287,5 @@ def test_welch_with_a_worked_example():
         ([1700 / 450] * 3, [2500 / 450] * 3, "have the same score"),  # whose means are rounded
     ],
 )
-def test_what_has_no_test(base, other, message):
+def test_untestable_figures(base, other, message):
     refused(message, welch_test, base, other)

@@ -25,7 +25,7 @@ def test_settings_of_the_command(tmp_path):
     assert system.translate([document]) == expected
 
 
-def test_languages_that_nobody_names():
+def test_unnamed_languages():
     system = DocMTSystem(build("concat", source_lang=None), word_tokenizer(), "runs/concat")
     end = ServerLimits(timeout=30), "127.0.0.1", 0
     refused("runs/concat names no source language.*give --source-lang", make_server, system, (None, None), *end)

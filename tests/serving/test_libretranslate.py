@@ -99,7 +99,7 @@ def test_a_language_is_its_own_translation(client):
     assert status == 200 and client.call("GET", urlsplit(answer["translatedFileUrl"]).path)[1].decode() == said
 
 
-def test_problems_are_told_and_the_text_is_given(client, monkeypatch):
+def test_problems_are_reported_with_the_text(client, monkeypatch):
     page = "<p>w7</p>"
     monkeypatch.setattr(HtmlFormat, "write", lambda *_: b"\xef\xbb\xbf<p>w7</p><p>w8</p>")
     status, answer = client.post("/translate", GOOD | {"q": page, "format": "html"})

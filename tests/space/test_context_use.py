@@ -71,7 +71,7 @@ def test_words_have_the_attention_of_their_tokens():
     assert [share for text, share in before.words if text.strip()] == pytest.approx(expected[:5].tolist(), abs=1e-4)
 
 
-def test_blank_sentences_are_left_out():
+def test_blank_sentences_are_skipped():
     model = build("concat", past_context=2)
     blank = [SOURCE[0], " ", *SOURCE[1:]]
     found = used(model, 4, blank, [TARGET[0], "", *TARGET[1:]])
@@ -190,7 +190,7 @@ def test_groups_are_taken_apart(shortening):
 
 
 @torch.no_grad()
-def test_source_beside_context_is_the_current_sentence():
+def test_source_next_to_context_is_the_current_sentence():
     """[context; source] as one sequence: a lone mark of no context stands in front of the source."""
     model = build("multiencoder", past_context=1, integration="concatenate", missing_context="eos")
     found = used(model, 2)

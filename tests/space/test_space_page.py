@@ -108,7 +108,7 @@ def explained(left_out=LEFT_OUT, repairs=(), **fields):
     return " ".join(page.explanation(Explanation(found, tuple(repairs)), ("en", "de")).split())
 
 
-def test_what_decided_in_words():
+def test_decisive_sentence_in_words():
     shown = explained()
     assert "Sentence 1 decided." in shown and "Without sentence 1 it reads" in shown
     assert "<ins>Sie</ins> ist da." in shown and "<del>Es</del> ist da." in shown and "The lamp &lt;1&gt;." in shown
@@ -136,7 +136,7 @@ REPAIRED = [
 
 
 @pytest.mark.parametrize(("kind", "strategy", "name", "remedy"), REPAIRED)
-def test_what_was_repaired(kind, strategy, name, remedy):
+def test_repairs_in_words(kind, strategy, name, remedy):
     """Its name in the row; meaning and a remedy of this page in the panel."""
     import page
 

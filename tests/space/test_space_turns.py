@@ -36,7 +36,7 @@ def test_the_next_wakes_up():
     assert came == [True]
 
 
-def test_turns_that_nobody_ends(monkeypatch):
+def test_abandoned_turns(monkeypatch):
     """A turn has a time limit; who does not wait any more is passed over, and may come back."""
     import turns as module
 

@@ -433,7 +433,7 @@ class Battery:
 
     # Documents
 
-    def test_as_many_sentences_out_as_in(self, model):
+    def test_one_translation_per_source_sentence(self, model):
         short = {"max_new_tokens": 4, "no_repeat_ngram_size": 2}
         documents = [random_text([2, 1, 3], seed=7), ["", "w7 w8", " "], [], random_text([1], seed=8)]
         for strategy in (None, *self.strategies):

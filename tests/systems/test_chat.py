@@ -69,7 +69,7 @@ def test_answers_end_as_the_template_ends_them(name, template):
         ("{{ messages[0].content }}", "", "</s>", ""),
     ],
 )  # fmt: skip
-def test_what_templates_put_around_an_answer(template, before, end, text):
+def test_frames_of_answers_in_templates(template, before, end, text):
     """In scores the blanks before it and what ends it; in translation it stops there, at a token or a text."""
     tokenizer = byte_tokenizer(template)
     frame = answer_frame(tokenizer, [2])

@@ -96,7 +96,7 @@ def test_dtype_that_a_device_does_not_compute(monkeypatch):
     refused("cpu does not compute in fp16 .*for Half.*; choose another dtype", checked_dtype, "fp16", "cpu")
 
 
-def test_what_is_known_before_weights_are_loaded(tmp_path, marian, tokenizer):
+def test_checks_before_weights_are_loaded(tmp_path, marian, tokenizer):
     """Between which languages a model translates, and whether context changes what it writes."""
     for options, alone in (({}, True), ({"past_context": 1}, False), ({"chunk_sentences": 2}, False)):
         assert CausalSystem.reads_sentences_alone("model", options) is alone

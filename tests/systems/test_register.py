@@ -28,7 +28,7 @@ def test_forms(source, translation, forms):
     assert Formality("formal", "en", "de_DE").forms(source, translation) == forms
 
 
-def test_what_is_in_the_other_register_is_translated_again():
+def test_other_register_is_translated_again():
     """Behind one pair, then two; all others known. What stays is reported, and known sentences are left alone."""
     calls = []
 

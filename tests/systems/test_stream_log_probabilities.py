@@ -50,7 +50,7 @@ def by_itself(model, one: SuiteItem, candidate: str) -> list[float]:
 
 
 @pytest.mark.parametrize("fields", [{}, {"memory_sides": "source"}, {"memory_sides": "target"}, {"use_bod": True}])
-def test_like_every_item_by_itself(fields):
+def test_equal_to_single_items(fields):
     model = build("memory", memory_size=3, **fields)
     for batch_tokens in (4096, 60, 1):
         found = DocMTSystem(model, TOKENIZER, batch_tokens=batch_tokens).token_log_probabilities(ITEMS)

@@ -91,7 +91,7 @@ def test_checkpoints_of_earlier_versions():
         assert saved_run(FROZEN / "checkpoint-4") == expected
 
 
-def test_what_is_kept_and_half_deleted(tmp_path, monkeypatch):
+def test_kept_and_half_deleted_checkpoints(tmp_path, monkeypatch):
     for step in (2, 4, 6, 8, 10):
         (tmp_path / f"checkpoint-{step}").mkdir()
         (tmp_path / f"checkpoint-{step}" / "trainer_state.json").write_text("{}")

@@ -95,7 +95,7 @@ def named_and_deciding(folder, documents, most: int = 40) -> tuple[int, int]:
 
 
 @pytest.mark.slow
-def test_what_decided_is_named(tmp_path, corpus):
+def test_decisive_sentence_is_named(tmp_path, corpus):
     """At least nine of ten times, at distances 1 to 3; always the one before would be right about half the time."""
     named, deciding = named_and_deciding(trained(corpus, tmp_path / "model", "caching"), corpus / "test.jsonl")
     assert deciding == 40 and named >= 36
@@ -118,7 +118,7 @@ def test_all_resolutions_are_translated(tmp_path, corpus):
 
 
 @pytest.mark.slow
-def test_routing_learns_what_the_next_sentence_tells(tmp_path):
+def test_routing_learns_from_the_next_sentence(tmp_path):
     """Offline it knows the noun that follows its pronoun, online it guesses."""
     corpus = write_corpus(tmp_path / "corpus", seed=1, cataphora=0.2)
     for future, least, most in ((1, 95, 100), (0, 32, 35)):

@@ -91,7 +91,7 @@ def test_examples_are_dicts_still():
         examples[0]["labels"]
 
 
-def test_label_weights_are_no_labels():
+def test_label_weights_are_not_labels():
     for architecture in registry.ARCHITECTURES.values():
         assert find_labels(architecture.model_class) == ["labels"]
 

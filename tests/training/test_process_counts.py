@@ -53,7 +53,7 @@ def test_updates_of_another_number_of_processes(before, accumulation):
     assert allowed
 
 
-def test_as_many_rounds_in_every_process(monkeypatch):
+def test_equal_rounds_in_every_process(monkeypatch):
     monkeypatch.setattr("hf_docmt.training.distributed.gather_object", lambda counts: [*counts, 5])
     assert list(equal_rounds([1, 2, 3])) == [(1, True), (2, True), (3, True), (3, False), (3, False)]
     assert list(equal_rounds([1, 2, 3, 4, 5]))[-1] == (5, True)

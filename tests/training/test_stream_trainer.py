@@ -95,7 +95,7 @@ def gradients(model) -> dict[str, torch.Tensor]:
 @pytest.mark.parametrize("reach", [2, 3])
 @pytest.mark.parametrize("sides", ["source", "target", "both"])
 @pytest.mark.parametrize("layers", [[-1], [0, 1]])
-def test_the_gradient_reaches_so_many_sentences(tmp_path, layers, sides, reach):
+def test_reach_of_the_gradient(tmp_path, layers, sides, reach):
     """That of each loss, the memory being a constant `reach` - 1 sentences before; windows do not change it."""
     torch.manual_seed(3)
     model = build("memory", memory_size=3, memory_sides=sides, memory_layers=layers).eval()

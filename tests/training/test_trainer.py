@@ -120,7 +120,7 @@ def test_predictions_by_generate(data, tmp_path, stop_on):
     assert metrics["eval_rows"] == len(data[1]) and metrics["eval_loss"] == pytest.approx(loss, abs=1e-6)
 
 
-def test_validation_loss_that_is_no_number_stops(data, tmp_path):
+def test_nan_validation_loss_stops(data, tmp_path):
     trainer = make_trainer(data, tmp_path)
     with torch.no_grad():
         trainer.model.model.shared.weight.fill_(float("nan"))
@@ -269,7 +269,7 @@ def test_output_and_bf16(data, tmp_path, capfd):
     assert json.loads(Path(tmp_path / "half" / "checkpoint-8" / "config.json").read_text())["use_cache"] is True
 
 
-def test_a_warm_up_longer_than_the_training_is_told(data, tmp_path, capfd):
+def test_a_warm_up_longer_than_the_training_is_reported(data, tmp_path, capfd):
     make_trainer(data, tmp_path, learning_rate=1e-3, warmup_steps=16, max_steps=1).train()
     text = "rises for 16 updates and there are 1, so it ends at 6.25e-05, not 0.001; give a lower training.warmup_steps"
     assert text in capfd.readouterr().err

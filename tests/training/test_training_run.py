@@ -86,7 +86,7 @@ def test_missing_data(corpus, tmp_path):
         train(parse_recipe(mapping, ["data.train.format=jsnl"]))
 
 
-def test_runs_share_what_is_made_of_their_data(corpus, tmp_path, monkeypatch):
+def test_runs_share_prepared_data(corpus, tmp_path, monkeypatch):
     """The second run, of another seed and mechanism, reads, trains and tokenizes nothing; a cache of its own does."""
     names = (("iterate_documents", 2), ("tokenize_table", 2))
     counts = {f"hf_docmt.data.tokenized_documents.{name}": number for name, number in names}

@@ -42,7 +42,7 @@ def test_json_lines(rows, tmp_path, capsys):
     assert capsys.readouterr().out == (tmp_path / "rows.jsonl").read_text()
 
 
-def test_plain_lines_are_as_many_as_sentences(rows, tmp_path):
+def test_one_plain_line_per_sentence(rows, tmp_path):
     rows[1]["translation"][0] = "two\nlines"
     write_translations(rows, tmp_path / "rows.txt", plain=True)
     assert (tmp_path / "rows.txt").read_text().split("\n") == [*TRANSLATION, "two lines", "w19", ""]

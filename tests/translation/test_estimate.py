@@ -43,7 +43,7 @@ def clock(monkeypatch):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_true_time_lies_in_the_range(clock, seed):
+def test_range_contains_the_true_time(clock, seed):
     draw = random.Random(seed)
     sizes = [draw.randrange(1, 30) if draw.random() < 0.8 else draw.randrange(61, 200) for _ in range(4000)]
     estimated = estimate_job(TranslationSettings("folder"), documents(sizes), processes=2, seconds=10)

@@ -97,5 +97,5 @@ def test_problems_and_failures(write, monkeypatch):
         ("List<String> </String>", False),
     ],
 )
-def test_what_is_html(text, expected):
+def test_detection_of_html(text, expected):
     assert is_html(text) is expected

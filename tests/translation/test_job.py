@@ -63,7 +63,7 @@ def run(rows, translator, path, signals=None, **bounds):
     return job.run(signals or Interruption()), [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_groups_give_what_the_whole_corpus_gives(translator, tmp_path):
+def test_groups_equal_the_whole_corpus(translator, tmp_path):
     from hf_docmt.data.documents import make_documents
 
     rows = source_rows(*[[WORDS[n % 20], "", f"{WORDS[(n + 3) % 20]} {WORDS[n % 7]}"][: 1 + n % 3] for n in range(30)])

@@ -64,7 +64,7 @@ def test_cut_at_every_byte(tmp_path, monkeypatch):
         path.unlink()
 
 
-def test_damage_of_the_journal_is_told(tmp_path, capsys, monkeypatch):
+def test_damage_of_the_journal_is_reported(tmp_path, capsys, monkeypatch):
     """Of a group: it is written again; of the first row: the job cannot go on. Never a wrong result."""
     monkeypatch.setattr(os, "fsync", lambda _: None)
     path, journal = tmp_path / "out.txt", tmp_path / "out.txt.journal"
@@ -164,7 +164,7 @@ def test_a_job_from_a_pipe_starts_again_without_help(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("elsewhere", path)])
-def test_what_is_no_file_beside_the_output(tmp_path, make):
+def test_journal_path_that_is_not_a_file(tmp_path, make):
     """It is neither waited for nor written through."""
     make(tmp_path / "out.txt.journal")
     refused("out.txt.journal exists and is not a file; move it", write, tmp_path / "out.txt")
@@ -210,7 +210,7 @@ def test_one_job_at_a_time(tmp_path):
 
 
 @pytest.mark.parametrize("step", ["replace", "write"])
-def test_a_full_disk_keeps_what_was_written(tmp_path, monkeypatch, step):
+def test_a_full_disk_keeps_finished_rows(tmp_path, monkeypatch, step):
     path = tmp_path / "out.txt"
 
     def full(*_):
