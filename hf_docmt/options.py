@@ -40,8 +40,8 @@ def out_of_bounds(options: Any) -> Iterator[tuple[str, str, Any]]:
 
 def broken_bounds(bounds: Mapping[str, Any], value: Any) -> str | None:
     """The bounds in words, if the value is a number outside of them."""
-    checks = [holds(value, bounds[name]) for name, holds in BOUNDS.items() if name in bounds and value is not None]
-    return None if all(checks) or isinstance(value, str) else _in_words(bounds)
+    given = [name for name in BOUNDS if name in bounds] if isinstance(value, int | float) else []
+    return None if all(BOUNDS[name](value, bounds[name]) for name in given) else _in_words(bounds)
 
 
 def _in_words(bounds: Mapping[str, Any]) -> str:

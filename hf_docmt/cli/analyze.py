@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from hf_docmt.cli.loading import NOT_FOR_ATTENTION, languages_of, model_of_command, system_of_command
+from hf_docmt.cli.loading import NOT_FOR_ATTENTION, check_model, languages_of, model_of_command, system_of_command
 from hf_docmt.cli.options import command
 from hf_docmt.cli.output import check_report, print_report
 from hf_docmt.messages import closest_hint
@@ -47,6 +47,7 @@ def why(
 
     The document is translated first. {+ +} marks words that the other translation does not have.
     """
+    check_model(model, documents)
     from hf_docmt.analysis.decisive_context import decisive_context
     from hf_docmt.analysis.model_runs import set_languages
     from hf_docmt.systems.generation_settings import make_repeatable
@@ -116,9 +117,10 @@ def rationales(
     as_json: bool = AS_JSON,
 ) -> None:
     """Attention of pronouns to words that annotators marked as their context (SCAT, Yin et al. 2021)."""
+    check_report(output, [folder])
+    check_model(model, folder)
     from hf_docmt.analysis.rationales import rationales_files
 
-    check_report(output, ())
     system = system_of_command(
         model,
         option_pairs=option_pairs,

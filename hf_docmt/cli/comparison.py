@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import typer
 
+from hf_docmt.cli.loading import check_model
 from hf_docmt.cli.options import command, refuse
 from hf_docmt.cli.output import terminal_width
 from hf_docmt.files import check_writable_file, write_text
@@ -175,10 +176,12 @@ def rerank(
 
     The systems may be seeds or searches of one model. Candidates (docmt translate --nbest) also take part.
     """
+    if external:
+        refuse(call, ("metric",), "is not used with --external")
+    files = [*translations, *(path for _, path in external or ())]
+    check_writable_file(output, files)
+    check_model(None, *files)
     from hf_docmt.evaluation.reranking import reranked_rows
     from hf_docmt.translation.corpus import write_translations
 
-    if external:
-        refuse(call, ("metric",), "is not used with --external")
-    check_writable_file(output, [*translations, *(path for _, path in external or ())])
     write_translations(reranked_rows(translations, metric, unit, external or ()), output)

@@ -8,8 +8,9 @@ from typing import Any
 
 import typer
 
-from hf_docmt.cli.loading import import_transformers, model_of_command
+from hf_docmt.cli.loading import check_model, import_transformers, model_of_command
 from hf_docmt.cli.options import command, refuse
+from hf_docmt.files import check_new_folder
 from hf_docmt.options import ModelLanguages, argument, option
 
 
@@ -40,14 +41,15 @@ def export(
 
     The folder loads with trust_remote_code=True where this package is not installed.
     """
+    if stock and ctranslate2 is not None:
+        raise ValueError("--stock and --ctranslate2 write different folders; give one of the two")
+    check_new_folder(folder)
+    check_model(model, *(report or ()), baseline)
     import_transformers()
     from hf_docmt.hub.cards import license_of
     from hf_docmt.hub.export import collect_reports, export_model
     from hf_docmt.loading.adapters import adapted_model
     from hf_docmt.reports.report import Report
-
-    if stock and ctranslate2 is not None:
-        raise ValueError("--stock and --ctranslate2 write different folders; give one of the two")
 
     loaded, tokenizer = model_of_command(model, device="cpu")
     base = adapted_model(model)
@@ -89,11 +91,12 @@ def push(
     Files by docmt export, save_pretrained and peft are uploaded, and those of --include. The token comes from hf auth
     login, or from the variable HF_TOKEN.
     """
+    if license is not None and no_license:
+        raise ValueError("got --license and --no-license; give one of the two")
+    check_model(None, folder)
     import_transformers()
     from hf_docmt.hub.publishing import code_files, planned_upload, push_model
 
-    if license is not None and no_license:
-        raise ValueError("got --license and --no-license; give one of the two")
     options = {"revision": revision, "create_pr": create_pr, "code_repo": code_repo, "include": include or ()}
     options["license"] = False if no_license else license
     if dry_run:
@@ -159,6 +162,9 @@ def convert(
     Checkpoints of fairseq, as published by Maka et al. (2024) and Lupo et al. (2023), need --data and --subwords. The
     model translates as before until it is trained on documents.
     """
+    check_new_folder(folder)
+    is_file = source.endswith((".npz", ".bin", ".pt"))
+    check_model(None if is_file else source, source if is_file else None)
     import_transformers()
     from hf_docmt.hub.export import convert_sentence_model
     from hf_docmt.hub.fairseq_conversion import convert_fairseq_checkpoint

@@ -7,6 +7,8 @@ import os
 import sys
 from collections.abc import Iterable
 
+from hf_docmt.files import check_file
+
 SEARCH = ("decoding_past_context", "strategy", "batch_size", "max_new_tokens", "chunk_sentences", "repairs")
 NOT_FOR_SCORING = ("past_context", *SEARCH)
 NOT_FOR_TRANSLATION = ("past_context", "strategy", "batch_size", "batch_tokens", "repairs")
@@ -15,11 +17,25 @@ OFTEN = gc.get_threshold()  # as Python runs its garbage collector
 NOT_FOR_ATTENTION = (*SEARCH, "batch_tokens")
 
 
-def model_of_command(name: str, device: str | None = None) -> tuple:
-    """Model and tokenizer of a folder or Hub name; the model is on `device`, by default that of `default_device`."""
+def check_model(name: str | None, *inputs: str | None, revision: str | None = None) -> None:
+    """ValueError for a model that is no folder and not on the Hub, and for a missing input, before torch is imported.
+
+    What is None is not given.
+    """
     from hf_docmt.loading.hub_access import check_within_reach
 
-    check_within_reach(name)  # before what takes seconds to import
+    if name is not None and os.path.isfile(name):
+        raise ValueError(f"{name} is a file, expected a model folder or a name on the Hub; give the model first")
+    if name is not None:
+        check_within_reach(name, revision)
+    for path in inputs:
+        if path is not None and not os.path.exists(path):
+            check_file(path)
+
+
+def model_of_command(name: str, device: str | None = None) -> tuple:
+    """Model and tokenizer of a folder or Hub name; the model is on `device`, by default that of `default_device`."""
+    check_model(name)
     import_transformers()
     from hf_docmt.loading import model_folders
 
@@ -46,9 +62,7 @@ def system_of_command(
     model reads, unless --option says otherwise. `model_languages`: the same, and refused where they are not the
     model's. ValueError: options that do not fit the system.
     """
-    from hf_docmt.loading.hub_access import check_within_reach
-
-    check_within_reach(name)  # before what takes seconds to import
+    check_model(name)
     import_transformers()
     from hf_docmt.evaluation.contrast import CHUNK_CONTEXT
     from hf_docmt.systems import System, kind_of, read_options, system_classes

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import typer
 
-from hf_docmt.cli.loading import NOT_FOR_TRANSLATION, languages_of, system_of_command
+from hf_docmt.cli.loading import NOT_FOR_TRANSLATION, check_model, languages_of, system_of_command
 from hf_docmt.cli.options import command, refuse
 from hf_docmt.cli.output import check_report, print_report
 from hf_docmt.files import data_name
@@ -74,9 +74,10 @@ def contrast(
 
     The model scores every candidate by forced decoding. It is a translation model or a causal language model.
     """
+    check_report(output, [*suites, scores, items.documents, items.records], details=items.details)
+    check_model(None if scores else model, *suites, scores, items.documents, items.records)
     from hf_docmt.evaluation.contrast import contrast_report, score_file_report
 
-    check_report(output, [*suites, scores, items.documents, items.records], details=items.details)
     if scores is not None:
         reason = "is for scoring with a model, but --scores gives the scores of another system"
         refuse(call, (*SYSTEM_OPTIONS, "normalization", "future_context", "write_scores"), reason)
@@ -111,9 +112,10 @@ def translate_suite(
     as_json: bool = AS_JSON,
 ) -> None:
     """Translate a contrastive suite in context and score it: BLEU, chrF, TER, pronoun F1."""
+    check_report(output, [suite, items.documents, items.records], details=items.details)
+    check_model(model, suite, items.documents, items.records)
     from hf_docmt.evaluation.suite_translation import suite_translation_report
 
-    check_report(output, [suite, items.documents, items.records], details=items.details)
     reach = {"context": context, "future_context": future_context}
     system = load_translator(model, search, option_pairs=option_pairs, model_languages=languages, **reach)
     report = suite_translation_report(system, suite, discourse=discourse, tagger=tagger, **vars(items))
@@ -154,9 +156,10 @@ def ctxpro(
     as_json: bool = AS_JSON,
 ) -> None:
     """Accuracy on the sets of CTXPro: does the translation have the word that the context requires?"""
+    check_report(output, [*sets, inputs, translations], details=details)
+    check_model(None if translations else model, *sets, inputs, translations)
     from hf_docmt.evaluation.ctxpro import generative_report, translation_file_report
 
-    check_report(output, [*sets, inputs, translations], details=details)
     shared = {"inputs": inputs, "limit": limit, "details": details} | ({"rule": rule} if rule else {})
     if translations is not None:
         reason = "is for translating with a model, but --translations gives the output of another system"
@@ -198,10 +201,11 @@ def cxmi(
 
     See Fernandes et al. (2021).
     """
+    check_report(output, [documents], details=details)
+    check_model(model, documents)
     from hf_docmt.data.readers import read_documents
     from hf_docmt.evaluation.cxmi import cxmi_report
 
-    check_report(output, [documents], details=details)
     system = system_of_command(model, context=context, option_pairs=option_pairs, prompt_languages=languages)
     named = languages_of(system, languages)
     scoring = {"normalization": normalization, "conditions": conditions, "details": details, **named}

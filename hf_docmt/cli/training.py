@@ -6,6 +6,7 @@ import json
 
 from hf_docmt.cli.loading import import_transformers
 from hf_docmt.cli.options import command
+from hf_docmt.files import check_new_folder
 from hf_docmt.options import AS_JSON, argument, option
 
 
@@ -17,6 +18,7 @@ def demo(
     as_json: bool = AS_JSON,
 ) -> None:
     """Train a sentence-level and a document-level model on the built-in corpus and compare them."""
+    check_new_folder(folder)
     import_transformers()
     from hf_docmt.hub.demo import run_demo
 
@@ -74,6 +76,10 @@ def info(
     as_json: bool = AS_JSON,
 ) -> None:
     """Show architecture, parameters and context of a model or a recipe."""
+    from hf_docmt.training import recipe_files
+
+    if target.endswith(recipe_files.SUFFIXES):
+        recipe_files.read_recipe(recipe_files.find_recipe(target))
     import_transformers()
     from hf_docmt.training.info import describe, render
 

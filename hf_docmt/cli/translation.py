@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from hf_docmt.cli.loading import check_model
 from hf_docmt.cli.options import command
 from hf_docmt.cli.translation_settings import JobOptions, MarkupOptions, SystemOptions, translation_settings
 from hf_docmt.files import is_address
@@ -72,9 +73,7 @@ def translate(
     The output has the format of the input: text, JSON lines, or Markdown, HTML, DOCX, PO, XLIFF and others with their
     markup. It appears when everything is translated. Until then FILE.journal holds the finished part, for --resume.
     """
-    from hf_docmt.loading.hub_access import check_within_reach
-
-    check_within_reach(model, options.revision)  # before what takes seconds to import
+    check_model(model, revision=options.revision)
     if options.engine != "ray" and "-" not in input.replace("=", ",").split(","):  # many files, or a pipe
         check_files(input, output, options, markup)
     from hf_docmt.translation.interruption import Interrupted, interruption
@@ -109,7 +108,7 @@ def check_files(input: str, output: str, options: JobOptions, markup: MarkupOpti
     if documents.reader.output_format == "document":
         check_document_output(output, documents, options.resume)
     else:
-        check_output(output, options.resume, documents.paths)
+        check_output(output, options.resume, documents.paths, documents.reader)
 
 
 def translation_job(
@@ -139,7 +138,7 @@ def translation_job(
         check_document_output(output, documents, options.resume)
         how = {"render": lambda document, result: json_line(result), "write": partial(write_documents, documents)}
     else:
-        check_output(output, options.resume, documents.paths)
+        check_output(output, options.resume, documents.paths, documents.reader)
         how = {"render": documents.renderer()}
     open_job_output = partial(open_output, output, resume=options.resume, **how)
     return TranslationJob(settings, documents, partial(job_engine, options), open_job_output)
@@ -206,6 +205,7 @@ def serve(
     The server also translates files and keeps sessions with context. The variable HF_DOCMT_API_KEYS lists the allowed
     API keys, separated by commas; without it no key is needed.
     """
+    check_model(model, revision=server.revision)
     try:
         from hf_docmt.serving.server import make_server
     except ImportError as error:

@@ -56,7 +56,7 @@ class MarkupOptions:
     all: bool = option(False, "PO, XLIFF, TMX: replace existing translations.")
     columns: str | None = option(None, "Tables: columns to translate, by name or number.", metavar="A,B")
     previous: tuple[str, str] | None = option(
-        None, "Old version and its translation (files or folders): translate what changed.", metavar="OLD OLD_TARGET"
+        None, "Old version and its translation (files or folders): translate what changed.", metavar="A B"
     )
     max_line: str | None = option(None, "Subtitles: characters per line. Default: 42.", metavar="N")
     max_speed: str | None = option(None, "Subtitles: report faster cues (characters/second).", metavar="N")

@@ -62,8 +62,8 @@ def find_reader(files: dict[str, str | None], format: str = "auto") -> Reader:
         if others is Evidence.NONE and Path(str(sample.path)).is_dir():
             from hf_docmt.formats.document_reader import DocumentReader, folder_files
 
-            if any(folder_files(str(sample.path))):
-                return DocumentReader()
+            folder_files(str(sample.path))
+            return DocumentReader()
     return get_reader(detect_format(given))
 
 

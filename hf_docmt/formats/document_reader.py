@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from hf_docmt.data.readers.reader import Reader
-from hf_docmt.files import DataError, display_path
+from hf_docmt.files import DataError
 from hf_docmt.formats.document_file import DocumentFile
 from hf_docmt.formats.document_format import FORMATS, DocumentFormat, FormatOptions
 from hf_docmt.formats.previous_translation import PreviousTranslation
@@ -45,9 +45,7 @@ class DocumentReader(Reader):
         self, languages: Sequence[str], path: str | Path, tgt_lang: str | None = None, **texts: str | None
     ) -> Iterator[DocumentFile]:
         """The files, read one at a time; the arguments are those of `read`."""
-        formats = {Path(path).name: self.kind} if self.kind else dict(folder_files(path))
-        if not formats:
-            raise DataError(f"{display_path(path)}: no file of a format of documents: {', '.join(_folder_endings())}")
+        formats = {Path(path).name: self.kind} if self.kind else folder_files(path)
         for name in ("all", "columns"):
             if texts.get(name) and not any(name in format.takes for format in formats.values()):
                 takers = ", ".join(format.name for format in FORMATS.values() if name in format.takes)
@@ -73,16 +71,23 @@ class DocumentReader(Reader):
             yield document
 
 
-def folder_files(path: str | Path) -> Iterator[tuple[str, type[DocumentFormat]]]:
-    """The files of a folder that have the ending of a format, in the order of their names, by their relative path."""
-    formats = _folder_endings()
-    for file in sorted(Path(path).rglob("*")):
-        if file.suffix.lower() in formats and file.is_file():
-            yield file.relative_to(path).as_posix(), formats[file.suffix.lower()]
+def folder_files(path: str | Path) -> dict[str, type[DocumentFormat]]:
+    """The files of a folder that have the ending of a format, by relative path, in order. DataError: there is none."""
+    endings = {ending: format for format in FORMATS.values() if format.in_folders for ending in format.endings}
+    suffixes = {name: Path(name).suffix.lower() for name in _names(path)}
+    if not endings.keys() & suffixes.values():
+        raise DataError(f"{path}: no file in this folder has one of the endings {', '.join(sorted(endings))}")
+    return {name: endings[suffix] for name, suffix in suffixes.items() if suffix in endings}
 
 
-def _folder_endings() -> dict[str, type[DocumentFormat]]:
-    return {ending: format for format in FORMATS.values() if format.in_folders for ending in format.endings}
+def skipped_files(path: str | Path) -> list[str]:
+    """The other files of a folder, but hidden ones."""
+    read = folder_files(path)
+    return [name for name in _names(path) if name not in read and "/." not in f"/{name}"]
+
+
+def _names(folder: str | Path) -> list[str]:
+    return [file.relative_to(folder).as_posix() for file in sorted(Path(folder).rglob("*")) if file.is_file()]
 
 
 def _time_and_size(path: str | Path) -> tuple[int, ...]:

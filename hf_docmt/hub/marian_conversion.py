@@ -14,6 +14,7 @@ from hf_docmt.hub.export import export_model
 from hf_docmt.hub.marian_file import MarianTransformer, read_model_file
 from hf_docmt.loading.model_folders import backbone, give_weights
 from hf_docmt.loading.pretrained import from_sentence_model
+from hf_docmt.loading.remote_code import silence_sacremoses
 from hf_docmt.modeling.configuration_docmt import DocMTConfig
 from hf_docmt.modeling.modeling_docmt import DocMTForConditionalGeneration
 
@@ -121,6 +122,7 @@ def sentencepiece_tokenizer(
 ) -> MarianTokenizer:
     """The tokenizer with the ids of `vocabularies`, source first, that cuts texts by `models`, source first."""
     separate = vocabularies[0] != vocabularies[-1]
+    silence_sacremoses()
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder) / name for name in ("vocab.json", "target_vocab.json")]
         for file, vocabulary in zip(files, (vocabularies[0], vocabularies[-1])):

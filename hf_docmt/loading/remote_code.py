@@ -1,5 +1,6 @@
 """Code in a model folder: it runs only if the user allows it, and no prompt asks."""
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -63,6 +64,7 @@ def load_tokenizer(name: str | Path, revision: str | None = None) -> PreTrainedT
     """
     try:
         options = {} if revision is None else {"revision": revision}
+        silence_sacremoses()
         return AutoTokenizer.from_pretrained(name, trust_remote_code=_trusted.get(), **options)
     except JSONDecodeError as error:
         raise ValueError(f"{name}: a JSON file of the tokenizer is broken ({error}); copy the folder again") from error
@@ -76,6 +78,11 @@ def load_tokenizer(name: str | Path, revision: str | None = None) -> PreTrainedT
                 "--trust-remote-code COMMAND, or in Python: with hf_docmt.trust_remote_code()"
             ) from None
         raise ValueError(f"{name}: {_tokenizer_problem(error)}") from error
+
+
+def silence_sacremoses() -> None:
+    """Ignore the advice of Marian's tokenizer to install a package that normalizes punctuation."""
+    warnings.filterwarnings("ignore", "Recommended: pip install sacremoses")
 
 
 def _tokenizer_problem(error: Exception) -> str:

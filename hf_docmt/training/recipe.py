@@ -108,6 +108,7 @@ def parse_recipe(values: Mapping[str, Any], overrides: Iterable[str] = ()) -> Re
     """Make a recipe from the mapping that a YAML file without a base holds; see `load_recipe`."""
     for override in overrides:
         values = overridden(values, override)
+    _check_likely_mistakes(values)
     recipe = build(Recipe, values)
     recipe.model = _model_fields(recipe.architecture, recipe.model)
     _check_training(recipe.training, recipe.architecture)
@@ -121,6 +122,26 @@ def config_fields(architecture: str) -> dict[str, Any]:
     kind = registry.get(architecture).config_class
     own = {name for base in kind.__mro__[: kind.__mro__.index(PreTrainedConfig)] for name in get_annotations(base)}
     return {item.name: item.type for item in dataclasses.fields(kind) if item.name in own}
+
+
+def _check_likely_mistakes(values: Any) -> None:
+    """RecipeError for a key that belongs in a section, such as `max_steps`, and for a file as `data.train`."""
+    sections = (DecodingRecipe, DataRecipe, TokenizerRecipe, TrainingRecipe)
+    full = {item.name: f"{kind.key}.{item.name}" for kind in sections for item in dataclasses.fields(kind)}
+    own = {item.name for item in dataclasses.fields(Recipe)}
+    values = values if isinstance(values, Mapping) else {}
+    for name in values.keys() - own:
+        architecture = values.get("architecture", "concat")
+        model = config_fields(architecture) if architecture in registry.ARCHITECTURES else ()
+        if key := f"model.{name}" if name in model and name not in SET_ELSEWHERE else full.get(name):
+            value = yaml.safe_dump(values[name], default_flow_style=True).partition("\n")[0]
+            raise RecipeError(name, f"unknown key; did you mean {key}={value}?")
+    data = values.get("data")
+    for part in ("train", "validation", "test"):
+        if isinstance(data, Mapping) and isinstance(path := data.get(part), str):
+            raise RecipeError(
+                f"data.{part}", f"expected a mapping, got {path!r}; did you mean data.{part}.path={path}?"
+            )
 
 
 def _model_fields(architecture: str, values: dict[str, Any]) -> dict[str, Any]:

@@ -57,9 +57,9 @@ def check_keys(mapping: Mapping, allowed: Iterable[str], key: str) -> None:
 
 
 def hint(name: Any, allowed: Iterable[str]) -> str:
-    """The end of a message: the closest allowed name where there is one, and all of them."""
+    """The end of a message: the closest allowed name, or all of them if none is close."""
     allowed = [str(option) for option in allowed]
-    return f"{closest_hint(name, allowed) or ';'} allowed: {', '.join(allowed)}"
+    return closest_hint(name, allowed) or f"; allowed: {', '.join(allowed)}"
 
 
 def convert(value: Any, kind: Any, key: str) -> Any:

@@ -177,8 +177,8 @@ class TrainingRecipe(Section):
         if (self.max_steps is None) == (self.epochs is None):
             raise RecipeError(
                 "training",
-                f"expected one of max_steps and epochs, got max_steps={self.max_steps}, epochs={self.epochs}; set one "
-                "and leave the other null",
+                f"expected one of max_steps and epochs, got max_steps={self.max_steps}, epochs={self.epochs}; set "
+                + ("one of them" if self.epochs is None else "training.max_steps=null or training.epochs=null"),
             )
         if not all(0 <= beta < 1 for beta in self.adam_betas):
             raise RecipeError("training.adam_betas", f"expected two numbers in [0, 1), got {list(self.adam_betas)}")

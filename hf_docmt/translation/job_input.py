@@ -20,6 +20,7 @@ from hf_docmt.data.readers.reader import NO_FILES, Sample
 from hf_docmt.files import STDIN, DataError, check_file, display_path, file_stem, location_of, read_lines
 from hf_docmt.formats import find_reader
 from hf_docmt.journal import file_digest, value_digest
+from hf_docmt.messages import counted
 from hf_docmt.translation.progress import JobSummary
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ MAX_SENTENCES = 1024  # of a group
 MAX_CHARACTERS = 1 << 20  # of all sides that were read
 BATCHES = 4  # of documents, which a group of long ones has at least
 FIRST_LINES = 1000  # of plain lines, by which they are sentences or text
+SHOWN = 10  # skipped files that are named
 PATIENCE = 0.2  # seconds that a document waits for a further one
 
 
@@ -116,6 +118,14 @@ class JobInput:
                 file=sys.stderr,
             )
 
+    def _name_skipped_files(self) -> None:
+        from hf_docmt.formats.document_reader import skipped_files
+
+        if skipped := skipped_files(self.path):
+            more = f" and {len(skipped) - SHOWN} more" if len(skipped) > SHOWN else ""
+            names = ", ".join(skipped[:SHOWN]) + more
+            print(f"{self.path}: skipped {counted(len(skipped), 'file')} of other formats: {names}", file=sys.stderr)
+
     def _lines(self) -> Iterator[tuple[str, dict]]:
         path = self.files["path"]
         for number, line in read_lines(path):
@@ -131,6 +141,8 @@ class JobInput:
             return None
         if self.is_detected and self.reader.output_format == "lines":
             self._warn_of_text()
+        if self.format == "folder":
+            self._name_skipped_files()
         size = JobSummary()
         for row in self.rows():
             size.documents += 1

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock
 
+from hf_docmt.data.readers import Reader
+from hf_docmt.data.readers.reader import OTHER_FORMATS
 from hf_docmt.data.readers.subtitles import reading_speed
 from hf_docmt.files import STDOUT, check_writable_file, sync, write_parts
 from hf_docmt.journal import Journal, differences, text_digest, try_lock, unlock
@@ -24,18 +26,37 @@ if TYPE_CHECKING:
 JOURNAL = ".journal"  # ending of the file next to the output of a job
 MARK, VERSION = "docmt_translation_job", 3  # the first key of a journal, and its value
 START = f'{{"{MARK}": {VERSION}, '.encode()
+# output format of a reader -> in words, its endings, where it is none of text
+WRITTEN: dict[str, tuple[str, tuple[str, ...]]] = {"lines": ("plain text", ()), "text": ("plain text", ())}
+WRITTEN |= dict.fromkeys(("jsonl", "wmt_jsonl"), ("JSON lines", (".jsonl", ".json")))
+WRITTEN |= {"subtitles": ("subtitles", (".srt", ".vtt"))}
 # makes the output from the texts of all groups: in a temporary place, then in its own; returns the messages about it
 Write = Callable[[Iterable[str], Path, Path], JobSummary | None]
 
 
-def check_output(path: str, resume: bool = False, inputs: Iterable[str] = ()) -> None:
-    """Raise `ValueError` where an output cannot be written, is one of the inputs, or can hold no job to resume."""
+def check_output(path: str, resume: bool = False, inputs: Iterable[str] = (), reader: Reader | None = None) -> None:
+    """Raise `ValueError` where an output cannot be written, is one of the inputs, or can hold no job to resume.
+
+    With the `reader` of the inputs also for the ending of another format than the one that is written.
+    """
     check_writable_file(path, inputs)
+    if reader:
+        check_ending(path, reader)
     if Path(path).suffix == JOURNAL:
         raise ValueError(f"{path} ends in {JOURNAL} as the files of unfinished jobs do; give the output another name")
     if resume and not is_file_output(path):
         name = "standard output" if path == STDOUT else f"{path}, a pipe or device,"
         raise ValueError(f"a job that writes to {name} cannot be resumed; omit --resume, or give -o FILE")
+
+
+def check_ending(path: str, reader: Reader) -> None:
+    """Raise `ValueError` for an output with the ending of a format that is not written for this reader."""
+    ending = Path(path).suffix.lower()
+    others = {other for name in OTHER_FORMATS.keys() - {"Markdown"} for other in OTHER_FORMATS[name][0].split()}
+    what, own = WRITTEN.get(reader.output_format, ("", (ending,)))
+    if ending in others | {".jsonl", ".srt", ".vtt"} and ending not in own:
+        name = f"a name that ends in {own[0]}" if own else "another ending, such as .txt"
+        raise ValueError(f"{path}: the translation of {reader.name} is written as {what}, not as {ending}; give {name}")
 
 
 def open_output(

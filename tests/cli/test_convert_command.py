@@ -59,8 +59,9 @@ def test_bad_arguments(run, nllb, tmp_path, arguments, message):
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.filterwarnings("error:Recommended")
 def test_file_of_marian(run, tmp_path):
-    """With one or two vocabularies; a file without one is refused."""
+    """With one or two vocabularies; a file without one is refused. No warning tells of sacremoses."""
     model = write_npz(tmp_path / "model.npz", OPTIONS, parameters(OPTIONS, (60, 60)))
     vocab = spm_file(tmp_path)
     code, out, err = run("convert", model, tmp_path / "new", "--vocab", vocab, "past_context=1", "--target-lang", "pt")

@@ -41,13 +41,43 @@ def test_imports_of_a_text_file(model, write):
     [
         (["missing.txt"], "the file does not exist"),
         (["in.txt", "-o", "in.txt"], "is the input"),
-        (["in.txt", "-o", "missing/out.txt"], "no folder"),
+        (["in.txt", "-o", "missing/out.txt"], "not a writable folder"),
         (["in.txt", "--format", "lins"], "did you mean 'lines'?"),
         (["missing.docx", "-o", "out.docx"], "the file does not exist"),
+        (["in.txt", "-o", "out.docx"], "lines is written as plain text, not as .docx; give another ending"),
+        (["in.jsonl", "-o", "out.srt"], "jsonl is written as JSON lines, not as .srt; give a name that ends in .jsonl"),
     ],
 )
 def test_wrong_files_are_refused_at_once(model, write, monkeypatch, arguments, message):
     monkeypatch.chdir(write("in.txt", "One.\n").parent)
+    write("in.jsonl", '{"text": "One."}\n')
     code, err, names = imports("translate", model, *arguments)
     assert code == 1 and message in err, err
     assert names & HEAVY == set()
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("contrast MODEL missing.json", "missing.json: the file does not exist"),
+        ("cxmi MODEL missing.jsonl", "missing.jsonl: the file does not exist"),
+        ("analyze why MODEL missing.txt --sentence 1", "missing.txt: the file does not exist"),
+        ("rerank missing.jsonl", "missing.jsonl: the file does not exist"),
+        ("export MODEL out --report missing.json", "missing.json: the file does not exist"),
+        ("export MODEL MODEL", "is not an empty folder"),
+        ("convert MODEL MODEL", "is not an empty folder"),
+        ("convert missing.bin out --vocab v.spm", "missing.bin: the file does not exist"),
+        ("push missing owner/name", "missing: the file does not exist"),
+        ("demo MODEL", "is not an empty folder"),
+        ("info missing.yaml", "missing.yaml: unknown recipe"),
+        ("train demo_concat", "did you mean the packaged recipe 'demo_concat4'?"),
+        ("train demo_concat4", "train.jsonl does not exist; docmt corpus runs/demo/corpus writes it"),
+        ("train demo_concat4 data.train.path=mine.jsonl", "the file mine.jsonl does not exist; check the path"),
+        ("translate in.txt", "in.txt is a file, expected a model folder or a name on the Hub"),
+    ],
+)
+def test_all_commands_refuse_wrong_arguments_at_once(model, write, monkeypatch, command, message):
+    monkeypatch.chdir(write("in.txt", "One.\n").parent)
+    code, err, names = imports(*(str(model) if word == "MODEL" else word for word in command.split()))
+    assert code == 1 and message in err, err
+    assert names & {"torch", "transformers"} == set()

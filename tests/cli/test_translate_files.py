@@ -67,8 +67,10 @@ def test_a_folder(run, model, page, tmp_path):
     page.rename(folder / "sub" / "a.html")
     (folder / "b.HTM").write_text("<p>One</p>")
     (folder / "c.png").write_bytes(b"\x89")
+    (folder / ".hidden").write_bytes(b"")
     code, _, err = run("translate", model, folder, "-o", tmp_path / "out")
     assert code == 0 and "3 segments" in err and "2 documents, 4 sentences" in err, err
+    assert f"{folder}: skipped 1 file of other formats: c.png\n" in err
     written = {
         path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*") if path.is_file()
     }
@@ -76,6 +78,22 @@ def test_a_folder(run, model, page, tmp_path):
     code, _, err = run("translate", model, folder, "-o", folder / "out")
     assert code == 1 and "is inside the input folder" in err
     assert "not an empty folder" in run("translate", model, folder, "-o", tmp_path / "out")[2]
+
+
+def test_a_folder_of_text(run, model, tmp_path):
+    """A line is a segment; one that is wrapped goes on in the next."""
+    (tmp_path / "in").mkdir()
+    lines = b"  The lamp is old.\r\n\r\n* * *\r\nIt is new."
+    (tmp_path / "in" / "a.txt").write_bytes(lines)
+    wrapped = "The lamp is old. It is new. The lamp is old, and it is\nnew. The lamp is old.\n"
+    (tmp_path / "in" / "b.txt").write_text(wrapped)
+    code, _, err = run("translate", model, tmp_path / "in", "-o", tmp_path / "out")
+    assert code == 0 and "3 segments" in err and "2 documents, 6 sentences" in err, err
+    written = (tmp_path / "out" / "a.txt").read_bytes()
+    assert written.startswith(b"  ") and b"\r\n\r\n* * *\r\n" in written and b"lamp" not in written
+    assert (tmp_path / "out" / "b.txt").read_text().count("\n") == 1
+    (tmp_path / "none").mkdir()
+    assert "no file in this folder has one of the endings" in run("translate", model, tmp_path / "none", "-o", "x")[2]
 
 
 def test_a_job_goes_on(run, model, page, tmp_path, monkeypatch):

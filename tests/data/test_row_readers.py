@@ -39,6 +39,14 @@ def test_jsonl_columns_of_any_name(write):
     assert (document["location"], document["languages"]) == ("Rome", 2)
 
 
+def test_jsonl_keys_that_are_not_read_are_columns(write):
+    row = {"doc_id": "a", "id": 7, "source": ["1"], "target": ["2"], "target_lang": "de"}
+    (document,) = read("jsonl", target_lang=None, path=write("a.jsonl", jsonl([row])))
+    assert (document["id"], document["target"], document["target_lang"]) == (7, ["2"], "de")
+    (document,) = read("jsonl", path=write("a.jsonl", jsonl([row])))
+    assert (set(document), pairs([document])) == ({"doc_id", "translation", "id"}, [[("1", "2")]])
+
+
 def test_jsonl_languages_in_the_row_decide_the_side(write):
     row = {"id": "a", "source_lang": "en", "target_lang": "de", "source": ["One."], "target": ["Eins."]}
     path = write("a.jsonl", jsonl([row]))

@@ -42,8 +42,10 @@ class RowReader:
         return made
 
     def _of_layout(self, location: str, row: dict, number_id: str) -> dict:
-        doc_id = next((row[key] for key in IDS if key in row), number_id)
-        columns = {key: value for key, value in row.items() if key not in KEYS}
+        id_key = next((key for key in IDS if key in row), None)
+        doc_id = number_id if id_key is None else row[id_key]
+        read = {id_key, *(("translation",) if "translation" in row else self._read_keys())}
+        columns = {key: value for key, value in row.items() if key not in read}
         if row.get(TEXT_LINES) is None:
             columns.pop(TEXT_LINES, None)
         if "translation" in row:
@@ -57,6 +59,10 @@ class RowReader:
         raise DataError(
             f"{location}: neither 'translation' nor 'source' nor 'text' is there, got {sorted(row)}; add one of them"
         )
+
+    def _read_keys(self) -> tuple[str, ...]:
+        """The keys of two lists; the target side is read where its language is asked for, else kept as a column."""
+        return ("source", "source_lang", *(("target", "target_lang") if len(self.languages) == 2 else ()))
 
     def _renamed(self, pairs: Any) -> Any:
         """Sentence pairs with the languages that were asked for in the spelling in which they were asked for."""
