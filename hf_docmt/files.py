@@ -30,9 +30,6 @@ class DataError(ValueError):
     """Document data that cannot be used; the message gives place, problem and remedy."""
 
 
-# Reading
-
-
 def read_lines(path: str | Path, keep_mark: bool = False) -> Iterator[tuple[int, str]]:
     """(line number from 1, text) of every line; the text is unchanged, without its LF or CRLF.
 
@@ -185,9 +182,6 @@ def file_stem(path: str | Path) -> str:
 def data_name(path: str | Path) -> str:
     """The file's name without folder and last ending, `.gz` aside: that of the data in it, or of who wrote them."""
     return Path(str(path).removesuffix(".gz")).stem
-
-
-# Atomic writing
 
 
 def write_lines(lines: Iterable[str], path: str | os.PathLike) -> None:

@@ -52,9 +52,6 @@ def differences(before: Any, now: Any, *names: str) -> Iterator[tuple[tuple[str,
         yield names, before, now
 
 
-# Locks
-
-
 def try_lock(path: Path) -> FileLock | None:
     """A lock on a file of this name, made for its owner alone; None where another process has it.
 
@@ -77,9 +74,6 @@ def unlock(lock: FileLock) -> None:
         with suppress(OSError):
             os.unlink(lock.lock_file)
     lock.release()
-
-
-# Rows
 
 
 class Journal:

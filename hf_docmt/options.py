@@ -94,8 +94,6 @@ def window_and_stride(text: str) -> tuple[int, int | None]:
 METAVARS = {item_range: "M-N", names: "A,B", distinct_names: "A,B", window_and_stride: "N[:STEP]"}
 METAVARS |= dict.fromkeys((named_file, named_files), "NAME=FILE")
 
-# Options of several commands
-
 AS_JSON = option(False, "Print all results as JSON.", "--json")
 BEAMS = option(None, "Beam size. Default: the model's.", "--beams", least=1, panel=BASIC)
 BATCH_SIZE = option(16, "Segments per batch.", least=1, panel=MACHINE)

@@ -210,9 +210,6 @@ class ContextForConditionalGeneration(DocMTForConditionalGeneration):
             warn_without_context(self, arguments, call)
 
 
-# A neutral start
-
-
 def fill_with_zeros(*modules: nn.Module) -> None:
     """Set all parameters to zero: what a projection adds is nothing, what a norm scales is nothing."""
     for module in modules:

@@ -158,9 +158,6 @@ def split_at(ids: list[int], sep: int) -> list[list[int]]:
     return [ids[first:end] for first, end in zip([0, *(end + 1 for end in ends)], [*ends, len(ids)])]
 
 
-# Text to token ids
-
-
 def split_sentence(text: str, tokenizer, limit: int) -> list[list[int]]:
     """Ids of a sentence, cut at the blank nearest to its middle (or in the middle) until every part fits."""
     text = text.strip()
@@ -320,8 +317,6 @@ class Translator:
         """Whether the strategy reads pairs of a sentence and its translation as context, see `Sentence`."""
         return False
 
-    # Documents and sentences
-
     def translate(
         self, documents: list[DocumentState], strategy: str, past_context: int | None = None, repairs: str = "all"
     ) -> None:
@@ -358,8 +353,6 @@ class Translator:
         """Report a translation that was stopped before its end."""
         if not output.finished:
             sentence.document.report_length(sentence.index, len(output.ids), **remedy)
-
-    # Jobs
 
     def segment_job(
         self, document: DocumentState, first: int, end: int, padding: int = 0, is_opened: bool | None = None

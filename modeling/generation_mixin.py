@@ -113,8 +113,6 @@ class DocMTGenerationMixin:
         """
         return {}
 
-    # Checks of a call
-
     def check_context(self, arguments: dict) -> None:
         """Called with the arguments of `generate`; to be overridden, to warn where context is missing."""
 
@@ -143,9 +141,6 @@ class DocMTGenerationMixin:
     def is_prompted(self) -> bool:
         """Whether an adapter wraps `prepare_inputs_for_generation`, to put a prefix into the cache."""
         return "prepare_inputs_for_generation" in vars(self)
-
-
-# Settings of `generate`
 
 
 def full_config(model, config: GenerationConfig | None, arguments: dict) -> tuple[GenerationConfig, dict]:
@@ -211,9 +206,6 @@ def end_tokens(config: GenerationConfig | PreTrainedConfig) -> list[int]:
     return [] if ends is None else list(ends) if isinstance(ends, list | tuple) else [ends]
 
 
-# Scopes
-
-
 DROPOUTS = {"dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout"}
 
 
@@ -240,9 +232,6 @@ class WithoutDropout(TorchFunctionMode):
             args = (*args[:4], 0.0, *args[5:]) if len(args) > 4 else args
             kwargs = {**kwargs, "dropout_p": 0.0} if "dropout_p" in kwargs else kwargs
         return func(*args, **kwargs)
-
-
-# Newer versions
 
 
 _checked: WeakSet = WeakSet()  # models that were found to be right in this process

@@ -347,9 +347,6 @@ def batched_attention(
     return output.unflatten(0, (batch, heads)).transpose(1, 2)  # (B, T, H, Dh)
 
 
-# The cache
-
-
 def cache_by_either_name(forward: Callable) -> Callable:
     """A `forward` with an argument `cache`, which may also be given as `past_key_values`, its name before 5.24.
 
@@ -408,9 +405,6 @@ def keep_source_states(
     return stores[index].update(*states)
 
 
-# Dropout
-
-
 def dropout(states: torch.Tensor, p: float, training: bool) -> torch.Tensor:
     """As `torch.nn.functional.dropout`; on a CPU four times as fast, with a mask of bytes for the backward pass."""
     if not training or not p:
@@ -442,9 +436,6 @@ class Dropout(Function):
     def scaled(states: torch.Tensor, kept: torch.Tensor, scale: float) -> torch.Tensor:
         """The kept values times `scale`, else 0."""
         return states * kept.to(states.dtype).mul_(scale)
-
-
-# A recurrent decoder
 
 
 class SSRU(nn.Module):

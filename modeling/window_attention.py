@@ -290,9 +290,6 @@ def flex_window_attention(
     return compile_friendly_flex_attention(query, key, value, score_mod=with_relative, **settings)
 
 
-# Blocks of windows
-
-
 SLAB = {"cpu": 2**18, "cuda": 2**25}  # scores that are held at a time
 LAYOUT = ("slot", "query", "low", "high", "group", "one_each", "sorted")
 

@@ -20,9 +20,6 @@ BLANK = "␣"
 CONTINUED = "…"  # text of a token that continues a character
 
 
-# Passes
-
-
 def training_batches(
     model: PreTrainedModel, documents: Dataset, tokenizer: PreTrainedTokenizerBase, max_tokens: int
 ) -> Iterator[tuple[list[dict], dict[str, torch.Tensor]]]:
@@ -61,9 +58,6 @@ def selection_shares(model: PreTrainedModel, batch: Mapping[str, torch.Tensor]) 
     with evaluation_mode(model), kept_outputs(modules_named(encoder, SELECTION)) as layers:
         encoder(**inputs)
     return torch.cat(layers).double().cpu().numpy()
-
-
-# Sentences and tokens
 
 
 def token_texts(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int], *, is_target: bool) -> list[str]:

@@ -37,9 +37,6 @@ SAMPLE_SEED = 0
 TOKENS = Features({"doc_id": Value("string")} | dict.fromkeys(("source", "target"), List(List(Value("int32")))))
 
 
-# Documents
-
-
 def cached_documents(
     cache: str | Path,
     format: str = "auto",
@@ -113,9 +110,6 @@ def sample_texts(documents: Dataset, pairs: int) -> Iterator[str]:
         chosen = document.as_py() if kept.all() else [document[int(i)].as_py() for i in np.flatnonzero(kept)]
         for lang in languages:
             yield from (pair[lang] for pair in chosen)
-
-
-# Tokens
 
 
 class TokenizedSentences:

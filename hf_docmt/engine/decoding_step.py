@@ -344,8 +344,6 @@ class DecodingStep:
         self.number_slots(self.history.shape[2])
         self.operations = []
 
-    # Steps that torch runs
-
     def inputs_of(self, ids: torch.Tensor, mask: torch.Tensor | None, past: int) -> torch.Tensor:
         """States (R, 1, D) of the last of target ids (R, T), by the seams of the model; keeps layer inputs and mask."""
         model, decoder, new = self.model, self.decoder, ids[:, -1:]

@@ -82,9 +82,6 @@ def install() -> None:
     DocMTPreTrainedModel.quantize, DocMTPreTrainedModel.replace_linear = quantize, replace_linear
 
 
-# Calls of `generate`
-
-
 def is_plain_call(model, inputs: torch.Tensor | None, config: GenerationConfig, arguments: dict) -> bool:
     """Whether all arguments other than settings are inputs of the model, and no adapter precedes its layers."""
     names = {name for name, value in arguments.items() if value is not False}
@@ -144,9 +141,6 @@ def search_translations(
     if settings.num_beams > 1:
         return beam_search(state, prompt, settings)[0]
     return greedy_search(state, prompt, settings)
-
-
-# Settings of `generate`
 
 
 def is_plain(config: GenerationConfig) -> bool:

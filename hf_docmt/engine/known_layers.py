@@ -43,8 +43,6 @@ from hf_docmt.modeling.sentence_stack import (
     SentenceModel,
 )
 
-# Modules and their methods
-
 
 def function(kind: type, name: str) -> Callable | None:
     """A method of a class, without what is wrapped around it: transformers wraps `forward`."""
@@ -76,9 +74,6 @@ def has_plain_norms(module: nn.Module) -> bool:
     return all(is_unchanged(child, nn.LayerNorm) for child in norms)
 
 
-# Attention
-
-
 PROJECTED = "attend self_projections source_queries source_projections".split()
 READS = {  # what `forward` reads, and by which methods of which class
     Attention.forward: ("whole", Attention, []),
@@ -103,9 +98,6 @@ def what_it_reads(attention: nn.Module) -> str | None:
 def is_recurrence(module: nn.Module) -> bool:
     """Whether it is an SSRU, and a call of it does no more."""
     return has_methods(module, SSRU, "forward", "all_states")
-
-
-# Blocks of layers
 
 
 class ContextSublayer(NamedTuple):
@@ -222,9 +214,6 @@ def context_sublayer(layer: nn.Module) -> ContextSublayer | None:
     if not has_methods(context, ContextAttention, "forward") or hasattr(context, "gate"):
         return None
     return ContextSublayer(context.attn, context.layer_norm, "context_states")
-
-
-# Stacks and models
 
 
 STEP_INPUTS = {  # what `layer_inputs` of decoders give to layers in steps of decoding: nothing, the same, or limits

@@ -128,9 +128,6 @@ def is_inference(stack: nn.Module) -> bool:
     )
 
 
-# Products of torch
-
-
 def packed_products(model: nn.Module) -> AbstractContextManager:
     """Within it products with the weights of a model in a scope are those of oneDNN, where these are faster."""
     scope = _scopes.get().get(model)
@@ -180,9 +177,6 @@ def is_faster(weight: torch.Tensor, states: torch.Tensor) -> bool:
     return faster and is_possible and not torch.is_autocast_enabled("cpu")
 
 
-# Products of the primitives
-
-
 def is_for_kernels(layer: nn.Module) -> bool:
     """Whether the compiled primitives may have the weights of a layer: a plain one in fp32 on a CPU, in the scope."""
     scope = _scopes.get().get(layer)
@@ -200,9 +194,6 @@ def kernel_layer(layers: Sequence[nn.Module]) -> PackedLayers:
     if key not in used:
         used[key] = packed_layers(layers, in_blocks)
     return used[key]
-
-
-# Data kept between scopes
 
 
 _kept: WeakKeyDictionary[nn.Module, dict[Key, PackedLayers]] = WeakKeyDictionary()

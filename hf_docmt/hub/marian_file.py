@@ -77,9 +77,6 @@ def parse_options(item: np.ndarray | None) -> dict[str, str | list[str]]:
     }
 
 
-# The binary container
-
-
 class Cursor:
     """A place in bytes, little endian; ValueError if they end too early."""
 
@@ -171,8 +168,6 @@ def read_archive(data: bytes) -> dict[str, np.ndarray]:
         raise ValueError(f"an array is damaged: {error}") from error
 
 
-# The Transformer
-
 ACTIVATIONS = {"relu": "relu", "swish": "silu", "gelu": "quick_gelu"}  # Marian's: those of transformers
 PLAIN = {  # options that change what is computed without a parameter of their own, with what they have to be
     "right-left": "false",
@@ -222,8 +217,6 @@ class MarianTransformer:
         self.tables = {
             side: self.matrix("Wemb" if "Wemb" in model.weights else f"{side}_Wemb") for side in ("encoder", "decoder")
         }
-
-    # Options
 
     def text(self, name: str, default: str = "") -> str:
         """An option, of a list of one its value."""
@@ -281,8 +274,6 @@ class MarianTransformer:
         if depth > len(self.model.weights):
             raise ValueError(f"{self.model.path}: {side[:3]}-depth is {depth}, which the parameters are too few for")
         return depth
-
-    # Parameters
 
     def matrix(self, name: str) -> torch.Tensor:
         """A parameter of two dimensions; ValueError where the file has none."""

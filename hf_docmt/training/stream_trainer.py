@@ -38,8 +38,6 @@ class StreamTrainer(DocMTTrainer):
         """Sentences in front of a batch that are read for their memory alone; none where documents are read whole."""
         return 0 if self.args.stream_window is None else self.args.memory_gradient - 1
 
-    # Batches
-
     def get_train_dataloader(self) -> DataLoader:
         sampler = DocumentStreamSampler(
             self.train_dataset.document,
@@ -63,8 +61,6 @@ class StreamTrainer(DocMTTrainer):
 
     def _stream_loader(self, dataset, sampler: DocumentStreamSampler) -> DataLoader:
         return self._loader(StreamExamples(dataset), sampler, StreamCollator(self.data_collator))
-
-    # Loss
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
         """The sum over the sentences of a batch; afterwards `self.memory` is the state before the next batch."""
@@ -98,8 +94,6 @@ class StreamTrainer(DocMTTrainer):
             total += outputs.loss.item()
             self.eval_memory = memory_after(outputs)
         return total
-
-    # Checkpoints
 
     def steps_per_epoch(self, processes: int) -> int | None:
         """None: a process goes on with the memory of its own rows."""

@@ -239,8 +239,6 @@ class DocMTTrainer(Seq2SeqTrainer):
         """The loss of a batch, summed over its target tokens; with `args.stop_on` `undiscounted` all have weight 1."""
         return self.model(**self._scored(batch), num_items_in_batch=1, skip_logits=True).loss.item()
 
-    # Resuming
-
     def train(self, resume_from_checkpoint: str | bool | None = None, **kwargs):
         """As `Seq2SeqTrainer.train`; `True` is the last complete checkpoint.
 
@@ -313,8 +311,6 @@ class DocMTTrainer(Seq2SeqTrainer):
             name for name in load_result.missing_keys if name not in self.model.all_tied_weights_keys
         ]
         super()._issue_warnings_after_load(load_result)
-
-    # Saving
 
     def _save_checkpoint(self, model, trial) -> None:
         """Save, name it when all is on the disk, then delete what is not needed: a failure leaves the ones before.

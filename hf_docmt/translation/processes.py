@@ -31,9 +31,6 @@ AHEAD = 4  # groups for each process that are taken in before the first of them 
 MAX_LOSSES = 3  # processes that end one after the other without a finished group
 
 
-# In the processes
-
-
 @dataclass(frozen=True)
 class Worker:
     """Settings that let a process translate groups as the job's own process would; `threads` None: all that it has."""

@@ -105,8 +105,6 @@ def test_attention_without_weights():
     refused("has no cross-attention", count_shares, model, [])
 
 
-# While decoding
-
 DECODED = {
     "full": ("concat", {"view": "chunk", "chunk_tokens": 14}, "full"),
     "sequential": ("concat", {"view": "chunk", "chunk_tokens": 14, "use_bod": True}, "sequential"),

@@ -28,9 +28,6 @@ def marked(text, spans):
     return [text[start:end] for start, end in spans]
 
 
-# Reading tags
-
-
 @pytest.mark.parametrize(
     ("line", "text", "rationale", "pronouns"),
     [
@@ -127,9 +124,6 @@ def test_published_files():
         known = set((lopes / f"OpenSubs.current.{suffix}").read_text(encoding="utf-8").splitlines())
         other = [getattr(example, side).text for example in scat.examples]
         assert sum(text not in known for text in other) < 25
-
-
-# Measures
 
 
 def test_attention_on_marked_words_by_hand():

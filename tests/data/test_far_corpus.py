@@ -101,9 +101,6 @@ def test_growing_keeps_documents_and_clues_are_within_the_limit(rows):
     assert "cataphora-1" in labels and not [label for label in labels if int((re.findall(r"\d+", label) or "0")[0]) > 1]
 
 
-# Suites
-
-
 def test_sizes(suites):
     cells = len(DISTANCES)
     sizes = {name: len(items) for name, items in suites.items()}

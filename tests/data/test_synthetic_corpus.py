@@ -48,9 +48,6 @@ def texts(corpus, suites):
     return pairs
 
 
-# Corpus
-
-
 def test_same_seed_same_corpus_and_growing_keeps_documents(corpus):
     assert make_corpus(seed=3, train=600, validation=40, test=40) == corpus
     smaller = make_corpus(seed=3, train=10, validation=40, test=40)
@@ -102,9 +99,6 @@ def test_labels_match_the_text(corpus):
                 assert label == f"lex_cohesion{distance}"
 
 
-# German and English
-
-
 def test_lexicon_is_balanced_and_unambiguous():
     assert all(len(nouns) == 3 for genders in LEXICON["nouns"].values() for nouns in genders.values())
     english = [entry[0] for entry in NOUNS.values()] + [term["en"] for term in LEXICON["terms"]]
@@ -120,9 +114,6 @@ def test_sentences_are_written_correctly(texts):
             assert text[0].isupper() and text[-1] in ".?" and "  " not in text and not set("{}") & set(text)
         assert english.endswith("?") == german.endswith("?")
         assert not re.search(r"\b(haben|können|wohnen|sehen|mögen|warten) sie\b|\bihnen\b|\bihre\b", german)
-
-
-# Suites
 
 
 def test_suites_are_deterministic_and_of_the_stated_size(suites):
@@ -213,9 +204,6 @@ def test_without_context_accuracy_is_chance(suites):
     for (name, _), groups in seen.items():
         best = sum(max(answers.values()) for answers in groups.values())
         assert best / sum(answers.total() for answers in groups.values()) == pytest.approx(CHANCE[name])
-
-
-# Files and bad input
 
 
 def test_bytes_stay(tmp_path):

@@ -238,9 +238,6 @@ def test_broken_input_leaves_no_entry(file, tokenizer):
     assert not list((file.parent / "cache").rglob("*.arrow"))
 
 
-# Samples for tokenizers
-
-
 def test_sample_of_all(file):
     texts = [pair[lang] for row in rows_of() for lang in ("en", "de") for pair in row["translation"]]
     documents = stored(file)
@@ -256,9 +253,6 @@ def test_sample_is_drawn_over_the_whole_corpus(file):
     places = [number for number, (source, _) in enumerate(pairs) if source in sources]
     assert min(places) < len(pairs) / 4 and max(places) > len(pairs) * 3 / 4
     assert len(list(sample_texts(documents, 1))) == 2
-
-
-# Workers
 
 
 def test_pickled_examples_are_names_of_files(file, tokenizer):

@@ -142,9 +142,6 @@ def test_compiled_without_a_break(chunk):
         torch.testing.assert_close(found, other)
 
 
-# In the model
-
-
 def gradients_of(model, **options):
     outputs = model(**BATCH, **options)
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]

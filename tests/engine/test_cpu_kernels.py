@@ -499,8 +499,6 @@ def test_encoders_without_their_layers(int8_model, monkeypatch, is_recorded):
     torch.testing.assert_close(output.last_hidden_state[seen], expected[seen], atol=2e-2, rtol=1e-2)
 
 
-# Threads
-
 needs_openmp = pytest.mark.skipif(not cpu_kernels.openmp_functions(), reason="torch has no OpenMP that GCC could call")
 
 

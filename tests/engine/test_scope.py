@@ -153,9 +153,6 @@ def test_bf16_weights():
     torch.testing.assert_close(found.float(), exact, atol=0.05, rtol=0.05)
 
 
-# Changes between two scopes
-
-
 def training_step(layer, looks: bool = False, **settings):
     """With a look at the layer between the gradient and the step, if asked for."""
     optimizer = torch.optim.AdamW(layer.parameters(), lr=0.1, **settings)

@@ -48,9 +48,6 @@ def searches(monkeypatch):
     return settings
 
 
-# The search
-
-
 class EvenEnds(StoppingCriteria):
     """Ends a row behind a third token that is even."""
 
@@ -157,9 +154,6 @@ def test_the_prompt_is_read_once_a_source(model):
     assert [layer.keys.shape[0] for layer in cache.self_attention_cache.layers] == [15, 15]
 
 
-# What goes to transformers
-
-
 @pytest.mark.parametrize(
     "settings",
     [
@@ -249,9 +243,6 @@ def test_refusals_of_transformers(model, wrong):
         model.generate(**INPUTS, do_sample=False, **wrong)
 
 
-# The selection
-
-
 @pytest.fixture(params=["0", pytest.param("1", marks=needs_kernels)])
 def kernels(request, monkeypatch):
     """With and without the compiled primitives."""
@@ -297,9 +288,6 @@ def test_best_token(kernels, size):
     scores[30:40, -1] = torch.nan
     scores[40, -1] = scores[41, 0] = 99
     assert torch.equal(best_token(scores), scores.argmax(dim=1))
-
-
-# Sources that leave
 
 
 ARCHITECTURES = [

@@ -158,9 +158,6 @@ def test_accuracy_under_each_context():
     refused("unknown normalization 'max'", context_results, FakeSystem(), ITEMS, dataset="fake", normalization="max")
 
 
-# CXMI
-
-
 def test_pointwise_by_hand():
     found = pointwise_cxmi(FakeSystem(), [item(1, "a", context=3), item(2, "b", context=0)])
     assert found[0].tokens == ("right", "1", "</s>")

@@ -284,9 +284,6 @@ def test_reset_empties_all_sources(is_own):
     torch.testing.assert_close(again, fresh, atol=1e-6, rtol=0)
 
 
-# Attention of decoding steps
-
-
 @pytest.mark.parametrize("shape", [(2, 4, 3), (6, 2, 1)], ids=str)
 @pytest.mark.parametrize("masked", [False, True])
 def test_batched_attention(shape, masked):

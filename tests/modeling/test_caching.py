@@ -150,9 +150,6 @@ def max_of(values: torch.Tensor) -> torch.Tensor:
     return values[int(values.argmax())]
 
 
-# The cache
-
-
 @pytest.mark.parametrize("case", TestCaching.corners)
 def test_cached_is_recomputed(case):
     """As with every context sentence encoded anew, in batches of one size."""
@@ -203,9 +200,6 @@ def test_the_newest_are_kept():
     assert seen == [{0}, {0, 1}, {1, 2}, {2, 3}, set()]
 
 
-# Sizes
-
-
 @pytest.mark.parametrize(
     ("shortening", "size", "published"),
     [
@@ -234,9 +228,6 @@ def test_parameters_of_the_paper(shortening, size, published):
         rows = model.get_encoder().shortener.embed_positions.num_embeddings
         unread += (config.shortening_size + 1 if "ing" in shortening else 1025) - rows
     assert round((model.num_parameters() + unread * 512) / 1e6, 2) == published
-
-
-# Bad input
 
 
 @pytest.fixture(scope="module")
@@ -359,9 +350,6 @@ def test_empty_context_equals_none(architecture, shape):
     empty = {"context_input_ids": ids, "context_attention_mask": ids, "context_offsets": ids.sum(dim=2)}
     logits = [model(**inputs_with(**context)).logits for context in (empty, dict.fromkeys(empty))]
     torch.testing.assert_close(*logits, atol=2e-6, rtol=0)
-
-
-# The collator
 
 
 def test_batch():

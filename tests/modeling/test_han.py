@@ -112,9 +112,6 @@ def hierarchical(model, side: str, states: torch.Tensor, context: list[torch.Ten
     return (mixed if config.normalize_before else normed("layer_norm", mixed)), h
 
 
-# What is context
-
-
 def inputs_with(source: list[list[int]], target: list[list[int]]) -> dict:
     """One current sentence; of each side sentences before it, the nearest first, [] = not there."""
     rows = [*source, *target]

@@ -152,9 +152,6 @@ def sentence_batch(*rows: tuple[list[int], list[int]]) -> dict:
     return batch
 
 
-# The state
-
-
 @pytest.mark.parametrize("case", [*TestMemory.corners, "no_residual_norm_before", "bod"])
 def test_two_sentences_by_the_formula(case):
     """The second sentence after the first, in a batch with another document of other lengths; its gradients, too."""
@@ -188,9 +185,6 @@ def test_the_state_is_not_given_out_before_the_sentence_is_complete():
     model = build("memory", memory_size=3)
     outputs = model(**sentence_batch(([7], [9])), cache=DecodingCache())
     assert outputs.decoder_memory is None and outputs.encoder_memory.shape == (1, 3, 16)
-
-
-# Documents
 
 
 @pytest.mark.parametrize("beams", [1, 3])
@@ -316,9 +310,6 @@ def test_a_stream_with_something_else_in_it():
 def test_stream_without_a_state():
     with pytest.raises(ValueError, match="carries a state from sentence to sentence, which this model has not"):
         build("concat").translate_documents([["w7"]], word_tokenizer(), "stream")
-
-
-# Bad input
 
 
 @pytest.mark.parametrize(

@@ -121,9 +121,6 @@ def test_long_sources_go_first_and_together():
     assert [[len(source) for source, *_ in call] for call in model.calls] == [[5, 4], [3, 2], [2]]
 
 
-# Bad arguments
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

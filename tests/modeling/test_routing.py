@@ -148,15 +148,6 @@ class TestDocT(ClosedContext):
         )
 
 
-# The gate
-
-
-# Bad input
-
-
-# The cache
-
-
 @pytest.mark.parametrize(
     ("architecture", "fields"),
     [

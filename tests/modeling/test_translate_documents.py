@@ -26,9 +26,6 @@ CASES = {
 }
 
 
-# Every strategy
-
-
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("strategy", [None, "sentence", "sliding", "sequential", "full"])
 @pytest.mark.parametrize("batch_size", [1, 16])
@@ -142,9 +139,6 @@ def test_start_of_a_document_is_marked_as_in_training():
             tuple(segment("w6", "w7", "w8", start=(BOD,))): [BOS],
             tuple(segment("w7", "w8", "w9")): [BOS],
         }
-
-
-# Arguments and scopes
 
 
 def test_settings_of_the_caller_are_unchanged():

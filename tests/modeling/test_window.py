@@ -322,9 +322,6 @@ def test_padding_between_tokens():
     refused("row 0 has padding between tokens", model, **inputs, decoder_input_ids=torch.tensor([[2, 7]]))
 
 
-# Decoding
-
-
 def test_long_generation_is_forced_decoding():
     """Scores of 120 tokens that were written through the cache, for three rows on two long sources."""
     model = build("window", past_context=2, window=4)

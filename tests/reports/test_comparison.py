@@ -262,9 +262,6 @@ def test_different_numbers_of_items_are_reported():
     assert found.notes[0] == "Systems scored on different numbers of items, n in their order: pronoun accuracy."
 
 
-# Names
-
-
 def test_equal_names_are_distinguished(tmp_path):
     paths = []
     for folder in ("x", "y"):
@@ -280,9 +277,6 @@ def test_equal_names_are_distinguished(tmp_path):
     assert compare_reports(paths, names=["one", "two"], baseline="two").systems == ("one", "two")
     refused(r"report\.json: given twice", compare_reports, [paths[0], paths[0].parent / ".." / "x" / "report.json"])
     refused("unknown baseline 'm': the systems are m .x/report., m .y/report.", compare_reports, paths, baseline="m")
-
-
-# Tests against a baseline
 
 
 def accuracy(right, seen, ids=None, **changes):
@@ -405,9 +399,6 @@ def test_untestable_figures_are_reported():
     assert only.notes == ("Not tested, no statistics in the reports: pronoun accuracy of b.",)
 
 
-# Runs
-
-
 def runs_of(name, *values, **changes):
     return [report(f"{name}-seed{n}", result(value, **changes)) for n, value in enumerate(values, 1)]
 
@@ -463,9 +454,6 @@ def test_equal_names_are_runs(tmp_path):
 )
 def test_unrelated_systems_are_not_runs(reports, pattern, message):
     refused(message, compare_reports, reports, runs=pattern)
-
-
-# Refusals
 
 
 @pytest.mark.parametrize(

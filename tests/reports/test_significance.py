@@ -237,9 +237,6 @@ def test_one_document_is_not_enough():
             compare_systems({"x": result(rows), "y": result(rows)}, "x")
 
 
-# Runs
-
-
 def test_mean_and_deviation():
     values = [36.13, 36.59, 35.95, 36.20]
     assert mean_and_deviation(values) == pytest.approx((np.mean(values), np.std(values, ddof=1)))

@@ -292,8 +292,6 @@ def test_nats_have_two_more_digits(comparison):
     assert {"0.0025", "0.0005"} <= set(str(Report(model={"name": "m"}, data={}, results=[one])).split())
 
 
-# Tables of any cells
-
 CELLS = [["", "a_b", "c"], ["x|y", 1, "50 %"], ["<z>", None, "2"]]
 
 

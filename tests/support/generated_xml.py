@@ -122,8 +122,6 @@ def _xml(random: Random, file: str) -> bytes:
     return encoded(random, head + file + random.choice(["", "\n"]))
 
 
-# OpenDocument
-
 SPACES = spaces("office text draw svg table style fo officeooo presentation xlink")
 LOOKS = (
     '<style:style style:name="T1" style:family="text"><style:text-properties officeooo:rsid="1"/></style:style>'

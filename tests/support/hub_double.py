@@ -174,8 +174,6 @@ class Handler(BaseHTTPRequestHandler):
     def log_message(self, *arguments):
         pass
 
-    # Repositories
-
     def create(self):
         asked = json.loads(self.body)
         repo_id = f"{asked.get('organization') or 'someone'}/{asked['name']}"
@@ -212,8 +210,6 @@ class Handler(BaseHTTPRequestHandler):
         entry = {"type": "file", "path": path, "size": len(content), "oid": blob_id(path, content)}
         lfs = {"oid": blob_id(path, content), "size": len(content), "pointerSize": 128}
         return entry | ({"lfs": lfs} if path.endswith(LFS_SUFFIXES) else {})
-
-    # Uploads
 
     def validate_yaml(self):
         """What the Hub checks that is known to matter: a header that is a mapping, lists of names, one licence."""
@@ -274,8 +270,6 @@ class Handler(BaseHTTPRequestHandler):
         if "create_pr" in self.query:
             answer["pullRequestUrl"] = f"{address}/discussions/{reference.removeprefix('refs/pr/')}"
         self.answer(answer)
-
-    # Downloads
 
     def resolve(self, path: str):
         oid = self.repository.oid(self.revision)

@@ -71,8 +71,6 @@ def killed_at(step: int, work: Callable[[], int | None], log: Path) -> bool:
     return code != 0
 
 
-# Translation jobs
-
 GROUP = 24  # sentences, so that a short job has many groups
 
 

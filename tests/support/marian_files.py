@@ -97,9 +97,6 @@ def parameters(options: dict, rows: tuple[int, int], learned: int = 0, seed: int
     return weights
 
 
-# Files
-
-
 def write_npz(path: Path, options: dict, weights: dict[str, np.ndarray]) -> Path:
     text = np.frombuffer(yaml.safe_dump(options).encode() + b"\0", np.int8)
     np.savez(path, **weights, **{"special:model.yml": text})
@@ -144,9 +141,6 @@ def rounded(weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         else values
         for name, values in weights.items()
     }
-
-
-# The model
 
 
 def marian_logits(options: dict, weights: dict[str, np.ndarray], source: list[int], target: list[int]) -> np.ndarray:

@@ -108,9 +108,6 @@ def test_standard_input_is_read_once(write):
     assert JobInput(f"source={path},ids=-", "moses", "en").size() is None
 
 
-# Groups
-
-
 def rows_of(*sizes, text="abc"):
     return [{"doc_id": str(n), "translation": [{"en": text}] * size} for n, size in enumerate(sizes)]
 

@@ -101,9 +101,6 @@ def test_processes_end_with_the_one_that_started_them(settings, number, tmp_path
     assert number == signal.SIGKILL or "leaked" not in (tmp_path / "errors").read_text()
 
 
-# Any kind of processes
-
-
 class Pool:
     """In this process: the rows come when they are asked for, and some processes are lost in between."""
 

@@ -315,9 +315,6 @@ def other_format(sample: Sample) -> str | None:
     return None
 
 
-# Shared by several readers
-
-
 def check_target(languages: list[str], source: str | Path, target: str | Path | None) -> bool:
     """Whether there is a target side; DataError where language and file do not agree on it."""
     if target is None and len(languages) == 2:

@@ -336,9 +336,6 @@ def _header(lines: list[str], first: int) -> str:
     return "\n".join(before).rstrip("\n") if before else lines[0]
 
 
-# Writing
-
-
 def reading_speed(document: dict, result: dict) -> str | None:
     """A line about the cues that have more characters a second than the `max_speed` of the document; None: none has."""
     layout = document.get("subtitles") or {}
