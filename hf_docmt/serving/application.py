@@ -51,6 +51,7 @@ from hf_docmt.serving.texts import (
     html_texts,
     in_background,
     plain_texts,
+    size_of,
     written_texts,
 )
 from hf_docmt.systems.prompts import language_name
@@ -140,14 +141,14 @@ class Application(Starlette):
         source, target = text_of(fields, "source"), text_of(fields, "target")
         if source == AUTO:
             languages = self.model.languages[0][0], target
-            part = await self._read(len(data), file_text, data, name, *languages, self.limits)
+            part = await self._read(size_of(data), file_text, data, name, *languages, self.limits)
             source, _ = await run_in_threadpool(self.model.detected, "\n".join(part.sentences), target)
         problems: Sequence[str] = ()
         if not self.model.are_same(source, target):
             search = self.model.search(source, target)
             target = search.target_lang
             languages = search.source_lang, target
-            part = await self._read(len(data), file_text, data, name, *languages, self.limits)
+            part = await self._read(size_of(data), file_text, data, name, *languages, self.limits)
             ((data,),), problems = await self._translated([part], search)
         path = PurePath(name.replace("\\", "/"))
         named = re.sub(r"[^\w.-]", "_", f"{path.stem}_{target}{path.suffix}")[-100:]
@@ -260,7 +261,7 @@ class Application(Starlette):
             raise HTTPException(400, "no context is read, so that a session changes nothing; omit it")
         return session_of(self.model.sessions, checked_text(name, "session"), search) if name else None
 
-    async def _read(self, size: int, function: Callable[..., Any], *arguments: Any) -> Any:
+    async def _read(self, size: float, function: Callable[..., Any], *arguments: Any) -> Any:
         """The result of a function; clients whose texts are large take turns at a process of its own.
 
         HTTPException: 400 for what it cannot read.
@@ -292,7 +293,7 @@ class Application(Starlette):
 
         is_plain = all(isinstance(part, PlainText) for part in parts)
         of_parts = results() if is_plain else await self.model.computed(results, len(sentences))
-        written = await self._read(0 if is_plain else sum(map(len, sentences)), written_texts, parts, of_parts)
+        written = await self._read(sum(part.size for part in parts), written_texts, parts, of_parts)
         problems = [problem for version in written for _, own in version for problem in own]
         return [[data for data, _ in version] for version in written], problems
 

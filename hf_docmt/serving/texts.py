@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from io import BytesIO
 from itertools import accumulate, chain, pairwise
+from math import inf
 from pathlib import PurePath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
@@ -39,6 +40,7 @@ class PlainText:
     """Text whose lines, paragraphs and indents stay."""
 
     runs: Mapping[int, list[Span]] = MappingProxyType({})  # opaque ones that its format knows, by sentence
+    size = 0  # that says whether it is written in the background
 
     def __init__(self, text: str):
         self.sentences, self.gaps = split_text(text)
@@ -67,6 +69,7 @@ class MarkedText:
 
     def __init__(self, data: bytes, name: str, format: str, options: FormatOptions, mark: bytes = b""):
         self.file, self.format, self.options, self.mark = (mark + data, name), format, options, mark
+        self.size = size_of(data)
         self.rows = [row for _, row in self._document().rows(["source"])]
         self.texts = [[pair["source"] for pair in row["translation"]] for row in self.rows]
         self.sentences = list(chain.from_iterable(self.texts))
@@ -84,6 +87,11 @@ class MarkedText:
         """The bytes of the file, and what is wrong with them."""
         data, written = self._document().translated(results)
         return data.removeprefix(self.mark), written.problems
+
+
+def size_of(data: bytes) -> float:
+    """Bytes of a file; of an archive nobody knows how many they are before it is unpacked."""
+    return inf if data.startswith(b"PK") else len(data)
 
 
 def in_background(function: Callable[..., Result], *arguments: object) -> Result:

@@ -13,6 +13,7 @@ from contextlib import ExitStack
 
 import pytest
 from support.http_server import Client, running
+from support.office_files import zipped
 from support.tiny_models import WORDS, word_tokenizer, write_model
 
 from hf_docmt.options import ServerLimits
@@ -20,6 +21,7 @@ from hf_docmt.serving import batches
 from hf_docmt.serving.application import Application
 from hf_docmt.serving.batches import Translated
 from hf_docmt.serving.served_model import ServedModel, giving_way
+from hf_docmt.serving.texts import size_of
 from hf_docmt.systems import DocMTSystem
 
 GOOD = {"q": "w7 w8", "source": "en", "target": "de"}
@@ -222,6 +224,7 @@ def test_large_texts_are_read_by_a_process_in_which_clients_take_turns(system):
 
     asyncio.run(all_read())
     assert order in (list("abaa"), list("baaa"))
+    assert size_of(zipped({"a": "b"})) > batches.SMALL_CHARACTERS  # it may be large when unpacked
 
 
 def test_a_sentence_of_many_signs_gives_way(system):
