@@ -22,13 +22,13 @@ from hf_docmt.formats.xml_positions import Element, escape_text, parse_xml
 from hf_docmt.formats.zip_archive import ZipArchive
 
 MAIN = "xl/workbook.xml"
-CELL = re.compile(rb"""<((?:\w+:)?)c\s([^>]*?["'])\s*>(.*?)</\1c>""", re.DOTALL)
+CELL = re.compile(rb"""<((?:\w+:)?)c\s([^<>]*?["'])\s*>([^<]*+(?:<(?!/?\1c[\s/>])[^<]*+)*+)</\1c>""")
 REFERENCE = re.compile(rb"""\br\s*=\s*["']([A-Z]+)(\d+)["']""")
 SHARED = re.compile(rb"""\bt\s*=\s*["']s["']""")
 VALUE = re.compile(rb"<(?:\w+:)?v\s*>\s*(\d+)\s*<")
 RANGE = re.compile(r"([A-Z]+)(\d+):([A-Z]+)(\d+)")
 FORMULA = re.compile(rb"<(?:\w+:)?f[\s/>]")
-LITERALS = re.compile(rb"<(?:\w+:)?(?:f|formula\d?)(?:\s[^>]*)?>([^<]+)<")  # of cells, conditions and choices
+LITERALS = re.compile(rb"<(?:\w+:)?(?:f|formula\d?)(?:\s[^<>]*)?>([^<]+)<")  # of cells, conditions and choices
 BEFORE_CALCULATION = ("sheets", "functionGroups", "externalReferences", "definedNames")  # in the workbook, 18.2.27
 VIEW = re.compile(rb"(<(?:\w+:)?sheetView)(?=[\s/>])")
 INLINE = re.compile(rb"<(?:\w+:)?is[\s>]")

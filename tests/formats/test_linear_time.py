@@ -3,8 +3,10 @@
 import gc
 import time
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from support.office_files import zipped
+from support.office_files import open_document, presentation, workbook, zipped
 
 from hf_docmt.data.readers.reader import Sample, readers
 from hf_docmt.files import DataError
@@ -21,14 +23,50 @@ BLOCKS = "{% raw %}\n¦{% comment %}\n¦{{< code >}}\n¦\\begin{a}\n¦{/*\n¦- a
     "¦"
 )
 BLOCKS += "<div>a\n\n¦| a | b |\n¦```\n¦::: a\n¦!!! a\n    b\n¦import a\n¦![a](".split("¦")
+XML, JSON = {"<": "&lt;", "&": "&amp;"}, {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}
+UNIT, CELL = "<tuv xml:lang='en'><seg>", '<c r="A{n}" t="inlineStr">'
+TIMES, TALK = "1\n00:00:01,000 --> 00:00:02,000\n", '<srcset setid="a" srclang="en"><doc docid="a">\n'
 AROUND = {  # of a text: the format, what stands before and behind it, and how it is written there
     "markdown": ("", "", {}),
     "mdx": ("", "", {}),
     "html": ("<html><body><p>", "</p></body></html>", {}),
-    "json": ('{"a": "', '"}', {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}),
+    "json": ('{"a": "', '"}', JSON),
+    "yaml": ('a: "', '"\n', JSON),
+    "po": ('msgid "', '"\nmsgstr ""\n', JSON),
+    "csv": ('a\n"', '"\n', {'"': '""'}),
     "xliff": ("<xliff version='1.2'><file source-language='en'><body>", "</body></file></xliff>", {"<": "&lt;"}),
+    "tmx": (f"<tmx version='1.4'><body><tu>{UNIT}", "</seg></tuv></tu></body></tmx>", XML),
     "ass": ("[Script Info]\n[Events]\nFormat: Start, End, Text\nDialogue: 0:0:1,0:0:2,", "\n", {"\n": "\\N"}),
+    "odt": ("<text:p>", "</text:p>", XML),
+    "pptx": ("<a:p><a:r><a:t>", "</a:t></a:r></a:p>", XML),
+    "xlsx": (f"{CELL}<is><t>", "</t></is></c>", XML),
+    "srt": (TIMES, "", {}),
+    "tsv": ("d\t", "\n", {}),
+    "sgm": (f'{TALK}<seg id="1">', "</seg></doc></srcset>\n", {}),
 }
+PARTS = {  # of formats: what stands before and behind units that are repeated
+    "yaml": ("", "", ("- a b\n", "a{n}: a b\n", "a: |\n\n", "--- a\n", "[a, ", "&a ")),
+    "po": ("", "", ('msgid "a b{n}"\nmsgstr ""\n\n', "# a\n", "#, a\n", "#~ a\n")),
+    "csv": ("a\n", "", ("a b,c\n", '"', '"a"\n')),
+    "tmx": (
+        "<tmx version='1.4'><body><tu>",
+        "</tu></body></tmx>",
+        (f"</tu><tu>{UNIT}a b</seg></tuv>", "<note>a</note>"),
+    ),
+    "odt": (
+        "<text:p>",
+        "</text:p>",
+        ("<text:span text:style-name='T{n}'>a</text:span>", "<text:note><text:p>b</text:p></text:note>"),
+    ),
+    "pptx": ("<a:p>", "</a:p>", ("<a:r><a:rPr sz='{n}'/><a:t>a</a:t></a:r>", "<a:r><a:t>a</a:t></a:r><a:br/>")),
+    "xlsx": ("", "", (f"{CELL}<is><t>a b{{n}}</t></is></c>", CELL, "<c a='b' ", "<f ")),
+    "srt": ("", "", (f"{TIMES}a b\n\n", f"{TIMES}- a\n- b\n")),
+    "tsv": ("", "", ("d\ta\n", "d{n}\ta\n", "a\t")),
+    "sgm": (TALK, "</doc></srcset>\n", ("<p>\n", '<seg id="{n}">a b</seg>\n', "<!-- a ", "<a b='c' ")),
+}
+ARCHIVES = {"odt": open_document, "pptx": presentation, "xlsx": workbook}
+READERS, FOLDER = {"srt": "subtitles", "tsv": "tsv", "sgm": "sgm"}, TemporaryDirectory()
+QUADRATIC = {"srt: \"''a \""}  # in sentencex, which splits the text
 BOOK = "<w:document><w:body><w:p>{}</w:p></w:body></w:document>"
 BEGIN, SEPARATE, END = (f"<w:r><w:fldChar w:fldCharType='{kind}'/></w:r>" for kind in ("begin", "separate", "end"))
 LINK = f"{BEGIN}<w:r><w:instrText>HYPERLINK a</w:instrText></w:r>{SEPARATE}<w:r><w:t>a</w:t></w:r>"
@@ -40,9 +78,16 @@ RUNS = {  # what is repeated, and what closes it behind
 }
 
 
-def parse(format: str, data: bytes) -> None:
+def parse(format: str, text: str) -> None:
     try:
-        document_formats()[format]().parse(data, FormatOptions("en", "de"))
+        if format in READERS:
+            path = Path(FOLDER.name, f"a.{format}")
+            path.write_text(text)
+            list(readers()[READERS[format]]().read(["en"], path))
+        else:
+            options = FormatOptions("en", "de", columns=("a",) if format == "csv" else None)
+            data = ARCHIVES.get(format, str.encode)(text)
+            document_formats()[format]().parse(data, options)
     except DataError:  # is broken, which is said soon
         pass
 
@@ -50,13 +95,20 @@ def parse(format: str, data: bytes) -> None:
 def text_in(format: str, unit: str, size: int):
     before, behind, written = AROUND[format]
     text = (unit * (size // len(unit))).translate(str.maketrans(written))
-    return partial(parse, format, (before + "a " + text + behind).encode())
+    return partial(parse, format, before + "a " + text + behind)
+
+
+def parts_in(format: str, unit: str, size: int):
+    before, behind, _ = PARTS[format]
+    text = "".join(unit.format(n=n) for n in range(size // len(unit)))
+    return partial(parse, format, before + text + behind)
 
 
 def word_document(unit: str, closing: str, size: int):
     count = size // len(unit)
     runs = "".join(unit.format(n=n) for n in range(count)) + closing * count
-    return partial(parse, "docx", zipped({"word/document.xml": BOOK.format(runs)}))
+    data = zipped({"word/document.xml": BOOK.format(runs)})
+    return lambda: document_formats()["docx"]().parse(data, FormatOptions("en", "de"))
 
 
 def sniffers(unit: str, size: int):
@@ -68,7 +120,11 @@ def sniffers(unit: str, size: int):
 
 
 CASES = {f"{format}: {unit!r}": partial(text_in, format, unit) for format in AROUND for unit in TEXTS}
+CASES = {name: case for name, case in CASES.items() if name not in QUADRATIC}
 CASES |= {f"{format}: {unit!r}": partial(text_in, format, unit) for format in ("markdown", "mdx") for unit in BLOCKS}
+CASES |= {
+    f"{format}: {unit!r}": partial(parts_in, format, unit) for format, parts in PARTS.items() for unit in parts[2]
+}
 CASES |= {name: partial(word_document, *parts) for name, parts in RUNS.items()}
 CASES |= {f"sniffers: {unit!r}": partial(sniffers, unit) for unit in (*TEXTS, "#\n", "<?xml >", "<!DOCTYPE ", "1\n")}
 CASES |= {
