@@ -60,7 +60,7 @@ def count(documents: Sequence[Sequence[str]], second: Sequence[str]) -> dict[str
 
 
 def agreement(path: str, part: str) -> dict[str, dict[str, list[int]]]:
-    """Counts of a model for its second sentences read alone, and behind the first."""
+    """Counts of a model for its second sentences read alone, and after the first."""
     model, tokenizer = hf_docmt.load_model(path)
     documents = pairs(part)
     translated = model.translate_documents(documents, tokenizer, batch_size=16, num_beams=4)

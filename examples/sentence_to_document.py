@@ -97,7 +97,7 @@ SIZES = {"layers": 2, "attention_heads": 4, "ffn_dim": 256}  # of encoder and de
 
 
 def marian_tokenizer(folder: Path, texts: list[str]) -> MarianTokenizer:
-    """One SentencePiece model for both languages, `</s>` and `<unk>` in front of its pieces, `<pad>` behind them."""
+    """One SentencePiece model for both languages, `</s>` and `<unk>` in front of its pieces, `<pad>` after them."""
     folder.mkdir(parents=True)
     trained = BytesIO()
     settings = {"model_type": "bpe", "vocab_size": min(1200, 100 + len(texts)), "hard_vocab_limit": False}

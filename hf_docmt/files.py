@@ -222,7 +222,7 @@ def atomic_folder(path: str | os.PathLike) -> Iterator[Path]:
 
 
 def write_parts(parts: Iterable[str], path: str | os.PathLike, temporary: Path | None = None) -> None:
-    """Write texts one behind the other to a file that appears when it is complete (see `write_text`).
+    """Write texts one after the other to a file that appears when it is complete (see `write_text`).
 
     `temporary`: see `replaced_file`.
     """

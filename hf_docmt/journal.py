@@ -77,7 +77,7 @@ def unlock(lock: FileLock) -> None:
 
 
 class Journal:
-    """A file of finished rows, JSON objects, one a line; the last key of each, `crc32`, is that of the line without it.
+    """A file of finished rows, one JSON object per line; the last key of each, `crc32`, is that of the line without it.
 
     `count` rows are whole; `damage` describes the first damaged line (None without one); lines after it are not read. A
     row with an `index` that is not its number, from 0, is damage, too. A line without its end was cut off by a kill; it
@@ -93,7 +93,7 @@ class Journal:
         """`start` is how each first line begins; ValueError for a file of something else, which is not touched."""
         self.path, self.damage, self.mode = path, None, 0o600 if private else 0o666
         self._file: BinaryIO | None = None
-        self._ends = [0]  # the byte behind each row
+        self._ends = [0]  # the byte after each row
         if not path.is_file():
             return
         with path.open("rb") as file:
@@ -123,7 +123,7 @@ class Journal:
                     yield cast(dict, _parse(file.readline()))
 
     def append(self, *rows: dict) -> None:
-        """Write rows behind the others; they are on the disk when this returns. Raises `OSError`."""
+        """Write rows after the others; they are on the disk when this returns. Raises `OSError`."""
         lines = [json.dumps(row, ensure_ascii=False).encode()[:-1] for row in rows]
         lines = [line + CHECKSUM + b'%08x"}\n' % zlib.crc32(line + b"}") for line in lines]
         self.keep(self.count)
@@ -135,7 +135,7 @@ class Journal:
             self._ends.append(self._ends[-1] + len(line))
 
     def keep(self, count: int) -> None:
-        """Drop all but the first `count` rows, and what is behind them."""
+        """Drop all but the first `count` rows, and what is after them."""
         del self._ends[count + 1 :]
         self._open().truncate(self._ends[-1])
         self._open().seek(self._ends[-1])

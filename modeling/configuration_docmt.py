@@ -34,7 +34,7 @@ class DocMTConfig(PreTrainedConfig):
     `learned`.
     `label_smoothing` is applied in training mode only. `use_bod` puts `<bod>` in front of a segment that starts a
     document; it belongs to the first sentence, without a separator. (In Herold and Ney 2023, section 3.1, it stands for
-    a sentence 0, with a separator behind it, and counts as one of the sentences of context.) `init` is how weights are
+    a sentence 0, with a separator after it, and counts as one of the sentences of context.) `init` is how weights are
     drawn before training: `normal`, N(0, `init_std`^2) and biases 0; `fairseq`, what fairseq draws from version 0.10
     on; or `fairseq_0.9`. `strategy` is how documents are translated by default; None = the one that fits the
     architecture. `decoding_past_context` is k, how many sentences before the current one `sliding` and `sequential`

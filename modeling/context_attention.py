@@ -185,7 +185,7 @@ class ContextModel(DocMTModel):
 class ContextForConditionalGeneration(DocMTForConditionalGeneration):
     """Base of the architectures whose context sentences are separate inputs.
 
-    `context_input_ids`, `context_attention_mask` (B, C, L), 1 = token: one context sentence a row, `tokens </s>`;
+    `context_input_ids`, `context_attention_mask` (B, C, L), 1 = token: one context sentence per row, `tokens </s>`;
     `context_offsets` (B, C): its offset, -1 = the sentence before the current one, +1 the one after it; a row that is
     fully masked is not a sentence. `context_is_target` (B, C) bool: the row is an earlier translation. Without context
     attention to it finds nothing; what a norm after the sum makes of that is the paper's.

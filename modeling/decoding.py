@@ -467,7 +467,7 @@ class Translator:
             raise ValueError(f"{candidates} translations were requested, but this model returns one: request one.")
         outputs = []
         for row, ids in enumerate(sequences[:, before:].tolist()):
-            ids = ids[: limits[row // candidates]]  # behind it is padding, which beam search may fill with an end token
+            ids = ids[: limits[row // candidates]]  # after it is padding, which beam search may fill with an end token
             end = next((index for index, token in enumerate(ids) if token in ends), None)
             outputs.append(Output(ids[:end], end is not None))
         if self.keeps_candidates:
@@ -500,7 +500,7 @@ class Translator:
         return [*self.ends, self.sep] if stop_at_sep else self.ends
 
     def token_limits(self, lengths: list[int], prompt: int) -> list[int]:
-        """New tokens that each row may get, where positions are left for them behind the prompt."""
+        """New tokens that each row may get, where positions are left for them after the prompt."""
         return [max(1, min(self.wanted(length), self.positions - prompt)) for length in lengths]
 
     def wanted(self, length: int) -> int:
@@ -510,7 +510,7 @@ class Translator:
 
     def fits(self, source: int, prefix: int, length: int) -> bool:
         """Whether learned positions suffice for a source of this length, a forced prefix and its continuation."""
-        room = min(self.wanted(length), 2 * length + 32)  # behind a prefix of sentences
+        room = min(self.wanted(length), 2 * length + 32)  # after a prefix of sentences
         return source <= self.positions and (prefix <= self.marks or 1 + prefix + room <= self.positions)
 
     def is_cut_off(self, job: Job, output: Output) -> bool:

@@ -20,7 +20,7 @@ logger = logging.get_logger(__name__)
 TORCH = ("2.13", "2.14")  # the oldest and the newest version that all of this was tested with
 TRANSFORMERS = ("5.23", "5.24")
 VERSION = __version__  # the one that is here
-FURTHER_ARGUMENTS = list(signature(GenerationMixin.generate).parameters)[5:]  # behind `stopping_criteria`
+FURTHER_ARGUMENTS = list(signature(GenerationMixin.generate).parameters)[5:]  # after `stopping_criteria`
 ZERO = "no_repeat_ngram_size encoder_no_repeat_ngram_size min_length min_new_tokens diversity_penalty penalty_alpha"
 ONE = (
     "repetition_penalty encoder_repetition_penalty guidance_scale num_beam_groups num_beams num_return_sequences "
@@ -36,7 +36,7 @@ GENERATION_SETTINGS = {  # those that no configuration of a model has
 class DocMTGenerationMixin:
     """Mixin that precedes `GenerationMixin`: `generate`, and the inputs of a decoding step."""
 
-    per_source_inputs = ("attention_mask",)  # arguments of `forward` with a row a source, which several rows share
+    per_source_inputs = ("attention_mask",)  # arguments of `forward` with a row per source, which several rows share
     context_arguments: tuple[str, ...] = ()  # of `generate`, in which the context comes
 
     @wraps(GenerationMixin.generate)

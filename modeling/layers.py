@@ -391,7 +391,7 @@ def source_states(
 def keep_source_states(
     cache: EncoderDecoderCache, name: str, layer_idx: int, layers: int, states: list[torch.Tensor]
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Keep keys and values (B, ..., S, Dh) of a source; gives them out behind those that the cache came with.
+    """Keep keys and values (B, ..., S, Dh) of a source; gives them out after those that the cache came with.
 
     They are layers of `cross_attention_cache`, those of `source` first, so that transformers reorders, selects and
     exports them with it. A layer of a static cache, which has room for the source alone, is replaced.
@@ -489,7 +489,7 @@ class SSRU(nn.Module):
         return layers[self.layer_idx]
 
     def all_states(self, inputs, gate, before, attention_mask) -> torch.Tensor:
-        """States (B, T, D) of inputs and gates (B, T, D), behind the one `before` (B, 1, D), or None."""
+        """States (B, T, D) of inputs and gates (B, T, D), after the one `before` (B, 1, D), or None."""
         added = (1 - gate) * inputs
         if attention_mask is not None:
             is_padding = attention_mask[..., None] == 0  # (B, T, 1)

@@ -50,7 +50,7 @@ class GatedContext(nn.Module):
 
 
 class GatedContextBlock:
-    """Adds context attention behind the self-attention of a layer."""
+    """Adds context attention after the self-attention of a layer."""
 
     def start_neutral(self) -> None:
         """With the norm after, LayerNorm(x/2 + 0) = LayerNorm(x); with the norm before nearly neutral, g x.

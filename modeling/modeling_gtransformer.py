@@ -223,7 +223,7 @@ class GTransformerModel(SentenceModel):
     decoder_class = GTransformerDecoder
 
     def target_sentences(self, decoder_input_ids: torch.Tensor) -> torch.Tensor:
-        """The sentence of every target token (B, T), from 0; a separator is of the one that begins behind it."""
+        """The sentence of every target token (B, T), from 0; a separator is of the one that begins after it."""
         return (decoder_input_ids == self.config.sep_token_id).cumsum(dim=1)
 
     def decoder_inputs(self, decoder_input_ids, decoder_attention_mask, encoder_outputs, cache=None, **inputs):

@@ -103,7 +103,7 @@ class HierarchicalContext(nn.Module):
 
 
 class HierarchicalLayer:
-    """Adds hierarchical attention behind the blocks of the last layer, where the configuration has it on this side."""
+    """Adds hierarchical attention after the blocks of the last layer, where the configuration has it on this side."""
 
     def __init__(self, config: HanConfig, layer_idx: int):
         super().__init__(config, layer_idx)
@@ -237,7 +237,7 @@ def with_key(mask: torch.Tensor) -> torch.Tensor:
 
 
 def left_aligned(ids: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Ids and mask (B, C, L) with the padding behind the tokens."""
+    """Ids and mask (B, C, L) with the padding after the tokens."""
     order = tokens_first(mask.flatten(0, 1)).view_as(mask)
     return ids.gather(2, order), mask.gather(2, order)
 

@@ -380,7 +380,7 @@ class MemoryForConditionalGeneration(StreamTranslation, DocMTForConditionalGener
 
     @staticmethod
     def memory_with_rows(memory: dict[str, torch.Tensor], rows: int) -> dict[str, torch.Tensor]:
-        """A state (fewer rows, slots, D) with empty rows behind it for documents that start, (rows, slots, D)."""
+        """A state (fewer rows, slots, D) with empty rows after it for documents that start, (rows, slots, D)."""
         return {
             name: torch.cat([state, state.new_zeros(rows - state.shape[0], *state.shape[1:])])
             for name, state in memory.items()

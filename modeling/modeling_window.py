@@ -19,10 +19,10 @@ from .window_attention import Windows, dense_attention, token_windows, window_at
 
 
 def source_borders(input_ids: torch.Tensor, attention_mask: torch.Tensor | None, sep_token_id: int) -> torch.Tensor:
-    """Columns where the sentences of a source begin, and the one behind its last token: ids (B, S) -> (B, N + 1).
+    """Columns where the sentences of a source begin, and the one after its last token: ids (B, S) -> (B, N + 1).
 
     N is the largest number of sentences (under `torch.compile` the largest possible); in a row that has fewer the
-    others begin behind its last token. A mask (B, S), 1 = token, may have padding on either side. Raises `ValueError`
+    others begin after its last token. A mask (B, S), 1 = token, may have padding on either side. Raises `ValueError`
     for padding between tokens.
     """
     batch, length = input_ids.shape
@@ -32,7 +32,7 @@ def source_borders(input_ids: torch.Tensor, attention_mask: torch.Tensor | None,
     columns = torch.arange(1, length + 1, device=input_ids.device)
     end = (columns * tokens).amax(dim=1) if length else input_ids.new_zeros(batch)
     is_sep = (input_ids == sep_token_id) & (tokens == 1)
-    number = is_sep.cumsum(dim=1)  # of the sentence that begins behind a separator
+    number = is_sep.cumsum(dim=1)  # of the sentence that begins after a separator
     if torch.compiler.is_compiling():
         last = length + 1  # N, as if every token could be a separator
     else:
@@ -161,7 +161,7 @@ class WindowAttention(Attention):
 
 
 def behind(states: tuple[torch.Tensor, ...], new: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
-    """New keys and values behind others, (B, H, T, Dh) each."""
+    """New keys and values after others, (B, H, T, Dh) each."""
     return tuple(torch.cat(pair, dim=2) for pair in zip(states, new))
 
 
@@ -349,7 +349,7 @@ class WindowModel(DocMTModel):
         return linear(positions, ratio, borders)
 
     def source_ratio(self) -> float:
-        """Source tokens a target token along which search and scoring align, 0 = from the start of each sentence."""
+        """Source tokens per target token along which search and scoring align, 0 = from the start of each sentence."""
         alignment = self.search_alignment()
         if alignment != "linear":
             return {"sentence": 0.0, "one_to_one": 1.0}[alignment]

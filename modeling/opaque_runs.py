@@ -180,7 +180,7 @@ class CarriedSentence:
         return [self.text[start:end] for start, end in self.spans]
 
     def between(self) -> list[str]:
-        """The texts before, between and behind the runs."""
+        """The texts before, between and after the runs."""
         ends = [0, *(end for _, end in self.spans)]
         starts = [*(start for start, _ in self.spans), len(self.text)]
         return [self.plain[end:start] for end, start in zip(ends, starts)]
@@ -352,7 +352,7 @@ def carry(
 
 
 def context_reach(config: Any) -> tuple[int, int]:
-    """Sentences before and behind that a model of this configuration reads, as `carry` takes them."""
+    """Sentences before and after that a model of this configuration reads, as `carry` takes them."""
     return getattr(config, "past_context", 0) or 0, getattr(config, "future_context", 0) or 0
 
 

@@ -205,7 +205,7 @@ def token_ids(config, names: list[str], languages: dict[str, str | None]) -> lis
 
 
 def format_tokens(text: str) -> tuple[list[str], list[str]]:
-    """The tokens of a format before and behind its sentences `X`."""
+    """The tokens of a format before and after its sentences `X`."""
     before, _, after = text.partition(SENTENCES)
     return before.split(), after.split()
 
@@ -228,7 +228,7 @@ def check_format(config) -> None:
             f"'<start> X </s>' or '[target_lang] X </s>'; got {config.target_format!r}."
         )
     if "</s>" not in format_tokens(config.source_format)[1]:
-        raise ValueError(f"source_format must have </s> behind the sentences, got {config.source_format!r}.")
+        raise ValueError(f"source_format must have </s> after the sentences, got {config.source_format!r}.")
     for name in LANGUAGES:
         if not uses_language(config, name):
             continue

@@ -28,7 +28,7 @@ def gathered_sentences(index: torch.Tensor, tokens: torch.Tensor | None = None) 
     batch, length = index.shape
     device = index.device
     most = length + 1  # sentences of a row
-    runs = (index + most * torch.arange(batch, device=device)[:, None]).flatten()  # (B * T,), a number a sentence
+    runs = (index + most * torch.arange(batch, device=device)[:, None]).flatten()  # (B * T,), a number per sentence
     hidden = torch.empty(0, dtype=torch.long, device=device)
     shown = torch.arange(batch * length, device=device)
     if tokens is not None:
@@ -102,7 +102,7 @@ def attend_gathered(
         for states in (query, key, value)
     ]
     filled = None
-    if not is_causal and len(empty_slots):  # the empty slots of a row are behind its tokens
+    if not is_causal and len(empty_slots):  # the empty slots of a row are after its tokens
         filled = torch.ones_like(slot_tokens, dtype=torch.bool).index_fill(0, empty_slots, False)
     outputs, start = [], 0
     for rows, row_length in group_sizes.tolist():

@@ -272,7 +272,7 @@ def full(translator: "SegmentTranslator", documents: list[DocumentState]) -> Non
 
 
 def segments_that_fit(translator: "SegmentTranslator", document: DocumentState) -> list[Segment]:
-    """Windows side by side, or chunks, that have something to translate, behind the pairs of their context.
+    """Windows side by side, or chunks, that have something to translate, after the pairs of their context.
 
     Those whose source is longer than learned positions reach are in halves.
     """

@@ -16,7 +16,7 @@ SENTENCE_END = re.compile(
 )
 NEXT_LETTER = re.compile(rf"\s*+[{re.escape(OPENING)}]*+(.?)")
 BRACKETED = re.compile(r"\s*+[\"'“„*_]*+[(\[{（【]")  # the beginning of a sentence in brackets
-MARKER = re.compile(r"\d{1,3}(?:\.\d{1,3})*|[IVXLC]{1,6}")  # of a list item, with a full stop behind it
+MARKER = re.compile(r"\d{1,3}(?:\.\d{1,3})*|[IVXLC]{1,6}")  # of a list item, with a full stop after it
 INITIALS = re.compile(r"(?:[^\W\d_]{1,2}\.)*[^\W\d_]")  # J, e.g, Ph.D
 LONGEST_WORD = 80  # characters before punctuation in which an abbreviation is looked for
 ABBREVIATIONS = frozenset(
@@ -52,9 +52,9 @@ def known_target(sentence: str) -> str | None:
 
 
 def split_text(text: str) -> tuple[list[str], list[str]]:
-    r"""The sentences of a text, and the white space around them: before the first, between two, behind the last.
+    r"""The sentences of a text, and the white space around them: before the first, between two, after the last.
 
-    A line end is the end of a sentence. Inside a line it is punctuation with white space behind it (full-width: also
+    A line end is the end of a sentence. Inside a line it is punctuation with white space after it (full-width: also
     without), and no small letter after that. Abbreviations, initials and ordinals of up to two digits end none. Who has
     a splitter for the language gives lists of sentences.
 
@@ -106,7 +106,7 @@ def sentence_ends(line: str) -> list[int]:
 
 
 def is_end(line: str, match: re.Match, start: int) -> bool:
-    """Whether punctuation ends the sentence from `start`, by the word before it and the letter behind it.
+    """Whether punctuation ends the sentence from `start`, by the word before it and the letter after it.
 
     `(really?)` inside a sentence does not.
     """

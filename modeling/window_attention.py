@@ -256,7 +256,7 @@ def window_block_mask(windows) -> BlockMask:
 
 
 def in_blocks(limits: torch.Tensor, filling: int) -> torch.Tensor:
-    """(B or 1, I) -> (B or 1, blocks, FLEX_BLOCK), filled up behind the last one."""
+    """(B or 1, I) -> (B or 1, blocks, FLEX_BLOCK), filled up after the last one."""
     rest = -limits.shape[1] % FLEX_BLOCK
     return torch.nn.functional.pad(limits, (0, rest), value=filling).unflatten(1, (-1, FLEX_BLOCK))
 

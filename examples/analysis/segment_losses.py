@@ -3,7 +3,7 @@
     python examples/analysis/segment_losses.py MODEL test.jsonl --picture losses.png
 
 Lupo et al. (2022, 2023) discount the loss of context, since a window is only read for its current sentence. Windows are
-cut as in training, references are forced; the separator behind a sentence, or `</s>`, counts as a token of it.
+cut as in training, references are forced; the separator after a sentence, or `</s>`, counts as a token of it.
 """
 
 import pandas as pd

@@ -87,7 +87,7 @@ def measure(
     speeds = {name: len(sources) / value for name, value in seconds.items()}
     lengths = {name: outputs[name].shape[1] for name in sides}
     if set(lengths.values()) != {options.tokens + 1}:  # with the start token
-        raise RuntimeError(f"expected {options.tokens + 1} tokens a sentence, got {lengths}")
+        raise RuntimeError(f"expected {options.tokens + 1} tokens per sentence, got {lengths}")
     equal = (outputs["ours"] == outputs["peer"])[:, 1:].float().mean().item()
     made = row("", "sentences/s", speeds["ours"], speeds["peer"], equal_tokens=equal, seconds=seconds["ours"])
     if translator is not None:

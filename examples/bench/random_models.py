@@ -1,4 +1,4 @@
-"""Models, tokenizers and documents of the scripts here: random weights, random words, one token a word."""
+"""Models, tokenizers and documents of the scripts here: random weights, random words, one token per word."""
 
 import tempfile
 from collections.abc import Mapping

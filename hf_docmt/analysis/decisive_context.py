@@ -296,7 +296,7 @@ def part_number(sentence: CurrentSentence) -> int:
 def log_probabilities(
     translator: Translator, inputs: dict, prompts: Sequence[list[int]], targets: Sequence[list[int]]
 ) -> list[float]:
-    """The sum over each row's target tokens behind its prompt, natural logarithms; `inputs` are those of `generate`."""
+    """The sum over each row's target tokens after its prompt, natural logarithms; `inputs` are those of `generate`."""
     rows = [[*prompt, *target] for prompt, target in zip(prompts, targets)]
     ids, mask = pad_rows(rows, translator.pad, translator.model.device)  # (B, T)
     own = {"decoder_input_ids": ids, "decoder_attention_mask": mask, "use_cache": False}

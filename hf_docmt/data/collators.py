@@ -19,7 +19,7 @@ class SegmentCollator:
     Called with a list of B examples (see `Examples`), it returns, all int64, with S source and T target tokens of the
     longest row: `input_ids`, `attention_mask` (B, S), `decoder_input_ids`, `decoder_attention_mask`, `labels` (B, T).
     Masks have 1 for tokens, 0 for padding; padding of labels is -100. The decoder input is the labels shifted right
-    behind `decoder_start_token_id`. `context_sides="source"` keeps only the current sentence on the target side. With
+    after `decoder_start_token_id`. `context_sides="source"` keeps only the current sentence on the target side. With
     `use_bod`, `<bod>` opens a side that begins at the document's first sentence.
 
     `sequence_format`, the one of `config.sequence_format()`, has the tokens around the sentences of a family of models
@@ -57,7 +57,7 @@ class SegmentCollator:
         self.bod = tokenizer.convert_tokens_to_ids("<bod>") if use_bod else None
         if use_bod and self.bod in (None, tokenizer.unk_token_id):
             raise ValueError("use_bod=True, but the tokenizer has no '<bod>'; add it as a special token")
-        # tokens before and behind the sentences as encoder and decoder read them
+        # tokens before and after the sentences as encoder and decoder read them
         self.around_source = self.around_translation = self.around_target = ([], eos)
         self.decoder_start = decoder_start_token_id
         if sequence_format is not None:
@@ -81,7 +81,7 @@ class SegmentCollator:
         return batch
 
     def _batch(self, sources: list[list[int]], targets: list[list[int]], read: list[list[int]]) -> dict:
-        """`targets` are learned, behind what is `read` of them."""
+        """`targets` are learned, after what is `read` of them."""
         starts = [[self.decoder_start, *target[:-1]] for target in read]
         prompt = len(self.around_target[0])
         return {
@@ -121,11 +121,11 @@ class ContextCollator(SegmentCollator):
     """The current sentence of each example alone, `<bod>? tokens </s>`, and its context as inputs of their own.
 
     In addition to the output of `SegmentCollator` (without label weights: all labels are the current sentence's):
-    `context_input_ids`, `context_attention_mask` (B, C, L) int64, one context sentence a row, in document order, those
-    of the source before those of the target; `context_offsets` (B, C) int64, in sentences from the current one, 0 in
-    rows that are fully masked, because the sentence is missing or empty; `context_is_target` (B, C) bool.
-    `context_sides`: `source`, `target` (past sentences only) or `both`. C is at least 1. Further options and errors
-    are those of `SegmentCollator`.
+    `context_input_ids`, `context_attention_mask` (B, C, L) int64, one context sentence per row, in document order,
+    those of the source before those of the target; `context_offsets` (B, C) int64, in sentences from the current one, 0
+    in rows that are fully masked, because the sentence is missing or empty; `context_is_target` (B, C) bool.
+    `context_sides`: `source`, `target` (past sentences only) or `both`. C is at least 1. Further options and errors are
+    those of `SegmentCollator`.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, *, context_sides: str = "source", **options):

@@ -55,7 +55,7 @@ class TokenBudgetBatchSampler:
         if lengths.ndim > 2 or 0 in lengths.shape[1:] or len(lengths) < max(world_size, 1):
             raise ValueError(
                 f"lengths of shape {lengths.shape} cannot be shared by world_size={world_size} processes; give shape "
-                "(examples,) or (examples, columns) and at least one example a process"
+                "(examples,) or (examples, columns) and at least one example per process"
             )
         lengths = np.maximum(lengths.reshape(len(lengths), -1), 1)
         self.lengths = lengths.astype(np.int32)  # (N, sides)

@@ -56,7 +56,7 @@ def sequence_format_fields(model_type: str, tokenizer: PreTrainedTokenizerBase) 
     if around.after != (eos,):
         behind = tokenizer.convert_ids_to_tokens(list(around.after))
         raise ValueError(
-            f"{type(tokenizer).__name__} puts {behind} behind a text, expected its eos_token ({tokenizer.eos_token}); "
+            f"{type(tokenizer).__name__} puts {behind} after a text, expected its eos_token ({tokenizer.eos_token}); "
             "set eos_token to what it puts, or give it a post-processor"
         )
     return {}

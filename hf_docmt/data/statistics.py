@@ -62,8 +62,8 @@ def table_column(statistics: dict) -> dict[str, str]:
     lengths = {"sentences a document": statistics["document_length"]}
     for lang, side in statistics["sides"].items():
         rows |= {f"words, {lang}": f"{side['words']}", f"empty sentences, {lang}": f"{side['empty_sentences']}"}
-        lengths[f"words a sentence, {lang}"] = side["sentence_length"]
-        lengths[f"words a document, {lang}"] = side["document_length"]
+        lengths[f"words per sentence, {lang}"] = side["sentence_length"]
+        lengths[f"words per document, {lang}"] = side["document_length"]
     for name, length in lengths.items():
         rows[name] = f"{length['mean']:.1f} ± {length['deviation']:.1f}"
         rows[f"{name}, quantiles"] = " ".join(map(str, length["quantiles"].values()))

@@ -90,7 +90,7 @@ class DocumentStreamSampler:
             yield [(column.tolist(), True) for column in table.T]
 
     def _table(self, rows: Sequence[Sequence[int] | np.ndarray], lead: int, steps: int) -> np.ndarray:
-        """The sentences of the documents of every row behind `lead` empty steps, (rows, lead + steps), -1 = none."""
+        """The sentences of the documents of every row after `lead` empty steps, (rows, lead + steps), -1 = none."""
         table = np.full((self.rows, lead + steps), -1, dtype=np.int32)
         for row, documents in zip(table, rows):
             lengths = self.lengths[documents]

@@ -146,7 +146,7 @@ def tokenize_sentences(texts: list[str], tokenizer: PreTrainedTokenizerBase, *, 
 
 
 def _occupy_language_ids(tokenizer: PreTrainedTokenizerBase) -> None:
-    """Add M2M-100's language codes as tokens: their ids are those behind the vocabulary, which new tokens would get."""
+    """Add M2M-100's language codes as tokens: their ids are those after the vocabulary, which new tokens would get."""
     codes = getattr(tokenizer, "lang_token_to_id", {})
     tokens = sorted(codes, key=codes.get)
     tokenizer.add_special_tokens({"extra_special_tokens": tokens}, replace_extra_special_tokens=False)

@@ -92,7 +92,7 @@ def is_left_padded(mask: torch.Tensor) -> bool:
 
 
 class DecodingStep:
-    """Logits of what follows one new token a row, of the words that a `DecoderState` scores, by a program.
+    """Logits of what follows one new token per row, of the words that a `DecoderState` scores, by a program.
 
     It has the buffers and tables of the program; `limits`: the `StepLimits` of the model.
     """
@@ -151,7 +151,7 @@ class DecodingStep:
             self.limits.borders = self.borders.data_ptr()
 
     def reads_prompt(self, ids: torch.Tensor) -> bool:
-        """Whether it may read prompts (B, T) of which nothing was read: one token, and short ones behind short sources.
+        """Whether it may read prompts (B, T) of which nothing was read: one token, and short ones after short sources.
 
         Those that `forward` refuses are left to it.
         """

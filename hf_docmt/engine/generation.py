@@ -181,7 +181,7 @@ def search_settings(
 
 
 def processors_of(config: GenerationConfig, prompt: torch.Tensor) -> list:
-    """Processors of scores that settings ask for behind prompts (B, T), in the order of transformers."""
+    """Processors of scores that settings ask for after prompts (B, T), in the order of transformers."""
     ends, length, device = end_tokens(config), prompt.shape[1], prompt.device
     processors: list = []
     if config.no_repeat_ngram_size:

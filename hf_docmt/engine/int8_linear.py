@@ -241,7 +241,7 @@ def kernel_weights(layers: Sequence[Int8Linear]) -> tuple[torch.Tensor, torch.Te
 
 
 def whole_blocks(values: torch.Tensor) -> torch.Tensor:
-    """Rows (N, ...) with zeros behind them, up to a whole number of blocks."""
+    """Rows (N, ...) with zeros after them, up to a whole number of blocks."""
     missing = -len(values) % BLOCK
     return torch.cat([values, values.new_zeros(missing, *values.shape[1:])]) if missing else values
 

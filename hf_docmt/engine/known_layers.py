@@ -272,7 +272,7 @@ class StepLimits(NamedTuple):
     """The reach of new tokens in a decoding step: a "sentence", a "group" (and its source), or a "window".
 
     `borders` (S, N + 1): where the sentences of a source begin among its tokens, and the end. `width` is that of a
-    window on either side, `ratio` the source tokens a target token along which it goes, 0 = from where a sentence
+    window on either side, `ratio` the source tokens per target token along which it goes, 0 = from where a sentence
     begins.
     """
 

@@ -43,7 +43,7 @@ from hf_docmt.engine.known_layers import (
 from hf_docmt.engine.scope import is_for_kernels, kernel_layer
 from hf_docmt.modeling.modeling_docmt import Decoder
 
-# Buffers of R rows; behind them those of layers
+# Buffers of R rows; after them those of layers
 STATES, NORMED, READ, PROJECTIONS, PAIR, OTHER, INNER, SCORES, LAYERS = range(9)
 Writer = tuple[nn.Module, nn.Module]  # a layer and its self-attention, or one part of that
 Reader = tuple[nn.Module, str | None]  # attention, and the layer input that it reads; None: the source

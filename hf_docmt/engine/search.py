@@ -75,7 +75,7 @@ class SearchSettings:
     def processed(
         self, ids: torch.Tensor, scores: torch.Tensor, state: "DecoderState"
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Scores (R, N) of what comes behind target ids (R, T), as the processors want them, and of which tokens (N,).
+        """Scores (R, N) of what comes after target ids (R, T), as the processors want them, and of which tokens (N,).
 
         None = all of them, (R, V), as processors see them.
         """
@@ -203,7 +203,7 @@ def tokens_at(words: torch.Tensor | None, places: torch.Tensor) -> torch.Tensor:
 
 
 def with_tokens(ids: torch.Tensor, rows: torch.Tensor, tokens: torch.Tensor, length: int) -> torch.Tensor:
-    """Rows (B, K) of ids (R, L) with tokens (B, K) behind them, as the last of `length`: (B * K, L)."""
+    """Rows (B, K) of ids (R, L) with tokens (B, K) after them, as the last of `length`: (B * K, L)."""
     continued = ids.index_select(0, rows.flatten())
     continued[:, length - 1] = tokens.flatten()
     return continued
@@ -302,10 +302,10 @@ class DecoderState:
         self.model, self.encoder_outputs, self.inputs = model, encoder_outputs, inputs
         self.cache, self.mask, self.is_prompt, self.keeps_cache = cache, mask, True, keeps_cache
         self.times = 1  # targets of a source
-        self.step = None  # what runs the steps behind the prompt; None = not built yet, or `forward` is called
+        self.step = None  # what runs the steps after the prompt; None = not built yet, or `forward` is called
 
     def read(self, ids: torch.Tensor) -> torch.Tensor:
-        """Logits (R, N) in float32 of what comes behind target ids (R, T); the next ones may take their memory."""
+        """Logits (R, N) in float32 of what comes after target ids (R, T); the next ones may take their memory."""
         if self.mask is not None:
             self.mask = nn.functional.pad(self.mask, (0, ids.shape[1] - self.mask.shape[1]), value=1)
         self.start(ids)
@@ -352,7 +352,7 @@ class DecoderState:
                 self.step, self.is_prompt = step, False
 
     def logits(self, **arguments) -> torch.Tensor:
-        """Logits (R, N) of what comes behind the last token, by `forward`."""
+        """Logits (R, N) of what comes after the last token, by `forward`."""
         return self.model(**arguments, logits_to_keep=1, return_dict=True).logits[:, -1]
 
     def output(self) -> tuple[nn.Module, torch.Tensor]:

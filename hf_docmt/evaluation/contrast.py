@@ -77,7 +77,7 @@ def score_file_report(
     details: str | Path | None = None,
     **reading,
 ) -> Report:
-    """The report of a system of this name from a file of its scores, one a line in the published order of the suite.
+    """The report of a system of this name from a file of its scores, one per line in the published order of the suite.
 
     `reading` are the options of `read_items`. With `only` or a `limit` they are the scores of these items alone.
     """

@@ -259,7 +259,7 @@ def _splitter(lang: str | None):
         raise ValueError(
             "the published rule cuts texts into sentences with sentence_splitter (LGPL-3): "
             f"{install_command('ctxpro')}, or use the rule 'line' for "
-            "sentences that are alone in their line, or behind <eos>"
+            "sentences that are alone in their line, or after <eos>"
         ) from error
     try:
         return SentenceSplitter(language=lang)

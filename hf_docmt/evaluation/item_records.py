@@ -59,7 +59,7 @@ class ItemRecords:
         return records
 
     def finish(self) -> None:
-        """ValueError where the file has records behind the last item of this run."""
+        """ValueError where the file has records after the last item of this run."""
         if self.journal is not None and self.used < self.journal.count:
             item = next(self.journal.rows(self.used)).get("item")
             raise ValueError(

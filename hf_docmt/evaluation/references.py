@@ -197,7 +197,7 @@ def _reader(path: str | Path, format: str) -> Reader:
 
 
 def _documents(path: str | Path, format: str, source_lang: str | None, target_lang: str, **options) -> Dataset:
-    """The documents of a file, of a format of one file a side with that side only."""
+    """The documents of a file, of a format of one file per side with that side only."""
     if input_argument(format) == "source":
         return read_documents(format, source_lang=target_lang, source=path, allow_empty=True)
     languages = {"source_lang": source_lang, "target_lang": target_lang}

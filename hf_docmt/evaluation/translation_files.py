@@ -24,7 +24,7 @@ def read_translations(path: str | Path, references: References, system: str | No
     """Rows with `translation`, a list of sentences, and maybe `source` and `repairs`, for each reference document.
 
     JSON lines are those of `docmt translate`, with their own sources, or WMT's in these languages, whose `hypothesis`
-    is a text with a sentence a line. Those and plain lines, one for each sentence of the reference, have its sources;
+    is a text with a sentence per line. Those and plain lines, one for each sentence of the reference, have its sources;
     lines of a single document may be more or fewer, to be aligned. An XML set of WMT holds the outputs of several
     systems, of which `system` names one. `languages` are `source_lang` and `target_lang`.
     DataError: other documents than the reference's, another number of lines, an unknown system.

@@ -139,7 +139,7 @@ def evaluate_files(
     `reference_columns` of JSON lines are several references (see `read_references`); plain lines are one document.
     Instead of files `test_set` names one of sacrebleu's (see `builtin_references`). `origlang` selects documents
     written in that language; it and the domains of `by` are columns of documents, or come with a test set. Formats with
-    a file a side (dtag, blank, voita, sgm, iwslt) are given the target file as reference; in the first three, which
+    a file per side (dtag, blank, voita, sgm, iwslt) are given the target file as reference; in the first three, which
     have no ids, documents are matched by their order. `name` (of the system), `strategy` and `beams` (None: as the rows
     say) are written down. Documents with an `error` are scored as empty, with a warning, and counted in the results'
     details as `untranslated`, as are `blank` sentences. `options` are those of `evaluate_systems` and of `Evaluation`.

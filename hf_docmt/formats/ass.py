@@ -21,7 +21,7 @@ BLANKS = {r"\N": "\n", r"\n": " ", r"\h": " "}  # as a reader sees them
 DRAWING = re.compile(r"\\p(\d+)(?![a-z])")  # in an override: it begins with a number above 0, and ends with 0
 PLACED = re.compile(r"\\(?:pos|move|i?clip)\(|\\[kK][fo]?\d")  # signs and karaoke, whose texts are not dialogue
 CHARACTER = re.compile(r"\\[{}\u2060]|.")
-WORD_JOINER = "\u2060"  # behind a backslash that is one, as Aegisub has it
+WORD_JOINER = "\u2060"  # after a backslash that is one, as Aegisub has it
 
 
 class AssSlot(Slot):

@@ -87,7 +87,7 @@ class BilingualXml(BilingualFormat):
         return re.sub(r"\s*/>$", ">", self.data[element.start : element.inner_start].decode("utf-8"))
 
     def space_before(self, element: Element) -> str:
-        """The white space before an element, which one that is put behind it gets, too."""
+        """The white space before an element, which one that is put after it gets, too."""
         space = self.data[self.data.rfind(b">", 0, element.start) + 1 : element.start].decode("utf-8")
         return space if space.isspace() else ""
 

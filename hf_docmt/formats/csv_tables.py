@@ -88,7 +88,7 @@ def _delimiter(text: str) -> str:
 
 
 def _rows(text: str, delimiter: str, position: int = 0) -> Iterator[list[Field]]:
-    """The rows of a table, from a position on. DataError: quotes that do not end, or text behind them."""
+    """The rows of a table, from a position on. DataError: quotes that do not end, or text after them."""
     field = re.compile(rf'"((?:[^"]|"")*+)"|((?!")[^\r\n{re.escape(delimiter)}]*)')
     row: list[Field] = []
     while position < len(text):
@@ -97,7 +97,7 @@ def _rows(text: str, delimiter: str, position: int = 0) -> Iterator[list[Field]]
         following = text[end : end + 1]
         if match is None or following not in (delimiter, "\r", "\n", ""):
             line = text.count("\n", 0, position) + 1
-            raise DataError(f'line {line}: quotes that do not end, or text behind them; write a quote in a field as ""')
+            raise DataError(f'line {line}: quotes that do not end, or text after them; write a quote in a field as ""')
         row.append(Field(position, end, match[2] if match[1] is None else match[1].replace('""', '"')))
         position = end + 1
         if following != delimiter:

@@ -70,7 +70,7 @@ class _Events(HTMLParser):
 
 
 def page_events(text: str) -> list[Event]:
-    """The pieces of a page, one behind the other."""
+    """The pieces of a page, one after the other."""
     events = _Events(text).events
     for event, following in zip(events, [*events[1:], Event("", len(text))]):
         event.end = following.start
@@ -287,7 +287,7 @@ def escaped(text: str, quote: str = "", space: str = "\xa0") -> str:
 
 
 def _element_ends(events: list[Event]) -> dict[int, int]:
-    """For the number of each start tag that of the first piece behind its element."""
+    """For the number of each start tag that of the first piece after its element."""
     ends: dict[int, int] = {}
     stack: list[int] = []
     opened: Counter[str] = Counter()

@@ -46,7 +46,7 @@ BBCODE = re.compile(
     r"|\[/(?P<closed>[a-z]\w*)\]",
     re.DOTALL,
 )
-# marks before and behind a text: roles and links of Sphinx; links of Markdown, MediaWiki and Textile; emphasis
+# marks before and after a text: roles and links of Sphinx; links of Markdown, MediaWiki and Textile; emphasis
 PAIRS = tuple(
     re.compile(rf"(?P<open>{before})(?!\s){text}(?<!\s)(?P<close>{behind})")
     for before, text, behind in (

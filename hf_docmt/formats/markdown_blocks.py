@@ -95,7 +95,7 @@ def _is_whole(pattern: re.Pattern, state: "StateBlock", line: int) -> bool:
 
 
 def _further_paragraph(state: "StateBlock", first: int, last: int, silent: bool) -> bool:
-    """Indented lines behind a footnote, or a definition, are not code but continue it."""
+    """Indented lines after a footnote, or a definition, are not code but continue it."""
     inner, above = state.blkIndent + INDENT, first - 1
     if state.sCount[first] < inner:
         return False
@@ -175,7 +175,7 @@ def _text_line(state: "StateBlock", first: int, last: int, silent: bool) -> bool
 
 
 def _html_block(rule, state: "StateBlock", first: int, last: int, silent: bool) -> bool:
-    """HTML up to a blank line, or a line of a container; text goes on behind a comment."""
+    """HTML up to a blank line, or a line of a container; text goes on after a comment."""
     if not silent and _is(COMMENTED, state, first):
         return False
     if not silent and _is(HTML, state, first):

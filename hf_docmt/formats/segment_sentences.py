@@ -18,7 +18,7 @@ Split = Callable[[str], Iterable[str]]
 WORDS = re.compile(r"\S(?:.*\S)?", re.DOTALL)
 LINK_END = re.compile(r"</a\b|\]")
 OPEN, CLOSE, ALONE = "\ud800", "\ud801", "\ud802"  # tags in the shape of a segment
-MARK = r"[\[(]?(?:\d{1,3}|[*†‡§¶]+)[\])]?"  # of a note, or a small number, in elements in each other, behind a word
+MARK = r"[\[(]?(?:\d{1,3}|[*†‡§¶]+)[\])]?"  # of a note, or a small number, in elements in each other, after a word
 NOTE = re.compile(
     rf"(?:[^\W\d_]|[.,;!?\"'”’»)])[{OPEN}-{ALONE}]*?"
     rf"(?P<note>{'|'.join(OPEN * depth + MARK + CLOSE * depth for depth in (3, 2, 1))})(?!\w)"
@@ -26,7 +26,7 @@ NOTE = re.compile(
 TOUCHING = re.compile(  # words of two elements, such as two links
     rf"(?P<before>[^\W\d_])[{OPEN}-{ALONE}]*?{CLOSE}(?={OPEN}+(?P<after>[^\W\d_]))"
 )
-OPENED = {"open": 1, "close": -1, "alone": 0}  # how many more elements are open behind a tag than before it
+OPENED = {"open": 1, "close": -1, "alone": 0}  # how many more elements are open after a tag than before it
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Sentence:
 
 
 class SegmentSentences:
-    """A segment cut into sentences. `end` are the pieces behind the last of them."""
+    """A segment cut into sentences. `end` are the pieces after the last of them."""
 
     def __init__(self, pieces: Sequence[Piece], split: Split, keep: Sequence[re.Pattern] = ()):
         """`keep` matches text that is carried."""
@@ -100,7 +100,7 @@ class SegmentSentences:
     def translated(
         self, translations: Sequence[str], fits: Sequence[Fit | None], carried: Sequence[CarriedSentence | None] = ()
     ) -> list[Piece] | None:
-        """The pieces with these translations, one a sentence; None if no text changes.
+        """The pieces with these translations, one per sentence; None if no text changes.
 
         A sentence whose translation is empty keeps its text. `fits` are those of `word_fits`; None: by position.
         `carried` are the sentences with runs, as translated; without them the runs are searched.
@@ -157,7 +157,7 @@ def kept_apart(pieces: Iterable[Piece], keep: Sequence[re.Pattern]) -> Iterator[
 
 
 def _with_marks(pieces: list[Piece]) -> list[Piece]:
-    """The pieces with elements that are a mark behind a word as one tag each, and a seam between words that touch."""
+    """The pieces with elements that are a mark after a word as one tag each, and a seam between words that touch."""
     shapes = list(map(_shape, pieces))
     starts, shape = list(accumulate(map(len, shapes), initial=0)), "".join(shapes)
     edits: list[tuple[int, int, Tag]] = []
@@ -235,7 +235,7 @@ def _homes(tags: list[tuple[int, Tag]], spans: list[tuple[int, int]]) -> list[in
     """The place of each tag: in sentence k (2 k + 1), or in the gap before it (2 k).
 
     An element that ends in the sentence before which it begins belongs to it, and so does one that begins in the
-    sentence behind which it ends; what is around whole sentences stays in the gaps.
+    sentence after which it ends; what is around whole sentences stays in the gaps.
     """
     starts, ends = zip(*spans, (math.inf, math.inf))
     homes: list[int] = []
@@ -263,7 +263,7 @@ def _homes(tags: list[tuple[int, Tag]], spans: list[tuple[int, int]]) -> list[in
 
 
 def _opened(tags: Iterable[tuple[int, Tag]]) -> int:
-    """How many more elements are open behind these tags than before them."""
+    """How many more elements are open after these tags than before them."""
     return sum(OPENED[tag.kind] for _, tag in tags)
 
 

@@ -59,7 +59,7 @@ class XliffFormat(BilingualXml):
     def _unit(self, owner: Element, source: Element, part: str) -> Unit:
         target, source = child(owner, "target"), child(owner, "seg-source") or source
         state = (target.attributes if target and self.is_first else owner.attributes).get("state", "")
-        marks = (each for each in owner.descendants() if each.local_name == "seg")  # of Trados, behind the target
+        marks = (each for each in owner.descendants() if each.local_name == "seg")  # of Trados, after the target
         locked = {mark.attributes.get("id") for mark in marks if _is_locked(mark)}
         old = {number: self.data[each.inner_start : each.inner_end].strip() for number, each in _segments(target)}
         numbered = _segments(source)

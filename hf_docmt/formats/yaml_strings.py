@@ -99,7 +99,7 @@ def _encoded(raw: str, style: str | None, flow: bool, old: str, text: str) -> st
         return "'" + text.replace("'", "''") + "'"
     quoted = json.dumps(text, ensure_ascii=False)
     quoted = re.sub("[\x7f-\x9f\u2028\u2029\ufeff]", lambda match: f"\\u{ord(match[0]):04x}", quoted)
-    return quoted + raw[len(raw.rstrip(" \t\r\n")) :]  # the lines behind a block
+    return quoted + raw[len(raw.rstrip(" \t\r\n")) :]  # the lines after a block
 
 
 def _edges(text: str) -> tuple[str, str]:

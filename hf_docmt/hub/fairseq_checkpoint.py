@@ -106,7 +106,7 @@ PLAIN = {  # settings that the backbone has no switch for, with what they have t
 class FairseqTransformer:
     """A sentence-level Transformer, `--arch transformer...`.
 
-    Names of parameters are those of fairseq, behind `model.`; `renames` are regular expressions with what they become.
+    Names of parameters are those of fairseq, after `model.`; `renames` are regular expressions with what they become.
     `end`, `separator`: the symbols that end a sequence and separate sentences; `<sep>` is not a symbol of fairseq; its
     row is a copy of that of `separator_row`.
     """

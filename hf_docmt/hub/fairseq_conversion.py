@@ -125,7 +125,7 @@ def _dictionaries(reader: FairseqTransformer, data: Path, languages: tuple) -> t
 
 
 def _load(model: PreTrainedModel, reader: FairseqTransformer, size: int, copied: list[int]) -> None:
-    """The weights into the model, tables of tokens with `size` rows and copies of rows behind; all names must fit."""
+    """The weights into the model, tables of tokens with `size` rows and copies of rows after; all names must fit."""
     weights = {"final_logits_bias": model.final_logits_bias} | reader.named_weights(model.config)
     for name in ("shared", "encoder.embed_tokens", "decoder.embed_tokens", "lm_head"):
         full = f"{name}.weight" if name == "lm_head" else f"model.{name}.weight"
@@ -144,7 +144,7 @@ MORE = "@@"  # ends a piece of BPE that does not end its word
 def read_dictionary(path: str | Path, task_symbols: Sequence[str] = ()) -> list[str]:
     """The symbols of a dictionary `dict.LANG.txt` in the order of their ids, lines `symbol count`.
 
-    `task_symbols` are those that the task adds behind them. Raises ValueError.
+    `task_symbols` are those that the task adds after them. Raises ValueError.
     """
     symbols = [*SPECIAL_SYMBOLS]
     taken = set(symbols)
@@ -225,7 +225,7 @@ def _bpe_tokenizer(dictionary: list[str], codes: str | Path, special: dict[str, 
 
 
 def _read_codes(path: str | Path) -> list[tuple[str, str]]:
-    """The pairs that BPE joins, in order: lines `left right`, of fastBPE with a count behind."""
+    """The pairs that BPE joins, in order: lines `left right`, of fastBPE with a count after."""
     merges = []
     for number, line in read_lines(path):
         if number == 1 and line.startswith("#version:"):

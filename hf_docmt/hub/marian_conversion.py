@@ -99,7 +99,7 @@ def read_vocabulary(path: str | Path) -> Any:
 def backbone_of(
     reader: MarianTransformer, pad: int, tokenizer: PreTrainedTokenizerBase
 ) -> DocMTForConditionalGeneration:
-    """The plain Transformer with the weights of the file, and the row of `<pad>` behind those of both tables."""
+    """The plain Transformer with the weights of the file, and the row of `<pad>` after those of both tables."""
     size, bias = pad + 1, reader.output_bias()
     tokens = {"pad": pad, "decoder_start": pad, "eos": tokenizer.eos_token_id, "unk": tokenizer.unk_token_id}
     tokens |= dict.fromkeys(("bos", "sep", "bod"))

@@ -97,7 +97,7 @@ class Cursor:
 
 
 def read_container(data: bytes) -> dict[str, np.ndarray]:
-    """The items of a `.bin` file by name: headers, names, shapes, padding, then the data one behind the other."""
+    """The items of a `.bin` file by name: headers, names, shapes, padding, then the data one after the other."""
     cursor = Cursor(data)
     version, count = cursor.numbers(2)
     if version != VERSION:
@@ -365,5 +365,5 @@ def norm_names(ours: str, theirs: str, suffix: str) -> Iterator[tuple[str, str]]
 
 
 def padded(table: torch.Tensor, rows: int) -> torch.Tensor:
-    """A table (tokens, D) with zeros behind it, (rows, D)."""
+    """A table (tokens, D) with zeros after it, (rows, D)."""
     return torch.cat([table, table.new_zeros(rows - len(table), table.shape[1])])

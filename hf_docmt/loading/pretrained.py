@@ -81,7 +81,7 @@ def from_sentence_model(
     fields = config_from_pretrained(original.config) | target.config_class.neutral_fields
     if HUB_NAME.fullmatch(original.name_or_path) and not Path(original.name_or_path).exists():
         fields["base_model"] = original.name_or_path
-    if tokenizer is None:  # the new tokens get the ids behind the vocabulary
+    if tokenizer is None:  # the new tokens get the ids after the vocabulary
         asked = [name for name in LANGUAGES if overrides.get(name) is not None]
         if asked and original.config.model_type in WITH_CODES:
             raise ValueError(

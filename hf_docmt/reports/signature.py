@@ -65,5 +65,5 @@ def content_digest(documents: Iterable[Sequence]) -> str:
 
 
 def extra_digits(signature: str) -> int:
-    """How many digits behind the point a score has more than others: two in nats, of which a thousandth matters."""
+    """How many digits after the point a score has more than others: two in nats, of which a thousandth matters."""
     return 2 if "unit:nats" in signature.split("|") else 0

@@ -43,7 +43,7 @@ class CausalSystem(ModelSystem):
 
     `format` is `plain`, the tokenizer's first tokens and the text, answered by a blank, the translation and
     `prompt.stop`; `chat`, the text as a user's message in the tokenizer's chat template, answered by the translation
-    and what the template puts behind an answer; `turns`, a chat in which each sentence of the context is a user's
+    and what the template puts after an answer; `turns`, a chat in which each sentence of the context is a user's
     message and its translation the answer to it; or `auto`, `plain` without a chat template, else `chat` where the
     prompt has a place for context and `turns` where it has not. Templates get `enable_thinking=False`.
     `source_lang` and `target_lang` are the languages, codes or names. Batches are padded on the right for scores and on
@@ -241,7 +241,7 @@ class CausalSystem(ModelSystem):
             if not prompt or whole[: len(prompt)] != prompt:
                 raise ValueError(
                     f"{item.where}: the tokens of the prompt change when {candidate!r} follows it; let the prompt end "
-                    "in a character behind which a new token begins, such as a colon"
+                    "in a character after which a new token begins, such as a colon"
                 )
             answers.append(whole[len(prompt) :])
         check_positions(item.where, len(prompt) + max(map(len, answers)), "tokens with the prompt", self.limit)

@@ -32,7 +32,7 @@ WITHOUT_EFFECT = ("use_cache", "cache_implementation", "renormalize_logits")  # 
 
 
 class CTranslate2Weights(nn.Module):
-    """A translator of the library behind ids of tokens; `dtype` is what it computes in (None, auto: as saved).
+    """A translator of the library after ids of tokens; `dtype` is what it computes in (None, auto: as saved).
 
     A subclass names tokens in `token_names` and `token_ids`. ValueError: the library is not installed, a folder that it
     cannot read, a dtype that the device does not have.
@@ -118,7 +118,7 @@ class CTranslate2Translator(SegmentTranslator):
     """The strategies of models that read segments, decoded by a `CTranslate2Model` instead of `generate`.
 
     Limits of tokens, forced prefixes and repairs are those of `generate`. Departures of CTranslate2: beam search ends
-    with `num_beams` finished translations (`early_stopping=True` in transformers), and behind a
+    with `num_beams` finished translations (`early_stopping=True` in transformers), and after a
     forced prefix only its first beam may end at once; the prefix is read token by token, in `chunk_sequential` again
     for every sentence. Greedy search gives what `generate` gives.
     """
@@ -153,7 +153,7 @@ class CTranslate2Translator(SegmentTranslator):
         return outputs
 
     def best(self, jobs: Sequence[Job], prompts: list[list[int]], ends: list[int], length: int) -> list[list[int]]:
-        """The best translation of each job behind its prompt, with its end token where it has one.
+        """The best translation of each job after its prompt, with its end token where it has one.
 
         CTranslate2 divides the score of a translation by its length with the prompt; as in transformers it is the
         length without it here, by which the finished translations are compared again.

@@ -34,7 +34,7 @@ class Prompt:
     `{target_language}` (their names in English where they are codes), `{source}` (the source to translate),
     `{glossary}` (see `glossary_text`) and, in `context` only, `{target}`, the translation of a context sentence.
     Without that the model reads source context alone, and with an empty `context` none but in earlier turns of a chat.
-    The answer is expected behind a blank and ends at `stop`. ValueError: an unknown field, no `{source}`, an empty
+    The answer is expected after a blank and ends at `stop`. ValueError: an unknown field, no `{source}`, an empty
     `stop`.
     """
 
@@ -152,7 +152,7 @@ def read_prompt(path: str | Path) -> str:
 
 
 def read_glossary(path: str | Path) -> list[list[str]]:
-    """Pairs of a source term and its translation, separated by a tab, one a line. DataError: other lines, or none."""
+    """Pairs of a source term and its translation, separated by a tab, one per line. DataError: other lines, or none."""
     terms = []
     for number, line in read_lines(path):
         cells = [cell.strip() for cell in line.split("\t")]

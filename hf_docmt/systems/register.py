@@ -1,4 +1,4 @@
-"""Forms of address: what came out in the other register is translated again behind pairs in the wanted one."""
+"""Forms of address: what came out in the other register is translated again after pairs in the wanted one."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -62,7 +62,7 @@ class Formality:
     def corrected(self, documents: Sequence[Sequence[str]], results: tuple, translate: Callable[..., tuple]) -> tuple:
         """Results of `translate` (translations, repairs, candidates if any) in which the register is the wanted one.
 
-        A sentence in the other one is translated again behind one pair, then two, all others known; what is still
+        A sentence in the other one is translated again after one pair, then two, all others known; what is still
         wrong is a repair of kind `register`.
         """
         lines, repairs, *rest = (list(part) for part in results)

@@ -196,7 +196,7 @@ class JoinedCollator(SegmentCollator):
 
     Source: special tokens, `prefix`, sentences; target: the context sentences, too (`context_sides="both"`), or the
     current one alone (`"source"`). A context sentence that is blank on every side in use is skipped. The decoder input
-    is the labels shifted right behind the decoder's start token: where the target ends in a language code behind the
+    is the labels shifted right after the decoder's start token: where the target ends in a language code after the
     end token (mBART-25) that code, else the model's `decoder_start_token_id`. `label_weights` are 1 on the current
     sentence and the end token or separator after it, 0 elsewhere. ValueError: no start token, no end token, more tokens
     than the model has positions.

@@ -111,7 +111,7 @@ def _translations_of_text(row: dict) -> list[str]:
 
 
 class Progress:
-    """Sentences that are done: a bar on a terminal; in a log a line after ten seconds, and then one a minute.
+    """Sentences that are done: a bar on a terminal; in a log a line after ten seconds, and then one per minute.
 
     `total` is the size of the job (None: unknown), `done` what a job before has done of it.
     """

@@ -12,7 +12,7 @@ from .strategies import SegmentTranslator
 
 
 class ToyEncoderLayer(EncoderLayer):
-    """h_i + W mean(h_j of the sentence before), behind self-attention."""
+    """h_i + W mean(h_j of the sentence before), after self-attention."""
 
     def __init__(self, config: ToyConfig, layer_idx: int):
         super().__init__(config, layer_idx)

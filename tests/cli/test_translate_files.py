@@ -185,7 +185,7 @@ def test_cues_that_are_too_fast_are_reported(run, model, tmp_path):
     path = tmp_path / "a.srt"
     path.write_text("1\n00:00:01,000 --> 00:00:01,001\nThe lamp is old.\n")
     code, _, err = run("translate", model, path, "-o", tmp_path / "b.srt", "--max-speed", "17")
-    assert code == 0 and "a: 1 of 1 cue with more than 17 characters a second; the fastest" in err, err
+    assert code == 0 and "a: 1 of 1 cue with more than 17 characters per second; the fastest" in err, err
     assert "a second" not in run("translate", model, path, "-o", tmp_path / "c.srt")[2]
 
 

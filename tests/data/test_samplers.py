@@ -154,7 +154,7 @@ def test_in_a_prepared_accelerate_loader():
     [
         ({"lengths": []}, "lengths of shape"),
         ({"lengths": [[[1, 2, 3]]]}, "lengths of shape"),
-        ({"lengths": [5], "world_size": 2}, "at least one example a process"),
+        ({"lengths": [5], "world_size": 2}, "at least one example per process"),
         ({"max_tokens": 0}, "max_tokens=0"),
         ({"lengths": [[3, 4]], "target_tokens": 0}, "target_tokens=0"),
     ],

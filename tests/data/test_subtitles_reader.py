@@ -264,7 +264,7 @@ def test_cues_that_are_too_fast_are_reported(write):
     (document,) = iterate_documents(path=write("b.srt", text), source_lang="en", max_speed="28")
     assert reading_speed(document, {"translation": ["x" * 28 + " " + "y" * 5]}) is None
     assert reading_speed(document, {"translation": ["x" * 29 + " " + "y" * 5]}).startswith(
-        "b: 1 of 2 cues with more than 28 characters a second; the fastest, 29 a second, is at 0:01:02.500"
+        "b: 1 of 2 cues with more than 28 characters per second; the fastest has 29, at 0:01:02.500"
     )
     fails("max_speed is 'x', expected characters of a second, 5 at least", target_lang=None, path=path, max_speed="x")
     fails("max_speed is '4'", target_lang=None, path=path, max_speed="4")

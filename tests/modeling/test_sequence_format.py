@@ -69,7 +69,7 @@ def test_a_model_without_codes_knows_its_own():
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"source_format": "X"}, "source_format must have </s> behind"),
+        ({"source_format": "X"}, "source_format must have </s> after"),
         ({"source_format": "</s>"}, "source_format must be the sentences X among"),
         ({"source_format": "<cls> X </s>"}, "source_format must be the sentences X among tokens of"),
         ({"target_format": "X </s>"}, "target_format must begin with the token that the decoder starts with"),

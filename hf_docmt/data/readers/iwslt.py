@@ -1,4 +1,4 @@
-"""Sets of documents in tags, one file a side: SGML of WMT, XML and `train.tags` of IWSLT (Cettolo et al. 2012)."""
+"""Sets of documents in tags, one file per side: SGML of WMT, XML and `train.tags` of IWSLT (Cettolo et al. 2012)."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Text to be translated, each file one document: plain lines, one a sentence, or running text."""
+"""Text to be translated, each file one document: plain lines, one per sentence, or running text."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -83,7 +83,7 @@ def source_files(languages: list[str], path: Paths, format: str) -> list[tuple[s
 
 BULLET = re.compile(r"[-–—*•‣◦·]\s")
 LIST_ITEM = re.compile(r"(?:[-–—*•‣◦·]|\(?(?:\d{1,3}|[A-Za-z])\)|\d{1,3}\.)\s+(?=\S)")
-LINE_END = re.compile(r"[.!?…:;。！？：；؟।][\"'”’»)\]}」』]*$")  # behind which a line may end on purpose
+LINE_END = re.compile(r"[.!?…:;。！？：；؟।][\"'”’»)\]}」』]*$")  # after which a line may end on purpose
 WRAPPED = 40  # characters that lines have at least which are filled up to a width
 TEXT_SHARE = 0.1  # of lines: if more hold several sentences, lines are not sentences
 

@@ -1,4 +1,4 @@
-"""A file a side: the same documents in order, or a third file that says which lines are one (OPUS, MSCTD)."""
+"""A file per side: the same documents in order, or a third file that says which lines are one (OPUS, MSCTD)."""
 
 import re
 from abc import abstractmethod
@@ -106,7 +106,7 @@ class DtagReader(ParallelFilesReader):
 
 
 class VoitaReader(ParallelFilesReader):
-    """One document a line, its sentences joined by ` _eos ` (four in Voita et al. 2019); blanks around them go."""
+    """One document per line, its sentences joined by ` _eos ` (four in Voita et al. 2019); blanks around them go."""
 
     name = "voita"
     first_line_mark = repr(EOS)

@@ -138,7 +138,7 @@ class Reader(FileKind, ABC):
     """A file format of parallel documents. A subclass with a `name` registers itself by being defined.
 
         class Capitals(Reader):
-            "Sentences, one a line; a line in capitals begins a document."
+            "Sentences, one per line; a line in capitals begins a document."
 
             name = "capitals"
 
@@ -150,7 +150,7 @@ class Reader(FileKind, ABC):
     input are written: jsonl, lines, text, subtitles, wmt_jsonl by `render`, or the whole document. `keeps_columns`:
     with those that are not read. `document_ids` is false where ids are made from file names and numbers, so that
     documents of two files are matched by their order. `first_line_mark` is the word of messages for what gives away a
-    format of one file a side, where such a file is given as `path`.
+    format of one file per side, where such a file is given as `path`.
     """
 
     several_files: ClassVar[bool] = False

@@ -1,4 +1,4 @@
-"""One document a row: JSON lines, Parquet, and data sets of the `datasets` library."""
+"""One document per row: JSON lines, Parquet, and data sets of the `datasets` library."""
 
 import json
 import re
@@ -273,7 +273,7 @@ def json_rows(path: str | Path) -> Iterator[tuple[str, int, dict]]:
             raise DataError(f"{location}: blank line; every line holds one document, remove it")
         row = parse_json(line, path, number)
         if not isinstance(row, dict):
-            raise DataError(f"{location}: a JSON object is needed, got {type(row).__name__}; write one document a line")
+            raise DataError(f"{location}: a JSON object is needed, got {type(row).__name__}; one document per line")
         yield location, number, row
 
 

@@ -36,7 +36,7 @@ def sentence_splitter(lang: str) -> Callable[[str], Iterable[str]]:
     except ImportError as error:
         raise DataError(
             f"running text needs the sentence splitter sentencex: {install_command('text')}, or give sentences (the "
-            "format 'lines' for one a line)"
+            "format 'lines' for one per line)"
         ) from error
     language = primary_language(lang)
     return lambda text: _corrected(text, list(segment(language, text)))
@@ -102,7 +102,7 @@ def document_text(document: dict, result: dict) -> str:
 
 
 def join_sentences(sentences: Iterable[str]) -> str:
-    """Sentences as one line, with blanks between them, but none behind full-width punctuation."""
+    """Sentences as one line, with blanks between them, but none after full-width punctuation."""
     line = ""
     for sentence in filter(None, (" ".join(sentence.split()) for sentence in sentences)):
         line += (blank_behind(line) if line else "") + sentence

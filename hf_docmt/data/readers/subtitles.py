@@ -138,7 +138,7 @@ def _goes_on(turn: Turn, following: Turn, split: Callable[[str], Iterable[str]])
 
 def _turn(lines: list[str]) -> Turn:
     """A turn of its lines, without dash, markup, music signs and the brackets of a description."""
-    before = DASH.match(lines[0])  # in front of the markup or behind it
+    before = DASH.match(lines[0])  # in front of the markup or after it
     lines = [lines[0][before.end() :], *lines[1:]] if before else lines
     prefix, lines, suffix = _unwrapped(lines)
     text = " ".join(MARKUP.sub("", line).strip() for line in lines).strip()
@@ -178,7 +178,7 @@ def _is(pattern: re.Pattern, text: str) -> bool:
 
 
 def _unwrapped(lines: list[str]) -> tuple[str, list[str], str]:
-    """Markup in front of all text, the lines without it, and the tags that close it behind all text."""
+    """Markup in front of all text, the lines without it, and the tags that close it after all text."""
     if not lines:
         return "", [], ""
     lead = LEADING.match(lines[0])[0]  # type: ignore[index]  # matches any text
@@ -208,7 +208,7 @@ STAMPS = {  # of SubRip and WebVTT
     "vtt": re.compile(r"(?<![\d:])(?:(\d{1,4}):)?(\d\d):(\d\d)\.(\d{2,3})"),
 }
 DRAWING = re.compile(r"\{[^{}]*\\p[1-9]")
-INLINE_TIME = re.compile(r"<\d[\d:.]*>")  # when the words behind it appear
+INLINE_TIME = re.compile(r"<\d[\d:.]*>")  # when the words after it appear
 
 
 class SubtitlesReader(Reader):
@@ -337,7 +337,7 @@ def _header(lines: list[str], first: int) -> str:
 
 
 def reading_speed(document: dict, result: dict) -> str | None:
-    """A line about the cues that have more characters a second than the `max_speed` of the document; None: none has."""
+    """A line about cues with more characters per second than the `max_speed` of the document; None without any."""
     layout = document.get("subtitles") or {}
     if "max_speed" not in layout:
         return None
@@ -352,7 +352,7 @@ def reading_speed(document: dict, result: dict) -> str | None:
     clock = f"{start // 3600:.0f}:{start // 60 % 60:02.0f}:{start % 60:06.3f}"
     return (
         f"{document['doc_id']}: {len(fast)} of {counted(len(layout['cues']), 'cue')} with more than "
-        f"{layout['max_speed']} characters a second; the fastest, {speed:.0f} a second, is at {clock}"
+        f"{layout['max_speed']} characters per second; the fastest has {speed:.0f}, at {clock}"
     )
 
 

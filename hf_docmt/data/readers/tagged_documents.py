@@ -112,7 +112,7 @@ class _EventList:
 
 class _SgmParser(_EventList, HTMLParser):
     def set_cdata_mode(self, *args, **options):
-        """No tag of HTML, such as <style>, makes text of the tags behind it."""
+        """No tag of HTML, such as <style>, makes text of the tags after it."""
 
     def handle_starttag(self, tag, attrs):
         self.add(self.getpos()[0], "start", tag, attrs)

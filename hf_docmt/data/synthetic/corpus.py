@@ -1,9 +1,9 @@
 """The built-in discourse corpus: English-German documents that cannot be translated one sentence at a time.
 
-A grammar (`scene.py`) and a lexicon of our own write the documents, deterministic by seed and of any size:
-about 200 English and 220 German word types, five words a sentence. Four phenomena need context. What a model gets that
-sees the current sentence only is known (`CHANCE`), because suite items come in groups with the same current sentence
-and the same candidates, each candidate being the right one in one item of the group:
+A grammar (`scene.py`) and a lexicon of our own write the documents, deterministic by seed and of any size: about 200
+English and 220 German word types, five words per sentence. Four phenomena need context. What a model gets that sees the
+current sentence only is known (`CHANCE`), because suite items come in groups with the same current sentence and the
+same candidates, each candidate being the right one in one item of the group:
 
 - pronoun (1/3): *it* is er, sie or es by the gender of its antecedent, 0 to 4 or more sentences back, with nouns of
   other classes and genders in between; the predicate of *it* fits one class of nouns. Every class has equally many

@@ -25,7 +25,7 @@ INPUTS: dict[str, Callable[[str, str, str], dict[str, str]]] = {  # of programs,
 class ExternalScore(Metric):
     """The mean of scores from a file, such as those of MetricX, XCOMET, GEMBA, or of people (ESA, MQM).
 
-    One number a line, for each sentence or for each document, in the order of the references; or JSON lines with
+    One number per line, for each sentence or for each document, in the order of the references; or JSON lines with
     `doc_id`, `score` or `prediction`, and `sentence` (from 1) unless the score is of the whole document, or of several
     `sentences` from there on, as `write_scorer_input` groups them. Sentences that are blank on both sides need none. A
     document with several scores counts several times. Higher is better, except for MetricX and MQM without negative

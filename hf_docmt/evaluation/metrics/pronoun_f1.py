@@ -191,7 +191,7 @@ class FormalityF1(PronounF1):
 
 
 def split_words(sentences: list[str]) -> list[list[Token]]:
-    """The words of each sentence, with no tags: any word of a list counts, also behind a hyphen (*vois-tu*)."""
+    """The words of each sentence, with no tags: any word of a list counts, also after a hyphen (*vois-tu*)."""
     return [[(word, "") for word in WORD.findall(normalize("NFC", sentence))] for sentence in sentences]
 
 
