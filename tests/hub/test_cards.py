@@ -136,7 +136,7 @@ def test_missing_facts_are_omitted():
     assert names == ["fact", "---", "architecture", "layers of encoder and decoder", "model dimension", "vocabulary"]
     text = str(card).partition("---\n\n")[2]
     assert not re.search("not recorded|None|Undefined|unknown|language: ", text)
-    assert "\nA document-level translation model. Documents" in text
+    assert "\nA document-level translation model. It translates" in text
     assert "(target language: de)" in str(make_card(None, config=config(source_lang=None)))
 
 
@@ -159,29 +159,32 @@ def test_architecture_without_a_text_is_rejected():
             ["learned segment embeddings", "before every block", "last 4 dimensions"],
         ),
         ({"past_context": 3, "segment_encoding": "shift"}, ["segment-shifted positions"]),
-        ({"architecture": "gtransformer"}, ["the top 2 layers", "no context, where sentences are translated alone"]),
+        ({"architecture": "gtransformer"}, ["the top 2 layers", "without context and translates sentences alone"]),
         ({"architecture": "gtransformer", "past_context": 3}, ["3 sentences before it", "in source and target"]),
-        ({"architecture": "han"}, ["the encoder read those of 3 sentences before the current one. A word", "D18-1325"]),
+        (
+            {"architecture": "han"},
+            ["previous source sentences (3 sentences before the current one). A word", "D18-1325"],
+        ),
         (
             {"architecture": "han", "hierarchical_attention": "decoder"},
-            ["translations of 3 sentences", "is given both"],
+            ["previous translations (3 sentences", "pass both to plain"],
         ),
         (
             {"architecture": "han", "context_sides": "both", "future_context": 1},
-            ["the translations, of 3 sentences before the current one (of the source also of 1 sentence after"],
+            ["translations (3 sentences before the current one; of the source also 1 sentence after it"],
         ),
-        ({"architecture": "lst"}, ["long-short term attention", "no context, where both are the same"]),
+        ({"architecture": "lst"}, ["long-short term attention", "without context, where both are the same"]),
         ({"architecture": "lst", "past_context": 3}, ["3 sentences before it", "in source and target"]),
         ({"architecture": "lst", "view": "chunk", "chunk_tokens": 777}, ["at most 777 target tokens"]),
         ({"architecture": "routing"}, ["from the sentence before and the sentence after the current one. The gate"]),
         (
             {"architecture": "routing", "past_context": 0},
-            ["what is taken from the sentence after the current one. The"],
+            ["what it takes from the sentence after the current one. The"],
         ),
-        ({"architecture": "routing"}, ["weighs what attention gives a word", "(`selection_weighs`). ## Use"]),
-        ({"architecture": "routing", "selection_weighs": "states"}, ["as the equation of the paper stands. ## Use"]),
+        ({"architecture": "routing"}, ["weighs what attention reads", "(`selection_weighs`). ## Use"]),
+        ({"architecture": "routing", "selection_weighs": "states"}, ["as in the equation of the paper. ## Use"]),
         ({"architecture": "memory"}, ["added to its states", "no residual (`memory_residual`)"]),
-        ({"architecture": "memory", "memory_residual": "none"}, ["stands in place of its states, as the equation"]),
+        ({"architecture": "memory", "memory_residual": "none"}, ["replaces its states, as in the equation"]),
         (
             {"architecture": "routing", "past_context": 3, "future_context": 0},
             ["from the 3 sentences before the current"],
