@@ -24,6 +24,7 @@ from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
 from typer.testing import CliRunner
 
 from hf_docmt.cli import app
+from hf_docmt.engine.cpu_kernels import kernels
 from hf_docmt.loading import model_folders, registry
 from hf_docmt.modeling import layers
 from hf_docmt.modeling.generation_mixin import VERSION, numbers
@@ -61,7 +62,7 @@ def folder(tmp_path_factory) -> Path:
     """A copy of the frozen folder in which every model has its tokenizer."""
     copy = tmp_path_factory.mktemp("frozen") / "copy"
     shutil.copytree(FROZEN, copy)
-    for model in (copy / "models").iterdir():
+    for model in (*(copy / "models").iterdir(), *(copy / "models_0_2_0").iterdir()):
         shutil.copytree(FROZEN / "tokenizer", model, dirs_exist_ok=True)
     return copy
 
@@ -124,8 +125,8 @@ def check_answers(model, tokenizer, logits: list, expected: dict, inputs: dict, 
         assert found == expected["stream"], (found, expected["stream"])
 
 
-def logits_of(name: str) -> list[torch.Tensor]:
-    tensors = load_file(FROZEN / "logits.safetensors")
+def logits_of(name: str, file: str = "logits.safetensors") -> list[torch.Tensor]:
+    tensors = load_file(FROZEN / file)
     return [tensors[f"{name}.{number}"] for number in range(2)]
 
 
@@ -138,6 +139,17 @@ def test_model(folder, name):
     expected = frozen(f"models/{name}/expected.json")
     expected["translations"] |= NEAREST_CUTS.get(name, {})
     check_answers(model, tokenizer, logits_of(name), expected, INPUTS, renamed)
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in (FROZEN / "models_0_2_0").iterdir()))
+def test_model_of_0_2_0(folder, name):
+    """Architectures, a decoder and weights that are new in 0.2.0, loaded with their fingerprints checked."""
+    if name == "concat-int8" and kernels() is None:
+        pytest.skip("int8 results differ without the compiled kernels")
+    model, tokenizer = model_folders.load_model(folder / "models_0_2_0" / name)
+    assert frozen(f"models_0_2_0/{name}/config.json")["fingerprints"].keys() >= {"weights", "tokenizer"}
+    expected = frozen(f"models_0_2_0/{name}/expected.json")
+    check_answers(model, tokenizer, logits_of(name, "logits_0_2_0.safetensors"), expected, INPUTS)
 
 
 @pytest.mark.parametrize("name", MODELS)
