@@ -43,6 +43,9 @@ class JobOptions(Computation):
         "Do not copy addresses, code and placeholders; let the model translate them.",
         panel=FILES,
     )
+    memory: list[str] | None = option(
+        None, "Reuse translations of TMX, PO, XLIFF or JSON lines; repeatable.", metavar="FILE", panel=BASIC
+    )
     estimate: bool = option(False, "Only print how long the job would take.", panel=FILES)
     resume: bool = option(False, "Continue the interrupted job of this output.", panel=FILES)
 
@@ -93,6 +96,7 @@ def translation_settings(
     """How the job translates. ValueError: a device, number type, language or option that is not the model's."""
     import_transformers()
     from hf_docmt.data.documents import UNNAMED
+    from hf_docmt.files import check_file
     from hf_docmt.systems import kind_of, read_options, system_classes
     from hf_docmt.systems.devices import check_device, checked_dtype
     from hf_docmt.systems.prompts import read_glossary, read_prompt
@@ -127,6 +131,7 @@ def translation_settings(
         target_lang=target_lang or chosen.get("target_lang") or chosen.get("tgt_lang"),
         line_by_line=system_class.reads_sentences_alone(model, chosen, options.revision),
         carry=not options.no_carry,
+        memory=tuple(str(check_file(path)) for path in options.memory or ()),
     )
 
 

@@ -54,7 +54,7 @@ def find_reader(files: dict[str, str | None], format: str = "auto") -> Reader:
     if format != "auto":
         return get_reader(format, others=formats)
     if sample.argument == "path":
-        others = max(reader().recognize(sample) for reader in readers().values())
+        others = max(reader().recognize(sample) for name, reader in readers().items() if name not in formats)
         evidence = {format: format().recognize(sample) for format in formats.values()}
         best = max(evidence, key=lambda format: evidence[format])
         if evidence[best] > others:

@@ -6,48 +6,20 @@ The format: https://www.gnu.org/software/gettext/manual/html_node/PO-Files.html
 import gettext
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 
 from hf_docmt.data.language_codes import primary_language
+from hf_docmt.data.readers.po_messages import LETTERS, Message, po_messages
 from hf_docmt.files import DataError
 from hf_docmt.formats.document_format import FormatOptions, Piece, Segment
 from hf_docmt.formats.inline_strings import PLACEHOLDERS, plain_string, string_pieces
 from hf_docmt.formats.string_files import BilingualFormat, locale_code
 from hf_docmt.formats.text_positions import Edit, decoded, replaced
 
-LINE = re.compile(r"[^\n]*\n|[^\n]+")
-STRING = re.compile(r'\s*(msgctxt|msgid|msgid_plural|msgstr(?:\[\d+\])?)?\s*"((?:[^"\\]|\\.)*)"\s*')
-ESCAPE = re.compile(r"\\(x[\da-fA-F]{1,2}|[0-7]{1,3}|.)")
-LETTERS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 ESCAPES = {ord(character): f"\\{letter}" for letter, character in [*LETTERS.items(), ("\\", "\\"), ('"', '"')]}
 PLURAL_FORMS = re.compile(r"^Plural-Forms:\s*nplurals\s*=\s*(\d+)\s*;\s*plural\s*=\s*([^;\n]+)", re.MULTILINE)
 PLACEHOLDERS_OF_GODOT = re.compile(rf"{PLACEHOLDERS.pattern} | \[@?[A-Z]\w*\](?!\()", re.VERBOSE)  # [Node], a class
 LANGUAGE = re.compile(r"(?<=\\n|\s\")Language:[ ]*([\w@-]*)[ ]*(?=\\n)")  # in a header
 WIDTH = 79  # of lines, as msgcat wraps them
-
-
-@dataclass
-class Message:
-    """An entry: its strings by keyword, and the places of its flags, what follows them, and `msgstr`."""
-
-    line: int
-    strings: dict[str, list[str]] = field(default_factory=dict)
-    start: int = 0
-    end: int = 0
-    flags: int | None = None
-    top: int | None = None
-    is_fuzzy: bool = False
-
-    def text(self, keyword: str) -> str:
-        return "".join(map(_unescaped, self.strings.get(keyword, [])))
-
-    @property
-    def forms(self) -> list[str]:
-        return [keyword for keyword in self.strings if keyword.startswith("msgstr")]
-
-    @property
-    def has_translation(self) -> bool:
-        return not self.is_fuzzy and all(map(self.text, self.forms))
 
 
 class PoFormat(BilingualFormat):
@@ -67,7 +39,7 @@ class PoFormat(BilingualFormat):
         self.options = options
         if re.search(r"\[(?:method|member|param|code|/url)[\] ]", self.text):
             self.placeholders = PLACEHOLDERS_OF_GODOT
-        messages = list(_messages(self.text))
+        messages = list(po_messages(self.text))
         strings = [texts for message in messages for texts in message.strings.values()]
         self.wraps = any(not text.endswith("\\n") for texts in strings for text in texts[:-1] if text)
         self.header = next(
@@ -156,49 +128,6 @@ class PoFormat(BilingualFormat):
         charset = self.text.find("charset=CHARSET", start, end)
         if charset >= 0:
             yield charset, charset + len("charset=CHARSET"), "charset=UTF-8"
-
-
-def _messages(text: str) -> Iterator[Message]:
-    """The entries of a catalog without obsolete ones. DataError: a line that does not belong to an entry."""
-    message, keyword = Message(1), ""
-    for number, match in enumerate(LINE.finditer(text), 1):
-        line, span = match[0].strip(), match.span()
-        string = STRING.fullmatch(line)
-        begins = line.startswith("#") or string and string[1] in ("msgctxt", "msgid")
-        if begins and message.forms or line.startswith("#~"):
-            if message.forms:
-                yield message
-            message, keyword = Message(number), ""
-        if string and (string[1] or keyword):
-            if string[1] and string[1] in message.strings:
-                raise DataError(f"line {number}: {string[1]} a second time in one entry; repair it (msgfmt -c)")
-            keyword = string[1] or keyword
-            message.line = number if keyword == "msgid" and string[1] else message.line
-            message.strings.setdefault(keyword, []).append(string[2])
-            message.top = span[0] if message.top is None else message.top
-            if keyword.startswith("msgstr"):
-                message.start, message.end = message.start or span[0], span[1]
-        elif line.startswith(("#,", "#=")):
-            message.flags = match.start() + match[0].index("#,") + 2 if line.startswith("#,") else message.flags
-            message.is_fuzzy |= "fuzzy" in re.split(r"[\s,=#]+", line)
-        elif line.startswith("#|"):
-            message.top = span[0] if message.top is None else message.top
-        elif line and not line.startswith("#"):
-            raise DataError(f"line {number}: expected a comment or a string of PO, got {line[:40]!r}; repair it")
-    if message.forms:
-        yield message
-    elif message.strings:
-        raise DataError(f"line {message.line}: an entry without msgstr at the end of the file; is the file cut off?")
-
-
-def _unescaped(text: str) -> str:
-    def character(match: re.Match) -> str:
-        code = match[1]
-        if code[0] == "x" and len(code) > 1:
-            return chr(int(code[1:], 16))
-        return chr(int(code, 8)) if code[0] in "01234567" else LETTERS.get(code, code)
-
-    return ESCAPE.sub(character, text)
 
 
 def _wrapped(text: str, width: int) -> Iterator[str]:

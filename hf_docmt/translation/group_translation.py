@@ -12,6 +12,7 @@ from hf_docmt.messages import first_line
 from hf_docmt.systems import System
 from hf_docmt.translation.corpus import translation_rows
 from hf_docmt.translation.job_input import Group
+from hf_docmt.translation.memory import Memory
 
 DOCUMENT_ERRORS = (ValueError, RuntimeError, MemoryError)  # errors that end one document only, also for lack of memory
 
@@ -38,6 +39,7 @@ class TranslationSettings:
     target_lang: str | None = None
     line_by_line: bool = False
     carry: bool = True
+    memory: tuple[str, ...] = ()
 
     def load(self) -> System:
         """The system, which translates so. ValueError: it cannot be loaded, or an option is not the system's."""
@@ -57,6 +59,8 @@ class GroupTranslator:
     def __init__(self, settings: TranslationSettings):
         self.settings, self.system = settings, settings.load()
         self.tokenizer = self.system.tokenizer
+        languages = settings.source_lang or "", settings.target_lang or self.system.languages[1]
+        self.memory = Memory.read(settings.memory, *languages) if settings.memory else None
         self.source_lang: str = settings.source_lang or self.system.languages[0] or UNNAMED
         self._translate(Group(0, []), self.system)  # checks the settings
 
@@ -92,11 +96,15 @@ class GroupTranslator:
             from hf_docmt.formats.document_file import given_runs
             from hf_docmt.translation.html_rows import translated_html
         given = [given_runs(row) for row in group.rows] if has_markup else None
-        ids = [row["doc_id"] for row in group.rows]
+        ids, sources = [row["doc_id"] for row in group.rows], group.sources(self.source_lang)
+        known = list(map(self.memory.applied, sources)) if self.memory else sources
         try:
-            results, carried = translation_rows(system, ids, group.sources(self.source_lang), given)
+            results, carried = translation_rows(system, ids, known, given)
         except IndexError as error:  # of an embedding
             raise ValueError(f"tokenizer and model do not fit: {first_line(error)}") from error
+        for row, *pair in zip(results, sources, known):
+            if found := sum(before.target != now.target for before, now in zip(*pair)):
+                row["from_memory"] = found
         if not has_markup:
             return results
         return [translated_html(system, *each) for each in zip(group.rows, results, carried)]

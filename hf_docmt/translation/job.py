@@ -118,7 +118,7 @@ def job_identity(settings: TranslationSettings, documents: "JobInput | InputPart
 
     Model and input count by their content, not by their names.
     """
-    options = asdict(settings) | {"format": documents.format}
+    options = asdict(settings) | {"format": documents.format, "memory": [file_digest(Path(p)) for p in settings.memory]}
     return {
         "model": model_checksums(options.pop("model"), settings.revision),
         "options": options,

@@ -25,6 +25,7 @@ from hf_docmt.translation.progress import JobSummary
 
 if TYPE_CHECKING:
     from hf_docmt.formats.document_file import DocumentFile
+    from hf_docmt.modeling.text_splitting import Sentence
 
 MAX_SENTENCES = 1024  # of a group
 MAX_CHARACTERS = 1 << 20  # of all sides that were read
@@ -170,7 +171,7 @@ class Group:
     number: int
     rows: list[dict]
 
-    def sources(self, lang: str) -> list[list[str]]:
+    def sources(self, lang: str) -> "list[list[Sentence]]":
         """The sentences of each document in this language, with the translations that the column `TARGETS` knows."""
         return [source_sentences(row, lang) for row in self.rows]
 

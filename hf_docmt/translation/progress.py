@@ -31,6 +31,7 @@ class JobSummary:
     repairs: Counter = field(default_factory=Counter)
     carried_runs: int = 0  # opaque runs in sentences
     in_parts: int = 0  # sentences that were translated around it
+    from_memory: int = 0  # sentences
     visible: int = 0
     empty: int = 0
     empty_documents: int = 0
@@ -56,6 +57,7 @@ class JobSummary:
             repairs=Counter(repair["kind"] for row in rows for repair in row["repairs"]),
             carried_runs=sum(row.get("carried_runs", 0) for row in rows),
             in_parts=sum(row.get("in_parts", 0) for row in rows),
+            from_memory=sum(row.get("from_memory", 0) for row in rows),
             visible=sum(map(len, visible)),
             empty=sum(empty),
             empty_documents=sum(map(bool, empty)),
@@ -85,6 +87,7 @@ class JobSummary:
         repairs = ", ".join(f"{count} {kind}" for kind, count in sorted(self.repairs.items())) or "none"
         parts = f" ({counted(self.in_parts, 'sentence')} translated around them)" if self.in_parts else ""
         carried = f", {counted(self.carried_runs, 'run')} carried{parts}" if self.carried_runs else ""
+        carried += f", {counted(self.from_memory, 'sentence')} from memory" if self.from_memory else ""
         documents = counted(self.empty_documents, "document")
         empty = f" ({self.empty} with an empty translation, in {documents})" if self.empty else ""
         if self.is_mostly_empty:

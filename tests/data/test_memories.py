@@ -1,0 +1,104 @@
+"""Translation memories and catalogs as corpora: TMX, XLIFF, PO, with what programs write."""
+
+import pytest
+from support.errors import refused
+
+from hf_docmt.data.readers import read_documents
+
+TMX = """<?xml version="1.0"{}?>
+<!DOCTYPE tmx SYSTEM "tmx14.dtd">
+<tmx version="1.4"><header srclang="*all*"/><body>
+<tu><note>x</note><prop type="a">b</prop>
+ <tuv xml:lang="EN-US"><seg>Open <bpt i="1">&lt;b&gt;</bpt>the   <hi>window</hi><ept i="1">&lt;/b&gt;</ept>
+ &amp; go<ph x="1">{{n}}</ph>.</seg></tuv>
+ <tuv xml:lang="fr"><seg>Non.</seg></tuv>
+ <tuv lang="de_AT"><seg>Fenster (AT)</seg></tuv>
+ <tuv lang="de-DE"><seg>Öffne das <![CDATA[Fenster <x>]]>.</seg></tuv></tu>
+<tu><tuv xml:lang="en"><seg>Only English</seg></tuv></tu>
+<tu><tuv xml:lang="en"><seg>Empty</seg></tuv><tuv xml:lang="de"><seg> </seg></tuv></tu>
+<tu><tuv xml:lang="en"><seg>The lamp</seg></tuv><tuv xml:lang="de"><seg>Die Lampe</seg></tuv></tu>
+</body></tmx>"""
+XLIFF1 = """<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2"><file source-language="en-US"
+ target-language="de" original="a"><body><group><trans-unit id="1"><source>One. Two.</source><seg-source><mrk
+ mtype="seg"
+ mid="1">One.</mrk> <mrk mtype="seg" mid="2">T<g id="1">w</g>o<x id="2"/>.</mrk></seg-source><target><mrk mtype="seg"
+ mid="1">Eins.</mrk> <mrk mtype="seg" mid="2">Zwei.</mrk></target><alt-trans><target>Falsch</target></alt-trans>
+ </trans-unit></group><trans-unit id="2"><source>New</source><target state="new">New</target></trans-unit>
+ <trans-unit id="3"><source>Three<x id="1" ctype="lb"/>lines</source><target>Drei<x id="1" ctype="lb"/>Zeilen</target>
+ </trans-unit><trans-unit id="4"><source>None</source></trans-unit></body></file>
+ <file source-language="en" target-language="fr"><body><trans-unit id="1"><source>No</source><target>Non</target>
+ </trans-unit></body></file></xliff>"""
+XLIFF2 = """<xliff version="2.0" xmlns="urn:oasis:names:tc:xliff:document:2.0" srcLang="en" trgLang="de"><file id="f">
+ <unit id="1"><segment><source>A <pc id="1">lamp</pc><ph id="2"/></source><target>Eine <pc id="1">Lampe</pc></target>
+ </segment><segment state="initial"><source>Two</source><target>Two</target></segment></unit></file></xliff>"""
+PO = r"""msgid ""
+msgstr "Content-Type: text/plain; charset=UTF-8\n"
+"Language: de\n"
+
+#. a note
+#: a.c:1
+msgctxt "menu"
+msgid "Open "
+"the \"file\"\n"
+msgstr "Datei öffnen"
+
+#, fuzzy
+msgid "Close"
+msgstr "Falsch"
+
+msgid "%d file"
+msgid_plural "%d files"
+msgstr[0] "%d Datei"
+msgstr[1] "%d Dateien"
+
+msgid "Empty"
+msgstr ""
+
+#~ msgid "Old"
+#~ msgstr "Alt"
+"""
+CASES = {
+    "a.tmx": (TMX.format(""), [[("Open the window & go.", "Öffne das Fenster <x>."), ("The lamp", "Die Lampe")]]),
+    "b.xlf": (XLIFF1, [[("One.", "Eins."), ("Two.", "Zwei."), ("Three lines", "Drei Zeilen")]]),
+    "c.xlf": (XLIFF2, [[("A lamp", "Eine Lampe")]]),
+    "d.po": (PO, [[('Open the "file"', "Datei öffnen"), ("%d file", "%d Datei"), ("%d files", "%d Dateien")]]),
+}
+
+
+def pairs(path, target_lang="de_DE"):
+    documents = read_documents(path=path, source_lang="en", target_lang=target_lang)
+    return [[(pair["en"], pair[target_lang]) for pair in document] for document in documents["translation"]]
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+def test_pairs(tmp_path, name, encoding):
+    text, expected = CASES[name]
+    (tmp_path / name).write_text(text, encoding=encoding)
+    assert pairs(tmp_path / name) == expected
+    sources = read_documents(path=tmp_path / name, source_lang="en")["translation"][0]
+    assert len(sources) > len(expected[0]) and set(sources[0]) == {"en"}
+
+
+def test_encodings_of_files(tmp_path):
+    (tmp_path / "a.tmx").write_bytes(TMX.format(' encoding="UTF-16"').encode("utf-16"))
+    assert pairs(tmp_path / "a.tmx") == CASES["a.tmx"][1]
+    (tmp_path / "d.po").write_bytes(PO.replace("UTF-8", "ISO-8859-1").encode("latin-1"))
+    assert pairs(tmp_path / "d.po") == CASES["d.po"][1]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.tmx", TMX.format("").replace("</tu>", "", 1), r"a.tmx, line \d+, column \d+: broken XML"),
+        ("a.tmx", TMX.format("").replace('"tmx14.dtd"', '"x" [<!ENTITY a "b">]'), "entity of its own"),
+        ("a.tmx", TMX.format("").replace("de", "nl"), "no unit has texts in en and de_DE; its languages are .*fr"),
+        ("b.xlf", XLIFF1.replace('"de"', '"nl"'), "no unit has texts in en and de_DE; its languages are en"),
+        ("d.po", PO.replace("Language: de", "Language: nl"), "no unit has texts in en and de_DE; its languages are nl"),
+        ("d.po", PO.replace("UTF-8", "nothing"), "not nothing"),
+        ("d.po", PO + "what", "d.po, line 26: expected a comment"),
+    ],
+)
+def test_refusals(tmp_path, name, text, message):
+    (tmp_path / name).write_text(text)
+    refused(message, pairs, tmp_path / name)
