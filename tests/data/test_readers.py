@@ -56,8 +56,6 @@ OTHERS = {  # file -> its first bytes, what it is
     "a.md": ("# Title\n", "Markdown by its name"),
     "a.html": ("<p>One.</p>\n", "HTML by its name"),
     "a.HTM.gz": ("One.\n", "HTML by its name"),
-    "a.po": ('msgid "One."\n', "gettext PO by its name"),
-    "a.xlf": ("<xliff/>\n", "XML by its name"),
     "a.yaml": ("a: One.\n", "YAML, TOML or properties by its name"),
     "a.csv": ("One.,Eins.\n", "a table by its name"),
     "a.ass": ("Title: One.\n", "ASS subtitles by its name"),
@@ -67,7 +65,6 @@ OTHERS = {  # file -> its first bytes, what it is
     "d.txt": ("\n<!DOCTYPE html>\n", "HTML by its first bytes"),
     "e.txt": ("---\ntitle: One\n---\n", "Markdown by its first bytes"),
     "f.txt": ("[Script Info]\n", "ASS subtitles by its first bytes"),
-    "g.en": ('# a comment\n#, fuzzy\nmsgid ""\n', "gettext PO by its first bytes"),
     "h.de": ("%PDF-1.7\n", "PDF by its first bytes"),
     **dict.fromkeys(
         ("j.rst", "j.org", "j.typ"), ("Title\n", "TeX, reStructuredText, AsciiDoc, Org or a wiki by its name")

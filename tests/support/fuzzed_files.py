@@ -62,6 +62,10 @@ def parquet_bytes(rows):
 
 
 # format -> files by argument, as (ending of the name, content); a format may be there several times
+TMX = """<?xml version="1.0"?><tmx version="1.4"><body>
+<tu><tuv xml:lang="en"><seg>A <ph>x</ph></seg></tuv><tuv xml:lang="de"><seg>Ein</seg></tuv></tu></body></tmx>"""
+XLIFF = """<xliff version="1.2"><file source-language="en" target-language="de"><body><trans-unit id="1">
+<source>One <x id="1"/></source><target>Eins</target></trans-unit></body></file></xliff>"""
 VALID = {
     "jsonl": ("jsonl", {"path": (".jsonl", json_lines(ROWS))}),
     "jsonl lists": ("jsonl", {"path": (".jsonl", json_lines(LISTS))}),
@@ -73,6 +77,12 @@ VALID = {
     "commentary": ("commentary", {"path": (".tsv", "One.\tEins.\nTwo.\tZwei.\n\nThree.\tDrei.\n")}),
     "paradocs": ("paradocs", {"path": (".tsv", PARADOCS)}),
     "wmt": ("wmt", {"path": (".xml", WMT_XML)}),
+    "tmx": ("tmx", {"path": (".tmx", TMX)}),
+    "xliff": ("xliff", {"path": (".xlf", XLIFF)}),
+    "po": (
+        "po",
+        {"path": (".po", 'msgid "One."\nmsgstr "Eins."\n\nmsgid "%d"\nmsgid_plural "%d a"\nmsgstr[0] "%d"\n')},
+    ),
     "chat": ("chat", {"path": (".json", json.dumps(CHAT))}),
     "lines": ("lines", {"path": (".txt", "One.\n\nTwo.\n")}),
     "text": ("text", {"path": (".txt", "One. Two\nthree.\n\nFour.\n")}),

@@ -30,15 +30,14 @@ class MemoryReader(Reader):
 
     def read(self, languages: list[str], path: str | Path) -> Iterator[tuple[str, dict]]:
         self.found: set[str] = set()  # languages of the file
-        location, has_units, is_empty = display_path(path), False, True
+        location, is_empty = display_path(path), True
         for number, units in enumerate(self.documents(languages, path), 1):
-            has_units = has_units or bool(units)
             pairs = [[" ".join(text.split()) for text in unit if text and text.strip()] for unit in units]
             if pairs := [texts for texts in pairs if len(texts) == len(languages)]:
                 sides = list(zip(*pairs))
                 is_empty, doc_id = False, numbered_id(path, number)
                 yield location, make_row(location, doc_id, sides[0], sides[1] if sides[1:] else None, languages)
-        if is_empty and (has_units or self.found):
+        if is_empty:
             raise DataError(
                 f"{location}: no unit has texts in {' and '.join(languages)}; its languages are "
                 f"{', '.join(sorted(self.found)) or 'not named'}"
@@ -101,6 +100,8 @@ class PoReader(MemoryReader):
     def documents(self, languages: list[str], path: str | Path) -> Iterator[list[Texts]]:
         with open_bytes(path) as file:
             data = file.read().removeprefix(b"\xef\xbb\xbf")
+        if not data:
+            raise DataError(f"{display_path(path)}: the file is empty; it needs at least one entry")
         charset = CHARSET.search(data[:8192])
         encoding = charset[1].decode("ascii") if charset and charset[1] != b"CHARSET" else "utf-8"
         try:
@@ -152,6 +153,8 @@ class CheckedXml:
 
     def read(self, size: int = -1, /) -> bytes:
         data = self.file.read(size)
+        if not self.before + data:
+            raise DataError(f"{display_path(self.path)}: the file is empty; it needs at least one unit")
         if b"<!ENTITY" in (self.before + data).replace(b"\0", b""):
             raise DataError(f"{display_path(self.path)}: XML with an entity of its own; replace it by its text")
         self.before = data[-16:]
