@@ -8,6 +8,7 @@ import pytest
 import torch
 import yaml
 from support.marian_files import OPTIONS, TEXT, parameters, spm_file, write_bin, write_npz
+from support.processes import InThisProcess
 from support.reader_checks import jsonl
 from support.readme_blocks import Block, blocks_of, run_blocks
 from support.tiny_run import SIZES, write_corpus_files
@@ -46,19 +47,6 @@ def folder(tmp_path):
         marian.save_pretrained(tmp_path / name)
         tokenizer.save_pretrained(tmp_path / name)
     return tmp_path
-
-
-class InThisProcess:
-    """A pool of processes that is none."""
-
-    map = staticmethod(map)
-
-    def __init__(self, *_, **__): ...
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_): ...
 
 
 def run_document(name: str, text: str, folder: Path, *reasons, more: str = "", **options) -> None:

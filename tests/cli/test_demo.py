@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from support.processes import InThisProcess
 from support.readme_blocks import blocks_of, run_blocks
 
 from hf_docmt.data.synthetic.corpus import CHANCE, make_corpus
@@ -11,19 +12,6 @@ from hf_docmt.hub import demo
 from hf_docmt.hub.demo import DOCUMENTS, EXAMPLE, run_demo
 
 TINY = ("training.max_steps=4", "training.eval_steps=2", "training.warmup_steps=1", "model.d_model=32")
-
-
-class InThisProcess:
-    """In place of a pool of processes, which the slow test has."""
-
-    map = staticmethod(map)
-
-    def __init__(self, *_, **__): ...
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_): ...
 
 
 def test_the_road_ends_in_a_comparison_and_a_hub_folder(tmp_path, capfd, monkeypatch):

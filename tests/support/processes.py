@@ -19,6 +19,19 @@ IMPORTED = ["hf_docmt.cli", "hf_docmt.training.run", "hf_docmt.translation.job",
 FORKS.set_forkserver_preload(IMPORTED)
 
 
+class InThisProcess:
+    """In place of a pool of processes."""
+
+    map = staticmethod(map)
+
+    def __init__(self, *_, **__): ...
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_): ...
+
+
 def run_python(
     *arguments: object,
     cwd: str | Path | None = None,
