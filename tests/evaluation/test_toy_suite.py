@@ -92,8 +92,8 @@ def test_messages(run, write, suite):
     assert code == 1 and "bad.tabs, line 1: 2 fields, expected 5; separate them by tabs" in err
     code, _, err = run("contrast", "other", suite, "--scores", suite, "--format", "tab")
     assert code == 1 and "expected auto, bawden, contrapro, lopes, voita, tabs; did you mean 'tabs'?" in err
-    code, _, err = run("contrast", "other", suite, "--scores", suite, "--records", "x.json")
-    assert code == 1 and "records is x.json, but" in err and "has no use for it" in err
+    code, _, err = run("contrast", "other", suite, "--scores", suite, "--records", suite)
+    assert code == 1 and f"records is {suite}, but" in err and "has no use for it" in err
 
 
 def test_context_and_counts(run, write, suite):
