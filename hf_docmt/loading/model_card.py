@@ -19,6 +19,8 @@ import yaml
 from markupsafe import Markup
 from transformers import PreTrainedConfig, PreTrainedModel
 
+from hf_docmt.loading import registry
+from hf_docmt.loading.carried_code import PACKAGE, carry_code
 from hf_docmt.modeling.generation_mixin import TORCH, TRANSFORMERS
 from hf_docmt.modeling.segments import LANGUAGES, example_codes, language_of, uses_language
 from hf_docmt.reports.signature import extra_digits
@@ -57,11 +59,14 @@ def write_card(model: PreTrainedModel, folder: str | os.PathLike, name: str | No
     this model's, and is left to peft.
     """
     path = Path(folder) / "README.md"
+    needs = None
+    if registry.for_config(model.config).package != PACKAGE:
+        needs = carry_code(folder) or None
     if os.path.lexists(path):
         if not path.is_file() or not is_draft(path.read_text(encoding="utf-8", errors="replace")):
             return
     if not getattr(model, "_hf_peft_config_loaded", False):
-        path.write_text(str(ModelCardText(model.config, name)), encoding="utf-8")
+        path.write_text(str(ModelCardText(model.config, name, needs)), encoding="utf-8")
 
 
 def is_draft(card: str) -> bool:

@@ -1,5 +1,6 @@
 """`docmt new architecture`: what it writes works, in a checkout and in a package of its own."""
 
+import importlib
 import os
 import re
 import shutil
@@ -8,7 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.hidden_packages import HIDE
+from support.tiny_models import build
 
+from hf_docmt.hub.export import export_model
 from hf_docmt.loading import registry
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -70,6 +74,39 @@ def test_new_package(run, tmp_path, monkeypatch):
     code += "print(ModelCardText(module.MeansConfig()))"
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
     assert "reads the mean of the sentence before" in " ".join(done.stdout.split()) and "@misc{means," in done.stdout
+
+
+LOADED = """
+hide({"hf_docmt", "toy_box"})
+from transformers import AutoModelForSeq2SeqLM
+
+for name in sys.argv[1:]:
+    loaded = AutoModelForSeq2SeqLM.from_pretrained(name, trust_remote_code=True)
+    print(type(loaded).__name__, loaded.num_parameters())
+"""
+
+
+def test_a_new_package_is_exported_with_its_code(run, tmp_path, monkeypatch):
+    """Folders by training and export load without both packages; code that needs others is refused."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert run("new", "architecture", "means", "toy_box")[0] == 0
+    monkeypatch.setattr(registry, "ARCHITECTURES", dict(registry.ARCHITECTURES))
+    importlib.import_module("toy_box")
+    model = build("means")
+    model.save_pretrained("saved")
+    export_model(model, None, "exported")
+    done = subprocess.run([sys.executable, "-c", HIDE + LOADED, "saved", "exported"], capture_output=True, text=True)
+    assert done.stdout == f"MeansForConditionalGeneration {model.num_parameters()}\n" * 2, done.stderr
+    assert "It needs torch and transformers, and" in " ".join(Path("exported/README.md").read_text().split())
+    code = Path("toy_box/modeling_means.py")
+    code.write_text(f"import numpy\n{code.read_text()}")
+    with pytest.raises(ValueError, match="MeansForConditionalGeneration imports numpy, which the folder does not hold"):
+        export_model(model, None, "refused")
+    monkeypatch.setattr(type(model), "_auto_class", None)
+    with pytest.raises(ValueError, match="is of toy_box.modeling_means, and its code does not go along: call Means"):
+        export_model(model, None, "refused")
+    assert not Path("refused").exists()
 
 
 @pytest.mark.parametrize(
