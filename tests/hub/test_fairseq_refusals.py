@@ -144,7 +144,7 @@ def test_bad_dictionaries_and_codes(tmp_path, dictionary, codes, message):
     ("names", "message"),
     [
         ([], "subwords: got 0 files, expected one for both languages or one for each"),
-        (["en.model", "no.model"], "no.model: the file of subwords is not there"),
+        (["en.model", "no.model"], "no.model: the file of subwords is missing"),
         (["en.model", "codes"], "got a SentencePiece model and BPE codes"),
         (["codes"], "got BPE codes for two dictionaries"),
     ],

@@ -127,13 +127,13 @@ def test_other_models(tmp_path, vocab, changed, message):
 @pytest.mark.parametrize(
     ("name", "values", "message"),
     [
-        ("Wemb", np.full((60, 16), np.nan, np.float32), "Wemb holds other values than finite numbers"),
-        ("Wemb", np.zeros((60, 16), np.int32), "Wemb holds other values than finite numbers"),
+        ("Wemb", np.full((60, 16), np.nan, np.float32), "Wemb has values that are not finite numbers"),
+        ("Wemb", np.zeros((60, 16), np.int32), "Wemb has values that are not finite numbers"),
         ("encoder_l1_ffn_b1", np.zeros((1, 7), np.float32), r"fc1.bias: .*\(\[7\]\) .*\(\[24\]\)"),
         ("extra", np.zeros((1, 7), np.float32), "parameters of no model of this package: extra"),
         ("special:model.yml", np.zeros(1 << 17, np.int8) + 32, "has 131072 bytes, expected at most 65536"),
         ("special:model.yml", np.frombuffer(b"- a\n", np.int8), "special:model.yml holds no options"),
-        ("special:model.yml", np.frombuffer(b"a: [\n", np.int8), "special:model.yml is no YAML"),
+        ("special:model.yml", np.frombuffer(b"a: [\n", np.int8), "special:model.yml is not YAML"),
     ],
 )
 def test_other_parameters(tmp_path, vocab, name, values, message):

@@ -119,7 +119,7 @@ def test_damaged_files_are_not_converted(checkpoint):
     refused("eos_token_id of generation_config.json is 999", convert_sentence_model, checkpoint)
     (checkpoint / "generation_config.json").write_text('{"num_beams": ')
     for load in (convert_sentence_model, load_system):
-        refused("generation_config.json: it is no JSON file", load, checkpoint)
+        refused("generation_config.json: it is not a JSON file", load, checkpoint)
     (checkpoint / "generation_config.json").unlink()
     model.model.encoder.layers[0].fc1.weight.data[0, 0] = torch.nan
     model.save_pretrained(checkpoint)
