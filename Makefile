@@ -72,10 +72,11 @@ test-latest:  ## the fast tests on the newest versions that setup.cfg allows
 	.venv-latest/bin/python -m pip list
 	.venv-latest/bin/python $(PYTEST)
 
+# with TRANSFORMERS_TESTS=.../tests of a checkout of transformers, those of generate, too
 test-transformers:  ## transformers' own tests of its models, of the version in VENV, on ours and on Marian
 	test -x $(BIN)/python || $(MAKE) install VENV=$(VENV)
 	$(BIN)/python tests/transformers_contract/distribution.py $(VENV)/transformers $(PIP_OPTIONS) > $(VENV)/contract
-	TRANSFORMERS_TESTS="$$(cat $(VENV)/contract)" $(BIN)/python $(PYTEST) -o filterwarnings=default tests/transformers_contract/contract.py
+	TRANSFORMERS_TESTS="$(or $(TRANSFORMERS_TESTS),$$(cat $(VENV)/contract))" $(BIN)/python $(PYTEST) -o filterwarnings=default tests/transformers_contract/contract.py
 
 check: install  ## style, types and plain English
 	$(BIN)/ruff check .

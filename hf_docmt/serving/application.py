@@ -48,9 +48,8 @@ from hf_docmt.serving.texts import (
     divide,
     file_endings,
     file_text,
-    html_texts,
     in_background,
-    plain_texts,
+    read_texts,
     size_of,
     written_texts,
 )
@@ -117,8 +116,7 @@ class Application(Starlette):
         if not self.model.are_same(source, target):
             search = self.model.search(source, target)
             languages = search.source_lang, search.target_lang
-            read = (plain_texts, texts) if form == "text" else (html_texts, texts, *languages)
-            parts = await self._read(sum(map(len, texts)), *read)
+            parts = await self._read(sum(map(len, texts)), read_texts, texts, form, *languages)
             session = self._session(fields, search)
             asked = self.model.with_alternatives(search, count if form == "text" else 0)
             versions, problems = await self._translated(parts, asked, session)
@@ -184,7 +182,7 @@ class Application(Starlette):
             raise HTTPException(400, "Invalid request: give one of sentences and text")
         if "text" in fields:
             (text,) = texts_of({"text": text_of(fields, "text")}, "text", self.limits)
-            (part,) = await self._read(len(text), plain_texts, [text])
+            (part,) = await self._read(len(text), read_texts, [text], "text")
             sentences = part.sentences
         elif isinstance(fields["sentences"], list):
             sentences = [checked_text(sentence, "sentences") for sentence in fields["sentences"]]

@@ -12,7 +12,7 @@ from itertools import accumulate, chain, pairwise
 from math import inf
 from pathlib import PurePath
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 from zipfile import BadZipFile, ZipFile
 
 from starlette.exceptions import HTTPException
@@ -30,7 +30,6 @@ from hf_docmt.options import ServerLimits
 if TYPE_CHECKING:  # the process that reads needs no model
     from hf_docmt.systems import System
 
-Result = TypeVar("Result")
 PLAIN = ".txt"
 AnyText: TypeAlias = "PlainText | MarkedText"
 Carried = Mapping[int, CarriedSentence]  # sentences with opaque runs, by number
@@ -94,7 +93,7 @@ def size_of(data: bytes) -> float:
     return inf if data.startswith(b"PK") else len(data)
 
 
-def in_background(function: Callable[..., Result], *arguments: object) -> Result:
+def in_background(function: Callable, *arguments: Any) -> Any:
     """The result of a call in a process of its own, which gives way to the search; it knows the formats of plugins."""
     if not IS_WINDOWS:
         os.setpriority(os.PRIO_PROCESS, 0, 10)
@@ -110,15 +109,13 @@ def divide(
         yield list(translations[start:end]), {n - start: each for n, each in carried.items() if start <= n < end}
 
 
-def plain_texts(texts: Sequence[str]) -> list[PlainText]:
-    """Texts without markup."""
-    return list(map(PlainText, texts))
-
-
-def html_texts(texts: Sequence[str], source_lang: str, target_lang: str) -> list[MarkedText]:
-    """Pages or parts of them, which are UTF-8 whatever they declare."""
+def read_texts(texts: Sequence[str], form: str, source_lang: str = "", target_lang: str = "") -> Sequence[AnyText]:
+    """Plain texts, or pages of HTML or parts of them, which are UTF-8 whatever they declare."""
     options = FormatOptions(source_lang, target_lang)
-    return [MarkedText(text.encode("utf-8"), "q", "html", options, mark=BOM_UTF8) for text in texts]
+    return [
+        PlainText(text) if form == "text" else MarkedText(text.encode("utf-8"), "q", form, options, mark=BOM_UTF8)
+        for text in texts
+    ]
 
 
 def written_texts(parts: Sequence[AnyText], versions: Sequence[Sequence]) -> list[list[tuple[bytes, Sequence[str]]]]:
