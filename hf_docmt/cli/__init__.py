@@ -46,9 +46,9 @@ app = typer.Typer(
 def main() -> None:
     """Run the command. A `ValueError` or `OSError` ends it with one line on standard error and exit code 1.
 
-    So does what a library written in Rust (tokenizers, safetensors) has for an `OSError`: its number in the text alone.
-    On Linux its large tensors lie in large pages, unless the environment says otherwise: training on long documents
-    takes less memory then.
+    So does the `OSError` of a library written in Rust (tokenizers, safetensors), which has its number in the text only.
+    On Linux large tensors are in huge pages, unless the environment forbids it: training on long documents then takes
+    less memory.
     """
     from hf_docmt.data.registration import load_plugins
 
@@ -79,7 +79,7 @@ def _print_version(wanted: bool) -> None:
 def _options(
     call: typer.Context,
     trust: Annotated[
-        bool, typer.Option("--trust-remote-code", help="Run the Python code that a tokenizer's folder brings along.")
+        bool, typer.Option("--trust-remote-code", help="Run the Python code in a tokenizer's folder.")
     ] = False,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")

@@ -1,4 +1,4 @@
-"""`docmt analyze`: which context decided a translation, and attention to the words that people marked."""
+"""`docmt analyze`: the context that decided a translation, and attention to the words that people marked."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def why(
 
 
 def source_document(path: str, lang: str | None, doc_id: str | None) -> tuple[str, list[str]]:
-    """Id and sentences of a document. ValueError: no language, no document, or none of this id."""
+    """Id and sentences of a document. ValueError: no language, no document, or an unknown id."""
     from hf_docmt.data.documents import sentences
     from hf_docmt.data.readers import read_documents
 

@@ -18,7 +18,7 @@ from hf_docmt.options import OUTPUT_TEXT, PICTURE, SHOW, argument, named_files, 
 
 @dataclass(kw_only=True)
 class Tests:
-    """Which results are tested against which, and how."""
+    """Options of significance tests."""
 
     runs: str | None = option(
         None, "Regular expression of what differs between run names of one system: -seed\\d+.", metavar="REGEX"
@@ -35,7 +35,7 @@ class Tests:
 
 @dataclass(kw_only=True)
 class Tables:
-    """How results are shown."""
+    """Options for the display of results."""
 
     picture: str | None = PICTURE
     breakdown: str = option("none", "Also show parts: none, all, or an axis such as distance.", metavar="NAME")
@@ -50,7 +50,7 @@ class Tables:
 
 @dataclass(kw_only=True)
 class SideBySideOptions:
-    """Which translations are shown side by side."""
+    """Translations to show side by side."""
 
     PANEL: ClassVar[str] = SHOW
 
@@ -67,7 +67,7 @@ class SideBySideOptions:
 
 @dataclass(kw_only=True)
 class Selection:
-    """Which sentences are shown, and in which order."""
+    """Sentences to show, and their order."""
 
     PANEL: ClassVar[str] = SHOW
 
@@ -141,7 +141,7 @@ def _table(reports: list[str], format: str, tables: Tables, **options) -> str:
 
 
 def _shown(reports: list[str], format: str, output: str, selection: Selection, **options) -> str:
-    """Translations side by side; ValueError where the output is a file that they are read from."""
+    """Translations side by side; ValueError if the output is an input."""
     from hf_docmt.evaluation.comparison import side_by_side
     from hf_docmt.reports.side_by_side import side_by_side_text
     from hf_docmt.reports.side_by_side_page import side_by_side_page

@@ -86,6 +86,6 @@ def stats(
 
 
 def _short_names(inputs: list[str]) -> list[str]:
-    """The names of the files without folders, where these are different; of several files that of the first."""
+    """The names of the files without folders, if these differ; of several files the first one's."""
     names = [file_stem(text.partition(",")[0].partition("=")[2] or text) for text in inputs]
     return names if len(set(names)) == len(names) else inputs

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True)
 class ReferenceOptions(ReferenceReading):
-    """Where references come from."""
+    """The source of references."""
 
     PANEL: ClassVar[str] = FILES
 
@@ -37,7 +37,7 @@ class ReferenceOptions(ReferenceReading):
 
 @dataclass(kw_only=True)
 class Translations:
-    """Which translations are scored, and what the report says about their system."""
+    """The translations to score, and facts about their system for the report."""
 
     PANEL: ClassVar[str] = FILES
 
@@ -88,7 +88,7 @@ def evaluate(
     systems, files = [translations], list(reference or [])
     while files and (reference_file or references.test_set or holds_translations(files[0])):
         systems.append(files.pop(0))
-    same = [translations] if scored.system and not references.test_set else []  # which holds references, too
+    same = [translations] if scored.system and not references.test_set else []  # which contains references, too
     reference = [*(reference_file or []), *files] or same
     if language_pair is not None:
         references.source_lang, references.target_lang = languages_of_pair(language_pair, references)
@@ -110,7 +110,7 @@ def evaluate(
     for path in outputs.values():
         check_writable_file(path or "-", [translations, *reference, baseline, *dict(scoring.external or ()).values()])
     check_different(**outputs)
-    shown = bool(output or as_json or baseline)  # intervals, which the table of one system has not
+    shown = bool(output or as_json or baseline)  # intervals, which the table of one system lacks
     report = evaluate_files(translations, **shared, **vars(scored), samples=1000 * shown)
     if baseline is None:
         print_report(report, as_json, output)
@@ -136,7 +136,7 @@ def evaluate_several(systems: list[str], shared: dict[str, Any], output: str | N
     reports = evaluate_systems(systems, names=names, **shared)
     write_reports(dict(zip(stems, reports)), output)
     comparison = compare(reports, method="randomisation", breakdown="all" if shared["by"] else "none")
-    if as_json or shared["by"]:  # whose parts a ranking has not
+    if as_json or shared["by"]:  # whose parts a ranking lacks
         print_comparison(comparison, as_json)
     else:
         print(format_ranking(comparison))
@@ -159,7 +159,7 @@ def print_comparison(comparison: Comparison, as_json: bool) -> None:
 
 
 def languages_of_pair(pair: str, references: ReferenceOptions) -> list[str]:
-    """Both codes of a pair such as `en-de`. ValueError: languages are given one by one, too, or it is no pair."""
+    """Both codes of a pair such as `en-de`. ValueError: single languages were also given, or it is not a pair."""
     if references.source_lang or references.target_lang:
         raise ValueError(f"got --language-pair {pair} and --source-lang or --target-lang; give one of the two")
     codes = pair.split("-")

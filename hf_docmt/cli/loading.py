@@ -18,9 +18,9 @@ NOT_FOR_ATTENTION = (*SEARCH, "batch_tokens")
 
 
 def check_model(name: str | None, *inputs: str | None, revision: str | None = None) -> None:
-    """ValueError for a model that is no folder and not on the Hub, and for a missing input, before torch is imported.
+    """ValueError for a model that is neither a folder nor on the Hub, and for a missing input, before importing torch.
 
-    What is None is not given.
+    None stands for a missing argument.
     """
     from hf_docmt.loading.hub_access import check_within_reach
 
@@ -126,7 +126,7 @@ def default_device() -> str:
 def import_transformers() -> None:
     """Import torch and transformers, and turn off progress bars of loading and saving.
 
-    What they define stays until the end of the process, so that the garbage collector skips it: a third of the time
+    Their objects stay until the end of the process, so that the garbage collector skips it: a third of the time
     that a command takes to start and to end.
     """
     is_first = "transformers.modeling_utils" not in sys.modules

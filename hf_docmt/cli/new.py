@@ -1,4 +1,4 @@
-"""`docmt new architecture`: the files of an architecture of your own."""
+"""`docmt new architecture`: the files of your own architecture."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ new_app = typer.Typer(help="Write the files of a new part.", no_args_is_help=Tru
 
 @new_app.callback()
 def _group() -> None:
-    """Keep `architecture` a command of its own."""
+    """Keep `architecture` a separate command."""
 
 
 @new_app.command("architecture")

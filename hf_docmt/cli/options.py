@@ -18,7 +18,7 @@ TYPE_METAVARS = {int: "N", float: "X", str: "TEXT", bool: ""}
 
 
 class Command(TyperCommand):
-    """A command whose `--help` stands in the panel of its first option."""
+    """A command with `--help` in the panel of its first option."""
 
     def get_help_option(self, ctx):
         shown = super().get_help_option(ctx)
@@ -62,7 +62,7 @@ def command(run: Callable[..., None]) -> Callable[..., None]:
 
 
 def _declared(run: Callable[..., None], types: dict[str, Any]) -> Iterator[tuple[Parameter, Field]]:
-    """Every option of a function, those of dataclasses included, as a parameter for typer and as it was declared."""
+    """Every option of a function, those of dataclasses included, as a parameter for typer and with its declaration."""
     for name, parameter in signature(run).parameters.items():
         kind = types[name]
         if is_dataclass(kind):
@@ -102,7 +102,7 @@ def _parameter(name: str, item: Field, annotation: Any, panel: str | None = None
 
 
 def refuse(call: typer.Context, options: Iterable[str], reason: str) -> None:
-    """Raise `ValueError` where one of these options was given on the command line."""
+    """Raise `ValueError` if one of these options was given on the command line."""
     flags = {parameter.name: parameter.opts[-1] for parameter in call.command.params}
     for name in options:
         if call.get_parameter_source(name).name != "DEFAULT":

@@ -1,4 +1,4 @@
-"""What commands print and write, and the checks of output paths before long work."""
+"""Output of commands, and checks of output paths before long work."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def print_report(report: Report, as_json: bool, output: str | None) -> None:
-    """Print the report as its table, or as JSON; write it to a file where one is named."""
+    """Print the report as its table, or as JSON; write it to a file if one is named."""
     if output:
         report.write(output)
     if as_json:
@@ -25,12 +25,12 @@ def print_report(report: Report, as_json: bool, output: str | None) -> None:
 
 
 def terminal_width() -> int:
-    """How many columns a table may have."""
+    """The maximum number of columns of a table."""
     return get_terminal_size((100, 24)).columns
 
 
 def write_reports(reports: dict[str, Report], folder: str | None) -> None:
-    """Write every report to NAME.json in a folder, where one is named; it is made if need be."""
+    """Write every report to NAME.json in a folder, if one is named; create it if needed."""
     if folder:
         Path(folder).mkdir(parents=True, exist_ok=True)
         for name, report in reports.items():
@@ -38,22 +38,22 @@ def write_reports(reports: dict[str, Report], folder: str | None) -> None:
 
 
 def check_report(output: str | None, inputs: Iterable[str | None], **outputs: str | None) -> None:
-    """Raise `ValueError` before the work where the report cannot be written, is an input, or another output, too."""
+    """Raise `ValueError` before the work if the report cannot be written, is an input, or also another output."""
     check_writable_file(output or "-", inputs)
     check_different(report=output, **outputs)
 
 
 def check_different(**outputs: str | None) -> None:
-    """Raise `ValueError` where two outputs, by what they are, are one file."""
+    """Raise `ValueError` if two outputs, given by their use, are one file."""
     uses: dict[Path, str] = {}
     for use, path in outputs.items():
         use = use.replace("_", " ")
         if path and path != STDOUT and (other := uses.setdefault(Path(path).resolve(), use)) != use:
-            raise ValueError(f"{path} is to be both {other} and {use}; give two files")
+            raise ValueError(f"{path} is given both as {other} and as {use}; give two files")
 
 
 def check_folder(folder: str | None, names: Iterable[str], inputs: Iterable[str]) -> None:
-    """Raise `ValueError` before the work where reports of these names cannot be written, or one is an input."""
+    """Raise `ValueError` before the work if reports of these names cannot be written, or one is an input."""
     check_writable_folder(folder or ".")
     for file in (Path(folder) / f"{name}.json" for name in names) if folder else ():
         if file.exists():

@@ -129,7 +129,7 @@ def ctxpro(
     model: str = argument("Model folder, or name on the Hub; with --translations the name of the system."),
     sets: list[str] = argument("Evaluation sets, evalsets/NAME.json.", metavar="SET"),
     inputs: str | None = option(
-        None, "Source texts of the set. Default: inputs/NAME beside it.", metavar="FILE", panel=FILES
+        None, "Source texts of the set. Default: inputs/NAME next to it.", metavar="FILE", panel=FILES
     ),
     translations: str | None = option(
         None,

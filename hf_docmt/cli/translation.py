@@ -168,7 +168,7 @@ def job_input(
 
 
 def job_engine(options: JobOptions, settings: TranslationSettings) -> Engine:
-    """What translates: this process, others of this machine, or a Ray cluster."""
+    """The engine: this process, others of this machine, or a Ray cluster."""
     from hf_docmt.translation import processes
 
     if options.engine != "ray":
@@ -180,7 +180,7 @@ def job_engine(options: JobOptions, settings: TranslationSettings) -> Engine:
 
 @dataclass(kw_only=True)
 class ServerOptions(Computation):
-    """Where the server listens, and how its model computes."""
+    """Address of the server, and settings of its model."""
 
     host: str = option("127.0.0.1", "Address to listen on; 0.0.0.0 is every network.", metavar="IP", panel=BASIC)
     port: int = option(5000, "Port to listen on.", least=0, panel=BASIC)

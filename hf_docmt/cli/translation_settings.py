@@ -31,7 +31,7 @@ OWNERS = {"docmt": "models of this package", "causal": "causal language models",
 
 @dataclass(kw_only=True)
 class JobOptions(Computation):
-    """What a job reads, where and how it computes, and what it writes."""
+    """Input, computation and output of a job."""
 
     format: str = option("auto", "Input format, such as jsonl, text, tsv. Default: auto.", metavar="NAME", panel=BASIC)
     processes: int | None = option(None, "Number of processes, which share the cores or get a GPU each.", least=1)
@@ -52,7 +52,7 @@ class JobOptions(Computation):
 
 @dataclass(kw_only=True)
 class MarkupOptions:
-    """Which parts of documents with markup are translated."""
+    """The parts of documents with markup to translate."""
 
     PANEL: ClassVar[str] = FILES
     keep: str | None = option(None, "Copy what matches, such as your placeholders.", metavar="REGEX")

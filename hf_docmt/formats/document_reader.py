@@ -72,7 +72,7 @@ class DocumentReader(Reader):
 
 
 def folder_files(path: str | Path) -> dict[str, type[DocumentFormat]]:
-    """The files of a folder that have the ending of a format, by relative path, in order. DataError: there is none."""
+    """The files of a folder that have the ending of a format, by relative path, in order. DataError without any."""
     endings = {ending: format for format in FORMATS.values() if format.in_folders for ending in format.endings}
     suffixes = {name: Path(name).suffix.lower() for name in _names(path)}
     if not endings.keys() & suffixes.values():

@@ -1,4 +1,4 @@
-"""Plain text in folders. A file that is named by itself is read as lines or as running text."""
+"""Plain text in folders. A single file is read as lines or as running text."""
 
 import re
 

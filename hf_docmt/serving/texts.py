@@ -89,7 +89,7 @@ class MarkedText:
 
 
 def size_of(data: bytes) -> float:
-    """Bytes of a file; of an archive nobody knows how many they are before it is unpacked."""
+    """Bytes of a file; infinite for an archive, whose size is unknown before unpacking."""
     return inf if data.startswith(b"PK") else len(data)
 
 

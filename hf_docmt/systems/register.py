@@ -37,7 +37,7 @@ REGISTERS = {
 
 
 class Formality:
-    """The register that translations are to have. ValueError: languages whose forms of address are not known."""
+    """The register required of translations. ValueError: languages with unknown forms of address."""
 
     def __init__(self, name: str, source_lang: str | None, target_lang: str | None):
         source, target = (primary_language(code or "") for code in (source_lang, target_lang))

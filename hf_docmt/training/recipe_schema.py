@@ -57,7 +57,7 @@ def check_keys(mapping: Mapping, allowed: Iterable[str], key: str) -> None:
 
 
 def hint(name: Any, allowed: Iterable[str]) -> str:
-    """The end of a message: the closest allowed name, or all of them if none is close."""
+    """The end of a message: the closest allowed name, or all of them without a close one."""
     allowed = [str(option) for option in allowed]
     return closest_hint(name, allowed) or f"; allowed: {', '.join(allowed)}"
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 JOURNAL = ".journal"  # ending of the file next to the output of a job
 MARK, VERSION = "docmt_translation_job", 3  # the first key of a journal, and its value
 START = f'{{"{MARK}": {VERSION}, '.encode()
-# output format of a reader -> in words, its endings, where it is none of text
+# output format of a reader -> in words, its endings, unless it is text
 WRITTEN: dict[str, tuple[str, tuple[str, ...]]] = {"lines": ("plain text", ()), "text": ("plain text", ())}
 WRITTEN |= dict.fromkeys(("jsonl", "wmt_jsonl"), ("JSON lines", (".jsonl", ".json")))
 WRITTEN |= {"subtitles": ("subtitles", (".srt", ".vtt"))}

@@ -20,8 +20,8 @@ class Entry(NamedTuple):
 class Memory:
     """Sentences and their translations, compared by their text without more white space than one blank.
 
-    A sentence gets its translation where the memory has one alone, or one alone between the same two sentences. Similar
-    sentences are left out: as context before the current one they made translations worse.
+    A sentence gets its translation if the memory has only one, or only one between the same two sentences. Similar
+    sentences are ignored: as context before the current one they made translations worse.
     """
 
     def __init__(self, documents: Iterable[Sequence[tuple[str, str]]]):
@@ -35,7 +35,7 @@ class Memory:
 
     @classmethod
     def read(cls, paths: Sequence[str | Path], source_lang: str, target_lang: str | None) -> "Memory":
-        """That of files of parallel documents; a segment is cut where both sides have as many sentences.
+        """The memory of files of parallel documents; segments with equally many sentences on both sides are split.
 
         ValueError: no target language, and what the readers refuse.
         """

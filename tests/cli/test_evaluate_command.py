@@ -98,9 +98,9 @@ def test_outputs_that_are_inputs(run, documents, tmp_path, option):
         code, _, err = run("evaluate", lines, lines, option, name)
         assert code == 1 and f"the output {name} is the input {lines}" in err and lines.read_text() == "a\n"
     code, _, err = run("evaluate", lines, documents, "-o", tmp_path / "both", "--sentence-scores", tmp_path / "both")
-    assert code == 1 and "is to be both report and sentence scores; give two files" in err
+    assert code == 1 and "is given both as report and as sentence scores; give two files" in err
     code, _, err = run("cxmi", "no_model", documents, "-o", tmp_path / "both", "--details", tmp_path / "both")
-    assert code == 1 and "is to be both report and details; give two files" in err
+    assert code == 1 and "is given both as report and as details; give two files" in err
     code, _, err = run("cxmi", "no_model", documents, "-o", documents)
     assert code == 1 and f"the output {documents} is the input {documents}" in err
 

@@ -260,7 +260,7 @@ def test_cues_that_are_too_fast_are_reported(write):
         options = {"max_speed": limit} if limit else {}
         (document,) = iterate_documents(path=path, source_lang="en", **options)
         line = reading_speed(document, {"translation": texts})
-        assert line is None if words is None else words in line and line.endswith("10000 a second, is at 1:00:00.000")
+        assert line is None if words is None else words in line and line.endswith("has 10000, at 1:00:00.000")
     (document,) = iterate_documents(path=write("b.srt", text), source_lang="en", max_speed="28")
     assert reading_speed(document, {"translation": ["x" * 28 + " " + "y" * 5]}) is None
     assert reading_speed(document, {"translation": ["x" * 29 + " " + "y" * 5]}).startswith(

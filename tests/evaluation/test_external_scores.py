@@ -166,7 +166,7 @@ def test_options_of_the_command(run, outputs, reference, tmp_path):
         (("--scorer-window", "x"), "--scorer-window is 'x', expected N or N:STRIDE"),
         (("--external", f"ESA={scores}", "--baseline", outputs), "--external and --scorer-input are for one system"),
         (("--scorer-input", f"comet={reference}"), f"the output {reference} is the input"),
-        (("--scorer-input", "comet=x", "-o", "x"), "x is to be both report and scorer input; give two files"),
+        (("--scorer-input", "comet=x", "-o", "x"), "x is given both as report and as scorer input; give two files"),
         (("--external", f"ESA={scores}", "-o", scores), f"the output {scores} is the input {scores}"),
     ):
         code, _, err = run(*base, *options)
