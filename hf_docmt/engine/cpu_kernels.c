@@ -21,7 +21,7 @@ typedef struct {
 
 typedef struct {
     int64_t kind, separator; /* the latter is a token */
-    int64_t width;           /* of a window: tokens before, and those behind in a source */
+    int64_t width;           /* of a window: tokens before, and those after in a source */
     int64_t count;           /* N: the most sentences of a source */
     const int32_t *borders;  /* (S, N + 1): where they begin among the states that are seen, and the end */
     double ratio;            /* source tokens a token, along which windows go; 0: each sentence begins with its own */
@@ -34,8 +34,8 @@ typedef struct {
     int64_t length;           /* tokens that self-attention reads, the new ones included */
     int64_t shared;           /* rows of one source, side by side */
     int64_t places;           /* L: states of a source */
-    int32_t *ancestors;       /* (T, B): in which slot the state of a token lies that a target has read */
-    const int32_t *first;     /* (B,): the first token that is seen, behind padding on the left */
+    int32_t *ancestors;       /* (T, B): the slot of the state of each token that a target has read */
+    const int32_t *first;     /* (B,): the first visible token, after padding on the left */
     const int32_t *seen;      /* (S, L): which states of a source are seen, first; none: all are */
     const int32_t *counts;    /* (S,): how many */
     int64_t *tokens;          /* (R,): the new ones, for embeddings */
@@ -47,7 +47,7 @@ typedef struct {
     const Limits *limits;     /* of mechanisms that have some */
     const int64_t *ids;       /* (B, room): all tokens of the targets, for limits */
     int64_t room;
-    int32_t *ranges;          /* (R, 3): the first token that is read, first state of the source and the one behind the last */
+    int32_t *ranges;          /* (R, 3): the first token that is read, first state of the source and the one after the last */
     int64_t context_places;   /* as those of the source */
     const int32_t *context_seen, *context_counts;
     int64_t threads, scratch; /* the most threads, and the scratch numbers of each */
@@ -102,7 +102,7 @@ typedef struct {
 
 /* y = x W^T + b (R, D_out), or y += x W^T + b, perhaps columns of wider rows; scales and bias are padded to whole blocks.
  * Weights without scales are float32. Threads share outputs, and where these are too few, groups of threads share rows
- * (behind the last group there are none). */
+ * (none after the last group). */
 FOR_AVX2 static void product(const Operation *o, const Step *step, const Part *part) {
     const int64_t size = o->sizes[0], all = o->sizes[1], units = (all + TOGETHER - 1) / TOGETHER;
     const int64_t stride = o->sizes[4] ? o->sizes[4] : all, count = part->share.count, across = count < units ? count : units;
@@ -146,9 +146,9 @@ FOR_AVX2 static void norm(const Operation *o, const Step *step, const Part *part
     }
 }
 
-/* e^x for x <= 0: 2^n times a polynomial of the rest (Cephes); no number of what is none */
+/* e^x for x <= 0: 2^n times a polynomial of the rest (Cephes); NaN stays NaN */
 INLINE FOR_AVX2 __m256 exponential(__m256 x) {
-    x = _mm256_max_ps(_mm256_set1_ps(-87.0f), x); /* the second one where one is no number */
+    x = _mm256_max_ps(_mm256_set1_ps(-87.0f), x); /* the second one if one is NaN */
     __m256 n = _mm256_round_ps(_mm256_mul_ps(x, _mm256_set1_ps(1.44269504f)), _MM_FROUND_TO_NEAREST_INT);
     __m256 r = _mm256_fnmadd_ps(n, _mm256_set1_ps(0.693359375f), x);
     r = _mm256_fnmadd_ps(n, _mm256_set1_ps(-2.12194440e-4f), r);
@@ -163,7 +163,7 @@ INLINE FOR_AVX2 __m256 exponential(__m256 x) {
     return _mm256_mul_ps(p, _mm256_castsi256_ps(power));
 }
 
-/* softmax of `count` scores, in place, with room for a whole vector behind them */
+/* softmax of `count` scores, in place, with room for a whole vector after them */
 INLINE FOR_AVX2 void softmax(float *scores, int64_t count) {
     float most = scores[0];
     for (int64_t i = 1; i < count; i++) most = scores[i] > most ? scores[i] : most;
@@ -210,7 +210,7 @@ INLINE FOR_AVX2 void attend(const float *query, const float *keys, const float *
     for (; i < dim; i += 8) read_states(8, values + i, places, scores, count, out + i);
 }
 
-/* Where the new token of a row stands */
+/* The position of the new token of a row */
 INLINE int64_t place_of(const Step *step, int64_t row) { return step->length - step->fresh + row % step->fresh; }
 
 INLINE int64_t clamp(int64_t least, int64_t value, int64_t most) {
@@ -218,8 +218,8 @@ INLINE int64_t clamp(int64_t least, int64_t value, int64_t most) {
     return value > least ? value : least;
 }
 
-/* What new tokens read, from all ids so far. A separator ends its sentence, but for GROUP and WINDOW it begins the next
- * one. A group that the source has not reads all of it; a window that would pass its end stands there. */
+/* Ranges that new tokens read, from all ids. A separator ends its sentence, but for GROUP and WINDOW it begins the next
+ * one. A group missing in the source reads all of it; a window that would pass its end stays there. */
 static void find_ranges(const Step *step) {
     const Limits *limits = step->limits;
     for (int64_t r = 0; r < step->rows; r++) {
@@ -407,7 +407,7 @@ void docmt_run(const Operation *operations, int64_t count, const Step *step) {
 
 typedef uint64_t Words __attribute__((vector_size(64), aligned(1), may_alias));
 
-/* Of the bits of some memory, by 32 lanes of words of 8 bytes: with whatever changes, all but certainly, it changes */
+/* A hash of some memory, by 32 lanes of words of 8 bytes: with whatever changes, all but certainly, it changes */
 INLINE uint64_t checksum(const uint8_t *bytes, int64_t size) {
     const uint64_t odd = 0x9e3779b97f4a7c15;
     uint64_t lanes[32], sum = size;
@@ -423,7 +423,7 @@ INLINE uint64_t checksum(const uint8_t *bytes, int64_t size) {
         }
         for (int k = 0; k < 4; k++) {
             const Words product = (mixed[k] ^ words[k]) * odd;
-            mixed[k] = product << 13 | product >> 51; /* so that the highest bits count, beside bits of no sign */
+            mixed[k] = product << 13 | product >> 51; /* so that the highest bits count, too */
         }
     }
     memcpy(lanes, mixed, sizeof lanes);

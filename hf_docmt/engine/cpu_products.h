@@ -1,7 +1,7 @@
 /* Products for cpu_kernels.c: rows of states as int8, times int8 weights, scaled to float32; and those of float32.
  *
  * The former sum up the same integers as int8_linear.py, whatever instructions the processor has for them. A row of the
- * latter is summed up in the same order, whatever rows stand beside it.
+ * latter is summed up in the same order, whatever rows are next to it.
  */
 #define FOR(instructions) __attribute__((target(instructions)))
 #define FOR_AVX2 FOR("avx2,fma")
@@ -12,7 +12,7 @@
 #define TOGETHER_ROWS 96 /* that go through a group of blocks, a multiple of these */
 #define TILE_ROWS 16  /* of a tile of AMX */
 #define TILE_BYTES 64 /* of a row of it */
-#define LEAST_ROWS 5  /* from so many on tiles are faster */
+#define LEAST_ROWS 5  /* from this number on tiles are faster */
 #define FLOAT_ROWS 8  /* that share a load of float32 weights, which are [D_out / 16][D_in][16] */
 
 static int64_t level = NONE;
@@ -58,7 +58,7 @@ INLINE FOR_AVX2 float sum(__m256 v) {
     return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
 }
 
-/* the largest of values that are not negative, by their bits, so that one that is no number is the largest */
+/* the largest of values that are not negative, by their bits, so that NaN is the largest */
 INLINE FOR_AVX2 float largest(__m256i v) {
     __m128i s = _mm_max_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
     s = _mm_max_epi32(s, _mm_shuffle_epi32(s, 0x4e));
@@ -193,7 +193,7 @@ FOR(WIDE) static void wide_product(const Product *p, int64_t rows) {
 }
 
 #ifdef KNOWS_AMX
-/* 16 rows times two blocks at once; rows behind the last one are whatever is there, and are not kept */
+/* 16 rows times two blocks at once; rows after the last one are arbitrary, and are not kept */
 FOR(WIDE ",amx-tile,amx-int8") static void tiled_product(const Product *p, int64_t rows) {
     struct {
         uint8_t palette, start, reserved[14];

@@ -1,6 +1,6 @@
 /* The best tokens for cpu_kernels.c, and the steps of a search in which nothing is to decide but these. */
 
-/* Whether x stands before y in a list of the best: numbers come behind what is none, as in torch */
+/* Whether x precedes y in a list of the best: NaN comes first, as in torch */
 INLINE int is_better(float x, float y) { return x > y || (x != x && y == y); }
 
 /* The `count` best of B groups of scores (B, rows, V), best first, the first one of equal ones; a row may have a number
@@ -33,7 +33,7 @@ FOR_AVX2 int64_t docmt_best(const float *scores, const float *added, int64_t gro
     return ties;
 }
 
-/* log softmax of a row of V scores; returns whether its largest one is a number, and none is not */
+/* log softmax of a row of V scores; returns whether its largest one is finite and none is NaN */
 FOR_AVX2 static int log_softmax(const float *scores, int64_t size, float *log_probs) {
     __m256 most = _mm256_set1_ps(-INFINITY), none = _mm256_setzero_ps(), total = none;
     float peak = -INFINITY, rest = 0;
@@ -108,7 +108,7 @@ static int is_chosen(const float *scores, const Step *step, const Search *s) {
     return !is_undecided;
 }
 
-/* Put the best token behind each row; 0: nothing was done, since one of them ends its row, or is of no number. */
+/* Append the best token to each row; 0: nothing was done, since one of them ends its row, or is of NaN. */
 static int go_on(const float *scores, const Step *step, Search *s) {
     is_chosen(scores, step, s);
     for (int64_t r = 0; r < step->rows; r++) {
@@ -141,7 +141,7 @@ static int go_on_with_beams(const float *scores, const Step *step, Search *s) {
     return 1;
 }
 
-/* Steps behind the ids that are there, as long as these are no more than `most` and the best tokens go on; behind the
+/* Steps after the present ids, as long as these are no more than `most` and the best tokens go on; after the
  * last step its scores are there, and nothing is decided. */
 void docmt_search(const Operation *operations, int64_t count, Step *step, Search *s) {
     float *scores = step->buffers[operations[count - 1].output];

@@ -41,7 +41,7 @@ static void do_share(void *given) {
     job->work(job->context, (Share){openmp.number(), openmp.count()});
 }
 
-/* Do the work by at most so many threads; when it returns all have done their share. */
+/* Do the work with at most `threads` threads; when it returns all have done their share. */
 static void share_work(Work *work, const void *context, int64_t threads) {
     Job job = {work, context};
     if (threads > 1 && openmp.parallel) openmp.parallel(do_share, &job, threads, 0);
