@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import zlib
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -95,6 +96,7 @@ def size_of(data: bytes) -> float:
 
 def in_background(function: Callable, *arguments: Any) -> Any:
     """The result of a call in a process of its own, which gives way to the search; it knows the formats of plugins."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server finishes what it has begun
     if not IS_WINDOWS:
         os.setpriority(os.PRIO_PROCESS, 0, 10)
     load_plugins()
