@@ -97,9 +97,12 @@ def all_sentences(documents: list[DocumentState]) -> list[CurrentSentence]:
 
 
 def read_document(
-    sentences: list[str], tokenizer, max_sentence_tokens: int, number: int | None = None
+    sentences: list[str], tokenizer, max_sentence_tokens: int, number: int | None = None, reads_known: bool = True
 ) -> DocumentState:
-    """Token ids of what has text (see `has_text`), over-long sentences in parts; known ones are then no context."""
+    """Token ids of what has text (see `has_text`), over-long sentences in parts; known ones are then no context.
+
+    Without `reads_known` known sentences are no context at all.
+    """
     document = DocumentState(len(sentences), [], number=number)
 
     def known_parts(index: int, source: str, target: str) -> list[SentencePart]:
@@ -110,7 +113,7 @@ def read_document(
     for index, sentence in enumerate(sentences):
         if (target := known_target(sentence)) is not None:
             document.known[index] = target
-            document.parts += known_parts(index, sentence, target)
+            document.parts += known_parts(index, sentence, target) if reads_known else []
             continue
         if not has_text(sentence):
             continue

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from itertools import zip_longest
 from numbers import Integral
 
@@ -109,7 +110,10 @@ class DocumentTranslation:
             raise ValueError(f"nbest={nbest}: a search with num_beams={beams} finds fewer; raise num_beams.")
         translator.keeps_candidates = nbest is not None
         limit = translator.sentence_limit(max_sentence_tokens)
-        states = [read_document(document, tokenizer, limit, number) for number, document in enumerate(documents)]
+        read = partial(
+            read_document, tokenizer=tokenizer, max_sentence_tokens=limit, reads_known=strategy != "sentence"
+        )
+        states = [read(document, number=number) for number, document in enumerate(documents)]
         with self.search_alignment(alignment):
             translator.translate(states, strategy, past_context, repairs)
         translations = [translated_sentences(state, tokenizer) for state in states]
