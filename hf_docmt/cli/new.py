@@ -13,11 +13,6 @@ from hf_docmt.options import argument
 new_app = typer.Typer(help="Write the files of a new part.", no_args_is_help=True)
 
 
-@new_app.callback()
-def _group() -> None:
-    """Keep `architecture` a separate command."""
-
-
 @new_app.command("architecture")
 @command
 def architecture(

@@ -17,13 +17,14 @@ from hf_docmt.loading import registry
 
 ROOT = Path(__file__).resolve().parents[2]
 UNCOPIED = (".*", "build", "dist", "runs", "*.egg-info", "__pycache__", "reports", "studies", "frozen")
+BATTERY = ["--cases", "1", "tests/modeling/test_means.py"]
 OF_ALL = [  # tests of all architectures, where it is among them
     "tests/hub/test_saved_cards.py",
     "tests/hub/test_hub_folder.py",
     "tests/loading/test_neutral_starts.py",
     "tests/loading/test_registry.py",
     "tests/modeling/test_prefix_tuning.py",
-    "tests/test_layout.py",
+    "tests/test_layout.py::test_modeling",
 ]
 
 
@@ -47,7 +48,7 @@ def passes(done: subprocess.CompletedProcess) -> None:
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
 
 
-@pytest.mark.parametrize("tests", [["--cases", "1"], pytest.param(OF_ALL, marks=pytest.mark.slow)], ids=["one", "all"])
+@pytest.mark.parametrize("tests", [BATTERY, pytest.param(OF_ALL, marks=pytest.mark.slow)], ids=["battery", "all"])
 def test_in_a_checkout(checkout, tests):
     """The battery passes, and it is registered in alphabetical order; slow: the tests of all architectures, too."""
     done = python(checkout, "hf_docmt", "new", "architecture", "means")
@@ -57,7 +58,7 @@ def test_in_a_checkout(checkout, tests):
     assert done.stdout.splitlines() == written and "pytest tests/modeling/test_means.py" in done.stderr
     found = re.findall(r'^        Architecture\("(\w+)"', (checkout / written[-1]).read_text(), re.MULTILINE)
     assert found == sorted([*registry.ARCHITECTURES, "means"])
-    done = python(checkout, "pytest", "-q", "-k", "not test_lines_of_a_room", "tests/modeling/test_means.py", *tests)
+    done = python(checkout, "pytest", "-q", *tests)
     passes(done)
     assert "passed" in done.stdout and "skipped" not in done.stdout
     again = python(checkout, "hf_docmt", "new", "architecture", "means")

@@ -1,6 +1,7 @@
 """The registry: names and classes of the architectures, and one that another package adds."""
 
 import sys
+from importlib import import_module
 from typing import Literal, Optional
 
 import numpy as np
@@ -9,41 +10,20 @@ from support.errors import refused
 from support.tiny_run import recipe_mapping, write_corpus_files
 
 from hf_docmt.loading import model_folders, registry
+from hf_docmt.loading.new_architecture import write_architecture
 from hf_docmt.loading.registry import ARCHITECTURES, Architecture, register_architecture
 from hf_docmt.modeling.configuration_concat import ConcatConfig
 from hf_docmt.training.info import describe
 from hf_docmt.training.recipe import parse_recipe
 from hf_docmt.training.run import train
 
-CONFIGURATION = '''"""Configuration of a toy."""
-from hf_docmt.modeling.configuration_concat import ConcatConfig
-
-class ToyConfig(ConcatConfig):
-    """As concat, with a number."""
-    model_type = "docmt-toy"
-    toy_size: int = 3
-'''
-MODELING = '''"""Model of a toy."""
-from hf_docmt.modeling.modeling_concat import ConcatForConditionalGeneration
-from .configuration_toy import ToyConfig
-
-class ToyForConditionalGeneration(ConcatForConditionalGeneration):
-    """As concat."""
-    config_class = ToyConfig
-'''
-
 
 @pytest.fixture
 def toy(tmp_path, monkeypatch):
-    """The architecture `toy` of a package of its own, registered for one test."""
-    package = tmp_path / "toy_package"
-    package.mkdir()
-    for name, text in {"__init__": "", "configuration_toy": CONFIGURATION, "modeling_toy": MODELING}.items():
-        (package / f"{name}.py").write_text(text, encoding="utf-8")
+    """The architecture `toy` in its own package, registered for one test."""
+    write_architecture("toy", tmp_path / "toy_package")
     monkeypatch.syspath_prepend(tmp_path)
-    architecture = Architecture("toy", package="toy_package")
-    register_architecture(architecture)
-    yield architecture
+    yield import_module("toy_package")
     ARCHITECTURES.pop("toy")
     for name in [name for name in sys.modules if name.startswith("toy_package")]:
         del sys.modules[name]
@@ -62,15 +42,15 @@ def test_names_and_classes():
 def test_architecture_of_another_package(tmp_path, toy):
     """Trained by a recipe, loaded and described as those of this package."""
     corpus = write_corpus_files(tmp_path)
-    mapping = recipe_mapping(corpus, tmp_path / "run", {"past_context": 1, "toy_size": 4}, max_steps=1)
-    folder = train(parse_recipe(mapping | {"architecture": "toy"}))
+    mapping = recipe_mapping(corpus, tmp_path / "run", {"past_context": 1}, max_steps=1) | {"architecture": "toy"}
+    folder = train(parse_recipe(mapping))
     model, tokenizer = model_folders.load_model(folder)
-    assert isinstance(model, toy.model_class) and model.config.toy_size == 4
+    assert isinstance(model, registry.get("toy").model_class) and type(model).__module__ == "toy_package.modeling_toy"
     assert len(model.translate_documents([["Hello.", "Good morning."]], tokenizer, max_new_tokens=3)[0]) == 2
     facts = describe(folder)
-    assert facts["architecture"] == "toy" and facts["mechanism"]["toy_size"] == 4
-    with pytest.raises(ValueError, match="model.toy_siz: unknown key; did you mean 'toy_size'"):
-        parse_recipe(mapping | {"architecture": "toy", "model": {"toy_siz": 4}})
+    assert facts["architecture"] == "toy" and facts["mechanism"]["past_context"] == 1
+    with pytest.raises(ValueError, match="model.past_contex: unknown key; did you mean 'past_context'"):
+        parse_recipe(mapping | {"model": {"past_contex": 1}})
 
 
 def test_types_of_fields_of_other_packages():
@@ -100,8 +80,7 @@ def test_missing_class():
 
 
 def test_modules_without_a_package(tmp_path, monkeypatch):
-    text = CONFIGURATION.replace("docmt-toy", "toy").replace("ToyConfig", "BareConfig")
-    (tmp_path / "configuration_bare.py").write_text(text, encoding="utf-8")
+    (tmp_path / "configuration_bare.py").write_text("class BareConfig:\n    model_type = 'toy'\n")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ValueError, match="configuration_bare:BareConfig: model_type is 'toy', expected 'docmt-bare'"):
         _ = Architecture("bare", package="").config_class
