@@ -92,7 +92,7 @@ def test_mean_scores_of_released_code(kind):
 
 def test_a_memory_has_no_windows():
     system = DocMTSystem(build("memory"), word_tokenizer(), "recurrent")
-    with pytest.raises(ValueError, match="recurrent: a system of kind docmt has no target windows; take the sum or"):
+    with pytest.raises(ValueError, match="recurrent: a system of kind docmt has no target windows; use the sum or"):
         candidate_scores(system, ITEMS, "window-mean")
 
 

@@ -123,7 +123,7 @@ def test_refused_before_training(corpus, sentence_model, tmp_path, monkeypatch):
 
     with pytest.raises(ValueError, match="peft.target_modules: no linear layer 'q_pro'; did you mean 'q_proj'.*fc1"):
         start("peft.target_modules=[q_pro]")
-    with pytest.raises(ValueError, match="training.new_learning_rate: nothing is trained whole beside the adapter"):
+    with pytest.raises(ValueError, match="training.new_learning_rate: no module is fully trained next to the adapter"):
         start("training.new_learning_rate=0.1", model={})
     with monkeypatch.context() as patch:
         patch.setattr("hf_docmt.training.run.make_trainer", lambda *_, **__: SimpleNamespace(is_fsdp_enabled=True))

@@ -143,7 +143,7 @@ def test_missing_key_and_file(tmp_path, mapping):
     del mapping["data"]["train"]
     with pytest.raises(RecipeError, match="recipe.yaml: data.train: missing, and there is no default"):
         load_recipe(write(tmp_path, mapping))
-    with pytest.raises(RecipeError, match="nowhere.yaml: no such recipe"):
+    with pytest.raises(RecipeError, match="nowhere.yaml: unknown recipe"):
         load_recipe(tmp_path / "nowhere.yaml")
 
 
@@ -203,8 +203,8 @@ def test_training_arguments(mapping):
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (("tokenizer={path: x, vocab_size: 7}",), "tokenizer: with path its vocabulary is taken as it is"),
-        (("tokenizer={path: x, sample: 7}",), "tokenizer: with path its vocabulary is taken as it is"),
+        (("tokenizer={path: x, vocab_size: 7}",), "tokenizer: with path its vocabulary is used unchanged"),
+        (("tokenizer={path: x, sample: 7}",), "tokenizer: with path its vocabulary is used unchanged"),
         (("model.context_sides=source", "decoding.strategy=full"), "'full' writes all sentences"),
         (
             ("init_from=any", "tokenizer=null", "peft={}", "training.freeze=true"),

@@ -160,10 +160,10 @@ def test_packaged_recipes_by_name(tmp_path, monkeypatch, write):
     own = load_recipe(write("own.yaml", "base: demo_concat4\noutput_dir: own\n"))
     assert own.model["past_context"] == 3 and own.output_dir == "own"
     with pytest.raises(
-        RecipeError, match="demo_concat: no such recipe; did you mean the packaged recipe 'demo_concat4'"
+        RecipeError, match="demo_concat: unknown recipe; did you mean the packaged recipe 'demo_concat4'"
     ):
         load_recipe("demo_concat")
-    with pytest.raises(RecipeError, match="demo_concat4.yaml: no such recipe"):
+    with pytest.raises(RecipeError, match="demo_concat4.yaml: unknown recipe"):
         load_recipe(tmp_path / "demo_concat4.yaml")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "demo_concat4").mkdir()
