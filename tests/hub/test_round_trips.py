@@ -5,7 +5,7 @@ import torch
 from huggingface_hub import ModelCard
 from support import hub_double
 from support.language_models import FAMILIES, TEXT, sentence_model
-from support.tiny_models import build, documents_of, random_text, word_tokenizer
+from support.tiny_models import build, context_fields, documents_of, random_text, word_tokenizer
 from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments
 
 from hf_docmt.hub.export import convert_sentence_model, export_model
@@ -75,7 +75,7 @@ def test_pushed_models_work_elsewhere(hub, tmp_path, run_elsewhere, architecture
     """
     tasks = []
     for number, architecture in enumerate(architectures):
-        fields = {} if architecture == "memory" else {"past_context": 1}
+        fields = context_fields(1)[architecture]
         model, name = build(architecture, **fields), f"someone/{architecture}"
         model.generation_config.max_new_tokens = 9
         folder = export_model(model, word_tokenizer(), tmp_path / architecture, repo_id=name, license="mit")

@@ -6,7 +6,7 @@ import json
 import pytest
 import torch
 from support.errors import refused
-from support.tiny_models import EOS, PAD, SIZES, build
+from support.tiny_models import EOS, PAD, SIZES, build, context_fields
 from transformers import AutoModel
 
 from hf_docmt.loading import registry
@@ -14,11 +14,11 @@ from hf_docmt.modeling.layers import CACHE_NAME
 
 IDS = torch.tensor([[7, 8, 9, EOS], [6, 10, EOS, PAD]])
 UNTIED = {"tie_word_embeddings": False}
-FIELDS = {"past_context": 1}  # of the architectures that have context by a field
+FIELDS = context_fields(1)
 
 
 def model_of(architecture: str, **fields):
-    return build(architecture, **({} if architecture == "memory" else FIELDS), **fields)
+    return build(architecture, **FIELDS[architecture], **fields)
 
 
 @pytest.mark.parametrize("fields", [{}, UNTIED, UNTIED | {"share_encoder_decoder_embeddings": False}])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from support.language_models import FAMILIES, sentence_model
-from support.tiny_models import build, word_tokenizer
+from support.tiny_models import build, context_fields, word_tokenizer
 
 from hf_docmt.data.word_fits import position_fit, words_of
 from hf_docmt.loading import registry
@@ -55,7 +55,7 @@ def test_fits_follow_attention():
 @pytest.mark.parametrize("name", registry.ARCHITECTURES)
 @pytest.mark.parametrize("past_context", [0, 1])
 def test_every_architecture_gives_fits(name, past_context):
-    fields = {"past_context": past_context, "use_bod": True} if past_context and name != "memory" else {}
+    fields = context_fields(1, **{name: {"use_bod": True}})[name] if past_context else {}
     model = build(name, **fields)
     before = model.config._attn_implementation
     system = DocMTSystem(model, word_tokenizer())
