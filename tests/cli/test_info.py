@@ -180,7 +180,7 @@ def test_targets_that_are_not_models(tmp_path, model):
 
 
 def test_recipes_that_cannot_be_used(tmp_path, recipe):
-    refused("missing.yaml: no such recipe", describe, tmp_path / "missing.yaml")
+    refused("missing.yaml: unknown recipe", describe, tmp_path / "missing.yaml")
     with pytest.raises(ValueError, match="unknown key; did you mean 'architecture'"):
         describe(recipe({"architectur": "concat"}))
     with pytest.raises(ValueError, match="tokenizer.path: no folder nowhere"):

@@ -120,7 +120,7 @@ def test_damage_is_reported(tmp_path):
     run(path, Lengths())
     damaged = path.read_bytes().replace(b"suite:1", b"suite:7", 1)
     path.write_bytes(damaged)
-    refused("details.jsonl, line 1: no row, or not as it was written .*another file", run, path, Lengths())
+    refused("details.jsonl, line 1: no row, or it was changed .*another file", run, path, Lengths())
     assert path.read_bytes() == damaged
 
 
