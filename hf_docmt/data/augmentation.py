@@ -17,17 +17,17 @@ class AugmentedExamples(TorchDataset):
 
     `coword_dropout` (section 4): each token of the current source sentence becomes the tokenizer's mask token, or
     `<unk>` where it has none, with this probability; context and special tokens stay. Where all sentences are current
-    (chunk, document) it is each source token. Departure from the released code, which also replaces `</s>`.
+    (chunk) it is each source token. Departure from the released code, which also replaces `</s>`.
 
     `dynamic_context`: the number of past sentences is uniform in 0 to `past_context`, or to the available number if
     that is smaller, and that of future ones in 0 to `future_context`. Past sentences beyond it are cut off, future ones
     become empty, as after the document's end. Departure from the released code: source and target have the same number.
-    Of a chunk or document of K sentences it is the first n or the last n, each as likely, n uniform in 1 to K: so every
+    Of a chunk of K sentences it is the first n or the last n, each as likely, n uniform in 1 to K: so every
     sentence is seen equally often.
 
     `target_noise`: each token of the target sentences before the current one is read as a token of the corpus with this
     probability, but learned unchanged (unigram noise, Xie et al. 2017, section 3.2): so that a model does not rely on
-    earlier translations to be right, since they contain errors at translation. In a chunk or document it applies to all
+    earlier translations to be right, since they contain errors at translation. In a chunk it applies to all
     but the last sentence. The tokens read are the example's `read_target`, which collators know.
 
     What is random depends on `seed`, the epoch and the number of the example only: not on the order in which examples

@@ -1,7 +1,7 @@
 """Training examples cut from documents, by the view:
 
-`sentence` is one sentence, `window` the current sentence with the ones around it (sliding, sKtoK), `chunk` a long
-document in parts of about equal length, `document` the whole document. `ContextExamples` are windows whose context is
+`sentence` is one sentence, `window` the current sentence with the ones around it (sliding, sKtoK), `chunk` a document,
+a long one in parts of about equal length. `ContextExamples` are windows whose context is
 an input of its own, `MultiResolutionExamples` segments of several lengths side by side.
 """
 
@@ -23,7 +23,7 @@ from hf_docmt.modeling.segments import chunk_cuts
 if TYPE_CHECKING:  # takes longer to import than one sentence to translate
     from datasets import Dataset
 
-VIEWS = ("sentence", "window", "chunk", "document")
+VIEWS = ("sentence", "window", "chunk")
 CONTEXT_SIDES = ("both", "source")
 DOCUMENT = "document"  # a resolution
 EXAMPLES_AT_A_TIME = 2**18  # lengths counted at a time
@@ -47,7 +47,7 @@ class Examples(TorchDataset):
     `examples[i]` is a dict of
         doc_id, index    the document, and the number (from 0) of the first current sentence in it
         source, target   token ids of each sentence, two lists of the same number of sentences
-        current          which of them is current; None where all are (chunk, document)
+        current          which of them is current; None where all are (chunk)
         document_start   whether the lists begin at the document's first sentence
 
     A window has up to `past_context` past sentences and exactly `future_context` future ones;
@@ -205,15 +205,14 @@ class Examples(TorchDataset):
         return np.stack([source, target], axis=1)
 
     def _segments(self) -> np.ndarray | None:
-        """Chunks or documents, (examples, 2) int64: first sentence of the corpus, and the one after the last.
+        """Chunks, (examples, 2) int64: first sentence of the corpus, and the one after the last.
 
         None where each sentence is an example.
         """
         if self.view in ("sentence", "window"):
             return None
         starts = np.asarray(self.corpus.document_starts)
-        documents = np.stack([starts[:-1], starts[1:]], axis=1)
-        return documents if self.view == "document" else self._cut_to_fit(documents)
+        return self._cut_to_fit(np.stack([starts[:-1], starts[1:]], axis=1))
 
     def _cut_to_fit(self, segments: np.ndarray) -> np.ndarray:
         """Segments (N, 2), those with more than `max_target_tokens` as chunks of about equal length."""

@@ -13,13 +13,12 @@ from importlib.metadata import PackageNotFoundError, version
 from itertools import accumulate
 
 from hf_docmt.data.language_codes import UNSPACED, primary_language
-from hf_docmt.messages import __version__, check_known, install_command
+from hf_docmt.messages import __version__, install_command
 from hf_docmt.modeling.text_splitting import split_text
 from hf_docmt.reports.result import Result
 from hf_docmt.reports.signature import Signature
 from hf_docmt.reports.statistics import document_details
 
-TOKENS = ("words", "characters")
 INSERTED = 0.25  # share of its words that an added sentence has in common with the reference sentence, at most
 
 _PROGRAM = """
@@ -55,19 +54,17 @@ def align_documents(
     *,
     doc_ids: Sequence[str] | None = None,
     target_lang: str | None = None,
-    tokens: str | None = None,
 ) -> Alignment:
     """Cut the translation of each document, one text or any number of lines, where the reference sentences end.
 
     The cuts give the least word error rate over the document (AS-WER, Matusov et al. 2005; mweralign, Post and Hoang
     2025). Compared are, ignoring case, `words` with separate punctuation at their edges, or `characters` with words in
-    Latin script as a whole (None: by the language). No cut is within a word or before the punctuation at its end, no
+    Latin script as a whole, by the language. No cut is within a word or before the punctuation at its end, no
     text is lost, and runs of white space become one blank. mweralign is run as a program of its own, with opaque
     numbers for tokens, so no text has a special meaning to it. ValueError: mweralign is not installed, a
     translation of a document without sentences; RuntimeError: mweralign failed.
     """
-    tokens = tokens or ("characters" if primary_language(target_lang) in UNSPACED else "words")
-    check_known(tokens, TOKENS, "tokens", "expected one of")
+    tokens = "characters" if primary_language(target_lang) in UNSPACED else "words"
     try:
         release = version("mweralign")
     except PackageNotFoundError as error:

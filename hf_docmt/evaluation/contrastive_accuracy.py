@@ -6,19 +6,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from hf_docmt.evaluation.suites import SuiteItem, items_digest, labels_of, suite_rules
-from hf_docmt.messages import __version__, check_known
+from hf_docmt.messages import __version__
 from hf_docmt.reports.result import PartScore, Result
 from hf_docmt.reports.signature import Signature
 from hf_docmt.reports.statistics import Statistics
 
-TIES = ("wrong", "first")
 Value = TypeVar("Value")
 
 
 def contrastive_accuracy(
     items: Sequence[SuiteItem],
     scores: Sequence[Sequence[float]],
-    ties: str | None = None,
     *,
     dataset: str | None = None,
     split: str = "all",
@@ -26,20 +24,17 @@ def contrastive_accuracy(
 ) -> Result:
     """Accuracy in percent, with its breakdown by phenomenon, distance and further labels; higher scores are better.
 
-    `scores`: for each item one number for each candidate. `ties`: `wrong`, the right candidate has to be strictly
-    better than every wrong one (Müller et al. 2018, Lopes et al. 2020; so taken for the pairs of Bawden et al. 2018);
-    `first`, the first of the best candidates is the choice (Voita et al. 2019). By default the rule of the items'
-    suite, `wrong` where they have none. Suites can add parts that count whole groups (`Suite.group_breakdown`).
-    Intervals are Wilson's at 95 %, as if items were independent. `how_scored` goes into the signature. ValueError:
-    another number of items or candidates than scores, a score that is not a number, an unknown rule, items of several
-    formats and no rule.
+    `scores`: for each item one number for each candidate; ties count by the rule of the items' suite, see `is_right`.
+    Suites can add parts that count whole groups (`Suite.group_breakdown`). Intervals are Wilson's at 95 %, as if items
+    were independent. `how_scored` goes into the signature. ValueError: another number of items or candidates than
+    scores, a score that is not a number.
     """
-    ties = tie_rule(items, ties)
     if len(items) != len(scores) or not items:
         raise ValueError(f"{len(scores)} rows of scores for {len(items)} items; one row for each item is needed")
-    right = [is_right(item, row, ties) for item, row in zip(items, scores)]
+    rules = suite_rules(items)
+    right = [is_right(item, row, rules.ties) for item, row in zip(items, scores)]
     parts: dict[str, Sequence[bool]] = defaultdict(list)
-    several, rules = len({item.phenomenon for item in items}) > 1, suite_rules(items)
+    several = len({item.phenomenon for item in items}) > 1
     for item, verdict in zip(items, right):
         labels = labels_of(item)
         for name, value in labels.items():
@@ -60,7 +55,7 @@ def contrastive_accuracy(
         split=split,
         metric="accuracy",
         signature=Signature.of(
-            {**(how_scored or {}), "ties": ties, "version": __version__, "data": items_digest(items)}
+            {**(how_scored or {}), "ties": rules.ties, "version": __version__, "data": items_digest(items)}
         ),
         details={
             "format": items[0].format,
@@ -99,18 +94,12 @@ def verdict_result(
     )
 
 
-def tie_rule(items: Sequence[SuiteItem], ties: str | None = None) -> str:
-    """The rule for ties that is given, else that of the items' suite. ValueError: unknown, or items of several."""
-    formats = sorted({str(item.format) for item in items})
-    if ties is None and len(formats) > 1:
-        raise ValueError(f"items of {' and '.join(formats)} together; score each suite alone, or give ties")
-    ties = ties or (suite_rules(items).ties if items else "wrong")
-    check_known(ties, TIES, "rule for ties", "expected one of")
-    return ties
-
-
 def is_right(item: SuiteItem, row: Sequence[float], ties: str) -> bool:
-    """Whether the right candidate wins with these scores, see `contrastive_accuracy`."""
+    """Whether the right candidate wins with these scores.
+
+    `ties`: `wrong`, it has to be strictly better than every wrong one (Müller et al. 2018, Lopes et al. 2020; so taken
+    for the pairs of Bawden et al. 2018); `first`, the first of the best candidates is the choice (Voita et al. 2019).
+    """
     check_row(item, row)
     if ties == "first":
         return list(row).index(max(row)) == item.correct
@@ -127,11 +116,9 @@ def check_row(item: SuiteItem, row: Sequence[float]) -> None:
         )
 
 
-def item_records(
-    items: Sequence[SuiteItem], scores: Sequence[Sequence[float]], context: str, ties: str | None = None
-) -> list[dict]:
+def item_records(items: Sequence[SuiteItem], scores: Sequence[Sequence[float]], context: str) -> list[dict]:
     """The record of every item in details files: texts and labels, scores of its candidates, the verdict."""
-    ties = tie_rule(items, ties)
+    ties = suite_rules(items).ties
     return [
         {
             "suite": item.suite,

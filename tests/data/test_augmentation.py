@@ -26,7 +26,6 @@ VIEWS = [
     {"past_context": 2, "future_context": 2},
     {"view": "sentence"},
     {"view": "chunk", "max_target_tokens": 16},
-    {"view": "document"},
 ]
 
 
@@ -93,7 +92,7 @@ def test_target_noise(settings):
 
 def test_noise_is_drawn_word_by_word():
     """More pairs of neighbours than the corpus has."""
-    changing, kinds = augmented(examples_of(view="document"), target_noise=1), {}
+    changing, kinds = augmented(examples_of(view="chunk"), target_noise=1), {}
     rows = [row for epoch in range(9) for row in rows_of(changing, epoch)]
     for name in ("target", "read_target"):
         kinds[name] = len({pair for row in rows for text in row[name] for pair in pairwise(text)})
@@ -158,10 +157,9 @@ def test_less_context_than_chosen():
     assert sizes[0] / 200 == pytest.approx(1 / 4, abs=0.1) and sizes[0] + sizes[1] == 200
 
 
-@pytest.mark.parametrize("settings", [{"view": "document"}, {"view": "chunk", "max_target_tokens": 16}])
-def test_dynamic_context_of_chunks(settings):
+def test_dynamic_context_of_chunks():
     """The first or the last sentences, every number of them and every sentence equally often."""
-    examples = examples_of(**settings)
+    examples = examples_of(view="chunk", max_target_tokens=16)
     changing, counts, seen, epochs = augmented(examples, dynamic_context=True), Counter(), Counter(), 400
     for epoch in range(epochs):
         for row, changed in zip(examples, rows_of(changing, epoch), strict=True):

@@ -78,12 +78,6 @@ def test_sentence(documents, tokenizer, corpus):
     check_lengths(examples)
 
 
-def test_document(documents, tokenizer, corpus):
-    examples = make(documents, tokenizer, view="document")
-    assert list(examples) == [example(name, pairs, 0, None, 0) for name, pairs in corpus.items()]
-    check_lengths(examples)
-
-
 @pytest.mark.parametrize("limit", [7, 12, 20, 1000])
 def test_chunk(documents, tokenizer, corpus, limit):
     examples = make(documents, tokenizer, view="chunk", max_target_tokens=limit)
@@ -152,7 +146,7 @@ def test_index_out_of_range_and_pickle(documents, tokenizer):
 
 
 def test_selected_documents(documents, tokenizer):
-    assert [row["doc_id"] for row in make(documents.select([2, 1]), tokenizer, view="document")] == ["d2", "d1"]
+    assert [row["doc_id"] for row in make(documents.select([2, 1]), tokenizer, view="chunk")] == ["d2", "d1"]
 
 
 def test_fingerprint_is_that_of_tokens_and_cuts(documents, tokenizer):
@@ -186,7 +180,7 @@ def test_fingerprint_is_that_of_tokens_and_cuts(documents, tokenizer):
 @pytest.mark.parametrize(
     "settings, words",
     [
-        ({"view": "windows"}, ["'windows'", "sentence, window, chunk, document"]),
+        ({"view": "windows"}, ["'windows'", "sentence, window, chunk"]),
         ({"view": "chunk", "max_target_tokens": 2}, ["document 'd0': sentence", "max_target_tokens=2", "split"]),
         ({"target_lang": "fr"}, ["target_lang='fr'", "['en', 'de']"]),
         ({"context_sides": "target"}, ["'target'", "both, source"]),

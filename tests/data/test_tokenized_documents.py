@@ -25,7 +25,6 @@ KINDS = {
     "window": (Examples, {"past_context": 2, "future_context": 1, "use_bod": True}),
     "source": (Examples, {"past_context": 3, "context_sides": "source"}),
     "chunk": (Examples, {"view": "chunk", "max_target_tokens": 40}),
-    "document": (Examples, {"view": "document"}),
     "context": (ContextExamples, {"past_context": 2, "context_sides": "both"}),
 }
 

@@ -22,16 +22,16 @@ def made(number, correct=0, size=3, phenomenon="p", distance=None, **fields):
     return SuiteItem(f"{name}:{number}", ("s",), (), candidates, correct, phenomenon, distance, **fields)
 
 
-def accuracy_of(*rows, ties=None):
+def accuracy_of(*rows):
     items, scores = [], []
     for number, (phenomenon, distance, labels, correct, row) in enumerate(rows, 1):
         items.append(made(number, correct, len(row), phenomenon, distance, labels=labels))
         scores.append(row)
-    return contrastive_accuracy(items, scores, ties)
+    return contrastive_accuracy(items, scores)
 
 
-def verdicts(items, scores, ties=None):
-    return [record["right"] for record in item_records(items, scores, "true", ties)]
+def verdicts(items, scores):
+    return [record["right"] for record in item_records(items, scores, "true")]
 
 
 def part(right, n):
@@ -79,19 +79,11 @@ def test_accuracy_by_hand():
     ],
 )
 def test_ties(correct, row, wrong, first):
-    for format, ties, expected in (
-        (None, None, wrong),
-        ("contrapro", None, wrong),
-        ("lopes", None, wrong),
-        ("bawden", None, wrong),
-        ("voita", None, first),
-        ("voita", "wrong", wrong),
-        ("contrapro", "first", first),
-    ):
-        suite = [made(1, correct, format=format)]
-        accuracy = contrastive_accuracy(suite, [row], ties)
-        assert (accuracy.value, verdicts(suite, [row], ties)) == (100.0 * expected, [expected]), (format, ties)
-        assert accuracy.signature["ties"] == (ties or ("first" if format == "voita" else "wrong"))
+    for format in (None, "contrapro", "lopes", "bawden", "voita"):
+        suite, expected = [made(1, correct, format=format)], first if format == "voita" else wrong
+        accuracy = contrastive_accuracy(suite, [row])
+        assert (accuracy.value, verdicts(suite, [row])) == (100.0 * expected, [expected]), format
+        assert accuracy.signature["ties"] == ("first" if format == "voita" else "wrong")
 
 
 def test_bad_scores():
@@ -103,12 +95,6 @@ def test_bad_scores():
     refused("1 rows of scores for 2 items", contrastive_accuracy, items, [[1.0, 2.0, 3.0]])
     refused("item i:2: 2 scores for 3 candidates", contrastive_accuracy, items, [[1.0, 2.0, 3.0], [1.0, 2.0]])
     refused("0 rows of scores for 0 items", contrastive_accuracy, [], [])
-    with pytest.raises(ValueError, match="unknown rule for ties 'right': expected one of wrong, first"):
-        contrastive_accuracy(items, [[1.0, 2.0, 3.0]] * 2, "right")
-    mixed = [made(1, format="voita"), made(2, format="lopes")]
-    with pytest.raises(ValueError, match="items of lopes and voita together; score each suite alone, or give ties"):
-        contrastive_accuracy(mixed, [[1.0, 2.0, 3.0]] * 2)
-    assert contrastive_accuracy(mixed, [[1.0, 2.0, 3.0]] * 2, "first").n == 2
 
 
 def test_statistics_by_group():

@@ -180,8 +180,7 @@ def test_agrees_with_the_published_evaluation(suite, tmp_path, better):
         assert accuracy.value == pytest.approx(100 * expected["total"][0] / expected["total"][1])
         found = {name: (part.value * part.n / 100, part.n) for name, part in accuracy.breakdown.items()}
         assert found == {name: pytest.approx(counts) for name, counts in expected.items() if name != "total"}
-    opposite = contrastive_accuracy(items, scores, "wrong" if format == "voita" else "first")
-    assert opposite.value != accuracy.value  # there are ties, and they count
+    assert any(len(set(row)) < len(row) for row in scores)  # there are ties
 
 
 def test_scores_come_back_as_they_were(suite, tmp_path):

@@ -91,13 +91,11 @@ def test_circle(tmp_path, write):
     ("text", "message"),
     [
         ("base: shared/bas.yaml", "leaf.yaml: base: no file .*shared/bas.yaml; give a path relative to .*"),
-        ("base: shared", "leaf.yaml: base: no file .*shared; give a path relative to"),
         ("base: demo_concat5", "leaf.yaml: base: .* did you mean the packaged recipe 'demo_concat4'?"),
         (
             "base: [shared/base.yaml]",
             r"leaf.yaml: base: expected the path of a recipe file, got \['shared/base.yaml'\]",
         ),
-        ("base: null", "leaf.yaml: base: expected the path of a recipe file, got None"),
         ("base: shared/base.yaml\nbase: shared/base.yaml", "leaf.yaml: not a YAML file.*key 'base' is given twice"),
     ],
 )
@@ -109,7 +107,6 @@ def test_unusable_base(write, base, text, message):
 @pytest.mark.parametrize(
     ("in_base", "in_leaf", "message"),
     [
-        ("seed: 1\nseed: 2\n", "seed: 3", r"^\S+broken.yaml: not a YAML file.*key 'seed' is given twice"),
         ("- 1\n", "seed: 3", r"^\S+broken.yaml: recipe: expected a mapping of keys to values, got \[1\]"),
         ("trainig: {clip: 1}\n", "seed: 3", r"^\S+broken.yaml \(base of \S+leaf.yaml\): trainig: unknown key; did you"),
         (
@@ -123,11 +120,6 @@ def test_unusable_base(write, base, text, message):
             r"^\S+broken.yaml \(base of .*training.clip: expected more than 0, got 0",
         ),
         ("training: {clip: 0, max_steps: 9}\n", "training: {clp: 1}", r"^\S+leaf.yaml: training.clp: unknown key"),
-        (
-            "training: {clip: 0, max_steps: 9}\n",
-            "training: {clip: -1}",
-            r"^\S+leaf.yaml: training.clip: expected more than 0, got -1.0",
-        ),
         ("seed: 1\n", "seed: 3", r"^\S+leaf.yaml: output_dir: missing, and there is no default"),
     ],
 )

@@ -16,6 +16,7 @@ from hf_docmt.reports.result import PartScore
 from hf_docmt.reports.signature import Signature
 
 SHORTEST = 4  # letters of a word that is a term by rule
+PREFIX = 6  # characters by which words are compared, so that endings do not matter
 SHOWN = 20  # changed terms in the details
 Translations = list[list[dict[str, set[str]]]]  # [document][sentence]: {term: its translations there}
 
@@ -28,10 +29,9 @@ class TermConsistency(Metric):
 
     Alignment: one word, that with the highest Dice coefficient 2·n(term, word) / (n(term) + n(word)), n counting
     sentences of the whole set of scored documents, the alphabetically first of equals; a sentence without words has
-    none. Words are compared by their first `prefix` characters, so that endings do not matter (None: by all). The
-    coefficients are made from the very translations that are scored, so a small set gives low figures;
-    `details["reference"]` has that of the references by the same method, to compare with. Both languages must part
-    words by blanks.
+    none. Words are compared by their first PREFIX characters. The coefficients are made from the very translations that
+    are scored, so a small set gives low figures; `details["reference"]` has that of the references by the same method,
+    to compare with. Both languages must part words by blanks.
 
     `details` further has `agreement`, the share of sentences with the most frequent translation of their term in the
     document, and the first `changed` terms. Statistics: [kept, terms] of each document. UndefinedError: nothing
@@ -45,10 +45,8 @@ class TermConsistency(Metric):
     segment = "document"
     kept: ClassVar[str] = "in-all-sentences"  # in the signature
 
-    def __init__(self, prefix: int | None = 6, max_share: float = 0.02):
-        if prefix is not None and prefix < 1:
-            raise ValueError(f"prefix is {prefix}, expected a number of characters, 1 or more, or None for whole words")
-        self.prefix, self.max_share = prefix, max_share
+    def __init__(self, max_share: float = 0.02):
+        self.max_share = max_share
 
     @classmethod
     def check_languages(cls, source_lang, target_lang):
@@ -57,7 +55,7 @@ class TermConsistency(Metric):
 
     def measure(self, documents: TranslatedDocuments) -> Measurement:
         sources, references = self.required_sources(documents), documents.references
-        terms = find_terms(sources, self.max_share, self.prefix)
+        terms = find_terms(sources, self.max_share)
         uses = self._uses(terms, documents.hypotheses)
         flat = list(chain(*uses))
         if not flat:
@@ -79,7 +77,7 @@ class TermConsistency(Metric):
             "repeated": "2-sentences-of-a-document",
             "kept": self.kept,
             "align": "dice-over-scored-documents",
-            "prefix": self.prefix or "none",
+            "prefix": PREFIX,
             "version": __version__,
         }
         return Measurement(
@@ -105,7 +103,7 @@ class TermConsistency(Metric):
 
     def _uses(self, source_terms: Terms, side: Documents) -> list[list[_Use]]:
         """The repeated terms of every document with their translations on this side."""
-        translations = _associate(source_terms, side, self.prefix)
+        translations = _associate(source_terms, side)
         return [
             [_Use(term, [own[index][term] for index in indices]) for term, indices in repeated.items()]
             for own, repeated in zip(translations, map(source_terms.repeated, range(len(translations))))
@@ -147,9 +145,9 @@ class _Use:
         return self.most == len(self.translations)
 
 
-def _associate(source_terms: Terms, documents: Documents, prefix: int | None) -> Translations:
+def _associate(source_terms: Terms, documents: Documents) -> Translations:
     """The word of the sentence that is associated best with the term."""
-    targets = [[{word[:prefix] for word in words(folded(text))} for text in document] for document in documents]
+    targets = [[{word[:PREFIX] for word in words(folded(text))} for text in document] for document in documents]
     pairs = list(zip(chain(*source_terms.sentences), chain(*targets)))
     of_term = Counter(term for terms, _ in pairs for term in terms)
     of_word = Counter(word for _, some in pairs for word in some)
@@ -181,16 +179,14 @@ class Terms:
         return {term: sentences for term, sentences in indices.items() if len(sentences) > 1}
 
 
-def find_terms(sources: Documents, max_share: float, prefix: int | None) -> Terms:
+def find_terms(sources: Documents, max_share: float) -> Terms:
     """Words of four letters and more in at most `max_share` of all sentences, which excludes the commonest.
 
-    Words are compared by their first `prefix` characters, case folded; a term is called by these. A name is written
+    Words are compared by their first PREFIX characters, case folded; a term is called by these. A name is written
     with a capital wherever it is not the first word of a sentence, at least once; where all nouns are, so are nouns.
     """
-    if not 0 < max_share <= 1:
-        raise ValueError(f"max_share is {max_share}, expected a share of the sentences, more than 0 and at most 1")
     written = [[words(sentence) for sentence in document] for document in sources]
-    stems = [[[folded(word)[:prefix] for word in sentence] for sentence in document] for document in written]
+    stems = [[[folded(word)[:PREFIX] for word in sentence] for sentence in document] for document in written]
     counts = Counter(term for document in stems for sentence in document for term in set(sentence))
     limit = max_share * sum(map(len, sources))
     rare, capital, small = set(), set(), set()
