@@ -99,9 +99,9 @@ def all_sentences(documents: list[DocumentState]) -> list[CurrentSentence]:
 def read_document(
     sentences: list[str], tokenizer, max_sentence_tokens: int, number: int | None = None, reads_known: bool = True
 ) -> DocumentState:
-    """Token ids of what has text (see `has_text`), over-long sentences in parts; known ones are then no context.
+    """Token ids of what has text (see `has_text`), over-long sentences in parts; known ones of that length are skipped.
 
-    Without `reads_known` known sentences are no context at all.
+    Without `reads_known` all known sentences are skipped.
     """
     document = DocumentState(len(sentences), [], number=number)
 
