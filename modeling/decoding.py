@@ -2,7 +2,7 @@
 
 import copy
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple, TypeVar
 
@@ -110,6 +110,8 @@ def read_document(
         has_room = has_text(source) and max(len(ids), len(written)) <= max_sentence_tokens
         return [SentencePart(index, ids, written, is_known=True)] if has_room else []
 
+    texts = [text.strip() for text in sentences if known_target(text) is None and has_text(text)]
+    read = dict(zip(texts, ids_of_texts(texts, tokenizer)))
     for index, sentence in enumerate(sentences):
         if (target := known_target(sentence)) is not None:
             document.known[index] = target
@@ -118,7 +120,7 @@ def read_document(
         if not has_text(sentence):
             continue
         pairs = [part for pair in getattr(sentence, "context", ()) for part in known_parts(index, *pair)]
-        parts = split_sentence(sentence, tokenizer, max_sentence_tokens)
+        parts = split_sentence(sentence, tokenizer, max_sentence_tokens, read)
         if len(parts) > 1:
             tokens = sum(map(len, parts))
             detail = f"{tokens} tokens, limit {max_sentence_tokens}: translated in {len(parts)} parts"
@@ -161,24 +163,34 @@ def split_at(ids: list[int], sep: int) -> list[list[int]]:
     return [ids[first:end] for first, end in zip([0, *(end + 1 for end in ends)], [*ends, len(ids)])]
 
 
-def split_sentence(text: str, tokenizer, limit: int) -> list[list[int]]:
-    """Ids of a sentence, cut at the blank nearest to its middle (or in the middle) until every part fits."""
+def split_sentence(text: str, tokenizer, limit: int, read: Mapping[str, list[int]]) -> list[list[int]]:
+    """Ids of a sentence, cut at the blank nearest to its middle (or in the middle) until every part fits.
+
+    Those of texts that were `read` are known.
+    """
     text = text.strip()
-    ids = token_ids(text, tokenizer)
+    ids = read[text] if text in read else token_ids(text, tokenizer)
     if len(ids) <= limit or len(text) < 2:
         return [ids]
     middle = len(text) // 2
     blanks = [offset for offset, character in enumerate(text) if character.isspace() and 0 < offset < len(text) - 1]
     cut = min(blanks, key=lambda offset: abs(offset - middle), default=middle)
-    return split_sentence(text[:cut], tokenizer, limit) + split_sentence(text[cut:], tokenizer, limit)
+    return [ids for half in (text[:cut], text[cut:]) for ids in split_sentence(half, tokenizer, limit, read)]
 
 
 def token_ids(text: str, tokenizer, is_target: bool = False) -> list[int]:
     """Ids of a text as in training: the name of a special token is read as text, or becomes the unknown token."""
-    side = {"text_target" if is_target else "text": text}
-    ids = tokenizer(**side, add_special_tokens=False, split_special_tokens=True)["input_ids"]
+    return ids_of_texts([text], tokenizer, is_target)[0]
+
+
+def ids_of_texts(texts: list[str], tokenizer, is_target: bool = False) -> list[list[int]]:
+    """The same of several texts, by one call of the tokenizer."""
+    if not texts:
+        return []
+    side = {"text_target" if is_target else "text": texts}
+    read = tokenizer(**side, add_special_tokens=False, split_special_tokens=True)["input_ids"]
     special, unknown = set(tokenizer.all_special_ids), tokenizer.unk_token_id
-    return ids if unknown is None else [unknown if token in special else token for token in ids]
+    return read if unknown is None else [[unknown if token in special else token for token in ids] for ids in read]
 
 
 Row = TypeVar("Row")

@@ -171,7 +171,7 @@ def merged_config(model, config: GenerationConfig | None, arguments: dict) -> tu
     """Arguments before those of `config`, before the model's own, as a new configuration; and other arguments."""
     merged = copy.copy(model.generation_config if config is None else config)
     for name, value in vars(model.generation_config).items():
-        if getattr(merged, name, None) is None:
+        if value is not None and getattr(merged, name, None) is None:
             setattr(merged, name, value)
     return merged, merged.update(**arguments)
 

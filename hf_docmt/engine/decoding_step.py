@@ -301,8 +301,9 @@ class DecodingStep:
         scratch = {
             name: getattr(self, name).data_ptr() for name in ("ends", "log_probs", "values", "indices", "copies")
         }
-        if self.words is not None:
-            scratch |= {"words": self.words.data_ptr(), "is_absent": self.is_absent.data_ptr()}
+        for name in ("words", "is_absent"):
+            if (listed := getattr(self, name)) is not None:
+                scratch[name] = listed.data_ptr()
         sizes = {"room": room, "end_count": len(self.ends), "beams": beams, "scored": scored}
         sizes["kept"] = self.values.shape[1]
         return Search(pad=settings.pad_token_id, **sizes, **scratch)

@@ -19,7 +19,7 @@ from hf_docmt.engine.chunked_loss import chunked_loss
 from hf_docmt.engine.cpu_kernels import are_used
 from hf_docmt.engine.encoder import MOST_PLACES, encoder_states
 from hf_docmt.engine.quantization import quantize, replace_linear
-from hf_docmt.engine.scope import forget, modules_of, packed_products, unchanged_weights
+from hf_docmt.engine.scope import forget, has_hooks, packed_products, unchanged_weights
 from hf_docmt.engine.search import DecoderState, SearchSettings, beam_search, greedy_search
 from hf_docmt.modeling.generation_mixin import end_tokens, is_neutral
 from hf_docmt.modeling.modeling_docmt import DocMTPreTrainedModel
@@ -37,6 +37,7 @@ HARMLESS = (  # settings that change nothing in greedy and beam search, whatever
     "num_assistant_tokens num_assistant_tokens_schedule assistant_confidence_threshold assistant_lookbehind "
     "target_lookbehind"
 ).split()
+PLAIN = {*READ, *PROCESSED, *HARMLESS}
 RECORDED = ("return_dict_in_generate", "output_attentions", "output_hidden_states", "output_scores", "output_logits")
 
 
@@ -102,7 +103,7 @@ def is_plain_call(model, inputs: torch.Tensor | None, config: GenerationConfig, 
         and (1 if prompt is None else prompt.shape[1]) < config.max_length
         and (mask is None or prompt is not None and mask.shape == prompt.shape)
         and not model.is_prompted
-        and not any(module._forward_pre_hooks for module in modules_of(model))
+        and not has_hooks(model)
         and not is_fsdp_managed_module(model)
     )
 
@@ -116,18 +117,19 @@ def search_translations(
     model, inputs: torch.Tensor | None, config: GenerationConfig, own: dict, arguments: dict
 ) -> torch.Tensor:
     """Translations (B * returned, at most `max_length`) by our search; `own` processors and criteria."""
-    tensors = {name: value.to(model.device) for name, value in arguments.items() if torch.is_tensor(value)}
+    device = model.device
+    tensors = {name: value.to(device) for name, value in arguments.items() if torch.is_tensor(value)}
     arguments = arguments | tensors
     encoder_outputs = arguments.get("encoder_outputs")
     if encoder_outputs is None:
-        ids = arguments["input_ids"] if inputs is None else inputs.to(model.device)
+        ids = arguments["input_ids"] if inputs is None else inputs.to(device)
         read = {name: arguments[name] for name in encoder_inputs(model) if name in arguments}
         is_short = are_used() and (ids is None or ids.shape[1] <= MOST_PLACES)  # for the primitives
         with torch.no_grad(), nullcontext() if is_short else packed_products(model):
             encoder_outputs = model.get_encoder()(input_ids=ids, **read, return_dict=True)
     prompt = arguments.get("decoder_input_ids")
     if prompt is None:
-        prompt = torch.full((len(encoder_outputs[0]), 1), config.decoder_start_token_id, device=model.device)
+        prompt = torch.full((len(encoder_outputs[0]), 1), config.decoder_start_token_id, device=device)
     prompt = prompt.long()  # as the kernels read it
     names = ("attention_mask", *model.model.decoder_input_names)  # of what the decoder reads at every step
     kept = {name: arguments[name] for name in names if name in arguments}
@@ -146,7 +148,7 @@ def search_translations(
 def is_plain(config: GenerationConfig) -> bool:
     """Whether settings ask for greedy or beam search, for translations alone, and for nothing that is not read here."""
     has_beams = (config.num_return_sequences or 1) <= (config.num_beams or 1)
-    return has_beams and not effective_settings(config, {*READ, *PROCESSED, *HARMLESS})
+    return has_beams and not effective_settings(config, PLAIN)
 
 
 def effective_settings(config: GenerationConfig, fields: set[str]) -> dict:

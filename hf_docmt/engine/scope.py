@@ -60,6 +60,7 @@ class Scope:
     layers: dict[nn.Module, dict[Key, PackedLayers | None]]  # None: it was multiplied once
     by_weight: dict[int, nn.Module]  # of plain products
     may_be_compiled: bool  # which is not to see modes of torch
+    has_hooks: bool = False  # before layers, as of an adapter
     made: dict[nn.Module, object] = field(default_factory=dict)
 
 
@@ -82,7 +83,8 @@ def unchanged_weights(model: nn.Module) -> Iterator[None]:
     modules = modules_of(model)
     linear = [module for module in modules if isinstance(module, nn.Linear) and not hasattr(module, "_hf_hook")]
     is_compiled = any(module._compiled_call_impl is not None or "forward" in vars(module) for module in modules)
-    scope = Scope({layer: {} for layer in linear}, {id(layer.weight): layer for layer in linear}, is_compiled)
+    by_weight, has_hooks = {id(layer.weight): layer for layer in linear}, any(one._forward_pre_hooks for one in modules)
+    scope = Scope({layer: {} for layer in linear}, by_weight, is_compiled, has_hooks)
     inner = {**outer, **dict.fromkeys(modules, scope)}
     token = _scopes.set(inner)
     try:
@@ -111,6 +113,11 @@ def made_once(owner: nn.Module, make: Callable[[], Made]) -> Made:
     if owner not in made:
         made[owner] = make()
     return made[owner]
+
+
+def has_hooks(model: nn.Module) -> bool:
+    """Whether something is called before a layer of a model in a scope."""
+    return _scopes.get()[model].has_hooks
 
 
 def is_in_scope(module: nn.Module) -> bool:

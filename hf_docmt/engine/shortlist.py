@@ -32,6 +32,7 @@ class LexicalShortlist:
 
     def __init__(self, offsets: torch.Tensor, words: torch.Tensor, first: int, name: str = "shortlist"):
         self.offsets, self.words, self.first, self.name = offsets, words, first, name
+        self.largest = int(words.max()) if len(words) else -1
 
     def __str__(self) -> str:
         return self.name
@@ -84,18 +85,16 @@ class LexicalShortlist:
     def members(self, input_ids: torch.Tensor, config) -> torch.Tensor:
         """Whether a target word is in the list of each source (B, S), (B, V) bool. ValueError: another vocabulary."""
         size = config.vocab_size
-        if len(self.words) and int(self.words.max()) >= size:
+        if self.largest >= size:
             raise ValueError(
-                f"{self.name}: it has words up to id {int(self.words.max())}, the model {size} tokens; give the "
+                f"{self.name}: it has words up to id {self.largest}, the model {size} tokens; give the "
                 "shortlist of this model's vocabulary"
             )
         members = torch.zeros(len(input_ids), size, dtype=torch.bool)
         members[:, : self.first] = True
         special = [getattr(config, f"{name}_token_id") for name in SPECIAL]
         special += list((config.language_ids or {}).values())
-        for token in special:
-            if token is not None:
-                members[:, token] = True
+        members[:, [token for token in special if token is not None]] = True
         ids = input_ids.cpu()
         members.scatter_(1, ids, True)  # names and numbers are copied
         rows, places = (ids < len(self.offsets) - 1).nonzero(as_tuple=True)
@@ -124,8 +123,10 @@ class ShortlistState(DecoderState):
 
     def __init__(self, members: torch.Tensor, model, *arguments, **inputs):
         super().__init__(model, *arguments, **inputs)
-        self.words = members.any(dim=0).nonzero()[:, 0].to(model.device)
-        self.is_absent = ~members[:, self.words.cpu()].to(model.device)
+        words, device = members.any(dim=0).nonzero()[:, 0], model.device
+        self.words = words.to(device)
+        if len(members) > 1:
+            self.is_absent = ~members.index_select(1, words).to(device)
         self.bias = model.final_logits_bias[0, self.words]
         self.projection = rows_of(model.lm_head, self.words)
 
@@ -141,8 +142,8 @@ def rows_of(layer: nn.Module, rows: torch.Tensor) -> nn.Module:
     """A linear layer with some rows (N,) of another's weights. ValueError for one with an adapter or hooks."""
     if not (is_plain(layer) or is_plain_int8(layer)):
         raise ValueError("a shortlist takes rows of a plain output projection: merge the adapter that is around it.")
-    with torch.device("meta"):
-        short = type(layer)(layer.in_features, len(rows), bias=False)
-    for name in ("weight", "weight_scale") if isinstance(layer, Int8Linear) else ("weight",):
-        setattr(short, name, nn.Parameter(getattr(layer, name).detach()[rows], requires_grad=False))
+    names = ("weight", "weight_scale") if isinstance(layer, Int8Linear) else ("weight",)
+    taken = {name: nn.Parameter(getattr(layer, name).detach()[rows], requires_grad=False) for name in names}
+    short = object.__new__(type(layer))  # without the time that a module takes to be made
+    vars(short).update(vars(layer) | {"_parameters": taken | {"bias": None}, "out_features": len(rows), "_packed": {}})
     return short

@@ -90,7 +90,7 @@ def test_best_words_of_alignments():
 def test_steps_of_the_kernels(monkeypatch, fields, beams, prompt):
     """Several at once write what those of torch write, with and without a processor, which sees all words."""
     monkeypatch.setattr(int8_linear, "FBGEMM", False)  # plain operations, with 8 bits of the input
-    model, draw, found, steps = build(**SIZES, **fields), random.Random(1), {}, []
+    model, draw, found, alone, steps = build(**SIZES, **fields), random.Random(1), {}, {}, []
     for parameter in model.parameters():
         parameter.data.mul_(3)  # so that translations differ from each other
     model = model.quantize("int8")
@@ -102,6 +102,9 @@ def test_steps_of_the_kernels(monkeypatch, fields, beams, prompt):
         settings = INPUTS | {"num_beams": beams, "shortlist": shortlist(lists), "decoder_input_ids": prompt}
         found[kernels] = model.generate(**settings)
         assert torch.equal(model.generate(**settings, logits_processor=[KeptScores()]), found[kernels])
+        first = {name: value[:1] if torch.is_tensor(value) else value for name, value in settings.items()}
+        alone[kernels] = model.generate(**first)  # whose words are all of its list
+    assert torch.equal(alone["1"], alone["0"])
     assert torch.equal(found["1"], found["0"]) and len(found["1"].unique()) > 6
     assert steps and all(len(words) < 300 for words in steps)
     for source, written in zip(SOURCES, found["1"][:, 1 if prompt is None else 3 :]):
