@@ -84,7 +84,10 @@ def scores(*arguments):
         ("-m chrf --chrf-lowercase --chrf-word-order 2", {"metrics": ["chrf++"], "chrf_lowercase": True}),
         ("-m ter --ter-case-sensitive", {"metrics": ["ter"], "ter_case_sensitive": True}),
         ("-m ter --ter-no-punct", {"metrics": ["ter"], "ter_no_punct": True}),
-        ("-m ter --ter-normalized", {"metrics": ["ter"], "ter_normalized": True}),
+        (
+            "-m ter --ter-normalized --ter-asian-support",
+            {"metrics": ["ter"], "ter_normalized": True, "ter_asian_support": True},
+        ),
     ],
 )
 def test_options(files, theirs, ours):
@@ -132,14 +135,6 @@ def test_languages(files, texts, pair, lang, needs):
     outputs, paths = files(texts, *(name for name in ("one", "two") if name in texts))
     report = evaluate_files(outputs, paths, target_lang=lang, metrics=["bleu", "chrf", "ter"])
     assert as_printed(report) == scores(*paths, "-i", outputs, "-m", "bleu", "chrf", "ter", "-l", pair)
-
-
-@pytest.mark.parametrize("flags", [("asian_support",), ("normalized", "asian_support"), ("no_punct", "asian_support")])
-def test_ter_of_chinese(files, flags):
-    outputs, paths = files(CHINESE, "one", "two")
-    report = evaluate_files(outputs, paths, metrics=["ter"], **{f"ter_{flag}": True for flag in flags})
-    theirs = [f"--ter-{flag.replace('_', '-')}" for flag in flags]
-    assert as_printed(report) == scores(*paths, "-i", outputs, "-m", "ter", *theirs)
 
 
 def test_document_bleu_of_two_references(files, write, reference):

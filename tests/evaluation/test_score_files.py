@@ -219,12 +219,6 @@ def test_bad_score_files_are_named(suite, tmp_path, change, message):
     refused(message, read_scores, file, items)
 
 
-def test_missing_scores_name_the_item(tmp_path):
-    items = read_suite(voita(tmp_path / "suite", random.Random(1)), context=0)
-    write_scores(tmp_path / "scores.txt", items[:3], [[0.0] * len(item.candidates) for item in items[:3]])
-    refused(r"scores are missing from .*deixis_dev\.json, item 4 on", read_scores, tmp_path / "scores.txt", items)
-
-
 def test_bad_arguments(suite, tmp_path):
     _, _, items, _ = suite
     file = tmp_path / "scores.txt"

@@ -144,18 +144,6 @@ def test_lines_as_written(reference, write):
     refused("repairs is 'all', expected none", evaluate, LINES, documents, repairs="all")
 
 
-def test_document_bleu_of_lines_is_that_of_the_text(reference):
-    """It does not depend on where the lines end: sacrebleu on whole documents gives the same."""
-    sacrebleu = pytest.importorskip("sacrebleu")
-    documents = read_documents(path=reference, **LANGUAGES)
-    rows = [{"doc_id": "a", "translation": ["Der", "Hund Er", "schläft ."]}, {"doc_id": "b", "translation": ["und so"]}]
-    results = evaluate(rows, documents, repairs="none").results
-    texts = [" ".join(row["translation"]) for row in rows]
-    references = [" ".join(target for _, target in pairs) for pairs in DOCUMENTS.values()]
-    expected = sacrebleu.corpus_bleu(texts, [references]).score
-    assert next(one.value for one in results if one.metric == "d-BLEU") == pytest.approx(expected, abs=1e-9)
-
-
 def test_documents_that_could_not_be_translated(reference, write, caplog):
     """Their empty sentences are scored, with a warning and their number in the details of every result."""
     rows = [ROWS[0] | {"translation": [""], "error": "scores that are not finite"}, ROWS[1]]

@@ -27,8 +27,3 @@ def test_equal_keys_of_joined_signatures():
     assert str(joined) == "case:ignored|version:1|case:mixed|plain"
     assert (joined["case"], joined["plain"]) == ("mixed", "")
     assert Signature() + joined == joined and hash(joined) == hash(Signature.parse(str(joined)))
-
-
-def test_without_keys():
-    signature = Signature.parse("past:3|context:true|version:1")
-    assert str(signature.without("version", "absent")) == "past:3|context:true"

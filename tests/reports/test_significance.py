@@ -129,12 +129,6 @@ def test_equal_systems_do_not_differ(method):
     assert (found.delta, found.interval, found.p_value) == (0, (0, 0), 1)
 
 
-def test_two_documents_cannot_tell():
-    """Both of two documents are better: half of the exchanges give the same difference, which sacrebleu leaves out."""
-    results = {"x": result([[1, 4], [2, 4]]), "y": result([[3, 4], [4, 4]])}
-    assert compare_systems(results, "x", PairedTest("randomisation", 400))["y"].p_value == pytest.approx(0.5, abs=0.08)
-
-
 def test_false_alarms():
     """Of systems that are equally good, about one in twenty differs significantly."""
     rng, alarms = np.random.default_rng(3), dict.fromkeys(METHODS, 0)
@@ -145,12 +139,6 @@ def test_false_alarms():
             alarms[method] += compare_systems({"x": x, "y": y}, "x", PairedTest(method, 200, trial))["y"].p_value < 0.05
     assert 6 <= alarms["randomisation"] <= 24 and 6 <= alarms["bootstrap"] <= 27
     assert alarms["sacrebleu-bootstrap"] > 1.5 * alarms["bootstrap"]
-
-
-def test_seed_decides():
-    results = {"x": accuracies(1), "y": accuracies(2, share=0.7)}
-    first, again, other = (compare_systems(results, "x", PairedTest(samples=200, seed=seed))["y"] for seed in (1, 1, 2))
-    assert first == again != other
 
 
 @pytest.mark.parametrize("method", METHODS)
