@@ -52,7 +52,7 @@ def test_source_side_alone():
 def test_rows_and_numbers():
     documents = make_documents(ROWS, "en", "de")
     rows = table_column(document_statistics(documents, context=3))
-    assert rows["words a sentence, en"] == "2.8 ± 1.8"
+    assert rows["words per sentence, en"] == "2.8 ± 1.8"
     assert rows["pronoun, by distance"] == "2:1 4:1" and rows["pronoun, further than 3"] == "1"
     assert "pronoun, further than 3" not in table_column(document_statistics(documents))
     assert json.loads(json.dumps(document_statistics(documents, 3)))["out_of_reach"] == {"pronoun": 1}

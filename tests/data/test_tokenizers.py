@@ -316,7 +316,7 @@ def test_tokens_around_a_text(template, source_format):
 
 @pytest.mark.parametrize("template", ["$A", "<s> $A", "<s> $A <s> </s>"])
 def test_texts_that_do_not_end_in_the_end_token(template):
-    with pytest.raises(ValueError, match=r"puts \[.*\] behind a text, expected its eos_token \(</s>\)"):
+    with pytest.raises(ValueError, match=r"puts \[.*\] after a text, expected its eos_token \(</s>\)"):
         sequence_format_fields("bart", around(template))
 
 
