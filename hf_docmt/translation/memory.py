@@ -1,5 +1,6 @@
 """Translation memories of a job: a sentence that they have keeps its earlier translation."""
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -8,17 +9,24 @@ from hf_docmt.data.readers import iterate_documents
 from hf_docmt.data.readers.running_text import sentence_splitter
 from hf_docmt.modeling.text_splitting import Sentence, known_target
 
+TAG = re.compile(r"</?[A-Za-z][^<>]*>")
+
 
 class Entry(NamedTuple):
     """A translation of a sentence and the sentences around it."""
 
     before: str
     behind: str
+    source: str
     target: str
+
+    def for_text(self, text: str) -> str:
+        """The translation, without tags for a sentence whose tags the format has taken out."""
+        return self.target if _spaced(text) == _spaced(self.source) else TAG.sub("", self.target)
 
 
 class Memory:
-    """Sentences and their translations, compared by their text without more white space than one blank.
+    """Sentences and their translations, compared by their text without tags and more white space than one blank.
 
     A sentence gets its translation if the memory has only one, or only one between the same two sentences. Similar
     sentences are ignored: as context before the current one they made translations worse.
@@ -28,10 +36,10 @@ class Memory:
         self.entries: dict[str, list[Entry]] = {}
         for document in documents:
             sources = ["", *(_key(source) for source, _ in document), ""]
-            for number, (_, target) in enumerate(document):
+            for number, (source, target) in enumerate(document):
                 before, own, behind = sources[number : number + 3]
                 if own and target.strip():
-                    self.entries.setdefault(own, []).append(Entry(before, behind, target))
+                    self.entries.setdefault(own, []).append(Entry(before, behind, source, target))
 
     @classmethod
     def read(cls, paths: Sequence[str | Path], source_lang: str, target_lang: str | None) -> "Memory":
@@ -55,19 +63,23 @@ class Memory:
         made = []
         for number, text in enumerate(document):
             known = known_target(text)
-            target = self._translation(*keys[number : number + 3]) if known is None else known
+            target = self._translation(text, *keys[number : number + 3]) if known is None else known
             made.append(Sentence(text, target, getattr(text, "context", ())))
         return made
 
-    def _translation(self, before: str, own: str, behind: str) -> str | None:
+    def _translation(self, text: str, before: str, own: str, behind: str) -> str | None:
         entries = self.entries.get(own, [])
         for chosen in (entries, [entry for entry in entries if entry[:2] == (before, behind)]):
-            if len(targets := {entry.target for entry in chosen}) == 1:
+            if len(targets := {entry.for_text(text) for entry in chosen}) == 1:
                 return targets.pop()
         return None
 
 
 def _key(text: str) -> str:
+    return _spaced(TAG.sub("", text))
+
+
+def _spaced(text: str) -> str:
     return " ".join(text.split())
 
 

@@ -13,6 +13,7 @@ from hf_docmt.translation.memory import Memory
 ENTRIES = [
     [("Open", "Öffnen"), ("The door.", "Die Tür."), ("Open", "Offen"), ("Empty", " ")],
     [("The  lamp is old.", "Die Lampe ist alt."), ("Twice", "Zweimal"), ("Twice", "Zweimal")],
+    [("<b>Press</b> OK", "<b>OK</b> drücken")],
 ]
 
 
@@ -22,6 +23,7 @@ ENTRIES = [
         (["The lamp is  old.", "Twice"], ["Die Lampe ist alt.", "Zweimal"]),  # wherever there is one translation alone
         (["Open", "The door."], ["Öffnen", "Die Tür."]),  # in the same place
         (["The door.", "Open", "Empty"], ["Die Tür.", "Offen", None]),
+        (["Press OK", "<b>Press</b> OK", "Press <b>OK</b>"], ["OK drücken", "<b>OK</b> drücken", "OK drücken"]),  # tags
         (["The lamp", "Open", "The door", ""], [None, None, None, None]),
     ],
 )
