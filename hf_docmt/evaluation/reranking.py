@@ -73,7 +73,8 @@ def reranked_rows(
             for index in range(len(versions[0]["translation"]))
         ]
         if unit == "document":
-            totals = {file: sum(own_score(candidates, file) for candidates in sentences) for file in usable}
+            own = [{one.file: one.score for one in reversed(candidates)} for candidates in sentences]
+            totals = {file: sum(scores[file] for scores in own) for file in usable}
             best = max(usable, key=totals.__getitem__)
             rows.append({**versions[best], "search": search, "chosen": names[best]})
         else:
@@ -136,11 +137,6 @@ def scores_of_others(systems: Sequence[list[dict]], external: Sequence[tuple[str
         ]
 
     return score
-
-
-def own_score(candidates: Sequence[Candidate], file: int) -> float:
-    """The score of a file's translation, its first candidate."""
-    return next(candidate.score for candidate in candidates if candidate.file == file)
 
 
 def read_systems(files: Sequence[str | Path]) -> list[list[dict]]:

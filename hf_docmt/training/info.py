@@ -29,7 +29,8 @@ def describe(target: str | Path, overrides: Iterable[str] = ()) -> dict[str, Any
 
     Returns a dict of values that JSON can hold: name, kind (`model`, `recipe`), architecture, context_reach, strategy,
     source_lang, target_lang, parameters (how many in each part, see `count_parameters`), sizes, mechanism (the fields
-    that the architecture adds to the configuration) and tokenizer (kind, size, trained). `render` makes a text of it.
+    that the architecture adds to the configuration) and tokenizer (kind, size, trained); of quantized weights also
+    quantization, how. `render` makes a text of it.
 
     Parameters follow from the configuration; no weights are read but those of a recipe's `init_from`, which has to be
     there. The vocabulary of a recipe whose tokenizer is still to be trained is the size asked for, which a small corpus
@@ -49,7 +50,7 @@ def describe(target: str | Path, overrides: Iterable[str] = ()) -> dict[str, Any
         if overrides:
             raise ValueError(f"{overrides[0]}: overrides change recipes only, and this is a model; remove it")
         kind, (config, tokenizer) = "model", _model_facts(target)
-    architecture = registry.for_config(config)
+    architecture, quantization = registry.for_config(config), getattr(config, "quantization_config", None)
     with torch.device("meta"):
         model = architecture.model_class(config)
     return {
@@ -64,7 +65,7 @@ def describe(target: str | Path, overrides: Iterable[str] = ()) -> dict[str, Any
         "sizes": {name: getattr(config, name) for name in SIZES},
         "mechanism": mechanism_fields(config),
         "tokenizer": tokenizer,
-        **quantization_facts(config),
+        **({"quantization": quantization["quant_method"]} if quantization else {}),
     }
 
 
@@ -103,12 +104,6 @@ def count_parameters(model: PreTrainedModel) -> dict[str, int]:
         counts["total"] += parameter.numel()
         counts[_part(name, backbone)] += parameter.numel()
     return counts
-
-
-def quantization_facts(config: PreTrainedConfig) -> dict[str, str]:
-    """`quantization`: how the weights are quantized (`docmt-int8`); nothing where they are not."""
-    quantization = getattr(config, "quantization_config", None)
-    return {"quantization": quantization["quant_method"]} if quantization else {}
 
 
 def mechanism_fields(config: PreTrainedConfig) -> dict[str, Any]:

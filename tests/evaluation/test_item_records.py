@@ -107,14 +107,6 @@ def test_files_of_more_than_the_run(tmp_path):
     refused(rf"line {len(ITEMS) + 1}: item 'suite:1', but this run ends before it", file.finish)
 
 
-@pytest.mark.parametrize("content", [b"notes", b"notes\n", b"[1]\n", b'{"a": 1}\n', b"\xff\n"])
-def test_bad_files_are_not_changed(tmp_path, content):
-    path = tmp_path / "details.jsonl"
-    path.write_bytes(content)
-    refused("details.jsonl is in the way, which is something else, .*give another name", run, path, Lengths())
-    assert path.read_bytes() == content
-
-
 def test_damage_is_reported(tmp_path):
     path = tmp_path / "details.jsonl"
     run(path, Lengths())

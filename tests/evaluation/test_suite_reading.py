@@ -49,7 +49,6 @@ def test_bad_items_are_named(write_suite, item, changes, message):
         (b'[\n{"src": "a",\n "dst" ["b"]}]', r"suite\.json, line 3, column 8: broken JSON"),
         (b'[{"src": "\xff"}]', r"suite\.json.*byte offset 10"),
         (b"", r"suite\.json: the file is empty"),
-        (b"[]", r"suite\.json: a suite is a JSON list of items, at least one"),
         (b"3", r"suite\.json: a suite is a JSON list of items, at least one, got int"),
         (b"{}", r"suite\.json: a suite is a JSON object of blocks, at least one"),
         (b'{"src": "a"}', r"suite\.json, block src: expected an object, got str"),

@@ -95,7 +95,6 @@ def test_compare_knows_the_scores_of_the_metrics(reference):
         ([*ROWS, ROWS[0]], {}, "document 'b' was translated twice; give one translation for each document"),
         (ROWS, {"discourse": ("metaphors",)}, "unknown discourse measure 'metaphors': expected some of"),
         (ROWS, {"scorer_window": (3, None)}, "scorer_window needs scorer_input"),
-        (ROWS, {"domains": "([a-z]+)"}, "add domain to `by`"),
         (ROWS, {"domains": "([a-z]+)", "by": ["index"]}, "add domain to `by`"),
     ],
 )

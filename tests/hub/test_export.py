@@ -35,16 +35,6 @@ def test_the_card_says_how_many_parameters_the_model_has(model, tokenizer, tmp_p
     assert "| parameters | 7 |" in card and "| steps | 3 |" in card and "| losses |" not in card
 
 
-def test_empty_folder_is_filled_and_a_full_one_refused(model, tokenizer, tmp_path):
-    (tmp_path / "model").mkdir()
-    export_model(model, tokenizer, tmp_path / "model")
-    before = (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
-    with pytest.raises(ValueError, match="not an empty folder; choose another name"):
-        export_model(model, tokenizer, tmp_path / "model", license="mit")
-    assert (tmp_path / "model" / "README.md").read_text(encoding="utf-8") == before
-    assert names(tmp_path) == {"model"}
-
-
 def test_nothing_is_left_after_a_failure(model, tokenizer, tmp_path, monkeypatch):
     def no_space(*arguments, **options):
         raise OSError(28, "No space left on device")

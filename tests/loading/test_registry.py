@@ -73,12 +73,6 @@ def test_registering_twice(toy):
         register_architecture(Architecture("toy", package="elsewhere"))
 
 
-def test_missing_class():
-    wrong = Architecture("lst", class_prefix="Other")
-    with pytest.raises(AttributeError, match="OtherConfig"):
-        _ = wrong.config_class
-
-
 def test_modules_without_a_package(tmp_path, monkeypatch):
     (tmp_path / "configuration_bare.py").write_text("class BareConfig:\n    model_type = 'toy'\n")
     monkeypatch.syspath_prepend(tmp_path)

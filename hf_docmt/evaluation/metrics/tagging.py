@@ -38,7 +38,8 @@ class SpacyTagger:
     def __call__(self, sentences: list[str]) -> list:
         documents = list(self._pipeline.pipe(sentences, batch_size=256))
         if any(map(len, documents)) and not any(document.has_annotation("TAG") for document in documents):
-            raise ValueError(f"the spaCy pipeline {self.model!r} gives no tags; use one that does, such as {_known()}")
+            models = ", ".join(MODELS.values())
+            raise ValueError(f"the spaCy pipeline {self.model!r} gives no tags; use one of {models}")
         return [self._found(document) for document in documents]
 
     def _found(self, document):
@@ -119,7 +120,3 @@ def tag(tagger: Tagger, sentences: Sequence[str]) -> list[list[Token]]:
 def tagger_name(tagger: Tagger | Analyser) -> str:
     """How a signature calls a tagger: its `name`, else that of the function or class."""
     return getattr(tagger, "name", None) or getattr(tagger, "__name__", None) or type(tagger).__name__
-
-
-def _known() -> str:
-    return ", ".join(f"{model} ({lang})" for lang, model in MODELS.items())
