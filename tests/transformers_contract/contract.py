@@ -6,12 +6,13 @@ test of feature extraction skips encoder-decoder models.
 """
 
 import unittest
+from copy import copy
 
 import torch
 from artefacts import reason
 from mixins import FOLDER, ConfigTester, GenerationTesterMixin, ModelTesterMixin, has_generation
 from model_testers import SIZES, TESTERS, MarianTester
-from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM
+from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, EncoderDecoderCache
 from transformers.models.auto import modeling_auto
 
 from hf_docmt.loading import registry
@@ -47,6 +48,19 @@ class DocumentContractTest(ContractTest):
         """Not of what reads separate context, without any; the last memory is for the next sentence."""
         entry = registry.get(self.subject.architecture)
         return not entry.carries_state and (self.subject.with_context or not entry.separate_context)
+
+    def _check_past_key_values_for_generate(self, batch_size, past_key_values, seq_length, config):
+        """Attention to context has layers of its own behind those of attention to the source, of any length.
+
+        G-Transformer has the heads of group and global self-attention in one.
+        """
+        if seq_length is None:
+            past_key_values = copy(past_key_values)
+            past_key_values.layers = past_key_values.layers[: config.get_text_config(decoder=True).num_hidden_layers]
+        elif self.subject.architecture == "gtransformer" and not isinstance(past_key_values, EncoderDecoderCache):
+            config = copy(config)
+            config.num_key_value_heads = 2 * SIZES["decoder_attention_heads"]
+        super()._check_past_key_values_for_generate(batch_size, past_key_values, seq_length, config)
 
     def test_reentrant_checkpointing_is_refused(self):
         config, _ = self.model_tester.prepare_config_and_inputs_for_common()
