@@ -183,7 +183,7 @@ class ServerOptions(Computation):
     """Address of the server, and settings of its model."""
 
     host: str = option("127.0.0.1", "Address to listen on; 0.0.0.0 is every network.", metavar="IP", panel=BASIC)
-    port: int = option(5000, "Port to listen on.", least=0, panel=BASIC)
+    port: int = option(5000, "Port to listen on.", least=0, most=65535, panel=BASIC)
 
 
 @command

@@ -46,7 +46,7 @@ class CsvFormat(StringFile):
         columns = [_column(asked, names) for asked in self.options.columns or ()]
         if not columns:
             choices = ", ".join(f"{number} {name!r}" for number, name in enumerate(names, 1))
-            raise DataError(f"which columns are translated is not said; name them (columns): {choices}")
+            raise DataError(f"a table needs the columns to translate; add --columns with names or numbers of {choices}")
         for row in rows:
             for column in sorted(set(columns)):
                 if column < len(row) and self.is_translated(row[column].text):

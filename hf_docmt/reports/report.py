@@ -17,6 +17,7 @@ from hf_docmt.reports.signature import extra_digits
 from hf_docmt.reports.tables import letter_of, write_table
 
 FORMAT = 1
+REMEDY = "give a report, which docmt evaluate, contrast and others write with -o"
 _REPORT = {
     "format": int,
     "package": str,
@@ -94,7 +95,9 @@ class Report:
         except UnicodeDecodeError as error:
             raise ValueError(f"{path}: not UTF-8 at byte offset {error.start}; write the report again") from error
         except json.JSONDecodeError as error:
-            raise ValueError(f"{path}: not JSON, line {error.lineno}: {error.msg}; write the report again") from error
+            raise ValueError(f"{path}: not JSON, line {error.lineno}: {error.msg}; {REMEDY}") from error
+        if not isinstance(report, dict):
+            raise ValueError(f"{path}: not a report; {REMEDY}")
         try:
             return cls.from_dict(report)
         except ValueError as error:

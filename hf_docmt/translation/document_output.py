@@ -16,7 +16,9 @@ def check_document_output(path: str, documents: JobInput, resume: bool = False) 
     With `resume` a folder may be there: a job that was killed in its last steps has written it.
     """
     if path == STDOUT:
-        raise ValueError(f"{display_path(documents.path)} is written as a file again; give -o and a name")
+        raise ValueError(
+            f"{display_path(documents.path)}: {documents.format} is written to a file; add -o FILE, or -o FOLDER"
+        )
     if documents.format == "folder":
         folder = Path(path)
         if not (resume and folder.is_dir() and folder.with_name(f"{folder.name}.journal").exists()):

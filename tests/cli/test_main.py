@@ -84,6 +84,9 @@ def test_completion_offers_commands(monkeypatch):
         (("translate", "{model}", "{documents}", "--format", "jsnl"), ("jsnl", "jsonl")),
         (("translate", "{model}", "{documents}", "-o", "no/such/folder/out"), ("no/such/folder",)),
         (("contrast", "{model}", "absent.json"), ("absent.json",)),
+        (("contrast", "{model}", "{documents}"), ("documents.jsonl: not a contrastive suite; give a JSON file",)),
+        (("compare", "{documents}"), ("Extra data; give a report, which docmt evaluate",)),
+        (("translate", "{model}", "{table}", "-o", "o.csv"), ("add --columns with names or numbers of 1 'one'",)),
         (("train", "absent.yaml"), ("absent.yaml",)),
         (("corpus", "{model}"), ("not an empty folder",)),
         (("export", "{model}", "{model}"), ("not an empty folder",)),
@@ -92,8 +95,9 @@ def test_completion_offers_commands(monkeypatch):
         (("evaluate", "{documents}", "{documents}", "-o", "no/such/folder/out"), ("no/such/folder",)),
     ],
 )
-def test_errors_are_one_line_and_exit_code_one(run, model, documents, arguments, words):
-    filled = [str(argument).format(model=model, documents=documents) for argument in arguments]
+def test_errors_are_one_line_and_exit_code_one(run, model, documents, write, arguments, words):
+    table = write("table.csv", "one,two\n")
+    filled = [str(argument).format(model=model, documents=documents, table=table) for argument in arguments]
     code, out, err = run(*filled)
     assert code == 1 and out == ""
     assert err.startswith("docmt: ") and "Traceback" not in err

@@ -192,7 +192,7 @@ def test_cues_that_are_too_fast_are_reported(run, model, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "is written as a file again; give -o and a name"),
+        ([], "page.html: html is written to a file; add -o FILE"),
         (["-o", "out.docx"], "is written in its own format, so that the output ends in .html, .htm, .xhtml"),
         (["-o", "out.html", "--columns", "2"], "columns is for "),
         (["-o", "out.html", "--all"], "all is for "),
