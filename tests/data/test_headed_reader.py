@@ -49,11 +49,7 @@ def test_the_command_translates_a_format_from_outside(write, run, tmp_path):
 
 def test_unknown_formats_are_reported_with_those_from_outside(write, run):
     code, _, err = run("evaluate", write("a.jsonl", "{}"), write("b.headed", DOCUMENTS), "--format", "haeded")
-    assert (
-        code == 1
-        and "unknown format 'haeded' (did you mean 'headed'?)" in err
-        and ", headed and auto" in err
-    )
+    assert code == 1 and "unknown format 'haeded' (did you mean 'headed'?)" in err and ", headed and auto" in err
 
 
 def test_a_name_is_taken_once():
