@@ -19,7 +19,6 @@ import yaml
 from markupsafe import Markup
 from transformers import PreTrainedConfig, PreTrainedModel
 
-from hf_docmt.loading import registry
 from hf_docmt.loading.carried_code import PACKAGE, carry_code
 from hf_docmt.modeling.generation_mixin import TORCH, TRANSFORMERS
 from hf_docmt.modeling.segments import LANGUAGES, example_codes, language_of, uses_language
@@ -60,7 +59,7 @@ def write_card(model: PreTrainedModel, folder: str | os.PathLike, name: str | No
     """
     path = Path(folder) / "README.md"
     needs = None
-    if registry.for_config(model.config).package != PACKAGE:
+    if not type(model.config).__module__.startswith(f"{PACKAGE}."):
         needs = carry_code(folder) or None
     if os.path.lexists(path):
         if not path.is_file() or not is_draft(path.read_text(encoding="utf-8", errors="replace")):
