@@ -129,7 +129,7 @@ def test_references_that_do_not_fit(reference, write):
         (reference, {"translators": ["A", "A"]}, "the translator A is given twice"),
     ):
         refused(message, evaluate_files, lines, references, error=DataError, **LANGUAGES, **options)
-    with pytest.raises(ValueError, match="2 references, but terms, alignment take one only"):
+    with pytest.raises(ValueError, match="2 references, but terms, alignment use one only"):
         evaluate_files(lines, [reference, again], **LANGUAGES, discourse=["terms"], align=True)
     refused(r"give either files of references or a test set of sacrebleu \(-t\)", evaluate_files, lines)
 
