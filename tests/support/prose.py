@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 # hits that are left: these numbers only fall
-MOST = {"documents": 10, "strings": 10, "docstrings": 15, "comments": 5}
+MOST = {"documents": 5, "strings": 5, "docstrings": 8, "comments": 4}
 ROOT = Path(__file__).resolve().parent.parent.parent
 SOURCES = ("hf_docmt", "modeling", "hub_cards", "examples")
 DOCUMENTS = ("*.md", "examples/**/*.md", "modeling/*.md", "hf_docmt/**/*.md", "hub_cards/**/*.j2")
