@@ -56,6 +56,7 @@ class MarkupOptions:
 
     PANEL: ClassVar[str] = FILES
     keep: str | None = option(None, "Copy what matches, such as your placeholders.", metavar="REGEX")
+    bilingual: bool = option(False, "Write each translation below its text (Markdown, HTML, EPUB, DOCX, PPTX, ODT).")
     all: bool = option(False, "PO, XLIFF, TMX: replace existing translations.")
     columns: str | None = option(None, "Tables: columns to translate, by name or number.", metavar="A,B")
     previous: tuple[str, str] | None = option(
@@ -67,7 +68,8 @@ class MarkupOptions:
     def arguments(self) -> dict[str, str | None]:
         """As arguments of the reader."""
         previous = dict(zip(("previous", "previous_target"), self.previous or ()))
-        return {**vars(self), "all": "yes" if self.all else None, "previous": None} | previous
+        flags = {name: "yes" if vars(self)[name] else None for name in ("all", "bilingual")}
+        return {**vars(self), **flags, "previous": None} | previous
 
 
 @dataclass(kw_only=True)

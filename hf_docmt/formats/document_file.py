@@ -20,6 +20,7 @@ from hf_docmt.formats.document_format import (
     Remark,
     Segment,
     Tag,
+    joined,
 )
 from hf_docmt.formats.segment_sentences import SegmentSentences, kept_apart
 from hf_docmt.formats.xml_positions import MAX_DEPTH
@@ -131,6 +132,8 @@ class DocumentFile:
                 fits = [fit for _, fit, _ in chosen]
                 written.by_position += sum(bool(each.tags) and not fit for each, fit in zip(own.sentences, fits))
                 pieces[number] = own.translated(*zip(*chosen)) if chosen else None
+                if self.options.bilingual:
+                    pieces[number] = self._both(number, pieces[number])
                 if pieces[number] is None and self.format.is_bilingual:
                     pieces[number] = self.segments[number].pieces
         written.kept = len(self.kept)
@@ -140,6 +143,19 @@ class DocumentFile:
         written.problems = [*self._problems(data, pieces), *self._other_runs(pieces)]
         written.remarks = Counter(self.format.remarks)
         return data, written
+
+    def _both(self, number: int, translation: list[Piece] | None) -> list[Piece] | None:
+        """A segment with its translation below it, or behind it in an attribute or title.
+
+        Pictures, notes and their like stay in the first alone.
+        """
+        segment = self.segments[number]
+        if segment is None or not translation or not segment.becomes(translation):
+            return translation
+        between = " / " if segment.is_value or not self.format.line_break else self.format.line_break
+        shown = joined(piece for piece in translation if not is_silent(piece))
+        shown = [re.sub(" {2,}", " ", piece) if isinstance(piece, str) else piece for piece in shown]
+        return KeptPieces(joined([*segment.pieces, between, *shown]))
 
     def _parts(self) -> Iterator[tuple[str, list[int]]]:
         """The parts of the file and the numbers of their segments."""
@@ -166,6 +182,9 @@ class DocumentFile:
             for old, new in zip(self.segments, pieces)
             if new is None or old is None or self.format.is_found(new)
         ]
+        line_break = self.format.line_break
+        if self.options.bilingual and line_break and str(line_break.raw).isspace():
+            return []  # every line is a segment
         if len(segments) != len(expected):
             return [
                 f"{self.name}: {len(expected)} segments were written, and {len(segments)} are read in the new file; "
@@ -202,6 +221,11 @@ def marked_translations(result: dict) -> Iterator[tuple[str, Fit | None, Carried
     for number, text in enumerate(result["translation"]):
         own = carried.get(str(number))
         yield text, fits.get(str(number)), CarriedSentence(**own) if own else None
+
+
+def is_silent(piece: Piece) -> bool:
+    """Whether it is a stand-alone tag without text that breaks no line: a picture, a note."""
+    return isinstance(piece, Tag) and piece.kind == "alone" and not piece.text and not piece.breaks
 
 
 def _opaque_texts(pieces: Iterable[Piece], patterns: Sequence[re.Pattern]) -> Counter[str]:

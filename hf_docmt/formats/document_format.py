@@ -40,13 +40,14 @@ class Segment:
 
     `location` is for messages. `part` names the document in a file that holds several, such as chapters, in their
     order; context does not cross from one to the next. `has_translation`: a bilingual file has one, which stays
-    without `--all`.
+    without `--all`. `is_value`: an attribute or title, which has no markup.
     """
 
     pieces: list[Piece]
     location: str = ""
     part: str = ""
     has_translation: bool = False
+    is_value: bool = False
 
     def becomes(self, pieces: list[Piece] | None) -> bool:
         """Whether these pieces, if any, are other ones."""
@@ -119,7 +120,8 @@ class FormatOptions:
 
     `keep` matches text to copy, in addition to addresses and the `placeholders` of the format.
     `all`: strings of bilingual files that have a translation are translated again. `columns`: those of a table that
-    are translated, by name or by number from 1; None: the format says.
+    are translated, by name or by number from 1; None: the format says. `bilingual`: each text stays, and its
+    translation is written below it.
     """
 
     source_lang: str = "en"
@@ -127,6 +129,7 @@ class FormatOptions:
     keep: re.Pattern | None = None
     all: bool = False
     columns: tuple[str, ...] | None = None
+    bilingual: bool = False
 
     @property
     def is_right_to_left(self) -> bool:
@@ -141,6 +144,7 @@ class FormatOptions:
         keep: str | None = None,
         all: str | None = None,
         columns: str | None = None,
+        bilingual: str | None = None,
     ) -> "FormatOptions":
         """The options from texts, as in arguments of readers: `all` is yes, `columns` has commas. ValueError."""
         try:
@@ -150,7 +154,7 @@ class FormatOptions:
         if pattern and pattern.match(""):
             raise DataError(f"keep is {keep!r}, which also matches empty text; use + instead of *")
         names = tuple(name.strip() for name in columns.split(",")) if columns else None
-        return cls(source_lang, target_lang, pattern, all == "yes", names)
+        return cls(source_lang, target_lang, pattern, all == "yes", names, bilingual == "yes")
 
 
 class DocumentFormat(FileKind, ABC):
@@ -167,6 +171,7 @@ class DocumentFormat(FileKind, ABC):
     takes: ClassVar[frozenset[str]] = frozenset()
     in_folders: ClassVar[bool] = True
     is_bilingual: ClassVar[bool] = False
+    line_break: ClassVar[Tag | None] = None  # between a text and its translation, in documents with both
 
     def __init__(self) -> None:
         self.remarks: Counter[Remark] = Counter()  # messages to users about a file
@@ -202,6 +207,11 @@ class DocumentFormat(FileKind, ABC):
     def is_found(self, pieces: Sequence[Piece]) -> bool:
         """Whether `parse` finds a segment that has become these pieces."""
         return has_letters(each.text if isinstance(each, Tag) and each.raw is None else each for each in pieces)
+
+    @classmethod
+    def options_taken(cls) -> frozenset[str]:
+        """`takes`, and bilingual where there is a line break."""
+        return cls.takes | ({"bilingual"} if cls.line_break else set())
 
     @classmethod
     def tag_name(cls, raw: str) -> str | None:

@@ -34,10 +34,12 @@ class DocumentReader(Reader):
         keep: str | None = None,
         all: str | None = None,
         columns: str | None = None,
+        bilingual: str | None = None,
         previous: str | None = None,
         previous_target: str | None = None,
     ) -> Iterator[tuple[str, dict]]:
-        texts = {"keep": keep, "all": all, "columns": columns, "previous": previous, "previous_target": previous_target}
+        texts = {"keep": keep, "all": all, "columns": columns, "bilingual": bilingual}
+        texts |= {"previous": previous, "previous_target": previous_target}
         for file in self.files(languages, path, tgt_lang, **texts):
             yield from file.rows(languages)
 
@@ -46,11 +48,11 @@ class DocumentReader(Reader):
     ) -> Iterator[DocumentFile]:
         """The files, read one at a time; the arguments are those of `read`."""
         formats = {Path(path).name: self.kind} if self.kind else folder_files(path)
-        for name in ("all", "columns"):
-            if texts.get(name) and not any(name in format.takes for format in formats.values()):
-                takers = ", ".join(format.name for format in FORMATS.values() if name in format.takes)
+        for name in ("all", "columns", "bilingual"):
+            takers = [format for format in FORMATS.values() if name in format.options_taken()]
+            if texts.get(name) and not any(format in takers for format in formats.values()):
                 names = ", ".join(sorted({format.name for format in formats.values()}))
-                raise DataError(f"{name} is for {takers}, got {names}; omit it")
+                raise DataError(f"{name} is for {', '.join(format.name for format in takers)}, got {names}; omit it")
         previous = [texts.pop(name, None) for name in ("previous", "previous_target")]
         options = FormatOptions.of(languages[0], tgt_lang, **texts)
         for name, format in formats.items():

@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.formats.document_format import Tag
-from hf_docmt.formats.office_members import OfficeFormat, OfficeMember, Run, main_member, related
+from hf_docmt.formats.office_members import OfficeFormat, OfficeMember, OfficeTag, Run, main_member, related
 from hf_docmt.formats.xml_positions import Element, escape_text
 
 PARTS = re.compile(r"word/(header\d*|footer\d*|footnotes|endnotes)\.xml")
@@ -169,6 +169,7 @@ class DocxFormat(OfficeFormat):
     """
 
     name = "docx"
+    line_break = OfficeTag("alone", "<w:r><w:br/></w:r>", breaks=True, around=("<w:r>", "</w:r>"))
     endings = (".docx", ".docm")
     looks = "<w:rPr"
 

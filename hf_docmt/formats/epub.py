@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.files import DataError
-from hf_docmt.formats.document_format import FormatOptions
+from hf_docmt.formats.document_format import FormatOptions, Tag
 from hf_docmt.formats.html import HtmlFormat
 from hf_docmt.formats.office_members import OfficeFormat, OfficeMember, attribute_place
 from hf_docmt.formats.text_positions import replaced
@@ -54,6 +54,7 @@ class EpubFormat(OfficeFormat):
     """The pages of the spine in order, then a separate table of contents; all other members stay."""
 
     name = "epub"
+    line_break = Tag("alone", "<br/>", breaks=True)
     endings = (".epub",)
 
     def find(self) -> list[Chapter | Contents]:

@@ -27,12 +27,14 @@ def translate_file(
     all: bool = False,
     columns: str | None = None,
     previous: tuple[str | Path, str | Path] | None = None,
+    bilingual: bool = False,
 ) -> WrittenFile:
     """Translate a document with markup (Markdown, HTML, DOCX, PO, XLIFF, ...) to a file of the same format.
 
     The languages default to those of the system: they select the sentence splitter, and are written as the language of
     the document. `keep` is a regular expression of text to copy; `all`: translated strings of a bilingual file are
-    translated again; `previous` are an old version and its translation, which stays where the source is the same.
+    translated again; `previous` are an old version and its translation, which stays where the source is the same;
+    `bilingual`: each text stays, and its translation is written below it.
     Returns counts, and the problems found when the file was read again. ValueError: an unknown format, a broken file.
 
     >>> _ = Path("page.html").write_text("<p>The <b>lamp</b> is old.</p>")
@@ -46,6 +48,7 @@ def translate_file(
         raise DataError(f"{path}: no document with markup by its name and first bytes; give format=, one of {names}")
     own = [given or known for given, known in zip((source_lang, target_lang), system.document_languages)]
     texts = {"keep": keep, "all": "yes" if all else None, "columns": columns}
+    texts |= {"bilingual": "yes" if bilingual else None}
     texts |= dict(zip(("previous", "previous_target"), map(str, previous or ())))
     (document,) = reader.files([own[0] or "en"], path, own[1], **texts)
     rows = [row for _, row in document.rows(["source"])]

@@ -97,6 +97,7 @@ CLOSED_BY["p"] = frozenset(
 )
 KEPT = re.compile(r"""\s(?:translate=["']?no\b|class=["'][^"']*\bnotranslate\b)""")  # in a start tag
 WITHOUT_TEXT = frozenset("script style template".split())
+PLAIN_TEXT = re.compile(r"<(?:title|textarea|option)\b[^<>]*>\s*\Z", re.IGNORECASE)  # before text without tags
 ATTRIBUTES = frozenset("alt title placeholder aria-label label summary".split())
 META = re.compile(r"(description|(og|twitter):(title|description|image:alt))$", re.IGNORECASE)
 ATTRIBUTE = re.compile(r"""([^\s"'<>/=]+)\s*=\s*("[^"]*"|'[^']*'|[^\s"'=<>`]+)""")
@@ -109,6 +110,7 @@ class HtmlFormat(TextFormat):
     """Pages and parts of pages. Texts of images, titles and descriptions are segments of their own."""
 
     name = "html"
+    line_break = Tag("alone", "<br>", breaks=True)
     endings = (".html", ".htm", ".xhtml")
     first_bytes = re.compile(rb"\s*(<\?xml[^>]*>\s*)?<(!doctype html|html[\s>])", re.IGNORECASE)
 
@@ -249,7 +251,8 @@ def _add_run(page: TextPositions, run: list[tuple[Event, Tag | None]], space: st
         start, end = run[0][0].start, run[-1][0].end
         text = page.text[start:end]
         start, end = end - len(text.lstrip(SPACE)), start + len(text.rstrip(SPACE))
-        segment = Segment(pieces, f"line {page.line(start)}")
+        is_value = bool(PLAIN_TEXT.search(page.text, max(0, start - 200), start))
+        segment = Segment(pieces, f"line {page.line(start)}", is_value=is_value)
         page.add_value(Slot(start, end, segment, partial(escaped, space=space)))
 
 
@@ -276,7 +279,7 @@ def _add_values(page: TextPositions, events: list[Event], ends: dict[int, int]) 
             quoted = match[2][0] in "\"'"
             pieces: list[Piece] = [unescape(match[2][1:-1] if quoted else match[2])]
             if match[1].lower() in names and has_letters(pieces):
-                segment = Segment(pieces, f"line {page.line(match.start())}, {match[1]}")
+                segment = Segment(pieces, f"line {page.line(match.start())}, {match[1]}", is_value=True)
                 page.add_value(Slot(*match.span(2), segment, partial(escaped, quote=match[2][0] if quoted else '"')))
 
 

@@ -65,6 +65,7 @@ class MarkdownFormat(TextFormat):
     """
 
     name = "markdown"
+    line_break = Tag("alone", "<br>", breaks=True)
     endings: ClassVar[tuple[str, ...]] = (".md", ".markdown", ".qmd", ".rmd")
     line_end = LINE_END
     placeholders = re.compile(  # words with a letter below or above the line, citations
@@ -118,7 +119,7 @@ class MarkdownFormat(TextFormat):
         if title and any(map(str.isalpha, title[1])):
             first, last = (start + place for place in title.span(1))
             location = f"line {self.page.line(first)}, title"
-            self.page.slots.append(Slot(first, last, Segment([title[1]], location), plain_title))
+            self.page.slots.append(Slot(first, last, Segment([title[1]], location, is_value=True), plain_title))
 
     def _add_slot(self, block: Content, parts: list[Part], location: str, is_value: bool = False) -> None:
         begin = None if is_value else BLOCK_START.match(block.text)
@@ -140,6 +141,7 @@ class MarkdownFormat(TextFormat):
             slot.contents[id(tag)] = part.raw or block.text[part.start : part.end]
             segment.pieces.append(tag)
         segment.pieces = joined(segment.pieces)
+        segment.is_value = is_value
         (self.page.add_value if is_value else self.page.slots.append)(slot)
 
     def _add_value(self, block: Content, part: Part, span: tuple[int, int], location: str, inner: list[Part]) -> None:
@@ -148,7 +150,7 @@ class MarkdownFormat(TextFormat):
         if any(map(str.isalpha, inner[0].text)):
             start, end = (block.places[place] for place in span)
             escape = partial(escaped_title, quote=block.text[span[0]], in_cell=block.kind == "cell")
-            self.page.add_value(Slot(start, end, Segment([inner[0].text], location), escape))
+            self.page.add_value(Slot(start, end, Segment([inner[0].text], location, is_value=True), escape))
         return None
 
 
@@ -156,6 +158,7 @@ class MdxFormat(MarkdownFormat):
     """Markdown with JSX: text is between tags, and braces have expressions."""
 
     name = "mdx"
+    line_break = Tag("alone", "<br/>", breaks=True)
     endings = (".mdx",)
     is_mdx = True
 

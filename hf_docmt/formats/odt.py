@@ -6,7 +6,15 @@ from collections.abc import Iterator
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.files import DataError
 from hf_docmt.formats.document_format import Tag
-from hf_docmt.formats.office_members import LOOKED_UP, OfficeFormat, OfficeMember, Run, attribute_place, looked_up
+from hf_docmt.formats.office_members import (
+    LOOKED_UP,
+    OfficeFormat,
+    OfficeMember,
+    OfficeTag,
+    Run,
+    attribute_place,
+    looked_up,
+)
 from hf_docmt.formats.text_positions import replaced
 from hf_docmt.formats.xml_positions import Element, Text, escape_text, parse_xml
 
@@ -129,6 +137,7 @@ class OdtFormat(OfficeFormat):
     """Text, notes, headers and footers; titles and descriptions of drawings. Comments and deleted text stay."""
 
     name = "odt"
+    line_break = OfficeTag("alone", "<text:line-break/>", breaks=True)
     endings = (".odt", ".odp", ".ods", ".ott", ".otp", ".ots")
 
     def find(self) -> list[OdfMember]:

@@ -106,6 +106,7 @@ class OfficeMember(TextPositions[bytes], ABC):
         start, end = attribute_place(self.data, element, attribute)
         text = unescape(self.data[start + 1 : end - 1].decode())
         segment = Segment([text], f"{self.name}, {attribute}", self.part)
+        segment.is_value = True
         self._add(OfficeSlot(start, end, segment, is_value=True))
 
     def _add(self, slot: OfficeSlot) -> OfficeSlot | None:

@@ -4,7 +4,7 @@ import re
 
 from hf_docmt.data.readers.lines import is_wrapped
 from hf_docmt.data.readers.reader import Evidence, Sample
-from hf_docmt.formats.document_format import Segment, has_letters
+from hf_docmt.formats.document_format import Segment, Tag, has_letters
 from hf_docmt.formats.text_positions import Slot, TextFormat
 
 LINE = r"\S[^\r\n]*"
@@ -14,6 +14,7 @@ class PlainTextFormat(TextFormat):
     """Each line is a segment; a paragraph where lines are wrapped at a width, which becomes one line."""
 
     name = "txt"
+    line_break = Tag("alone", "\n", breaks=True)
     endings = (".txt",)
 
     def recognize(self, sample: Sample) -> Evidence:

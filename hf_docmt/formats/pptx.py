@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.files import DataError
 from hf_docmt.formats.document_format import Tag
-from hf_docmt.formats.office_members import OfficeFormat, OfficeMember, Run, main_member, related
+from hf_docmt.formats.office_members import OfficeFormat, OfficeMember, OfficeTag, Run, main_member, related
 from hf_docmt.formats.xml_positions import Element, escape_text, parse_xml
 
 MAIN = "ppt/presentation.xml"
@@ -57,6 +57,7 @@ class PptxFormat(OfficeFormat):
     """Slides in their order, each with its notes; descriptions of pictures are segments. Charts and diagrams stay."""
 
     name = "pptx"
+    line_break = OfficeTag("alone", "<a:br/>", breaks=True)
     endings = (".pptx", ".pptm", ".ppsx")
     looks = "<a:rPr"
 

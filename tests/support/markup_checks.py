@@ -24,10 +24,10 @@ def shown(format: type[DocumentFormat], data: bytes, **options) -> list[str]:
 
 
 def translated_file(
-    format: type[DocumentFormat], data: bytes, change=str.upper
+    format: type[DocumentFormat], data: bytes, change=str.upper, **options
 ) -> tuple[bytes, list[str], WrittenFile]:
     """The file with another text for each sentence, the sentences, and what is told of it."""
-    file = DocumentFile(data, "a", format(), FormatOptions())
+    file = DocumentFile(data, "a", format(), FormatOptions(**options))
     rows = [row for _, row in file.rows(["en"])]
     texts = {row["doc_id"]: [pair["en"] for pair in row["translation"]] for row in rows}
     new, written = file.translated({name: {"translation": list(map(change, own))} for name, own in texts.items()})

@@ -219,6 +219,7 @@ class SubtitlesReader(Reader):
     `subtitles` has the data for that: times, and the sentences of each cue. Of WebVTT, the text in
     front of the first cue, the names and the settings of cues are kept, comments between cues are not. `max_line` are
     the maximum characters per line of the translation (42), `max_speed` those per second; faster cues are reported.
+    With `bilingual` a cue has its source above its translation.
     """
 
     name = "subtitles"
@@ -227,7 +228,12 @@ class SubtitlesReader(Reader):
     first_bytes = re.compile(rb"WEBVTT(\s|$)|\s*+(\d+[^\S\n]*+\n\s*+)?\d+:\d\d:\d\d[,.]\d+ *--> *\d+:\d\d:\d\d[,.]\d+")
 
     def read(
-        self, languages: list[str], path: str | Path, max_line: str | None = None, max_speed: str | None = None
+        self,
+        languages: list[str],
+        path: str | Path,
+        max_line: str | None = None,
+        max_speed: str | None = None,
+        bilingual: str | None = None,
     ) -> Iterator[tuple[str, dict]]:
         limits = {"max_line": max_line, "max_speed": max_speed}
         for (name, value), (unit, least) in zip(limits.items(), (("line", SHORTEST), ("second", SLOWEST))):
@@ -253,6 +259,7 @@ class SubtitlesReader(Reader):
         header = _header(lines, next(iter(timings))) if format == "vtt" else ""
         column: dict = {"format": format, "header": mark + header, "cues": cues}
         column |= {name: int(value) for name, value in limits.items() if value is not None}
+        column |= {"bilingual": True} if bilingual else {}
         location = display_path(path)
         yield location, make_row(location, doc_id, sentences, None, languages, subtitles=column)
 
@@ -267,10 +274,11 @@ class SubtitlesReader(Reader):
         layout = document["subtitles"]
         is_vtt, length = layout["format"] == "vtt", layout.get("max_line", LINE_LENGTH)
         blocks = []
-        for number, (cue, parts) in enumerate(
-            zip(layout["cues"], _part_texts(layout["cues"], result["translation"])), 1
+        sides = [result["source"], result["translation"]] if "bilingual" in layout else [result["translation"]]
+        for number, (cue, *texts) in enumerate(
+            zip(layout["cues"], *(_part_texts(layout["cues"], side) for side in sides)), 1
         ):
-            lines = [_with_markup(part, text, is_vtt, length) for part, text in zip(cue["parts"], parts)]
+            lines = [_with_markup(*each, is_vtt, length) for parts in texts for each in zip(cue["parts"], parts)]
             text = r"\N".join(filter(None, lines)).replace(r"\h", " ").replace(r"\n", "\n").replace(r"\N", "\n")
             name = cue.get("name") if is_vtt else number  # not in rows that were read by version 0.2
             times = f" {ARROW} ".join(_stamp(cue[end], "." if is_vtt else ",") for end in ("start", "end"))
