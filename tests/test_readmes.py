@@ -160,6 +160,7 @@ def test_examples(folder):
         "pip install": INSTALLS,
         "docmt train ende_docs_elided": "seven million parameters; tests/test_example_scripts.py makes its data",
         "# Lupo et al. (2023)": "compared with the file above",
+        "docmt translate http://": "no server there; tests/systems/test_endpoint.py has one",
     }
     smaller = {
         "docmt train enpt_docs_windows": f"docmt train enpt_docs_windows {SHORT}",
