@@ -2,6 +2,7 @@
 
 import json
 
+import docx
 import pytest
 from support.errors import refused
 
@@ -133,6 +134,27 @@ def test_other_formats(tmp_path, ending, wrap):
     expected = wrap(texts[1].replace("Mach die Fenster auf.", "‹Close all doors tonight.›"))
     assert data.decode().replace(' lang="de"', "") == expected and written.kept == 2 and not written.problems
     assert system.asked == ["Close all doors tonight."]
+
+
+def test_docx(tmp_path):
+    """Paragraphs that moved, with their runs."""
+
+    def made(*paragraphs):
+        file = docx.Document()
+        for runs in paragraphs:
+            paragraph = file.add_paragraph()
+            for number, text in enumerate(runs):
+                paragraph.add_run(text).bold = number == 1
+        file.save(tmp_path / "x.docx")
+        return (tmp_path / "x.docx").read_bytes()
+
+    old = ("The lamp is ", "old", "."), ("She sleeps in it.",), ("Open the window.",)
+    human = ("Die Lampe ist ", "alt", " & müde."), ("Sie schläft darin.",), ("Fenster auf!",)
+    new = made(old[0], ["He reads a book tonight."], old[2], old[1])
+    _, system, written = translated(tmp_path, made(*old), made(*human), new, "docx")
+    found = [[run.text for run in paragraph.runs] for paragraph in docx.Document(tmp_path / "new.de.docx").paragraphs]
+    assert found == [[*human[0]], ["‹He reads a book tonight.›"], [*human[2]], [*human[1]]] and written.kept == 3
+    assert system.asked == ["He reads a book tonight."] and not written.problems
 
 
 def test_everything_is_kept(tmp_path):
