@@ -4,6 +4,7 @@ import json
 import runpy
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from support.processes import run_python
@@ -11,7 +12,7 @@ from support.processes import run_python
 BENCH = Path(__file__).resolve().parents[1] / "examples" / "bench"
 REPORTS = BENCH.with_name("reports")
 TINY = {  # script: options, the first case, and how many rows it has
-    "decode": ("--sizes tiny --batch-sizes 2 --tokens 5", "greedy, batch 2", 6),
+    "decode": ("--parts fixed --sizes tiny --batch-sizes 2 --tokens 5", "greedy, batch 2", 6),
     "documents": ("--parts strategies --steps 2 --number 2", "fp32: sliding : sentence", 8),
     "train": (
         "--parts speed data --speed-size tiny --documents 6 --max-tokens 500 --pairs 500 --precisions fp32",
@@ -104,16 +105,24 @@ def test_table_and_targets(rows, capsys):
     assert second["value"] is None and not second["ok"]
 
 
-def test_share_of_the_ceiling(monkeypatch):
-    """Transformer-base: 6 x 4.2 M and 16.4 M weights a step, 18.9 M and 3.1 M for the source."""
+def test_real_text(monkeypatch, tmp_path):
+    """All sides translate lines of several lengths equally; fxtranslate gets the files of Marian and each line."""
     monkeypatch.syspath_prepend(str(BENCH))
-    least = runpy.run_path(str(BENCH / "decode.py"))["least_seconds"]
-    speeds = {"fp32": 50e9, "bf16": 100e9, "copy": 20e9}
-    source, step = 6 * (4 * 512**2 + 2 * 512 * 2048) + 6 * 2 * 512**2, 6 * (6 * 512**2 + 2 * 512 * 2048) + 32000 * 512
-    one = least("base", "fp32", 1, 1, 25, speeds)
-    assert one == pytest.approx(2 * source * 25 / 50e9 + 25 * step * 4 / 20e9)
-    products = 2 * (source * 25 * 64 + step * 25 * 256) / 100e9
-    assert least("base", "bf16", 64, 4, 25, speeds) == pytest.approx(products)
+    decode = runpy.run_path(str(BENCH / "decode.py"))
+    (tmp_path / "text").write_text("It ends.\n\nThe steamer is behind the hat and it fits me well.\n", "utf-8")
+    options = "--steps 2 --repeats 1 --batch-sizes 2 --precisions fp32 bf16 --text".split()
+    rows = list(decode["real_rows"](decode["options"]().parse_args([*options, str(tmp_path / "text")]), tmp_path))
+    cases = [f"{mode}, batch 2: {peer}" for mode in ("greedy", "beam 4") for peer in ("transformers", "CTranslate2")]
+    assert [row["case"] for row in rows] == cases
+    assert all(row["ours"] / row["peer"] == pytest.approx(row["ratio"]) for row in rows)
+    assert [row["equal"] for row in rows[:2]] == [1, 1]
+    engine = SimpleNamespace(Translator=lambda *files: SimpleNamespace(translate=lambda line: f"{line} {files}"))
+    monkeypatch.setitem(sys.modules, "fxtranslate", engine)
+    for name in ("model.bin", "vocab.spm", "lex.bin"):
+        (tmp_path / name).write_bytes(name.encode())
+    translate = decode["marian"](tmp_path)["fxtranslate"]
+    files = (b"model.bin", b"vocab.spm", b"vocab.spm", b"lex.bin")
+    assert translate(["a", "b"], 64, 1) == [f"a {files}", f"b {files}"]
 
 
 @pytest.mark.parametrize("path", sorted(REPORTS.glob("*_xeon.json")) + sorted(REPORTS.glob("*_epyc*.json")), ids=str)

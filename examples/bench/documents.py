@@ -111,13 +111,13 @@ def demo_documents(folder: Path, number: int):
     return read.select(range(min(number, len(read))))
 
 
-def train_demo(folder: Path, steps: int) -> Path:
-    """The window model of the demo, trained for `steps` updates on the built-in corpus."""
+def train_demo(folder: Path, steps: int, recipe: str = "demo_concat4") -> Path:
+    """The window model of the demo, or that of another recipe, trained for `steps` updates on the built-in corpus."""
     demo_documents(folder, min(2000, 30 * steps))
     settings = [f"data.{part}.path={folder}/corpus/{part}.jsonl" for part in ("train", "validation")]
     settings += [f"output_dir={folder}/model", f"training.max_steps={steps}"]
     with redirect_stdout(stderr):
-        return hf_docmt.train(hf_docmt.load_recipe("demo_concat4", settings))
+        return hf_docmt.train(hf_docmt.load_recipe(recipe, settings))
 
 
 def architecture_rows(options: argparse.Namespace, precision: str, unit: str, number: int = 4, length: int = 8):

@@ -29,7 +29,7 @@ Row = dict[str, object]
 # Measurements
 
 
-def alternate(works: Mapping[str, Callable[[], object]], repeats: int, seconds_in: str | None = None) -> tuple:
+def alternate(works: Mapping[str, Callable], repeats: int, seconds_in: str | None = None, clock=timer) -> tuple:
     """Median seconds of each work over `repeats` rounds, and what each returned last.
 
     A first round warms up. Every other round runs in reverse order, so that what slows the machine for a while slows
@@ -39,9 +39,9 @@ def alternate(works: Mapping[str, Callable[[], object]], repeats: int, seconds_i
     outputs = {}
     for number in range(repeats + 1):
         for name in list(works)[:: -1 if number % 2 else 1]:
-            started = timer()
+            started = clock()
             outputs[name] = works[name]()
-            times[name].append(outputs[name][seconds_in] if seconds_in else timer() - started)
+            times[name].append(outputs[name][seconds_in] if seconds_in else clock() - started)
     return {name: Measurement(1, found[1:], TaskSpec(name, "")).median for name, found in times.items()}, outputs
 
 
@@ -150,7 +150,7 @@ def main(rows: Callable, made: argparse.ArgumentParser, columns: Mapping, build:
     options = {name: value for name, value in vars(options).items() if name not in ("json", "case")}
     report = {"setting": machine(options["device"]) | options, "columns": columns, "rows": found}
     report["targets"] = targets(found)
-    print(json.dumps(report, indent=1) if "--json" in sys.argv else tables(report))
+    print(json.dumps(report, indent=1, default=str) if "--json" in sys.argv else tables(report))
 
 
 def machine(device: str) -> dict:
