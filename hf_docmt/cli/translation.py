@@ -100,11 +100,14 @@ def translate(
 def check_files(input: str, output: str, options: JobOptions, markup: MarkupOptions) -> None:
     """ValueError for an input that is missing or of no known format, and for an output that cannot be written."""
     from hf_docmt.data.documents import UNNAMED
+    from hf_docmt.data.readers.running_text import sentence_splitter
     from hf_docmt.translation.document_output import check_document_output
     from hf_docmt.translation.job_input import JobInput
     from hf_docmt.translation.job_output import check_output
 
     documents = JobInput(input, options.format, UNNAMED, options=markup.arguments())
+    if documents.reader.output_format in ("document", "text"):
+        sentence_splitter(UNNAMED)  # which may not be installed
     if documents.reader.output_format == "document":
         check_document_output(output, documents, options.resume)
     else:

@@ -10,6 +10,8 @@ import sys
 if "first" in sys.argv[1]:
     import torch
     from transformers import PreTrainedModel  # which imports scipy and accelerate itself
+if sys.argv[1] == "no-splitter":
+    sys.modules["sentencex"] = None
 before = set(sys.modules)
 sys.argv[:2] = ["docmt"]
 try:
@@ -22,16 +24,16 @@ HEAVY = {"torch", "transformers", "datasets", "pandas", "scipy", "accelerate", "
 HEAVY |= {"pyarrow", "fsspec", "matplotlib", "lxml", "starlette", "ray", "ctranslate2", "huggingface_hub"}
 
 
-def imports(*arguments, first=False):
+def imports(*arguments, first="-"):
     """Exit code, standard error without its last line, and the packages that were imported."""
-    command = [sys.executable, "-c", CODE, "first" if first else "-", *map(str, arguments)]
+    command = [sys.executable, "-c", CODE, first, *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     *lines, last = done.stderr.strip().split("\n")
     return done.returncode, "\n".join(lines), set(last.split())
 
 
 def test_imports_of_a_text_file(model, write):
-    code, err, names = imports("translate", model, write("in.txt", "One.\nTwo.\n"), first=True)
+    code, err, names = imports("translate", model, write("in.txt", "One.\nTwo.\n"), first="first")
     assert code == 0 and "2 sentences" in err, err
     assert names & HEAVY == {"transformers"}
 
@@ -54,6 +56,11 @@ def test_wrong_files_are_refused_at_once(model, write, monkeypatch, arguments, m
     code, err, names = imports("translate", model, *arguments)
     assert code == 1 and message in err, err
     assert names & HEAVY == set()
+
+
+def test_a_missing_extra_is_named_at_once(model, write):
+    code, err, names = imports("translate", model, write("a.md", "One.\n"), "-o", "b.md", first="no-splitter")
+    assert code == 1 and "needs the sentence splitter sentencex: pip install" in err and names & HEAVY == set()
 
 
 @pytest.mark.parametrize(
