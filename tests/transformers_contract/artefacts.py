@@ -45,7 +45,7 @@ ARTEFACTS = {
 for assistant in ("0_random", "1_same"):
     ARTEFACTS[f"test_assisted_decoding_matches_greedy_search_{assistant}"] = Artefact(
         "counts the keys of attention after the translations are equal; those outside of the window are none",
-        ("window with context",),
+        with_and_without("window"),
     )
 if not has_generation(FOLDER):
     ARTEFACTS["test_generation_tester_mixin_inheritance"] = Artefact(
