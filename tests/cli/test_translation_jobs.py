@@ -55,7 +55,7 @@ def test_outputs_that_are_refused_before_the_work(run, model, documents, tmp_pat
         (tmp_path, (), "it is a folder"),
         (tmp_path / "no" / "out", (), "is not a writable folder"),
         ("-", ("--resume",), "a job that writes to standard output cannot be resumed"),
-        ("/dev/null", ("--resume",), "a job that writes to /dev/null, a pipe or device, leaves nothing to resume"),
+        ("/dev/null", ("--resume",), "a job that writes to /dev/null, a pipe or device, cannot be resumed"),
     ):
         code, out, err = run("translate", bare, documents, "-o", output, *options)
         assert (code, out) == (1, "") and words in err, err
