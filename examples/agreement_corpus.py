@@ -2,10 +2,10 @@
 
 python examples/agreement_corpus.py runs/real/sentence data/agreement --shortlist lex.50.50.enpt.s2t.bin
 
-The model translates everything itself, so a student keeps its wording. "The apple was stolen." gives the feminine form
-of "It was stolen.": "A maçã foi roubada." without its noun phrase. Pronouns of objects change their ending. Running text
-is the reference of the Python language, which every Python has. No noun, first sentence or predicate of
-`agreement_pairs.py` is in here.
+The model translates everything itself, so a student keeps its wording. "The apple was stolen." gives the feminine
+form of "It was stolen.": "A maçã foi roubada." without its noun phrase. Pronouns of objects change their ending.
+Running text is the reference of the Python language, which every Python has. Nouns, first sentences and predicates are
+none of those in `agreement_pairs.py`.
 """
 
 import argparse
@@ -23,24 +23,24 @@ Pair = tuple[str, str]  # a sentence and its translation
 
 NOUNS = (
     "accordion airport alarm album antenna apartment apple apron archive armchair arrow article avenue axe backpack "
-    "bakery balcony banana banner barrel bathtub battery beach beard blanket blouse bomb bone brake branch brick broom "
-    "brush bucket bus button cabin cable cake calculator calendar candle cannon canvas cape card castle cathedral cave "
-    "ceiling cell chain chapel chapter check cheese chimney church cinema city clause closet cloud collar column comb "
-    "contract corridor cottage cradle crane crown cube dam dance database device diagram diary dictionary document doll "
-    "dream drawer drawing drill dryer elevator envelope essay exam factory feather ferry field file film finger "
-    "fireplace floor flower flute folder forest fountain fridge function furnace garage glove grave hall harbor harp "
-    "headline helicopter highway hole hospital hotel idea invitation island jar jewel joke keyboard kite laboratory "
-    "lake lantern laptop lawn leaf lemon library license list lock magazine market mask meal medal melody message "
-    "microphone microscope mill mine mission module monastery monument motor mountain museum nail napkin necklace nest "
-    "net network newspaper novel oar office onion opera orange orchard order package page palace parachute park parcel "
-    "passport password path pear pencil photograph pie pillar pipe pizza plan planet plant platform pocket poem pool "
-    "portrait postcard pot prison program project proposal pump purse puzzle question racket radio railway razor recipe "
-    "refrigerator report restaurant ribbon rifle river rock roof room ruler saddle sail salad satellite saw scarf scene "
-    "screen screw script sculpture seat sentence server shawl shed sheet shelf shield ship shoe sketch sleeve snake "
-    "sock soup speech square staircase stamp star stone storm story stove strategy street suit sword tablet tank task "
-    "tax telephone telescope television temple text theater theory thread throne ticket tie tomb tool tooth town trap "
-    "tray treasure tree trophy trumpet tunnel turbine vaccine valley van vehicle verb veil vessel village volcano wagon "
-    "wardrobe warehouse weapon website wing wire workshop yacht zipper"
+    "bakery balcony banana banner barrel bathtub battery beach beard blanket blouse bomb bone brake branch brick "
+    "broom brush bucket bus button cabin cable cake calculator calendar candle cannon canvas cape card castle "
+    "cathedral cave ceiling cell chain chapel chapter check cheese chimney church cinema city clause closet cloud "
+    "collar column comb contract corridor cottage cradle crane crown cube dam dance database device diagram diary "
+    "dictionary document doll dream drawer drawing drill dryer elevator envelope essay exam factory feather ferry "
+    "field file film finger fireplace floor flower flute folder forest fountain fridge function furnace garage glove "
+    "grave hall harbor harp headline helicopter highway hole hospital hotel idea invitation island jar jewel joke "
+    "keyboard kite laboratory lake lantern laptop lawn leaf lemon library license list lock magazine market mask meal "
+    "medal melody message microphone microscope mill mine mission module monastery monument motor mountain museum "
+    "nail napkin necklace nest net network newspaper novel oar office onion opera orange orchard order package page "
+    "palace parachute park parcel passport password path pear pencil photograph pie pillar pipe pizza plan planet "
+    "plant platform pocket poem pool portrait postcard pot prison program project proposal pump purse puzzle question "
+    "racket radio railway razor recipe refrigerator report restaurant ribbon rifle river rock roof room ruler saddle "
+    "sail salad satellite saw scarf scene screen screw script sculpture seat sentence server shawl shed sheet shelf "
+    "shield ship shoe sketch sleeve snake sock soup speech square staircase stamp star stone storm story stove "
+    "strategy street suit sword tablet tank task tax telephone telescope television temple text theater theory thread "
+    "throne ticket tie tomb tool tooth town trap tray treasure tree trophy trumpet tunnel turbine vaccine valley van "
+    "vehicle verb veil vessel village volcano wagon wardrobe warehouse weapon website wing wire workshop yacht zipper"
 ).split()
 VOTERS = "apartment apple pencil candle museum battery telephone kite tree ferry backpack sculpture".split()
 FIRST = """I saw {} yesterday.|My sister sold {}.|Where is {}?|{} is here.|There is a problem with {}.|Have you seen {}?
@@ -99,7 +99,15 @@ PRONOUNS = {"o": "ele", "a": "ela", "os": "eles", "as": "elas"}  # by the articl
 OBJECT_FORMS = r"\b([dn]?)el[ea](s?)\b"
 BEFORE = "Eu|Nós|Você|Quem|Alguém|Ninguém|que|[Nn]ão|nunca|sempre|Anna|tio|irmã"  # a pronoun of an object
 CLITICS = rf"(-[ln]?|\b(?:{BEFORE}) )[oa](s?)\b"
-VERBS = {"is": "are", "was": "were", "has": "have", "seems": "seem", "looks": "look", "belongs": "belong", "costs": "cost"}
+VERBS = {
+    "is": "are",
+    "was": "were",
+    "has": "have",
+    "seems": "seem",
+    "looks": "look",
+    "belongs": "belong",
+    "costs": "cost",
+}
 LIMIT = 4  # sentences of a document
 
 
@@ -150,7 +158,7 @@ def without_noun(alone: str, named: str) -> tuple[str, str, str] | None:
             if at is not None:
                 kept.insert(at, PRONOUNS[article])
             new = (word.capitalize() if old[0].isupper() else word.lower() for word, old in zip(kept, short))
-            return re.sub(WORDS, lambda _: next(new), alone), article, long[start + 1].lower()
+            return re.sub(WORDS, lambda _, new=new: next(new), alone), article, long[start + 1].lower()
     return None
 
 
@@ -202,7 +210,7 @@ class Corpus:
         return forms
 
     def agreement(self, many: bool, copies: int) -> Iterator[list[Pair]]:
-        """Documents of a sentence with a noun and others with pronouns, and at times one that has nothing to do with it."""
+        """Documents of a sentence with a noun and sentences with pronouns, some with an unrelated sentence."""
         forms, it = self.predicates(many), "they" if many else "it"
         probe = lines(PREDICATES)[0]
         ((_, alone),) = self.translate([sentence(probe, it, many)])
@@ -259,7 +267,9 @@ def main() -> None:
     parser.add_argument("model", help="sentence-level model, English to Portuguese")
     parser.add_argument("output", type=Path, help="folder for train.jsonl and validation.jsonl")
     parser.add_argument("--shortlist", help="Marian's, for speed")
-    parser.add_argument("--copies", type=int, default=12, help="first sentences of each noun; a third of it in the plural")
+    parser.add_argument(
+        "--copies", type=int, default=12, help="first sentences of each noun; a third of it in the plural"
+    )
     arguments = parser.parse_args()
     corpus = Corpus(arguments.model, arguments.shortlist)
     documents = [*corpus.agreement(False, arguments.copies), *corpus.agreement(True, max(arguments.copies // 3, 1))]

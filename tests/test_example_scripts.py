@@ -3,6 +3,8 @@
 import json
 import re
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -307,7 +309,15 @@ def test_weights_of_the_document_level_model(tmp_path):
 @pytest.mark.network
 def test_real_document_level_model(tmp_path):
     """`make real` with the packages of this process; "it" gets the gender of nouns that training did not have."""
-    command = ["make", "real", "--directory", ROOT.parent, "--old-file", "install", f"BIN={Path(sys.executable).parent}"]
+    command = [
+        "make",
+        "real",
+        "--directory",
+        ROOT.parent,
+        "--old-file",
+        "install",
+        f"BIN={Path(sys.executable).parent}",
+    ]
     subprocess.run(command, check=True, timeout=600)
     script = runpy.run_path(str(ROOT / "agreement_pairs.py"))
     counts = script["agreement"](str(ROOT.parent / "runs" / "real" / "en-pt"), "test")["behind the first"].values()
@@ -324,7 +334,11 @@ def agreement():
     [
         ("Foi roubado ontem.", "A maçã foi roubada ontem.", ("Foi roubada ontem.", "a", "maçã")),
         ("Ela está cheia.", "O balde está cheio.", ("Ele está cheio.", "o", "balde")),
-        ("Eu acho que eles são novos.", "Eu acho que as meias são novas.", ("Eu acho que elas são novas.", "as", "meias")),
+        (
+            "Eu acho que eles são novos.",
+            "Eu acho que as meias são novas.",
+            ("Eu acho que elas são novas.", "as", "meias"),
+        ),
         ("É velho.", "A maçã está velha.", None),
         ("É velho.", "Maçãs são velhas.", None),
     ],
@@ -355,7 +369,7 @@ def test_agreement_corpus(agreement, tmp_path, monkeypatch):
             return [[self.sentence(document[0])] for document in documents]
 
         def sentence(self, english):
-            """"the apple" is feminine, every other noun masculine; the rest of a sentence is one word."""
+            """Apple and battery are feminine nouns; the rest of a sentence is always the same."""
             noun = re.search(r"\bthe (apple|battery|pencil|museum|candle|kite)(?:e?s|ies)?\b", english, re.IGNORECASE)
             feminine = noun is not None and noun[1] in ("apple", "battery")
             many = re.search(r"\b(they|them|were|are)\b", english) is not None

@@ -140,7 +140,7 @@ def test_examples(folder):
     for name, text_of_file in (texts | {"new.md": f"{texts['old.md']}\nA new one.\n"}).items():
         (folder / name).write_text(text_of_file)
     (folder / "page.html").write_text("<p>The lamp <b>is</b> old.</p>")
-    for name, languages in {"real/sentence": "en pt", "concat": "en de"}.items():
+    for name, languages in {"real/sentence": "en pt", "real/en-pt": "en pt", "concat": "en de"}.items():
         source, target = languages.split()
         options = {"source_lang": source, "target_lang": target, "past_context": 3}
         convert_sentence_model(str(folder / "opus-mt-en-de"), folder / "runs" / name, **options)

@@ -61,4 +61,4 @@ def test_it_learns_within_reach_of_its_context(tmp_path):
             assert concat >= 95, (suite, distance)
     blocks = blocks_of((Path(__file__).parents[2] / "README.md").read_text("utf-8"))
     block = next(block for block in blocks if block.text.startswith("make demo"))
-    assert run_blocks([block], tmp_path, {"make demo": "run_demo"}).printed == 4
+    assert run_blocks([block], tmp_path, {"make demo": "run_demo"}).printed == 3
