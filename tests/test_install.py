@@ -180,7 +180,7 @@ def planned(*arguments) -> str:
 @pytest.mark.parametrize("target", ["demo", "real", "test"])
 def test_the_demo_installs_no_test_tools(target, tmp_path):
     commands = planned(target, f"VENV={tmp_path}")
-    assert ("'.[test]'" in commands) == (target == "test") and "'.[documents,serve]'" in commands
+    assert ("'.[test]'" in commands) == (target == "test") and "'.[documents,peft,serve]'" in commands
 
 
 @pytest.mark.parametrize(
