@@ -315,7 +315,7 @@ def test_real_document_level_model(tmp_path):
         "--directory",
         ROOT.parent,
         "--old-file",
-        "install",
+        ".venv/demo",
         f"BIN={Path(sys.executable).parent}",
     ]
     subprocess.run(command, check=True, timeout=600)
