@@ -119,7 +119,7 @@ def take_current(translator: "SegmentTranslator", job: Job, output: Output) -> b
     """Take the current sentence of a window's translation; False where it has to be translated again.
 
     Without repairs it is the text after the last separator, as in the released code of Lupo et al. (2023), or
-    or after an earlier one if there are future sentences.
+    after an earlier one if there are future sentences.
     """
     sentence = job.current
     if not writes_context(translator):

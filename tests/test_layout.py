@@ -263,7 +263,7 @@ TEST_LINES = {
     "formats": 3493,
     "hub": 2317,
     "loading": 1096,
-    "modeling": 6414,
+    "modeling": 6415,
     "reports": 1723,
     "serving": 892,
     "space": 1492,
@@ -274,7 +274,7 @@ TEST_LINES = {
     "translation": 1497,
     "top-level files": 2987,
 }
-MOST_LINES = {"package": 49966, "tests": 47800}
+MOST_LINES = {"package": 49966, "tests": 47801}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -96,7 +96,7 @@ def marked_sentences(
     """The sentences with opaque runs as the model reads them at first."""
     found = [carried_sentences(document, finder, own) for document, own in zip(documents, given, strict=True)]
     for document, own in zip(documents, found):
-        masked_lines(document, own)  # which marks them
+        masked_lines(document, own, finder)  # which marks them
     return found
 
 

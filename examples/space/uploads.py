@@ -20,10 +20,10 @@ from hf_docmt.formats.pptx import PptxFormat
 from hf_docmt.formats.zip_archive import ZipArchive
 
 FILE_FORMATS = {".jsonl": "jsonl", ".srt": "subtitles", ".vtt": "subtitles"}  # those of the package's readers
-MARKUP_FORMATS = {  # but tables, whose columns would have to be named
+MARKUP_FORMATS = {  # but tables, whose columns would have to be named, and text, which is read by paragraphs
     ending: format
     for format in document_formats().values()
-    if "columns" not in format.takes
+    if "columns" not in format.takes and format.name != "txt"
     for ending in format.endings
 }
 ENDINGS = (".txt", *FILE_FORMATS, *MARKUP_FORMATS)

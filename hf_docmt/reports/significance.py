@@ -123,7 +123,7 @@ def welch_test(base: Sequence[float], other: Sequence[float], level: float = 0.0
     if min(len(base), len(other)) < 2:
         raise ValueError("a single run vs. several; a test over runs needs two of each system")
     if not stdev(base) and not stdev(other):
-        raise ValueError("the runs of each system have the same score, so there is no deviation for a test over runs")
+        raise ValueError("the runs of each system have the same score, so a test over runs is not possible")
     found = ttest_ind(other, base, equal_var=False)
     low, high = map(float, found.confidence_interval(0.95))
     p_value, runs = float(found.pvalue), (len(base), len(other))

@@ -423,7 +423,7 @@ def test_made_strings(seed):
         (YamlStringsFormat, "a: *b\n", "undefined alias"),
         (YamlStringsFormat, "a: \x01\n", "PyYAML, which reads YAML 1.1"),
         (YamlStringsFormat, "[" * 5000, "nested too deep"),
-        (CsvFormat, CSV, "columns): 1 'id', 2 'English', 3 'Note \"x\"'"),
+        (CsvFormat, CSV, "numbers of 1 'id', 2 'English', 3 'Note \"x\"'"),
         (CsvFormat, "", "no row with the names"),
         (CsvFormat, "sep=;\n", "no row with the names"),
         (CsvFormat, 'a,b\n"c,d\n', "line 2: quotes that do not end"),

@@ -40,6 +40,7 @@ CLASSES = (
 )
 # Private names of transformers that these use: why, and the test that sees to it
 ALLOWED = {
+    "_auto_class": "what register_for_auto_class sets: whether its code goes along (test_new_architecture)",
     "_attn_implementation": "of the configuration: which attention; models of transformers read it (eager is sdpa)",
     "_can_compile_fullgraph": "documented for models: a step of a search is one graph (test_compiled_training)",
     "_can_record_outputs": "documented for models: which layers give out states (attentions in rows of beams)",

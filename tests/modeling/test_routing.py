@@ -215,7 +215,7 @@ def test_rows_of_the_gate_go_with_their_sentence(architecture, before, now, move
 
 
 def test_choice_that_the_model_has_no_longer():
-    with pytest.raises(ValueError, match=r"selection.*; selection 'routing' there, 'none' here: use what the checkpoi"):
+    with pytest.raises(ValueError, match=r"selection.*; selection 'routing' there, 'none' here: use the values"):
         build_model(build("doct").config, build("doct", selection="routing"))
 
 

@@ -15,7 +15,7 @@ from packaging.requirements import Requirement
 from packaging.utils import parse_wheel_filename
 from support.tiny_models import build, word_tokenizer
 
-from hf_docmt.messages import install_command
+from hf_docmt.messages import __version__, install_command
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = "w6 w7 w8\n\nw9 w10\nw11 w12 w13\n"
@@ -54,7 +54,7 @@ def test_header_of_the_space(space):
     required = Requirement((space / "requirements.txt").read_text().strip())
     assert (required.name, required.extras) == ("hf-docmt", {"space"}) and "space" in setup["options.extras_require"]
     name, version, *_ = parse_wheel_filename(required.url.split("/")[-1])
-    assert (name, str(version)) == ("hf-docmt", setup["metadata"]["version"])
+    assert (name, str(version)) == ("hf-docmt", __version__)
 
 
 def test_missing_packages(space, tmp_path):
