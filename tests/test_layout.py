@@ -262,7 +262,7 @@ TEST_LINES = {
     "evaluation": 4869,
     "formats": 3493,
     "hub": 2317,
-    "loading": 1096,
+    "loading": 1097,
     "modeling": 6415,
     "reports": 1723,
     "serving": 892,
@@ -274,7 +274,7 @@ TEST_LINES = {
     "translation": 1497,
     "top-level files": 2987,
 }
-MOST_LINES = {"package": 49966, "tests": 47801}
+MOST_LINES = {"package": 49966, "tests": 47802}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -65,6 +65,7 @@ def test_in_a_checkout(checkout, tests):
     assert again.returncode == 1 and "architecture 'means' already exists; choose another name" in again.stderr
 
 
+@pytest.mark.slow
 def test_new_package(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code, out, err = run("new", "architecture", "means", "toy_box")
