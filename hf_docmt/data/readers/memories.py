@@ -62,11 +62,11 @@ class TmxReader(MemoryReader):
 
     def documents(self, languages: list[str], path: str | Path) -> Iterator[list[Texts]]:
         units: list[Texts] = []
-        for unit in _elements(path, "tu"):
+        for unit in elements(path, "tu"):
             texts: dict[str, str] = {}
             for variant in unit:
                 code, segment = variant.get(LANG) or variant.get("lang"), _child(variant, "seg")
-                if _local(variant) == "tuv" and code and segment is not None:
+                if local_name(variant) == "tuv" and code and segment is not None:
                     self.found.add(code)
                     texts.setdefault(code.lower().replace("_", "-"), _text(segment))
             units.append([_of_language(texts, language) for language in languages])
@@ -82,11 +82,11 @@ class XliffReader(MemoryReader):
 
     def documents(self, languages: list[str], path: str | Path) -> Iterator[list[Texts]]:
         whole: dict[str, str] = {}
-        for file in _elements(path, "file", whole):
+        for file in elements(path, "file", whole):
             codes = [file.get("source-language") or whole.get("srcLang")]
             codes.append(file.get("target-language") or whole.get("trgLang"))
             if all([self.is_of(code, language) for code, language in zip(codes, languages)]):
-                units = (unit for unit in file.iter() if _local(unit) in ("trans-unit", "segment"))
+                units = (unit for unit in file.iter() if local_name(unit) in ("trans-unit", "segment"))
                 yield [texts[: len(languages)] for unit in units for texts in _unit_texts(unit)]
 
 
@@ -126,8 +126,11 @@ class PoReader(MemoryReader):
         yield units
 
 
-def _elements(path: str | Path, name: str, root: dict[str, str] | None = None) -> Iterator[ElementTree.Element]:
-    """The elements of this name of an XML file, one at a time; `root` gets the attributes of its first element."""
+def elements(
+    path: str | Path, names: str | tuple[str, ...], root: dict[str, str] | None = None
+) -> Iterator[ElementTree.Element]:
+    """The elements with one of these names, one at a time; `root` gets the attributes of the file's first element."""
+    names = (names,) if isinstance(names, str) else names
     with open_bytes(path) as file:
         try:
             first = None
@@ -135,7 +138,7 @@ def _elements(path: str | Path, name: str, root: dict[str, str] | None = None) -
                 if first is None:
                     first = element
                     (root if root is not None else {}).update(element.attrib)
-                if event == "end" and _local(element) == name:
+                if event == "end" and local_name(element) in names:
                     yield element
                     element.clear()
         except ElementTree.ParseError as error:
@@ -165,7 +168,7 @@ def _unit_texts(unit: ElementTree.Element) -> Iterator[Texts]:
     """Source and translation of a unit, by segments where both sides have the same ones."""
     source, target = (_child(unit, name) for name in ("source", "target"))
     segmented = _child(unit, "seg-source")
-    state = (target if _local(unit) == "trans-unit" and target is not None else unit).get("state", "")
+    state = (target if local_name(unit) == "trans-unit" and target is not None else unit).get("state", "")
     parts = [_segments(element) for element in (segmented, target)]
     if parts[0] and state not in NOT_DONE and [*parts[0]] == [*parts[1]]:
         yield from ([text, parts[1][number]] for number, text in parts[0].items())
@@ -183,18 +186,19 @@ def _of_language(texts: dict[str, str], language: str) -> str | None:
     return texts.get(language.lower().replace("_", "-")) or next(same, None)
 
 
-def _local(element: ElementTree.Element) -> str:
+def local_name(element: ElementTree.Element) -> str:
+    """The name of an element without its namespace."""
     return str(element.tag).rpartition("}")[2]
 
 
 def _child(element: ElementTree.Element, name: str) -> ElementTree.Element | None:
-    return next((each for each in element if _local(each) == name), None)
+    return next((each for each in element if local_name(each) == name), None)
 
 
 def _text(element: ElementTree.Element) -> str:
     """The text of an element, without what stands for codes of programs in it."""
     inner: Sequence[str] = [
-        (_text(each) if _local(each) not in WITHOUT_TEXT else " " * (each.get("ctype") == "lb")) + (each.tail or "")
+        (_text(each) if local_name(each) not in WITHOUT_TEXT else " " * (each.get("ctype") == "lb")) + (each.tail or "")
         for each in element
     ]
     return (element.text or "") + "".join(inner)
