@@ -159,7 +159,7 @@ class Glossary:
         return index
 
     def in_source(self, text: str) -> list[TermMatch]:
-        """The terms in a source sentence, in order; of overlapping ones the longest, or the one with the same spelling."""
+        """The terms in a source sentence, in order; of overlapping ones the longest, or the one spelled so."""
         found: list[tuple[tuple, TermMatch]] = []
         if self.source.is_spaced:
             words = self.source.words(text)
