@@ -134,7 +134,7 @@ def evaluate_several(systems: list[str], shared: dict[str, Any], output: str | N
         raise ValueError(f"two reports would be named {max(stems, key=stems.count)}.json; rename the files")
     check_folder(output, stems, [*systems, *shared["reference"]])
     reports = evaluate_systems(systems, names=names, **shared)
-    write_reports(dict(zip(stems, reports)), output)
+    write_reports({report.name.replace("/", "_"): report for report in reports}, output)
     comparison = compare(reports, method="randomisation", breakdown="all" if shared["by"] else "none")
     if as_json or shared["by"]:  # whose parts a ranking lacks
         print_comparison(comparison, as_json)

@@ -8,7 +8,13 @@ from sacrebleu.metrics.base import Metric
 
 from hf_docmt.evaluation.metrics import metric_classes
 from hf_docmt.evaluation.references import References, read_references
-from hf_docmt.evaluation.translation_files import count_untranslated, pair_lines, read_translations, search_of
+from hf_docmt.evaluation.translation_files import (
+    count_untranslated,
+    pair_lines,
+    read_translations,
+    search_of,
+    with_whole_texts,
+)
 from hf_docmt.files import DataError, data_name, display_path
 from hf_docmt.messages import check_known, counted
 from hf_docmt.reports.columns import system_names
@@ -71,7 +77,9 @@ def side_by_side(
     check_known(baseline, systems, "baseline", "the systems are")
     languages = {"source_lang": source_lang, "target_lang": target_lang}
     documents = read_references([reference], **languages, translators=translators)
-    rows = {name: _rows(file, documents, **languages) for name, file in zip(systems, files)}
+    of_systems = [read_translations(file, documents, **languages) for file in files]
+    documents, of_systems = with_whole_texts(documents, of_systems)
+    rows = {name: _rows(file, documents, own) for name, file, own in zip(systems, files, of_systems)}
     metric = CHRF()
     sentences = _compared_sentences(documents, rows, metric, context)
     return SideBySide(
@@ -132,9 +140,8 @@ def _named_file(report: Report, path: Path, what: str) -> Path:
     return file
 
 
-def _rows(file: Path, documents: References, **languages) -> list[dict]:
+def _rows(file: Path, documents: References, rows: list[dict]) -> list[dict]:
     """The rows of a system, with its unrepaired lines paired with sentences by number (see `pair_lines`)."""
-    rows = read_translations(file, documents, **languages)
     count_untranslated(rows, display_path(file))
     sizes = [len(sentences) for sentences in documents.sides[0]]
     if search_of(rows).get("repairs") == "none":

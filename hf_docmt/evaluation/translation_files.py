@@ -3,13 +3,16 @@
 import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from hf_docmt.data.documents import id_text, sentences
 from hf_docmt.data.readers import Evidence, Sample, get_reader, read_documents
-from hf_docmt.data.readers.wmt import is_pair, lines_of
+from hf_docmt.data.readers.row_files import IDS, language_texts
+from hf_docmt.data.readers.running_text import lines_of
+from hf_docmt.data.readers.wmt import is_pair
 from hf_docmt.evaluation.references import PLAIN, References, plain_sentences
 from hf_docmt.files import DataError, display_path, location_of, parse_json, read_lines
 from hf_docmt.messages import counted
@@ -18,6 +21,10 @@ from hf_docmt.modeling.text_splitting import has_text
 HYPOTHESIS = "hypothesis"  # of a system's output as WMT collects it: the text of a document
 
 _logger = logging.getLogger(__name__)
+
+
+class NoDocumentsError(DataError):
+    """A system of WMT without a document of these references, such as one of another language pair."""
 
 
 def read_translations(path: str | Path, references: References, system: str | None = None, **languages) -> list[dict]:
@@ -43,8 +50,8 @@ def read_translations(path: str | Path, references: References, system: str | No
         documents = [lines] if alone else references.cut(lines, path)
         return [{"translation": document, "source": source} for document, source in zip(documents, references.sources)]
     if format == "jsonl":
-        ids = references.ids if references.matched_by == "id" else None
-        rows = references.in_order(translated_rows(path, ids, **languages), path)
+        known = references if references.matched_by == "id" else None
+        rows = references.in_order(translated_rows(path, known, **languages), path)
         return [{"source": source} | row if HYPOTHESIS in row else row for source, row in zip(references.sources, rows)]
     if not all(languages.get(name) for name in ("source_lang", "target_lang")):
         raise DataError(
@@ -79,25 +86,31 @@ def holds_translations(path: str | Path) -> bool:
 
 
 def translated_rows(
-    path: str | Path, ids: Iterable[str] | None = None, source_lang: str | None = None, target_lang: str | None = None
+    path: str | Path,
+    references: References | None = None,
+    source_lang: str | None = None,
+    target_lang: str | None = None,
 ) -> dict[str, dict]:
     """Rows by document, from the JSON lines that `docmt translate` writes; of WMT's the ones in these languages.
 
-    A row of WMT that names no language, as those since 2025 have it in their ids, is skipped unless it is one of `ids`;
-    a warning gives their number. DataError: rows of neither kind, or twice the same document.
+    A row of WMT without a reference is skipped, as are the other language pairs of a file; a warning gives their
+    number. Rows of WMT25's terminology task, `{"en": ..., "de": ...}`, have no ids: they are in the references' order.
+    DataError: rows of neither kind, or twice the same document.
     """
     rows: dict[str, dict] = {}
-    wanted, others = None if ids is None else set(ids), 0
+    wanted, others = None if references is None else set(references.ids), 0
     for number, line in read_lines(path):
         location, row = location_of(path, number), parse_json(line, path, number)
         row = row if isinstance(row, dict) else {}
+        if references and source_lang and target_lang and not {*IDS, "translation"} & row.keys():
+            row = _in_place(location, number, language_texts(row, [source_lang, target_lang]), references) or row
         if isinstance(row.get(HYPOTHESIS), str) and "translation" not in row:
             pair = row.get("src_lang"), row.get("tgt_lang") or target_lang
             if not all(code is None or isinstance(code, str) for code in pair):
                 raise DataError(f"{location}: `src_lang` and `tgt_lang` must be codes of languages, got {pair}")
             if source_lang and not is_pair(pair, source_lang, target_lang):
                 continue
-            if pair[0] is None and wanted is not None and id_text(row.get("doc_id")) not in wanted:
+            if wanted is not None and id_text(row.get("doc_id")) not in wanted:
                 others += 1
                 continue
             row["translation"] = lines_of(row[HYPOTHESIS])
@@ -119,8 +132,54 @@ def translated_rows(
             )
         rows[doc_id] = row | {"doc_id": doc_id}
     if others:
-        _logger.warning("%s: %s of other pairs skipped, by their ids", display_path(path), counted(others, "document"))
+        if not rows:
+            raise NoDocumentsError(f"{display_path(path)}: no document has a reference, by the ids of its {others}")
+        documents = counted(others, "document")
+        _logger.warning("%s: %s without reference skipped, by their ids", display_path(path), documents)
     return rows
+
+
+def _in_place(location: str, number: int, texts: dict[str, str], references: References) -> dict:
+    """The row of the document with this number, {} without texts. DataError: it has another source."""
+    sources = references.sources[number - 1 : number]
+    source, *hypothesis = texts.values() or [""]
+    if hypothesis and (not sources or sources[0] is not None and "\n".join(sources[0]) != "\n".join(lines_of(source))):
+        raise DataError(
+            f"{location}: the source {source!r:.60} is not the source of document {number} of {references.path}; give "
+            "the same documents in the same order"
+        )
+    return {"doc_id": references.ids[number - 1], HYPOTHESIS: hypothesis[0]} if hypothesis else {}
+
+
+def with_whole_texts(references: References, systems: Sequence[list[dict]]) -> tuple[References, list[list[dict]]]:
+    """WMT's documents as one segment each if a system has another number of lines than the reference."""
+    lengths = [len(document) for document in references.sides[0]]
+    whole = {
+        number
+        for rows in systems
+        for number, (row, length) in enumerate(zip(rows, lengths))
+        if HYPOTHESIS in row and len(row["translation"]) != length
+    }
+    if not whole:
+        return references, list(systems)
+
+    def joined(documents):
+        return [["\n".join(own)] if own and n in whole else own for n, own in enumerate(documents)]
+
+    _logger.warning(
+        "%s: %s as one segment each, because line counts differ, the first is %r; score the systems that you compare "
+        "in one command",
+        references.path, counted(len(whole), "document"), references.ids[min(whole)],
+    )  # fmt: skip
+    known = replace(references, sides=[*map(joined, references.sides)], sources=joined(references.sources))
+    texts = [joined(row["translation"] for row in rows) for rows in systems]
+    return known, [
+        [
+            row | {"translation": text, "source": source} if number in whole else row
+            for number, (row, text, source) in enumerate(zip(rows, own, known.sources))
+        ]
+        for rows, own in zip(systems, texts)
+    ]
 
 
 def search_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

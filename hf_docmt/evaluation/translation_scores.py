@@ -24,12 +24,14 @@ from hf_docmt.evaluation.references import (
     read_references,
 )
 from hf_docmt.evaluation.translation_files import (
+    NoDocumentsError,
     count_blank,
     count_repairs,
     count_untranslated,
     pair_lines,
     read_translations,
     search_of,
+    with_whole_texts,
 )
 from hf_docmt.files import DataError, data_name, display_path
 from hf_docmt.messages import check_known
@@ -187,17 +189,26 @@ def evaluate_systems(
             "scores and inputs of other programs, and files of sentence scores, are of one system; evaluate the "
             "systems one by one with -o, and compare their reports"
         )
-    of_systems = [read_translations(path, references, system, **languages) for path in translations]
+    named, of_systems = [], []
+    for path, name in zip(translations, names or [None] * len(translations)):
+        try:
+            of_systems.append(read_translations(path, references, system, **languages))
+            named.append((path, name or system or data_name(path)))
+        except NoDocumentsError as error:
+            if len(translations) == 1:
+                raise
+            _logger.warning("%s; skipped", error)
+    if not evaluation.align and evaluation.repairs is None:
+        references, of_systems = with_whole_texts(references, of_systems)
     kept = references
     if origlang is not None:
         kept, are_kept = references.written_in(origlang)
         of_systems = [list(compress(rows, are_kept)) for rows in of_systems]
     data = {"documents": len(kept.ids), "reference": test_set or ", ".join(Path(path).name for path in paths)}
     reports = []
-    for path, rows, name in zip(translations, of_systems, names or [None] * len(of_systems)):
-        name, named = name or system or data_name(path), {"translations": Path(path).name, **data}
-        how = {"strategy": strategy, "beams": beams, **languages}
-        reports.append(_report(name, kept, rows, evaluation, named, display_path(path), **how))
+    for (path, name), rows in zip(named, of_systems):
+        how, files = {"strategy": strategy, "beams": beams, **languages}, {"translations": Path(path).name, **data}
+        reports.append(_report(name, kept, rows, evaluation, files, display_path(path), **how))
     return reports
 
 

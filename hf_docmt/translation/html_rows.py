@@ -19,6 +19,7 @@ from hf_docmt.systems import System
 
 LINE_END = re.compile(r"\n(?![^<>]*>)")  # of a text, unless inside a tag
 BREAK = "<br\n/>"  # replaces it, so that no sentence crosses it
+LAST_COMMA = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[\]}])')  # strings, and commas that JSON does not allow
 Languages = tuple[str, str | None]
 
 
@@ -70,7 +71,8 @@ def _document(name: str, text: str, languages: Languages) -> tuple[str, Document
     """A text as a page, of which each line ends a sentence, or JSON in a fence as a file of strings; what is around."""
     options = FormatOptions(*languages)
     if fenced := JSON_FENCE.fullmatch(text):
-        return fenced[1], DocumentFile(fenced[2].encode(), name, JsonStringsFormat(), options), fenced[3]
+        text = LAST_COMMA.sub(lambda match: match[1] or "", fenced[2])
+        return fenced[1], DocumentFile(text.encode(), name, JsonStringsFormat(), options), fenced[3]
     data = BOM_UTF8 + LINE_END.sub(BREAK, text).encode()  # UTF-8, whatever it declares
     return "", DocumentFile(data, name, HtmlFormat(), options), ""
 

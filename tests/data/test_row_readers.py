@@ -82,7 +82,11 @@ def test_broken_json(write):
     fails("a.jsonl, line 2", "broken JSON", path=write("a.jsonl", good + good[:20]))
     fails("a.jsonl, line 2", "blank line", path=write("a.jsonl", good + "\n" + good))
     fails("a.jsonl, line 1", "got list", path=write("a.jsonl", "[1]\n"))
-    fails("a.jsonl, line 1", "neither 'translation' nor 'source'", path=write("a.jsonl", '{"id": "a"}\n'))
+    fails(
+        "a.jsonl, line 1",
+        "got ['id'], expected 'translation', 'source', 'text', or texts of en and de",
+        path=write("a.jsonl", '{"id": "a"}\n'),
+    )
     fails("a.jsonl, line 1", "'source' must be a list", path=write("a.jsonl", '{"id": "a", "source": "1"}\n'))
     fails("a.json, line 3, column 8", "broken JSON", path=write("a.json", '{\n "a": [\n  {"x" 1}\n ]\n}\n'))
     path = write("x.en", "One.\n")
@@ -261,7 +265,11 @@ def test_bad_parquet(parquet, tmp_path, monkeypatch):
     whole = path.read_bytes()
     path.write_bytes(whole[:-20])
     fails("a.parquet, after row 0", "broken Parquet", path=path)
-    fails("a.parquet, row 1", "neither 'translation'", path=parquet([{"doc_id": "a", "translation": None, "x": 1}]))
+    fails(
+        "a.parquet, row 1",
+        "expected 'translation', 'source'",
+        path=parquet([{"doc_id": "a", "translation": None, "x": 1}]),
+    )
     fails("a.parquet, row 1", "'a'", "needs 'translation'", path=parquet([{"doc_id": "a", "translation": "x"}]))
     fails("b.parquet", "does not exist", path=tmp_path / "b.parquet")
     fails("standard input", format="parquet", path="-")
@@ -318,3 +326,22 @@ def test_hub_without_a_network(monkeypatch):
 
     monkeypatch.setattr(sys.modules["datasets"], "load_dataset", load_dataset)
     fails("owner/corpus", "Couldn't reach", "save_to_disk", format="datasets", path="owner/corpus", split="train")
+
+
+def test_texts_by_language(write):
+    """Rows of WMT25's terminology task: lines are sentences, a document of unequal lines is one segment."""
+    rows = [{"en": "A lamp.", "de": "Eine Lampe.", "proper": {"lamp": "Lampe"}, "random": {}}]
+    rows.append({"en": "# One\n\nTwo.", "de": "# Eins\n\nZwei.", "proper": {"one": ["eins", "ein"]}, "random": {}})
+    rows.append({"en": "Three.\nFour.", "de": "Drei. Vier.", "proper": {}, "random": {}})
+    documents = read("auto", path=write("terms.jsonl", jsonl(rows)), source_lang="eng_Latn")
+    assert ids(documents) == ["terms-00001", "terms-00002", "terms-00003"]
+    assert pairs(documents, "eng_Latn") == [
+        [("A lamp.", "Eine Lampe.")],
+        [("# One", "# Eins"), ("", ""), ("Two.", "Zwei.")],
+        [("Three.\nFour.", "Drei. Vier.")],
+    ]
+    assert documents["proper"][1] == [{"source": "one", "targets": ["eins", "ein"]}]
+    assert len(read("auto", path=write("terms.jsonl", jsonl(rows)), target_lang=None)["translation"][2]) == 2
+    bad = write("bad.jsonl", jsonl([rows[0] | {"proper": {"lamp": 3}}]))
+    fails("bad.jsonl, line 1: 'proper' must have a text or a list of texts for each term", path=bad)
+    fails("bad.jsonl, line 1: got ['de', 'en', ", "texts of en and fr", path=bad, target_lang="fr")

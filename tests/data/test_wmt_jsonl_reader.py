@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from support.reader_checks import fails, jsonl, pairs, read
+from support.reader_checks import fails, ids, jsonl, pairs, read
 
 from hf_docmt.data.documents import sentences
 from hf_docmt.data.readers import get_reader, iterate_documents
@@ -44,7 +44,15 @@ def test_line_ends_at_the_end_begin_no_line(write, ends):
     path = write("set.jsonl", jsonl([row(src_text="One.\n\nTwo." + ends[0], refs=refs)]))
     assert pairs(read("auto", path=path)) == [[("One.", "Eins."), ("", ""), ("Two.", "Zwei.")]]
     path = write("lost.jsonl", jsonl([row(src_text="One.\n\nTwo." + ends[0], refs={"refA": "Eins.\nZwei."})]))
-    fails("lost.jsonl, line 1: document 'a' has 3 source sentences (en) but 2 target sentences", path=path)
+    assert pairs(read("auto", path=path)) == [[("One.\n\nTwo.", "Eins.\nZwei.")]]  # one segment
+
+
+def test_documents_without_references_are_skipped(write, caplog):
+    rows = [row("a", refs={}), row("b"), row("c", refs={})]
+    assert ids(read("auto", path=write("set.jsonl", jsonl(rows)))) == ["b"]
+    assert "set.jsonl: 2 documents with refs {} skipped" in caplog.text
+    assert len(read("auto", path=write("set.jsonl", jsonl(rows)), target_lang=None, tgt_lang="de")) == 3
+    fails("set.jsonl: no document for de_DE has a reference", path=write("set.jsonl", jsonl(rows[:1])))
 
 
 def test_blind_set_of_2026(write):
@@ -90,11 +98,6 @@ def test_bad_rows(write, rows, words):
     fails("set.jsonl", *words, format="wmt_jsonl", target_lang=None, path=write("set.jsonl", jsonl(rows)))
 
 
-@pytest.mark.parametrize("refs", [None, {}, [], {"refA": {"text": "x"}}, {"refA": 3}])
+@pytest.mark.parametrize("refs", [None, [], {"refA": {"text": "x"}}, {"refA": 3}])
 def test_bad_references(write, refs):
     fails("line 1", "'a' has the references", "translator", path=write("set.jsonl", jsonl([row(refs=refs)])))
-
-
-def test_references_of_other_lines(write):
-    path = write("set.jsonl", jsonl([row(refs={"refA": "Eins."})]))
-    fails("line 1", "3 source sentences (en) but 1", path=path)

@@ -1,13 +1,15 @@
 """References in several files, columns and translators; translations as lines, JSON lines and systems of an XML set."""
 
 import pytest
+from sacrebleu.metrics import BLEU, CHRF
 from support.errors import refused
 from support.reader_checks import jsonl
 
 from hf_docmt.data.readers import read_documents
+from hf_docmt.evaluation.comparison import side_by_side
 from hf_docmt.evaluation.references import References, read_references
 from hf_docmt.evaluation.translation_files import read_translations
-from hf_docmt.evaluation.translation_scores import evaluate, evaluate_files
+from hf_docmt.evaluation.translation_scores import evaluate, evaluate_files, evaluate_systems
 from hf_docmt.files import DataError
 
 LANGUAGES = {"source_lang": "en", "target_lang": "de"}
@@ -180,7 +182,7 @@ def test_hypotheses_of_all_pairs_without_languages(write, caplog):
     ]
     path = write("system.jsonl", jsonl(outputs))
     report = evaluate_files(path, known, **LANGUAGES, unit="paragraph")
-    assert "system.jsonl: 1 document of other pairs skipped, by their ids" in caplog.text
+    assert "system.jsonl: 1 document without reference skipped, by their ids" in caplog.text
     statistics = {result.metric: result.details["statistics"] for result in report.results}
     assert statistics["TER"] == {
         "unit": "paragraph",
@@ -188,8 +190,51 @@ def test_hypotheses_of_all_pairs_without_languages(write, caplog):
         "rows": [[0, 2], [1, 1]],
     }
     assert statistics["d-BLEU"]["unit"] == "document"
-    with pytest.raises(DataError, match="system.jsonl has 0 documents, .* 1; not translated: en-de_DE_#_a"):
+    with pytest.raises(DataError, match="system.jsonl: no document has a reference, by the ids of its 1"):
         evaluate_files(write("system.jsonl", jsonl(outputs[:1])), known, **LANGUAGES)
+
+
+def test_documents_of_other_lines_are_one_segment(write, caplog):
+    """As WMT26's organisers score them: of the reference and of all systems; a system of other pairs is skipped."""
+    pair = {"src_lang": "en", "tgt_lang": "de_DE", "src_text": "One.\nTwo."}
+    rows = [
+        {"doc_id": name, **pair, "refs": {"a": text}} for name, text in zip("xyz", ("Eins. Zwei.", "Eins.\nZwei.") * 2)
+    ]
+    known = write("set.jsonl", jsonl([*rows[:2], rows[2] | {"refs": {}}]))
+    texts = {"one": ("Eins.\nZwo.", "Eins.\nZwo.", "No"), "two": ("Eins. Drei.", "Eins. Drei.", "No")}
+    systems = [
+        write(f"{name}.jsonl", jsonl([{"doc_id": doc_id, "hypothesis": text} for doc_id, text in zip("xyz", own)]))
+        for name, own in texts.items()
+    ]
+    systems.append(write("cs.jsonl", jsonl([{"doc_id": "other", "hypothesis": "Jedna."}])))
+    reports = evaluate_systems(systems, known, **LANGUAGES, metrics=["bleu", "d-chrf"], joiner="newline")
+    sides = [["Eins. Zwei.", "Eins.\nZwei."]]
+    for report, name in zip(reports, texts, strict=True):
+        (bleu, chrf), lines = report.results, list(texts[name][:2])
+        assert bleu.value == pytest.approx(BLEU().corpus_score(lines, sides).score) and bleu.n == chrf.n == 2
+        assert chrf.value == pytest.approx(CHRF().corpus_score(lines, sides).score)
+    assert "set.jsonl: 2 documents as one segment each, because line counts differ, the first is 'x'" in caplog.text
+    assert "cs.jsonl: no document has a reference, by the ids of its 1; skipped" in caplog.text
+    refused("cs.jsonl: no document has a reference", evaluate_files, systems[2], known, **LANGUAGES)
+    shown = side_by_side(systems[:2], known, **LANGUAGES)
+    assert [sentence.translations["one"] for sentence in shown.sentences] == list(texts["one"][:2])
+
+
+def test_outputs_of_the_terminology_task(write):
+    """Rows without ids, in the order of the set; a line end inside a sentence makes no second one."""
+    rows = [{"en": "A lamp.", "de": "Eine Lampe.", "proper": {}}, {"en": "A key.", "de": "Ein Schlüssel."}]
+    known = write("set.jsonl", jsonl(rows))
+    outputs = [{"en": "A lamp.", "terms": {"lamp": "Lampe"}, "de": "Eine\nLampe."}, rows[1]]
+    report = evaluate_files(write("system.jsonl", jsonl(outputs)), known, **LANGUAGES, metrics=["chrf"])
+    assert report.results[0].value == pytest.approx(100) and report.results[0].n == 2
+    for lines, message in (
+        (outputs[::-1], "line 1: the source 'A key.' is not the source of document 1 of .*set.jsonl"),
+        (outputs * 2, "line 3: the source 'A lamp.' is not the source of document 3"),
+        (outputs[:1], "system.jsonl has 1 document, .* 2; not translated: set-00002"),
+        ([{"en": "A lamp."}], "line 1: expected a document with `doc_id`"),
+    ):
+        path = write("system.jsonl", jsonl(lines))
+        refused(message, evaluate_files, path, known, error=DataError, **LANGUAGES)
 
 
 def test_empty_documents_count_as_nothing(xml, write):

@@ -69,10 +69,12 @@ def test_texts(write):
 
 
 def test_json_in_a_fence(write):
-    text = '```json\n{\n  "a.b": "The <b>lamp</b> of {{name}}.",\n  "c": [1, "Two"]\n}\n```'
-    rows = [{"id": "a", "text": text}, {"id": "b", "text": "```json\n{w\n```"}]  # the second is none
+    text = '```json\n{\n  "a.b": "The <b>lamp</b> of {{name}}.",\n  "c": [1, "Two,]"%s]%s\n}\n```'
+    rows = [{"id": "a", "text": text % (",", " , ")}, {"id": "b", "text": "```json\n{w\n```"}]  # the second is none
     first, second = translated(write("a.jsonl", jsonl(rows)))[0].splitlines()
-    expected = text.replace("The", "THE").replace("lamp", "LAMP").replace("of", "OF").replace("Two", "TWO")
+    expected = (
+        (text % ("", "  ")).replace("The", "THE").replace("lamp", "LAMP").replace("of", "OF").replace("Two", "TWO")
+    )
     assert json.loads(first)["text"] == expected and json.loads(second)["text"] == "```JSON\n{W\n```"
 
 

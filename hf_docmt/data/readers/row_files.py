@@ -9,7 +9,7 @@ from typing import Any
 from hf_docmt.data.documents import make_row
 from hf_docmt.data.language_codes import other_spellings
 from hf_docmt.data.readers.reader import Evidence, Reader, Sample, numbered_id
-from hf_docmt.data.readers.running_text import TEXT_LINES, html_column, sentence_splitter, split_lines
+from hf_docmt.data.readers.running_text import TEXT_LINES, html_column, sentence_splitter, sides_of, split_lines
 from hf_docmt.files import STDIN, DataError, check_file, check_hub_name, file_stem, location_of, parse_json, read_lines
 from hf_docmt.messages import first_line
 from hf_docmt.modeling.text_splitting import check_unicode
@@ -26,9 +26,9 @@ class RowReader:
     A row has `translation` (a list of `{language: sentence}`), or `source` and `target` (lists of sentences;
     `source_lang` and `target_lang` say which side is which, without them `source` is in the first requested language),
     or the columns of DocHPLT (O'Brien et al. 2025), or `text`: running text to translate, split into sentences;
-    `text_lines` then has their number on each line. Sentences may also come with their own `text_lines`, with the same
-    sum. Other keys are kept as columns. A requested language may be spelled differently in the row: `en` is read as
-    `eng_Latn` or `en_XX`.
+    `text_lines` then has their number on each line; or the text of each language by its code (see `language_texts`).
+    Sentences may also come with their own `text_lines`, with the same sum. Other keys are kept as columns. A requested
+    language may be spelled differently in the row: `en` is read as `eng_Latn` or `en_XX`.
     """
 
     def __init__(self, languages: list[str]):
@@ -56,8 +56,11 @@ class RowReader:
             return dochplt_row(location, row, self.languages)
         if "text" in row:
             return self._running_text(location, row["text"], doc_id, columns)
+        if texts := language_texts(row, self.languages):
+            return _text_pair_row(location, row, doc_id, texts, self.languages)
         raise DataError(
-            f"{location}: neither 'translation' nor 'source' nor 'text' is there, got {sorted(row)}; add one of them"
+            f"{location}: got {sorted(row)}, expected 'translation', 'source', 'text', or texts of "
+            f"{' and '.join(self.languages)} by these codes; add one of them"
         )
 
     def _read_keys(self) -> tuple[str, ...]:
@@ -99,6 +102,26 @@ class RowReader:
             check_unicode(written, f"{location}: document {doc_id!r}, {name!r}", DataError)
         columns |= {TEXT_LINES: lines} | html_column(text)
         return make_row(location, doc_id, sentences, None, self.languages, **columns)
+
+
+def language_texts(row: dict, languages: list[str]) -> dict[str, str]:
+    """The texts of a row by its keys, languages as in WMT25's terminology task (`{"en": ..., "de": ...}`); {}: none."""
+    named = {lang: key for key, lang in other_spellings(row, languages).items()}
+    texts = {key: row.get(key) for key in (named.get(lang, lang) for lang in languages)}
+    return texts if all(isinstance(text, str) for text in texts.values()) else {}
+
+
+def _text_pair_row(location: str, row: dict, doc_id: Any, texts: dict[str, str], languages: list[str]) -> dict:
+    """A row with a text of each language; a dictionary of terms is a column of `{"source", "targets"}`."""
+    columns = {key: value for key, value in row.items() if key not in (*IDS, *texts)}
+    for name, terms in columns.items():
+        if isinstance(terms, dict):
+            pairs = [(source, [own] if isinstance(own, str) else own) for source, own in terms.items()]
+            if not all(_is_list_of_texts(targets) for _, targets in pairs):
+                raise DataError(f"{location}: {name!r} must have a text or a list of texts for each term")
+            columns[name] = [{"source": source, "targets": targets} for source, targets in pairs]
+    sides = sides_of(texts.values())
+    return make_row(location, doc_id, sides[0], sides[1] if sides[1:] else None, languages, **columns)
 
 
 def check_text_lines(location: str, row: dict) -> None:

@@ -79,6 +79,17 @@ def join_lines(sentences: list[str], text_lines: list[int]) -> str:
     return "\n".join(join_sentences(islice(rest, count)) for count in text_lines)
 
 
+def lines_of(text: str) -> list[str]:
+    """The lines of a document, which are its sentences: blank ones stay, a line end at the end begins none."""
+    return [line.strip() for line in text.removesuffix("\n").split("\n")]
+
+
+def sides_of(texts: Iterable[str]) -> list[list[str]]:
+    """The lines of a text and its translation; each text as one segment if the numbers of lines differ."""
+    sides = [lines_of(text) for text in texts]
+    return sides if len({*map(len, sides)}) == 1 else [["\n".join(side)] for side in sides]
+
+
 def html_column(text: str) -> dict[str, str]:
     """The column `HTML` of a text, if it needs one."""
     return {HTML: text} if is_html(text) or JSON_FENCE.fullmatch(text) else {}

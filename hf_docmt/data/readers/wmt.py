@@ -1,5 +1,6 @@
 """Test sets of WMT: one XML file with all sides since 2021, JSON lines of running text since 2025."""
 
+import logging
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from hf_docmt.data.readers.running_text import (
     document_text,
     html_column,
     sentence_splitter,
+    sides_of,
     split_lines,
 )
 from hf_docmt.data.readers.tagged_documents import (
@@ -24,10 +26,13 @@ from hf_docmt.data.readers.tagged_documents import (
     xml_events,
 )
 from hf_docmt.files import DataError, display_path
+from hf_docmt.messages import counted
 from hf_docmt.modeling.text_splitting import check_unicode
 
 KEPT = ("origlang", "domain")  # attributes of documents that are columns
 AUTHOR = {"ref": "translator", "hyp": "system"}  # attribute that tells the sides of one language apart
+
+_logger = logging.getLogger(__name__)
 
 
 class WmtReader(Reader):
@@ -99,8 +104,9 @@ class WmtJsonlReader(Reader):
     A file has many language pairs; the reader takes the rows of the source language and of `tgt_lang`, a code of the
     set such as `de_DE`, or its language alone where the set has it once; without it the one of the target side, or the
     only one. For translation the text is split into sentences, and `text_lines` has their number on each of its lines.
-    With a target language, lines are the sentences, since source and reference agree in these only (blank ones stay, a
-    line end at the end of a text begins no line); it is the reference `translator` of `refs`, or the one that is alone.
+    With a target language, lines are the sentences (blank ones stay, a line end at the end of a text begins no line);
+    where source and reference have other numbers of lines, the document is one segment. The target side is the
+    reference `translator` of `refs`, or the one that is alone; rows with `refs: {}` are skipped with a warning.
     """
 
     name = "wmt_jsonl"
@@ -115,7 +121,7 @@ class WmtJsonlReader(Reader):
     ) -> Iterator[tuple[str, dict]]:
         wanted = tgt_lang or (languages[1] if len(languages) == 2 else None)
         split = sentence_splitter(languages[0]) if len(languages) == 1 else None
-        code, others = None, set()
+        code, others, read, without = None, set(), 0, 0
         for location, _, row in json_rows(path):
             row = _checked(location, row)
             pair = row.get("src_lang"), row.get("tgt_lang")
@@ -128,7 +134,15 @@ class WmtJsonlReader(Reader):
                     f"{location}: the file has documents for {code!r} and {pair[1]!r}; choose one by its code as the "
                     "target language, or by tgt_lang="
                 )
+            if len(languages) == 2 and row.get("refs") == {}:
+                without += 1
+                continue
+            read += 1
             yield location, _text_row(location, row, split, languages, translator)
+        if without and not read:
+            raise DataError(f"{display_path(path)}: no document for {code} has a reference; omit the target language")
+        if without:
+            _logger.warning("%s: %s with refs {} skipped", display_path(path), counted(without, "document"))
         if code is None:
             pairs = ", ".join(sorted({f"{source}-{target}" for source, target in others}))
             asked = f"{languages[0]}-{wanted}" if wanted else languages[0]
@@ -153,11 +167,6 @@ def _checked(location: str, row: dict) -> dict:
     return row | {"src_text": text}
 
 
-def lines_of(text: str) -> list[str]:
-    """The lines of a document, which are its sentences: blank ones stay, a line end at the end begins none."""
-    return [line.strip() for line in text.removesuffix("\n").split("\n")]
-
-
 def is_pair(pair: tuple, source_lang: str, tgt_lang: str | None) -> bool:
     """Whether a row is of these languages; one without a source language is of any."""
     source, target = pair
@@ -176,7 +185,8 @@ def _text_row(location: str, row: dict, split, languages: list[str], translator:
         columns |= html_column(text)
         return make_row(location, doc_id, sentences, None, languages, **columns, **{TEXT_LINES: lines})
     reference = _reference(location, doc_id, row.get("refs"), translator)
-    return make_row(location, doc_id, lines_of(text), lines_of(reference), languages, **columns)
+    source, target = sides_of([text, reference])
+    return make_row(location, doc_id, source, target, languages, **columns)
 
 
 def _reference(location: str, doc_id: str, references: object, translator: str | None) -> str:
