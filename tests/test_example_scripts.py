@@ -1,5 +1,6 @@
 """Every example runs, every recipe describes a model, and so does every override that a recipe names."""
 
+import itertools
 import json
 import re
 import runpy
@@ -49,7 +50,7 @@ SYSTEMS = ("base", "s4to4", "s4to4_cd", "s4to4_cd_shift_pers", "s4to4_cd_lrn_per
 
 @pytest.fixture(scope="module")
 def elided_verbs():
-    return runpy.run_path(str(ROOT / "elided_verbs.py"))
+    return runpy.run_path(str(ROOT / "corpora" / "elided_verbs.py"))
 
 
 def config_of(recipe):
@@ -403,15 +404,36 @@ def test_agreement_corpus(agreement, tmp_path, monkeypatch):
         ("I don't understand.", ("I don't.", "understand", "")),
         ("Oh, they'll come.", ("Oh, they will.", "come", "")),
         ("- Did you really believe that?", ("- Did you?", "believe", " that")),
-        ("No, she cries.", ("No, she does.", "cry", "")),
+        ("She cries.", ("She does.", "cry", "")),
+        ("Can't you hear it?", ("Can't you?", "hear", " it")),
+        ("They've seen him.", ("They have.", "see", " him")),
         ("I hurt him.", None),  # now, or then?
-        ("She cries.", None),  # of subjects that open a sentence "I" alone
         ("The house is old.", None),
         ("I think you should go home before it is too late.", None),
     ],
 )
 def test_sentences_without_verb_phrase(elided_verbs, sentence, expected):
     assert elided_verbs["without_verb_phrase"](sentence) == expected
+    first = elided_verbs["without_verb_phrase"](sentence, elided_verbs["FIRST_RULES"])
+    assert first == (None if sentence[:4] in ("She ", "Can'", "They") else expected)
+
+
+@pytest.mark.parametrize(
+    ("said", "answer", "by_first_rules", "kept"),
+    [
+        ("Do you want tea?|Willst du Tee?", "I want tea.|Ich will Tee.", True, True),
+        ("Do you want to go?|Willst du gehen?", "I want a mocha.|Ich will einen Mokka.", True, False),
+        ("Do you want tea?|Willst du Tee?", "I never want that.|Ich will das nie.", True, False),
+        ("Do you want tea?|Willst du Tee?", "I should want that.|Das sollte ich wollen.", False, True),
+    ],
+)
+def test_what_an_elided_sentence_may_lose(elided_verbs, said, answer, by_first_rules, kept):
+    """Only words that the sentences before have, in both languages, and no negation."""
+    others = [[("I want it.", "Ich will es."), ("You want it.", "Du willst es.")]] * 3
+    for first_rules, expected in ((True, by_first_rules), (False, kept)):
+        documents = [[tuple(said.split("|")), tuple(answer.split("|"))], *others]
+        windows = elided_verbs["ElidedVerbs"](documents, first_rules=first_rules).windows()
+        assert any(window[-1][1] == answer.split("|")[1] for window in windows) == expected
 
 
 def test_stems_of_german_verbs(elided_verbs):
@@ -452,3 +474,42 @@ def test_windows_of_elided_verbs(elided_verbs, tmp_path, monkeypatch):
     written = read_documents(path=tmp_path / "out.jsonl", source_lang="en", target_lang="de")
     pairs = [[(pair["en"], pair["de"]) for pair in row["translation"]] for row in written]
     assert pairs == list(map(list, windows))
+
+
+def test_corpus_of_the_studies(tmp_path, monkeypatch, capsys):
+    """Documents of the three sources in their formats; other text than in the studies is an error."""
+    script, sources = runpy.run_path(str(ROOT / "corpora" / "ende_docs.py")), tmp_path / "sources"
+    turns = [{"speaker": "agent", "source": "Hi.", "target": "Hallo."}]
+    turns += [{"speaker": "customer", "source": "Guten  Tag.", "target": "Hello."}]
+    files = {}
+    for split in ("train", "dev", "test"):
+        files |= {f"msctd_ende/english_{split}.txt": "One.\r\nTwo.\r\nThree.\r\n"}
+        files |= {f"msctd_ende/german_{split}.txt": "Eins.\r\nZwei.\r\nDrei.\r\n"}
+        files |= {f"msctd_ende/image_index_{split}.txt": "[0, 1]\r\n[2]\r\n"}
+        files |= {f"bcontrast/{split}.json": json.dumps({"dlg-a": turns})}
+        for corpus, (lang, text) in itertools.product(
+            ("IWSLT2017", "NC-2016", "Europarl7"), {"en": "A  talk. ", "de": "Ein Vortrag."}.items()
+        ):
+            files[f"maruf2019/{corpus}/concatenated_en2de_{split}_{lang}.txt"] = f"<d>\n{text}\n"
+    for name, text in files.items():
+        (sources / name).parent.mkdir(parents=True, exist_ok=True)
+        (sources / name).write_bytes(text.encode())
+    monkeypatch.setattr("sys.argv", ["ende_docs.py", str(tmp_path / "data"), "--sources", str(sources)])
+    with pytest.raises(SystemExit, match="a source differs"):
+        script["main"]()
+    assert "ende_docs/train.jsonl: 6 documents, NOT as in the studies" in capsys.readouterr().out
+    rows = [json.loads(line) for line in (tmp_path / "data/ende_docs/train.jsonl").read_text("utf-8").splitlines()]
+    assert [row["id"] for row in rows[:4]] == [
+        "msctd-train-0000",
+        "msctd-train-0001",
+        "bcontrast-train-dlg-a",
+        "maruf2019-iwslt2017-dev-000",
+    ]
+    assert [(row["source"], row["target"]) for row in rows[1:4]] == [
+        (["Three."], ["Drei."]),
+        (["Hi.", "Hello."], ["Hallo.", "Guten Tag."]),
+        (["A talk."], ["Ein Vortrag."]),
+    ]
+    (sources / "bcontrast" / "dev.json").unlink()
+    with pytest.raises(SystemExit, match="dev.json"):
+        script["main"]()

@@ -157,6 +157,7 @@ def test_examples(folder):
     not_run = {
         "pip install": INSTALLS,
         "python examples/agreement_corpus.py": "translates 9,000 sentences; tests/test_example_scripts.py tests it",
+        "python examples/corpora/ende_docs.py": "fetches the corpora; tests/test_example_scripts.py builds small ones",
         "docmt train ende_docs_elided": "seven million parameters; tests/test_example_scripts.py makes its data",
         "# Lupo et al. (2023)": "compared with the file above",
         "docmt translate http://": "no server there; tests/systems/test_endpoint.py has one",

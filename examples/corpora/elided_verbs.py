@@ -1,12 +1,13 @@
 """Windows whose last English sentence has lost its verb phrase, while the German one keeps the verb.
 
-python examples/elided_verbs.py dialogues.jsonl elided.jsonl
+python examples/corpora/elided_verbs.py dialogues.jsonl elided.jsonl
 
 "I believe that." / "Das glaube ich." becomes "I do." / "Das glaube ich." behind a sentence that has both verbs, such as
-"Do you believe it?" / "Glaubst du es?": its own one before, or one of another document. Which verb comes is then to be
-learnt from the context alone. Verbs behind bare auxiliaries are the phenomenon of ctxpro's `auxiliary` (Wicks and Post
-2023); data whose context was made to matter by rule as in Lupo et al. (2022). Documents are JSON lines of documents, as
-`docmt` reads them, of which only short sentences are used; windows come out as documents of two to four sentences.
+"Do you believe it?" / "Glaubst du es?": its own one before, or one of another document. Only the context shows which
+verb is missing. Verbs behind bare auxiliaries are the phenomenon of ctxpro's `auxiliary` (Wicks and Post 2023); Lupo et
+al. (2022) also made data whose context matters by rule. Short sentences of the documents are used; windows are
+documents of two to four sentences. `--first-rules` are those of the study: auxiliaries of "do" and "will", and of a
+window's own context only the verb is checked. Otherwise the context has to have all that is lost, in both languages.
 """
 
 import argparse
@@ -57,15 +58,20 @@ COMMON = (  # German words that do not identify the missing verb
     "was wie hier jetzt alle alles etwas mehr sehr gut mir dir uns euch ihm ihn ihnen sie wir ich du er es man und "
     "oder ja nein okay"
 ).split()
+GERMAN_MODALS = "kann kannst können konnte könnte muss müssen musste soll sollen sollte darf dürfen".split()
 NO_VERBS = "mal aus los als wurd hat film momen ihr son heu gern welch kan option pass per kurz".split()  # stems
 LIGHT = (  # English words that may be lost with a verb of another document
     "it that this him her them me you us so to do be too about of with for on at there here one know go the a your my "
     "all now more much that's anything something everything nothing well very right any some how what why these those "
     "our their his either else again"
 ).split()
-
-# subjects; with a capital, where they open a sentence, "I" alone, as in the data that was tried
+CONTENT = (  # of LIGHT, words that have to be known
+    "anything something everything nothing else one know go a be here there what how why right pretty very"
+).split()
+NEGATED = re.compile(r"n't\b|\bnot\b|\bcannot\b|\bnobody\b|\bnicht|\bkein|\bnie(?:mals|mand)?\b", re.IGNORECASE)
+# subjects of the first rules: with a capital, where they open a sentence, "I" alone
 PRONOUNS = "I|you|he|she|it|we|they|everyone|everybody|nobody|somebody|someone|this|that|people"
+ANY_CASE = f"I|{'|'.join(f'[{word[0].upper()}{word[0]}]{word[1:]}' for word in PRONOUNS.split('|')[1:])}"
 ADVERBS = "(?:really |never |always |also |still |just |certainly |definitely |totally |all |both |too )?"
 OPENING = (
     r"((?:- ?)?)((?:(?:[Yy]es|[Yy]eah|[Nn]o|[Oo]h|[Ww]ell|[Oo]kay|[Aa]nd|[Bb]ut|[Bb]ecause|[Ss]o|[Mm]aybe|[Oo]f course|"
@@ -74,9 +80,23 @@ OPENING = (
 REST = r"((?: [\w'’]+){0,4})((?:, [\w. ]{1,14})?)([.!?]+)$"  # up to four words, a name, the end
 QUESTIONS = "Do|Does|Did|Don't|Didn't|Doesn't|Will|Won't|Would|do|does|did|don't|didn't|doesn't"
 NEGATIONS = "don't|doesn't|didn't|do not|does not|did not|won't|will|'ll|will not|would|wouldn't"
-ASKED = re.compile(rf"^{OPENING}({QUESTIONS}) ({PRONOUNS}) {ADVERBS}([a-z]+){REST}")
-NEGATED = re.compile(rf"^{OPENING}({PRONOUNS})( |)({NEGATIONS}) {ADVERBS}([a-z]+){REST}")
-PLAIN = re.compile(rf"^{OPENING}({PRONOUNS}) {ADVERBS}([a-z]+){REST}")
+MODALS = "can|could|should|must|might|can't|couldn't|shouldn't|haven't|hasn't|have|has|had"
+ALL_QUESTIONS = f"(?i:{QUESTIONS}|wouldn't|{MODALS})"
+ALL_AUXILIARIES = f"{NEGATIONS}|{MODALS}|cannot|could not|should not|must not|have not|has not|'ve"
+IN_FULL = {"'ll": "will", "'ve": "have"}
+
+
+def patterns(subjects: str, questions: str, auxiliaries: str) -> tuple[re.Pattern[str], ...]:
+    """A question, a sentence with an auxiliary, a sentence without one."""
+    return (
+        re.compile(rf"^{OPENING}({questions}) ({subjects}) {ADVERBS}([a-z]+){REST}"),
+        re.compile(rf"^{OPENING}({subjects})( |)({auxiliaries}) {ADVERBS}([a-z]+){REST}"),
+        re.compile(rf"^{OPENING}({subjects}) {ADVERBS}([a-z]+){REST}"),
+    )
+
+
+FIRST_RULES = patterns(PRONOUNS, QUESTIONS, NEGATIONS)  # of the data of the study
+RULES = patterns(ANY_CASE, ALL_QUESTIONS, ALL_AUXILIARIES)
 GERMAN_END = re.compile(r"(test|tet|ten|te|est|et|en|st|t|e|n)$")
 SHORT, TARGET_WORDS = 12, 8  # English words of sentences that are read, German ones of those that are shortened
 COPIES, OTHERS = 4, 14  # of a window with its own sentence before; sentences before it out of other documents
@@ -108,16 +128,16 @@ VERBS, AUXILIARIES = english_verbs()
 FIRST_FORMS = {form: entry.split()[0] for entry in GERMAN.split("|") for form in entry.split()}
 
 
-def without_verb_phrase(sentence: str) -> tuple[str, str, str] | None:
+def without_verb_phrase(sentence: str, rules=RULES) -> tuple[str, str, str] | None:
     """An English sentence without its verb phrase, the verb, and what else it has lost; None where no rule applies."""
-    if (match := ASKED.match(sentence)) and match[5] in VERBS:
+    asked, auxiliary_first, plain = rules
+    if (match := asked.match(sentence)) and match[5] in VERBS:
         dash, opening, auxiliary, subject, verb, lost, name, end = match.groups()
         return f"{dash}{opening}{auxiliary} {subject}{name}{end}", VERBS[verb], lost
-    if (match := NEGATED.match(sentence)) and match[6] in VERBS:
+    if (match := auxiliary_first.match(sentence)) and match[6] in VERBS:
         dash, opening, subject, _, auxiliary, verb, lost, name, end = match.groups()
-        auxiliary = "will" if auxiliary == "'ll" else auxiliary
-        return f"{dash}{opening}{subject} {auxiliary}{name}{end}", VERBS[verb], lost
-    if (match := PLAIN.match(sentence)) and match[4] in AUXILIARIES:
+        return f"{dash}{opening}{subject} {IN_FULL.get(auxiliary, auxiliary)}{name}{end}", VERBS[verb], lost
+    if (match := plain.match(sentence)) and match[4] in AUXILIARIES:
         dash, opening, subject, verb, lost, name, end = match.groups()
         return f"{dash}{opening}{subject} {AUXILIARIES[verb]}{name}{end}", VERBS[verb], lost
     return None
@@ -142,14 +162,19 @@ def stems_of(sentence: str) -> set[str]:
     return {german_stem(word) for word in words if word.lower() not in COMMON and len(word) > 2}
 
 
+def without_nouns(sentence: str) -> str:
+    """German without words that have a capital, except the first."""
+    return re.sub(r"(?<=\w\W)[A-ZÄÖÜ]\w+", "", sentence)
+
+
 Pair = tuple[str, str]  # an English sentence and its translation
 
 
 class ElidedVerbs:
     """Windows out of documents, lists of pairs; which German stems go with an English verb is counted in these."""
 
-    def __init__(self, documents: Sequence[Sequence[Pair]], seed: int = 3):
-        self.documents, self.random = documents, random.Random(seed)
+    def __init__(self, documents: Sequence[Sequence[Pair]], seed: int = 3, first_rules: bool = False):
+        self.documents, self.random, self.first_rules = documents, random.Random(seed), first_rules
         short = [
             (document, index, verbs_of(source), stems_of(target))
             for document in documents
@@ -168,15 +193,16 @@ class ElidedVerbs:
         far = []
         for document in self.documents:
             for index, (source, target) in enumerate(document):
-                found = without_verb_phrase(source.strip())
+                found = without_verb_phrase(source.strip(), FIRST_RULES if self.first_rules else RULES)
                 if found is None or len(target.split()) > TARGET_WORDS:
                     continue
                 shortened, verb, lost = found
-                stems = self.stems.get(verb, set()) & stems_of(target)
+                stems = self.stems.get(verb, set()) & stems_of(target if self.first_rules else without_nouns(target))
                 before = list(document[max(0, index - 3) : index])
-                if any(verb in verbs_of(english) and stems & stems_of(german) for english, german in before):
+                has_verb = any(verb in verbs_of(english) and stems & stems_of(german) for english, german in before)
+                if has_verb and self.is_implied((shortened, target), lost, stems, before):
                     yield from [[*before, (shortened, target)]] * COPIES
-                elif stems and set(lost.lower().split()) <= set(LIGHT):
+                elif stems and not has_verb and self.is_implied((shortened, target), lost, stems, []):
                     far.append((document, verb, sorted(stems), (shortened, target)))
         for document, verb, stems, pair in far:
             places = [place for stem in stems for place in self.places[verb, stem] if place[0] is not document]
@@ -185,6 +211,19 @@ class ElidedVerbs:
                 if self.random.random() < 0.2 and len(before) < 3:
                     before += other[index + 1 : index + 2]
                 yield [*before, pair]
+
+    def is_implied(self, pair: Pair, lost: str, stems: set[str], before: list[Pair]) -> bool:
+        """Whether the sentences before have what is lost except the verb, and the sides are negated alike."""
+        words = set(lost.lower().split())
+        if self.first_rules:
+            return bool(before) or words <= set(LIGHT)
+        read = (re.findall(r"[\w'’]+", english.lower()) for english, _ in before)
+        others = stems_of(pair[1]).difference(stems, *(stems_of(german) for _, german in before))
+        others -= set(map(german_stem, GERMAN_MODALS))
+        is_alike = bool(NEGATED.search(pair[0])) == bool(NEGATED.search(pair[1]))
+        shown = len(pair[0].split()) - 2  # except subject and auxiliary
+        is_known = words <= set(LIGHT).difference(CONTENT).union(*read) and len(others) <= shown
+        return is_known and is_alike and len(pair[1].split()) > 1
 
 
 def translations(short: Sequence[tuple]) -> dict[str, set[str]]:
@@ -203,15 +242,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("documents")
     parser.add_argument("output")
+    parser.add_argument("--first-rules", action="store_true", help="the rules that made the data of the study")
     arguments = parser.parse_args()
     rows = read_documents(path=arguments.documents, source_lang="en", target_lang="de")
     documents = [[(pair["en"], pair["de"]) for pair in row["translation"]] for row in rows]
-    windows = list(ElidedVerbs(documents).windows())
+    windows = list(ElidedVerbs(documents, first_rules=arguments.first_rules).windows())
     pairs = ([{"en": source, "de": target} for source, target in window] for window in windows)
     write_documents(
         ({"doc_id": f"elided-{i}", "translation": found} for i, found in enumerate(pairs)), arguments.output
     )
-    print(f"{len(windows)} windows")
+    print(f"{len(windows)} windows of {len({window[-1] for window in windows})} different pairs")
 
 
 if __name__ == "__main__":
