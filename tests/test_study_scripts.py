@@ -4,6 +4,7 @@ import re
 import runpy
 import subprocess
 import sys
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,15 @@ SMALL = {
     "figures": {"distance": {"evaluation": "accuracy"}},
     "budgets": {"short": {"seeds": [3]}},
 }
+
+
+# Numbers in sentences. A paragraph ends in a marker: `<!-- TABLE: SYSTEM SYSTEM; other: 0.05 -->` names the rows of
+# tables/TABLE.md that have its numbers, and those that are in no cell (of papers, p-values, differences, sizes).
+
+PAGES = [page for page in FOLDER.glob("**/*.md") if page.parent.name != "tables"]
+RUNS = re.compile(r"(?<![\d./])\d+(?:\.\d+)?/\d+(?:\.\d+)?/\d+(?:\.\d+)?(?![\d/])")  # figures of runs 1, 2 and 3
+DECIMAL = re.compile(r"(?<![\w.,/])(?<!p < )-?\d[\d,]*\.\d+(?![/\d]|\.\d)")
+UNSTORED = re.compile(r"(?:No|no) (?:stored report|report\s+of\s+(the rest of )?this\s+section\s+is\s+stored)")
 
 
 def printed(folder, *config):
@@ -124,30 +134,122 @@ def test_a_recipe_trains_the_printed_experiment(tmp_path):
 
 
 def test_the_pages_of_results_show_the_tables_of_the_studies():
-    pages = [file for file in FOLDER.glob("**/*.md") if file.parent.name != "tables"]
     shown = 0
-    for page in pages:
+    for page in PAGES:
         for name, text in re.findall(r"<!-- (\S+\.md) -->\n(.*?)\n<!-- end -->", page.read_text(), re.DOTALL):
             rows = [line for line in (page.parent / name).read_text().splitlines() if line.startswith("|")]
             assert text.strip().splitlines() == rows, f"copy the rows of {name} into {page}"
             shown += 1
+        others = re.sub(r"<!-- \S+\.md -->\n.*?<!-- end -->", "", page.read_text(), flags=re.DOTALL)
+        for section in re.split(r"\n(?=#)", others):
+            is_index = "\n|" not in section or "\n| study | question |" in section
+            assert is_index or UNSTORED.search(section), f"{page}: a table without reports has to say so"
     assert shown
 
 
-def test_the_tables_of_the_examples_follow_from_their_reports(tmp_path, monkeypatch):
-    """The means, deviations, tests and facts of 65 systems, as they are published."""
+@pytest.mark.parametrize("name", ["dialogue", "mechanisms", "pronouns"])
+def test_the_tables_of_the_examples_follow_from_their_reports(name, tmp_path, monkeypatch):
+    """The means, deviations, tests and facts; reports without statistics give the values without their marks."""
     monkeypatch.chdir(tmp_path)
     script = runpy.run_path(str(FOLDER / "tables.py"))
-    file, results = FOLDER / "mechanisms.yaml", tmp_path / "made"
-    study = yaml.safe_load(file.read_text("utf-8")) | {"figures": {}}
-    (tmp_path / "mechanisms.yaml").write_text(yaml.safe_dump(study, sort_keys=False), "utf-8")
+    file, results = tmp_path / f"{name}.yaml", tmp_path / "made"
+    study = yaml.safe_load((FOLDER / f"{name}.yaml").read_text("utf-8")) | {"figures": {}}
+    file.write_text(yaml.safe_dump(study, sort_keys=False), "utf-8")
     results.mkdir()
-    (results / "reports.jsonl.xz").symlink_to(FOLDER / "mechanisms" / "reports.jsonl.xz")
-    tables = FOLDER / "mechanisms" / "tables"
-    files = script["render"](tmp_path / "mechanisms.yaml", results)
-    assert {made.name for made in files} == {made.name for made in tables.iterdir()}
+    (results / "reports.jsonl.xz").symlink_to(FOLDER / name / "reports.jsonl.xz")
+    files = script["render"](file, results)
+    assert {made.name for made in files} == {made.name for made in (FOLDER / name / "tables").iterdir()}
     for made in files:
-        assert made.read_text("utf-8") == (tables / made.name).read_text("utf-8")
+        texts = made.read_text("utf-8"), (FOLDER / name / "tables" / made.name).read_text("utf-8")
+        if name != "mechanisms" and made.name != "elided.md":
+            texts = tuple(table_of(text.replace("\\*", "")) for text in texts)
+        assert texts[0] == texts[1], made.name
+
+
+def table_of(text: str) -> dict[str, list[str]]:
+    """The cells of a Markdown table, by the first one of their row."""
+    rows = [line.replace("\\_", "_").strip("| ").split(" | ") for line in text.splitlines() if line.startswith("|")]
+    return {name: cells for name, *cells in rows}
+
+
+def paragraphs(text: str) -> list[str]:
+    """Paragraphs and list items, without code, tables, and what the page says no report is stored of."""
+    text = re.sub(r"```.*?```|<!-- \S+\.md -->\n.*?<!-- end -->|^\|.*?$", "", text, flags=re.DOTALL | re.MULTILINE)
+    found, is_stored = [], True
+    for block in re.split(r"\n\s*\n|\n(?=- |#)", text):
+        is_stored = is_stored or block.startswith("#")
+        unstored = UNSTORED.search(" ".join(block.split()))
+        is_stored = is_stored and not (unstored and "section" in unstored[0])
+        if is_stored and not unstored:
+            found.append(block)
+    return found
+
+
+def unknown_numbers(paragraph: str, folder: Path, runs: dict) -> list[str]:
+    """Numbers with a decimal point, and figures of three runs, that are nowhere; others that the text does not have."""
+    marker = re.search(r"<!-- ([\w/]+: .*?) -->", paragraph, re.DOTALL)
+    rows = dict(field.split(": ") for field in " ".join(marker[1].split()).split("; ")) if marker else {}
+    text = re.sub("<!--.*?-->", "", paragraph, flags=re.DOTALL)
+    others = set(rows.pop("other", "").split())
+    tables = {name: table_of((folder / f"{name}.md").read_text("utf-8")) for name in rows}
+    cells = [cell for name in rows for system in rows[name].split() for cell in tables[name][system]]
+    known = [match[0].replace(",", "") for match in map(re.compile(r"-?\d[\d,]*(\.\d+)?").match, cells) if match]
+    numbers, triples = set(DECIMAL.findall(text)), set(RUNS.findall(text))
+    unknown = [number for number in numbers - others if not any(is_rounded(number, cell) for cell in known)]
+    unknown += [triple for triple in triples - others if not any(are_runs(triple, values) for values in runs.values())]
+    return sorted(unknown) + sorted(others - numbers - triples)
+
+
+def is_rounded(number: str, cell: str) -> bool:
+    """Whether a number is a cell with as many or fewer digits; a half may go either way."""
+    step = Decimal(1).scaleb(Decimal(number.replace(",", "")).as_tuple().exponent)
+    exact = Decimal(cell).as_tuple().exponent <= step.as_tuple().exponent
+    return exact and abs(Decimal(number.replace(",", "")) - Decimal(cell)) <= step / 2
+
+
+def are_runs(triple: str, values: list[float]) -> bool:
+    return len(values) == 3 and all(
+        is_rounded(number, f"{value:.6f}") for number, value in zip(triple.split("/"), values)
+    )
+
+
+@pytest.fixture(scope="module")
+def runs_of_mechanisms() -> dict[tuple, list[float]]:
+    """Of each system of the first study, every score and part of one, by run."""
+    script, runs = runpy.run_path(str(FOLDER / "tables.py")), {}
+    study = yaml.safe_load((FOLDER / "mechanisms.yaml").read_text("utf-8"))
+    reports = script["read_reports"](study, Path("absent"), FOLDER / "mechanisms")
+    for name, systems in reports.items():
+        for system, made in systems.items():
+            for result in (result for report in made.values() for result in report.results):
+                key = (name, system, result.metric, result.dataset, result.strategy, script["condition_of"](result))
+                for part, score in {"": result, **result.breakdown}.items():
+                    runs.setdefault((*key, part), []).append(score.value)
+    return runs
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(FOLDER)))
+def test_numbers_in_sentences_are_those_of_the_tables(page, runs_of_mechanisms):
+    folder = page.parent if page.parent == FOLDER else page.parent / "tables"
+    found = ((one, unknown_numbers(one, folder, runs_of_mechanisms)) for one in paragraphs(page.read_text("utf-8")))
+    assert not [(paragraph, numbers) for paragraph, numbers in found if numbers]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("At 33.3 BLEU. <!-- longer: sentence -->", []),
+        ("At 33.4 BLEU. <!-- longer: sentence -->", ["33.4"]),
+        ("At 28.3 BLEU. <!-- longer: sentence -->", ["28.3"]),  # of another system
+        ("At 33.259 BLEU. <!-- longer: sentence -->", ["33.259"]),  # more digits than the table
+        ("At 33.3 BLEU.", ["33.3"]),
+        ("By 2.5 points. <!-- other: 2.5 0.1 -->", ["0.1"]),
+        ("In 50/60/70 and 1/2/3 %.", ["1/2/3"]),
+        ("Both, p < 0.05, in version 0.2.0.", []),
+    ],
+)
+def test_numbers_that_are_in_no_cell_are_found(text, expected):
+    assert unknown_numbers(text, FOLDER / "dialogue" / "tables", {"a": [50.4, 59.6, 70.0], "b": [1.0, 2.0]}) == expected
 
 
 def test_a_column_that_several_results_fit_is_refused():
