@@ -4,8 +4,8 @@ python examples/agreement_corpus.py runs/real/sentence data/agreement --shortlis
 
 The model translates everything itself, so a student keeps its wording. "The apple was stolen." gives the feminine
 form of "It was stolen.": "A maçã foi roubada." without its noun phrase. Pronouns of objects change their ending.
-Running text is the reference of the Python language, which every Python has. Nouns, first sentences and predicates are
-none of those in `agreement_pairs.py`.
+Running text is the reference of the Python language, which every Python has. Nouns, first sentences and predicates
+differ from those in `agreement_pairs.py`.
 """
 
 import argparse
@@ -116,7 +116,7 @@ def lines(text: str) -> list[str]:
 
 
 def plural(noun: str) -> str:
-    """Of the regular nouns above."""
+    """The plural of a regular noun."""
     for ending, new in (("fe", "ves"), ("f", "ves"), ("y", "ies")):
         if noun.endswith(ending) and noun[-2] not in "aeou":
             return noun.removesuffix(ending) + new
@@ -124,7 +124,7 @@ def plural(noun: str) -> str:
 
 
 def sentence(frame: str, phrase: str, many: bool) -> str:
-    """A frame with a noun phrase or pronoun in its gap, and the verb beside the gap in its number."""
+    """A frame with a noun phrase or pronoun in its gap, and the verb next to the gap in its number."""
     if many:
         frame = re.sub(r"\{\} (\w+)", lambda found: "{} " + VERBS.get(found[1], found[1]), frame)
         frame = re.sub(r"\b(is|was|has) \{\}", lambda found: VERBS[found[1]] + " {}", frame)
@@ -134,7 +134,7 @@ def sentence(frame: str, phrase: str, many: bool) -> str:
 
 
 def differ_by_gender(one: str, other: str) -> bool:
-    """Whether two Portuguese words are the same but for a last o or a, in either number."""
+    """Whether two Portuguese words are the same except for a last o or a, in either number."""
     return re.sub("[oa](s?)$", r"_\1", one.lower()) == re.sub("[oa](s?)$", r"_\1", other.lower())
 
 
