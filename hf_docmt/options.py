@@ -247,6 +247,13 @@ class Scoring:
         read=names,
         panel=BASIC,
     )
+    glossary: str | None = option(
+        None,
+        "Score terms of a glossary: a file (TSV, CSV, TBX, UTX, Markdown), or a column of the references with each "
+        "document's terms.",
+        metavar="FILE",
+        panel=BASIC,
+    )
     tagger: str = option("spacy", "Tagger for German pronouns and formality: spacy or hanta.", metavar="NAME")
     by: Sequence[str] = option((), "Break scores down by index, length, domain.", read=names, panel=BASIC)
     domains: str | None = option(

@@ -44,6 +44,7 @@ class References:
     domains: Mapping[str, str] | None = None  # by document id
     origlangs: Mapping[str, str] | None = None  # languages that the documents were written in
     matched_by: str = "id"
+    terms: Mapping[str, list] | None = None  # glossary entries by document id
 
     @property
     def digest(self) -> str:
@@ -122,6 +123,7 @@ def read_references(
     *,
     translators: Sequence[str] = (),
     columns: Sequence[str] = (),
+    terms: str | None = None,
 ) -> References:
     """The references in files: a file each, or those of `translators` in a set of WMT, or of further `columns`.
 
@@ -136,7 +138,7 @@ def read_references(
             raise DataError(f"the {what} {display_path(twice)} is given twice, and counts once; omit one")
     reader = _reader(path, format)
     if reader.plain:
-        if translators or columns:
+        if translators or columns or terms:
             raise DataError(f"{path} has plain lines; translators and columns are for documents, give several files")
         lines = plain_sentences(path)
         names = {"path": display_path(path), "dataset": data_name(path), "ids": [data_name(path)]}
@@ -159,6 +161,7 @@ def read_references(
         domains=label_column(documents, "domain"),
         origlangs=label_column(documents, "origlang"),
         matched_by="id" if reader.document_ids else "order",
+        terms=term_column(documents, terms),
     )
     references = references.with_sides(column_references(documents, columns))
     languages = (source_lang, target_lang)
@@ -179,6 +182,26 @@ def column_references(documents: Dataset, columns: Sequence[str]) -> list[Docume
                     f"document {doc_id!r} has {counted(len(pairs), 'sentence')}, but {len(side)} in {name!r}"
                 )
     return [list(documents[name]) for name in columns]
+
+
+def term_column(documents: Dataset, name: str | None) -> dict[str, list] | None:
+    """{doc_id: glossary entries} from the column `name`. DataError: no such column, or its values are none."""
+    if name is None:
+        return None
+    columns = [column for column in documents.column_names if column not in ("doc_id", "translation")]
+    if name not in columns:
+        raise DataError(
+            f"the glossary {name!r} is neither a file nor a column of the references, which are "
+            f"{', '.join(columns) or 'none'}"
+        )
+    values = dict(zip(documents["doc_id"], documents[name]))
+    for doc_id, entries in values.items():
+        own = entries if isinstance(entries, list) else [None]
+        if not all(isinstance(entry, dict) and {"source", "targets"} <= {*entry} for entry in own):
+            raise DataError(
+                f"document {doc_id!r}: {name!r} must be a list of `source` and `targets`, got {entries!r:.60}"
+            )
+    return values
 
 
 def label_column(documents: Dataset, name: str) -> dict[str, str] | None:

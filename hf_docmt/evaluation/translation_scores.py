@@ -22,6 +22,7 @@ from hf_docmt.evaluation.references import (
     column_references,
     label_column,
     read_references,
+    term_column,
 )
 from hf_docmt.evaluation.translation_files import (
     NoDocumentsError,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
 UNITS = ("document", "paragraph", "sentence")
+TERM_METRICS = ("term success", "d-term success", "exclusive term success")  # with a glossary
 
 _logger = logging.getLogger(__name__)
 
@@ -110,7 +112,13 @@ class Evaluation(Scoring):
                 check_known(name, known, kind, "expected some of")
         chosen = [metric_class(name) for name in default_metrics()] if self.metrics is None else []
         chosen += [choices[name] for name in named[0]]
-        return chosen, [measures[name] for name in named[1] if measures[name] not in chosen]
+        further = [measures[name] for name in named[1] if measures[name] not in chosen]
+        return chosen, further + ([] if self.glossary is None else [metric_class(name) for name in TERM_METRICS])
+
+    @property
+    def term_column(self) -> str | None:
+        """The column of the references that `glossary` names, None for a file."""
+        return None if self.glossary is None or Path(self.glossary).exists() else self.glossary
 
     @cached_property
     def _made(self) -> tuple[list[Metric], list[Metric]]:
@@ -177,7 +185,8 @@ def evaluate_systems(
     if bool(paths) == (test_set is not None):
         raise ValueError("give either files of references or a test set of sacrebleu (-t), not both or none")
     if test_set is None:
-        references = read_references(paths, format, **languages, translators=translators, columns=reference_columns)
+        columns = {"columns": reference_columns, "terms": evaluation.term_column}
+        references = read_references(paths, format, **languages, translators=translators, **columns)
     elif format != "auto" or reference_columns:
         raise ValueError("format and reference columns are for files of references; omit them with a test set")
     else:
@@ -239,6 +248,7 @@ def evaluate(
     source_lang, target_lang = check_documents(documents, allow_empty=True)
     if target_lang is None:
         raise ValueError(f"the documents have no references, only {source_lang!r}; read them with a target language")
+    evaluation = Evaluation(**options)
     references = References(
         path="documents",
         dataset=dataset,
@@ -246,6 +256,7 @@ def evaluate(
         sides=[[sentences(row, target_lang) for row in documents], *column_references(documents, reference_columns)],
         sources=[sentences(row, source_lang) for row in documents],
         domains=label_column(documents, "domain"),
+        terms=term_column(documents, evaluation.term_column),
     )
     rows: dict[str, Mapping] = {}
     for row in translations:
@@ -255,7 +266,6 @@ def evaluate(
     ordered = references.in_order(rows, name)
     ordered = [{**row, "source": row.get("source") or source} for row, source in zip(ordered, references.sources)]
     how = {"source_lang": source_lang, "target_lang": target_lang, "strategy": strategy, "beams": beams}
-    evaluation = Evaluation(**options)
     if evaluation.domains is None:
         evaluation = replace(evaluation, domains=references.domains)
     return _report(name, references, ordered, evaluation, {"documents": len(ordered)}, name, **how)
@@ -289,6 +299,7 @@ def _report(
         other_references=references.sides[1:],
         without_sentences=set(known) - set(references.ids),
         data=references.digest,
+        terms=references.terms,
         **how | {key: how[key] or search.get(key) for key in ("strategy", "beams")},
     )
     results = evaluation_results(documents, evaluation, search.get("repairs"))

@@ -29,7 +29,8 @@ class TranslatedDocuments:
     metric that needs them says so. `dataset`, `split`, `strategy` and `beams` go into the results. `alignment`: the
     signature of an alignment that made the hypotheses. `other_references`: the documents of each further reference, for
     metrics that take several. `without_sentences`: ids of further documents, which count as nothing. `data`: digest of
-    references and sources (see `content_digest`). `details`: fields for the details of every corpus score.
+    references and sources (see `content_digest`). `details`: fields for the details of every corpus score. `terms`: the
+    glossary entries of each document by its id (see `terminology`).
     """
 
     hypotheses: Documents
@@ -47,6 +48,7 @@ class TranslatedDocuments:
     details: dict[str, Any] = field(default_factory=dict)
     other_references: Sequence[Documents] = ()
     without_sentences: Collection[str] = ()
+    terms: Mapping[str, Sequence[Mapping[str, Any]]] | None = None
 
     @property
     def identity(self) -> Signature:
