@@ -10,7 +10,7 @@ import torch
 from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
 from .generation_mixin import check_untested_version, end_tokens, inference, merged_config
-from .text_splitting import has_text, known_target
+from .text_splitting import Sentence, has_text, known_target
 
 
 @dataclass
@@ -20,7 +20,8 @@ class SentencePart:
     `sentence` is its index in the document, `ids` are the source tokens, `target` those of the translation. `lines` are
     the sentences written for it where they were not repaired, any number; None = `target`. `candidates` are
     translations that the search found, where they are kept. With `is_known` its target was given. `context` are known
-    parts that are read before it, see `Sentence`.
+    parts that are read before it, see `Sentence`. `score` are the sum of the log-probabilities of the target and its
+    number of tokens, if they are kept.
     """
 
     sentence: int
@@ -30,6 +31,16 @@ class SentencePart:
     candidates: list[list[int]] = field(default_factory=list)
     is_known: bool = False
     context: list["SentencePart"] = field(default_factory=list)
+    score: tuple[float, int] | None = None
+
+    def take(self, output: "Output", sentences: Sequence[list[int]] = (), number: int = 0) -> None:
+        """Take the whole output as the translation, or of its `sentences` the one with this number."""
+        sentences = sentences or [output.ids]
+        self.target = sentences[number]
+        first = sum(len(ids) + 1 for ids in sentences[: number % len(sentences)])
+        end = min(first + len(self.target) + 1, len(output.sums) - 1)  # with the end token or separator
+        if end > first:
+            self.score = output.sums[end] - output.sums[first], end - first
 
 
 @dataclass(eq=False)
@@ -132,15 +143,20 @@ def read_document(
 def translated_sentences(document: DocumentState, tokenizer) -> list[str]:
     """Texts of all sentences, one for each source sentence unless parts have `lines`; known ones unchanged.
 
-    Parts of one sentence are joined.
+    Parts of one sentence are joined. A sentence has the mean score of its parts, if these have any.
     """
     texts: list[list[str] | None] = [None] * document.size
+    scores: dict[int, tuple[float, int]] = {}
     for part in document.parts:
         lines = [part.target] if part.lines is None else part.lines
         lines = [tokenizer.decode(line, skip_special_tokens=True).strip() for line in lines]
         before = texts[part.sentence] or []
         if before and lines:
             lines[0] = f"{before.pop()} {lines[0]}".strip()
+        if part.score and len(lines) == 1:
+            (total, count), own = scores.get(part.sentence, (0.0, 0)), part.score
+            scores[part.sentence] = total, count = total + own[0], count + own[1]
+            lines[0] = Sentence(lines[0], score=total / count)
         texts[part.sentence] = before + lines
     for number, target in document.known.items():
         texts[number] = [target]
@@ -220,10 +236,14 @@ class Job:
 
 @dataclass
 class Output:
-    """Generated ids without the end token, and whether one was generated."""
+    """Generated ids without the end token, and whether one was generated.
+
+    `sums` are the sums of the log-probabilities up to each token and before the first one, if they are kept.
+    """
 
     ids: list[int]
     finished: bool
+    sums: Sequence[float] = ()
 
 
 class Translator:
@@ -262,7 +282,7 @@ class Translator:
         self.past, self.future = (getattr(self.config, f"{side}_context", 0) for side in ("past", "future"))
         self.sides = getattr(self.config, "context_sides", "both")
         self.past_context: int | None = None  # k that was asked for
-        self.keeps_candidates = False
+        self.keeps_candidates = self.keeps_scores = False
         self.repairs = "all"
 
     # Which strategies a model of a configuration has
@@ -358,6 +378,7 @@ class Translator:
     def take_sentence(self, sentence: CurrentSentence, output: Output) -> None:
         """Take over the translation of one sentence, without separators."""
         document, index = sentence
+        sentence.part.take(output)
         sentence.part.target = [token for token in output.ids if token != self.sep]
         count = len(output.ids) - len(sentence.part.target) + 1
         if count > 1:
@@ -475,16 +496,19 @@ class Translator:
         finite = FiniteScores(model_name(self.model), before, [job.current for job in jobs])
         processors = LogitsProcessorList([*(others.pop("logits_processor", None) or []), finite])
         inputs = dict.fromkeys(getattr(self.model, "context_arguments", ())) | inputs  # none, on purpose
+        others |= {"return_log_probabilities": True} if self.keeps_scores else {}
         sequences = self.model.generate(
             **inputs, **others, generation_config=config, stopping_criteria=criteria, logits_processor=processors
         )
+        sequences, sums = sequences if isinstance(sequences, tuple) else (sequences, None)
+        sums = None if sums is None else sums[:, before - 1 :].tolist()
         if len(sequences) != candidates * len(jobs):
             raise ValueError(f"{candidates} translations were requested, but this model returns one: request one.")
         outputs = []
         for row, ids in enumerate(sequences[:, before:].tolist()):
             ids = ids[: limits[row // candidates]]  # after it is padding, which beam search may fill with an end token
             end = next((index for index, token in enumerate(ids) if token in ends), None)
-            outputs.append(Output(ids[:end], end is not None))
+            outputs.append(Output(ids[:end], end is not None, sums[row][: len(ids) + 1] if sums else ()))
         if self.keeps_candidates:
             for number, job in enumerate(jobs):
                 self.keep_candidates(job, outputs[number * candidates :][:candidates], stop_at_sep)

@@ -41,6 +41,7 @@ class DocumentTranslation:
         target_lang: str | None = None,
         nbest: int | None = None,
         targets: Sequence[Sequence[str | None]] | None = None,
+        return_scores: bool = False,
         **generate_kwargs,
     ):
         """Translate documents, lists of sentences; every list that comes back is as long as the one that went in.
@@ -75,8 +76,9 @@ class DocumentTranslation:
         `max_new_tokens` a sentence may get twice its source tokens and 32 more. With `return_report`, a second list
         holds for every document its repairs, see `DocumentState`; with `nbest`, a last one holds for every sentence
         this number of translations among the `num_beams`, the most probable first (fewer where others of its segment
-        have other numbers of separators). Several threads may translate with one model, and in training mode; meanwhile
-        no thread may change its weights.
+        have other numbers of separators). With `return_scores` every translation that is not known is a `Sentence`
+        whose `score` is the mean log-probability of its tokens, its end included. Several threads may translate with
+        one model, and in training mode; meanwhile no thread may change its weights.
 
         Raises `ValueError` for a strategy that is unknown or not this model's, for settings that do not fit them, for
         languages that are missing or unknown, and for documents that are not lists of texts; `NonFiniteScoresError`,
@@ -108,7 +110,7 @@ class DocumentTranslation:
         beams = translator.settings.num_beams or 1
         if nbest is not None and nbest > beams:
             raise ValueError(f"nbest={nbest}: a search with num_beams={beams} finds fewer; raise num_beams.")
-        translator.keeps_candidates = nbest is not None
+        translator.keeps_candidates, translator.keeps_scores = nbest is not None, return_scores
         limit = translator.sentence_limit(max_sentence_tokens)
         read = partial(
             read_document, tokenizer=tokenizer, max_sentence_tokens=limit, reads_known=strategy != "sentence"

@@ -45,9 +45,11 @@ class DocMTGenerationMixin:
     ):
         """As in transformers: a model in training mode uses dropout. It asks for no consent on standard input.
 
-        If the model has an `engine` that searches instead, if it can, with the same results. Warns once where a
-        model reads context by inputs of its own and gets none. Raises `ValueError` for what transformers would get
-        wrong, and `RuntimeError` on a version of transformers with which the model does not work.
+        If the model has an `engine` that searches instead, if it can, with the same results. With
+        `return_log_probabilities` returns ids (B, T) and the sums of the log-probabilities of the new tokens up to
+        each (B, T). Warns once where a model reads context by inputs of its own and gets none. Raises `ValueError` for
+        what transformers would get wrong, and `RuntimeError` on a version of transformers with which the model does not
+        work.
         """
         check_untested_version(self)
         kwargs |= zip(FURTHER_ARGUMENTS, others)
@@ -65,7 +67,17 @@ class DocMTGenerationMixin:
             arguments[CACHE_NAME] = arguments.pop("cache")
         if "encoder_outputs" in arguments:  # whose rows are repeated for beams in place
             arguments["encoder_outputs"] = copy.copy(arguments["encoder_outputs"])
-        return super().generate(inputs, config, **own, **{"trust_remote_code": False} | arguments)
+        is_scored = arguments.pop("return_log_probabilities", False)
+        if is_scored:
+            config.update(return_dict_in_generate=True, output_scores=True)
+        output = super().generate(inputs, config, **own, **{"trust_remote_code": False} | arguments)
+        if not is_scored:
+            return output
+        steps = self.compute_transition_scores(
+            output.sequences, output.scores, getattr(output, "beam_indices", None), normalize_logits=True
+        )  # (B, new tokens)
+        prompt = output.sequences.shape[1] - steps.shape[1]
+        return output.sequences, nn.functional.pad(steps.cumsum(1), (prompt, 0))
 
     def unchanged_weights(self) -> AbstractContextManager:
         """Scope in which nothing changes weights and modules: an engine looks at them once for all calls in it."""

@@ -141,7 +141,7 @@ def _reach(text: str, start: int, end: int, goes_on: Callable[[str], bool], afte
 class CarriedSentence:
     """A sentence on its way: `source` and `translation` have marks in the places of its runs.
 
-    `spans` are its runs; `places` those of the marks in `source`.
+    `spans` are its runs; `places` those of the marks in `source`. `score` is that of the translation, if it has one.
     """
 
     text: str
@@ -154,6 +154,7 @@ class CarriedSentence:
     glued: list[tuple[bool, bool]] = field(default_factory=list)  # whether blanks before and after a mark are not text
     is_capital: bool = False
     is_in_parts: bool = False  # translated around its runs
+    score: float | None = None
 
     def __post_init__(self):
         self.spans, self.places = list(map(tuple, self.spans)), list(map(tuple, self.places))  # of JSON they are lists
@@ -219,6 +220,7 @@ class CarriedSentence:
     def keep(self, translation: str) -> None:
         """Take a translation with marks, in which those whose order counts get the order of the source."""
         self.translation = translation.upper() if self.is_capital else translation
+        self.score = score_of(translation)
         ordered = [number for number, run in enumerate(self.runs) if POSITIONAL.fullmatch(run)]
         marks = sorted((self.marks[number] for number in ordered), key=self.translation.index)
         for number, mark in zip(ordered, marks):
@@ -235,6 +237,8 @@ class CarriedSentence:
                 kept = kept.rstrip(".!? ")
             written += (old.replace(words, kept) if words else old) + mark
         self.keep(written)
+        scores = [score for score in map(score_of, translations) if score is not None]
+        self.score = min(scores, default=None)
 
     @classmethod
     def read(cls, text: str, spans: Sequence[Span], translation: str) -> "CarriedSentence":
@@ -297,6 +301,11 @@ class CarriedSentence:
         return lost
 
 
+def score_of(translation: str) -> float | None:
+    """The score of a translation that is a `Sentence` and has one."""
+    return getattr(translation, "score", None)
+
+
 def as_word(mark: str) -> str:
     """A pattern of the mark where no letter or digit of its kind goes on."""
     return rf"(?<![A-Za-z0-9]){mark}(?![A-Za-z0-9]|[.,]\d)" if mark.isascii() else mark
@@ -344,7 +353,7 @@ def carry(
             carried[d][n].around(lines)
     for lines, own, document in zip(written, carried, documents):
         for n, each in own.items():
-            lines[n] = each.restored
+            lines[n] = each.restored if each.score is None else Sentence(each.restored, score=each.score)
         for n, target in enumerate(map(known_target, document)):
             if target is not None:
                 lines[n] = target

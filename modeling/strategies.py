@@ -127,13 +127,13 @@ def take_current(translator: "SegmentTranslator", job: Job, output: Output) -> b
         return True
     targets = split_at(output.ids, translator.sep)
     if len(targets) == job.sentences - job.forced:
-        sentence.part.target = targets[job.past - job.forced]
+        sentence.part.take(output, targets, job.past - job.forced)
     else:
         remedy = "translated again by strategy sentence" if translator.repairs == "all" else None
         sentence.document.report_count(sentence.index, job.sentences - job.forced, len(targets), remedy)
         if remedy:
             return False
-        sentence.part.target = targets[max(-1 - job.future, -len(targets))]
+        sentence.part.take(output, targets, max(-1 - job.future, -len(targets)))
     translator.check_end(sentence, output)
     return True
 
@@ -182,7 +182,7 @@ def sequential(translator: "SegmentTranslator", documents: list[DocumentState]) 
             return
         for job, output in zip(batch, translator.decode(batch, stop_at_sep=True)):
             document, index = job.current
-            job.current.part.target = output.ids
+            job.current.part.take(output)
             translator.check_end(job.current, output)
             if following := document.next_unknown(index + 1):
                 ready.append(current_job(translator, following))
@@ -255,8 +255,8 @@ def full(translator: "SegmentTranslator", documents: list[DocumentState]) -> Non
             document, first, end = segment = whole._replace(first=whole.first + job.forced)
             targets = split_at(output.ids, translator.sep)
             if len(targets) == end - first and output.finished:
-                for part, target in zip(segment.parts, targets):
-                    part.target = target
+                for number, part in enumerate(segment.parts):
+                    part.take(output, targets, number)
             elif translator.repairs == "none":
                 leave_as_written(translator, segment, targets, output)
             elif end - first > 1 and not job.forced and translator.is_cut_off(job, output):
@@ -388,7 +388,8 @@ def force_prefixes_together(translator: "SegmentTranslator", group: Sequence[Seg
         written = pad_rows([[*output.ids, translator.sep] for output in outputs], translator.pad, ids.device, "left")
         ids, mask = (torch.cat(pair, dim=1) for pair in zip((ids, mask), written))
         for sentence, output in zip(sentences, outputs):
-            sentence.part.target = output.ids
+            if not sentence.part.is_known:
+                sentence.part.take(output)
             translator.check_end(sentence, output)
     return []
 

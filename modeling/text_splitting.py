@@ -34,15 +34,23 @@ class Sentence(str):
     """A sentence with its known translation or context; plain strings are sentences, too.
 
     `target` is its translation, which is returned unchanged and is context for others; None: unknown. `context` are
-    pairs of a sentence and its translation that the model reads before it; other sentences do not see them.
+    pairs of a sentence and its translation that the model reads before it; other sentences do not see them. The
+    `score` of a translation is the mean log-probability of its tokens; None: unknown.
     """
 
     target: str | None
     context: tuple[tuple[str, str], ...]
+    score: float | None
 
-    def __new__(cls, text: str, target: str | None = None, context: Iterable[tuple[str, str]] = ()):
+    def __new__(
+        cls,
+        text: str,
+        target: str | None = None,
+        context: Iterable[tuple[str, str]] = (),
+        score: float | None = None,
+    ):
         sentence = super().__new__(cls, text)
-        sentence.target, sentence.context = target, tuple(map(tuple, context))
+        sentence.target, sentence.context, sentence.score = target, tuple(map(tuple, context)), score
         return sentence
 
 

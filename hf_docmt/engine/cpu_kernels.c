@@ -6,7 +6,7 @@
  */
 #include <stdint.h>
 
-#define ABI 14
+#define ABI 15
 enum { PRODUCT, NORM, SELF_ATTENTION, SOURCE_ATTENTION, EMBEDDING, RECURRENCE, MIXTURE, ADDITION };
 enum { ALL, LIMITED, CONTEXT };   /* what attention reads: CONTEXT is another source */
 enum { SENTENCE, GROUP, WINDOW }; /* what limits it */
@@ -64,14 +64,15 @@ typedef struct {
     int64_t end_count, pad; /* the latter is what rows get that have ended */
     const uint8_t *ended;   /* (R,), or none has; in greedy search */
     int64_t beams;          /* 1: greedy search */
-    float *sums;            /* (S, beams): log-probabilities of beams */
+    float *scores;          /* (S, beams): log-probabilities of beams */
+    float *sums;            /* (R, room): those up to each token, or none, in greedy search */
     int64_t scored;         /* N */
     const int64_t *words;   /* (N,): the tokens that are scored, or these are all */
     const uint8_t *is_absent; /* (S, N): which of them are not for a source, or all are */
-    float *log_probs;       /* scratch, (R, N), in beam search */
+    float *log_probs;       /* scratch, (R, N), in greedy search (R,) */
     float *values;          /* (S, kept): the best of each source in the last step */
     int64_t *indices;       /* (S, kept): their places in its rows of scores; where rows went on, other numbers */
-    int64_t *copies;        /* scratch, (R, room) */
+    int64_t *copies;        /* scratch, (2, R, room) */
     int64_t kept;           /* 1, of beams more than these */
     int64_t is_single;      /* whether what goes on after one step is decided elsewhere, of beams */
     int64_t is_decided;     /* whether the best of beams are there, and no two of them are equal */

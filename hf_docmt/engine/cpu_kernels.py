@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-ABI = 14  # of the structures below
+ABI = 15  # of the structures below
 PRODUCT, NORM, SELF_ATTENTION, SOURCE_ATTENTION, EMBEDDING, RECURRENCE, MIXTURE, ADDITION = range(8)
 ALL, LIMITED, CONTEXT = range(3)  # what attention reads
 LIMITS = ("sentence", "group", "window")  # kinds of these, by number
@@ -71,7 +71,7 @@ class Search(ctypes.Structure):
         *((name, ctypes.c_int64) for name in ("end_count", "pad")),
         ("ended", ctypes.c_void_p),
         ("beams", ctypes.c_int64),
-        ("sums", ctypes.c_void_p),
+        *((name, ctypes.c_void_p) for name in ("scores", "sums")),
         ("scored", ctypes.c_int64),
         *((name, ctypes.c_void_p) for name in ("words", "is_absent")),
         *((name, ctypes.c_void_p) for name in ("log_probs", "values", "indices", "copies")),

@@ -33,8 +33,9 @@ FOR_AVX2 int64_t docmt_best(const float *scores, const float *added, int64_t gro
     return ties;
 }
 
-/* log softmax of a row of V scores; returns whether its largest one is finite and none is NaN */
-FOR_AVX2 static int log_softmax(const float *scores, int64_t size, float *log_probs) {
+/* The largest of a row of V scores, and the logarithm of the sum of exponentials of what they have less; returns
+ * whether the largest one is finite and none is NaN */
+FOR_AVX2 static int log_total(const float *scores, int64_t size, float *largest, float *logarithm) {
     __m256 most = _mm256_set1_ps(-INFINITY), none = _mm256_setzero_ps(), total = none;
     float peak = -INFINITY, rest = 0;
     int64_t whole = size / 8 * 8;
@@ -54,12 +55,20 @@ FOR_AVX2 static int log_softmax(const float *scores, int64_t size, float *log_pr
     for (int64_t i = 0; i < whole; i += 8)
         total = _mm256_add_ps(total, exponential(_mm256_sub_ps(_mm256_loadu_ps(scores + i), peaks)));
     for (int64_t i = whole; i < size; i++) rest += expf(scores[i] - peak);
-    const float log_total = logf(sum(total) + rest);
+    *largest = peak, *logarithm = logf(sum(total) + rest);
+    return 1;
+}
+
+/* log softmax of a row of V scores; returns as `log_total` */
+FOR_AVX2 static int log_softmax(const float *scores, int64_t size, float *log_probs) {
+    float peak, total;
+    int64_t whole = size / 8 * 8;
+    if (!log_total(scores, size, &peak, &total)) return 0;
     for (int64_t i = 0; i < whole; i += 8) {
-        const __m256 v = _mm256_sub_ps(_mm256_loadu_ps(scores + i), peaks);
-        _mm256_storeu_ps(log_probs + i, _mm256_sub_ps(v, _mm256_set1_ps(log_total)));
+        const __m256 v = _mm256_sub_ps(_mm256_loadu_ps(scores + i), _mm256_set1_ps(peak));
+        _mm256_storeu_ps(log_probs + i, _mm256_sub_ps(v, _mm256_set1_ps(total)));
     }
-    for (int64_t i = whole; i < size; i++) log_probs[i] = scores[i] - peak - log_total;
+    for (int64_t i = whole; i < size; i++) log_probs[i] = scores[i] - peak - total;
     return 1;
 }
 
@@ -89,13 +98,16 @@ static void choose(const void *context, Share share) {
     const int64_t count = end_of(share, choice->sources, 1) - begin, first = begin * beams;
     const float *scores = choice->scores + first * s->scored;
     int is_number = 1;
+    float peak;
+    for (int64_t r = first; beams == 1 && s->sums && r < first + count; r++)
+        if (!log_total(choice->scores + r * s->scored, s->scored, &peak, s->log_probs + r)) s->log_probs[r] = NAN;
     if (beams > 1) {
         float *log_probs = s->log_probs + first * s->scored;
         for (int64_t r = 0; is_number && r < count * beams; r++)
             is_number = log_softmax(scores + r * s->scored, s->scored, log_probs + r * s->scored);
         scores = log_probs;
     }
-    if (!is_number || (docmt_best(scores, beams > 1 ? s->sums + first : 0, count, beams, s->scored, kept,
+    if (!is_number || (docmt_best(scores, beams > 1 ? s->scores + first : 0, count, beams, s->scored, kept,
                                   s->values + begin * kept, s->indices + begin * kept) && beams > 1))
         __atomic_store_n(choice->is_undecided, 1, __ATOMIC_RELAXED);
 }
@@ -116,7 +128,11 @@ static int go_on(const float *scores, const Step *step, Search *s) {
         s->indices[r] = s->ended && s->ended[r] ? s->pad : token_at(s, s->indices[r]);
         if (!(s->ended && s->ended[r]) && is_end(s, s->indices[r])) return 0;
     }
-    for (int64_t r = 0; r < step->rows; r++) s->ids[r * s->room + s->length] = s->indices[r];
+    for (int64_t r = 0; r < step->rows; r++) {
+        float *sum = s->sums ? s->sums + r * s->room + s->length : 0;
+        s->ids[r * s->room + s->length] = s->indices[r];
+        if (sum) sum[0] = sum[-1] - s->log_probs[r];
+    }
     return 1;
 }
 
@@ -127,12 +143,14 @@ static int go_on_with_beams(const float *scores, const Step *step, Search *s) {
     if (!s->is_decided || s->is_single) return 0;
     for (int64_t i = 0; i < sources * kept; i++)
         if (i % kept < beams && is_end(s, token_at(s, s->indices[i]))) return 0;
-    for (int64_t r = 0; r < rows; r++) memcpy(s->copies + r * s->room, s->ids + r * s->room, s->length * sizeof(int64_t));
+    float *sums = (float *)(s->copies + rows * s->room);
+    memcpy(s->copies, s->ids, rows * s->room * sizeof(int64_t)), memcpy(sums, s->sums, rows * s->room * sizeof(float));
     for (int64_t r = 0; r < rows; r++) {
         const int64_t best = r / beams * kept + r % beams, from = r / beams * beams + s->indices[best] / s->scored;
         memcpy(s->ids + r * s->room, s->copies + from * s->room, s->length * sizeof(int64_t));
+        memcpy(s->sums + r * s->room, sums + from * s->room, s->length * sizeof(float));
         s->ids[r * s->room + s->length] = token_at(s, s->indices[best]);
-        s->sums[r] = s->values[best], s->indices[r] = from;
+        s->sums[r * s->room + s->length] = s->scores[r] = s->values[best], s->indices[r] = from;
     }
     for (int64_t t = 0; t < step->length; t++) {
         int32_t *row = step->ancestors + t * rows, *before = memcpy(s->copies, row, rows * sizeof(int32_t));

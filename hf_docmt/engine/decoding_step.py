@@ -273,7 +273,7 @@ class DecodingStep:
         run(operations, self.step, output)
         return self.scores
 
-    def go_on(self, ids: torch.Tensor, length: int, settings, ended, sums, mask, is_single):
+    def go_on(self, ids: torch.Tensor, length: int, settings, ended, sums, scores, mask, is_single):
         """As `DecoderState.read_on`."""
         if not self.operations:
             self.build(ids[:, :length], mask)
@@ -284,7 +284,9 @@ class DecodingStep:
         found, encoded = self.search, len(self.encodings) + self.padding
         found.ids, found.length, found.is_single = ids.data_ptr(), length, is_single
         found.most = min(settings.plain_until - 1, ids.shape[1] - 1, len(self.ancestors), encoded)
-        found.ended, found.sums = (None if tensor is None else tensor.data_ptr() for tensor in (ended, sums))
+        found.ended, found.sums, found.scores = (
+            None if tensor is None else tensor.data_ptr() for tensor in (ended, sums, scores)
+        )
         search(self.operations[0], self.step, found)
         self.length = found.length
         best = (self.values[:, :-1].clone(), self.indices[:, :-1].clone()) if found.is_decided else None
@@ -294,8 +296,8 @@ class DecodingStep:
         """Shared data of the steps of a search over ids (R, L), other than the ids."""
         (rows, room), beams, scored = ids.shape, settings.num_beams, len(self.output_bias)
         self.ends = torch.tensor(settings.eos_token_id, dtype=torch.long, device="cpu")
-        self.copies = torch.empty_like(ids)
-        self.log_probs = memory(rows if beams > 1 else 0, scored)
+        self.copies = memory(2, *ids.shape, dtype=torch.long)  # of ids and sums
+        self.log_probs = memory(rows, scored if beams > 1 else 1)
         self.values = memory(rows // beams, 1 if beams == 1 else settings.candidates + 1)
         self.indices = memory(*self.values.shape, dtype=torch.long)
         scratch = {

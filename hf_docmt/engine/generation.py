@@ -88,7 +88,7 @@ def is_plain_call(model, inputs: torch.Tensor | None, config: GenerationConfig, 
     names = {name for name, value in arguments.items() if value is not False}
     if isinstance(arguments.get("cache"), DecodingCache):
         names.discard("cache")
-    names.discard("shortlist")
+    names -= {"shortlist", "return_log_probabilities"}
     allowed = {"input_ids", "encoder_outputs", "decoder_input_ids", "decoder_attention_mask", *encoder_inputs(model)}
     allowed |= set(model.model.decoder_input_names)
     sources = (inputs is not None) + ("input_ids" in names)
@@ -115,8 +115,11 @@ def encoder_inputs(model) -> tuple[str, ...]:
 
 def search_translations(
     model, inputs: torch.Tensor | None, config: GenerationConfig, own: dict, arguments: dict
-) -> torch.Tensor:
-    """Translations (B * returned, at most `max_length`) by our search; `own` processors and criteria."""
+) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
+    """Translations (B * returned, at most `max_length`) by our search; `own` processors and criteria.
+
+    With `return_log_probabilities` the sums of these up to each token are the second result.
+    """
     device = model.device
     tensors = {name: value.to(device) for name, value in arguments.items() if torch.is_tensor(value)}
     arguments = arguments | tensors
@@ -140,9 +143,9 @@ def search_translations(
     mask, is_given = arguments.get("decoder_attention_mask"), "cache" in arguments
     state = make_state(encoder_outputs, cache, mask, keeps_cache=is_given, **kept)
     settings = search_settings(config, prompt, own["logits_processor"], own["stopping_criteria"])
-    if settings.num_beams > 1:
-        return beam_search(state, prompt, settings)[0]
-    return greedy_search(state, prompt, settings)
+    settings.has_sums = arguments.get("return_log_probabilities", False)
+    ids, *_, sums = (beam_search if settings.num_beams > 1 else greedy_search)(state, prompt, settings)
+    return (ids, sums) if settings.has_sums else ids
 
 
 def is_plain(config: GenerationConfig) -> bool:

@@ -37,6 +37,7 @@ class SearchSettings:
     early_stopping: bool | str = False
     processors: LogitsProcessorList = field(default_factory=LogitsProcessorList)
     criteria: StoppingCriteriaList = field(default_factory=StoppingCriteriaList)
+    has_sums: bool = False  # whether greedy search sums up log-probabilities, which beam search does anyway
     is_by_row: bool = False  # whether each of these sees rows alone, or gives by `of_rows` what some sources need
 
     def of_rows(self, sources: torch.Tensor) -> "SearchSettings":
@@ -105,52 +106,66 @@ class SearchSettings:
 
 
 @torch.no_grad()
-def greedy_search(state: "DecoderState", prompt: torch.Tensor, settings: SearchSettings) -> torch.Tensor:
-    """Prompts (B, T) to the best token at every step: (B, at most `max_length`)."""
+def greedy_search(
+    state: "DecoderState", prompt: torch.Tensor, settings: SearchSettings
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Prompts (B, T) to the best token at every step: (B, at most `max_length`), and `sums` of its shape, if any."""
     batch, length = prompt.shape
     ids = nn.functional.pad(prompt, (0, min(ROOM, max(settings.max_length - length, 1))))
+    sums = torch.zeros(ids.shape, dtype=torch.float32, device=ids.device) if settings.has_sums else None
     finished = torch.zeros(batch, dtype=torch.bool, device=ids.device)
     is_any, are_kept = False, any(map(keeps_scores, settings.processors))
     sources, left = torch.arange(batch, device=ids.device), []  # of rows; those that have left, with their ids
     while True:
-        length, logits, _ = state.read_on(ids, length, settings, finished if is_any and settings.eos_token_id else None)
+        ended = finished if is_any and settings.eos_token_id else None
+        length, logits, _ = state.read_on(ids, length, settings, ended, sums)
         scores, words = settings.processed(ids[:, :length], logits.clone() if are_kept else logits, state)
         tokens = tokens_at(words, best_token(scores))  # (B,)
         if is_any and settings.eos_token_id:
             tokens = tokens.masked_fill(finished, settings.pad_token_id)
         ids[:, length] = tokens
+        if sums is not None:
+            sums[:, length] = sums[:, length - 1] + scores.amax(dim=1) - scores.logsumexp(dim=1)
         length += 1
         if length == ids.shape[1] < settings.max_length:
             ids = nn.functional.pad(ids, (0, length))
+            sums = None if sums is None else nn.functional.pad(sums, (0, length))
         ended = settings.has_ended(ids[:, :length])
         if ended.any():
             is_any, finished = True, finished | ended
             if finished.all():
-                return joined([*left, (sources, ids[:, :length])], settings.pad_token_id)
+                parts = [*left, (sources, ids[:, :length], None if sums is None else sums[:, :length])]
+                return joined(parts, settings.pad_token_id), None if sums is None else joined(parts, 0, values=2)
             if (rows := settings.going_on(finished)) is not None:
-                left.append((sources[finished], ids[finished, :length]))
+                kept = None if sums is None else sums[finished, :length]
+                left.append((sources[finished], ids[finished, :length], kept))
                 ids, sources, finished, is_any = ids[rows], sources[rows], finished[rows], False
+                sums = None if sums is None else sums[rows]
                 settings = settings.of_rows(rows)
                 state.keep(rows)
 
 
-def joined(parts: list[tuple[torch.Tensor, torch.Tensor]], pad: int) -> torch.Tensor:
-    """Ids (S_i, L_i) of sources (S_i,) in the order of these: (sum of S_i, longest)."""
+def joined(parts: list[tuple[torch.Tensor, ...]], pad: int, values: int = 1) -> torch.Tensor:
+    """Ids (S_i, L_i), or other `values`, of sources (S_i,) in the order of these: (sum of S_i, longest)."""
     longest = parts[-1][1].shape[1]
-    ids = torch.cat([nn.functional.pad(ids, (0, longest - ids.shape[1]), value=pad) for _, ids in parts])
-    return ids[torch.cat([sources for sources, _ in parts]).argsort()]
+    rows = [nn.functional.pad(part[values], (0, longest - part[values].shape[1]), value=pad) for part in parts]
+    return torch.cat(rows)[torch.cat([part[0] for part in parts]).argsort()]
 
 
 @torch.no_grad()
 def beam_search(
     state: "DecoderState", prompt: torch.Tensor, settings: SearchSettings
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Prompts (B, T) to the best translations (B * returned, at most `max_length`), and their scores."""
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Prompts (B, T) to the best translations (B * returned, at most `max_length`), their scores, and sums up to each.
+
+    Scores are (B * returned,), the sums of log-probabilities up to each token have the shape of the translations.
+    """
     beams, (batch, length), device = settings.num_beams, prompt.shape, prompt.device
     count = settings.candidates
     padding = (settings.pad_token_id or settings.eos_token_id[0]) if settings.eos_token_id else -1
     running = torch.full((batch * beams, settings.max_length), padding, dtype=torch.long, device=device)
     running[:, :length] = prompt.repeat_interleave(beams, dim=0)
+    sums = torch.zeros(running.shape, dtype=torch.float32, device=device)
     scores = torch.zeros(batch, beams, dtype=torch.float32, device=device)
     scores[:, 1:] = NEVER  # the beams of a prompt are equal, so only the first one is continued
     finished = FinishedTranslations(running.view(batch, beams, -1), length, settings)
@@ -173,28 +188,33 @@ def beam_search(
         rows = indices // scored + first_rows  # (B, K)
         length += 1
         if length >= settings.earliest_end or settings.are_ends(tokens[:, :beams]).any():
-            continued = with_tokens(running, rows, tokens, length)  # (B * K, L)
+            continued, sums = with_tokens(running, rows, tokens, length), with_tokens(sums, rows, values, length)
             ended = settings.has_ended(continued[:, :length]).view(tokens.shape)
             open_values = values + NEVER * ended.float()
             order = open_values.topk(beams).indices  # (B, beams)
             chosen = (order + first_candidates).flatten()  # (B * beams,)
             running, rows, scores = continued[chosen], rows.flatten()[chosen], open_values.gather(1, order)
-            finished.add(continued.view(*tokens.shape, -1), values, ended, length)
+            finished.add(*(each.view(*tokens.shape, -1) for each in (continued, sums)), values, ended, length)
+            sums = sums[chosen]
             if not finished.may_improve(scores, length) or ended.all():
                 return finished.best()
         else:  # the best ones continue unchanged
             rows, scores = rows[:, :beams], values[:, :beams].contiguous()
-            running, rows = with_tokens(running, rows, tokens[:, :beams], length), rows.flatten()
+            running, sums = (
+                with_tokens(*each, length) for each in ((running, rows, tokens[:, :beams]), (sums, rows, scores))
+            )
+            rows = rows.flatten()
             if not finished.may_improve(scores, length):
                 return finished.best()
         state.reorder(rows)
         if finished.is_any and (sources := settings.going_on(finished.are_done)) is not None:
-            running, scores = running.view(len(scores), beams, -1)[sources].flatten(0, 1), scores[sources]
+            running, sums = (each.view(len(scores), beams, -1)[sources].flatten(0, 1) for each in (running, sums))
+            scores = scores[sources]
             first_rows, first_candidates = first_rows[: len(sources)], first_candidates[: len(sources)]
             settings, log_probs = settings.of_rows(sources), None
             finished.keep(sources)
             state.keep(sources)
-        length, logits, best = state.read_on(running, length, settings, sums=scores, is_single=finished.is_any)
+        length, logits, best = state.read_on(running, length, settings, None, sums, scores, finished.is_any)
 
 
 def tokens_at(words: torch.Tensor | None, places: torch.Tensor) -> torch.Tensor:
@@ -203,7 +223,7 @@ def tokens_at(words: torch.Tensor | None, places: torch.Tensor) -> torch.Tensor:
 
 
 def with_tokens(ids: torch.Tensor, rows: torch.Tensor, tokens: torch.Tensor, length: int) -> torch.Tensor:
-    """Rows (B, K) of ids (R, L) with tokens (B, K) after them, as the last of `length`: (B * K, L)."""
+    """Rows (B, K) of ids (R, L), or of sums, with tokens (B, K) after them, as the last of `length`: (B * K, L)."""
     continued = ids.index_select(0, rows.flatten())
     continued[:, length - 1] = tokens.flatten()
     return continued
@@ -214,16 +234,21 @@ class FinishedTranslations:
 
     def __init__(self, running: torch.Tensor, prompt: int, settings: SearchSettings):
         self.ids, self.settings, self.prompt = running.clone(), settings, prompt  # (B, beams, L)
+        self.sums = torch.zeros(running.shape, dtype=torch.float32, device=running.device)
         self.scores = torch.full(running.shape[:2], NEVER, dtype=torch.float32, device=running.device)
         self.lengths = torch.zeros(running.shape[:2], dtype=torch.long, device=running.device)  # of new tokens
         self.has_ended = torch.zeros_like(self.scores, dtype=torch.bool)
         self.is_any = False  # whether a translation has ended
         self.improves = self.has_ended.new_ones(len(running), 1)  # whether a running translation may become the best
         self.sources = torch.arange(len(running), device=running.device)
-        self.left: list[tuple[torch.Tensor, ...]] = []  # of sources that have left: these, ids, scores and lengths
+        self.left: list[
+            tuple[torch.Tensor, ...]
+        ] = []  # of sources that have left: these, ids, sums, scores and lengths
 
-    def add(self, ids: torch.Tensor, values: torch.Tensor, ended: torch.Tensor, length: int) -> None:
-        """Add what ended of the first `beams` candidates (B, K, L), with sums of log-probabilities (B, K)."""
+    def add(
+        self, ids: torch.Tensor, sums: torch.Tensor, values: torch.Tensor, ended: torch.Tensor, length: int
+    ) -> None:
+        """Add what ended of the first `beams` candidates (B, K, L), with log-probabilities (B, K) and sums of these."""
         beams, new = self.settings.num_beams, length - self.prompt
         counts = ended & (torch.arange(values.shape[1], device=values.device) < beams)
         self.is_any = True
@@ -234,7 +259,7 @@ class FinishedTranslations:
         scores = torch.cat([self.scores, scores], dim=1)
         order = scores.topk(beams).indices
         self.scores = rows_at(scores, order)
-        self.ids = rows_at(torch.cat([self.ids, ids], dim=1), order)
+        self.ids, self.sums = (rows_at(torch.cat(pair, dim=1), order) for pair in ((self.ids, ids), (self.sums, sums)))
         self.lengths = rows_at(torch.cat([self.lengths, torch.full_like(counts, new, dtype=torch.long)], dim=1), order)
         self.has_ended = rows_at(torch.cat([self.has_ended, counts], dim=1), order)
 
@@ -255,16 +280,17 @@ class FinishedTranslations:
     def keep(self, sources: torch.Tensor) -> None:
         """Go on with these sources (S,) alone."""
         left = torch.ones_like(self.sources, dtype=torch.bool).index_fill_(0, sources, False)
-        self.left.append((self.sources[left], self.ids[left], self.scores[left], self.lengths[left]))
-        for name in ("sources", "ids", "scores", "lengths", "has_ended", "improves"):
+        self.left.append(tuple(getattr(self, name)[left] for name in ("sources", "ids", "sums", "scores", "lengths")))
+        for name in ("sources", "ids", "sums", "scores", "lengths", "has_ended", "improves"):
             setattr(self, name, getattr(self, name)[sources])
 
-    def best(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Ids (B * returned, longest) and scores."""
-        returned, own = self.settings.num_return_sequences, (self.sources, self.ids, self.scores, self.lengths)
-        sources, ids, scores, lengths = map(torch.cat, zip(*self.left, own))
+    def best(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Ids (B * returned, longest), scores, and sums up to each id."""
+        returned, own = self.settings.num_return_sequences, (self.sources, self.ids, self.sums)
+        sources, ids, sums, scores, lengths = map(torch.cat, zip(*self.left, (*own, self.scores, self.lengths)))
         order, longest = sources.argsort(), self.prompt + int(lengths[:, :returned].max())
-        return ids[order, :returned, :longest].flatten(0, 1), scores[order, :returned].flatten()
+        ids, sums = (each[order, :returned, :longest].flatten(0, 1) for each in (ids, sums))
+        return ids, scores[order, :returned].flatten(), sums
 
 
 def rows_at(values: torch.Tensor, indices: torch.Tensor) -> torch.Tensor:
@@ -328,21 +354,22 @@ class DecoderState:
         return self.masked(logits.to(ids.device, torch.float32))
 
     def read_on(
-        self, ids: torch.Tensor, length: int, settings: SearchSettings, ended=None, sums=None, is_single=False
+        self, ids: torch.Tensor, length: int, settings: SearchSettings, ended, sums, scores=None, is_single=False
     ) -> tuple[int, torch.Tensor, tuple[torch.Tensor, torch.Tensor] | None]:
         """As `read` of the first `length` ids (R, L); it may append the best tokens. Returns their number, and logits.
 
-        Tokens are written as long as no other rule decides. Rows that have `ended` (R,) are padded; `sums` (B,
-        beams) are those of beams, which continue with the best ones, with the rows of ids and of the cache, unless
-        `is_single`. The last are `best_continuations` of beams, or None if the caller has to find them.
+        Tokens are written as long as no other rule decides, and `sums` (R, L), if any. Rows that have `ended` (R,) are
+        padded; `scores` (B, beams) are those of beams, which continue with the best ones, with the rows of ids, sums
+        and the cache, unless `is_single`. The last are `best_continuations` of beams, or None if the caller has to find
+        them.
         """
         self.start(ids[:, :length])
         may_go_on = self.step is not None and self.step.goes_on and (length == 1 or not self.step.is_prompt)
-        if sums is not None:  # fewer candidates than there are
-            may_go_on = may_go_on and settings.candidates < sums.shape[1] * len(self.step.output_bias)
+        if scores is not None:  # fewer candidates than there are
+            may_go_on = may_go_on and settings.candidates < scores.shape[1] * len(self.step.output_bias)
         if not may_go_on or length >= settings.plain_until:
             return length, self.read(ids[:, :length]), None
-        return self.step.go_on(ids, length, settings, ended, sums, self.mask, is_single)
+        return self.step.go_on(ids, length, settings, ended, sums, scores, self.mask, is_single)
 
     def start(self, prompt: torch.Tensor) -> None:
         """Let the primitives read a prompt (B, T), too, where they can."""

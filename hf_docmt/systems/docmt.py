@@ -223,6 +223,7 @@ class DocMTSystem(ForcedDecoding):
             batch_size=self.batch_size,
             batch_tokens=self.batch_tokens,
             return_report=True,
+            return_scores=self.scores,
             **self.codes,
             **self.generate_kwargs,
         )

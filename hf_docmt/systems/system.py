@@ -93,6 +93,7 @@ class System(ABC):
     batch_size: int = 1  # sentences that are translated at once
     batch_tokens: int | None = None  # of a batch, instead of that
     carries: bool = True  # whether opaque runs are copied, in `translate_carried`
+    scores: bool = False  # whether translations are `Sentence`s with a score, of a system that has scores
     reads_chunks: bool = False  # trained on chunks of documents: it reads any amount of context
 
     def __init_subclass__(cls, **arguments):

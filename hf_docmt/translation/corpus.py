@@ -9,7 +9,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt.data.documents import check_documents, json_line, plain_lines, sentences
 from hf_docmt.files import STDOUT, write_parts
-from hf_docmt.modeling.opaque_runs import CarriedSentence, Span
+from hf_docmt.modeling.opaque_runs import CarriedSentence, Span, score_of
 from hf_docmt.systems import System, search_settings
 
 if TYPE_CHECKING:  # takes longer to import than one sentence to translate
@@ -29,12 +29,13 @@ def translate_corpus(
 ) -> list[dict]:
     """Translate documents: rows `{"doc_id", "source", "translation", "repairs", "search"}`, in their order.
 
-    `source` and `translation` are lists of sentences of equal length. `repairs` is a list of dicts `{"sentence",
-    "kind", "detail"}`: sentences (by index) that were translated in parts, again, or not to their end. `strategy`,
-    `batch_size` and further arguments are those of `model.translate_documents`; None is the model's own strategy. Only
-    with `repairs="none"` may a `translation` be longer or shorter than its source. `search` is how they were
-    translated: `strategy`, `beams`, of `past_context`, `repairs`, `alignment`, `source_lang`, `target_lang` those that
-    were set, an `engine` other than transformers, and settings of generation that change what is found.
+    `source` and `translation` are lists of sentences of equal length. `score`, of models that have it, is the mean
+    log-probability of the tokens of each translation, None for one that the model did not write. `repairs` is a list of
+    dicts `{"sentence", "kind", "detail"}`: sentences (by index) that were translated in parts, again, or not to their
+    end. `strategy`, `batch_size` and further arguments are those of `model.translate_documents`; None is the model's
+    own strategy. Only with `repairs="none"` may a `translation` be longer or shorter than its source. `search` is how
+    they were translated: `strategy`, `beams`, of `past_context`, `repairs`, `alignment`, `source_lang`, `target_lang`
+    those that were set, an `engine` other than transformers, and settings of generation that change what is found.
 
     `documents` are what the readers of `hf_docmt.data.readers` give; only their source side is read. Raises
     `DataError` for other datasets, and `ValueError` for a strategy that the model does not have.
@@ -46,7 +47,13 @@ def translate_corpus(
     lang, _ = check_documents(documents, allow_empty=True)
     sources = [sentences(row, lang) for row in documents]
     results = model.translate_documents(
-        sources, tokenizer, strategy=strategy, batch_size=batch_size, return_report=True, **generate_kwargs
+        sources,
+        tokenizer,
+        strategy=strategy,
+        batch_size=batch_size,
+        return_report=True,
+        return_scores=True,
+        **generate_kwargs,
     )
     search = search_settings(model, strategy or model.default_strategy(), generate_kwargs)
     return _rows(documents["doc_id"][:], sources, search, *results)
@@ -86,6 +93,10 @@ def _rows(
     columns = zip(doc_ids, sources, translations, repairs, strict=True)
     names = ("doc_id", "source", "translation", "repairs")
     rows = [dict(zip(names, values)) | {"search": search} for values in columns]
+    for row in rows:
+        scores = list(map(score_of, row["translation"]))
+        if any(score is not None for score in scores):
+            row["score"] = [None if score is None else round(score, 3) for score in scores]
     return [row | {"candidates": found} for row, found in zip(rows, candidates)] if candidates else rows
 
 

@@ -46,7 +46,7 @@ class TranslationSettings:
         chosen = {} if self.strategy is None else {"strategy": self.strategy}
         place = {"dtype": self.dtype or "auto", "device": self.device, "revision": self.revision}
         system = System.load(self.model, **place, batch_size=self.batch_size, **chosen, **self.search)
-        system.carries = system.carries and self.carry
+        system.carries, system.scores = system.carries and self.carry, True
         return system
 
 

@@ -117,9 +117,30 @@ def test_scores_of_the_best(seed):
     settings = SearchSettings(9, [EOS], PAD, early_stopping=stopping, **names)
     outputs = model.get_encoder()(source["input_ids"], attention_mask=MASK)
     state = DecoderState(model, outputs, DecodingCache(), attention_mask=MASK)
-    ids, scores = search.beam_search(state, torch.full((5, 1), 2), settings)
+    ids, scores, sums = search.beam_search(state, torch.full((5, 1), 2), settings)
     assert torch.equal(ids, expected.sequences)
     torch.testing.assert_close(scores, expected.sequences_scores, atol=1e-5, rtol=1e-5)
+    lengths = ((ids[:, 1:] == EOS).cumsum(1) == 0).sum(1).add(1).clamp(max=ids.shape[1] - 1)  # with the end token
+    totals = sums.gather(1, lengths[:, None])[:, 0] / lengths**penalty
+    torch.testing.assert_close(totals, scores, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("settings", [{}, {"num_beams": 3, "num_return_sequences": 2}], ids=label)
+def test_log_probabilities(model, kernels, settings, monkeypatch):
+    """The sums up to each new token are those of forced decoding, by our search and by that of transformers."""
+    inputs = INPUTS | {"max_new_tokens": 40, "eos_token_id": [EOS, 268, 960]} | settings
+    for engine in (model.engine, None):
+        monkeypatch.setattr(model, "engine", engine)
+        prompts = {} if engine else {"decoder_input_ids": PROMPT}
+        ids, sums = model.generate(**inputs, **prompts, return_log_probabilities=True)
+        start, each = (PROMPT.shape[1] if prompts else 1), len(ids) // 5
+        read = {name: value.repeat_interleave(each, 0) for name, value in INPUTS.items()}
+        log_probs = model(**read, decoder_input_ids=ids[:, :-1]).logits.log_softmax(-1)
+        expected = log_probs.gather(2, ids[:, 1:, None])[:, start - 1 :, 0].cumsum(1)
+        ended = sum(ids[:, start:] == end for end in inputs["eos_token_id"])
+        is_new = ended.cumsum(1) - ended == 0  # until the end token
+        assert not sums[:, :start].any() and not is_new.all()
+        torch.testing.assert_close(sums[:, start:][is_new], expected[is_new], atol=1e-3, rtol=1e-4)
 
 
 class Keep(LogitsProcessor):
@@ -326,9 +347,14 @@ def test_sources_that_leave_change_nothing(monkeypatch, kernels, architecture, f
             settings, found = settings | {"eos_token_id": [EOS, 8, 17, 26]}, []
             for waste in (1, 0):
                 monkeypatch.setattr(search, "MOST_WASTE", waste)
-                found.append(model.translate_documents(documents, word_tokenizer(), strategy, **settings))
+                found.append(
+                    model.translate_documents(documents, word_tokenizer(), strategy, return_scores=True, **settings)
+                )
                 assert waste == 0 or not left
             assert found[0] == found[1]
+            lines = (found[n][0] if "nbest" in settings else found[n] for n in (0, 1))
+            first, second = ([text.score for document in each for text in document] for each in lines)
+            assert first == pytest.approx(second, abs=1e-4)
             count += len(left)
             left.clear()
     assert count

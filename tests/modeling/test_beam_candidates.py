@@ -6,7 +6,7 @@ import pytest
 from support.errors import refused
 from support.tiny_models import SEP, build, random_text, word_tokenizer
 
-from hf_docmt.modeling.decoding import CurrentSentence, DocumentState, Job, Output, SentencePart, Translator
+from hf_docmt.modeling.decoding import CurrentSentence, DocumentState, Job, Output, SentencePart, Translator, split_at
 
 DOCUMENTS = [random_text([3, 2, 4], seed=1), random_text([2, 5], seed=2)]
 CHUNK = {"view": "chunk", "chunk_tokens": 12}
@@ -38,6 +38,30 @@ def test_every_strategy_gives_all_beams(architecture, fields, strategy):
     assert [[found[0] for found in document] for document in candidates] == plain
     assert max(len(found) for document in candidates for found in document) == 3
     assert translate(nbest=1)[1] == [[[text] for text in document] for document in plain]
+    scores = []
+    for engine in (model.engine, None):
+        model.engine = engine
+        scored = translate(return_scores=True)
+        assert scored == plain
+        scores.append([text.score for document in scored for text in document])
+    assert scores[0] == pytest.approx(scores[1], abs=1e-4) and max(scores[0]) < 0
+
+
+@pytest.mark.parametrize(
+    ("ids", "finished", "number", "score"),
+    [
+        ([7, 8], True, 0, (-4.0, 3)),
+        ([7, 8], False, 0, (-2.0, 2)),
+        ([7, SEP, 8], True, 0, (-2.0, 2)),
+        ([7, SEP, 8], True, -1, (-6.0, 2)),
+        ([SEP, SEP], True, 1, (-1.0, 1)),
+    ],
+)
+def test_score_of_a_sentence(ids, finished, number, score):
+    """The sum over its tokens and the end token or separator after them, and the number of these."""
+    part, sums = SentencePart(0, []), [-1.0, -2.0, -3.0, -5.0, -9.0]
+    part.take(Output(ids, finished, sums[: len(ids) + 1 + finished]), split_at(ids, SEP), number)
+    assert part.score == score and part.target == split_at(ids, SEP)[number]
 
 
 def test_rows_keep_their_limits():
