@@ -37,7 +37,7 @@ ARCHITECTURES = {  # context of each: three sentences on either side, or a memor
     "memory": {"memory_sides": "both"},
 }
 LORA = {"target_modules": ["q_proj", "k_proj", "v_proj", "out_proj", "fc1", "fc2"], "rank": 16, "alpha": 32}
-RATES = {  # learning rates of both ways to fine-tune: of what is there, or of LoRA; of the mechanism
+RATES = {  # learning rates of both ways to fine-tune: of pretrained parameters or LoRA, of the mechanism
     "full": {"learning_rate": 2e-3, "new_learning_rate": 2e-3},
     "lora": {"learning_rate": 2e-3, "new_learning_rate": 4e-3},
 }

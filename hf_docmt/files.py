@@ -1,4 +1,4 @@
-"""Files for every room: reading (UTF-8, gzip, JSON), atomic writing, checks before long work."""
+"""Files: reading (UTF-8, gzip, JSON), atomic writing, checks before long work."""
 
 import errno
 import gzip
@@ -115,7 +115,7 @@ def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
 
 
 def check_file(path: str | Path) -> Path:
-    """The path of a file that is there; DataError for a folder, for a pipe and for nothing."""
+    """The path of an existing file; DataError for a folder, a pipe or a missing file."""
     path = Path(path)
     if not path.is_file():
         if path.exists() and not path.is_dir():
@@ -190,7 +190,7 @@ def write_lines(lines: Iterable[str], path: str | os.PathLike) -> None:
 
 
 def write_text(text: str, path: str | os.PathLike) -> None:
-    """Write a file of UTF-8 text that appears when it is complete; one that was there stays whole until then.
+    """Write a file of UTF-8 text that appears when it is complete; an existing file stays whole until then.
 
     A file whose name ends in `.gz` is packed. A symbolic link stays, the file it points to is replaced. The mode is
     that of the file before, or of a new one (0o666 without the umask). A pipe or device gets the text as it comes.
@@ -325,7 +325,7 @@ def check_no_link_loop(path: Path) -> None:
 
 
 def check_writable_folder(path: str | os.PathLike) -> Path:
-    """The path of a folder that is there or can be made, or ValueError before hours of work."""
+    """The path of a folder that exists or can be made, or ValueError before hours of work."""
     path = Path(path)
     check_no_link_loop(path)
     existing = next(folder for folder in (path, *path.resolve().parents) if folder.exists())

@@ -1,4 +1,4 @@
-"""Parts of error messages that every room needs, and the version of the package."""
+"""Shared parts of error messages, and the version of the package."""
 
 import re
 import shlex

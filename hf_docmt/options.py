@@ -26,7 +26,7 @@ def option(default: Any, help: str, *flags: str, **settings) -> Any:
 
 
 def argument(help: str, default: Any = REQUIRED, metavar: str | None = None) -> Any:
-    """The same for an argument, which the command line gives by its position; required unless it has a default."""
+    """A positional argument of the command line; required unless it has a default."""
     return field(default=default, metadata={"help": help, "is_argument": True, "metavar": metavar})
 
 
@@ -314,7 +314,7 @@ class ServerLimits:
     megabytes: int = option(10, "Megabytes per request or file.", least=1)
     unpacked_megabytes: int = option(64, "Megabytes per unpacked archive.", least=1)
     elements: int = option(400_000, "Start tags per file.", least=1)
-    sentence_tokens: int = option(1000, "Tokens per sentence, else refused.", least=1)
+    sentence_tokens: int = option(1000, "Maximum tokens per sentence; longer ones are refused.", least=1)
     cut_sentences: bool = option(False, "Translate longer sentences in parts.")
     timeout: float = option(120.0, "Seconds per request.", least=0.1)
     receive_timeout: float = option(30.0, "Seconds to receive a request.", least=0.1)

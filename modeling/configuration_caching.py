@@ -27,8 +27,8 @@ class CachingConfig(IntegratedContextConfig):
     """Context sentences that went through the same encoder as the current one, kept and shortened (Maka et al. 2024).
 
     `shortening` is `none` (Caching Tokens), `sentence` (their mean, Caching Sentence), `avg`, `max` or `linear`
-    (pooling of K neighbours), `grouping` or `selecting` (K groups); `shortening_size` is K. `pooling_padding` is what
-    average and maximum make of places after a sentence's end: `ignored`, or `zeros` as in the released code.
+    (pooling of K neighbours), `grouping` or `selecting` (K groups); `shortening_size` is K. `pooling_padding`: average
+    and maximum ignore positions after a sentence's end (`ignored`), or read `zeros` as in the released code.
     `categorizer` and `categorizer_dim` are the function and the hidden units of the network that assigns tokens to
     groups.
     `include_current` adds the shortened current sentence to the context. With `encoder_gradient` the gradient flows
@@ -83,8 +83,8 @@ class CachingConfig(IntegratedContextConfig):
             )
         if self.include_current and self.shortening == "none":
             raise ValueError(
-                "include_current=True adds the shortened current sentence, but with shortening='none' it would be "
-                "read twice: choose a shortening, or include_current=False."
+                "include_current=True adds the shortened current sentence, which the model would read twice with "
+                "shortening='none': choose a shortening, or include_current=False."
             )
         if self.context_sides != "source" and not self.share_encoder_decoder_embeddings:
             raise ValueError(

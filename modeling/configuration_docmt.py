@@ -214,7 +214,7 @@ class DocMTConfig(PreTrainedConfig):
         return "none: sentence level"
 
     def sentence_reach(self) -> str:
-        """The same with these numbers of sentences: `past_context`, `future_context` of `context_sides`."""
+        """`context_reach` in sentences: `past_context`, `future_context` of `context_sides`."""
         if not self.past_context and not self.future_context:
             return DocMTConfig.context_reach(self)
         return f"{self.past_context} past and {self.future_context} future sentences, {SIDES[self.context_sides]}"

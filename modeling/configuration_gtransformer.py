@@ -35,8 +35,8 @@ class GTransformerConfig(SegmentConfig):
                 raise ValueError(f"{name} must be a number from 0 to {most}, got {getattr(self, name)}.")
         if self.context_sides == "source":
             raise ValueError(
-                "group attention reads the source sentence with the number of the target sentence, got "
-                "context_sides='source', where the target has one sentence alone: use context_sides='both'."
+                "group attention attends from each target sentence to the source sentence with the same index, got "
+                "context_sides='source', which has only one target sentence: use context_sides='both'."
             )
 
     def context_reach(self):

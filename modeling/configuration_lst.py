@@ -4,7 +4,7 @@ from .configuration_docmt import SegmentConfig
 
 
 class LstConfig(SegmentConfig):
-    """Segments whose self-attention is computed over the whole segment and over the own sentence.
+    """Segments with self-attention over the whole segment and within each sentence.
 
     Long-short term attention (Herold and Ney 2023, section 3.2); it has no fields of its own. There segments are
     chunks of up to 1000 target tokens (`view="chunk"`).

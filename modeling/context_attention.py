@@ -151,9 +151,9 @@ class ContextDecoder(Decoder):
 
 @dataclass
 class ContextEncoderOutput(BaseModelOutput):
-    """States of the current sentence (B, S, D), its context vectors (B, N, D), and which of them are there (B, N).
+    """States of the current sentence (B, S, D), its context vectors (B, N, D), and their mask (B, N).
 
-    Of a Document Transformer (B, C, L, D) and (B, C, L).
+    In a Document Transformer (B, C, L, D) and (B, C, L).
     """
 
     context_states: torch.FloatTensor | None = None
@@ -188,7 +188,7 @@ class ContextForConditionalGeneration(DocMTForConditionalGeneration):
     `context_input_ids`, `context_attention_mask` (B, C, L), 1 = token: one context sentence per row, `tokens </s>`;
     `context_offsets` (B, C): its offset, -1 = the sentence before the current one, +1 the one after it; a row that is
     fully masked is not a sentence. `context_is_target` (B, C) bool: the row is an earlier translation. Without context
-    attention to it finds nothing; what a norm after the sum makes of that is the paper's.
+    attention to it gives zeros; a norm after the sum treats them as in the paper.
     """
 
     model_class = ContextModel

@@ -155,7 +155,7 @@ class ContextLayersTranslator(CachedContextTranslator):
 
 
 def pad_vectors(rows: list[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Vectors of some sentences, (K, ..., D) each -> (P, longest K, ..., D) and which are there, (P, K) bool."""
+    """Vectors of some sentences, (K, ..., D) each -> (P, longest K, ..., D) and their mask, (P, K) bool."""
     lengths = torch.tensor([len(row) for row in rows], device=rows[0].device)
     vectors = pad_sequence(rows, batch_first=True)
     return vectors, torch.arange(vectors.shape[1], device=vectors.device) < lengths[:, None]

@@ -53,11 +53,11 @@ def sentences_to_read(
 ) -> tuple[torch.Tensor | None, Copies | None]:
     """Which sentences of (B, C, L) go through layers: all that exist, of equal `contents` only the first.
 
-    Numbers of them in (B*C), (P,), None = all; and where some are equal, the numbers of all that are there and for each
+    Their indices in (B*C), (P,), None = all; and if some are equal, the indices of all that exist and for each
     the one of P that it is equal to, (Q,) each. `contents` (B, C, ...) are what layers read; without any, as in
-    training with its dropout, all sentences differ. Without any it is the first row, so that the same
-    parameters take part in every step, as training with several processes needs it. In compilation all are read: what
-    is there does not change shapes.
+    training with its dropout, all sentences differ. If no sentence exists, the first row is read, so that the same
+    parameters take part in every step, as training with several processes needs it. In compilation all are read, since
+    shapes must not depend on the data.
     """
     if torch.compiler.is_compiling():
         return None, None
@@ -220,7 +220,7 @@ class ContextLayers:
     def read_present(
         self, ids: torch.Tensor, mask: torch.Tensor, is_next: torch.Tensor
     ) -> tuple[list[torch.Tensor], torch.Tensor]:
-        """`read_context` of the sentences that are there: (B, C, L, D) each, zeros for the others, and the mask.
+        """`read_context` of the existing sentences: (B, C, L, D) each, zeros for the others, and the mask.
 
         `ids`, `mask` (B, C, L), a column for every offset, see `by_offset`; `is_next` (C,).
         """

@@ -182,7 +182,7 @@ def split_at(ids: list[int], sep: int) -> list[list[int]]:
 def split_sentence(text: str, tokenizer, limit: int, read: Mapping[str, list[int]]) -> list[list[int]]:
     """Ids of a sentence, cut at the blank nearest to its middle (or in the middle) until every part fits.
 
-    Those of texts that were `read` are known.
+    `read` has the ids of texts that were tokenized before.
     """
     text = text.strip()
     ids = read[text] if text in read else token_ids(text, tokenizer)
@@ -200,7 +200,7 @@ def token_ids(text: str, tokenizer, is_target: bool = False) -> list[int]:
 
 
 def ids_of_texts(texts: list[str], tokenizer, is_target: bool = False) -> list[list[int]]:
-    """The same of several texts, by one call of the tokenizer."""
+    """Ids of several texts, by one call of the tokenizer."""
     if not texts:
         return []
     side = {"text_target" if is_target else "text": texts}

@@ -108,8 +108,8 @@ class DocMTGenerationMixin:
             next_sequence_length = input_ids.shape[1] - int(read)
         if next_sequence_length is not None and next_sequence_length < 1:
             raise ValueError(
-                f"the cache has {int(read)} tokens, got {input_ids.shape[1]} target ids: there must be one more, which "
-                "is not read yet; give all ids so far, or an empty cache."
+                f"the cache has {int(read)} tokens, got {input_ids.shape[1]} target ids, expected one more than "
+                "the cache: pass all ids so far, or an empty cache."
             )
         new = input_ids if next_sequence_length is None else input_ids[:, -next_sequence_length:]
         inputs = {name: value for name, value in kwargs.items() if value is not None and name != "labels"}
@@ -171,7 +171,7 @@ def full_config(model, config: GenerationConfig | None, arguments: dict) -> tupl
     if config.max_new_tokens is not None:
         if arguments.get("max_length") is not None:
             lengths = f"max_new_tokens={config.max_new_tokens} and max_length={config.max_length}"
-            logger.warning(f"{lengths} were given: the first counts.")
+            logger.warning(f"{lengths} were given; max_new_tokens takes precedence.")
         config.max_length = prompt_length(config, others.get("decoder_input_ids")) + config.max_new_tokens
         config.max_new_tokens = own.max_new_tokens and config.max_new_tokens  # else transformers takes the model's own
     elif config.max_length is None:
@@ -283,8 +283,8 @@ def numbers(version: str) -> tuple[int, int]:
 def decodes_as_it_computes(model) -> bool:
     """Whether transformers' search, and that of an engine, see the scores that one pass over all they wrote has.
 
-    Of greedy search those of every step, of beam search that of the best translation; the settings of generation are
-    special tokens alone.
+    In greedy search the scores of every step, in beam search that of the best translation; the settings of generation
+    are only special tokens.
     """
     inputs = check_inputs(model)
     length = min(8, model.config.max_position_embeddings - 1)
@@ -329,7 +329,7 @@ class KeptScores(LogitsProcessor):
 
 
 def check_inputs(model) -> dict:
-    """A short source, and a sentence of context for a model that reads such, else none on purpose."""
+    """A short source, and a sentence of context for a model that reads such, otherwise none on purpose."""
     config = model.config
     special = {value for name, value in config.to_dict().items() if name.endswith("token_id")}
     words = [token for token in range(config.vocab_size) if token not in special][:7]

@@ -78,7 +78,7 @@ class Attention(nn.Module):
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
         """`hidden_states` (B, T, D), in cross-attention `key_value_states` (B or fewer, S, D) -> (B, T, D), weights.
 
-        Weights are (B, H, T, S) with `eager` attention, else None. `layer_inputs` are for subclasses.
+        Weights are (B, H, T, S) with `eager` attention, otherwise None. `layer_inputs` are for subclasses.
         """
         output, weights = self.heads_output(hidden_states, key_value_states, cache, attention_mask, output_attentions)
         output = self.out_proj(output.reshape(hidden_states.shape))  # from (B, T, H, Dh)
@@ -434,7 +434,7 @@ class Dropout(Function):
 
     @staticmethod
     def scaled(states: torch.Tensor, kept: torch.Tensor, scale: float) -> torch.Tensor:
-        """The kept values times `scale`, else 0."""
+        """The kept values times `scale`, otherwise 0."""
         return states * kept.to(states.dtype).mul_(scale)
 
 

@@ -45,7 +45,7 @@ class SegmentEncoding(nn.Module):
     Vaswani et al.; with `position_type` `sinusoidal_t2t` segments, too, have the frequencies of the released code.
     """
 
-    owner: "list[SegmentEncoding] | None" = None  # whose table is read, where it is not the own one
+    owner: "list[SegmentEncoding] | None" = None  # whose table is read, if not this one's
 
     def __init__(self, config: ConcatConfig):
         super().__init__()

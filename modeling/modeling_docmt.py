@@ -112,8 +112,8 @@ def init_as_fairseq(module: nn.Module, config: DocMTConfig) -> None:
     Embeddings and output layer (`logits`) N(0, 1/D), zeros for padding; of sentences (`segments`, Lupo et al.) N(0, 1).
     In attention Xavier-uniform: `projection` (Q, K, V) with the factor 1/sqrt(2) and biases U(-1/sqrt(D), 1/sqrt(D)),
     `attention_output` with bias 0. Other linear layers, of the feed-forward network and of mechanisms, with
-    `fairseq_0.9` Xavier-uniform and bias 0, else (fairseq from 0.10 on) weights and biases U(-1/sqrt(n), 1/sqrt(n)) of
-    n inputs.
+    `fairseq_0.9` Xavier-uniform and bias 0, otherwise (from fairseq 0.10) weights and biases U(-1/sqrt(n), 1/sqrt(n))
+    for n inputs.
     """
     role = getattr(module, "init_role", None)
     if isinstance(module, nn.Embedding) or role == "logits":
@@ -387,7 +387,7 @@ class Decoder(Stack):
     ) -> torch.Tensor | None:
         """Mask of self-attention of new states (B, T, D), from a mask (B, cached + T); None = all that came before.
 
-        Of a recurrent decoder the part (B, T) of the new states.
+        In a recurrent decoder only the part (B, T) of the new states.
         """
         if self.config.decoder_autoregression == "ssru":
             return None if attention_mask is None else attention_mask[:, -hidden_states.shape[1] :]

@@ -1,4 +1,4 @@
-"""G-Transformer: attention within the own sentence, in the top layers joined with attention to the whole by a gate."""
+"""G-Transformer: attention within each sentence, in the top layers joined with attention to the whole by a gate."""
 
 from dataclasses import dataclass
 
@@ -25,7 +25,7 @@ class GroupAttention(SentenceAttention):
     """Group attention H_L, and in the top layers also global attention H_G (Bao et al. 2021, section 4).
 
     Group attention is multi-head attention in which a query sees the keys with its own group tag: the mask
-    M(G_Q, G_K) is 0 where both are the same, else a large negative number. Global attention has its own weights and
+    M(G_Q, G_K) is 0 if both are the same, otherwise a large negative number. Global attention has its own weights and
     sees all keys; a gate of both joins them, H = H_L * g + H_G * (1 - g), g = sigmoid([H_L; H_G] W + b).
 
     H_L has the names of the backbone's attention, so that a sentence-level model loads by name. The cache of
@@ -92,7 +92,7 @@ class GroupAttention(SentenceAttention):
     def read_source(
         self, hidden_states, key_value_states, cache, attention_mask, output_attentions, layer_inputs
     ) -> tuple:
-        """The same in attention to the source."""
+        """Group and global attention to the source."""
         inputs, group_mask = (hidden_states, key_value_states, cache), layer_inputs.get("source_group_mask")
         own = self.heads_output(*inputs, attention_mask if group_mask is None else group_mask, output_attentions)
         if self.global_attn is None:

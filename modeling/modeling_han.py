@@ -1,4 +1,4 @@
-"""Hierarchical attention networks: the last states read the words of each sentence before, then these sentences."""
+"""Hierarchical attention: final-layer states attend to the words of each previous sentence, then to the sentences."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Long-short term attention: self-attention over the whole segment and over the own sentence, joined by one layer."""
+"""Long-short term attention: self-attention over the whole segment and within each sentence, joined by one layer."""
 
 import torch
 from torch import nn
@@ -12,7 +12,7 @@ from .sentence_stack import SentenceAttention, SentenceDecoder, SentenceEncoder,
 class LstAttention(SentenceAttention):
     """Self-attention computed twice from the same queries, keys and values, with and without the sentence mask.
 
-    Herold and Ney (2023), section 3.2, after Zhang et al. (2020): A(Q, K, V) with M_ij = 0 where s(i) = s(j), else
+    Herold and Ney (2023), section 3.2, after Zhang et al. (2020): A(Q, K, V) with M_ij = 0 where s(i) = s(j), otherwise
     -inf, and the same with no mask but the causal one; the two context vectors are concatenated and go through one
     linear layer. As there, Q, K, V are given to both variants, so all that is added to the Transformer is the second
     half of that layer. Its first half, with the bias, is `out_proj`, the second one `sentence_proj`: as two matrices
@@ -89,7 +89,7 @@ class LstModel(SentenceModel):
 class LstForConditionalGeneration(SentenceGeneration, GenerationMixin):
     """Long-short term attention (Zhang et al. 2020, as in Herold and Ney 2023, section 3.2).
 
-    Encoder and decoder self-attention looks at the whole segment and, a second time, at the own sentence only; see
+    Encoder and decoder self-attention looks at the whole segment and, a second time, at the same sentence only; see
     `LstAttention`. Attention to the source is unchanged. A separator belongs to the sentence it ends, in the decoder,
     too, where it is what the first token of the next sentence is written from. On segments of one sentence both
     variants are the same, and with `sentence_proj` zero the model is the plain backbone.

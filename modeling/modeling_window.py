@@ -326,7 +326,7 @@ class WindowModel(DocMTModel):
         return {"alignment": decoder_alignment.reshape(sources, -1), "source_borders": borders}
 
     def search_alignment(self) -> str:
-        """The alignment for search and scoring: the value of an active `search_alignment`, else the configuration's."""
+        """The alignment for search and scoring: of an active `search_alignment`, by default the configuration's."""
         model, alignment = (None if torch.compiler.is_compiling() else _alignment.get()) or (None, None)
         return alignment if model is self else self.config.alignment
 

@@ -262,7 +262,7 @@ class CarriedSentence:
         return self.restore(self.translation) if self.has_words else unchanged
 
     def restored_candidates(self, texts: Sequence[str]) -> list[str]:
-        """The texts of the search behind the translation that have each run once; otherwise only the translation."""
+        """The n-best texts in which each run occurs once, or only the translation."""
         others = texts[1:] if texts[:1] == [self.translation] and self.has_words else []
         return list(dict.fromkeys([self.restored, *(self.restore(text) for text in others if self.has_marks(text))]))
 

@@ -25,7 +25,7 @@ class DocumentTranslationPipeline(Pipeline):
     r"""Translates a text or documents, and returns the same form.
 
     A string is a text, whose lines, paragraphs and indents stay; a list of strings the sentences of one document; a
-    list of such lists documents. Opaque runs such as code and addresses are copied (see `opaque_runs`). Of an iterator
+    list of such lists documents. Opaque runs such as code and addresses are copied (see `opaque_runs`). For an iterator
     or other iterable of texts or of lists of sentences, documents come back one by one, read `batch_size` at a time.
 
     Settings are those of `model.translate_documents` (`strategy`, `source_lang`, `target_lang`, `batch_size`,

@@ -1,4 +1,4 @@
-"""Encoder, decoder and model whose self-attention also looks at the own sentence: which tokens are of one sentence."""
+"""Encoder, decoder and model with self-attention within each sentence: which tokens are of one sentence."""
 
 from collections.abc import Callable
 
@@ -164,7 +164,7 @@ EVERY_SENTENCE = -2  # instead of a sentence's index: belongs to all of them
 
 
 def same_sentence(index: torch.Tensor) -> Callable:
-    """The own-sentence mask s(i) = s(j) as a mask function of transformers.
+    """The same-sentence mask s(i) = s(j) as a mask function of transformers.
 
     `index` (B, S) is the sentence of all keys; queries are the last of them, or all. True = is seen.
     """
@@ -176,7 +176,7 @@ def same_sentence(index: torch.Tensor) -> Callable:
 
 
 class SentenceAttention(Attention):
-    """Attention that can be restricted to the own sentence, by the layer inputs of a `SentenceStack`."""
+    """Attention that can be restricted to the same sentence, by the layer inputs of a `SentenceStack`."""
 
     def attend_sentence(
         self,
@@ -202,7 +202,7 @@ class SentenceAttention(Attention):
 
 
 class SentenceStack(Stack):
-    """Base of encoder and decoder: three ways to attend to the own sentence only, with the same result.
+    """Base of encoder and decoder: three ways to attend to the same sentence only, with the same result.
 
     Tokens that are read without a cache are gathered by sentence (`gathered_sentences`), unless every row is one
     sentence; that is what no layer inputs mean. One new token with a cache takes the keys of its sentence
@@ -240,7 +240,7 @@ class SentenceDecoder(SentenceStack, Decoder):
     """Target ids and source states to states."""
 
     def layer_inputs(self, input_ids, positions, attention_mask=None, cache=None, sentence_index=None, **kwargs):
-        """The same from the `sentence_index` (B, keys) of all keys; every token sees itself."""
+        """Mask of tokens of the same sentence, by `sentence_index` (B, keys) of all keys; every token sees itself."""
         past_length = cached_length(cache)
         is_masked = self.is_masked or is_static(cache)
         is_masked = is_masked or past_length and bool((sentence_index[:, 0] == EVERY_SENTENCE).any())

@@ -74,7 +74,7 @@ class Shortener(nn.Module):
 class PoolingShortener(Shortener):
     """Neighbours side by side, K at a time: ceil(M / K) vectors of a sentence of M tokens (section 3.2).
 
-    The last ones may be fewer than K: their average and maximum are over those that are there, or with
+    The last ones may be fewer than K: their average and maximum are over the existing ones, or with
     `pooling_padding` `zeros` over K, as in the released code; the linear layer reads zeros for the others.
     """
 

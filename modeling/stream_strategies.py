@@ -69,7 +69,7 @@ class StreamTranslator(Translator):
     def step(self, rows: Sequence[CurrentSentence], memory: dict, starts: list[bool]) -> dict[str, torch.Tensor]:
         """Translate one sentence of each document; takes and returns the memory of all of them, (B, slots, D) a side.
 
-        Of a sentence that is known source and translation are read alone.
+        A sentence with a known translation is only read, on both sides.
         A new document, which has no row in `memory` yet, has `starts` true; new documents are the last ones.
         """
         # only where its document begins a sentence has the mark of the beginning

@@ -197,7 +197,7 @@ def window_attention(
 
 
 def dense_attention(query, key, value, windows, relative=None, dropout: float = 0.0):
-    """The same over all keys with a mask, for scaled queries: the output, and weights (B, H, I, J)."""
+    """`window_attention` over all keys with a mask, for scaled queries: the output, and weights (B, H, I, J)."""
     scores = query @ key.transpose(2, 3)  # (B, H, I, J)
     if relative is not None:
         own = query @ relative.transpose(1, 2)  # (B, H, I, width)
@@ -206,7 +206,7 @@ def dense_attention(query, key, value, windows, relative=None, dropout: float = 
 
 
 def gathered_attention(query, key, value, windows, dropout: float = 0.0) -> torch.Tensor:
-    """The same with the keys of every query side by side, (B, H, I, width, Dh), for scaled queries."""
+    """`window_attention` with the keys of every query side by side, (B, H, I, width, Dh), for scaled queries."""
     batch, heads, length, dim = query.shape
     positions = (windows.centres - windows.left)[..., None] + torch.arange(windows.width, device=query.device)
     allowed = (positions >= windows.low[..., None]) & (positions <= windows.high[..., None])  # (B or 1, I, width)

@@ -306,7 +306,10 @@ def test_slack_of_a_budget():
     assert over_budget({"one": 102, "two": 103}, {"one": 100, "two": 100}) == {"two": 103}
 
 
-@pytest.mark.parametrize("text", ["a file that is no\nimage", "leave the flag out", "What is read", "so many tokens"])
+@pytest.mark.parametrize(
+    "text",
+    ["a file that is no\nimage", "leave the flag out", "What is read", "so many tokens", "done. Of two", "b, else"],
+)
 def test_hard_words_are_found(text):
     assert PATTERN.search(text) and not PATTERN.search("There is no file; the batch has as many rows as the source.")
 

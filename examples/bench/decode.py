@@ -105,7 +105,7 @@ def text_lines(path: Path | None, folder: Path) -> list[str]:
 
 
 def peers_of(model: PreTrainedModel, tokenizer, precision: str, folder: Path) -> dict[str, Translate]:
-    """The same weights in transformers' own model, and in CTranslate2 if it can run them."""
+    """Models with these weights in transformers, and in CTranslate2 if it can run them."""
     stock_folder = hf_docmt.export_model(model, tokenizer, folder / f"stock_{precision}", form="stock")
     stock = AutoModelForSeq2SeqLM.from_pretrained(stock_folder).to(model.device).eval()
     stock.generation_config.update(max_length=None, max_new_tokens=256)
@@ -223,7 +223,7 @@ def diversify_translations(model: PreTrainedModel) -> None:
 
 
 def exported(model: PreTrainedModel, tokenizer, precision: str) -> object | None:
-    """The same weights in CTranslate2, with the number of threads of torch; None if it is not installed."""
+    """A model with these weights in CTranslate2, with the number of threads of torch; None if it is not installed."""
     if model.device.type != "cpu" or precision not in COMPUTE_TYPES or not find_spec("ctranslate2"):
         return None
     import ctranslate2

@@ -5,7 +5,7 @@ python examples/bench/documents.py --model runs/concat --parts strategies
 
 Strategies are those of a model of windows, by default the demo's, trained for `--steps` updates before. Architectures
 have random weights and one sentence of context; each is compared with `concat`, on windows of two if it reads these,
-else on single sentences.
+otherwise on single sentences.
 """
 
 import argparse
@@ -98,7 +98,7 @@ def strategy_rows(options: argparse.Namespace, folder: Path) -> Iterator[Row]:
 
 
 def ctranslate2_model(model, tokenizer, folder: Path):
-    """The same weights in CTranslate2's format, int8."""
+    """A model with these weights in CTranslate2's format, int8."""
     hf_docmt.export_model(model, tokenizer, folder, form="ctranslate2")
     return hf_docmt.load_system(folder, engine="ctranslate2").model
 

@@ -79,7 +79,7 @@ def measured_apart(script: str, case: Mapping, limit: float) -> dict:
 
 
 def run_case(build: Callable[[Mapping], Callable[[], object]], case: Mapping) -> None:
-    """Print the seconds of the work that `build` makes of a case, and the MiB at its peak beyond those before it."""
+    """Print the seconds of the work that `build` returns for a case, and the MiB at its peak beyond those before it."""
     torch.set_num_threads(case["threads"])
     torch.manual_seed(1)
     limit_memory(case["device"])

@@ -199,7 +199,7 @@ def data_row(options: argparse.Namespace) -> Row:
 
 
 def one_round(options: argparse.Namespace) -> argparse.Namespace:
-    """The same options, measured once: a third start would not be a first one."""
+    """These options, measured once: a third start would not be a first one."""
     return argparse.Namespace(**vars(options) | {"repeats": 1})
 
 

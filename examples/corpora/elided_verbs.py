@@ -2,9 +2,9 @@
 
 python examples/corpora/elided_verbs.py dialogues.jsonl elided.jsonl
 
-"I believe that." / "Das glaube ich." becomes "I do." / "Das glaube ich." behind a sentence that has both verbs, such as
+"I believe that." / "Das glaube ich." becomes "I do." / "Das glaube ich." after a sentence that has both verbs, such as
 "Do you believe it?" / "Glaubst du es?": its own one before, or one of another document. Only the context shows which
-verb is missing. Verbs behind bare auxiliaries are the phenomenon of ctxpro's `auxiliary` (Wicks and Post 2023); Lupo et
+verb is missing. Verbs after bare auxiliaries are the phenomenon of ctxpro's `auxiliary` (Wicks and Post 2023); Lupo et
 al. (2022) also made data whose context matters by rule. Short sentences of the documents are used; windows are
 documents of two to four sentences. `--first-rules` are those of the study: auxiliaries of "do" and "will", and of a
 window's own context only the verb is checked. Otherwise the context has to have all that is lost, in both languages.

@@ -58,14 +58,14 @@ class Actions:
         compare: bool,
         request: gr.Request,
     ):
-        """Yields what is shown while the translation grows; where it is to stop, what is there, and no more."""
+        """Yields what is shown while the translation grows; when stopped, only the finished part."""
         langs = (source_lang, target_lang)
         yield from self._in_turn(
             request, lambda run: self._translated(self._upload(text, draft), strategy, langs, compare, run)
         )
 
     def compare_now(self, compare: bool, result: dict | None, request: gr.Request):
-        """The translation that is there, with what differs sentence by sentence, or without."""
+        """The existing translation, with or without what differs sentence by sentence."""
         try:
             made = self._read_result(result)
         except (ValueError, TypeError, KeyError):

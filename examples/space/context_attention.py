@@ -113,7 +113,7 @@ def vector_shares(model: PreTrainedModel, ids: torch.Tensor, mask: torch.Tensor)
 def gate_openings(model: PreTrainedModel) -> Iterator[list[float]]:
     """Filled within the context: for each gate that a pass goes through, the mean share that it lets in of the context.
 
-    That of `doct` (Zhang et al. 2018) keeps g of the state and lets in 1 - g; those of context attention let in lambda.
+    The gate of `doct` (Zhang et al. 2018) keeps g of the state and lets in 1 - g; gates of context attention lambda.
     """
     openings: list[float] = []
     kept: list[torch.Tensor] = []
@@ -139,8 +139,8 @@ def gate_openings(model: PreTrainedModel) -> Iterator[list[float]]:
 def hierarchical_use(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, passage: Passage) -> ContextUse:
     """Shares of the sentences before, and of their words in them, each the mean of the heads.
 
-    Of target words to earlier translations where the decoder has hierarchical attention, else of source words to
-    earlier sources. `gate` is what is let in of them.
+    If the decoder has hierarchical attention, from target words to earlier translations, otherwise from source words
+    to earlier sources. `gate` is what is let in of them.
     """
     _, batch = training_batch(model, tokenizer, passage)
     is_target = model.config.hierarchical_attention != "encoder"

@@ -101,7 +101,7 @@ def marked_sentences(
 
 
 def without_marks(progress: LiveProgress, marked: list[dict[int, CarriedSentence]]) -> LiveProgress:
-    """The same with opaque runs instead of their marks."""
+    """The progress with opaque runs instead of their marks."""
     texts = [
         [text and own[n].restore(text) if n in own else text for n, text in enumerate(document)]
         for document, own in zip(progress.translations, marked, strict=True)
@@ -179,7 +179,7 @@ def show_segment(job, output, sep: int) -> None:
 
 
 def written_so_far(state, tokenizer: PreTrainedTokenizerBase) -> list[str | None]:
-    """The translations of a document that are there, None for those that are not; blank sentences are blank."""
+    """The finished translations of a document, None for the others; blank sentences are blank."""
     waiting = {part.sentence for part in state.parts if not part.target and part.lines is None}
     texts = translated_sentences(state, tokenizer)
     return [None if number in waiting else text for number, text in enumerate(texts)]

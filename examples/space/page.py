@@ -98,7 +98,7 @@ def comparison(differing: int | None, total: int, is_running: bool = False) -> s
 
 
 def differing(translations: list[list[str | None]], alone: list[list[str | None]]) -> int:
-    """How many sentences read differently alone, of those that are there on both sides."""
+    """The number of sentences, of those finished on both sides, that read differently alone."""
     pairs = zip(chain.from_iterable(translations), chain.from_iterable(alone), strict=True)
     return sum(None not in pair and pair[0] != pair[1] for pair in pairs)
 

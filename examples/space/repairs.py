@@ -15,17 +15,17 @@ REPAIRS = {  # kind of repair -> name, what it means, what to do on this page; o
     ),
     "positions": (
         "fewer sentences read",
-        "It was translated with fewer sentences around it than usual, since these are too long for the model.",
+        "The context was shortened to fit the model's maximum length.",
         "Break the sentences around it into shorter ones.",
     ),
     "sliding": (
         "translated alone",
-        "Its window came out in another number of sentences than it has, so it was translated again without context.",
+        "The translation of its window had the wrong number of sentences, so it was translated again without context.",
         "Choose the strategy “One by one”, which writes no windows.",
     ),
     "full": (
         "one by one",
-        "Its part of the text came out in another number of sentences than it has, so the part was translated again, "
+        "The translation of this part had the wrong number of sentences, so the part was translated again, "
         "one sentence after the other, with its context.",
         "There is nothing to do; the strategy “One by one in parts” does so from the start.",
     ),

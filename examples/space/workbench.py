@@ -1,4 +1,4 @@
-"""The model behind the page: its strategies, translations as they grow, and why a sentence came out as it did."""
+"""The model of the page: its strategies, translations as they grow, and why a sentence came out as it did."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -27,15 +27,12 @@ Now it is switched off.
 Can you help me?
 I see the computer.
 It is switched off again.
-"""  # in English; what "it" and "you" are, other sentences tell
+"""  # in English; what "it" and "you" are, other sentences show
 STRATEGY_NAMES = {  # of each strategy its name on the page, and what it does
     "sentence": ("Every sentence alone", "Without context."),
-    "sliding": ("In windows of neighbours", "Every sentence with the sentences around it."),
+    "sliding": ("Sliding window", "Every sentence with the sentences around it."),
     "sequential": ("One by one", "Every sentence with the translations before it."),
-    "chunk_sequential": (
-        "One by one in parts",
-        "The same inside parts of the text.",
-    ),
+    "chunk_sequential": ("One by one in parts", "Every sentence with the translations before it in its part."),
     "full": ("Whole parts at once", "All sentences of a part of the text together."),
     "stream": ("One by one with a memory", "Every sentence with a memory of all before it."),
 }

@@ -140,8 +140,8 @@ def decisive_context(
     The sentence is translated again by the strategy (None: the model's own) and `search`, further arguments of
     `translate_documents`, with all that it read, without each context sentence, source and translation, and alone:
     reach + 2 short translations in batches, of up to 16 context sentences. Translations before it, which `sequential`,
-    `full`, `chunk_sequential` and `stream` read, are those given; `sliding` writes them again in each window. Of the
-    sentences whose removal changes the translation, the decisive one makes it least probable. ValueError: lists of
+    `full`, `chunk_sequential` and `stream` read, are those given; `sliding` writes them again in each window. The
+    decisive sentence is the one whose removal changes the translation and makes it least probable. ValueError: lists of
     different lengths, a number outside the document, a blank sentence, and what `translate_documents` refuses.
     """
     check_sentence(source, translation, sentence)
@@ -181,8 +181,8 @@ def reason_alone(model: PreTrainedModel, strategy: str, found: Retranslation) ->
 class Retranslation:
     """A sentence translated again: `read` are the indices of its context sentences, from 0.
 
-    `log_probability` is that of the first translation of the run, in nats. `is_alone`: the window came out in another
-    number of sentences than it has, so that the sentence was translated without context.
+    `log_probability` is that of the first translation of the run, in nats. `is_alone`: the translation of the
+    window had the wrong number of sentences, so that the sentence was translated without context.
     """
 
     translation: str = ""

@@ -62,7 +62,7 @@ def draw_breakdown(
 
     `comparison` is made by compare_reports with breakdown=`axis` or "all"; results that may not be compared are in
     different subplots. `axis`: `distance`, or another breakdown by distance, for accuracies in percent, of which those
-    of guessing, where the reports say them, are a dashed line; else one of AXES, for scores (of `metric` alone).
+    of guessing, where the reports say them, are a dashed line; otherwise one of AXES, for scores (of `metric` alone).
     `datasets`: only these. `highlight`: systems in colour, all others are grey; none = all in colour. `order`: systems
     of several pictures, in which each keeps its colour, marker and place. The file's ending says PNG or SVG. A subplot
     has SUBPLOT inches, a single one SINGLE; legend and signatures add to the height. ValueError: nothing to draw,

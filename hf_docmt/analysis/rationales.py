@@ -337,7 +337,7 @@ def read_scat(folder: str | Path, split: str = "train", source_lang: str = "en",
 def parse_marked_text(line: str) -> MarkedText:
     """A line with `<p>…</p>` around pronouns and `<hon>…<hoff>` (or `</hoff>`) around supporting words.
 
-    The annotation added a blank before many `<hon>` and after many `<hoff>`. Of two blanks there one is removed, and a
+    The annotation added a blank before many `<hon>` and after many `<hoff>`. One of two blanks is removed, and a
     single one where none belongs (after an apostrophe, an opening bracket or a hyphen, before punctuation). Pronoun
     tags inside a word are ignored. The message of a ValueError is the reason why tags cannot be read: `tag cut in two`,
     `nested tags`, `tag not opened`, `tag not closed`, `mark without a word`, `mark that cuts a word` (`robb<hoff>ers`),

@@ -53,7 +53,7 @@ def main() -> None:
     from hf_docmt.data.registration import load_plugins
 
     gc.set_threshold(RARELY)
-    atexit.register(gc.freeze)  # what is there then goes without being looked at
+    atexit.register(gc.freeze)  # objects that exist then are not collected one by one
     os.environ.setdefault(LARGE_PAGES, "1")
     if not sys.stderr.isatty():
         os.environ.setdefault(NO_BARS, "1")

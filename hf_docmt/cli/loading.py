@@ -87,7 +87,7 @@ def system_of_command(
     check_model_languages(system, model_languages)
     for key in ("separator", "context_sides"):
         if key in pairs and not system.context.past and not system.context.future:
-            raise ValueError(f"--option {key} is for context, but the system reads none; add --context, or remove it")
+            raise ValueError(f"--option {key} has no effect without context; add --context or remove the option")
     system.name = os.path.basename(os.path.abspath(name))
     return system
 
@@ -116,7 +116,7 @@ def languages_of(system, asked: Iterable[str | None]) -> dict[str, str]:
 
 
 def default_device() -> str:
-    """The accelerator that torch sees, else the CPU."""
+    """The accelerator that torch sees, otherwise the CPU."""
     import torch
 
     accelerator = torch.accelerator.current_accelerator(check_available=True)

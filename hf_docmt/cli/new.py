@@ -17,7 +17,7 @@ new_app = typer.Typer(help="Write the files of a new part.", no_args_is_help=Tru
 @command
 def architecture(
     *,
-    name: str = argument("Its name in recipes and reports: lower-case letters and digits."),
+    name: str = argument("Name in recipes and reports: lower-case letters and digits."),
     package: str | None = argument("New Python package for it. Default: this folder, a checkout.", default=None),
 ) -> None:
     """Write a working architecture to start from: configuration, model, model card and tests; registers it."""

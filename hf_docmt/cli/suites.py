@@ -142,7 +142,7 @@ def ctxpro(
     conditions: Sequence[str] = CONDITIONS,
     rule: str | None = option(
         None,
-        "line: look for the expected word in the translation of the current sentence, behind the last <eos>; "
+        "line: look for the expected word in the translation of the current sentence, after the last <eos>; "
         "published: in any text, as the released script does (needs the extra ctxpro). Default: line, but published "
         "for a file of translations without <eos>.",
         metavar="NAME",

@@ -22,7 +22,7 @@ class AugmentedExamples(TorchDataset):
     `dynamic_context`: the number of past sentences is uniform in 0 to `past_context`, or to the available number if
     that is smaller, and that of future ones in 0 to `future_context`. Past sentences beyond it are cut off, future ones
     become empty, as after the document's end. Departure from the released code: source and target have the same number.
-    Of a chunk of K sentences it is the first n or the last n, each as likely, n uniform in 1 to K: so every
+    A chunk of K sentences is cut to its first n or last n, each as likely, n uniform in 1 to K, so that every
     sentence is seen equally often.
 
     `target_noise`: each token of the target sentences before the current one is read as a token of the corpus with this

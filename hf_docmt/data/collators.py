@@ -155,7 +155,7 @@ class ContextCollator(SegmentCollator):
         }
 
     def _context(self, row: dict) -> list[tuple[int, str]]:
-        """Offset and side of the context sentences that are there."""
+        """Offset and side of the existing context sentences."""
         current, context = row["current"], []
         if self.context_sides != "target":
             context += [(index - current, "source") for index in range(len(row["source"])) if index != current]

@@ -2,8 +2,8 @@
 
 A row is `{"doc_id": "talk-1", "translation": [{"en": "Hello.", "de": "Hallo."}, ...]}`, its features are
 `doc_id: string`, `translation: List(Translation([source, target]))`, and further columns are allowed. Input that is
-only to be translated has one language in each sentence. Sentences may be empty strings; a document has at least one,
-but where it is said that empty documents are allowed: to be translated or scored they count as nothing.
+only to be translated has one language in each sentence. Sentences may be empty strings; a document has at least
+one, except where empty documents are allowed: in translation and scoring they count as nothing.
 """
 
 from __future__ import annotations

@@ -307,10 +307,10 @@ class ContextExamples(Examples):
 class MultiResolutionExamples(Examples):
     """The segments of every resolution of every document, all of whose sentences are current (Sun et al. 2022).
 
-    A resolution k cuts each document in as few segments of about equal numbers of sentences as leave none with more
-    than k; `document` is all of it. A segment with more than `max_target_tokens` is cut as a chunk is (see `Examples`).
-    What several resolutions give is there once: of a document of two sentences 2, 4 and `document` are the same.
-    They come in the order of the documents.
+    A resolution k cuts each document into the smallest number of segments of about equal length in which none has
+    more than k sentences; `document` is all of it. A segment with more than `max_target_tokens` is cut as a
+    chunk is (see `Examples`). Segments that several resolutions give are included once: in a document of two sentences
+    2, 4 and `document` agree. Segments are in the order of the documents.
 
     Departure from the paper (section 3.1), which cuts a document in 1, 2, 4, 8, ... parts: here documents of different
     length have segments of the same lengths.

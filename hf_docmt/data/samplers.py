@@ -189,7 +189,7 @@ def batch_budget(examples: Examples, max_tokens: int, budget: Budget = "padded")
 
 
 def fairseq_batches(lengths: np.ndarray, max_tokens: int) -> int:
-    """The number of batches that fairseq makes of examples with these source and target tokens, (examples, 2).
+    """The number of fairseq's batches for examples with these source and target tokens, (examples, 2).
 
     It sorts by source, then target, and fills batches while rows * (longest side) <= max_tokens, then leaves off rows
     to a multiple of eight (`batch_by_size` in `fairseq/data/data_utils.py`).

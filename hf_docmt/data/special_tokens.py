@@ -33,7 +33,7 @@ def special_tokens_of(tokenizer: PreTrainedTokenizerBase, *, is_target: bool) ->
 def sequence_format_fields(model_type: str, tokenizer: PreTrainedTokenizerBase) -> dict:
     """`source_format`, `target_format` and `language_ids` of `DocMTConfig` for a family of models and its tokenizer.
 
-    The source is what the tokenizer makes of a text. The target is what generation of the family makes: M2M-100 and
+    The source is the tokenizer's format of a text, the target the format that the family generates: M2M-100 and
     NLLB-200 start with `</s>` and are given the code, mBART starts with the code. A Marian tokenizer with codes such as
     `>>deu<<` has them in front of the source; where it names its languages, `source_lang` and `target_lang` are filled
     in, too, as codes of the family always are left to the caller. ValueError: codes that the tokenizer knows no place

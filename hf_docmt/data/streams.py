@@ -152,7 +152,7 @@ class StreamExamples(TorchDataset):
 
 
 class StreamCollator:
-    """Steps to one batch: what `collate` makes of every step, stacked to (steps, B, ...).
+    """Steps to one batch: `collate` of every step, stacked to (steps, B, ...).
 
     `document_start` (steps, B) bool is true where a sentence starts a document. Labels of steps that are not scored,
     and of rows without a sentence, which get an empty one, are -100.

@@ -94,7 +94,7 @@ def _file_status(file: Path) -> list:
 def sample_texts(documents: Dataset, pairs: int) -> Iterator[str]:
     """Sentences of all languages of this number of pairs, drawn from the whole corpus in order; all if it has fewer.
 
-    Of each document first the source sentences, then the target sentences.
+    Each document gives first its source sentences, then its target sentences.
     """
     languages = check_documents(documents)
     translation = documents.data.column("translation")

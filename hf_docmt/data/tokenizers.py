@@ -82,7 +82,7 @@ def adapt_tokenizer(tokenizer: PreTrainedTokenizerBase) -> tuple[PreTrainedToken
 
     Everything else stays: vocabulary, ids, padding and end tokens. A model whose embedding table already has more rows
     keeps them. A plain call reads `<sep>` in a text as the separator, with `split_special_tokens=True` as text. BART's
-    tokenizer, and BERT's, come back as a plain `PreTrainedTokenizerFast`. Of two vocabularies (Marian) the new tokens
+    tokenizer, and BERT's, come back as a plain `PreTrainedTokenizerFast`. With two vocabularies (Marian) the new tokens
     follow both, with the same ids. Adapting twice changes nothing. Raises ValueError where the tokenizer has no
     padding or end token, where new tokens would get the ids of others, as in a vocabulary with holes, and where it ends
     texts with its separator, whatever that is (BARTpho).

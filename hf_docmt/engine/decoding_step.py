@@ -411,7 +411,7 @@ class DecodingStep:
     def read_source(self, context: dict[str, torch.Tensor]) -> list[torch.Tensor]:
         """Keys and values that the readers of the program attend to, (S, L, 2D) each, of the source and of context.
 
-        Out of the cache, where a prompt was read, which is not filled here but with those of context.
+        After a prompt they are taken from the cache, which is filled here with those of context only.
         """
         (sources, length, size), readers = self.source.shape, self.program.readers
         read = [memory(*context.get(inputs, self.source).shape[:2], 2 * size) for _, inputs in readers]

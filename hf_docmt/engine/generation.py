@@ -53,7 +53,7 @@ class Engine:
     forget = staticmethod(forget)
 
     def generate(self, model, inputs: torch.Tensor | None, config: GenerationConfig, own: dict, arguments: dict):
-        """Greedy and beam search that give out translations (B * returned, at most `max_length`) alone, else theirs.
+        """Greedy and beam search that return only translations (B * returned, at most `max_length`); or transformers'.
 
         `own` are processors and criteria of the caller. A `shortlist` (`LexicalShortlist`) restricts the search to
         words that translate those of the source; ValueError where transformers has to search.

@@ -199,7 +199,7 @@ def packed_layers(layers: Sequence[Int8Linear], engine: str) -> PackedLayers:
 def portable_product(
     layers: Sequence[Int8Linear], hidden_states: torch.Tensor, bias: torch.Tensor | None
 ) -> torch.Tensor:
-    """The same in plain operations."""
+    """The product of the kernels in plain operations."""
     rows = hidden_states.reshape(-1, hidden_states.shape[-1]).float()  # (rows, D_in)
     largest = rows.abs().amax(dim=-1, keepdim=True)  # (rows, 1)
     weight, weight_scale = (

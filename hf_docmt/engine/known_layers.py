@@ -117,8 +117,8 @@ class ContextSublayer(NamedTuple):
 class Block(NamedTuple):
     """A part of the `forward` of a layer.
 
-    `kind`: "self", "source" or "feed_forward", by which `call` gets its arguments, else these are states, the cache and
-    the layer inputs. `is_known`: it is that of the backbone; `sublayer`: what it does in a context, if that is known.
+    `kind`: "self", "source" or "feed_forward", by which `call` gets its arguments; otherwise they are states, the cache
+    and the layer inputs. `is_known`: it is the backbone's; `sublayer`: what it does in a context, if known.
     """
 
     layer: nn.Module

@@ -249,7 +249,7 @@ def is_known_norm(norm: nn.LayerNorm) -> bool:
 
 
 def what_heads_read(attention: nn.Module) -> str | None:
-    """`what_it_reads` of attention whose heads fit and whose projections are plain; else None."""
+    """`what_it_reads` of attention whose heads fit and whose projections are plain; otherwise None."""
     how = what_it_reads(attention)
     if how is None:
         return None

@@ -227,8 +227,9 @@ def packed_layers(layers: Sequence[nn.Module], layout: Layout) -> PackedLayers:
 def checksum(weight: torch.Tensor) -> torch.Tensor:
     """Checksums of a matrix, for changes that torch does not count: `.data`, memory shared with other processes.
 
-    By the kernels, else sums of blocks of words of 8 bytes, and weighted sums of every 4096th word of 4 bytes: words of
-    one of these are never in one block. A change is missed only if it preserves all sums of both kinds.
+    The kernels compute them. Without kernels: sums of blocks of words of 8 bytes, and weighted sums of every 4096th
+    word of 4 bytes: words of one of these are never in one block. A change is missed only if it
+    preserves all sums of both kinds.
     """
     whole = checksum_of(weight)
     if whole is not None:

@@ -41,7 +41,7 @@ class SearchSettings:
     is_by_row: bool = False  # whether each of these sees rows alone, or gives by `of_rows` what some sources need
 
     def of_rows(self, sources: torch.Tensor) -> "SearchSettings":
-        """The same for these sources (S,) alone."""
+        """These settings for some sources (S,) only."""
         processors, criteria = (
             [one.of_rows(sources) if hasattr(one, "of_rows") else one for one in given]
             for given in (self.processors, self.criteria)
@@ -60,7 +60,7 @@ class SearchSettings:
 
     @property
     def earliest_end(self) -> int:
-        """The least length of target ids at which a limit or criterion may end a row; criteria say so, else it is 0."""
+        """The least length of target ids at which a limit or criterion may end a row; 0 if criteria do not say."""
         return min(self.max_length, *(getattr(criterion, "earliest_end", 0) for criterion in self.criteria), 2**31)
 
     @property

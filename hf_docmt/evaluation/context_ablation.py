@@ -19,7 +19,7 @@ def with_context(items: Sequence[SuiteItem], condition: str, seed: int = SEED) -
     `random`: every context sentence is drawn, with its translation, from all context sentences of other documents.
     `wrong-document`: the whole context of an item of another document with the same numbers of sentences before and
     after, by a random derangement: every context is used once, except for rare sizes, see `_wrong`. A document is the
-    item's `document`, else its `group`; items with neither are of the same document where their contexts are the same.
+    item's `document` or its `group`; items with neither are of the same document if their contexts are the same.
     ValueError: an unknown condition, no other document to draw from (naming the item).
     """
     check_known(condition, CONDITIONS, "context", "expected one of")

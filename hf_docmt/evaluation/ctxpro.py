@@ -94,7 +94,7 @@ def translation_file_report(
     """The report of a system of this name from a file of its translations, a line for each item of the set, in order.
 
     A line is the translation of the item's whole source, or its end, as the released script reads it. Without a `rule`
-    that is `line` where `<eos>` marks the last sentence of every item with context, else `published`: a line without
+    it is `line` if `<eos>` marks the last sentence of every item with context, otherwise `published`: a line without
     the mark would be searched from its start. `limit` takes the first items; the other arguments are those of
     `generative_report`. DataError: another number of lines than items.
     """

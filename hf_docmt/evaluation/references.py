@@ -307,7 +307,7 @@ def _lines(path: str | Path) -> list[str]:
 
 
 def _distinct(ids: list[str]) -> list[str]:
-    """The ids, with a number at those that were there before: `a`, `b`, `a-2`."""
+    """The ids, with a number after repeated ones: `a`, `b`, `a-2`."""
     times, distinct = Counter[str](), []
     for doc_id in ids:
         times[doc_id] += 1

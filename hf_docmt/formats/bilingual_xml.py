@@ -83,7 +83,7 @@ class BilingualXml(BilingualFormat):
         return self.mark + text.encode(self.encoding, "xmlcharrefreplace")
 
     def tag(self, element: Element) -> str:
-        """Its start tag; for an empty element that of one with content."""
+        """The start tag of an element; an empty element gets that of one with content."""
         return re.sub(r"\s*/>$", ">", self.data[element.start : element.inner_start].decode("utf-8"))
 
     def space_before(self, element: Element) -> str:

@@ -145,7 +145,7 @@ class DocumentFile:
         return data, written
 
     def _both(self, number: int, translation: list[Piece] | None) -> list[Piece] | None:
-        """A segment with its translation below it, or behind it in an attribute or title.
+        """A segment with its translation below it, or after it in an attribute or title.
 
         Pictures, notes and their like stay in the first alone.
         """
@@ -224,7 +224,7 @@ def marked_translations(result: dict) -> Iterator[tuple[str, Fit | None, Carried
 
 
 def is_silent(piece: Piece) -> bool:
-    """Whether it is a stand-alone tag without text that breaks no line: a picture, a note."""
+    """Whether it is a standalone tag without text that breaks no line: a picture, a note."""
     return isinstance(piece, Tag) and piece.kind == "alone" and not piece.text and not piece.breaks
 
 
@@ -258,7 +258,7 @@ def with_markup(system: "System | None", row: dict, result: dict, carried: Mappi
 def sentence_fits(system: "System | None", tagged: Sequence[int], result: dict) -> dict[str, Fit]:
     """The word fits of these sentences of a result row, by number; none by a system without cross-attention.
 
-    Of a sentence that the tokenizer gives no characters for, or that is too long for the model, they are empty.
+    They are empty for a sentence that is too long for the model, or whose characters the tokenizer does not give.
     """
     fits: dict[str, Fit] = {}
     for number in tagged if system else ():

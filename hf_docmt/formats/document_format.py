@@ -15,7 +15,7 @@ from hf_docmt.files import DataError
 
 @dataclass(frozen=True)
 class Tag:
-    """A piece of inline markup: it opens an element, closes one, or is a stand-alone tag.
+    """A piece of inline markup: it opens an element, closes one, or is a standalone tag.
 
     `raw` is written unchanged; None: `text`, as the format writes text. `text` is what a reader of the document sees of
     a piece that is not translated (code, a placeholder): the model reads it in its sentence. At a piece that `breaks`,
@@ -55,7 +55,7 @@ class Segment:
 
     @property
     def text(self) -> str:
-        """Its text for the model."""
+        """The text of the segment for the model."""
         return "".join(piece if isinstance(piece, str) else piece.text for piece in self.pieces)
 
 

@@ -27,7 +27,7 @@ DEFAULT_LANGUAGE = re.compile(r"<w:docDefaults>.*?<w:lang\b([^>]*)/>.*?</w:docDe
 class WordMember(OfficeMember):
     """The text, or headers, footers or notes. `left` are paragraphs of fields whose results Word makes, as of contents.
 
-    Those of fields in one paragraph are shown to the model, and carried.
+    Results of fields inside one paragraph are shown to the model, and carried.
     """
 
     texts, breaks = ("w:p", "wp:docPr"), "\t"

@@ -100,7 +100,7 @@ Mark = tuple[int, int, Tag | None, str]  # from, to, its tag, and the name that 
 def string_pieces(text: str) -> list[Piece]:
     """A string with its markup and line ends apart; a line does not end if the next begins in lower case.
 
-    Unpaired tags are stand-alone ones and part of the text: `Usage: run <file>`. The mark of a key comes first.
+    Unpaired tags are standalone ones and part of the text: `Usage: run <file>`. The mark of a key comes first.
     """
     keys: list[Piece] = []
     named: list[tuple[Piece, str]] = []
@@ -117,7 +117,7 @@ def string_pieces(text: str) -> list[Piece]:
 
 
 def _marks(text: str) -> Iterator[tuple[int, int, Tag, str]]:
-    """The matches that are not text, in order. Of overlapping ones the first counts, or the first of `_candidates`."""
+    """The matches that are not text, in order. If some overlap, the first counts, or the first of `_candidates`."""
     position, dropped = 0, set()
     for start, end, tag, name in sorted(_candidates(text), key=lambda mark: mark[0]):
         if start < position or name in dropped and tag and tag.kind == "close":
@@ -173,9 +173,9 @@ def with_key(pieces: Sequence[Piece]) -> list[Piece]:
 
 
 def well_nested(named: Sequence[tuple[Any, str]], shown: bool = False) -> list[Any]:
-    """Pieces, each with the name that the halves of a pair share; other tags are stand-alone ones.
+    """Pieces, each with the name that the halves of a pair share; other tags are standalone ones.
 
-    Pieces that are not tags may be of any type. `shown`: the text of tags that become stand-alone is visible.
+    Pieces that are not tags may be of any type. `shown`: the text of tags that become standalone is visible.
     """
     level, tags = [piece for piece, _ in named], [(getattr(piece, "kind", ""), name) for piece, name in named]
     for number in unpaired(tags):

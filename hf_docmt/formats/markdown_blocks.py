@@ -110,7 +110,7 @@ def _further_paragraph(state: "StateBlock", first: int, last: int, silent: bool)
 
 
 def _indented_end(state: "StateBlock", first: int, last: int, indent: int) -> int:
-    """Behind the last of the lines that are indented so far, with empty ones between them."""
+    """The line after the last one that is indented this far, with empty ones between them."""
     end = first
     for line in range(first, last):
         if not state.isEmpty(line):

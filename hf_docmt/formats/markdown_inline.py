@@ -55,7 +55,7 @@ ELEMENT = re.compile(r"<(/?)([A-Za-z][\w.-]*)")
 
 @dataclass
 class Part:
-    """Text, or the start or end of an element, or a stand-alone tag, at characters `start` to `end` of the content.
+    """Text, or the start or end of an element, or a standalone tag, at characters `start` to `end` of the content.
 
     `text` is read. `raw`: written instead of these characters. `name` is that of an HTML element.
     `values` are texts within it: their characters, what they are, their parts.
@@ -137,7 +137,7 @@ def _with_end(rule):
 
 
 def inline_parts(content: str, tokens: Iterable["Token"], start: int = 0) -> list[Part]:
-    """The parts of an inline content, well nested: HTML tags without a pair are stand-alone ones."""
+    """The parts of an inline content, well nested: HTML tags without a pair are standalone ones."""
     return _paired(_whole_elements(content, _with_attributes(content, _parts(content, tokens, start))))
 
 
@@ -212,7 +212,7 @@ def _with_attributes(content: str, parts: Iterable[Part]) -> list[Part]:
 
 
 def _whole_elements(content: str, parts: list[Part]) -> list[Part]:
-    """The parts with code and untranslatable elements, from start tag to end tag, each as one stand-alone tag."""
+    """The parts with code and untranslatable elements, from start tag to end tag, each as one standalone tag."""
     joined: list[Part] = []
     number = 0
     while number < len(parts):

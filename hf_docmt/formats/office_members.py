@@ -116,7 +116,7 @@ class OfficeMember(TextPositions[bytes], ABC):
         return slot
 
     def container(self, element: Element, content: Element, items: Iterable[Tag | Run]) -> Iterator[Tag | Run]:
-        """An element around these items, which are in its `content`; an empty one is a stand-alone tag."""
+        """An element around these items, which are in its `content`; an empty one is a standalone tag."""
         if content.inner_start == content.end:
             yield self.alone(element)
             return
@@ -132,7 +132,7 @@ class OfficeMember(TextPositions[bytes], ABC):
         last: Element | None = None,
         around: tuple[str, str] = ("", ""),
     ) -> Tag:
-        """An element, or all up to the `last`, as a stand-alone tag, with texts around it.
+        """An element, or all up to the `last`, as a standalone tag, with texts around it.
 
         Its `raw` is the start tag if there are slots inside.
         """

@@ -16,10 +16,10 @@ Span = tuple[int, int]  # characters, from and to
 
 @dataclass
 class Node:
-    """An element or a stand-alone piece, at characters `start` to `end` of a sentence.
+    """An element or a standalone piece, at characters `start` to `end` of a sentence.
 
     `opening` is None where the element began in an earlier sentence, `closing` where it ends in a later one. For a
-    stand-alone piece `opening` is the tag, and start and end are equal.
+    standalone piece `opening` is the tag, and start and end are equal.
     """
 
     start: int
@@ -208,7 +208,7 @@ class _Projection:
         return point
 
     def _alone(self, node: Node, start: int, end: int) -> Iterator[Piece]:
-        """A stand-alone tag, with its blanks of the source where the target has none."""
+        """A standalone tag, with its blanks of the source where the target has none."""
         if node.opening is None:
             return
         is_behind_blank = node.is_spaced and self.source[node.start - 1 : node.start].isspace()

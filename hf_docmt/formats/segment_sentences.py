@@ -141,7 +141,7 @@ def _with_markup(sentence: Sentence, text: str, fit: Fit | None, carried: Carrie
 
 
 def kept_apart(pieces: Iterable[Piece], keep: Sequence[re.Pattern]) -> Iterator[Piece]:
-    """The pieces with the matches of these patterns as stand-alone tags."""
+    """The pieces with the matches of these patterns as standalone tags."""
     for piece in pieces:
         if isinstance(piece, Tag) or not keep:
             yield piece
@@ -198,7 +198,7 @@ def _flat(pieces: Iterable[Piece]) -> tuple[str, list[tuple[int, Tag]]]:
 
 
 def _sentence_spans(text: str, tags: list[tuple[int, Tag]], split: Split) -> list[tuple[int, int]]:
-    """(start, end) of the sentences without the white space around them; none ends inside a stand-alone tag."""
+    """(start, end) of the sentences without the white space around them; none ends inside a standalone tag."""
     breaks = [place for place, tag in tags if tag.breaks]
     opaque = [(place, place + len(tag.text)) for place, tag in tags if tag.text]  # in order, none overlaps another
 

@@ -48,7 +48,7 @@ class TmxFormat(BilingualXml):
             new = f'<tuv {name}="{locale_code(self.options.target_lang, "-")}"><seg>{content}</seg></tuv>'
             yield unit.owner.end, unit.owner.end, self.space_before(unit.owner) + new
         else:
-            raise DataError("a memory is translated into a language; name it (--tgt-lang)")
+            raise DataError("the target language is unknown; pass --target-lang")
 
 
 def _language(variant: Element) -> str:

@@ -18,7 +18,7 @@ class Element:
     """An element: its name as written (`w:p`), its attributes, and the bytes of its two tags.
 
     `start` is where its start tag begins, `inner_start` where that ends; `inner_end` and `end` are those of its end
-    tag. Of `<br/>` the last three are the same. `children` are elements and texts in their order.
+    tag. For `<br/>` the last three are the same. `children` are elements and texts in their order.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Element:
         return self.name.rpartition(":")[2]
 
     def elements(self, *names: str) -> Iterator["Element"]:
-        """Its child elements, of these names if any is given."""
+        """The child elements, of these names if any is given."""
         for child in self.children:
             if isinstance(child, Element) and (not names or child.name in names):
                 yield child

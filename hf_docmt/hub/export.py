@@ -154,7 +154,7 @@ def convert_sentence_model(
 ) -> tuple[DocMTForConditionalGeneration, PreTrainedTokenizerBase | None]:
     """Convert a Marian, BART, mBART or M2M-100 (NLLB) model to a document model; write it to `output` if given.
 
-    Before it is trained, the new model translates single sentences as the old one. Arguments, results, departures and
+    Before training, the new model translates single sentences as the original does. Arguments, results, departures and
     errors are those of `from_sentence_model`; `output` is a new folder, written by `export_model`, whose card states
     the licence of the source's, and that it is not trained on documents. With `needs_languages` a ValueError asks for
     those that a model with language codes was not given.

@@ -4,7 +4,7 @@ Names of parameters and defaults of settings are those of the public repositorie
 0.9): a sequence is `s1 </s> ... sK <END>` on both sides, and the decoder starts with `<END>`. Features without a
 counterpart here are refused: shifts by the average length of the example's own sentences, several encodings of
 sentences at once, and learned position-segment embeddings, whose checkpoint has not the table that the model computed
-with (see examples/recipes/README.md). Of `Pawel-M/shortening-context-mt` (fairseq 0.12.2) these are refused: the gate
+with (see examples/recipes/README.md). For `Pawel-M/shortening-context-mt` (fairseq 0.12.2) these are refused: the gate
 over two branches, the gate in sequential integration (there over the sum, here as in equation 5), pooling by minimum,
 groups without a hidden layer, the current sentence's tokens as context of Caching Tokens.
 """

@@ -92,7 +92,7 @@ def read_config(path: str | Path, revision: str | None = None) -> dict[str, Any]
 def load_weights(model_class: Any, path: str | Path, revision: str | None = None, **options) -> Any:
     """The model from a class's `from_pretrained`, in evaluation mode; ValueError for missing or broken weights.
 
-    Of models of other packages weights of heads that the class does not have may be left over.
+    Models of other packages may have further weights, of heads that the class does not have.
     """
     options |= {"trust_remote_code": False, **_version(revision)}
     model, loading = model_class.from_pretrained(path, output_loading_info=True, **options)

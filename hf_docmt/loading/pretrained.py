@@ -138,7 +138,7 @@ def config_from_pretrained(config: PreTrainedConfig) -> dict:
 
 
 def position_offset(position_type: str, pad_token_id: int | None) -> int:
-    """The first token's position: 2 in the tables of BART and mBART, the one after the padding in M2M-100, else 0."""
+    """The first token's position: 2 for BART and mBART, the one after the padding for M2M-100, 0 for others."""
     return {"learned": 2, "sinusoidal_t2t": (pad_token_id or 0) + 1}.get(position_type, 0)
 
 
@@ -232,7 +232,7 @@ def copy_weights(original: PreTrainedModel, model: PreTrainedModel, writes_separ
     for name in plain.keys() & weights.keys():
         weight, shape = weights[name], plain[name].shape
         if name.endswith(VOCABULARY):
-            dim = 1 if name == "final_logits_bias" else 0  # (1, tokens), else (tokens, D)
+            dim = 1 if name == "final_logits_bias" else 0  # (1, tokens) or (tokens, D)
             mean = weight.mean(dim, keepdim=True)
             weight = torch.cat([weight] + [mean] * (shape[dim] - weight.shape[dim]), dim)
         elif name.endswith("embed_positions.weight"):

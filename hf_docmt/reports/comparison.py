@@ -31,7 +31,7 @@ Systems = dict[str, list[Result]]  # the results of a system's runs, mostly one
 class Figure:
     """One number of one system, over how many items, how it was measured, its 95 % interval, its test.
 
-    Of several `runs`, `value` is the mean and `deviation` the standard deviation (runs - 1 below); `n` is that of the
+    For several `runs`, `value` is the mean and `deviation` the standard deviation (runs - 1 below); `n` is that of the
     first, and there is no interval.
     """
 

@@ -134,7 +134,7 @@ def _score(result: Result) -> tuple:
 
 
 def other_data(group: Group, other: Group) -> str | None:
-    """The kind of DATA_DIFFERENCES, ids or texts, if two groups were scored on different data, else None."""
+    """The kind of DATA_DIFFERENCES, ids or texts, if two groups were scored on different data, otherwise None."""
     (unit, ids), (other_unit, other_ids) = (_documents(group), _documents(other))
     if unit == other_unit and ids != other_ids and ids and other_ids:
         return DATA_DIFFERENCES[0]

@@ -110,7 +110,7 @@ class Report:
         return {"format": FORMAT, **{name: getattr(self, name) for name in names}, "results": results}
 
     def write(self, path: str | Path) -> None:
-        """Write the report; a file that was there stays whole until the new one is. ValueError, OSError."""
+        """Write the report; an existing file stays whole until the new one is complete. ValueError, OSError."""
         report = self.to_dict()
         Report.from_dict(report)  # later changes are checked, too
         write_lines([json.dumps(report, ensure_ascii=False, allow_nan=False, indent=2)], path)

@@ -144,7 +144,7 @@ def holm_p_values(p_values: Sequence[float]) -> list[float]:
 
 
 def corrected(pairs: Sequence[Pair], level: float) -> list[Pair]:
-    """The same tests, each with its p-value by `holm_p_values` for all of them, which is what makes it significant."""
+    """Each test with its p-value corrected by `holm_p_values`, which decides whether it is significant."""
     adjusted = holm_p_values([pair.test.p_value for pair in pairs])
     return [
         replace(pair, test=replace(pair.test, holm=p_value, significant=p_value < level))

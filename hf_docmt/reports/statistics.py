@@ -50,10 +50,10 @@ def register_score_function(metric: str, score: Score) -> None:
 def score_function(metric: str, width: int, scale: float = 100.0) -> Score:
     """Function from column sums, (samples, columns), to scores, (samples,).
 
-    That of the metric where one is registered, as those of `hf_docmt.evaluation.metrics` are when they are imported.
-    Others by the number of columns: 2 are a ratio, `scale` times the first by the second (accuracy [right, n], mean
-    [sum, n]); 3 are an F1 in percent, [match, hypothesis, reference]. What is 0/0 is 0. ValueError: any other number of
-    columns.
+    Metrics register theirs, as those of `hf_docmt.evaluation.metrics` do when they are imported.
+    Without one the number of columns decides: 2 are a ratio, `scale` times the first by the second (accuracy
+    [right, n], mean [sum, n]); 3 are an F1 in percent, [match, hypothesis, reference]. What is 0/0 is 0. ValueError:
+    any other number of columns.
     """
     if metric in _SCORES:
         return _SCORES[metric]

@@ -1,4 +1,4 @@
-"""The addresses of the server. Those of LibreTranslate answer as LibreTranslate does: https://docs.libretranslate.com"""
+"""The URLs of the server. LibreTranslate's answer as LibreTranslate does: https://docs.libretranslate.com"""
 
 import asyncio
 import re

@@ -98,7 +98,7 @@ class Batches:
         return self._add(WaitingRequest((document, runs), search, len(document), SMALL if is_small else LARGE))
 
     def call(self, function: Callable[[], Any], size: int) -> Future:
-        """The same of a call that has to be made in a turn, since it computes with the model."""
+        """The result of a call that waits for its turn, since it computes with the model. Raises as `submit`."""
         return self._add(WaitingRequest(function, None, size, SMALL if size <= SMALL_SENTENCES else LARGE))
 
     def check_room(self, size: int, in_sessions: int = 0) -> None:

@@ -121,7 +121,7 @@ def text_of(fields: Mapping[str, Any], name: str) -> str:
 
 
 def texts_of(fields: Mapping[str, Any], name: str, limits: ServerLimits) -> list[str]:
-    """The same of a text or list of texts, one after the other."""
+    """The texts of a field that is a text or a list of texts. HTTPException: 400."""
     value = fields.get(name)
     if not isinstance(value, list):
         value = [text_of(fields, name)]

@@ -73,7 +73,7 @@ class ServedModel:
         return search
 
     def with_alternatives(self, search: Query, count: int) -> Query:
-        """The same with this number of further translations per sentence; unchanged if the system finds none."""
+        """The query with this number of further translations per sentence; unchanged if the system finds none."""
         if not count or not isinstance(self.system, DocMTSystem):
             return search
         beams = max(self.system_for(search).search["beams"], count + 1)
@@ -185,7 +185,7 @@ class ServedModel:
         return list(map(Translated, lines, repairs, carried, *rest))
 
     def system_for(self, search: Query) -> System:
-        """The same weights with these settings."""
+        """A system with these settings on the same weights."""
         system = copy.copy(self.system)
         if isinstance(system, DocMTSystem):
             codes = {"source_lang": search.source_lang, "target_lang": search.target_lang}
@@ -195,7 +195,7 @@ class ServedModel:
         return system
 
     def _stream(self, sentences: list[str], search: Query, memory: dict, runs: Runs) -> tuple[Translated, dict]:
-        """A translation and the memory behind it, of a model that carries one. What is tried again begins without."""
+        """A translation and the memory after it, of a model that carries one. A repair starts without."""
         system: Any = self.system_for(search)
         repairs: list[dict] = []
         options = {name: value for name, value in system.generate_kwargs.items() if name not in OF_DOCUMENTS}

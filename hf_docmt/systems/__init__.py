@@ -1,4 +1,4 @@
-"""Systems: models of this package, any translation model of transformers and language models, behind one interface."""
+"""Systems: one interface for models of this package, translation models of transformers, and language models."""
 
 from hf_docmt.systems.causal import CausalSystem
 from hf_docmt.systems.docmt import DocMTSystem, search_settings

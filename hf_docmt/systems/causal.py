@@ -44,7 +44,7 @@ class CausalSystem(ModelSystem):
     `format` is `plain`, the tokenizer's first tokens and the text, answered by a blank, the translation and
     `prompt.stop`; `chat`, the text as a user's message in the tokenizer's chat template, answered by the translation
     and what the template puts after an answer; `turns`, a chat in which each sentence of the context is a user's
-    message and its translation the answer to it; or `auto`, `plain` without a chat template, else `chat` where the
+    message and its translation the answer to it; or `auto`, `plain` without a chat template, otherwise `chat` where the
     prompt has a place for context and `turns` where it has not. Templates get `enable_thinking=False`.
     `source_lang` and `target_lang` are the languages, codes or names. Batches are padded on the right for scores and on
     the left for translation, whatever the tokenizer's setting.

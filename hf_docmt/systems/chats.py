@@ -49,7 +49,7 @@ def earlier_turns(
 class AnswerFrame:
     """The frame of an answer in a chat template: blanks before it, the tokens that end it.
 
-    `end_text` is the text of these tokens unless one of them is special, else empty.
+    `end_text` is the text of these tokens unless one of them is special, otherwise empty.
     """
 
     before: str
@@ -60,7 +60,7 @@ class AnswerFrame:
 def answer_frame(tokenizer: PreTrainedTokenizerBase, ends: Collection[int]) -> AnswerFrame:
     """The frame of an answer in the tokenizer's template, which ends at the first special token or one of `ends`.
 
-    Where the template puts nothing behind an answer, it is the end token.
+    If the template puts nothing after an answer, it is the end token.
     """
     answer, messages = "Answer", [{"role": "user", "content": "?"}]
     prompt = chat_text(tokenizer, messages, add_generation_prompt=True)

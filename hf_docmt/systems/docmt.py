@@ -169,7 +169,7 @@ class DocMTSystem(ForcedDecoding):
 
     @property
     def document_languages(self) -> tuple[str | None, str | None]:
-        """The codes with which it translates, where it has codes, else the languages of the configuration."""
+        """The codes with which it translates, where it has codes, otherwise the languages of the configuration."""
         source_lang, target_lang = super().document_languages
         return self.codes.get("source_lang", source_lang), self.codes.get("target_lang", target_lang)
 

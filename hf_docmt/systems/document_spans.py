@@ -22,7 +22,7 @@ class Span:
 
     @property
     def sentences(self) -> list["Span"]:
-        """Its sentences, each as a span of its own."""
+        """The sentences of the span, each as a span of its own."""
         return [Span(self.document, index, index + 1) for index in range(self.first, self.stop)]
 
 

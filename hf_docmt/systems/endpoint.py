@@ -41,7 +41,7 @@ _logger = logging.getLogger(__name__)
 
 
 class EndpointSystem(System):
-    """A chat model behind an address that ends before `/chat/completions`, such as `http://localhost:8080/v1`.
+    """A chat model at a URL that ends before `/chat/completions`, such as `http://localhost:8080/v1`.
 
     A chunk of `chunk_sentences` sentences is a JSON object of numbered lines, as is the answer, for which a JSON schema
     asks. An answer with other lines, blank ones, the source again or (with py3langid installed) another language is not
@@ -147,7 +147,7 @@ class EndpointSystem(System):
             self._translate_span(documents, half)
 
     def _answer(self, window: SuiteItem, attempt: int) -> tuple[list[str] | None, str]:
-        """The translations of a window's current sentences; else None, and what is wrong with the answer."""
+        """The translations of a window's current sentences; otherwise None, and what is wrong with the answer."""
         *context, current = window.source
         lines, size = current.split("\n"), len(current.split("\n"))
         messages = [{"role": "system", "content": self._instruction(current)}]

@@ -275,7 +275,7 @@ def _stream_batch(model: PreTrainedModel, choices: Sequence[Choice], collate: Co
 
 
 def _without_blanks(choice: Choice) -> Choice:
-    """The same without the context sentences whose source is blank."""
+    """The choice without the context sentences whose source is blank."""
     source, current = choice.examples[0]["source"], choice.examples[0]["current"]
     kept = [i for i in range(current) if source[i]]
     examples = [

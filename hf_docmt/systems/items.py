@@ -44,5 +44,5 @@ class SuiteItem:
 
     @property
     def where(self) -> str:
-        """The item in messages: file and line or item number, else its id."""
+        """The item in messages: file and line or item number, otherwise its id."""
         return self.location or f"item {self.item_id}"

@@ -126,7 +126,7 @@ class ModelSystem(System):
 
     @property
     def decoding(self) -> dict:
-        """`beams`: those that were given, else those of the model's generation configuration; None without one."""
+        """`beams`: those that were given, otherwise those of the model's generation configuration; None without one."""
         asked, own = self.generate_kwargs.get("generation_config"), getattr(self.model, "generation_config", None)
         configured = (asked and asked.num_beams) or (own and (own.num_beams or 1))
         return {"strategy": None, "beams": self.generate_kwargs.get("num_beams") or configured}

@@ -21,7 +21,7 @@ class Seq2SeqSystem(ForcedDecoding):
     (by default the tokenizer's `sep_token`); `context_sides="both"` gives the decoder the translations of the context
     as a forced prefix (in scoring the references), `"source"` gives it none. `source_prefix` is put before the source,
     such as T5's task or Marian's `>>fra<<`; `src_lang` and `tgt_lang` are the tokenizer's language codes. Labels are
-    what `tokenizer(text_target=...)` makes of them; language codes in them are given, not scored. Further arguments go
+    tokenized by `tokenizer(text_target=...)`; language codes in them are given, not scored. Further arguments go
     to `generate`. ValueError: context without a separator, unknown language codes, none given where the tokenizer has
     some; where it has tokens such as Marian's, an empty `source_prefix` stands for no prefix.
     """
@@ -102,7 +102,7 @@ class Seq2SeqSystem(ForcedDecoding):
 
     @property
     def languages(self) -> tuple[str | None, str | None]:
-        """The codes that were given, else those of the model's configuration."""
+        """The codes that were given, otherwise those of the model's configuration."""
         source_lang, target_lang = self.document_languages
         return self.settings["src_lang"] or source_lang, self.settings["tgt_lang"] or target_lang
 
@@ -197,7 +197,7 @@ class JoinedCollator(SegmentCollator):
     Source: special tokens, `prefix`, sentences; target: the context sentences, too (`context_sides="both"`), or the
     current one alone (`"source"`). A context sentence that is blank on every side in use is skipped. The decoder input
     is the labels shifted right after the decoder's start token: where the target ends in a language code after the
-    end token (mBART-25) that code, else the model's `decoder_start_token_id`. `label_weights` are 1 on the current
+    end token (mBART-25) that code, otherwise the model's `decoder_start_token_id`. `label_weights` are 1 on the current
     sentence and the end token or separator after it, 0 elsewhere. ValueError: no start token, no end token, more tokens
     than the model has positions.
     """

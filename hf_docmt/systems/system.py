@@ -122,7 +122,7 @@ class System(ABC):
 
         `docmt` is a model of this package (`DocMTSystem`), `seq2seq` any encoder-decoder model of transformers
         (`Seq2SeqSystem`), `ctranslate2` one in that library's format (`CTranslate2System`), `causal` a causal language
-        model (`CausalSystem`), `endpoint` one behind an address (`EndpointSystem`); `auto` finds the kind by the name
+        model (`CausalSystem`), `endpoint` one at a URL (`EndpointSystem`); `auto` finds the kind by the name
         or the configuration. `dtype` is a name such as `fp32`, `bfloat16`, `int8` or `auto`, that of the saved weights;
         by default float32. `revision` is a branch, tag or commit of a model on the Hub. Attention weights need
         `attn_implementation="eager"`. Options that resemble none of the class are left to `generate`. ValueError: no
@@ -162,7 +162,7 @@ class System(ABC):
     ) -> tuple[dict[str, str], tuple[str | None, str | None]]:
         """Options that say to a model, which is not loaded yet, between which languages it translates.
 
-        With them the languages in which documents are read: those asked for, else the model's own. ValueError: others
+        Also the languages in which documents are read: the requested ones, by default the model's. ValueError: others
         than the model's.
         """
         return {}, (source_lang, target_lang)
@@ -205,7 +205,7 @@ class System(ABC):
 
     @property
     def search(self) -> dict:
-        """Its settings for the rows of a job: `decoding` and context, if set."""
+        """The settings for the rows of a job: `decoding` and context, if set."""
         reach = {key: value for key, value in self.context.entries().items() if value}
         reach = {f"{key}_context": value for key, value in reach.items()}
         return {key: value for key, value in (self.decoding | reach).items() if value is not None}
@@ -215,19 +215,19 @@ class System(ABC):
         """[item][candidate][token of the current sentence, its end token last], natural logarithm."""
 
     def window_log_probabilities(self, items: Sequence[SuiteItem]) -> list[list[list[float]]]:
-        """The same of all tokens of the forced target window: context, separators, current sentence, end token."""
+        """[item][candidate][token of the forced target window: context, separators, current sentence, end token]."""
         raise ValueError(f"{self.name}: a system of kind {self.kind} has no target windows; use the sum or the mean")
 
     @abstractmethod
     def token_texts(self, items: Sequence[SuiteItem]) -> list[list[list[str]]]:
-        """The same tokens as text."""
+        """The tokens of `token_log_probabilities` as text."""
 
     @abstractmethod
     def translate(self, documents: list[list[str]]) -> list[list[str]]:
         """Translations of documents, one sentence for each source sentence."""
 
     def translate_with_repairs(self, documents: list[list[str]]) -> tuple[list[list[str]], list[list[dict]]]:
-        """The same, and of each document the repairs that `translate_corpus` describes; none by default."""
+        """`translate`, and for each document the repairs that `translate_corpus` describes; none by default."""
         return self.translate(documents), [[] for _ in documents]
 
     @cached_property

@@ -127,8 +127,8 @@ def build_model(
 ) -> tuple[PreTrainedModel, frozenset[str]]:
     """A model of this config with the weights of `origin` that have the same names, and the names of the other ones.
 
-    `model.adapt_state_dict` changes what differs in the weights of `origin` for this config. The other ones are drawn;
-    `neutral`: they begin so that they change nothing. Raises `ValueError` for a weight of `origin` that the model does
+    `model.adapt_state_dict` changes what differs in the weights of `origin` for this config. New parameters are drawn;
+    with `neutral` they leave the output unchanged. Raises `ValueError` for a weight of `origin` that the model does
     not have, for one of another size, and for a mechanism of `origin` that a neutral start would undo.
     """
     model = registry.for_config(config).model_class(config)

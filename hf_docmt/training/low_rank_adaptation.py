@@ -97,7 +97,7 @@ def trained_tokens(model: PreTrainedModel) -> list[int]:
 def save_base(
     model: PreTrainedModel, origin: PreTrainedModel, init_from: str, tokenizer: PreTrainedTokenizerBase, output: Path
 ) -> str:
-    """Folder of the model that an adapter of this run adapts: `init_from` if it is this model, else a new `base`.
+    """Folder of the model that an adapter of this run adapts: `init_from` if it is this model, otherwise a new `base`.
 
     It is this model if all settings except those of training are the same.
     """

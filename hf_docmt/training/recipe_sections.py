@@ -30,7 +30,7 @@ class TokenizerRecipe(Section):
     key = "tokenizer"
     path: str | None = option(None, "Folder of a saved tokenizer; null = a new one.")
     model: Literal["bpe", "unigram"] | None = option(None, "Kind of a new vocabulary; null = bpe.")
-    vocab_size: int | None = option(None, "Its tokens, special ones and bytes included; null = 32000.", least=1)
+    vocab_size: int | None = option(None, "Vocabulary size, including special tokens and bytes; null = 32000.", least=1)
     lowercase: bool = option(False, "Whether its vocabulary is lower case only.")
     sample: int | None = option(None, "Sentence pairs that it is trained on; null = 1000000.", least=1)
 
@@ -127,21 +127,21 @@ class TrainingRecipe(Section):
     accumulation: int = option(1, "Batches of an update in each process.", least=1)
     max_steps: int | None = option(None, "Updates; null = by epochs.", least=1)
     epochs: float | None = option(None, "Passes over the data; null = by max_steps.", above=0)
-    learning_rate: float = option(5e-4, "Largest learning rate.", above=0)
+    learning_rate: float = option(5e-4, "Peak learning rate.", above=0)
     new_learning_rate: float | None = option(
-        None, "For parameters that init_from does not have; with peft for fully trained modules.", above=0
+        None, "Learning rate of parameters that init_from does not have; with peft of fully trained modules.", above=0
     )
-    freeze: bool = option(False, "Train only those, at learning_rate; parameters of init_from stay frozen.")
+    freeze: bool = option(False, "Train only new parameters, at learning_rate; those of init_from stay frozen.")
     neutral_start: bool = option(
         False,
-        "They begin so that they change nothing, and new separators as ends of sentences; always after conversion.",
+        "New parameters leave the output unchanged, separators start as ends of sentences; always after conversion.",
     )
     scheduler: Literal["inverse_sqrt", "linear"] = option("inverse_sqrt", "How the learning rate falls.")
     warmup_steps: int = option(4000, "Number of warm-up updates.", least=0)
     adam_betas: tuple[float, float] = option((0.9, 0.98), "Betas of Adam.")
     adam_epsilon: float = option(1e-8, "Epsilon of Adam.", least=0)
     weight_decay: float = option(0.0, "Weight decay, not of biases and norms.", least=0)
-    clip: float | None = option(None, "Largest gradient norm.", above=0)
+    clip: float | None = option(None, "Maximum gradient norm.", above=0)
     label_smoothing: float = option(0.1, "Probability that the loss spreads over the vocabulary.", least=0, below=1)
     context_discount: float = option(1.0, "Weight of context tokens in the loss.", least=0, most=1)
     coword_dropout: float = option(

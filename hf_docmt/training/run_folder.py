@@ -22,7 +22,7 @@ MAY_CHANGE = ("output_dir", "data.cache", "data.num_proc")  # when a run is resu
 def run_folder(output: Path, recipe: Recipe, resume: bool) -> Iterator[ExitStack]:
     """The output folder, locked while the block runs: made, or checked that the run in it can go on with this recipe.
 
-    A new run that fails leaves nothing behind, so that the next one can start, unless the block has emptied the stack
+    A new run that fails leaves nothing, so that the next one can start, unless the block has emptied the stack
     that it gets (`pop_all`): it does so when there is something to keep.
 
     Raises `ValueError` for a folder in use, and for one without a run that `resume` could go on with.

@@ -70,10 +70,10 @@ class DocMTTrainer(Seq2SeqTrainer):
 
     A checkpoint gets its name when all of it is on the disk; then checkpoints that are no longer needed are deleted,
     except the last two. Resuming (`train(resume_from_checkpoint=True)`) takes the last one, and gives the same losses
-    as training without a break. A run may go on with another number of processes where every update can have the same
-    batches as before, so that it equals one with the old number up to rounding and the random numbers of dropout; else
-    it is refused. Other training and validation data (by their `fingerprint`) are refused, too; `data_name` names the
-    former in the error.
+    as training without a break. A run may resume with another number of processes if every update can have the same
+    batches as before, so that it equals one with the old number up to rounding and the random numbers of dropout;
+    otherwise it is refused. Other training and validation data (by their `fingerprint`) are refused, too; `data_name`
+    names the former in the error.
     """
 
     def __init__(self, *args, new_parameters: Iterable[str] = (), data_name: str = "train_dataset", **kwargs):
@@ -265,13 +265,13 @@ class DocMTTrainer(Seq2SeqTrainer):
                 f"{checkpoint} was saved without {OPTIMIZER_NAME} (save_only_model): training cannot go on from it, "
                 "but its weights are whole; begin a new run with them"
             )
-        names = {"data": f"{self.data_name}: not the training data", "validation": "not the validation data"}
+        names = {"data": f"{self.data_name}: the training data", "validation": "the validation data"}
         for field, name in names.items():
             there, here = getattr(run, field), self.data_fingerprints[field]
             if there and here and there != here:
                 raise ValueError(
-                    f"{name} of {checkpoint} (fingerprint {there[:12]} there, {here[:12]} here); restore the files of "
-                    "then, or start a new run in another folder"
+                    f"{name} changed since {checkpoint} (fingerprint {there[:12]}, now {here[:12]}); restore it, "
+                    "or start a new run in another folder"
                 )
         before, now = run.batch_processes, self.args.world_size
         accumulation = run.accumulation or self.args.gradient_accumulation_steps
@@ -355,8 +355,8 @@ def fingerprint_of(data) -> str | None:
 def trainer_card(draft: str, model, name: str) -> str:
     """The card of a model, or of a model with an adapter, by its name on the Hub.
 
-    Of `draft`, what the trainer of transformers writes, the header's facts (data, licence, scores) and the section of
-    the training are kept.
+    The header's facts (data, licence, scores) and the section of the training are kept from `draft`, which the trainer
+    of transformers writes.
     """
     adapter = getattr(model, "peft_config", {}).get("default")
     text = ModelCardText(model.config, name, ["peft"] if adapter else None)

@@ -103,8 +103,8 @@ def _rows(
 def write_translations(rows: list[dict], path: str | Path, plain: bool = False) -> None:
     """Write rows of `translate_corpus` as JSON lines, or with `plain` their translations, a sentence on each line.
 
-    `path` is a file or `-` (standard output). A file appears when it is complete; one that was there before stays
-    until then. Raises `OSError` if it cannot be written.
+    `path` is a file or `-` (standard output). A file appears when it is complete; an existing one stays until
+    then. Raises `OSError` if it cannot be written.
 
     >>> write_translations(translate_corpus(model, tokenizer, documents), "translations.jsonl")
     """

@@ -62,7 +62,7 @@ def estimate_job(
 ) -> Estimate:
     """Estimate the job of these documents on one process, and on `processes`.
 
-    Of the groups of the job, all of which are read, a random sample is translated for about `seconds`, smaller parts of
+    All groups of the job are read, and a random sample of them is translated for about `seconds`, smaller parts of
     them if the model is slow. The time of the job is that of the sample by characters (ratio estimator);
     the range is that of Student's t over the parts, and at least 5 %, by which machines vary. Several processes of a
     CPU are measured as one with its share of the threads, those of GPUs as multiples of one; the estimate ignores that

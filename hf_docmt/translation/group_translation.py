@@ -111,7 +111,7 @@ class GroupTranslator:
 
 
 def one_by_one(system: System) -> System:
-    """The same system, which translates sentences one by one."""
+    """A copy of the system that translates in batches of one."""
     system = copy.copy(system)
     system.batch_size, system.batch_tokens = 1, None
     return system

@@ -128,9 +128,9 @@ def job_identity(settings: TranslationSettings, documents: "JobInput | InputPart
 
 
 def model_checksums(model: str, revision: str | None = None) -> dict[str, str]:
-    """SHA-256 of each file of a model's folder that its translations follow from; of a Hub name its commit.
+    """SHA-256 of each file of a model's folder that its translations depend on; for a Hub name its commit.
 
-    Those of an adapter include those of its base model. Empty if the model does not exist; loading it will report that.
+    An adapter includes its base model. Empty if the model does not exist; loading it will report that.
     """
     if is_address(model):
         return {"address": model}

@@ -192,7 +192,7 @@ def document_groups(
 ) -> Iterator[Group | None]:
     """Consecutive documents in groups with a maximum of sentences and characters, as full as the next one allows.
 
-    A document that is larger is a group of its own. But with `batch_size` a group goes on beyond `max_sentences` until
+    A document that is larger is a group of its own. With `batch_size` a group exceeds `max_sentences` until
     it has BATCHES batches of documents: strategies that translate sentence after sentence have one of each document in
     a batch. The groups follow from rows and bounds alone, so that a job makes the same ones whenever and wherever it
     runs. A row None (see `arriving_rows`) ends the group, or is passed on if no group is open.

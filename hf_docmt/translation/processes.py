@@ -65,7 +65,7 @@ def translate_group(worker: Worker, group: Group) -> list[dict]:
 
 
 def user_error(error: BaseException) -> Exception | None:
-    """An error of a translator that the user can fix, in a form that every process can unpickle; else None."""
+    """An error of a translator that the user can fix, in a form that every process can unpickle; otherwise None."""
     return next((kind(str(error)) for kind in (ValueError, OSError) if isinstance(error, kind)), None)
 
 

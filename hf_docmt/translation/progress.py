@@ -20,7 +20,7 @@ FIRST_LINE, NEXT_LINES = 10.0, 60.0  # seconds; a job that is shorter writes non
 class JobSummary:
     """Counts over documents; `failures` are (id, reason) of the first documents that could not be translated.
 
-    Of the others, `visible` counts sentences with words, `empty` those of them whose translation is empty, and
+    In the others, `visible` counts sentences with words, `empty` those of them whose translation is empty, and
     `empty_documents` the documents that have such ones. The fields are values of JSON, and are read back from them.
     """
 

@@ -230,7 +230,7 @@ def test_a_cache_with_all_of_the_prompt(settings):
     prompt = torch.tensor([[2, 9]])
     cache = DecodingCache() if not settings else EncoderDecoderCache(DynamicCache(), DynamicCache())
     model(IDS, decoder_input_ids=prompt, cache=cache)
-    with pytest.raises(ValueError, match="the cache has 2 tokens, got 2 target ids: there must be one more"):
+    with pytest.raises(ValueError, match="the cache has 2 tokens, got 2 target ids, expected one more"):
         model.generate(IDS, decoder_input_ids=prompt, cache=cache, max_new_tokens=3, **settings)
 
 

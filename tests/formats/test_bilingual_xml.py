@@ -177,7 +177,7 @@ def test_memories():
     assert new(TmxFormat, text) == text
     with pytest.raises(DataError, match="no text in 'nl'; the languages are EN-US, de-DE, en, fr"):
         new(TmxFormat, TMX, source_lang="nl")
-    with pytest.raises(DataError, match="name it"):
+    with pytest.raises(DataError, match="pass --target-lang"):
         new(TmxFormat, TMX, target_lang=None)
 
 

@@ -82,7 +82,7 @@ WRONG = {
         ),
         ({"shortening": "avg", "shortening_size": 0}, "shortening_size must be a whole number >= 1, got 0"),
         ({"shortening_size": 2}, "shortening='none' has no size, got shortening_size=2"),
-        ({"include_current": True}, "with shortening='none' it would be read twice"),
+        ({"include_current": True}, "would read twice with shortening='none'"),
         ({"context_sides": "left"}, "context_sides must be one of source, target, both, got 'left'"),
         ({"missing_context": "</s>"}, "missing_context must be one of none, eos, got '</s>'"),
         ({"missing_context": "eos", "context_sides": "both"}, "missing_context='eos' is defined for context of the"),

@@ -83,7 +83,7 @@ def test_two_lengths(monkeypatch):
         model.generate(**SENTENCE, max_new_tokens=3, do_sample=do_sample)
         assert not warnings
         assert model.generate(**SENTENCE, max_length=9, max_new_tokens=3, do_sample=do_sample).shape[1] <= 4
-        assert warnings.pop() == "max_new_tokens=3 and max_length=9 were given: the first counts."
+        assert warnings.pop() == "max_new_tokens=3 and max_length=9 were given; max_new_tokens takes precedence."
 
 
 def test_length_of_chunks():

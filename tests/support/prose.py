@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 # hits that are left: these numbers only fall
-MOST = {"documents": 5, "strings": 5, "docstrings": 8, "comments": 4}
+MOST = {"documents": 2, "strings": 4, "docstrings": 7, "comments": 0}
 ROOT = Path(__file__).resolve().parent.parent.parent
 SOURCES = ("hf_docmt", "modeling", "hub_cards", "examples")
 DOCUMENTS = ("*.md", "examples/**/*.md", "modeling/*.md", "hf_docmt/**/*.md", "hub_cards/**/*.j2")
@@ -35,9 +35,17 @@ PHRASES = {  # regular expression -> what to write
     r"(?:for ever|unasked|unsaid|wherein|whereof|as it were)\b": "always; without asking",
     r"(?:is|are) due\b": "is expected",
     r"as (?:they are|it is|they were|it was|it stands)\b": "unchanged",
-    r"but for\b|save for\b": "except",
+    r"save for\b": "except",
     r"(?:can|could|may|might) not be had|(?:is|are) not to be\b|(?:is|are) not there\b": "is missing; cannot be",
-    r"(?-i:\A(?:What|Of|That of|Those of)) ": "name it",
+    r"(?-i:\A(?:What|Of|That of|Those of|Its|They|Those|The same)) ": "name it",
+    r"(?-i:(?<=[.;:])\s+(?:Of|That of|Those of)) (?!course|\d)": "for; in, at the end",
+    r"(?:what|that|which|those) (?:(?:is|are|was|were) )?there\b(?! (?:is|are|was|were|can|may))": "existing",
+    r"behind (?:an?|it|each|every|one|others?|bare|which)\b(?! proxy)": "after",
+    r"(?-i:\A(?:Longest|Largest)) (?=[a-z])": "maximum; peak",
+    r"(?<=[,;])\s+else\b|but (?:for|with|where)\b": "otherwise; except",
+    r"(?:the|an) own\b": "its own; the same",
+    r"(?:every|a|the) rooms?\b(?! (?:for|in|left))": "subpackage",
+    r"what [^.;:]{0,30} makes of\b": "returns",
 }
 ANY = "|".join(f"({one})" for one in PHRASES).replace(" ", r"\s+")
 PATTERN = re.compile(rf"(?<![\w-])(?:{ANY})", re.IGNORECASE)

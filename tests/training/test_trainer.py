@@ -235,7 +235,7 @@ def test_several_validation_sets(data, tmp_path, capfd):
         assert alone.evaluate()["eval_loss"] == pytest.approx(losses_by_set[name][best], abs=1e-6)
 
     others = {"chat": train, "film": train}
-    with pytest.raises(ValueError, match="^not the validation data of .*restore the files"):
+    with pytest.raises(ValueError, match="^the validation data changed since .*restore it"):
         make_trainer((train, others, tokenizer), tmp_path, metric_for_best_model="eval_film_loss").train(True)
 
 

@@ -54,7 +54,7 @@ class MemoryReader(Reader):
 
 
 class TmxReader(MemoryReader):
-    """Translation memories (TMX), one document. Of several texts in a language it is the one with the very code."""
+    """Translation memories (TMX), one document. A text with the exact language code is preferred to others."""
 
     name = "tmx"
     endings = (".tmx",)

@@ -64,7 +64,7 @@ class RowReader:
         )
 
     def _read_keys(self) -> tuple[str, ...]:
-        """The keys of two lists; the target side is read if its language is requested, else kept as a column."""
+        """The keys of two lists; the target side is read if its language is requested, otherwise kept as a column."""
         return ("source", "source_lang", *(("target", "target_lang") if len(self.languages) == 2 else ()))
 
     def _renamed(self, pairs: Any) -> Any:

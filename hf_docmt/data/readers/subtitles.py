@@ -216,8 +216,8 @@ class SubtitlesReader(Reader):
 
     Markup around a whole cue or turn (`<i>`, `{\an8}`, `<v Mary>`), dashes, music signs and the brackets of
     descriptions are not part of sentences and are put back around the translation; other tags are dropped. The column
-    `subtitles` has the data for that: times, and the sentences of each cue. Of WebVTT, the text in
-    front of the first cue, the names and the settings of cues are kept, comments between cues are not. `max_line` are
+    `subtitles` has the data for that: times, and the sentences of each cue. In WebVTT, the text
+    before the first cue, the names and the settings of cues are kept, comments between cues are not. `max_line` are
     the maximum characters per line of the translation (42), `max_speed` those per second; faster cues are reported.
     With `bilingual` a cue has its source above its translation.
     """

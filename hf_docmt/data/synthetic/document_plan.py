@@ -23,7 +23,7 @@ _MIX = {
     "action": 0.01,
 }
 _DISTANCE_WEIGHTS = {1: 1.0, 2: 2.0, 3: 3.0}  # 0.5 beyond
-# The same with far clues; what depends on these sentences is scheduled.
+# shares with far clues; what depends on these sentences is scheduled.
 _FAR_MIX = {
     "cataphora": 0.4,
     "pronoun_within": 0.03,

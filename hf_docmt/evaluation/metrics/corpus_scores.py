@@ -77,7 +77,7 @@ class CorpusScore(Metric):
     def score_from_sums(cls, sums: np.ndarray) -> np.ndarray:
         """Scores from sums of statistics, (samples, columns) -> (samples,).
 
-        Of the options that change scores from given statistics only the word order of chrF is not sacrebleu's default.
+        Options are sacrebleu's defaults, except for the word order of chrF.
         """
         metric = cls().sacrebleu_metric()
         return np.array([float(metric._compute_score_from_stats(row).score) for row in sums.tolist()])
@@ -164,7 +164,7 @@ def bleu(
     target_lang: str | None = None,
     effective_order: bool = False,
 ) -> sacrebleu.metrics.BLEU:
-    """sacrebleu's BLEU; the tokenizer is the one named, else that of the language, else 13a.
+    """sacrebleu's BLEU; the tokenizer is the one named, otherwise that of the language, otherwise 13a.
 
     `effective_order` is for single sentences. ValueError: an unknown tokenizer, or one whose dictionary or model is
     not installed.

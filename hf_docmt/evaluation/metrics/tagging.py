@@ -118,5 +118,5 @@ def tag(tagger: Tagger, sentences: Sequence[str]) -> list[list[Token]]:
 
 
 def tagger_name(tagger: Tagger | Analyser) -> str:
-    """How a signature calls a tagger: its `name`, else that of the function or class."""
+    """How a signature calls a tagger: its `name`, otherwise that of the function or class."""
     return getattr(tagger, "name", None) or getattr(tagger, "__name__", None) or type(tagger).__name__

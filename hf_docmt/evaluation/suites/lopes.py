@@ -23,8 +23,8 @@ class Lopes(DocumentItems):
     than N sentences go before: only such an item may begin its film (with all N, one more is taken to go before them).
     Items are fixed blocks of two lines, so that 14,000 are read: to join neighbours with the same source makes 13,971.
 
-    Read are the files of `context` sentences, else the next larger ones that are there, of which the nearest sentences
-    are taken, or the largest, which have fewer. The group of an item are those with one context in the largest files,
+    The files of `context` sentences are read; if missing, the next larger ones, from which the nearest sentences are
+    taken, or the largest, which have fewer. The group of an item are those with one context in the largest files,
     whichever are read; None without files. Distances and whether the antecedent is in the same sentence are in
     `records`, the JSON, whose items the text files hold document by document, in the order in which the documents come
     first.
@@ -62,7 +62,7 @@ class Lopes(DocumentItems):
 
     @classmethod
     def published_counts(cls, name: str, items: Sequence[SuiteItem]) -> Mapping[str, int] | None:
-        """The same under any name, except the set from the UN corpus."""
+        """The counts of the set from subtitles under any name; None for the set from the UN corpus."""
         return None if name.startswith("UN-") else COUNTS
 
     def json_fields(self, number, row, where):
@@ -103,7 +103,7 @@ class Lopes(DocumentItems):
 
     @cached_property
     def _sizes(self) -> list[int]:
-        """N of the context files that are there."""
+        """N of the existing context files."""
         pattern = re.compile(re.escape(self.name) + r"\.c([1-9]\d*)\.context\.src")
         matches = [pattern.fullmatch(file.name) for file in self.path.parent.iterdir()]
         return sorted(int(match[1]) for match in matches if match)

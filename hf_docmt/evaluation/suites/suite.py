@@ -49,7 +49,7 @@ def read_suite(path: str | Path, format: str = "auto", **options) -> list[SuiteI
 
 
 def recognise(path: str | Path) -> tuple[type[Suite], object]:
-    """The class of a file by its name, else by its JSON; and the JSON value, None where it was not read.
+    """The class of a file by its name, otherwise by its JSON; and the JSON value, None where it was not read.
 
     DataError: JSON of no registered format. The class that was registered last is asked first.
     """
@@ -251,7 +251,7 @@ class Suite:
         return [self.path.with_name(f"{self.name}.{ending}") for ending in endings]
 
     def records_path(self) -> Path | None:
-        """The JSON that belongs to text files: `records`, else the one next to them or a folder above.
+        """The JSON that belongs to text files: `records`, otherwise the one next to them or a folder above.
 
         None if it is missing. Bawden's `lexical_choice` is called `lexical-choice.json`.
         """

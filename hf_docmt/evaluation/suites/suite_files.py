@@ -45,7 +45,7 @@ def field_of(entry: object, key: str, kind: type, where: str, optional: bool = F
 
 
 def own_group(entry: dict, where: str, other: str) -> dict[str, str]:
-    """The fields of the group of an item: the one that it names, as those of the built-in suites do, else the other."""
+    """The fields of the group of an item: the group that it names (built-in suites), otherwise the other one."""
     group = field_of(entry, "group", str, where, optional=True)
     return {"group": other} if group is None else {"group": group, "group_unit": "group"}
 
