@@ -4,6 +4,7 @@ import pytest
 from support.errors import refused
 
 from hf_docmt.data.readers import read_documents
+from hf_docmt.files import DataError
 
 TMX = """<?xml version="1.0"{}?>
 <!DOCTYPE tmx SYSTEM "tmx14.dtd">
@@ -65,9 +66,9 @@ CASES = {
 }
 
 
-def pairs(path, target_lang="de_DE"):
-    documents = read_documents(path=path, source_lang="en", target_lang=target_lang)
-    return [[(pair["en"], pair[target_lang]) for pair in document] for document in documents["translation"]]
+def pairs(path, target_lang="de_DE", source_lang="en"):
+    documents = read_documents(path=path, source_lang=source_lang, target_lang=target_lang)
+    return [[(pair[source_lang], pair[target_lang]) for pair in document] for document in documents["translation"]]
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -85,6 +86,30 @@ def test_encodings_of_files(tmp_path):
     assert pairs(tmp_path / "a.tmx") == CASES["a.tmx"][1]
     (tmp_path / "d.po").write_bytes(PO.replace("UTF-8", "ISO-8859-1").encode("latin-1"))
     assert pairs(tmp_path / "d.po") == CASES["d.po"][1]
+
+
+def test_variants_of_a_language(tmp_path):
+    """A unit with one of two variants has no pair; no-break spaces stay, and character references are read."""
+    tuv = '<tuv xml:lang="{}"><seg>{}</seg></tuv>'
+    units = [tuv.format("EN-gb", "lift&#xA0;!") + tuv.format("en-us", "elevator\t\n !"), tuv.format("en-us", "truck")]
+    (tmp_path / "a.tmx").write_text(
+        "<tmx version='1.4'><body>" + "".join(f"<tu>{unit}</tu>" for unit in units) + "</body></tmx>"
+    )
+    assert pairs(tmp_path / "a.tmx", "en-GB", "en-US") == [[("elevator !", "lift\xa0!")]]
+    refused("no unit has texts in en and fr", pairs, tmp_path / "a.tmx", "fr")
+
+
+def test_termbases(tmp_path):
+    """Terms and translations are pairs; a forbidden one is not."""
+    terms = ["<term>lamp</term>", "<term>Leuchte </term>", "<term>Funzel</term><termStatus>notRecommended</termStatus>"]
+    sets = [f'<langSet xml:lang="{code}"><tig>{term}</tig></langSet>' for code, term in zip(("en", "de", "de"), terms)]
+    (tmp_path / "a.tbx").write_text(f"<TBX><body><termEntry>{''.join(sets)}</termEntry></body></TBX>")
+    (tmp_path / "b.utx").write_text("#UTX 1.11; en/de\nlamp\tLeuchte\tnoun\n")
+    for name in ("a.tbx", "b.utx"):
+        assert pairs(tmp_path / name) == [[("lamp", "Leuchte")]]
+    with pytest.raises(DataError, match="a.tbx: terms have a translation; give the target language"):
+        read_documents(path=tmp_path / "a.tbx", source_lang="en")
+    refused("a.tbx: no terms in fr", pairs, tmp_path / "a.tbx", "fr")
 
 
 @pytest.mark.parametrize(

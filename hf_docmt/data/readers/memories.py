@@ -19,12 +19,13 @@ from hf_docmt.files import DataError, display_path, location_of, open_bytes
 LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 WITHOUT_TEXT = frozenset("bpt ept ph it ut x bx ex sc ec sm em cp".split())  # inline elements: codes of programs
 NOT_DONE = frozenset(("new", "needs-translation", "needs-adaptation", "needs-l10n", "initial"))  # states of XLIFF
+WHITE = re.compile(r"[ \t\r\n]+")  # no-break and ideographic spaces stay
 Texts = list[str | None]  # of a unit in each language
 CHARSET = re.compile(rb"charset=([\w-]+)")
 
 
 class MemoryReader(Reader):
-    """Units that have a text in all languages asked for, in the order of the file; white space is one blank."""
+    """Units with a text in all languages asked for, in the order of the file; a run of XML's white space is a blank."""
 
     document_ids = False
 
@@ -32,7 +33,7 @@ class MemoryReader(Reader):
         self.found: set[str] = set()  # languages of the file
         location, is_empty = display_path(path), True
         for number, units in enumerate(self.documents(languages, path), 1):
-            pairs = [[" ".join(text.split()) for text in unit if text and text.strip()] for unit in units]
+            pairs = [[WHITE.sub(" ", text).strip(" ") for text in unit if text and text.strip()] for unit in units]
             if pairs := [texts for texts in pairs if len(texts) == len(languages)]:
                 sides = list(zip(*pairs))
                 is_empty, doc_id = False, numbered_id(path, number)
@@ -69,7 +70,8 @@ class TmxReader(MemoryReader):
                 if local_name(variant) == "tuv" and code and segment is not None:
                     self.found.add(code)
                     texts.setdefault(code.lower().replace("_", "-"), _text(segment))
-            units.append([_of_language(texts, language) for language in languages])
+            codes = [_code_of(texts, language) for language in languages]
+            units.append([texts.get(code) if codes.count(code) == 1 else None for code in codes])
         yield units
 
 
@@ -181,9 +183,11 @@ def _segments(element: ElementTree.Element | None) -> dict[str | None, str]:
     return {mark.get("mid"): _text(mark) for mark in marks if mark.get("mtype") == "seg"}
 
 
-def _of_language(texts: dict[str, str], language: str) -> str | None:
-    same = (text for code, text in texts.items() if primary_language(code) == primary_language(language))
-    return texts.get(language.lower().replace("_", "-")) or next(same, None)
+def _code_of(texts: dict[str, str], language: str) -> str:
+    """The code of the text in a language: the very code, or the first one of the same language."""
+    own = language.lower().replace("_", "-")
+    same = (code for code in texts if primary_language(code) == primary_language(language))
+    return own if own in texts else next(same, "")
 
 
 def local_name(element: ElementTree.Element) -> str:
