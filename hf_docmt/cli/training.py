@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from hf_docmt.cli.loading import import_transformers
 from hf_docmt.cli.options import command
@@ -78,7 +79,7 @@ def info(
     """Show architecture, parameters and context of a model or a recipe."""
     from hf_docmt.training import recipe_files
 
-    if target.endswith(recipe_files.SUFFIXES):
+    if target.endswith(recipe_files.SUFFIXES) or ("/" not in target and not Path(target).exists()):
         recipe_files.read_recipe(recipe_files.find_recipe(target))
     import_transformers()
     from hf_docmt.training.info import describe, render

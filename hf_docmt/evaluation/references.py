@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from itertools import compress, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -15,7 +16,7 @@ from hf_docmt.data.documents import sentences
 from hf_docmt.data.readers import Reader, detect_format, get_reader, input_argument, read_documents
 from hf_docmt.evaluation.metrics.metric import Documents
 from hf_docmt.files import DataError, data_name, display_path, read_lines
-from hf_docmt.messages import check_known, counted
+from hf_docmt.messages import counted
 from hf_docmt.reports.signature import content_digest
 
 if TYPE_CHECKING:
@@ -256,7 +257,10 @@ def builtin_references(
     """
     if not source_lang or not target_lang:
         raise DataError(f"the test set {name} needs both languages; give them, such as -l en-de")
-    check_known(name, sorted(sacrebleu.DATASETS), "test set", "sacrebleu knows")
+    if name not in sacrebleu.DATASETS:
+        close = " or ".join(get_close_matches(name.lower(), sacrebleu.DATASETS))
+        hint = f"; did you mean {close}?" if close else ";"
+        raise DataError(f"unknown test set {name!r}{hint} sacrebleu --list prints the names")
     dataset, pair = sacrebleu.DATASETS[name], f"{source_lang}-{target_lang}"
     if pair not in dataset.langpairs:
         raise DataError(f"the test set {name} has no pair {pair}; -l is one of {', '.join(sorted(dataset.langpairs))}")

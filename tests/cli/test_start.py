@@ -77,6 +77,7 @@ def test_a_missing_extra_is_named_at_once(model, write):
         ("push missing owner/name", "missing: the file does not exist"),
         ("demo MODEL", "is not an empty folder"),
         ("info missing.yaml", "missing.yaml: unknown recipe"),
+        ("info concat", "concat: unknown recipe; did you mean the packaged recipe 'demo_concat4'?"),
         ("train demo_concat", "did you mean the packaged recipe 'demo_concat4'?"),
         ("train demo_concat4", "train.jsonl does not exist; docmt corpus runs/demo/corpus writes it"),
         ("train demo_concat4 data.train.path=mine.jsonl", "the file mine.jsonl does not exist; check the path"),
