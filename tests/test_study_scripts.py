@@ -2,6 +2,7 @@
 
 import re
 import runpy
+import shutil
 import subprocess
 import sys
 from decimal import Decimal
@@ -252,6 +253,19 @@ def test_numbers_that_are_in_no_cell_are_found(text, expected):
     assert unknown_numbers(text, FOLDER / "dialogue" / "tables", {"a": [50.4, 59.6, 70.0], "b": [1.0, 2.0]}) == expected
 
 
+def test_speeds_of_the_readme_are_in_the_reports():
+    """Ours and a peer's are in one row of the tables that the reports make."""
+    text = (FOLDER.parents[1] / "README.md").read_text("utf-8")
+    speed = text[text.index("\n## Speed") : text.index("\n## Architectures")]
+    pairs = re.findall(r"(?:CTranslate2|transformers) ([\d.]+), hf-docmt ([\d.]*\d)", speed)
+    for row in re.findall(r"^\| (?!real text).*? \| (.*\d.*) \|$", speed, re.MULTILINE):
+        *peers, ours = re.findall(r"\d[\d.]*", row)
+        pairs += [(peer, ours) for peer in peers]
+    reports = (FOLDER.parent / "reports" / "README.md").read_text("utf-8").splitlines()
+    rows = [set(re.findall(r"\d[\d.]*", line)) for line in reports if line.startswith("|")]
+    assert len(pairs) == 8 and not [pair for pair in pairs if not any(row.issuperset(pair) for row in rows)]
+
+
 def test_a_column_that_several_results_fit_is_refused():
     script = runpy.run_path(str(FOLDER / "tables.py"))
     study = yaml.safe_load((FOLDER / "mechanisms.yaml").read_text("utf-8"))
@@ -263,7 +277,7 @@ def test_a_column_that_several_results_fit_is_refused():
 
 
 @pytest.mark.slow
-def test_a_study_from_file_to_table(small):
+def test_a_study_from_file_to_table(small, monkeypatch):
     config = ["study=small.yaml", "budget=short", f"docmt={sys.executable} -m hf_docmt"]
     subprocess.run([*COMMAND, "--config", *config], cwd=small, check=True)
     rows = [line.split(" | ") for line in (small / "small-short/tables/scores.md").read_text().splitlines()]
@@ -274,3 +288,11 @@ def test_a_study_from_file_to_table(small):
     assert "concat2" in (small / "runs/compared/bleu.md").read_text()
     again = subprocess.run([*COMMAND, "--dry-run", "--config", *config], cwd=small, capture_output=True, text=True)
     assert "Nothing to be done" in again.stdout + again.stderr
+    monkeypatch.chdir(small)
+    render, table = runpy.run_path(str(FOLDER / "tables.py"))["render"], small / "small-short/tables/scores.md"
+    text = table.read_text()
+    render(Path("small.yaml"), small / "small-short", "short", store=True)
+    shutil.rmtree("runs")
+    table.unlink()
+    render(Path("small.yaml"), small / "small-short", "short")
+    assert table.read_text() == text, "the stored reports make the same table"

@@ -31,12 +31,16 @@ FITS = ("metric", "dataset", "strategy")  # keys of a column that choose a resul
 Reports = dict[str, dict[str, dict[int, Report]]]  # {evaluation: {system: {seed: report}}}
 
 
-def render(file: Path, results: Path, budget: str | None = None) -> list[Path]:
-    """Write all tables and figures of which there are reports; returns their files."""
+def render(file: Path, results: Path, budget: str | None = None, store: bool = False) -> list[Path]:
+    """Write all tables and figures of which there are reports; returns their files. `store` keeps the reports, too."""
     metric_classes()  # they know how scores follow from the statistics in reports, which tests need
     study = yaml.safe_load(file.read_text("utf-8"))
     folder = Path((study["budgets"][budget] if budget else study).get("output_dir", study["output_dir"]))
     reports, files = read_reports(study, folder, results), []
+    if store:
+        made = (report for systems in reports.values() for runs in systems.values() for report in runs.values())
+        lines = [json.dumps(report.to_dict(), ensure_ascii=False) + "\n" for report in made]
+        (results / "reports.jsonl.xz").write_bytes(lzma.compress("".join(lines).encode()))
     for name, section in study.get("tables", {}).items():
         table = Table(section, reports, section.get("systems") or list(study["systems"]))
         if table.systems:
@@ -64,13 +68,17 @@ def read_reports(study: dict, folder: Path, results: Path) -> Reports:
     for path in sorted(folder.glob("reports/*/*-seed*.json")):
         system, _, seed = path.stem.rpartition("-seed")
         model = folder / "models" / path.stem
-        facts = hf_docmt.describe(model)
+        facts, recipe = hf_docmt.describe(model), folder / "recipes" / f"{path.stem}.yaml"
         report = Report.read(path)
         reports[path.parent.name][system][int(seed)] = replace(
             report,
             model={**report.model, "name": path.stem, "parameters": facts["parameters"]["total"]}
             | {"architecture": facts["architecture"]},
-            data={**report.data, "study": {"context_reach": facts["context_reach"]}},
+            data={
+                **report.data,
+                "study": {"evaluation": path.parent.name, "system": system, "seed": int(seed)}
+                | {"context_reach": facts["context_reach"], "recipe": yaml.safe_load(recipe.read_text("utf-8"))},
+            },
             training=json.loads((model / "training.json").read_text("utf-8")),
         )
     return {
@@ -242,9 +250,10 @@ def main() -> None:
     made.add_argument("study", type=Path, help="its file")
     made.add_argument("--results", type=Path, help="folder of tables and figures; default: next to the file")
     made.add_argument("--budget", help="a budget of the file")
+    made.add_argument("--store", action="store_true", help="keep the reports in reports.jsonl.xz with the tables")
     options = made.parse_args()
     name = "-".join(filter(None, [str(options.study.with_suffix("")), options.budget]))
-    for path in render(options.study, options.results or Path(name), options.budget):
+    for path in render(options.study, options.results or Path(name), options.budget, options.store):
         print(path)
 
 
