@@ -206,11 +206,11 @@ class DocumentSearch:
     )
     repairs: str | None = option(
         None,
-        "none keeps the lines that the model wrote, more or fewer than sentences. Default: one line per sentence.",
+        "none: keep the model's lines, even if there are more or fewer than sentences. Default: one line per sentence.",
         metavar="none",
     )
     alignment: str | None = option(None, "Window models: one_to_one, linear or sentence.", metavar="NAME")
-    length_penalty: float | None = option(None, "Exponent of the length in beam scores.")
+    length_penalty: float | None = option(None, "Higher values favour long translations.")
     early_stopping: bool | None = option(None, "Stop at num_beams finished translations.")
     max_new_tokens: int | None = option(
         None,
@@ -264,15 +264,15 @@ class Scoring:
     )
     repairs: str | None = option(
         None,
-        "none scores lines as the model wrote them, more or fewer than sentences. Default: as the JSON lines say.",
+        "none: score the model's lines, even if there are more or fewer than sentences. Default: as in the JSON lines.",
         metavar="none",
         panel=FILES,
     )
     align: bool = option(False, "Align free text to the sentences of the reference.", panel=FILES)
     unit: str | None = option(
         None,
-        "Unit that intervals and tests resample: document, paragraph (between blank lines) or sentence, the default "
-        "for a single document of several systems.",
+        "Resampling unit of intervals and tests: document, paragraph (between blank lines) or sentence. Default: "
+        "document; sentence for several systems with a single document.",
         metavar="NAME",
     )
     external: Sequence[tuple[str, str]] | None = option(
@@ -318,7 +318,7 @@ class ServerLimits:
     cut_sentences: bool = option(False, "Translate longer sentences in parts.")
     timeout: float = option(120.0, "Seconds per request.", least=0.1)
     receive_timeout: float = option(30.0, "Seconds to receive a request.", least=0.1)
-    connections: int = option(800, "Connections; beyond: 503.", least=1)
+    connections: int = option(800, "Open connections; further ones get status 503.", least=1)
     client_connections: int = option(250, "Connections per address.", least=1)
     kept_megabytes: int = option(200, "Megabytes of finished files.", least=1)
     public_url: str = option(
@@ -331,7 +331,7 @@ class ServerLimits:
         read=names,
         panel=BASIC,
     )
-    waiting_sentences: int = option(10_000, "Waiting sentences; beyond: 503.", least=1)
+    waiting_sentences: int = option(10_000, "Waiting sentences; further requests get 503.", least=1)
     sessions: int = option(1000, "Sessions with context.", least=1)
     session_sentences: int = option(20, "Sentences of context per session.", least=1)
     session_minutes: float = option(30.0, "Minutes until unused sessions end.", least=0.01)

@@ -24,6 +24,9 @@ class Command(TyperCommand):
         shown = super().get_help_option(ctx)
         panels = (getattr(parameter, "rich_help_panel", None) for parameter in self.params)
         shown.rich_help_panel, shown.metavar = next(filter(None, panels), None), ""
+        for each in self.params:
+            if each.param_type_name == "argument":
+                vars(each)["display_type_rich"] = lambda ctx: None  # <str>
         return shown
 
 

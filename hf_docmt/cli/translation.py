@@ -67,8 +67,8 @@ def translate(
       stream            sentence by sentence, with a recurrent memory
 
     MODEL is a model of this package, an encoder-decoder model of transformers (Marian, NLLB, mBART, ...), a causal
-    language model, or the URL of an endpoint (DOCMT_API_KEY holds the key). A text file is one document;
-    without context each of its lines is one.
+    language model, or the URL of an endpoint (DOCMT_API_KEY holds the key). A text file is one document, or,
+    without context, one document per line.
 
     The output has the format of the input: text, JSON lines, or Markdown, HTML, DOCX, PO, XLIFF and others with their
     markup. It appears when everything is translated. Until then FILE.journal holds the finished part, for --resume.
@@ -199,7 +199,7 @@ def serve(
     languages: ModelLanguages,
     system: SystemOptions,
 ) -> None:
-    """Serve translations over HTTP to clients of LibreTranslate, and to people at the address itself.
+    """Serve translations over HTTP: the API of LibreTranslate, and a web page at /.
 
     Examples:
       docmt serve MODEL --port 5000

@@ -55,7 +55,7 @@ class MarkupOptions:
     """The parts of documents with markup to translate."""
 
     PANEL: ClassVar[str] = FILES
-    keep: str | None = option(None, "Copy what matches, such as your placeholders.", metavar="REGEX")
+    keep: str | None = option(None, "Copy matching text, such as placeholders.", metavar="REGEX")
     bilingual: bool = option(False, "Write each translation below its text (Markdown, HTML, EPUB, DOCX, PPTX, ODT).")
     all: bool = option(False, "PO, XLIFF, TMX: replace existing translations.")
     columns: str | None = option(None, "Tables: columns to translate, by name or number.", metavar="A,B")
