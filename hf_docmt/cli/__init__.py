@@ -20,7 +20,7 @@ from hf_docmt.cli.new import new_app
 from hf_docmt.cli.options import Command
 from hf_docmt.cli.suites import contrast, ctxpro, cxmi, translate_suite
 from hf_docmt.cli.training import demo, info, train
-from hf_docmt.cli.translation import serve, translate
+from hf_docmt.cli.translation import merge, serve, translate
 from hf_docmt.messages import __version__
 
 PROGRAM = "docmt"
@@ -30,7 +30,7 @@ NO_BARS = "HF_DATASETS_DISABLE_PROGRESS_BARS"  # which are for a terminal
 PANELS = {  # panel of the help -> its commands, in the order a user meets them
     "Start": (demo,),
     "Data": (corpus,),
-    "Models": (train, info, translate, serve),
+    "Models": (train, info, translate, merge, serve),
     "Evaluation": (evaluate, contrast, translate_suite, ctxpro, cxmi, compare, rerank),
     "Publication": (convert, export, push),
 }

@@ -18,6 +18,7 @@ from hf_docmt.options import (
     BASIC,
     MODEL,
     OUTPUT_TEXT,
+    REQUIRED,
     Computation,
     DocumentSearch,
     ModelLanguages,
@@ -54,6 +55,7 @@ def translate(
       docmt translate MODEL book.txt --format text -o book.de.txt
       docmt translate MODEL report.docx -o report.de.docx  # keeps the markup
       docmt translate MODEL website -o website.de          # a whole folder
+      docmt translate MODEL page.md -o page.xlf            # to review, then: docmt merge
       docmt translate http://localhost:8080/v1 page.md --model NAME -o page.de.md
       docmt translate MODEL talks.jsonl -o talks.de.jsonl --strategy sequential
       cat letter.txt | docmt translate MODEL
@@ -74,6 +76,8 @@ def translate(
     markup. It appears when everything is translated. Until then FILE.journal holds the finished part, for --resume.
     """
     check_model(model, revision=options.revision)
+    if options.format == "auto" and input.endswith(".txt") and output.endswith((".xlf", ".xliff")):
+        options.format = "txt"  # as in folders: with sentences in the lines
     if options.engine != "ray" and "-" not in input.replace("=", ",").split(","):  # many files, or a pipe
         check_files(input, output, options, markup)
     from hf_docmt.translation.interruption import Interrupted, interruption
@@ -94,6 +98,33 @@ def translate(
         raise typer.Exit(stopped.exit_code) from stopped
     print(summary.text(), file=sys.stderr)
     if summary.failed or summary.is_mostly_empty or summary.problems:
+        raise typer.Exit(1)
+
+
+@command
+def merge(
+    *,
+    xliff: str = argument("File of docmt translate -o page.xlf, after the review."),
+    document: str = argument("The document that was translated."),
+    output: str = option(REQUIRED, "File to write.", "-o", "--output", metavar="FILE"),
+    format: str = option("auto", "Format of the document. Default: auto.", metavar="NAME"),
+    all: bool = option(False, "PO, TMX: translate was called with --all."),
+    columns: str | None = option(None, "Tables: the columns of translate.", metavar="A,B"),
+) -> None:
+    """Put the reviewed translations of an XLIFF file into its document.
+
+    Examples:
+      docmt translate MODEL page.md -o page.xlf
+      docmt merge page.xlf page.md -o page.de.md
+
+    Where nothing was changed, the result is that of docmt translate MODEL page.md -o page.de.md. An empty translation
+    leaves the source.
+    """
+    from hf_docmt.formats.file_translation import merge_file
+
+    written = merge_file(xliff, document, output, format=format, columns=columns, all="yes" if all else None)
+    print(written.text(), file=sys.stderr)
+    if written.problems:
         raise typer.Exit(1)
 
 

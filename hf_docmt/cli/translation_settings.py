@@ -58,6 +58,13 @@ class MarkupOptions:
     keep: str | None = option(None, "Copy matching text, such as placeholders.", metavar="REGEX")
     bilingual: bool = option(False, "Write each translation below its text (Markdown, HTML, EPUB, DOCX, PPTX, ODT).")
     all: bool = option(False, "PO, XLIFF, TMX: replace existing translations.")
+    fuzzy_below: float | None = option(
+        None,
+        "PO: mark only translations with a lower score as fuzzy, such as -0.3.",
+        least=-100,
+        most=0,
+        metavar="SCORE",
+    )
     columns: str | None = option(None, "Tables: columns to translate, by name or number.", metavar="A,B")
     previous: tuple[str, str] | None = option(
         None, "Old version and its translation (files or folders): translate what changed.", metavar="A B"
@@ -69,7 +76,8 @@ class MarkupOptions:
         """As arguments of the reader."""
         previous = dict(zip(("previous", "previous_target"), self.previous or ()))
         flags = {name: "yes" if vars(self)[name] else None for name in ("all", "bilingual")}
-        return {**vars(self), **flags, "previous": None} | previous
+        least = None if self.fuzzy_below is None else str(self.fuzzy_below)
+        return {**vars(self), **flags, "fuzzy_below": least, "previous": None} | previous
 
 
 @dataclass(kw_only=True)

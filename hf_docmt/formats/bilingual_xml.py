@@ -57,8 +57,8 @@ class BilingualXml(BilingualFormat):
         """The units of `self.root` that are translated, in their order."""
 
     @abstractmethod
-    def unit_edits(self, unit: Unit, content: str) -> Iterator[Edit]:
-        """Edits that write this content as the translation of a unit."""
+    def unit_edits(self, unit: Unit, content: str, score: float | None) -> Iterator[Edit]:
+        """Edits that write this content as the translation of a unit, and its score if the format has a place."""
 
     def target_languages(self) -> Iterator[str | None]:
         """The languages that the file names."""
@@ -70,7 +70,7 @@ class BilingualXml(BilingualFormat):
 
     def write(self, translations: Sequence[list[Piece] | None]) -> bytes:
         edits: list[Edit] = []
-        for unit, new in self.translated_units(translations):
+        for unit, new, score in self.translated_units(translations):
             start, end = unit.source.inner_start, unit.source.inner_end
             texts = [
                 old.decode("utf-8") if each is None else plain_string(each, _escaped)
@@ -78,7 +78,7 @@ class BilingualXml(BilingualFormat):
             ]
             inner = [*zip(unit.texts, texts), *((each, old.decode("utf-8")) for each, old in unit.locked)]
             places = [(each.inner_start - start, each.inner_end - start, text) for each, text in inner]
-            edits += self.unit_edits(unit, replaced(self.data[start:end], places).decode("utf-8"))
+            edits += self.unit_edits(unit, replaced(self.data[start:end], places).decode("utf-8"), score)
         text = replaced(self.data, [*edits, *self.language_edits()] if edits else []).decode("utf-8")
         return self.mark + text.encode(self.encoding, "xmlcharrefreplace")
 

@@ -63,6 +63,15 @@ class WrittenFile:
         return "\n".join([*self.problems, f"{segments}{nothing}{kept}{same}, {tags} kept{placed}{remarks}"])
 
 
+@dataclass
+class DocumentTranslation:
+    """The translated pieces of each segment, None: unchanged, and its score: the lowest one of its sentences."""
+
+    pieces: list[list[Piece] | None]
+    scores: list[float | None]
+    by_position: int = 0  # sentences whose markup was placed by relative position
+
+
 class DocumentFile:
     """A file of a format. DataError: it cannot be read, with what to do.
 
@@ -118,27 +127,46 @@ class DocumentFile:
 
     def translated(self, results: Mapping[str, dict]) -> tuple[bytes, WrittenFile]:
         """The file with the translations of result rows by document id; documents without one stay unchanged."""
+        return self.written(self.translation(results))
+
+    def translation(self, results: Mapping[str, dict]) -> DocumentTranslation:
+        """The translations of result rows as pieces of segments."""
         pieces: list[list | None] = [None] * len(self.segments)
-        written = WrittenFile(sum(map(bool, self.segments)))
+        scores: list[float | None] = [None] * len(self.segments)
+        by_position = 0
         for part, numbers in self._parts():
             result = results.get(self._id(part), {"translation": [], "error": "not translated"})
             translations = marked_translations(result)
+            own_scores = iter(result.get("score") or [None] * len(result["translation"]))
             for number in [] if "error" in result else numbers:
                 own = self.sentences[number]
                 chosen = list(islice(translations, len(own.sentences)))
+                sure = [score for score in islice(own_scores, len(own.sentences)) if score is not None]
+                scores[number] = min(sure, default=None)
                 if number in self.kept:
                     pieces[number] = self.kept[number]
                     continue
                 fits = [fit for _, fit, _ in chosen]
-                written.by_position += sum(bool(each.tags) and not fit for each, fit in zip(own.sentences, fits))
+                by_position += sum(bool(each.tags) and not fit for each, fit in zip(own.sentences, fits))
                 pieces[number] = own.translated(*zip(*chosen)) if chosen else None
                 if self.options.bilingual:
                     pieces[number] = self._both(number, pieces[number])
                 if pieces[number] is None and self.format.is_bilingual:
                     pieces[number] = self.segments[number].pieces
-        written.kept = len(self.kept)
-        written.unchanged = sum(bool(each) and not each.becomes(new) for each, new in zip(self.segments, pieces))
-        written.tags = sum(isinstance(piece, Tag) for new in pieces for piece in new or ())
+        return DocumentTranslation(pieces, scores, by_position)
+
+    def counts(self, translation: DocumentTranslation) -> WrittenFile:
+        """The counts of a translation that is written."""
+        pieces = translation.pieces
+        unchanged = sum(bool(each) and not each.becomes(new) for each, new in zip(self.segments, pieces))
+        tags = sum(isinstance(piece, Tag) for new in pieces for piece in new or ())
+        size, kept = sum(map(bool, self.segments)), len(self.kept)
+        return WrittenFile(size, tags, unchanged, translation.by_position, kept=kept)
+
+    def written(self, translation: DocumentTranslation) -> tuple[bytes, WrittenFile]:
+        """The file with a translation, its counts and the problems found when it is read again."""
+        written, pieces = self.counts(translation), translation.pieces
+        self.format.scores = translation.scores
         data = self.format.write(pieces)
         written.problems = [*self._problems(data, pieces), *self._other_runs(pieces)]
         written.remarks = Counter(self.format.remarks)

@@ -121,7 +121,7 @@ class FormatOptions:
     `keep` matches text to copy, in addition to addresses and the `placeholders` of the format.
     `all`: strings of bilingual files that have a translation are translated again. `columns`: those of a table that
     are translated, by name or by number from 1; None: the format says. `bilingual`: each text stays, and its
-    translation is written below it.
+    translation is written below it. `fuzzy_below`: only translations with a lower score are marked for review.
     """
 
     source_lang: str = "en"
@@ -130,6 +130,7 @@ class FormatOptions:
     all: bool = False
     columns: tuple[str, ...] | None = None
     bilingual: bool = False
+    fuzzy_below: float | None = None
 
     @property
     def is_right_to_left(self) -> bool:
@@ -145,6 +146,7 @@ class FormatOptions:
         all: str | None = None,
         columns: str | None = None,
         bilingual: str | None = None,
+        fuzzy_below: str | None = None,
     ) -> "FormatOptions":
         """The options from texts, as in arguments of readers: `all` is yes, `columns` has commas. ValueError."""
         try:
@@ -154,7 +156,8 @@ class FormatOptions:
         if pattern and pattern.match(""):
             raise DataError(f"keep is {keep!r}, which also matches empty text; use + instead of *")
         names = tuple(name.strip() for name in columns.split(",")) if columns else None
-        return cls(source_lang, target_lang, pattern, all == "yes", names, bilingual == "yes")
+        least = None if fuzzy_below is None else float(fuzzy_below)
+        return cls(source_lang, target_lang, pattern, all == "yes", names, bilingual == "yes", least)
 
 
 class DocumentFormat(FileKind, ABC):
@@ -162,7 +165,7 @@ class DocumentFormat(FileKind, ABC):
 
     An instance is for one file: `parse` finds the segments, `write` returns the file with translated ones in their
     places. All other bytes are unchanged. `placeholders` matches text to copy in all files of the
-    format. `takes` are its options other than languages and `keep`: all, columns. With
+    format. `takes` are its options other than languages and `keep`: all, columns, fuzzy_below. With
     `in_folders` false its files are read where they are named, since most files of their ending hold no texts. In a
     file that `is_bilingual` translations are next to their sources, even if both are equal.
     """
@@ -175,6 +178,7 @@ class DocumentFormat(FileKind, ABC):
 
     def __init__(self) -> None:
         self.remarks: Counter[Remark] = Counter()  # messages to users about a file
+        self.scores: Sequence[float | None] = ()  # of the translations to write, if they are known
 
     def __init_subclass__(cls, **options):
         if "name" in cls.__dict__:

@@ -35,10 +35,11 @@ class DocumentReader(Reader):
         all: str | None = None,
         columns: str | None = None,
         bilingual: str | None = None,
+        fuzzy_below: str | None = None,
         previous: str | None = None,
         previous_target: str | None = None,
     ) -> Iterator[tuple[str, dict]]:
-        texts = {"keep": keep, "all": all, "columns": columns, "bilingual": bilingual}
+        texts = {"keep": keep, "all": all, "columns": columns, "bilingual": bilingual, "fuzzy_below": fuzzy_below}
         texts |= {"previous": previous, "previous_target": previous_target}
         for file in self.files(languages, path, tgt_lang, **texts):
             yield from file.rows(languages)
@@ -48,7 +49,7 @@ class DocumentReader(Reader):
     ) -> Iterator[DocumentFile]:
         """The files, read one at a time; the arguments are those of `read`."""
         formats = {Path(path).name: self.kind} if self.kind else folder_files(path)
-        for name in ("all", "columns", "bilingual"):
+        for name in ("all", "columns", "bilingual", "fuzzy_below"):
             takers = [format for format in FORMATS.values() if name in format.options_taken()]
             if texts.get(name) and not any(format in takers for format in formats.values()):
                 names = ", ".join(sorted({format.name for format in formats.values()}))

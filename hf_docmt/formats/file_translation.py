@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from hf_docmt.data.documents import source_sentences
 from hf_docmt.files import DataError, check_writable_file, replaced_file
 from hf_docmt.formats import document_formats, find_reader
-from hf_docmt.formats.document_file import WrittenFile, given_runs, with_markup
+from hf_docmt.formats.document_file import DocumentTranslation, WrittenFile, given_runs, with_markup
 from hf_docmt.formats.document_reader import DocumentReader
+from hf_docmt.formats.xliff_exchange import exchange_languages, reviewed_pieces
 from hf_docmt.modeling.opaque_runs import CarriedSentence
 
 if TYPE_CHECKING:
@@ -42,10 +43,7 @@ def translate_file(
     []
     """
     output = check_writable_file(output, [path])
-    reader = find_reader({"path": str(path)}, format)
-    if not isinstance(reader, DocumentReader) or reader.kind is None:
-        names = ", ".join(document_formats())
-        raise DataError(f"{path}: no document with markup by its name and first bytes; give format=, one of {names}")
+    reader = document_reader(path, format)
     own = [given or known for given, known in zip((source_lang, target_lang), system.document_languages)]
     texts = {"keep": keep, "all": "yes" if all else None, "columns": columns}
     texts |= {"bilingual": "yes" if bilingual else None}
@@ -58,6 +56,38 @@ def translate_file(
     with replaced_file(output) as file:
         file.write(data)
     return written
+
+
+def merge_file(
+    xliff: str | Path, path: str | Path, output: str | Path, *, format: str = "auto", **options: str | None
+) -> WrittenFile:
+    """Write a document with the translations of an XLIFF file that `docmt translate` made of it; returns counts.
+
+    The languages are those of the file. `options` are those with which the document was read: all, columns. DataError:
+    the file is of another document, or the tags in a translation are not those of its source.
+
+    >>> merge_file("page.xlf", "page.md", "page.de.md").segments
+    12
+    """
+    output = check_writable_file(output, [xliff, path])
+    reader = document_reader(path, format)
+    source_lang, target_lang = exchange_languages(xliff)
+    (document,) = reader.files([source_lang], path, target_lang, **options)
+    pieces = reviewed_pieces(xliff, document)
+    data, written = document.written(DocumentTranslation(pieces, [None] * len(pieces)))
+    with replaced_file(output) as file:
+        file.write(data)
+    return written
+
+
+def document_reader(path: str | Path, format: str = "auto") -> DocumentReader:
+    """The reader of a file with markup; text files are read as in folders. DataError: another file."""
+    is_text = format == "auto" and Path(path).suffix.lower() == ".txt"
+    reader = find_reader({"path": str(path)}, "txt" if is_text else format)
+    if not isinstance(reader, DocumentReader) or reader.kind is None:
+        names = ", ".join(document_formats())
+        raise DataError(f"{path}: no document with markup by its name and first bytes; give format=, one of {names}")
+    return reader
 
 
 def marked_results(

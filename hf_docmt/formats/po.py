@@ -25,8 +25,11 @@ WIDTH = 79  # of lines, as msgcat wraps them
 class PoFormat(BilingualFormat):
     """Entries of a catalog are segments, plurals are two: the text for one and that for other numbers.
 
-    A translation is one of a machine that awaits review: fuzzy. Obsolete entries stay.
+    A translation is one of a machine that awaits review: fuzzy, with `fuzzy_below` only if its score is lower.
+    Obsolete entries stay.
     """
+
+    takes = frozenset({"all", "fuzzy_below"})
 
     name = "po"
     endings = (".po", ".pot")
@@ -76,8 +79,8 @@ class PoFormat(BilingualFormat):
 
     def write(self, translations: Sequence[list[Piece] | None]) -> bytes:
         edits: list[Edit] = []
-        for message, new in self.translated_units(translations):
-            edits += self._message_edits(message, [plain_string(pieces or []) for pieces in new])
+        for message, new, score in self.translated_units(translations):
+            edits += self._message_edits(message, [plain_string(pieces or []) for pieces in new], score)
         text = replaced(self.text, [*edits, *self._header_edits()] if edits else [])
         try:
             return self.mark + text.encode(self.encoding)
@@ -87,7 +90,7 @@ class PoFormat(BilingualFormat):
                 "needs; convert the file to UTF-8 (msgconv -t UTF-8)"
             ) from error
 
-    def _message_edits(self, message: Message, texts: list[str]) -> Iterator[Edit]:
+    def _message_edits(self, message: Message, texts: list[str], score: float | None) -> Iterator[Edit]:
         if len(texts) == 1:
             forms = {"msgstr": texts[0]}
         else:
@@ -103,10 +106,17 @@ class PoFormat(BilingualFormat):
         lines = [line for form in forms.items() for line in self._lines(*form, one_line)]
         has_end = self.text.endswith("\n", 0, message.end)
         yield message.start, message.end, line_end.join(lines) + (line_end if has_end else "")
-        if not message.is_fuzzy and message.flags is not None:
+        least = self.options.fuzzy_below
+        is_fuzzy = least is None or score is None or score < least
+        if is_fuzzy and not message.is_fuzzy and message.flags is not None:
             yield message.flags, message.flags, " fuzzy,"
-        elif not message.is_fuzzy and message.top is not None:
+        elif is_fuzzy and not message.is_fuzzy and message.top is not None:
             yield message.top, message.top, f"#, fuzzy{line_end}"
+        elif not is_fuzzy and message.is_fuzzy and message.flags is not None:
+            end = self.text.index("\n", message.flags)
+            flags = [flag.strip() for flag in self.text[message.flags : end].split(",") if flag.strip() != "fuzzy"]
+            line = f"#, {', '.join(flags)}{line_end}" if flags else ""
+            yield message.flags - 2, end + 1, line
 
     def _lines(self, keyword: str, text: str, one_line: bool) -> list[str]:
         parts = [part.translate(ESCAPES) for part in re.findall(r"[^\n]*\n|[^\n]+", text)]

@@ -69,13 +69,16 @@ class BilingualFormat(DocumentFormat):
 
     def translated_units(
         self, translations: Sequence[list[Piece] | None]
-    ) -> Iterator[tuple[Any, list[list[Piece] | None]]]:
-        """The units that get a translation, and the pieces of their segments; None: its translation stays."""
-        rest = iter(translations)
+    ) -> Iterator[tuple[Any, list[list[Piece] | None], float | None]]:
+        """The units that get a translation, the pieces of their segments, and the lowest score of these.
+
+        None instead of pieces: its translation stays.
+        """
+        rest = iter(zip(translations, self.scores or [None] * len(translations), strict=True))
         for unit, segments in self.slots:
-            new = list(islice(rest, len(segments)))
+            new, scores = zip(*islice(rest, len(segments)))
             if any(pieces is not None for pieces in new):
-                yield unit, new
+                yield unit, list(new), min((score for score in scores if score is not None), default=None)
 
     def is_found(self, pieces: Sequence[Piece]) -> bool:
         """Always, since the source stays."""

@@ -40,7 +40,7 @@ class TmxFormat(BilingualXml):
             names = ", ".join(sorted(languages))
             raise DataError(f"no text in {self.options.source_lang!r}; the languages are {names}: name one of them")
 
-    def unit_edits(self, unit: Unit, content: str) -> Iterator[Edit]:
+    def unit_edits(self, unit: Unit, content: str, score: float | None) -> Iterator[Edit]:
         if unit.target:
             yield unit.target.start, unit.target.end, f"{self.tag(unit.target)}{content}</seg>"
         elif self.options.target_lang:

@@ -4,6 +4,7 @@ The formats: https://docs.oasis-open.org/xliff/v1.2/os/xliff-core.html and
 https://docs.oasis-open.org/xliff/xliff-core/v2.1/xliff-core-v2.1.html
 """
 
+import math
 import re
 from collections.abc import Iterator
 
@@ -17,11 +18,25 @@ from hf_docmt.formats.xml_positions import Element
 MISSING = frozenset(("new", "needs-translation", "needs-adaptation", "needs-l10n", "initial"))  # states
 
 
+def confidence(score: float) -> str:
+    """A score as a probability: the geometric mean over the tokens."""
+    return f"{math.exp(score):.3f}"
+
+
+def suggestion(score: float | None) -> dict[str, str]:
+    """The attributes of a `target` of XLIFF 1.2 that a machine wrote."""
+    state = {"state": "needs-review-translation", "state-qualifier": "mt-suggestion"}
+    if score is None:
+        return state
+    its = {"xmlns:its": "http://www.w3.org/2005/11/its", "its:annotatorsRef": "mt-confidence|docmt"}
+    return state | its | {"its:mtConfidence": confidence(score)}
+
+
 class XliffFormat(BilingualXml):
     """Units and their segments; what is locked or marked as not to be translated stays.
 
     A translation is one of a machine that awaits review: state `needs-review-translation` and `mt-suggestion` in 1.2,
-    `translated` in 2.x.
+    `translated` in 2.x. Its `confidence` is `mtConfidence` of ITS 2.0 in 1.2, and the `subState` in 2.x.
     """
 
     name = "xliff"
@@ -76,7 +91,7 @@ class XliffFormat(BilingualXml):
             kept,
         )
 
-    def unit_edits(self, unit: Unit, content: str) -> Iterator[Edit]:
+    def unit_edits(self, unit: Unit, content: str, score: float | None) -> Iterator[Edit]:
         source, target = unit.source, unit.target
         name = source.name.removesuffix(source.local_name) + "target"
         space = ' xml:space="preserve"' if source.attributes.get("xml:space") == "preserve" else ""
@@ -85,10 +100,11 @@ class XliffFormat(BilingualXml):
             tag = with_attributes(tag, **{"xml:lang": locale_code(self.options.target_lang, "-")})
         owner = self.data[unit.owner.start : unit.owner.inner_start].decode("utf-8")
         if self.is_first:
-            tag = with_attributes(tag, state="needs-review-translation", state_qualifier="mt-suggestion")
+            tag = with_attributes(tag, **suggestion(score))
             owner = with_attributes(owner, approved="no") if unit.owner.attributes.get("approved") == "yes" else owner
         else:
-            owner = with_attributes(owner, state="translated")
+            sure = {} if score is None else {"subState": f"docmt:{confidence(score)}"}
+            owner = with_attributes(owner, state="translated", **sure)
         yield unit.owner.start, unit.owner.inner_start, owner
         text = f"{tag}{content}</{name}>"
         if target:

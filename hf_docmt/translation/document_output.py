@@ -29,9 +29,17 @@ def check_document_output(path: str, documents: JobInput, resume: bool = False) 
         return
     check_writable_file(path, documents.paths)
     endings = documents.reader.endings
-    if Path(path).suffix.lower() not in endings:
+    if Path(path).suffix.lower() not in endings and not is_exchange(path, documents.format):
         names = ", ".join(endings)
-        raise ValueError(f"{path}: {documents.path} is written in its own format, so that the output ends in {names}")
+        raise ValueError(
+            f"{path}: {documents.path} is written in its own format or as XLIFF, so that the output ends in {names} or "
+            ".xlf"
+        )
+
+
+def is_exchange(path: str | Path, format: str) -> bool:
+    """Whether the translation of a document of this format is written to a file of this name as XLIFF, for review."""
+    return Path(path).suffix.lower() in (".xlf", ".xliff") and format not in ("xliff", "folder")
 
 
 def write_documents(documents: JobInput, texts: Iterable[str], path: Path, whole: Path) -> JobSummary:
@@ -42,12 +50,17 @@ def write_documents(documents: JobInput, texts: Iterable[str], path: Path, whole
     """
     results = {row["doc_id"]: row for text in texts for row in map(json.loads, filter(None, text.split("\n")))}
     from hf_docmt.formats.document_file import WrittenFile
+    from hf_docmt.formats.xliff_exchange import exchange_file
 
     written, is_folder = WrittenFile(), documents.format == "folder"
     _remove(whole)  # of a job that was killed here
     try:
         for document in documents.document_files():
-            data, own = document.translated(results)
+            translation = document.translation(results)
+            if is_exchange(path, documents.format):
+                data, own = exchange_file(document, translation), document.counts(translation)
+            else:
+                data, own = document.written(translation)
             file = whole / document.name if is_folder else whole
             file.parent.mkdir(parents=True, exist_ok=True)
             file.touch(0o666 if is_folder else 0o600)  # a file gets the mode of the one that it replaces

@@ -193,7 +193,8 @@ def test_cues_that_are_too_fast_are_reported(run, model, tmp_path):
     ("arguments", "message"),
     [
         ([], "page.html: html is written to a file; add -o FILE"),
-        (["-o", "out.docx"], "is written in its own format, so that the output ends in .html, .htm, .xhtml"),
+        (["-o", "out.docx"], "is written in its own format or as XLIFF, so that the output ends in .html, .htm"),
+        (["-o", "out.html", "--fuzzy-below", "-0.3"], "fuzzy_below is for po, got html"),
         (["-o", "out.html", "--columns", "2"], "columns is for "),
         (["-o", "out.html", "--all"], "all is for "),
         (["-o", "out.html", "--no-carry"], "--no-carry is for sentences, got html, whose sentences"),
@@ -266,6 +267,21 @@ def test_only_what_changed(run, model, page, tmp_path):
     lines.write_text('{"doc_id": "a", "translation": [{"source": "w7"}]}')
     status, _, message = run("translate", model, lines, "-o", tmp_path / "b", "--previous", page, human)
     assert status == 1 and "previous" in message
+
+
+@pytest.mark.parametrize(("name", "options"), [("page.html", []), ("page.txt", ["--format", "txt"])])
+def test_a_review_in_between(run, model, page, tmp_path, name, options):
+    """With an XLIFF file that nobody changed the document is the same as without."""
+    xliff, path = tmp_path / "page.xlf", tmp_path / name
+    path.write_text(PAGE if name == "page.html" else "The lamp is old. It is new.\n\nA key\n")
+    code, _, err = run("translate", model, path, "-o", xliff)
+    assert code == 0 and "2 segments" in err and xliff.read_text().count("its:mtConfidence") == 2
+    assert run("translate", model, path, "-o", tmp_path / f"direct.{name}", *options)[0] == 0
+    code, out, err = run("merge", xliff, path, "-o", tmp_path / f"merged.{name}")
+    assert (code, out) == (0, "") and "2 segments" in err
+    assert (tmp_path / f"merged.{name}").read_bytes() == (tmp_path / f"direct.{name}").read_bytes()
+    code, _, err = run("merge", path, path, "-o", tmp_path / "no.html")
+    assert code == 1 and name in err and err.count("\n") == 1
 
 
 def test_what_is_refused_names_the_file(run, model, tmp_path):

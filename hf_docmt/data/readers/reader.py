@@ -19,7 +19,7 @@ from hf_docmt.files import BOM, STDIN, DataError, display_path, file_stem, open_
 from hf_docmt.messages import closest_hint
 
 # arguments of readers that are not files, even if a file or folder has the same name
-NO_FILES = "split config system tgt_lang translator keep all columns bilingual max_line max_speed".split()
+NO_FILES = "split config system tgt_lang translator keep all columns bilingual fuzzy_below max_line max_speed".split()
 
 HEAD_BYTES = 4096
 
