@@ -39,6 +39,13 @@ def test_jsonl_columns_of_any_name(write):
     assert (document["location"], document["languages"]) == ("Rome", 2)
 
 
+def test_jsonl_fields_of_sentences_are_columns(write):
+    pairs = [{"en": "1", "de": "2", "fr": "3", "speaker": "Ana"}, {"en": "4", "de": "5", "speaker": None, "turn_id": 7}]
+    (document,) = read("jsonl", path=write("a.jsonl", jsonl([{"id": "a", "translation": pairs}])))
+    assert set(document) == {"doc_id", "translation", "speaker", "turn_id"}
+    assert (document["speaker"], document["turn_id"]) == (["Ana", None], [None, 7])
+
+
 def test_jsonl_keys_that_are_not_read_are_columns(write):
     row = {"doc_id": "a", "id": 7, "source": ["1"], "target": ["2"], "target_lang": "de"}
     (document,) = read("jsonl", target_lang=None, path=write("a.jsonl", jsonl([row])))

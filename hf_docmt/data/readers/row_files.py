@@ -17,6 +17,7 @@ from hf_docmt.modeling.text_splitting import check_unicode
 SIDES = ("source", "target")
 IDS = ("doc_id", "id")
 KEYS = (*IDS, "translation", *SIDES, "source_lang", "target_lang")
+LANGUAGE = re.compile(r"source|target|[a-zA-Z]{2,3}([-_]\w+)*")  # a key of `translation`
 DOCHPLT_KEYS = ("src_doc_id", "tgt_doc_id", "lang_pair", "src_doc", "tgt_doc", "alignment")
 
 
@@ -27,8 +28,9 @@ class RowReader:
     `source_lang` and `target_lang` say which side is which, without them `source` is in the first requested language),
     or the columns of DocHPLT (O'Brien et al. 2025), or `text`: running text to translate, split into sentences;
     `text_lines` then has their number on each line; or the text of each language by its code (see `language_texts`).
-    Sentences may also come with their own `text_lines`, with the same sum. Other keys are kept as columns. A requested
-    language may be spelled differently in the row: `en` is read as `eng_Latn` or `en_XX`.
+    Sentences may also come with their own `text_lines`, with the same sum. Other keys are kept as columns, also those of
+    sentences (`sentence_fields`). A requested language may be spelled differently in the row: `en` is read as `eng_Latn`
+    or `en_XX`.
     """
 
     def __init__(self, languages: list[str]):
@@ -49,7 +51,8 @@ class RowReader:
         if row.get(TEXT_LINES) is None:
             columns.pop(TEXT_LINES, None)
         if "translation" in row:
-            return {"doc_id": doc_id, "translation": self._renamed(row["translation"]), **columns}
+            pairs = self._renamed(row["translation"])
+            return {"doc_id": doc_id, "translation": pairs, **sentence_fields(pairs), **columns}
         if "source" in row:
             return self._two_lists(location, row, doc_id, columns)
         if "src_doc" in row and "tgt_doc" in row:
@@ -102,6 +105,14 @@ class RowReader:
             check_unicode(written, f"{location}: document {doc_id!r}, {name!r}", DataError)
         columns |= {TEXT_LINES: lines} | html_column(text)
         return make_row(location, doc_id, sentences, None, self.languages, **columns)
+
+
+def sentence_fields(pairs: Any) -> dict[str, list]:
+    """Fields of sentences whose names are not language codes, such as `speaker`: columns with a value per sentence."""
+    if not isinstance(pairs, list) or not all(isinstance(pair, dict) for pair in pairs):
+        return {}
+    names = dict.fromkeys(name for pair in pairs for name in pair if not LANGUAGE.fullmatch(name))
+    return {name: [pair.get(name) for pair in pairs] for name in names}
 
 
 def language_texts(row: dict, languages: list[str]) -> dict[str, str]:
