@@ -28,9 +28,9 @@ class RowReader:
     `source_lang` and `target_lang` say which side is which, without them `source` is in the first requested language),
     or the columns of DocHPLT (O'Brien et al. 2025), or `text`: running text to translate, split into sentences;
     `text_lines` then has their number on each line; or the text of each language by its code (see `language_texts`).
-    Sentences may also come with their own `text_lines`, with the same sum. Other keys are kept as columns, also those of
-    sentences (`sentence_fields`). A requested language may be spelled differently in the row: `en` is read as `eng_Latn`
-    or `en_XX`.
+    Sentences may also come with their own `text_lines`, with the same sum. Other keys are kept as columns, those of
+    sentences too (`sentence_fields`). A requested language may be spelled differently in the row: `en` is read as
+    `eng_Latn` or `en_XX`.
     """
 
     def __init__(self, languages: list[str]):
