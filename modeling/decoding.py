@@ -20,8 +20,8 @@ class SentencePart:
     `sentence` is its index in the document, `ids` are the source tokens, `target` those of the translation. `lines` are
     the sentences written for it where they were not repaired, any number; None = `target`. `candidates` are
     translations that the search found, where they are kept. With `is_known` its target was given. `context` are known
-    parts that are read before it, see `Sentence`. `score` are the sum of the log-probabilities of the target and its
-    number of tokens, if they are kept.
+    parts that are read before it, `beginning` the first tokens of its translation, see `Sentence`. `score` are the sum
+    of the log-probabilities of the target and its number of tokens, if they are kept.
     """
 
     sentence: int
@@ -31,6 +31,7 @@ class SentencePart:
     candidates: list[list[int]] = field(default_factory=list)
     is_known: bool = False
     context: list["SentencePart"] = field(default_factory=list)
+    beginning: list[int] = field(default_factory=list)
     score: tuple[float, int] | None = None
 
     def take(self, output: "Output", sentences: Sequence[list[int]] = (), number: int = 0) -> None:
@@ -136,7 +137,10 @@ def read_document(
             tokens = sum(map(len, parts))
             detail = f"{tokens} tokens, limit {max_sentence_tokens}: translated in {len(parts)} parts"
             document.add_repair(index, "split", detail)
-        document.parts.extend(SentencePart(index, ids, context=pairs) for ids in parts)
+        beginning = token_ids(text, tokenizer, is_target=True) if (text := getattr(sentence, "beginning", "")) else []
+        for number, ids in enumerate(parts):
+            part = SentencePart(index, ids, context=pairs, beginning=[] if number else beginning)
+            document.parts.append(part)
     return document
 
 
@@ -495,6 +499,9 @@ class Translator:
         criteria = StoppingCriteriaList([*(others.pop("stopping_criteria", None) or []), RowLimits(limits, before)])
         finite = FiniteScores(model_name(self.model), before, [job.current for job in jobs])
         processors = LogitsProcessorList([*(others.pop("logits_processor", None) or []), finite])
+        beginnings = [self.beginning_of(job, stop_at_sep) for job in jobs]
+        if any(beginnings):
+            processors.append(ForcedBeginnings(beginnings, before, ends))
         inputs = dict.fromkeys(getattr(self.model, "context_arguments", ())) | inputs  # none, on purpose
         others |= {"return_log_probabilities": True} if self.keeps_scores else {}
         sequences = self.model.generate(
@@ -513,6 +520,11 @@ class Translator:
             for number, job in enumerate(jobs):
                 self.keep_candidates(job, outputs[number * candidates :][:candidates], stop_at_sep)
         return outputs[::candidates]
+
+    def beginning_of(self, job: Job, stop_at_sep: bool) -> list[int]:
+        """The tokens that the translation of a job has to start with; none if it starts with another sentence."""
+        is_current = stop_at_sep or self.sides == "source" or job.forced == job.past
+        return job.current.part.beginning if is_current else []
 
     def keep_candidates(self, job: Job, outputs: list[Output], stop_at_sep: bool) -> None:
         """Keep what was written for the sentences of a job, for the current one alone, a window's one, or all of it.
@@ -648,6 +660,33 @@ class FiniteScores(LogitsProcessor):
 
     def of_rows(self, rows: torch.Tensor) -> "FiniteScores":
         return FiniteScores(self.name, self.prompt, [self.sentences[row] for row in rows.tolist()])
+
+
+class ForcedBeginnings(LogitsProcessor):
+    """Rows whose first tokens after the prompt are given; a row of none is free."""
+
+    keeps_scores = False
+
+    def __init__(self, beginnings: Sequence[list[int]], prompt: int, ends: list[int]):
+        self.beginnings, self.prompt, self.ends, self.longest = beginnings, prompt, ends, max(map(len, beginnings))
+
+    def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> torch.FloatTensor:
+        step = input_ids.shape[1] - self.prompt
+        if step >= self.longest:
+            return scores
+        beams = len(scores) // len(self.beginnings)
+        never = max(-1e9, torch.finfo(scores.dtype).min / 4)  # finite: beams that are no translation must not end
+        forced = scores.clone()
+        for row, tokens in enumerate(self.beginnings):
+            if step < len(tokens):
+                rows, token = slice(row * beams, (row + 1) * beams), tokens[step]
+                forced[rows] = never
+                forced[rows, self.ends] = -math.inf
+                forced[rows, token] = scores[rows, token]
+        return forced
+
+    def of_rows(self, rows: torch.Tensor) -> "ForcedBeginnings":
+        return ForcedBeginnings([self.beginnings[row] for row in rows.tolist()], self.prompt, self.ends)
 
 
 class RowLimits(StoppingCriteria):

@@ -35,12 +35,15 @@ class Sentence(str):
 
     `target` is its translation, which is returned unchanged and is context for others; None: unknown. `context` are
     pairs of a sentence and its translation that the model reads before it; other sentences do not see them. The
-    `score` of a translation is the mean log-probability of its tokens; None: unknown.
+    `score` of a translation is the mean log-probability of its tokens; None: unknown. `beginning` is the text that its
+    translation starts with; the last word of it may continue. It is for sentences whose previous sentences are known,
+    and for strategies that write each sentence alone.
     """
 
     target: str | None
     context: tuple[tuple[str, str], ...]
     score: float | None
+    beginning: str
 
     def __new__(
         cls,
@@ -48,9 +51,11 @@ class Sentence(str):
         target: str | None = None,
         context: Iterable[tuple[str, str]] = (),
         score: float | None = None,
+        beginning: str = "",
     ):
         sentence = super().__new__(cls, text)
         sentence.target, sentence.context, sentence.score = target, tuple(map(tuple, context)), score
+        sentence.beginning = beginning
         return sentence
 
 

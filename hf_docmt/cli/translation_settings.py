@@ -25,7 +25,7 @@ KINDS = dict.fromkeys(
     ("strategy", "engine", "alignment", "batch_tokens", "shortlist", "nbest", "formality"), ("docmt",)
 )
 KINDS |= {"prompt": ("causal",), "repairs": ("docmt", "causal"), "model_name": ("endpoint",)}
-KINDS |= dict.fromkeys(("chunk_sentences", "glossary"), ("causal", "endpoint"))
+KINDS |= {"chunk_sentences": ("causal", "endpoint"), "glossary": ("docmt", "causal", "endpoint")}
 OWNERS = {"docmt": "models of this package", "causal": "causal language models", "endpoint": "endpoints"}
 
 
@@ -45,6 +45,9 @@ class JobOptions(Computation):
     )
     memory: list[str] | None = option(
         None, "Reuse translations of TMX, PO, XLIFF or JSON lines; repeatable.", metavar="FILE", panel=BASIC
+    )
+    glossary: str | None = option(
+        None, "Terms and their translations: TSV, CSV, TBX, UTX or a list in Markdown.", metavar="FILE", panel=BASIC
     )
     estimate: bool = option(False, "Only print how long the job would take.", panel=FILES)
     resume: bool = option(False, "Continue the interrupted job of this output.", panel=FILES)
@@ -96,7 +99,6 @@ class SystemOptions:
     chunk_sentences: int | None = option(
         None, "Sentences per request, as numbered lines; 0: the whole document. Default: 1.", least=0
     )
-    glossary: str | None = option(None, "One line per term: source, tab, translation.", metavar="FILE")
     option_pairs: list[str] | None = OPTION_PAIRS
 
 
@@ -106,14 +108,16 @@ def translation_settings(
     """How the job translates. ValueError: a device, number type, language or option that is not the model's."""
     import_transformers()
     from hf_docmt.data.documents import UNNAMED
+    from hf_docmt.data.glossary_files import read_entries
     from hf_docmt.files import check_file
     from hf_docmt.systems import kind_of, read_options, system_classes
     from hf_docmt.systems.devices import check_device, checked_dtype
-    from hf_docmt.systems.prompts import read_glossary, read_prompt
+    from hf_docmt.systems.prompts import read_prompt
     from hf_docmt.translation.group_translation import TranslationSettings
 
     device = check_device(options.device or default_device())
     asked = {"strategy": options.strategy, "engine": options.engine, "nbest": options.nbest}
+    asked |= {"glossary": options.glossary}
     chosen = {name: value for name, value in (asked | vars(search) | vars(system)).items() if value is not None}
     if chosen["engine"] != "ctranslate2":
         del chosen["engine"]
@@ -121,14 +125,15 @@ def translation_settings(
     kind = kind_of(model, options.revision)
     check_options(kind, chosen)
     pairs = read_options(chosen.pop("option_pairs", ()), kind, NOT_FOR_JOBS)
-    for name, read in (("prompt", read_prompt), ("glossary", read_glossary)):
-        if name in chosen:
-            chosen[name] = read(chosen[name])
+    if "prompt" in chosen:
+        chosen["prompt"] = read_prompt(chosen["prompt"])
     if kind == "docmt" and "past_context" in chosen:
         chosen["decoding_past_context"] = chosen.pop("past_context")
     chosen |= {"format": "auto"} if kind == "causal" else {}
     system_class = system_classes()[kind]
     codes, (source_lang, target_lang) = system_class.language_options(model, *languages, options.revision)
+    if "glossary" in chosen:
+        chosen["glossary"] = read_entries(chosen["glossary"], source_lang, target_lang)
     chosen |= codes | pairs
     return TranslationSettings(
         model,

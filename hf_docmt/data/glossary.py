@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 import regex
 
-from hf_docmt.data.glossary_files import Entry, read_entries
+from hf_docmt.data.glossary_files import read_entries
 from hf_docmt.data.language_codes import UNSPACED, primary_language
+from hf_docmt.journal import value_digest
 from hf_docmt.messages import install_command
 
 TOKEN = regex.compile(r"\w+|[^\w\s]")
@@ -122,13 +123,16 @@ class TermMatch(NamedTuple):
 
 
 class Glossary:
-    """Terms of a language pair; `entries` with the same source term are one term.
+    """Terms of a language pair, from entries (source, target, whether it is forbidden) as `read_entries` gives them.
+
+    Entries with the same source are one term.
 
     ValueError: no entry, or an empty text.
     """
 
-    def __init__(self, entries: Iterable[Entry | tuple[str, str]], source_lang: str | None, target_lang: str | None):
-        self.source, self.target = BaseForms(source_lang), BaseForms(target_lang)
+    def __init__(self, entries: Iterable[Sequence], source_lang: str | None, target_lang: str | None):
+        self.source, self.target, entries = BaseForms(source_lang), BaseForms(target_lang), list(map(list, entries))
+        self.digest = value_digest(entries)[:12]
         found: dict[str, tuple[str, dict[str, bool]]] = {}
         for entry in entries:
             source, target, *rest = entry
@@ -147,6 +151,11 @@ class Glossary:
     def read(cls, path: str | Path, source_lang: str | None, target_lang: str | None) -> "Glossary":
         """The glossary of a file: TSV, CSV, TBX, UTX, or a list in Markdown. DataError: what cannot be read."""
         return cls(read_entries(path, source_lang, target_lang), source_lang, target_lang)
+
+    @classmethod
+    def of(cls, entries: Sequence[Sequence], source_lang: str | None, target_lang: str | None) -> "Glossary | None":
+        """The glossary of the entries of an option; None without any."""
+        return cls(entries, source_lang, target_lang) if entries else None
 
     @cached_property
     def by_first_form(self) -> dict[str, list[tuple[Term, list[Word]]]]:

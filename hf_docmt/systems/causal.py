@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerBase
 
+from hf_docmt.data.glossary import Glossary
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
 from hf_docmt.data.special_tokens import special_tokens_of
-from hf_docmt.journal import value_digest
 from hf_docmt.messages import counted
 from hf_docmt.modeling.decoding import pad_rows
 from hf_docmt.systems.answer_scores import answer_scores
@@ -52,7 +52,7 @@ class CausalSystem(ModelSystem):
     Translation takes `chunk_sentences` sentences at once (0: the whole document) as numbered lines; an answer with
     other numbers is requested again with a reminder, then the chunk is translated sentence by sentence. With
     `repairs="none"` they are lines without numbers, and the answer's lines are kept, more or fewer.
-    `glossary` are pairs of terms; the prompt lists those that occur in the source. `max_new_tokens` is for a
+    `glossary` are entries of a glossary; the prompt lists those that occur in the source. `max_new_tokens` is for a
     sentence; further arguments go to `generate`, which is greedy unless they say otherwise.
 
     ValueError: languages that the prompt names and that are not given, a chat without a template, context or a glossary
@@ -90,7 +90,8 @@ class CausalSystem(ModelSystem):
         )
         self.format, self.prompt = self._format_and_prompt(format, prompt)
         self.language_names = {"source_lang": source_lang, "target_lang": target_lang}
-        self.chunk_sentences, self.repairs, self.glossary = chunk_sentences, repairs, [list(pair) for pair in glossary]
+        self.chunk_sentences, self.repairs = chunk_sentences, repairs
+        self.glossary = Glossary.of(glossary, source_lang, target_lang)
         self._check_prompt()
         self._check_chunks()
         self.before = list(special_tokens_of(tokenizer, is_target=False).before) if self.format == "plain" else []
@@ -154,7 +155,7 @@ class CausalSystem(ModelSystem):
         """The settings of chunks and glossary that are not the default."""
         chunks = {"chunk_sentences": self.chunk_sentences} if self.chunk_sentences != 1 else {}
         repairs = {"repairs": self.repairs} if self.repairs != "all" else {}
-        return chunks | repairs | ({"glossary": value_digest(self.glossary)[:12]} if self.glossary else {})
+        return chunks | repairs | ({"glossary": self.glossary.digest} if self.glossary else {})
 
     def prepare(self, windows: Sequence[SuiteItem]) -> list[EncodedInput]:
         return self._jobs([self._prompt_text(window) for window in windows], windows)

@@ -10,6 +10,7 @@ from huggingface_hub import snapshot_download
 from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
+from hf_docmt.data.glossary import Glossary
 from hf_docmt.data.word_fits import Fit
 from hf_docmt.loading import model_folders, registry
 from hf_docmt.loading.remote_code import load_tokenizer
@@ -20,6 +21,7 @@ from hf_docmt.systems.generation_settings import make_repeatable, reported_setti
 from hf_docmt.systems.items import ALL_CONTEXT, SuiteItem
 from hf_docmt.systems.model_system import ModelSystem, check_source_language
 from hf_docmt.systems.register import Formality
+from hf_docmt.systems.terms import TermSearch
 
 SETTINGS = ("past_context", "repairs", "alignment", "source_lang", "target_lang")  # in addition to strategy and beams
 
@@ -33,7 +35,8 @@ class DocMTSystem(ForcedDecoding):
     has some, by default those of its configuration; for others they are the languages of the data.
 
     `strategy`, `batch_size`, `batch_tokens` and further arguments are those of `translate_documents`, of which
-    `decoding_past_context` is the `past_context`; `shortlist` may be a path. ValueError: more context than a window
+    `decoding_past_context` is the `past_context`; `shortlist` may be a path. `glossary` are entries as `read_entries`
+    of `data.glossary_files` gives them, see `TermSearch`. ValueError: more context than a window
     model takes, a language code that is missing or unknown.
     """
 
@@ -54,6 +57,7 @@ class DocMTSystem(ForcedDecoding):
         batch_size: int = 16,
         batch_tokens: int | None = None,
         formality: str | None = None,
+        glossary: Sequence[Sequence] = (),
         **generate_kwargs,
     ):
         config, architecture = model.config, registry.for_config(model.config)
@@ -96,8 +100,11 @@ class DocMTSystem(ForcedDecoding):
                 f"{self.decoding['strategy']!r} of this model reads none: train a model with past_context and "
                 "context_sides both, as the recipe demo_concat4 does, and use strategy sliding or sequential"
             )
-        if formality and generate_kwargs.get("repairs") == "none":
-            raise ValueError("formality needs a translation of each sentence: omit repairs")
+        self.glossary = Glossary.of(glossary, *self.document_languages)
+        if (formality or glossary) and generate_kwargs.get("repairs") == "none":
+            raise ValueError("formality and glossary need a translation of each sentence: omit repairs")
+        if glossary and isinstance(model, CTranslate2Model):
+            raise ValueError("a glossary is for models that are searched by torch: omit the engine ctranslate2")
 
     @cached_property
     def collate(self) -> Collate:
@@ -199,7 +206,8 @@ class DocMTSystem(ForcedDecoding):
     @property
     def search(self) -> dict:
         settings = search_settings(self.model, self.decoding["strategy"], self.codes | self.generate_kwargs)
-        return settings | ({"formality": self.formality.name} if self.formality else {})
+        glossary = {"glossary": self.glossary.digest} if self.glossary else {}
+        return settings | ({"formality": self.formality.name} if self.formality else {}) | glossary
 
     def translate(self, documents: list[list[str]]) -> list[list[str]]:
         return self.translate_with_repairs(documents)[0]
@@ -212,10 +220,15 @@ class DocMTSystem(ForcedDecoding):
 
     def translate_with_repairs(self, documents: list[list[str]]) -> tuple:
         """With `nbest` also the candidates of every sentence, see `translate_documents`."""
-        results = self._translated(documents)
-        return self.formality.corrected(documents, results, self._translated) if self.formality else results
+        results = self._with_terms(documents)
+        return self.formality.corrected(documents, results, self._with_terms) if self.formality else results
 
-    def _translated(self, documents: list[list[str]]) -> tuple:
+    def _with_terms(self, documents: list[list[str]]) -> tuple:
+        results = self.translate_once(documents)
+        return TermSearch(self.glossary, self).corrected(documents, results) if self.glossary else results
+
+    def translate_once(self, documents: list[list[str]]) -> tuple:
+        """The same, without search for terms and register."""
         return self.model.translate_documents(
             documents,
             self.tokenizer,

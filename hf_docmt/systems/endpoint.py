@@ -12,8 +12,8 @@ from operator import itemgetter
 from huggingface_hub import get_session
 from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 
+from hf_docmt.data.glossary import Glossary
 from hf_docmt.data.language_codes import primary_language
-from hf_docmt.journal import value_digest
 from hf_docmt.messages import first_line
 from hf_docmt.systems.document_spans import Span, TranslatedDocument, read_documents, spans_by_step, window_of
 from hf_docmt.systems.items import SuiteItem
@@ -46,8 +46,8 @@ class EndpointSystem(System):
     A chunk of `chunk_sentences` sentences is a JSON object of numbered lines, as is the answer, for which a JSON schema
     asks. An answer with other lines, blank ones, the source again or (with py3langid installed) another language is not
     taken: the chunk is translated in halves, a single sentence once more, then the document has an error.
-    `past_context` sentences before and their translations are an earlier turn. `glossary` are pairs of terms, of which
-    a request has those that occur in its source. Requests of up to four documents run side by side; one that the
+    `past_context` sentences before and their translations are an earlier turn. `glossary` are entries of a glossary, of
+    which a request has those that occur in its source. Requests of up to four documents run side by side; one that the
     endpoint has no time for (429, 5xx, no answer within `timeout` seconds) is sent again. The environment variable
     `DOCMT_API_KEY` holds the key, which is written nowhere; the saved token of the Hub is not sent.
 
@@ -79,7 +79,7 @@ class EndpointSystem(System):
         self.name, self.model_name, self.formality = name, model_name, formality
         self.source_lang, self.target_lang = source_lang, target_lang
         self.past_context, self.chunk_sentences = past_context, chunk_sentences
-        self.glossary = [list(pair) for pair in glossary]
+        self.glossary = Glossary.of(glossary, source_lang, target_lang)
         self.batch_size, self.max_new_tokens, self.timeout = batch_size, max_new_tokens, timeout
         self.tokenizer = None  # type: ignore[assignment]
         self.address, self.takes_schema = f"{name.rstrip('/')}/chat/completions", True
@@ -109,7 +109,7 @@ class EndpointSystem(System):
     @property
     def search(self) -> dict:
         asked = {"model": self.model_name, "formality": self.formality, "chunk_sentences": self.chunk_sentences}
-        glossary = {"glossary": value_digest(self.glossary)[:12]} if self.glossary else {}
+        glossary = {"glossary": self.glossary.digest} if self.glossary else {}
         return super().search | {name: value for name, value in asked.items() if value is not None} | glossary
 
     def describe(self) -> dict:

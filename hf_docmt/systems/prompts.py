@@ -3,16 +3,14 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from string import Formatter
 
-from regex import Pattern
 from transformers.models.whisper.tokenization_whisper import LANGUAGES
 
+from hf_docmt.data.glossary import Glossary, Term
 from hf_docmt.data.language_codes import primary_language
-from hf_docmt.data.phrases import folded, phrase_pattern
-from hf_docmt.files import DataError, location_of, read_lines
+from hf_docmt.files import read_lines
 from hf_docmt.systems.model_system import one_line
 
 NAMED = {"source_lang", "target_lang", "source_language", "target_language"}
@@ -151,34 +149,21 @@ def read_prompt(path: str | Path) -> str:
     return template
 
 
-def read_glossary(path: str | Path) -> list[list[str]]:
-    """Pairs of a source term and its translation, separated by a tab, one per line. DataError: other lines, or none."""
-    terms = []
-    for number, line in read_lines(path):
-        cells = [cell.strip() for cell in line.split("\t")]
-        if len(cells) != 2 or not all(cells):
-            raise DataError(
-                f"{location_of(path, number)}: {line!r}, expected a source term and its translation with a tab between "
-                "them"
-            )
-        terms.append(cells)
-    return terms
+def glossary_text(glossary: Glossary | None, source: str) -> str:
+    r"""The terms that occur in the source, with their translations; empty without any.
 
-
-def glossary_text(glossary: Sequence[Sequence[str]], source: str) -> str:
-    r"""The terms that occur in the source as whole words, in any case; empty without any.
-
-    >>> glossary_text([("lamp", "Leuchte"), ("art", "Kunst")], "The lamp is a party.")
-    'Use these translations of terms:\nlamp = Leuchte\n\n'
+    >>> glossary_text(Glossary([("lamp", "Leuchte"), ("lamp", "Funzel", True), ("art", "Kunst")], "en", "de"), "Lamps!")
+    'Use these translations of terms:\nlamp = Leuchte (not Funzel)\n\n'
     """
-    text = folded(source)
-    terms = [f"{term} = {translation}\n" for term, translation in glossary if _term(term).search(text)]
-    return f"Use these translations of terms:\n{''.join(terms)}\n" if terms else ""
+    found = dict.fromkeys(match.term for match in glossary.in_source(source)) if glossary else {}
+    return f"Use these translations of terms:\n{''.join(map(_term_line, found))}\n" if found else ""
 
 
-@cache
-def _term(term: str) -> Pattern:
-    return phrase_pattern([term])
+def _term_line(term: Term) -> str:
+    forbidden = f"not {', '.join(term.forbidden)}" if term.forbidden else ""
+    if not term.targets:
+        return f"{term.source}: {forbidden}\n"
+    return f"{term.source} = {' or '.join(term.targets)}{f' ({forbidden})' if forbidden else ''}\n"
 
 
 def numbered(lines: Sequence[str]) -> str:

@@ -90,6 +90,28 @@ def test_pairs_are_read_before_the_sentence(name):
         assert len(text[0]) == 1
 
 
+@pytest.mark.parametrize("beams", [1, 3])
+@pytest.mark.parametrize("name", [*IN_ORDER, "sliding"])
+def test_beginnings(name, beams):
+    """Translations start with what is given, and go on as the model does; its own first words change nothing."""
+    architecture, fields, strategy = IN_ORDER.get(name, ("concat", WINDOW, "sliding"))
+    model, options = build(architecture, **fields), settings({"num_beams": beams})
+
+    def last(text):
+        documents = [[*document[:-1], Sentence(document[-1], beginning=text(own))] for document, own in zip(*both)]
+        known = [[*own[:-1], None] for own in both[1]]
+        found = model.translate_documents(documents, word_tokenizer(), strategy, targets=known, **options)
+        return [own[-1] for own in found]
+
+    both = DOCUMENTS, model.translate_documents(DOCUMENTS, word_tokenizer(), strategy, **options)
+    free = last(lambda own: "")
+    both = DOCUMENTS, [[*own[:-1], text] for own, text in zip(both[1], free)]
+    assert beams > 1 or last(lambda own: " ".join(own[-1].split()[:1])) == free
+    beginnings = iter(("w7 w9 w8", "", "w8"))
+    found = last(lambda own: next(beginnings))
+    assert found[0].startswith("w7 w9 w8") and found[2].startswith("w8") and found[1] == free[1]
+
+
 def test_bytes_and_refusals():
     model, tokenizer = build(**WINDOW), word_tokenizer()
     odd = "  w7\u00a0 <sep>  w8 \n"
