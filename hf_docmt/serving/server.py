@@ -13,6 +13,7 @@ from hf_docmt.serving.application import Application
 from hf_docmt.serving.served_model import ServedModel
 from hf_docmt.systems import System
 
+COLLECTIONS = 2000, 10, 500  # thresholds; a collection of all objects stops every thread for 40 ms
 SWITCH_INTERVAL = 0.0005  # seconds after which a thread that reads a file lets the event loop and the search go on
 
 
@@ -63,6 +64,7 @@ def make_server(
     system.translate_with_repairs([])  # checks the settings
     sys.setswitchinterval(SWITCH_INTERVAL)
     gc.freeze()  # collections of all objects of the model would stop every thread
+    gc.set_threshold(*COLLECTIONS)
     model = ServedModel(system, languages, limits)
     seconds = int(limits.timeout) + 5
     connection = type("Connection", (Connection,), {"limits": limits, "of_clients": Counter()})

@@ -1,5 +1,7 @@
 """What `docmt serve` refuses before it listens, and that its settings are those of the requests."""
 
+import gc
+
 from support.errors import refused
 from support.tiny_models import build, word_tokenizer, write_model
 
@@ -31,6 +33,19 @@ def test_unnamed_languages():
     refused("runs/concat names no source language.*give --source-lang", make_server, system, (None, None), *end)
     server = make_server(system, ("en", None), *end)
     assert (server.model.languages, server.config.timeout_graceful_shutdown) == ([["en"], ["de"]], 35)
+
+
+def test_collections_of_all_objects_are_rare():
+    """Each one stops every thread, also that of /health."""
+    before, collections = gc.get_threshold(), []
+    make_server(DocMTSystem(build("concat"), word_tokenizer()), ("en", "de"), ServerLimits(), "127.0.0.1", 0)
+    gc.callbacks.append(count := lambda phase, info: collections.append(info["generation"]))
+    try:
+        kept = [[] for _ in range(500_000)]
+    finally:
+        gc.callbacks.remove(count)
+        gc.set_threshold(*before)
+    assert len(kept) and 1 in collections and 2 not in collections
 
 
 def test_settings_that_do_not_fit(tmp_path):

@@ -6,6 +6,7 @@ sentencex splits the text of files. The pipeline in a model's folder does not ne
 
 import re
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import accumulate, islice, pairwise
 
 from hf_docmt.data.language_codes import primary_language
@@ -16,6 +17,7 @@ from hf_docmt.modeling.text_splitting import FULL_WIDTH_ENDS, blank_behind, goes
 TEXT_LINES = "text_lines"  # column of documents that were running text: sentences on each line
 # column of those whose text is HTML, or JSON in a fence: the text; `iterate_documents` drops it
 HTML = "docmt_html"
+PIECE = 8192  # characters that sentencex reads at once; its time grows with their square
 JSON_FENCE = re.compile(r"(\s*```json\s*\n)(.*)(\n```\s*)", re.DOTALL)
 START, END = re.compile(r"<([A-Za-z][A-Za-z0-9]*)(?:\s[^<>]*)?/?>"), re.compile(r"</([A-Za-z][A-Za-z0-9]*)\s*>")
 MEANT = frozenset("br hr li p".split())  # elements whose end tags are optional
@@ -39,7 +41,23 @@ def sentence_splitter(lang: str) -> Callable[[str], Iterable[str]]:
             "format 'lines' for one per line)"
         ) from error
     language = primary_language(lang)
-    return lambda text: _corrected(text, list(segment(language, text)))
+    return lambda text: _corrected(text, _in_pieces(text, partial(segment, language)))
+
+
+def _in_pieces(text: str, split: Callable[[str], Iterable[str]]) -> list[str]:
+    """The sentences of a text: the last one of a piece is read again with the next, a longer one in parts."""
+    sentences, part, start = [], "", 0  # `part` has no end yet
+    while start < len(text):
+        piece = text[start : start + PIECE]
+        found = list(split(piece))
+        is_last = start + PIECE >= len(text)
+        if len(found) > 1 and not is_last and "".join(found) == piece:
+            piece = piece.removesuffix(found.pop())
+        found[:1] = [part + "".join(found[:1])]
+        part = "" if is_last or len(found) > 1 or len(piece) < PIECE else found.pop()
+        sentences += found
+        start += len(piece)
+    return sentences
 
 
 def _corrected(text: str, sentences: list[str]) -> list[str]:
