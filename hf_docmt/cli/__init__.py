@@ -94,7 +94,8 @@ def _options(
 
 for panel, commands in PANELS.items():
     for command in commands:
-        app.command(cls=Command, rich_help_panel=panel)(command)
+        settings = {"ignore_unknown_options": command is train}  # see `as_overrides`
+        app.command(cls=Command, rich_help_panel=panel, context_settings=settings)(command)
 analyze_app = typer.Typer(help="Analyse how a model uses context.", no_args_is_help=True)
 for command in (why, rationales):
     analyze_app.command(cls=Command)(command)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -159,11 +160,13 @@ def convert(
         --source-lang eng_Latn --target-lang deu_Latn
       docmt convert model.bin runs/start --vocab vocab.spm
 
-    Checkpoints of fairseq, as published by Maka et al. (2024) and Lupo et al. (2023), need --data and --subwords. The
-    model translates as before until it is trained on documents.
+    Checkpoints of fairseq, as published by Maka et al. (2024) and Lupo et al. (2023), need --data and --subwords.
+    Until it is trained on documents, the model translates single sentences as before.
     """
     check_new_folder(folder)
     is_file = source.endswith((".npz", ".bin", ".pt"))
+    if Path(source).is_file() and not is_file:
+        raise ValueError(f"{source}: expected a model folder, or a file of Marian (.npz, .bin) or fairseq (.pt)")
     check_model(None if is_file else source, source if is_file else None)
     import_transformers()
     from hf_docmt.hub.export import convert_sentence_model

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 from hf_docmt.cli.loading import import_transformers
@@ -55,16 +56,23 @@ def train(
         return
     if recipe is None:
         raise ValueError("no recipe given, expected a YAML file or a name of docmt train --list")
-    recipe_files.check_data(recipe, overrides or ())
+    overrides = as_overrides(overrides or [])
+    recipe_files.check_data(recipe, overrides)
     import_transformers()
     from accelerate import PartialState
 
     from hf_docmt.training.recipe import load_recipe
     from hf_docmt.training.run import train as run
 
-    folder = run(load_recipe(recipe, overrides or ()), resume=resume)
+    folder = run(load_recipe(recipe, overrides), resume=resume)
     if PartialState().is_main_process:
         print(folder)
+
+
+def as_overrides(arguments: list[str]) -> list[str]:
+    """Arguments with `--max-steps 3` as `max_steps=3`, so that errors name the key of the recipe."""
+    named = re.sub(r"(?<![^\0])--([\w-]+)[=\0]", lambda flag: flag[1].replace("-", "_") + "=", "\0".join(arguments))
+    return named.split("\0") if arguments else []
 
 
 @command

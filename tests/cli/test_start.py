@@ -74,6 +74,8 @@ def test_a_missing_extra_is_named_at_once(model, write):
         ("export MODEL MODEL", "is not an empty folder"),
         ("convert MODEL MODEL", "is not an empty folder"),
         ("convert missing.bin out --vocab v.spm", "missing.bin: the file does not exist"),
+        ("convert in.txt out", "in.txt: expected a model folder, or a file of Marian (.npz, .bin) or fairseq (.pt)"),
+        ("train demo_concat4 --resum", "override '--resum': expected key=value"),
         ("push missing owner/name", "missing: the file does not exist"),
         ("demo MODEL", "is not an empty folder"),
         ("info missing.yaml", "missing.yaml: unknown recipe"),

@@ -9,6 +9,7 @@ import torch
 import yaml
 from support.tiny_run import recipe_mapping
 
+from hf_docmt.cli.training import as_overrides
 from hf_docmt.training.arguments import bf16_speed, training_arguments
 from hf_docmt.training.recipe import load_recipe, parse_recipe
 from hf_docmt.training.recipe_schema import RecipeError
@@ -31,6 +32,11 @@ def test_round_trip(tmp_path, mapping):
     assert load_recipe(tmp_path / "saved.yaml") == recipe
     assert recipe.training.max_steps == 12 and recipe.decoding.num_beams == 4
     assert not list(tmp_path.glob("*.partial"))
+
+
+def test_options_of_other_trainers_as_overrides():
+    given = ["--max-steps", "3", "--seed=4", "model.past_context=-1", "--resum"]
+    assert as_overrides(given) == ["max_steps=3", "seed=4", "model.past_context=-1", "--resum"]
 
 
 def test_overrides(mapping):
