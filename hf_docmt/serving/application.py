@@ -27,6 +27,7 @@ from hf_docmt.files import DataError
 from hf_docmt.messages import closest_hint
 from hf_docmt.modeling.decoding import NonFiniteScoresError
 from hf_docmt.serving.batches import CLIENT, SMALL_CHARACTERS, Query
+from hf_docmt.serving.document_endpoints import DocumentEndpoints
 from hf_docmt.serving.metrics import MEDIA_TYPE, Metrics
 from hf_docmt.serving.requests import (
     BodyLimit,
@@ -57,6 +58,12 @@ from hf_docmt.systems.prompts import language_name
 
 FIELDS = ("sentences", "text", "source", "target", "strategy", "options", "session", "api_key")  # of a document
 MOST_ALTERNATIVES = 15
+PAGE = ("page.html", "page.css", "page.js", "parts.js", "rows.js", "review.js")
+PAGE_HEADERS = {
+    "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-cache",
+}
 LEFT = 499  # status on /metrics of requests whose client left
 FILE_SECONDS, FILE_BYTES = 1800.0, 1000  # that a file waits for its download; overhead of a file
 
@@ -71,6 +78,7 @@ class Application(Starlette):
         self.files, self.metrics = Kept(self.limits.kept_megabytes * 2**20, FILE_SECONDS), Metrics()
         paths: dict[tuple[str, str], Callable[[Request], Awaitable[Response]]] = {
             ("GET", "/"): self.page,
+            ("GET", "/page/{name}"): self.page,
             ("POST", "/translate"): self.translate,
             ("POST", "/translate_file"): self.translate_file,
             ("GET", "/download_file/{name}"): self.download_file,
@@ -82,6 +90,8 @@ class Application(Starlette):
             ("GET", "/frontend/settings"): self.settings,
             ("GET", "/metrics"): self.prometheus,
         }
+        self.documents = DocumentEndpoints(self.model, self)
+        paths |= self.documents.paths
         super().__init__(
             routes=[Route(path, self._measured(path, answer), methods=[way]) for (way, path), answer in paths.items()],
             middleware=[
@@ -116,7 +126,7 @@ class Application(Starlette):
         if not self.model.are_same(source, target):
             search = self.model.search(source, target)
             languages = search.source_lang, search.target_lang
-            parts = await self._read(sum(map(len, texts)), read_texts, texts, form, *languages)
+            parts = await self.read(sum(map(len, texts)), read_texts, texts, form, *languages)
             session = self._session(fields, search)
             asked = self.model.with_alternatives(search, count if form == "text" else 0)
             versions, problems = await self._translated(parts, asked, session)
@@ -137,17 +147,26 @@ class Application(Starlette):
         data, name = await uploaded(fields)
         self.files.check_room(len(data) + FILE_BYTES)
         source, target = text_of(fields, "source"), text_of(fields, "target")
-        if source == AUTO:
-            languages = self.model.languages[0][0], target
-            part = await self._read(size_of(data), file_text, data, name, *languages, self.limits)
-            source, _ = await run_in_threadpool(self.model.detected, "\n".join(part.sentences), target)
-        problems: Sequence[str] = ()
+        source, problems = await self.source_of(data, name, source, target), list[str]()
         if not self.model.are_same(source, target):
             search = self.model.search(source, target)
             target = search.target_lang
-            languages = search.source_lang, target
-            part = await self._read(size_of(data), file_text, data, name, *languages, self.limits)
-            ((data,),), problems = await self._translated([part], search)
+            ((data,),), problems = await self._translated([await self.part_of(data, name, search)], search)
+        return self.put_file(request, name, target, data, problems)
+
+    async def source_of(self, data: bytes, name: str, source: str, target: str) -> str:
+        """The source language of a file, detected if it is `auto`."""
+        if source != AUTO:
+            return source
+        part = await self.part_of(data, name, Query(self.model.languages[0][0], target))
+        return (await run_in_threadpool(self.model.detected, "\n".join(part.sentences), target))[0]
+
+    async def part_of(self, data: bytes, name: str, search: Query) -> AnyText:
+        languages = search.source_lang, search.target_lang
+        return await self.read(size_of(data), file_text, data, name, *languages, self.limits)
+
+    def put_file(self, request: Request, name: str, target: str, data: bytes, problems: Sequence[str]) -> Response:
+        """Keep a translated file for its download."""
         path = PurePath(name.replace("\\", "/"))
         named = re.sub(r"[^\w.-]", "_", f"{path.stem}_{target}{path.suffix}")[-100:]
         self.files.check_room(size := len(data) + FILE_BYTES)
@@ -182,7 +201,7 @@ class Application(Starlette):
             raise HTTPException(400, "Invalid request: give one of sentences and text")
         if "text" in fields:
             (text,) = texts_of({"text": text_of(fields, "text")}, "text", self.limits)
-            (part,) = await self._read(len(text), read_texts, [text], "text")
+            (part,) = await self.read(len(text), read_texts, [text], "text")
             sentences = part.sentences
         elif isinstance(fields["sentences"], list):
             sentences = [checked_text(sentence, "sentences") for sentence in fields["sentences"]]
@@ -233,8 +252,11 @@ class Application(Starlette):
         )
 
     async def page(self, request: Request) -> Response:
-        """A page for people."""
-        return FileResponse(Path(__file__).with_name("page.html"))
+        """A file of the page for people."""
+        name = request.path_params.get("name", "page.html")
+        if name not in PAGE:
+            raise HTTPException(404, "Not Found")
+        return FileResponse(Path(__file__).parent / "page" / name, headers=PAGE_HEADERS)
 
     async def suggest(self, request: Request) -> Response:
         """The endpoint that clients with a window use if `suggestions` is true."""
@@ -259,7 +281,7 @@ class Application(Starlette):
             raise HTTPException(400, "no context is read, so that a session changes nothing; omit it")
         return session_of(self.model.sessions, checked_text(name, "session"), search) if name else None
 
-    async def _read(self, size: float, function: Callable[..., Any], *arguments: Any) -> Any:
+    async def read(self, size: float, function: Callable[..., Any], *arguments: Any) -> Any:
         """The result of a function; clients whose texts are large take turns at a process of its own.
 
         HTTPException: 400 for what it cannot read.
@@ -291,7 +313,7 @@ class Application(Starlette):
 
         is_plain = all(isinstance(part, PlainText) for part in parts)
         of_parts = results() if is_plain else await self.model.computed(results, len(sentences))
-        written = await self._read(sum(part.size for part in parts), written_texts, parts, of_parts)
+        written = await self.read(sum(part.size for part in parts), written_texts, parts, of_parts)
         problems = [problem for version in written for _, own in version for problem in own]
         return [[data for data, _ in version] for version in written], problems
 

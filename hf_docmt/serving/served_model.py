@@ -38,6 +38,7 @@ class ServedModel:
     def __init__(self, system: System, languages: tuple[str | None, str | None], limits: ServerLimits):
         self.batches = Batches(self._translate, limits.waiting_sentences)
         self.system, self.limits = giving_way(system, self.batches.give_way), limits
+        self.system.scores = True
         own = zip(("source", "target"), languages, system.languages)
         self.languages = [self._codes(side, given or code) for side, given, code in own]
         self.in_sessions = 0  # sentences of calls in sessions
@@ -51,6 +52,12 @@ class ServedModel:
         if own is None:
             raise ValueError(f"{self.system.name} names no {side} language, which clients ask for; give --{side}-lang")
         return [own]
+
+    @property
+    def own_query(self) -> Query:
+        """A request in the model's own languages, without further settings."""
+        (source, *_), (target, *_) = self.languages
+        return Query(source, target)
 
     def search(self, source: str, target: str, strategy: str | None = None, options: dict | None = None) -> Query:
         """The settings of a request. HTTPException: 400 for unknown languages, strategies or options."""
@@ -120,11 +127,11 @@ class ServedModel:
     ) -> Translated:
         """Translations, repairs and carried sentences. HTTPException: 400 long sentences, 503 too much that waits."""
         if not self.limits.cut_sentences:
-            await run_in_threadpool(self._check_tokens, sentences)
+            await run_in_threadpool(self.check_tokens, sentences)
         if session is None:
             return await asyncio.wrap_future(self.batches.submit(sentences, search, runs))
         async with self._turn_of(session, len(sentences)):
-            if self._strategy(search) == "stream":
+            if self.strategy(search) == "stream":
                 result, session.memory = await self.computed(
                     lambda: self._stream(sentences, search, session.memory, runs), len(sentences)
                 )
@@ -145,11 +152,11 @@ class ServedModel:
 
         Windows that slide need no more than they read; of other strategies each translation depends on all before it.
         """
-        strategy, most = self._strategy(search), self.limits.session_sentences
+        strategy, most = self.strategy(search), self.limits.session_sentences
         past = most if self.system.reads_chunks else self.system.context.past
         return 0 if strategy == "sentence" or not past else min(past, most) if strategy == "sliding" else most
 
-    def _strategy(self, search: Query) -> str | None:
+    def strategy(self, search: Query) -> str | None:
         return search.strategy or self.system.decoding["strategy"]
 
     async def computed(self, function: Callable[[], Any], size: int) -> Any:
@@ -168,7 +175,7 @@ class ServedModel:
         finally:
             self.in_sessions -= size
 
-    def _check_tokens(self, sentences: Sequence[str]) -> None:
+    def check_tokens(self, sentences: Sequence[str]) -> None:
         """HTTPException: 400 for a sentence of too many tokens, of which no byte has more than one."""
         most = self.limits.sentence_tokens
         for number, sentence in enumerate(sentences):

@@ -34,6 +34,13 @@ class Kept:
         self.size -= size
         return item
 
+    def get(self, name: str) -> Any:
+        """The object, which is kept for the whole time again; None if it is missing."""
+        _, item, size = self.items.get(name, (0, None, 0))
+        if (item := self.take(name)) is not None:
+            self.put(name, item, size)
+        return item
+
     def drop_old(self) -> None:
         while self.items and (oldest := next(iter(self.items.values())))[0] < time.monotonic() - self.seconds:
             del self.items[next(iter(self.items))]
@@ -43,7 +50,7 @@ class Kept:
         """HTTPException: 503 where an older thing would have to go for one of this size."""
         self.drop_old()
         if self.size + size > self.most:
-            reason = f"{self.size} bytes of files wait to be fetched, of at most {self.most}; try again later"
+            reason = f"{self.size} bytes of files and documents are kept, of at most {self.most}; try again later"
             raise HTTPException(503, reason, {"Retry-After": "60"})
 
 
@@ -60,10 +67,10 @@ class Session:
 
 def session_of(kept: Kept, name: str, search: Query) -> Session:
     """A new session, or that of this id. HTTPException: 404 for an unknown one, 400 for another search."""
-    session = Session(search) if name == NEW else kept.take(name)
-    if session is None:
+    if name == NEW:
+        kept.put((session := Session(search)).id, session)
+    elif (session := kept.get(name)) is None:
         raise HTTPException(404, f"no session {name[:40]!r}, or it was dropped; open one with session={NEW!r}")
-    kept.put(session.id, session)
     if session.search != search:
         raise HTTPException(400, "the session has other languages, strategy or options; keep to them, or open one")
     return session

@@ -6,23 +6,25 @@ import os
 import signal
 import zlib
 from codecs import BOM_UTF8
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from io import BytesIO
 from itertools import accumulate, chain, pairwise
 from math import inf
-from pathlib import PurePath
+from pathlib import Path, PurePath
+from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 from zipfile import BadZipFile, ZipFile
 
 from starlette.exceptions import HTTPException
 
+from hf_docmt.data.readers import get_reader, iterate_documents
 from hf_docmt.data.readers.lines import is_wrapped, join_blocks, split_blocks
 from hf_docmt.data.registration import load_plugins
 from hf_docmt.files import IS_WINDOWS, DataError
 from hf_docmt.formats import document_formats
-from hf_docmt.formats.document_file import DocumentFile, FormatOptions, given_runs
+from hf_docmt.formats.document_file import MARKUP, DocumentFile, FormatOptions, given_runs
 from hf_docmt.formats.file_translation import marked_results
 from hf_docmt.modeling.opaque_runs import CarriedSentence, Span
 from hf_docmt.modeling.text_splitting import join_text, split_text
@@ -32,6 +34,7 @@ if TYPE_CHECKING:  # the process that reads needs no model
     from hf_docmt.systems import System
 
 PLAIN = ".txt"
+READERS = {".jsonl": "jsonl", ".srt": "subtitles", ".vtt": "subtitles"}  # ending -> reader that writes it again
 AnyText: TypeAlias = "PlainText | MarkedText"
 Carried = Mapping[int, CarriedSentence]  # sentences with opaque runs, by number
 
@@ -45,7 +48,9 @@ class PlainText:
     def __init__(self, text: str):
         self.sentences, self.gaps = split_text(text)
 
-    def results(self, translations: Sequence[str], carried: Carried, system: System) -> Sequence[str]:
+    def results(
+        self, translations: Sequence[str], carried: Carried, system: System, missing: Collection[int] = ()
+    ) -> Sequence[str]:
         return translations
 
     def written(self, results: Sequence[str]) -> tuple[bytes, Sequence[str]]:
@@ -64,6 +69,28 @@ class WrappedText(PlainText):
         return text.replace("\n", self.line_end).encode("utf-8"), ()
 
 
+class RowsText(PlainText):
+    """A file of documents that a reader reads and writes, such as subtitles."""
+
+    def __init__(self, data: bytes, name: str, format: str, lang: str):
+        self.format, self.line_end = format, "\r\n" if b"\r\n" in data else "\n"
+        with TemporaryDirectory() as folder:
+            path = Path(folder, PurePath(name).name)
+            path.write_bytes(data)
+            try:
+                self.rows = list(iterate_documents(format, path=str(path), source_lang=lang))
+            except DataError as error:
+                raise DataError(str(error).replace(f"{folder}/", "")) from error
+        self.texts = [[pair[lang] for pair in row["translation"]] for row in self.rows]
+        self.sentences = list(chain.from_iterable(self.texts))
+
+    def written(self, results: Sequence[str]) -> tuple[bytes, Sequence[str]]:
+        reader, text = get_reader(self.format), ""
+        for row, source, (own, _) in zip(self.rows, self.texts, divide(map(len, self.texts), results, {})):
+            text += reader.render(row, {"doc_id": row["doc_id"], "source": source, "translation": own})
+        return text.replace("\n", self.line_end).encode("utf-8"), ()
+
+
 class MarkedText:
     """A file of a format, or a piece of HTML, whose markup stays; `mark` is for its reader alone."""
 
@@ -79,9 +106,16 @@ class MarkedText:
     def _document(self) -> DocumentFile:
         return DocumentFile(*self.file, document_formats()[self.format](), self.options)
 
-    def results(self, translations: Sequence[str], carried: Carried, system: System) -> dict[str, dict]:
-        """Result rows; the places of markup come from the system."""
-        return marked_results(self.rows, divide(map(len, self.texts), translations, carried), system)
+    def results(
+        self, translations: Sequence[str], carried: Carried, system: System, missing: Collection[int] = ()
+    ) -> dict[str, dict]:
+        """Result rows; the places of markup come from the system, but of `missing` sentences, which keep theirs."""
+        rows, start = [], 0
+        for row, texts in zip(self.rows, self.texts):
+            tagged = [n for n in row[MARKUP]["tagged"] if start + n not in missing]
+            rows.append(row | {MARKUP: row[MARKUP] | {"tagged": tagged}})
+            start += len(texts)
+        return marked_results(rows, divide(map(len, self.texts), translations, carried), system)
 
     def written(self, results: Mapping[str, dict]) -> tuple[bytes, Sequence[str]]:
         """The bytes of the file, and what is wrong with them."""
@@ -159,6 +193,8 @@ def file_text(data: bytes, name: str, source_lang: str, target_lang: str, limits
         except UnicodeDecodeError as error:
             raise DataError(f"{name}: this is not text in UTF-8 ({error.reason} at byte {error.start})") from error
         part = WrappedText(text) if is_wrapped(text.splitlines()) else PlainText(text)
+    elif ending in READERS:
+        part = RowsText(data, name, READERS[ending], source_lang)
     elif formats:
         part = MarkedText(data, name, formats[0], FormatOptions(source_lang, target_lang))
     else:
@@ -170,4 +206,4 @@ def file_text(data: bytes, name: str, source_lang: str, target_lang: str, limits
 
 def file_endings() -> list[str]:
     """The endings of files that can be translated."""
-    return sorted({PLAIN, *(ending for format in document_formats().values() for ending in format.endings)})
+    return sorted({PLAIN, *READERS, *(ending for format in document_formats().values() for ending in format.endings)})

@@ -1,12 +1,19 @@
 """What `docmt serve` refuses before it listens, and that its settings are those of the requests."""
 
 import gc
+import os
+import shlex
+from pathlib import Path
+from types import SimpleNamespace
 
 from support.errors import refused
 from support.tiny_models import build, word_tokenizer, write_model
+from typer.testing import CliRunner
 
+from hf_docmt.cli import app
 from hf_docmt.cli.translation_settings import JobOptions, SystemOptions, translation_settings
 from hf_docmt.options import DocumentSearch, ModelLanguages, ServerLimits
+from hf_docmt.serving import server
 from hf_docmt.serving.server import make_server
 from hf_docmt.systems import DocMTSystem
 
@@ -31,8 +38,8 @@ def test_unnamed_languages():
     system = DocMTSystem(build("concat", source_lang=None), word_tokenizer(), "runs/concat")
     end = ServerLimits(timeout=30), "127.0.0.1", 0
     refused("runs/concat names no source language.*give --source-lang", make_server, system, (None, None), *end)
-    server = make_server(system, ("en", None), *end)
-    assert (server.model.languages, server.config.timeout_graceful_shutdown) == ([["en"], ["de"]], 35)
+    made = make_server(system, ("en", None), *end)
+    assert (made.model.languages, made.config.timeout_graceful_shutdown) == ([["en"], ["de"]], 35)
 
 
 def test_collections_of_all_objects_are_rare():
@@ -51,3 +58,14 @@ def test_collections_of_all_objects_are_rare():
 def test_settings_that_do_not_fit(tmp_path):
     system = DocMTSystem(build("concat"), word_tokenizer(), strategy="stream")
     refused("stream", make_server, system, (None, None), ServerLimits(), "127.0.0.1", 0)
+
+
+def test_command_of_the_space(tmp_path, monkeypatch):
+    """The command of its Dockerfile serves the model."""
+    text = (Path(__file__).parents[2] / "examples/space/Dockerfile").read_text("utf-8")
+    docmt, *arguments = shlex.split(text.partition("\nCMD ")[2])
+    served = []
+    monkeypatch.setattr(server, "make_server", lambda *given: SimpleNamespace(run=lambda: served.extend(given)))
+    monkeypatch.setenv("DOCMT_MODEL", str(write_model(tmp_path)))
+    result = CliRunner().invoke(app, list(map(os.path.expandvars, arguments)))
+    assert docmt == "docmt" and result.exit_code == 0 and served[-2:] == ["0.0.0.0", 7860], result.output

@@ -95,7 +95,7 @@ def test_a_language_is_its_own_translation(client):
         answer = client.post("/translate", {"q": [said], "source": source, "target": target, "alternatives": 1})[1]
         assert (answer["translatedText"], answer["alternatives"]) == ([said], [[]])
     assert answer["detectedLanguage"][0]["language"] == "de"
-    status, answer = client.upload("a.txt", said.encode(), "auto")
+    status, answer = client.upload("a.txt", said.encode(), source="auto")
     assert status == 200 and client.call("GET", urlsplit(answer["translatedFileUrl"]).path)[1].decode() == said
 
 

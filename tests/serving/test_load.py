@@ -216,7 +216,7 @@ def test_large_texts_are_read_by_a_process_in_which_clients_take_turns(system):
 
     async def read(client):
         batches.CLIENT.set(client)
-        assert await served._read(batches.SMALL_CHARACTERS + 1, os.getpid) != os.getpid()
+        assert await served.read(batches.SMALL_CHARACTERS + 1, os.getpid) != os.getpid()
         order.append(client)
 
     async def all_read():

@@ -42,14 +42,13 @@ class Client:
         status, data, _ = self.call("POST", path, urlencode(fields, doseq=True), FORM)
         return status, json.loads(data)
 
-    def upload(self, name, data, source="en", target="de"):
+    def upload(self, name, data, path="/translate_file", **fields):
+        fields = {"source": "en", "target": "de"} | fields
         lines = [f'--x\r\nContent-Disposition: form-data; name="{key}"\r\n\r\n{value}\r\n'.encode()
-                 for key, value in (("source", source), ("target", target))]  # fmt: skip
+                 for key, value in fields.items()]  # fmt: skip
         file = f'--x\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'.encode()
         body = b"".join(lines) + file + data + b"\r\n--x--\r\n"
-        status, answer, _ = self.call(
-            "POST", "/translate_file", body, {"Content-Type": "multipart/form-data; boundary=x"}
-        )
+        status, answer, _ = self.call("POST", path, body, {"Content-Type": "multipart/form-data; boundary=x"})
         return status, json.loads(answer)
 
 
