@@ -186,7 +186,6 @@ def test_card_of_a_model(form, folder):
     export_model(model, tokenizer, name, form="ctranslate2" if form == "ctranslate2" else "document")
     (folder / "documents.jsonl").write_text(jsonl([DOCUMENT]))
     not_run = {"pip install": INSTALLS} if form == "ctranslate2" else {}
-    not_run |= {"@": "a citation"}
     run_document(form, (name / "README.md").read_text("utf-8"), folder, not_run)
 
 

@@ -94,12 +94,6 @@ class DocMTSystem(ForcedDecoding):
         self.separate_context = architecture.separate_context
         self.strategy, self.batch_size = strategy, batch_size
         self.formality = formality and Formality(formality, *self.document_languages)
-        if formality and not self.reads_pairs:
-            raise ValueError(
-                f"formality={formality!r} reaches a model by translated sentences before the current one, and strategy "
-                f"{self.decoding['strategy']!r} of this model reads none: train a model with past_context and "
-                "context_sides both, as the recipe demo_concat4 does, and use strategy sliding or sequential"
-            )
         self.glossary = Glossary.of(glossary, *self.document_languages)
         if (formality or glossary) and generate_kwargs.get("repairs") == "none":
             raise ValueError("formality and glossary need a translation of each sentence: omit repairs")
@@ -221,13 +215,16 @@ class DocMTSystem(ForcedDecoding):
     def translate_with_repairs(self, documents: list[list[str]]) -> tuple:
         """With `nbest` also the candidates of every sentence, see `translate_documents`."""
         results = self._with_terms(documents)
-        return self.formality.corrected(documents, results, self._with_terms) if self.formality else results
+        if not self.formality:
+            return results
+        banned = None if self.reads_pairs else self.formality.banned(self.tokenizer)
+        return self.formality.corrected(documents, results, self._with_terms, banned)
 
-    def _with_terms(self, documents: list[list[str]]) -> tuple:
-        results = self.translate_once(documents)
+    def _with_terms(self, documents: list[list[str]], **options) -> tuple:
+        results = self.translate_once(documents, **options)
         return TermSearch(self.glossary, self).corrected(documents, results) if self.glossary else results
 
-    def translate_once(self, documents: list[list[str]]) -> tuple:
+    def translate_once(self, documents: list[list[str]], **options) -> tuple:
         """The same, without search for terms and register."""
         return self.model.translate_documents(
             documents,
@@ -238,7 +235,7 @@ class DocMTSystem(ForcedDecoding):
             return_report=True,
             return_scores=self.scores,
             **self.codes,
-            **self.generate_kwargs,
+            **self.generate_kwargs | options,
         )
 
     def describe(self) -> dict:

@@ -13,14 +13,18 @@ FORMALITIES = ("formal", "informal")
 class Register(NamedTuple):
     """A language: translations of `SENTENCES` in both registers, and what only sentences in one of them have.
 
-    `first` are formal forms, too, where the translation of a sentence that addresses somebody begins with them.
+    `first` are formal forms, too, where the translation of a sentence that addresses somebody begins with them. `words`
+    are the pronouns that a model without context may not write in the other register.
     """
 
     sentences: dict[str, tuple[str, str]]
     forms: dict[str, re.Pattern]
     first: re.Pattern
+    words: dict[str, tuple[str, ...]]
 
 
+FORMAL = ("Sie", "Ihnen", *(f"Ihr{ending}" for ending in ("", "e", "em", "en", "er", "es")))
+INFORMAL = ("du", "dich", "dir", *(f"dein{ending}" for ending in ("", "e", "em", "en", "er", "es", "s")))
 ADDRESS = re.compile(r"\b(?:you|yours?)\b", re.IGNORECASE)
 OTHERS = re.compile(r"\b(?:they|them|their|she|her)\b", re.IGNORECASE)
 SENTENCES = ("Do you have time?", "You are right.")
@@ -28,10 +32,11 @@ REGISTERS = {
     "de": Register(
         {"formal": ("Haben Sie Zeit?", "Sie haben recht."), "informal": ("Hast du Zeit?", "Du hast recht.")},
         {
-            "formal": re.compile(r"(?<=[\w,;:–-] )(?:Sie|Ihnen|Ihr(?:e[mnrs]?)?)\b"),
-            "informal": re.compile(r"\b(?:[Dd]u|[Dd]ich|[Dd]ir|[Dd]ein(?:e[mnrs]?|s)?)\b"),
+            "formal": re.compile(rf"(?<=[\w,;:–-] )(?:{'|'.join(FORMAL)})\b"),
+            "informal": re.compile(rf"\b(?:{'|'.join((*INFORMAL, *map(str.title, INFORMAL)))})\b"),
         },
-        re.compile(r"(?:Sie|Ihnen|Ihr(?:e[mnrs]?)?)\b"),
+        re.compile(rf"(?:{'|'.join(FORMAL)})\b"),
+        {"formal": FORMAL, "informal": (*INFORMAL, *map(str.title, INFORMAL))},
     ),
 }
 
@@ -59,18 +64,30 @@ class Formality:
             found.add("formal")
         return found
 
-    def corrected(self, documents: Sequence[Sequence[str]], results: tuple, translate: Callable[..., tuple]) -> tuple:
+    def banned(self, tokenizer) -> list[list[int]]:
+        """The tokens of pronouns in the other register (`bad_words_ids` of transformers)."""
+        words = self.register.words[self.opposite]
+        return [tokenizer(text_target=word, add_special_tokens=False)["input_ids"] for word in words]
+
+    def corrected(
+        self,
+        documents: Sequence[Sequence[str]],
+        results: tuple,
+        translate: Callable[..., tuple],
+        banned: list[list[int]] | None = None,
+    ) -> tuple:
         """Results of `translate` (translations, repairs, candidates if any) in which the register is the wanted one.
 
-        A sentence in the other one is translated again after one pair, then two, all others known; what is still
-        wrong is a repair of kind `register`.
+        A sentence in the other one is translated again after one pair, then two, all others known; without its
+        pronouns if tokens are `banned`. What is still wrong is a repair of kind `register`.
         """
         lines, repairs, *rest = (list(part) for part in results)
-        for count in (1, 2):
+        for count in (1, 2) if banned is None else (0,):
             wrong = self._wrong(documents, lines)
             if not wrong:
                 break
             pairs, numbers = self.pairs[:count], sorted({number for number, _ in wrong})
+            options = {} if banned is None else {"bad_words_ids": banned}
             again = [
                 [
                     Sentence(text, context=[*getattr(text, "context", ()), *pairs])
@@ -80,7 +97,7 @@ class Formality:
                 ]
                 for number in numbers
             ]
-            for number, new, repaired, *found in zip(numbers, *translate(again)):
+            for number, new, repaired, *found in zip(numbers, *translate(again, **options)):
                 lines[number] = new
                 kept = [repair for repair in repairs[number] if (number, repair["sentence"]) not in wrong]
                 repairs[number] = sorted([*kept, *repaired], key=lambda repair: repair["sentence"])

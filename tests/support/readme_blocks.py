@@ -1,7 +1,7 @@
 """Runs the fenced blocks of a Markdown file in order, in a fresh folder, as a reader would.
 
 A block whose first line is a comment with a file name becomes that file. `sh` blocks run command by command, `python`
-blocks share one namespace. `# -> words` behind a command is what it prints.
+blocks share one namespace. `# -> words` after a command is what it prints. `bibtex` blocks are entries of papers.bib.
 """
 
 import contextlib
@@ -22,6 +22,7 @@ from typing import NamedTuple
 from support.processes import run_python
 
 FILE_NAME = re.compile(r"(?:# |\{# )([\w/-]+\.[\w.]+)( #\})?$")
+PAPERS = {*(Path(__file__).parents[2] / "hub_cards" / "papers.bib").read_text("utf-8").strip().split("\n\n")}
 PRINTS = re.compile(r"  # -> (.+)")
 CLIENT = """#!{python} -IS
 import os, sys
@@ -102,6 +103,8 @@ def run_blocks(
                     if expected and outputs:
                         assert expected[1] in " ".join(output.split()), (command, output)
                         printed += 1
+            elif block.language == "bibtex":
+                assert {*text.strip().split("\n\n")} <= PAPERS, text
             elif skipped(text):
                 continue
             else:

@@ -52,12 +52,31 @@ def test_other_register_is_translated_again():
     ]
 
 
+def test_models_without_target_context(monkeypatch):
+    """The sentence is searched again without the pronouns of the other register; the others are known."""
+    calls = []
+
+    def translate(self, documents, **options):
+        calls.append((documents, options))
+        lines = [["Hast du Zeit?", "Die Lampe."], ["Haben Sie Zeit?", "Die Lampe."]][len(calls) - 1]
+        return [lines], [[]]
+
+    monkeypatch.setattr(DocMTSystem, "translate_once", translate)
+    tokenizer = word_tokenizer()
+    monkeypatch.setattr(type(tokenizer), "__call__", lambda self, text_target, **_: {"input_ids": [len(text_target)]})
+    for model, options in ((build(), {}), (build(past_context=2), {"strategy": "sentence"})):
+        calls.clear()
+        system = DocMTSystem(model, tokenizer, formality="formal", **options)
+        assert system.translate([["Do you have time?", "The lamp."]]) == [["Haben Sie Zeit?", "Die Lampe."]]
+        (_, first), (again, second) = calls
+        assert first == {} and set(map(tuple, second["bad_words_ids"])) == {(2,), (3,), (4,), (5,), (6,)}
+        assert [(text.target, text.context) for text in again[0]] == [(None, ()), ("Die Lampe.", ())]
+
+
 def test_refusals():
     window = build(past_context=2)
     system = DocMTSystem(window, word_tokenizer(), formality="formal")
     assert system.search["formality"] == "formal" and system.translate([["w7 w8"], []])[1] == []
     refused("formal or informal, got 'polite'", DocMTSystem, window, word_tokenizer(), formality="polite")
-    refused("reads none: train a model", DocMTSystem, build(), word_tokenizer(), formality="formal")
-    refused("reads none", DocMTSystem, window, word_tokenizer(), formality="formal", strategy="sentence")
     refused("omit repairs", DocMTSystem, window, word_tokenizer(), formality="formal", repairs="none", strategy="full")
     refused("from en into de, got 'de' to 'en'", Formality, "formal", "de", "en")
