@@ -3,6 +3,7 @@
 import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import cache, cached_property
+from os.path import commonprefix
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,6 +31,7 @@ class Word(NamedTuple):
     """A word or sign of a text, and its base forms (folded; with the word itself)."""
 
     span: Span
+    text: str  # folded
     forms: frozenset[str]
 
 
@@ -47,7 +49,7 @@ class BaseForms:
 
     def words(self, text: str) -> list[Word]:
         """The words and signs of a text."""
-        return [Word(Span(*match.span()), self.forms(match[0])) for match in TOKEN.finditer(text)]
+        return [Word(Span(*match.span()), folded(match[0]), self.forms(match[0])) for match in TOKEN.finditer(text)]
 
     def forms(self, word: str) -> frozenset[str]:
         """The base forms of a word, as it is written and in small letters, and the word itself."""
@@ -176,7 +178,7 @@ class Glossary:
                 near = {id(term): (term, own) for form in word.forms for term, own in self.by_first_form.get(form, ())}
                 for term, own in near.values():
                     last = start + len(own) - 1
-                    if last < len(words) and all(one.forms & each.forms for one, each in zip(own, words[start:])):
+                    if last < len(words) and all(map(_is_form, own, words[start:])):
                         span = Span(word.span.start, words[last].span.stop)
                         found.append((_order(term, span, text), TermMatch(term, span)))
         else:
@@ -195,6 +197,12 @@ class Glossary:
     def forbidden_in(self, term: Term, translation: str) -> list[str]:
         """The forbidden forms of a term that stand in a translation."""
         return [form for form in term.forbidden if self.target.spans(form, translation)]
+
+
+def _is_form(wanted: Word, word: Word) -> bool:
+    """Whether a word is a form of the word of a term: not `met` of `meeting`, whose base forms are both `meet`."""
+    has_ending = len(commonprefix((wanted.text, word.text))) >= len(wanted.text) - 2
+    return wanted.text in word.forms or has_ending and bool(wanted.forms & word.forms)
 
 
 def _order(term: Term, span: Span, text: str) -> tuple:

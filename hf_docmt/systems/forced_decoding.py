@@ -99,6 +99,22 @@ class ForcedDecoding(ModelSystem):
                     scores[index] = [values[row] for row in choices[index].rows]
         return scores
 
+    @torch.inference_mode()
+    def next_texts(self, items: Sequence[SuiteItem], count: int) -> list[list[list[str]]]:
+        """The most probable tokens, as text, after each candidate of each item as the beginning of a translation."""
+        model, texts = self.scored_model, []
+        with evaluation_mode(model), unchanged_weights(model):
+            for choice in self.choices(items):
+                batch = {k: v.to(model.device) for k, v in scored_batch(self.collate, choice.examples).items()}
+                scored = scored_labels(batch.pop("labels"), batch.pop("label_weights", None))
+                ends = scored.sum(dim=1).cumsum(dim=0) - 1  # of each candidate, where its end token is expected
+                logits = model(**batch, use_cache=False).logits[scored][ends]  # (candidates, V)
+                rows = [
+                    self.tokenizer.batch_decode([[token] for token in row]) for row in logits.topk(count)[1].tolist()
+                ]
+                texts.append([rows[row] for row in choice.rows])
+        return texts
+
     def choices(self, items: Sequence[SuiteItem]) -> list["Choice"]:
         """The items as token ids, with the context that the model reads. ValueError: no items."""
         if not items:

@@ -45,10 +45,16 @@ def test_missing_and_known_terms():
     """A term that the model does not write is reported with its place; a known translation stays."""
 
     class Stubborn:
-        past_context, decoding, tokenizer = 0, {"strategy": "sentence"}, word_tokenizer()
+        past_context, decoding, tokenizer, carries_state = 0, {"strategy": "sentence"}, word_tokenizer(), False
 
         def translate_once(self, documents):
             return [["w7" for _ in document] for document in documents], [[] for _ in documents]
+
+        def word_fits(self, source, translation):
+            return [[0, 1, 1.0]]
+
+        def next_texts(self, items, count):
+            return [[[" w20", "x"]]]
 
         def token_log_probabilities(self, items):
             return [[[-1.0, -1.0] for _ in item.candidates] for item in items]
