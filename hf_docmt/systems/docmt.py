@@ -222,7 +222,7 @@ class DocMTSystem(ForcedDecoding):
 
     def _with_terms(self, documents: list[list[str]], **options) -> tuple:
         results = self.translate_once(documents, **options)
-        return TermSearch(self.glossary, self).corrected(documents, results) if self.glossary else results
+        return TermSearch(self.glossary, self).corrected(documents, results, **options) if self.glossary else results
 
     def translate_once(self, documents: list[list[str]], **options) -> tuple:
         """The same, without search for terms and register."""

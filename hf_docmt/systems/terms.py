@@ -43,8 +43,11 @@ class TermSearch:
     def __init__(self, glossary: Glossary, system):
         self.glossary, self.system = glossary, system
 
-    def corrected(self, documents: Sequence[Sequence[str]], results: tuple) -> tuple:
-        """Results of `translate_once` (lines, repairs, maybe candidates) with terms; missing ones are reported."""
+    def corrected(self, documents: Sequence[Sequence[str]], results: tuple, **options) -> tuple:
+        """Results of `translate_once` (lines, repairs, maybe candidates) with terms; missing ones are reported.
+
+        `options` are those of `translate_once`.
+        """
         lines, repairs, *rest = (list(map(list, part)) for part in results)
         terms = {
             Place(number, place): found
@@ -62,7 +65,7 @@ class TermSearch:
             open_places = list(wanted)
             if not wanted:
                 break
-            tried = self._translated(documents, lines, self._beginnings(documents, lines, wanted))
+            tried = self._translated(documents, lines, self._beginnings(documents, lines, wanted), options)
             for (number, sentence), best in self._best(documents, lines, terms, wanted, tried).items():
                 lines[number][sentence], own, *candidates = best
                 repairs[number] = [each for each in repairs[number] if each["sentence"] != sentence] + own
@@ -137,7 +140,7 @@ class TermSearch:
         sources, context = source[first : sentence + 1], lines[first:sentence]
         return [SuiteItem("", tuple(sources), tuple(context), tuple(texts), 0, "", None, index=sentence)]
 
-    def _translated(self, documents, lines, starts: dict[Place, list[str]]) -> dict[Place, list[tuple]]:
+    def _translated(self, documents, lines, starts: dict[Place, list[str]], options: dict) -> dict[Place, list[tuple]]:
         """Each sentence translated from each of its beginnings, with known translations of its context."""
         reach = self.system.past_context if self.system.decoding["strategy"] == "sliding" else 0
         copies: list[tuple[int, dict[int, str]]] = []  # a document, and the sentences of it to translate
@@ -161,7 +164,7 @@ class TermSearch:
             for number, own in copies
         ]
         found: dict[Place, list[tuple]] = {}
-        for (number, own), translated, repairs, *rest in zip(copies, *self.system.translate_once(again)):
+        for (number, own), translated, repairs, *rest in zip(copies, *self.system.translate_once(again, **options)):
             for n in own:
                 repaired = [each for each in repairs if each["sentence"] == n]
                 found.setdefault(Place(number, n), []).append((translated[n], repaired, *(part[n] for part in rest)))

@@ -41,6 +41,19 @@ def test_a_file(run, model, page, tmp_path):
     assert "A key" not in text  # translated, if not well
 
 
+def test_a_glossary(run, model, page, tmp_path):
+    """Its terms are in the output; one that has no room is reported with its place. It is part of the job."""
+    terms, output = tmp_path / "terms.csv", tmp_path / "page.de.html"
+    terms.write_text("source,target\nlamp,Lampe\nkey,Schlüsselanhängerschlüsselanhänger\n")
+    code, _, err = run("translate", model, page, "-o", output, "--glossary", terms)
+    assert code == 0 and "Lampe" in output.read_text(), err
+    assert "sentence 3: 'key' at characters 3-5: expected 'Schlüsselanhänger" in err and "repairs: " in err
+    assert "1 term" in err.splitlines()[-1]
+    terms.write_text("lamp\n")
+    code, _, err = run("translate", model, page, "-o", output, "--glossary", terms)
+    assert code == 1 and "terms.csv, line 1: 'lamp', expected a source term" in err
+
+
 @pytest.mark.parametrize(
     ("name", "content", "options"),
     [("a.po", 'msgid "lamp"\nmsgstr "Lampe"\n', []), ("a.md", "```\nlamp()\n```\n", [])],
