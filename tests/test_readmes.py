@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -139,6 +140,17 @@ def test_examples(folder):
     for name, text_of_file in (texts | {"new.md": f"{texts['old.md']}\nA new one.\n"}).items():
         (folder / name).write_text(text_of_file)
     (folder / "page.html").write_text("<p>The lamp <b>is</b> old.</p>")
+    (folder / "systems").mkdir()
+    rows = [{"doc_id": name, "src_lang": "en", "tgt_lang": "de", "src_text": "A hat.\nIt is old."} for name in "ab"]
+    refs = [{"refs": {"a": "Ein Hut.\nEr ist alt."}}, {"refs": {}}]
+    (folder / "wmt26.jsonl").write_text(jsonl([row | own for row, own in zip(rows, refs)]))
+    for name, text_of_system in {"one": "Ein Hut. Er ist alt.", "two": "Ein Hut.\nEs ist alt."}.items():
+        outputs = [{"doc_id": row["doc_id"], "hypothesis": text_of_system} for row in rows]
+        (folder / "systems" / f"{name}.jsonl").write_text(jsonl(outputs))
+    pair = {"en": "The old hat.", "de": "Der alte Hut."}
+    (folder / "terms.jsonl").write_text(jsonl([pair | {"proper": {"hat": "Hut"}}]))
+    (folder / "terms.system.jsonl").write_text(jsonl([pair]))
+    (folder / "terms.tsv").write_text("hat\tHut\n")
     for name, languages in {"real/sentence": "en pt", "real/en-pt": "en pt", "concat": "en de"}.items():
         source, target = languages.split()
         options = {"source_lang": source, "target_lang": target, "past_context": 3}
@@ -162,6 +174,8 @@ def test_examples(folder):
         "# Lupo et al. (2023)": "compared with the file above",
         "docmt translate http://": "no server there; tests/systems/test_endpoint.py has one",
     }
+    if find_spec("simplemma") is None:
+        not_run["--glossary"] = "needs simplemma, which is not installed"
     smaller = {
         "docmt train enpt_docs_windows": f"docmt train enpt_docs_windows {SHORT}",
         "docmt train maka2024_iwslt17_ende_sentence": "docmt info maka2024_iwslt17_ende_sentence",  # TED talks

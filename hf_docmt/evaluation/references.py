@@ -186,7 +186,7 @@ def column_references(documents: Dataset, columns: Sequence[str]) -> list[Docume
 
 
 def term_column(documents: Dataset, name: str | None) -> dict[str, list] | None:
-    """{doc_id: glossary entries} from the column `name`. DataError: no such column, or its values are none."""
+    """{doc_id: glossary entries} from the column `name`. DataError: no such column, or other values."""
     if name is None:
         return None
     columns = [column for column in documents.column_names if column not in ("doc_id", "translation")]

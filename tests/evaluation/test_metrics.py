@@ -8,7 +8,6 @@ import sacrebleu
 from support.corpus_scores import corpus_results
 from support.errors import refused
 
-from hf_docmt.evaluation.evaluate_metric import DocumentMetric
 from hf_docmt.evaluation.metrics import default_metrics, metric_class
 from hf_docmt.evaluation.metrics.corpus_scores import bleu
 from hf_docmt.evaluation.metrics.metric import TranslatedDocuments, check_sides
@@ -43,18 +42,6 @@ def test_equals_sacrebleu():
     assert [result.metric for result in results] == list(METRICS) and [result.n for result in results] == [5, 2, 5, 5]
     assert {(result.task, result.strategy, result.beams) for result in results} == {("translation", "sliding", 4)}
     assert all(result.details["repairs"] == 2 for result in results) and "precisions" in results[0].details
-    for result in results:  # the same as a metric of evaluate, document by document
-        metric = DocumentMetric(result.metric)
-        for prediction, reference in zip(HYPOTHESES, REFERENCES):
-            metric.add(prediction=prediction, reference=reference)
-        computed = metric.compute()
-        assert (computed["score"], computed["n"]) == (result.value, result.n)
-        assert computed["signature"] == str(result.signature)
-    found = DocumentMetric("connectives").compute(predictions=[["and so"]], references=[["and but"]])
-    assert (found["score"], found["n"], found["difference"]) == (100, 2, 2)
-    found = DocumentMetric("blank sentences").compute(predictions=[["", "a"]], references=[["b", "c"]])
-    assert (found["score"], found["n"]) == (50, 2)
-    refused("unknown metric 'dBLEU': expected one of .*'d-BLEU'", DocumentMetric, "dBLEU")
 
 
 @pytest.mark.parametrize(
@@ -165,14 +152,6 @@ def test_bad_sides(changes, message):
 def test_unknown_names():
     refused("unknown metric 'sbleu'.*did you mean 's-BLEU'", metric_class, "sbleu")
     refused("unknown BLEU tokenizer 'intI': expected one of .*did you mean 'intl'", bleu, False, "intI", None)
-
-
-# BLEU's tokenizer by language: that of sacrebleu for the language, whatever the code is called
-
-
-@pytest.mark.parametrize("code", ["pt_BR", "de", "deu_Latn", "en-GB", "kok", "jav_Latn", "", None])
-def test_other_languages_have_13a(code):
-    assert bleu(False, None, code).tokenizer_signature == "13a"
 
 
 @pytest.mark.parametrize(

@@ -137,19 +137,6 @@ def test_languages(files, texts, pair, lang, needs):
     assert as_printed(report) == scores(*paths, "-i", outputs, "-m", "bleu", "chrf", "ter", "-l", pair)
 
 
-def test_document_bleu_of_two_references(files, write, reference):
-    """d-BLEU is sacrebleu's BLEU of files with a document in each line."""
-    outputs, _ = files(GERMAN)
-    languages = {"source_lang": "en", "target_lang": "de"}
-    report = evaluate_files(outputs, reference, **languages, reference_columns=["two"], metrics=["d-bleu"])
-    outputs, paths = files(joined(" "), "one", "two")
-    expected = scores(*paths, "-i", outputs)
-    assert as_printed(report) == expected and report.results[0].n == 2
-    texts = [write(f"{name}.txt", GERMAN[name]) for name in ("out", "two")]
-    other = evaluate_files(texts[0], [reference, texts[1]], **languages, metrics=["d-bleu"])
-    assert as_printed(other) == expected
-
-
 @pytest.mark.parametrize(
     ("theirs", "ours"), [("bleu", "s-BLEU"), ("chrf", "chrF"), ("chrf --chrf-word-order 2", "chrF++"), ("ter", "TER")]
 )
@@ -195,13 +182,15 @@ def spoil(line, share, words, rng):
 
 @pytest.mark.parametrize(("joiner", "between"), [("space", " "), ("none", "")])
 def test_scores_of_documents(files, write, reference, joiner, between):
-    """d-BLEU, d-chrF and d-TER are sacrebleu's scores of files with a document in each line."""
+    """d-BLEU, d-chrF and d-TER are the scores of sacrebleu on files with a document per line, also of two references."""
     translations = [{"doc_id": number, "translation": lines} for number, lines in enumerate(DOCUMENTS["out"])]
     ours = write("ours.jsonl", jsonl(translations))
     options = {"source_lang": "en", "target_lang": "de", "joiner": joiner, "metrics": ["d-bleu", "d-chrf", "d-ter"]}
     report = evaluate_files(ours, reference, **options)
-    outputs, paths = files(joined(between), "one")
-    assert as_printed(report) == scores(*paths, "-i", outputs, "-m", "bleu", "chrf", "ter")
+    both = evaluate_files(ours, reference, **options, reference_columns=["two"])
+    outputs, paths = files(joined(between), "one", "two")
+    assert as_printed(report) == scores(paths[0], "-i", outputs, "-m", "bleu", "chrf", "ter")
+    assert as_printed(both) == scores(*paths, "-i", outputs, "-m", "bleu", "chrf", "ter")
     assert f"joiner:{joiner}|" in str(report.results[0].signature)
 
 

@@ -41,7 +41,7 @@ class Lemmas:
         return is_part or self.is_spaced and self.joined(term, "|||") in self.joined(text, "|||")
 
     def places(self, form: str, text: str) -> set[Span]:
-        """Where a form, or its lemmas, stand in a text between edges of words."""
+        """The places of a form, or of its lemmas, in a text, between edges of words."""
         found = {Span(*span) for span in self._spans(visible(form), text)}
         lemmas, ends, length = self.words(text), {}, 0
         for span, lemma in lemmas:
