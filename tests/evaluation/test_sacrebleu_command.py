@@ -182,7 +182,7 @@ def spoil(line, share, words, rng):
 
 @pytest.mark.parametrize(("joiner", "between"), [("space", " "), ("none", "")])
 def test_scores_of_documents(files, write, reference, joiner, between):
-    """d-BLEU, d-chrF and d-TER are the scores of sacrebleu on files with a document per line, also of two references."""
+    """d-BLEU, d-chrF and d-TER are scores of sacrebleu on files with a document per line, also of two references."""
     translations = [{"doc_id": number, "translation": lines} for number, lines in enumerate(DOCUMENTS["out"])]
     ours = write("ours.jsonl", jsonl(translations))
     options = {"source_lang": "en", "target_lang": "de", "joiner": joiner, "metrics": ["d-bleu", "d-chrf", "d-ter"]}
