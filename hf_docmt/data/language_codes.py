@@ -63,9 +63,9 @@ def other_spellings(languages: Iterable[str], asked: list[str]) -> dict[str, str
     {'en': 'eng_Latn'}
     """
     languages, names = list(languages), {}
-    for lang in asked:
-        others = [other for other in languages if lang not in languages and other not in asked]
-        same = [other for other in others if primary_language(other) == primary_language(lang)]
+    for lang in (lang for lang in asked if lang not in languages):
+        primary = primary_language(lang)
+        same = [other for other in languages if other not in asked and primary_language(other) == primary]
         if len(same) == 1:
             names[same[0]] = lang
     return names

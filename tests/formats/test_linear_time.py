@@ -80,7 +80,14 @@ PARTS = {  # of formats: what stands before and behind units that are repeated
     "xlsx": ("", "", (f"{CELL}<is><t>a b{{n}}</t></is></c>", CELL, "<c a='b' ", "<f ")),
     "srt": ("", "", (f"{TIMES}a b\n\n", f"{TIMES}- a\n- b\n")),
     "tsv": ("", "", ("d\ta\n", "d{n}\ta\n", "a\t")),
-    "sgm": (TALK, "</doc></srcset>\n", ("<p>\n", '<seg id="{n}">a b</seg>\n', "<!-- a ", "<a b='c' ")),
+    "sgm": (
+        TALK,
+        "</doc></srcset>\n",
+        ("<p>\n", '<seg id="{n}">a b</seg>\n', "<!-- a ", "<!-- \n", "<a b='c' ", "<seg id='2\n", "<seg id='a' x y\n"),
+    ),
+    "iwslt": ("", "", ("<doc a", "<seg id= ")),
+    "wmt": ('<dataset><doc id="a" x="', '"></doc></dataset>', ("x y z\n", " ")),
+    "jsonl": ('{"doc_id": "a", ', '"a": 2}\n', ('"k{n}": 1, ',)),
 }
 ARCHIVES = {"odt": open_document, "pptx": presentation, "xlsx": workbook}
 ARCHIVES["docx"] = lambda text: zipped({"word/document.xml": text})

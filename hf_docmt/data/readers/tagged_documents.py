@@ -77,18 +77,22 @@ def sgm_events(path: str | Path) -> Iterator[Event]:
     An ampersand that begins no entity is text, and so is `<` that begins no tag, comment, document type or instruction.
     DataError for one that is not closed within 1,000 lines or 65,536 characters, or where the file ends.
     """
-    parser, rest, opened = _SgmParser(), "", 0
+    parser, waiting, size, opened = _SgmParser(), [], 0, 0
     for number, line in read_lines(path):
-        parser.feed(BARE_LESS_THAN.sub("&lt;", BARE_AMPERSAND.sub("&amp;", line)) + "\n")
-        yield from parser.take()
-        rest = parser.rawdata  # the unparsed rest
-        opened = (opened or number) if rest.startswith("<") else 0  # the line of a tag that is not closed yet
-        if opened and (number - opened >= MAX_OPEN_LINES or len(rest) > MAX_OPEN_CHARACTERS):
+        waiting.append(BARE_LESS_THAN.sub("&lt;", BARE_AMPERSAND.sub("&amp;", line)) + "\n")
+        size += len(waiting[-1])
+        if size >= len(parser.rawdata):  # the unparsed rest, which is read again with each piece
+            parser.feed("".join(waiting))
+            yield from parser.take()
+            waiting, size = [], 0
+            opened = (opened or number) if parser.rawdata.startswith("<") else 0  # the line of a tag that is open
+        if opened and (number - opened >= MAX_OPEN_LINES or len(parser.rawdata) > MAX_OPEN_CHARACTERS):
             break
-    if opened:  # `close` would make text of it or omit it, as the version of html.parser has it
+    parser.feed("".join(waiting))
+    if parser.rawdata.startswith("<"):  # `close` would make text of it or omit it, as html.parser's version has it
         raise DataError(
-            f"{location_of(path, opened)}: {rest[:40]!r} is never closed; close it, write < as &lt;, or fetch the file "
-            "again if it is cut"
+            f"{location_of(path, opened or number)}: {parser.rawdata[:40]!r} is never closed; close it, write < as "
+            "&lt;, or fetch the file again if it is cut"
         )
     parser.close()
     yield from parser.take()
