@@ -75,9 +75,6 @@ def push(
     private: bool = option(False, "Make a new repository private."),
     revision: str | None = option(None, "Branch; created if missing. Default: main.", metavar="NAME"),
     create_pr: bool = option(False, "Open a pull request.", "--pr"),
-    code_repo: str | None = option(
-        None, "Repository for the Python files; it gets those of this version.", metavar="REPO"
-    ),
     license: str | None = option(None, "License of the weights, for the card.", metavar="NAME"),
     no_license: bool = option(False, "Upload a card without a license."),
     include: list[str] | None = option(None, "Further files, such as pictures/*; repeatable.", metavar="PATTERN"),
@@ -96,24 +93,18 @@ def push(
         raise ValueError("got --license and --no-license; give one of the two")
     check_model(None, folder)
     import_transformers()
-    from hf_docmt.hub.publishing import code_files, planned_upload, push_model
+    from hf_docmt.hub.publishing import planned_upload, push_model
 
-    options = {"revision": revision, "create_pr": create_pr, "code_repo": code_repo, "include": include or ()}
+    options = {"revision": revision, "create_pr": create_pr, "include": include or ()}
     options["license"] = False if no_license else license
     if dry_run:
         files = planned_upload(folder, repo_id, **options)
         _print_files({file.path_in_repo: file.size for file in files}, repo_id)
-        if code_repo is not None:
-            code = {name: len(content) for name, content in code_files(code_repo).items()}
-            _print_files(code, f"{code_repo} unless it has them")
         _print_left(folder, include or ())
         return
     url = push_model(folder, repo_id, private=private or None, **options)
     _print_left(folder, include or ())
     print(url)
-    if code_repo is not None:
-        options = f'trust_remote_code=True, code_revision="{url.code_revision}"'
-        print(f'AutoModelForSeq2SeqLM.from_pretrained("{repo_id}", {options})')
 
 
 def _print_files(sizes: dict[str, int], target: str) -> None:

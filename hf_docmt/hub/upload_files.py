@@ -37,7 +37,7 @@ SECRETS = {  # name -> pattern
     "an API key": rb"(?<![\w-])sk-(?=[\w-]*[A-Z])(?=[\w-]*\d)[\w-]{32,}|\bAIza[0-9A-Za-z_-]{35}",
     "a Slack token": rb"\bxox[abprs]-[A-Za-z0-9-]{20,}",
     "a private key": rb"-----BEGIN [A-Z ]*PRIVATE KEY-----",
-    "an address with a password": rb"\b[a-z][a-z0-9+]{1,9}://[^\s/:@\"'<>]+:[^\s/:@\"'<>]+@",
+    "a URL with a password": rb"\b[a-z][a-z0-9+]{1,9}://[^\s/:@\"'<>]+:[^\s/:@\"'<>]+@",
 }
 LOADS = {"GLOBAL", "STACK_GLOBAL", "INST"}  # operations of a pickle
 CALLS = {"REDUCE", "INST", "OBJ", "NEWOBJ", "NEWOBJ_EX", "BUILD", "STOP"}

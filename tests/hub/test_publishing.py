@@ -19,7 +19,6 @@ from hf_docmt.hub.cards import license_of
 from hf_docmt.hub.export import export_model
 from hf_docmt.hub.publishing import planned_upload, push_model
 from hf_docmt.hub.upload_files import left_files
-from hf_docmt.loading import model_folders
 
 LOOKS_LIKE_A_TOKEN = "hf_" + "a1B2" * 9
 
@@ -149,7 +148,7 @@ REFUSED = {
     "notes.txt": (write_text(f"token: {LOOKS_LIKE_A_TOKEN}"), "a token of the Hub"),
     "long.txt": (write_far_token, "a token of the Hub"),
     "header.safetensors": (write_header, "a token of the Hub"),
-    "recipe.yaml": (write_text("path: https://me:" + "geheim@example.org/data"), "an address with a password"),
+    "recipe.yaml": (write_text("path: https://me:" + "geheim@example.org/data"), "a URL with a password"),
     "aws.txt": (write_text("AKIA" + "A1B2" * 4), "an AWS key"),
     "key.txt": (write_text("-----BEGIN RSA " + "PRIVATE KEY-----"), "a private key"),
     "events.out.tfevents.1": (write_text("\0\1 " + hub_double.TOKEN), "token"),
@@ -248,7 +247,6 @@ def test_a_folder_of_another_engine_goes_up(hub, folder):
     (folder / last).write_bytes(b"[]")
     push_model(folder, "someone/model")
     assert uploaded(hub) == contents(folder) and last in uploaded(hub) and left_files(folder) == []
-    refused("an export to another engine has no code", push_model, folder, "someone/model", code_repo="someone/code")
 
 
 def test_folder_of_git_stays_here(hub, folder):
@@ -296,69 +294,6 @@ def test_included_files(hub, folder, run):
     assert run(*arguments)[2] == err and sorted(uploaded(hub)) == planned and "pictures/a.png" in planned
     code, _, err = run("push", folder, "someone/model", "--include", "*.jpg")
     assert code == 1 and "--include '*.jpg': no file of" in err
-
-
-def test_code_in_a_separate_repository(hub, folder, run):
-    """It gets the code of all architectures in one commit; no other one follows while nothing changes."""
-    code, out, _ = run("push", folder, "someone/model", "--code-repo", "someone/code", "--dry-run")
-    lines = out.splitlines()
-    assert (
-        code == 0 and hub.requests == [] and lines[-1].endswith("to someone/code unless it has them; nothing was sent")
-    )
-    code, out, _ = run("push", folder, "someone/model", "--code-repo", "someone/code")
-    repository, files = hub.repositories["someone/code"], uploaded(hub)
-    oid = repository.oid("main")
-    assert code == 0 and out.splitlines() == [
-        f"{hub.endpoint}/someone/model/commit/{hub.repositories['someone/model'].oid('main')}",
-        f'AutoModelForSeq2SeqLM.from_pretrained("someone/model", trust_remote_code=True, code_revision="{oid}")',
-    ]
-    planned = {line.split()[1]: line.split()[0] for line in lines if "bytes in" not in line}
-    everything = files | {name: text for name, text in uploaded(hub, "someone/code").items() if name != "README.md"}
-    assert all(planned[name] == f"{len(text):,}" for name, text in everything.items() if name != "README.md")
-    assert json.loads(files["config.json"])["auto_map"] == {
-        "AutoConfig": "someone/code--configuration_concat.ConcatConfig",
-        "AutoModel": "someone/code--modeling_concat.ConcatModel",
-        "AutoModelForSeq2SeqLM": "someone/code--modeling_concat.ConcatForConditionalGeneration",
-    }
-    card = files["README.md"].decode()
-    assert card.count(f'name, trust_remote_code=True, code_revision="{oid}"') == 3 and "0" * 40 not in card
-    python = {name: text for name, text in contents(folder).items() if name.endswith(".py")}
-    code_files = uploaded(hub, "someone/code")
-    assert {name: python[name] for name in python if name != "handler.py"}.items() < code_files.items()
-    assert "modeling_window.py" in code_files and len(repository.commits) == 2
-    again = export_model(*model_folders.load_model("someone/model"), folder.with_name("again"))
-    assert uploaded(hub).keys() | python.keys() == contents(again).keys()
-    assert "someone/code" not in (again / "config.json").read_text()
-    push_model(folder, "someone/other", code_repo="someone/code")
-    assert len(repository.commits) == 2 and len(hub.repositories["someone/other"].commits) == 2
-    repository.add_commit("main", code_files | {"stale.py": b"", "layers.py": b"old"})
-    push_model(folder, "someone/model", code_repo="someone/code")
-    assert uploaded(hub, "someone/code") == code_files and len(repository.commits) == 4
-
-
-def test_code_repository_that_does_not_fit(hub, folder, tmp_path, monkeypatch):
-    for name, message in (
-        ("code", "--code-repo: got 'code', expected the name of a repository on the Hub, owner/name"),
-        ("someone/a--b", "--code-repo: got 'someone/a--b', expected the name"),
-        ("someone/model", "--code-repo: got the name of the model"),
-    ):
-        refused(message, push_model, folder, "someone/model", code_repo=name)
-    (folder / "layers.py").write_text("changed")
-    with pytest.raises(ValueError, match="layers.py is not the code of this version of hf-docmt, which someone/code"):
-        push_model(folder, "someone/model", code_repo="someone/code")
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({name: config[name] for name in config if name != "auto_map"}))
-    with pytest.raises(ValueError, match="the model has no code of its own .auto_map is missing."):
-        push_model(folder, "someone/model", code_repo="someone/code")
-    assert hub.requests == []
-    other = export_model(build("concat"), word_tokenizer(), tmp_path / "other", license="mit")
-    push_model(other, "someone/code")
-    before = uploaded(hub, "someone/code")
-    with pytest.raises(ValueError, match="someone/code already exists and has other content"):
-        push_model(other, "someone/model", code_repo="someone/code")
-    monkeypatch.setenv("HF_TOKEN", "hf_wrong")
-    refused("the Hub refused someone/new: .*401", push_model, other, "someone/model", code_repo="someone/new")
-    assert uploaded(hub, "someone/code") == before and "someone/model" not in hub.repositories
 
 
 def test_the_token_is_nowhere(hub, folder, tmp_path, caplog, capfd):

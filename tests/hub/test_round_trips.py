@@ -42,7 +42,7 @@ import torch
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 for task in json.loads(sys.argv[1]):
     name, revision = task["name"], task["revision"]
-    options = {"revision": revision, "code_revision": task["code_revision"], "trust_remote_code": True}
+    options = {"revision": revision, "code_revision": revision, "trust_remote_code": True}
     tokenizer = AutoTokenizer.from_pretrained(name, revision=revision, trust_remote_code=True)
     model = AutoModelForSeq2SeqLM.from_pretrained(name, **options)
     assert model.translate_documents([task["document"]], tokenizer, max_new_tokens=9) == task["expected"], name
@@ -69,29 +69,21 @@ def files_of(hub, name):
 
 @pytest.mark.parametrize("architectures", [("caching", "concat"), pytest.param(ALL, marks=pytest.mark.slow)], ids=len)
 def test_pushed_models_work_elsewhere(hub, tmp_path, run_elsewhere, architectures):
-    """At the revision of its push, after which another model is there; and the code of its card.
-
-    Every second model has its code in a repository of its own, which is one for all.
-    """
+    """At the revision of its push, after which another model is there; and the code of its card."""
     tasks = []
-    for number, architecture in enumerate(architectures):
+    for architecture in architectures:
         fields = context_fields(1)[architecture]
         model, name = build(architecture, **fields), f"someone/{architecture}"
         model.generation_config.max_new_tokens = 9
         folder = export_model(model, word_tokenizer(), tmp_path / architecture, repo_id=name, license="mit")
-        code_repo = "someone/code" if number % 2 else None
-        revision = code_revision = push_model(folder, name, code_repo=code_repo).rpartition("/")[2]
-        if code_repo:
-            code_revision = hub.repositories[code_repo].oid("main")
-            assert not any(file.endswith(".py") for file in hub.repositories[name].files())
+        revision = push_model(folder, name).rpartition("/")[2]
         expected = model.translate_documents([DOCUMENT], word_tokenizer(), max_new_tokens=9)
         logits = model(torch.tensor([[7, 8, 3]]), decoder_input_ids=torch.tensor([[2, 9]])).logits.tolist()
         card = code_blocks(hub.repositories[name].files()["README.md"].decode())
         task = {"name": name, "revision": revision, "document": DOCUMENT, "expected": expected, "card": card}
-        tasks.append(task | {"code_revision": code_revision, "logits": logits, "again": f"again-{architecture}"})
-        if code_repo is None:
-            build(architecture, seed=1, **fields).push_to_hub(name)
-            assert hub.repositories[name].oid("main") != revision
+        tasks.append(task | {"logits": logits, "again": f"again-{architecture}"})
+        build(architecture, seed=1, **fields).push_to_hub(name)
+        assert hub.repositories[name].oid("main") != revision
     code = PROCESS.replace("{tokenizers}", "set()")
     printed = run_elsewhere(code, tasks, tmp_path, hub_double.environment(hub, tmp_path / "elsewhere"))
     assert f"loaded {len(tasks)}\n" in printed and hub_double.TOKEN not in printed
@@ -113,7 +105,7 @@ def test_converted_models_work_elsewhere(hub, tmp_path, run_elsewhere, family):
         expected = model.translate_documents([TEXT], tokenizer, max_new_tokens=9)
         logits = model(torch.tensor([[7, 8, 3]]), decoder_input_ids=torch.tensor([[2, 9]])).logits.tolist()
         task = {"name": name, "revision": revision, "document": TEXT, "expected": expected, "card": []}
-        tasks.append(task | {"code_revision": revision, "logits": logits, "again": f"again-{architecture}"})
+        tasks.append(task | {"logits": logits, "again": f"again-{architecture}"})
     code = PROCESS.replace("{tokenizers}", "{'sentencepiece'}")
     printed = run_elsewhere(code, tasks, tmp_path, hub_double.environment(hub, tmp_path / "elsewhere"))
     assert f"loaded {len(ALL)}\n" in printed
