@@ -319,7 +319,7 @@ class ServerLimits:
     timeout: float = option(120.0, "Seconds per request.", least=0.1)
     receive_timeout: float = option(30.0, "Seconds to receive a request.", least=0.1)
     connections: int = option(800, "Open connections; further ones get status 503.", least=1)
-    client_connections: int = option(250, "Connections per address.", least=1)
+    client_connections: int = option(250, "Open connections per client address.", least=1)
     kept_megabytes: int = option(200, "Megabytes of finished files.", least=1)
     public_url: str = option(
         "", "Server address in links to files. Default: relative links.", metavar="URL", panel=BASIC

@@ -637,7 +637,7 @@ class NonFiniteScoresError(ValueError):
         where = "" if self.document is None else f" of sentence {self.sentence} of document {self.document} of the call"
         return (
             f"{self.model}: scores of the next token are not finite (step {self.step}{where}): weights are damaged or "
-            "too large for their dtype, or settings of generation forbid every token; check them, or use float32"
+            "too large for their dtype, or the generation config forbids every token; check them, or use float32"
         )
 
 

@@ -193,7 +193,7 @@ def check_model_config(config: PreTrainedConfig) -> None:
     settings = {name: value for name, value in vars(config).items() if name in GENERATION_SETTINGS}
     if misplaced := {name: value for name, value in settings.items() if not is_neutral(name, value)}:
         raise ValueError(
-            f"settings of generation in model.config are not read, got {misplaced}: set them in "
+            f"generation settings in model.config are not read, got {misplaced}: set them in "
             "model.generation_config, or give them to generate."
         )
 

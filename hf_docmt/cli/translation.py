@@ -87,7 +87,7 @@ def translate(
             settings = translation_settings(model, languages, search, options, system)
             job = translation_job(settings, input, output, options, markup)
             if options.estimate and is_address(model):
-                raise ValueError("--estimate is for models on this machine, got an address; remove it")
+                raise ValueError("--estimate is for models on this machine, got a URL; remove it")
             if options.estimate:
                 from hf_docmt.translation.estimate import estimate_job
 

@@ -40,7 +40,7 @@ class JobOptions(Computation):
     nbest: int | None = option(None, "JSON lines: also write the N best beams.", least=1, panel=SEARCH)
     no_carry: bool = option(
         False,
-        "Do not copy addresses, code and placeholders; let the model translate them.",
+        "Do not copy URLs, code and placeholders; let the model translate them.",
         panel=FILES,
     )
     memory: list[str] | None = option(

@@ -236,7 +236,7 @@ class DocumentFile:
             before, after = (_opaque_texts(each, self.opaque) for each in (old.pieces, new))
             added = after.keys() & _opaque_texts(new, own).keys() - before.keys()
             if added or any(after[run] != count for run, count in before.items()):
-                yield f"{self.name}, {old.location}: the placeholders or addresses differ from the original; check them"
+                yield f"{self.name}, {old.location}: the placeholders or URLs differ from the original; check them"
 
     def _tag_names(self, segment: Segment) -> tuple[str, ...]:
         tags = [piece.raw for piece in segment.pieces if isinstance(piece, Tag) and piece.raw is not None]

@@ -79,7 +79,7 @@ def folder_files(path: str | Path) -> dict[str, type[DocumentFormat]]:
     endings = {ending: format for format in FORMATS.values() if format.in_folders for ending in format.endings}
     suffixes = {name: Path(name).suffix.lower() for name in _names(path)}
     if not endings.keys() & suffixes.values():
-        raise DataError(f"{path}: no file in this folder has one of the endings {', '.join(sorted(endings))}")
+        raise DataError(f"{path}: no file in this folder has one of the extensions {', '.join(sorted(endings))}")
     return {name: endings[suffix] for name, suffix in suffixes.items() if suffix in endings}
 
 

@@ -55,7 +55,7 @@ def check_ending(path: str, reader: Reader) -> None:
     others = {other for name in OTHER_FORMATS.keys() - {"Markdown"} for other in OTHER_FORMATS[name][0].split()}
     what, own = WRITTEN.get(reader.output_format, ("", (ending,)))
     if ending in others | {".jsonl", ".srt", ".vtt"} and ending not in own:
-        name = f"a name that ends in {own[0]}" if own else "another ending, such as .txt"
+        name = f"a name that ends in {own[0]}" if own else "another extension, such as .txt"
         raise ValueError(f"{path}: the translation of {reader.name} is written as {what}, not as {ending}; give {name}")
 
 

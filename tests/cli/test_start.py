@@ -46,7 +46,7 @@ def test_imports_of_a_text_file(model, write):
         (["in.txt", "-o", "missing/out.txt"], "not a writable folder"),
         (["in.txt", "--format", "lins"], "did you mean 'lines'?"),
         (["missing.docx", "-o", "out.docx"], "the file does not exist"),
-        (["in.txt", "-o", "out.docx"], "lines is written as plain text, not as .docx; give another ending"),
+        (["in.txt", "-o", "out.docx"], "lines is written as plain text, not as .docx; give another extension"),
         (["in.jsonl", "-o", "out.srt"], "jsonl is written as JSON lines, not as .srt; give a name that ends in .jsonl"),
     ],
 )

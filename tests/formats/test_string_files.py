@@ -478,7 +478,7 @@ def test_words_that_are_read_as_none():
 )
 def test_lost_or_doubled_placeholders_are_reported(text, translation, is_told):
     document = DocumentFile(json.dumps({"a": text}).encode(), "a", JsonStringsFormat(), FormatOptions())
-    told = ["a, line 1, a: the placeholders or addresses differ from the original; check them"]
+    told = ["a, line 1, a: the placeholders or URLs differ from the original; check them"]
     assert list(document._other_runs([[translation]])) == told * is_told
 
 
