@@ -663,7 +663,7 @@ class FiniteScores(LogitsProcessor):
 
 
 class ForcedBeginnings(LogitsProcessor):
-    """Rows whose first tokens after the prompt are given; a row of none is free."""
+    """Rows whose first tokens after the prompt are given; a row without any is free."""
 
     keeps_scores = False
 
@@ -675,7 +675,7 @@ class ForcedBeginnings(LogitsProcessor):
         if step >= self.longest:
             return scores
         beams = len(scores) // len(self.beginnings)
-        never = max(-1e9, torch.finfo(scores.dtype).min / 4)  # finite: beams that are no translation must not end
+        never = max(-1e9, torch.finfo(scores.dtype).min / 4)  # finite: beams that are not translations must not end
         forced = scores.clone()
         for row, tokens in enumerate(self.beginnings):
             if step < len(tokens):

@@ -28,7 +28,7 @@ def search_shares(
 def record_search(model, documents, tokenizer, strategy: str, **search) -> list[dict[str, list[int]]]:
     """Translate documents and keep what was searched, in the order of the searches; nothing is repaired.
 
-    Of each search: its source; prefix and hypothesis as the decoder reads them, after the start token, and as it
+    For each search: its source; prefix and hypothesis as the decoder reads them, after the start token, and as it
     writes them, with the end token, so that both have T tokens; `is_counted` (T) is 0 for the forced prefix, and for an
     end that the search did not come to. `strategy` and `search` are those of `translate_documents`. ValueError: a
     strategy that keeps a state between the searches, so that they are not known one by one.

@@ -252,7 +252,7 @@ def check_picture_path(path: str | Path) -> Path:
         raise ValueError(f"pictures need matplotlib, which is not installed: {install_command('plots')}")
     path = Path(path)
     if path.suffix.lower() not in ENDINGS:
-        raise ValueError(f"{path}: a picture's name ends in {' or '.join(ENDINGS)}, got {path.suffix or 'no extension'!r}")
+        raise ValueError(f"{path}: a picture's name ends in {' or '.join(ENDINGS)}, got {path.suffix or 'none'!r}")
     return check_writable_file(path)
 
 

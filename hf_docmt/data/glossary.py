@@ -52,11 +52,11 @@ class BaseForms:
         return [Word(Span(*match.span()), folded(match[0]), self.forms(match[0])) for match in TOKEN.finditer(text)]
 
     def forms(self, word: str) -> frozenset[str]:
-        """The base forms of a word, as it is written and in small letters, and the word itself."""
+        """The base forms of a word, as written and in lower case, and the word itself."""
         return _forms(word, self.lang if self.has_dictionary else "")
 
     def spans(self, phrase: str, text: str, words: Sequence[Word] | None = None) -> list[Span]:
-        """Where a phrase stands in a text; `words` are those of the text, if they are known."""
+        """The places of a phrase in a text; `words` are those of the text, if they are known."""
         wanted = self.words(phrase)
         if not self.is_spaced:
             return [Span(*match.span()) for match in regex.finditer(regex.escape(folded(phrase)), folded(text))]
@@ -68,7 +68,7 @@ class BaseForms:
         ]
 
     def contains(self, phrase: str, text: str) -> bool:
-        """Whether a phrase stands in a text, in languages that join nouns also as first or last part of a word."""
+        """Whether a text has a phrase, in languages that join nouns also as first or last part of a word."""
         if self.spans(phrase, text):
             return True
         if self.lang not in COMPOUNDING or len(phrase) < SHORTEST_PART or not phrase.isalpha():
@@ -195,7 +195,7 @@ class Glossary:
         return not term.targets or any(self.target.contains(target, translation) for target in term.targets)
 
     def forbidden_in(self, term: Term, translation: str) -> list[str]:
-        """The forbidden forms of a term that stand in a translation."""
+        """The forbidden forms of a term that a translation has."""
         return [form for form in term.forbidden if self.target.spans(form, translation)]
 
 

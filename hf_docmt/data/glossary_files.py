@@ -34,7 +34,7 @@ class Entry(NamedTuple):
 def read_entries(path: str | Path, source_lang: str | None, target_lang: str | None) -> list[Entry]:
     """The entries of a file, by its ending; any other ending is a table with tabs.
 
-    DataError: no entry, a line that is none, a termbase without the languages.
+    DataError: no entry, a line that is not an entry, a termbase without the languages.
     """
     check_file(path)
     ending = Path(path).suffix.lower()

@@ -67,7 +67,7 @@ def _inline(pieces: Sequence[Piece], tags: Sequence[Tag]) -> str:
 
 
 def _shown(pieces: Sequence[Piece]) -> list[Piece]:
-    """The pieces with text in place of tags that are written as text."""
+    """The pieces with text instead of tags that are written as text."""
     return joined(piece.text if isinstance(piece, Tag) and piece.raw is None else piece for piece in pieces)
 
 
@@ -144,7 +144,7 @@ def _target(unit: Element, source: list[Piece], name: str) -> list[Piece] | None
 
 
 def _pieces(element: Element, tags: Sequence[Tag], name: str) -> Iterator[Piece]:
-    """The content of a source or target with the tags that its elements stand for; `mrk` of other programs is none."""
+    """The content of a source or target with the tags that its elements stand for; `mrk` of other programs is not a tag."""
     for each in element.children:
         if isinstance(each, Text):
             yield each.text

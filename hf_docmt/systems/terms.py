@@ -18,7 +18,7 @@ from hf_docmt.systems.items import SuiteItem
 BEGINNINGS = 4  # that are tried for a term
 ROUNDS = 3  # terms of a sentence that are brought in
 NEAR = 2  # words before and after the place of a term where it may begin
-WORDS = 12  # most probable tokens that may stand before a term, such as articles
+WORDS = 12  # most probable tokens that may precede a term, such as articles
 SHORT = 5  # letters of these
 WORD = regex.compile(r"(?<=^|\s)(?=\S)|(?<=\p{Han}|\p{Hiragana}|\p{Katakana}|\p{Thai})(?=\w)")  # where one begins
 FINAL = regex.compile(r"\W*$")  # punctuation after the last word
@@ -171,7 +171,7 @@ class TermSearch:
         return found
 
     def _best(self, documents, lines, terms, wanted: dict[Place, TermMatch], tried: dict[Place, list[tuple]]) -> dict:
-        """Of what was tried for each sentence the best, if it has more terms.
+        """The best attempt for each sentence, if it has more terms.
 
         That is the one with the fewest missing terms, as often as in the source, without the words that they replace;
         of these the most probable one.
@@ -211,7 +211,7 @@ class TermSearch:
 
 
 def detail(match: TermMatch) -> str:
-    """What is missing, for a repair."""
+    """The missing term, for a repair."""
     term, span = match
     wanted = " or ".join(map(repr, term.targets)) or f"other than {' and '.join(map(repr, term.forbidden))}"
     return f"{term.source!r} at characters {span.start + 1}-{span.stop}: expected {wanted}"

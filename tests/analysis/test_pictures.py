@@ -231,7 +231,7 @@ def test_svg_is_the_same_every_time(tmp_path):
     ("options", "message"),
     [
         ({"path": "a.pdf"}, r"a\.pdf: a picture's name ends in \.png or \.svg, got '\.pdf'"),
-        ({"path": "picture"}, "got 'no extension'"),
+        ({"path": "picture"}, "got 'none'"),
         ({"path": "nowhere/a.png"}, "nowhere is not a writable folder; create it first"),
         ({"datasets": ["pronouns"]}, "unknown dataset 'pronouns': by distance there are pronoun"),
     ],

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 # hits that are left: these numbers only fall
-MOST = {"documents": 2, "strings": 4, "docstrings": 10, "comments": 0}
+MOST = {"documents": 2, "strings": 4, "docstrings": 1, "comments": 0}
 ROOT = Path(__file__).resolve().parent.parent.parent
 SOURCES = ("hf_docmt", "modeling", "hub_cards", "examples")
 DOCUMENTS = ("*.md", "examples/**/*.md", "modeling/*.md", "hf_docmt/**/*.md", "hub_cards/**/*.j2")
