@@ -144,7 +144,7 @@ def _target(unit: Element, source: list[Piece], name: str) -> list[Piece] | None
 
 
 def _pieces(element: Element, tags: Sequence[Tag], name: str) -> Iterator[Piece]:
-    """The content of a source or target with the tags that its elements stand for; `mrk` of other programs is not a tag."""
+    """The content of a source or target with the tags that its elements stand for; only text for other `mrk`."""
     for each in element.children:
         if isinstance(each, Text):
             yield each.text
