@@ -151,14 +151,19 @@ def _in_place(location: str, number: int, texts: dict[str, str], references: Ref
     return {"doc_id": references.ids[number - 1], HYPOTHESIS: hypothesis[0]} if hypothesis else {}
 
 
+def _are_lines_of(lines: Sequence[str] | None, source: Sequence[str] | None) -> bool:
+    """Whether lines are those of a source that is one segment."""
+    return len(source or ()) == 1 != len(lines or ()) and "\n".join(lines or ()) == "\n".join(source or ())
+
+
 def with_whole_texts(references: References, systems: Sequence[list[dict]]) -> tuple[References, list[list[dict]]]:
     """WMT's documents as one segment each if a system has another number of lines than the reference."""
-    lengths = [len(document) for document in references.sides[0]]
+    pairs = list(zip(references.sides[0], references.sources))
     whole = {
         number
         for rows in systems
-        for number, (row, length) in enumerate(zip(rows, lengths))
-        if HYPOTHESIS in row and len(row["translation"]) != length
+        for number, (row, (reference, source)) in enumerate(zip(rows, pairs))
+        if len(row["translation"]) != len(reference) and (HYPOTHESIS in row or _are_lines_of(row.get("source"), source))
     }
     if not whole:
         return references, list(systems)

@@ -227,6 +227,10 @@ def test_outputs_of_the_terminology_task(write):
     outputs = [{"en": "A lamp.", "terms": {"lamp": "Lampe"}, "de": "Eine\nLampe."}, rows[1]]
     report = evaluate_files(write("system.jsonl", jsonl(outputs)), known, **LANGUAGES, metrics=["chrf"])
     assert report.results[0].value == pytest.approx(100) and report.results[0].n == 2
+    unequal = write("unequal.jsonl", jsonl([{"en": "One.\nTwo.", "de": "Eins. Zwei."}]))
+    lines = {"doc_id": "unequal-00001", "source": ["One.", "Two."], "translation": ["Eins.", "Zwei."]}
+    report = evaluate_files(write("ours.jsonl", jsonl([lines])), unequal, **LANGUAGES, metrics=["chrf"])
+    assert report.results[0].value == pytest.approx(100) and report.results[0].n == 1
     for lines, message in (
         (outputs[::-1], "line 1: the source 'A key.' is not the source of document 1 of .*set.jsonl"),
         (outputs * 2, "line 3: the source 'A lamp.' is not the source of document 3"),
