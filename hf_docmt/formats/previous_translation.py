@@ -103,7 +103,7 @@ def _key(segment: Segment) -> Hashable:
 
 
 def same_place(old: Sequence[Hashable], new: Sequence[Hashable]) -> Iterator[tuple[int, int]]:
-    """Numbers in `new` and in `old` of what is the same: in the order of both, then what moved."""
+    """Numbers in `new` and in `old` of what is the same: in the order of both, what moved, and repetitions."""
     left = set(range(len(new)))
     free: dict[Hashable, list[int]] = {}
     taken = set()
@@ -116,9 +116,10 @@ def same_place(old: Sequence[Hashable], new: Sequence[Hashable]) -> Iterator[tup
     for number in reversed(range(len(old))):
         if number not in taken:
             free.setdefault(old[number], []).append(number)
+    first = {key: number for number, key in reversed(list(enumerate(old)))}
     for there in sorted(left):
-        if free.get(new[there]):
-            yield there, free[new[there]].pop()
+        if new[there] in first:
+            yield there, free[new[there]].pop() if free.get(new[there]) else first[new[there]]
 
 
 class Shape(NamedTuple):

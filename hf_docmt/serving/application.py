@@ -55,6 +55,7 @@ from hf_docmt.serving.texts import (
     written_texts,
 )
 from hf_docmt.systems.prompts import language_name
+from hf_docmt.translation.corpus import rounded_scores
 
 FIELDS = ("sentences", "text", "source", "target", "strategy", "options", "session", "api_key")  # of a document
 MOST_ALTERNATIVES = 15
@@ -123,18 +124,21 @@ class Application(Starlette):
         of_texts: dict[str, list] = {"translatedText": texts}
         problems, session = [], None
         others: list[list[str]] = [[] for _ in texts]
+        scores: list[list] = [[] for _ in texts]
         if not self.model.are_same(source, target):
             search = self.model.search(source, target)
             languages = search.source_lang, search.target_lang
             parts = await self.read(sum(map(len, texts)), read_texts, texts, form, *languages)
             session = self._session(fields, search)
             asked = self.model.with_alternatives(search, count if form == "text" else 0)
-            versions, problems = await self._translated(parts, asked, session)
+            versions, problems, scores = await self._translated(parts, asked, session)
             written, *more = [[data.decode("utf-8") for data in version] for version in versions]
             of_texts["translatedText"] = written
             others = [list(dict.fromkeys(text for text in own[1:] if text != own[0])) for own in zip(written, *more)]
         if count:
             of_texts["alternatives"] = others
+        if fields.get("scores") in (True, "true"):
+            of_texts["scores"] = scores
         if detected:
             of_texts["detectedLanguage"] = [detected] * len(texts)
         is_list = isinstance(fields["q"], list)
@@ -151,7 +155,7 @@ class Application(Starlette):
         if not self.model.are_same(source, target):
             search = self.model.search(source, target)
             target = search.target_lang
-            ((data,),), problems = await self._translated([await self.part_of(data, name, search)], search)
+            ((data,),), problems, _ = await self._translated([await self.part_of(data, name, search)], search)
         return self.put_file(request, name, target, data, problems)
 
     async def source_of(self, data: bytes, name: str, source: str, target: str) -> str:
@@ -211,7 +215,8 @@ class Application(Starlette):
         check_size(sentences, self.limits, "sentences")
         session = self._session(fields, search)
         translations, repairs, carried, _ = await self.model.translated(sentences, search, session)
-        answer = {"sentences": sentences, "translations": translations, "repairs": repairs}
+        answer: dict[str, Any] = {"sentences": sentences, "translations": translations, "repairs": repairs}
+        answer |= {"score": scores} if (scores := rounded_scores(translations)) else {}
         own = {"beams" if name == "num_beams" else name: value for name, value in options.items()}
         answer |= {"search": self.model.system_for(search).search | own}
         if "text" in fields:
@@ -296,8 +301,11 @@ class Application(Starlette):
 
     async def _translated(
         self, parts: Sequence[AnyText], search: Query, session: Session | None = None
-    ) -> tuple[list[list[bytes]], list[str]]:
-        """The parts as one document, translated and put together again, for each rank of n-best lists; problems."""
+    ) -> tuple[list[list[bytes]], list[str], list[list[float | None]]]:
+        """The parts as one document, translated and put together again, for each rank of n-best lists.
+
+        Also the problems, and of each part the scores of its sentences, none by systems that give no scores.
+        """
         sentences = [sentence for part in parts for sentence in part.sentences]
         check_size(sentences, self.limits, "sentences")
         sizes = [len(part.sentences) for part in parts]
@@ -315,7 +323,8 @@ class Application(Starlette):
         of_parts = results() if is_plain else await self.model.computed(results, len(sentences))
         written = await self.read(sum(part.size for part in parts), written_texts, parts, of_parts)
         problems = [problem for version in written for _, own in version for problem in own]
-        return [[data for data, _ in version] for version in written], problems
+        scores = [rounded_scores(own) for own, _ in divide(sizes, best, {})]
+        return [[data for data, _ in version] for version in written], problems, scores
 
     def _measured(self, path: str, answer: Callable[[Request], Awaitable[Response]]) -> Callable:
         async def endpoint(request: Request) -> Response:

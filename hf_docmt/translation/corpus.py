@@ -93,11 +93,16 @@ def _rows(
     columns = zip(doc_ids, sources, translations, repairs, strict=True)
     names = ("doc_id", "source", "translation", "repairs")
     rows = [dict(zip(names, values)) | {"search": search} for values in columns]
-    for row in rows:
-        scores = list(map(score_of, row["translation"]))
-        if any(score is not None for score in scores):
-            row["score"] = [None if score is None else round(score, 3) for score in scores]
+    for row, lines in zip(rows, translations):
+        row.update({"score": scores} if (scores := rounded_scores(lines)) else {})
     return [row | {"candidates": found} for row, found in zip(rows, candidates)] if candidates else rows
+
+
+def rounded_scores(translations: Sequence[str]) -> list[float | None]:
+    """The scores of translations for JSON, see `Sentence`; empty if none has one."""
+    scores = list(map(score_of, translations))
+    has_scores = any(score is not None for score in scores)
+    return [None if score is None else round(score, 3) for score in scores] if has_scores else []
 
 
 def write_translations(rows: list[dict], path: str | Path, plain: bool = False) -> None:

@@ -192,3 +192,10 @@ def test_refusals(tmp_path):
 )
 def test_texts_are_shared_out(texts, lengths, shares):
     assert shared_out(texts, lengths) == shares
+
+
+def test_a_repeated_segment_keeps_its_translation(tmp_path):
+    data, system, _ = translated(
+        tmp_path, b"One.\n\nA dog.\n", b"Eins.\n\nHund.\n", b"A dog.\n\nOne.\n\nA dog.\n", "md"
+    )
+    assert not system.asked and data == b"Hund.\n\nEins.\n\nHund.\n"

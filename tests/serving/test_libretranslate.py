@@ -41,6 +41,15 @@ def test_a_list_is_one_document(client, system, expected):
     assert client.post("/translate", GOOD | {"q": ["", *SENTENCES, " "]})[1]["translatedText"] == ["", *expected, " "]
 
 
+def test_scores_if_asked(client):
+    """A list for each text, with a number for each sentence; the schema of LibreTranslate has none."""
+    status, answer = client.post("/translate", GOOD | {"q": ["w7 w8", "w9.\nw10"], "scores": True})
+    assert status == 200 and [len(scores) for scores in answer["scores"]] == [1, 2]
+    assert all(score < 0 for scores in answer["scores"] for score in scores)
+    assert "scores" not in client.post("/translate", GOOD)[1]
+    assert len(client.form("/translate", GOOD | {"scores": "true"})[1]["scores"]) == 1
+
+
 def test_text_keeps_its_lines_and_codes_may_be_longer(client, expected):
     text = f"  {SENTENCES[0]}\n\n{SENTENCES[1]}\n\t{SENTENCES[2]}\n"
     status, answer = client.post("/translate", GOOD | {"q": text, "source": "en-US", "target": "deu_Latn"})

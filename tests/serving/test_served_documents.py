@@ -23,9 +23,12 @@ def test_document(client, system, strategy):
     options = {"num_beams": 2, "max_new_tokens": 6}
     answer = translated(client, sentences=SENTENCES, strategy=strategy, options=options)
     expected, repairs = system.model.translate_documents(
-        [SENTENCES], system.tokenizer, strategy=strategy, return_report=True, **options
+        [SENTENCES], system.tokenizer, strategy=strategy, return_report=True, return_scores=True, **options
     )
     assert (answer["translations"], answer["repairs"]) == (expected[0], repairs[0])
+    assert [score is None for score in answer["score"]] == [not text for text in expected[0]]
+    for score, text in zip(answer["score"], expected[0]):
+        assert score is None or abs(score - text.score) < 1e-3
     assert answer["search"] == {"beams": 2, "max_new_tokens": 6, "strategy": strategy}
 
 
