@@ -92,9 +92,9 @@ def _rows(
 ) -> list[dict]:
     columns = zip(doc_ids, sources, translations, repairs, strict=True)
     names = ("doc_id", "source", "translation", "repairs")
-    rows = [dict(zip(names, values)) | {"search": search} for values in columns]
+    rows: list[dict] = [dict(zip(names, values)) | {"search": search} for values in columns]
     for row, lines in zip(rows, translations):
-        row.update({"score": scores} if (scores := rounded_scores(lines)) else {})
+        row |= {"score": scores} if (scores := rounded_scores(lines)) else {}
     return [row | {"candidates": found} for row, found in zip(rows, candidates)] if candidates else rows
 
 
