@@ -175,7 +175,7 @@ class Computation:
     PANEL: ClassVar[str] = MACHINE
     strategy: str | None = STRATEGY
     batch_size: int = BATCH_SIZE
-    device: str | None = option(None, "cpu, cuda, cuda:1. Default: a GPU if there is one.", metavar="NAME")
+    device: str | None = option(None, "cpu, cuda, cuda:1. Default: a GPU if available.", metavar="NAME")
     dtype: str | None = option(
         None, "fp32, bf16, fp16, or int8 (weights, on a CPU). Default: as saved.", metavar="TYPE"
     )
@@ -199,8 +199,7 @@ class DocumentSearch:
     num_beams: int | None = BEAMS
     past_context: int | None = option(
         None,
-        "Sentences before the current one, for sliding and sequential. Default: as in training; for models of other "
-        "packages 0.",
+        "Previous sentences, for sliding and sequential. Default: as in training, or 0.",
         least=0,
         panel=BASIC,
     )
@@ -217,9 +216,7 @@ class DocumentSearch:
         "Maximum tokens per segment. Default: twice its source tokens plus 32; for models of other packages 256.",
         least=1,
     )
-    formality: str | None = option(
-        None, "Form of address: formal or informal (de, fr, nl).", metavar="NAME", panel=BASIC
-    )
+    formality: str | None = option(None, "formal or informal address (de, fr, nl).", metavar="NAME", panel=BASIC)
     shortlist: str | None = option(None, "Marian's binary shortlist (lex.*.bin).", metavar="FILE")
     batch_tokens: int | None = option(
         None, "Source tokens per batch, instead of --batch-size; not for sequential and stream.", least=1, panel=MACHINE

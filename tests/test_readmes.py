@@ -69,7 +69,7 @@ def test_readme(folder, monkeypatch):
     (folder / "runs" / "real" / "en-pt").symlink_to(folder / "runs" / "demo" / "models" / "concat")
     (folder / "film.srt").write_text("1\n00:00:01,000 --> 00:00:02,000\nShe sleeps.\n")
     not_run = {
-        "pip install": INSTALLS,
+        "python3 -m venv": INSTALLS,
         "make real": "fetches a package",
         "make demo": "five minutes; tests/cli/test_demo.py runs the demo",
         "docmt evaluate wmt24.de.txt": "fetches a test set",

@@ -36,11 +36,11 @@ class JobOptions(Computation):
     format: str = option("auto", "Input format, such as jsonl, text, tsv. Default: auto.", metavar="NAME", panel=BASIC)
     processes: int | None = option(None, "Number of processes, which share the cores or get a GPU each.", least=1)
     engine: str = option("local", "local (default), ctranslate2 (see docmt export), or ray (cluster).", metavar="NAME")
-    address: str | None = option(None, "Ray cluster. Default: RAY_ADDRESS, or this machine.", metavar="HOST")
+    address: str | None = option(None, "Ray cluster. Default: RAY_ADDRESS, or local.", metavar="HOST")
     nbest: int | None = option(None, "JSON lines: also write the N best beams.", least=1, panel=SEARCH)
     no_carry: bool = option(
         False,
-        "Do not copy URLs, code and placeholders; let the model translate them.",
+        "Also translate URLs, code and placeholders.",
         panel=FILES,
     )
     memory: list[str] | None = option(
@@ -73,7 +73,7 @@ class MarkupOptions:
         None, "Old version and its translation (files or folders): translate what changed.", metavar="A B"
     )
     max_line: str | None = option(None, "Subtitles: characters per line. Default: 42.", metavar="N")
-    max_speed: str | None = option(None, "Subtitles: report faster cues (characters/second).", metavar="N")
+    max_speed: str | None = option(None, "Subtitles: report faster cues (characters/s).", metavar="N")
 
     def arguments(self) -> dict[str, str | None]:
         """As arguments of the reader."""
@@ -89,7 +89,7 @@ class SystemOptions:
 
     PANEL: ClassVar[str] = OTHER_MODELS
 
-    model_name: str | None = option(None, "Model of an endpoint, where MODEL is a URL.", "--model", metavar="NAME")
+    model_name: str | None = option(None, "Model at an endpoint (MODEL is a URL).", "--model", metavar="NAME")
     prompt: str | None = option(
         None,
         "File with the prompt: {source}, {source_language}, {target_language}; optional {context}, {glossary}. Without "
