@@ -55,7 +55,7 @@ def translate(
       docmt translate MODEL book.txt --format text -o book.de.txt
       docmt translate MODEL report.docx -o report.de.docx  # keeps the markup
       docmt translate MODEL website -o website.de          # a whole folder
-      docmt translate MODEL page.md -o page.xlf            # to review, then: docmt merge
+      docmt translate MODEL page.md -o page.xlf            # then docmt merge
       docmt translate http://localhost:8080/v1 page.md --model NAME -o page.de.md
       docmt translate MODEL talks.jsonl -o talks.de.jsonl --strategy sequential
       cat letter.txt | docmt translate MODEL
