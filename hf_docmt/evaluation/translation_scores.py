@@ -144,17 +144,12 @@ def evaluate_files(
 ) -> Report:
     """The report of translated documents against reference documents with the same ids in any order.
 
-    `translations` are the JSON lines of `docmt translate`, plain lines, one for each sentence of the references, or the
-    output of a `system` in an XML set of WMT. Several files of references, `translators` of a set of WMT or
-    `reference_columns` of JSON lines are several references (see `read_references`); plain lines are one document.
-    Instead of files `test_set` names one of sacrebleu's (see `builtin_references`). `origlang` selects documents
-    written in that language; it and the domains of `by` are columns of documents, or come with a test set. Formats with
-    a file per side (dtag, blank, voita, sgm, iwslt) are given the target file as reference; in the first three, which
-    have no ids, documents are matched by their order. `name` (of the system), `strategy` and `beams` (None: as the rows
-    say) are written down. Documents with an `error` are scored as empty, with a warning, and counted in the results'
-    details as `untranslated`, as are `blank` sentences. `options` are those of `evaluate_systems` and of `Evaluation`.
-    DataError: documents, sentences, languages of the reference or sources, which some metrics need, are missing;
-    ValueError as for `Evaluation`.
+    `translations` are read by `read_translations`, references by `read_references`, or by `builtin_references` for a
+    `test_set` of sacrebleu; of formats with a file per side the target file is the reference. `origlang` selects
+    documents written in that language. `name` (of the system), `strategy` and `beams` (None: as the rows say) are
+    written down. Documents with an `error` are scored as empty, with a warning, and counted in the results' details as
+    `untranslated`, as are `blank` sentences. `options` are those of `evaluate_systems` and of `Evaluation`. DataError:
+    files that do not fit each other, or lack what a metric needs; ValueError as for `Evaluation`.
     """
     languages = {"source_lang": source_lang, "target_lang": target_lang}
     (report,) = evaluate_systems([translations], reference, format, **languages, names=[name], **options)
