@@ -80,9 +80,10 @@ def holds_translations(path: str | Path) -> bool:
         row = parse_json(line, path)
     except DataError:
         return False  # the reader of references says what is wrong
-    translation = row.get("translation") if isinstance(row, dict) else None
+    row = row if isinstance(row, dict) else {}
+    translation = row.get("translation")
     listed = isinstance(translation, list) and all(isinstance(sentence, str) for sentence in translation)
-    return listed or (isinstance(row, dict) and isinstance(row.get(HYPOTHESIS), str))
+    return listed or isinstance(row.get(HYPOTHESIS), str) or isinstance(row.get("terms"), dict)  # as WMT25's systems
 
 
 def translated_rows(

@@ -8,7 +8,7 @@ from support.reader_checks import jsonl
 from hf_docmt.data.readers import read_documents
 from hf_docmt.evaluation.comparison import side_by_side
 from hf_docmt.evaluation.references import References, read_references
-from hf_docmt.evaluation.translation_files import read_translations
+from hf_docmt.evaluation.translation_files import holds_translations, read_translations
 from hf_docmt.evaluation.translation_scores import evaluate, evaluate_files, evaluate_systems
 from hf_docmt.files import DataError
 
@@ -227,6 +227,7 @@ def test_outputs_of_the_terminology_task(write):
     outputs = [{"en": "A lamp.", "terms": {"lamp": "Lampe"}, "de": "Eine\nLampe."}, rows[1]]
     report = evaluate_files(write("system.jsonl", jsonl(outputs)), known, **LANGUAGES, metrics=["chrf"])
     assert report.results[0].value == pytest.approx(100) and report.results[0].n == 2
+    assert holds_translations(write("system.jsonl", jsonl(outputs))) and not holds_translations(known)
     unequal = write("unequal.jsonl", jsonl([{"en": "One.\nTwo.", "de": "Eins. Zwei."}]))
     lines = {"doc_id": "unequal-00001", "source": ["One.", "Two."], "translation": ["Eins.", "Zwei."]}
     report = evaluate_files(write("ours.jsonl", jsonl([lines])), unequal, **LANGUAGES, metrics=["chrf"])
