@@ -2,7 +2,6 @@
 
 import json
 import random
-import time
 
 import pysubs2
 import pytest
@@ -222,14 +221,6 @@ def iterate_cues(path):
 )
 def test_bad_files(write, name, text, words):
     fails(name, *words, target_lang=None, path=write(name, text))
-
-
-@pytest.mark.parametrize("text", ["{" * 80_000, "{\\i1} " * 80_000])
-def test_cues_of_braces_take_no_time(write, text):
-    for name, subtitles in (("a.srt", srt("One.", text)), ("a.vtt", vtt("One.", text))):
-        start = time.perf_counter()
-        assert translated(write(name, subtitles), str).count("-->") == 2
-        assert time.perf_counter() - start < 5
 
 
 @pytest.mark.parametrize("length", [None, "20"])

@@ -78,7 +78,7 @@ PARTS = {  # of formats: what stands before and behind units that are repeated
     ),
     "pptx": ("<a:p>", "</a:p>", ("<a:r><a:rPr sz='{n}'/><a:t>a</a:t></a:r>", "<a:r><a:t>a</a:t></a:r><a:br/>")),
     "xlsx": ("", "", (f"{CELL}<is><t>a b{{n}}</t></is></c>", CELL, "<c a='b' ", "<f ")),
-    "srt": ("", "", (f"{TIMES}a b\n\n", f"{TIMES}- a\n- b\n")),
+    "srt": ("", "", (f"{TIMES}a b\n\n", f"{TIMES}- a\n- b\n", "{{\\i1}} ")),
     "tsv": ("", "", ("d\ta\n", "d{n}\ta\n", "a\t")),
     "sgm": (
         TALK,
@@ -156,7 +156,7 @@ CASES |= {f"sniffers: {unit!r}": partial(sniffers, unit) for unit in (*TEXTS, "#
 CASES |= {
     f"{name}: {unit!r}": lambda size, call=call, unit=unit: partial(call, unit * (size // len(unit)))
     for name, call in (("sentences", split_text), ("opaque runs", Finder()))
-    for unit in TEXTS
+    for unit in (*TEXTS, *'` ¦\\(¦@a¦a-¦/a¦((¦“¦。¦. ((((¦.".¦"""". '.split("¦"))
 }
 
 
