@@ -13,7 +13,7 @@ from hf_docmt.serving.application import Application
 from hf_docmt.serving.served_model import ServedModel
 from hf_docmt.systems import System
 
-COLLECTIONS = 2000, 10, 500  # thresholds; a collection of all objects stops every thread for 40 ms
+COLLECTIONS = 2000, 10, 50  # thresholds; a collection of all objects stops every thread for 40 ms
 SWITCH_INTERVAL = 0.0005  # seconds after which a thread that reads a file lets the event loop and the search go on
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from support.errors import refused
-from support.reader_checks import CHAT, TWO, fails, ids, jsonl, pairs, read
+from support.reader_checks import CHAT, DOCHPLT, TWO, fails, ids, jsonl, pairs, read
 
 from hf_docmt.data.documents import check_documents, make_documents, sentences, write_documents
 from hf_docmt.data.language_codes import other_spellings
@@ -115,17 +115,6 @@ def test_chat_structure(write):
 
 
 TEXT = "Mr. Smith came. He  sat down.\n\nNobody spoke.\n"
-DOCHPLT = {
-    "src_doc_id": "a1",
-    "tgt_doc_id": "b1",
-    "lang_pair": "en-de",
-    "src_doc": {"ids": ["1", "2", "3", "4"], "sentences": ["One.", "Menu", "Two.", "Three."]},
-    "tgt_doc": {"ids": ["1", "2", "3"], "sentences": ["Eins.", "Zwei, drei.", "Ende"]},
-    "alignment": [
-        {"src": ["1"], "tgt": ["1"], "aligner-score": 0.9, "bicleaner-score": 0.8, "bifixer-score": 0.7},
-        {"src": ["3", "4"], "tgt": ["2"], "aligner-score": 0.6, "bicleaner-score": 0.5, "bifixer-score": 0.4},
-    ],
-}
 
 
 def test_running_text(write):

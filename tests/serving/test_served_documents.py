@@ -101,12 +101,6 @@ def test_sessions_are_few_and_short(system):
         assert client.post("/v1/translations", {"text": "w7", "session": ids[2]})[0] == 404
 
 
-def test_session_of_a_model_without_context():
-    with running(DocMTSystem(build("concat", past_context=0), word_tokenizer())) as client:
-        status, answer = client.post("/v1/translations", {"text": "w7", "session": "new"})
-        assert status == 400 and "no context is read" in answer["error"]
-
-
 def test_system_of_another_package(tmp_path):
     """An NLLB between its languages; strategies and options are for document models."""
     model, tokenizer, _ = multilingual("nllb")

@@ -9,18 +9,12 @@ import re
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from support.reader_checks import CHAT, DOCHPLT
+
 PAIRS = [("One. Two.", "Eins. Zwei."), ("", ""), ("Mr. A came – 3 < 4 & so on.", "Ärger, ja? 你好。"), ("x", "y")]
 ROWS = [{"doc_id": f"d{n}", "translation": [{"en": a, "de": b} for a, b in PAIRS]} for n in range(3)]
 LISTS = [{"id": n, "source": [a for a, _ in PAIRS], "target": [b for _, b in PAIRS], "more": [n]} for n in range(3)]
 TEXTS = [{"text": "One. Two.\n\nThree.", "url": "x"}, {"id": "a", "text": ""}, {"doc_id": "b", "text": "你好。世界。"}]
-DOCHPLT = {
-    "src_doc_id": "a",
-    "tgt_doc_id": "b",
-    "lang_pair": "en-de",
-    "src_doc": {"ids": ["1", "2"], "sentences": ["One.", "Two."]},
-    "tgt_doc": {"ids": ["1"], "sentences": ["Eins."]},
-    "alignment": [{"src": ["1", "2"], "tgt": ["1"], "aligner-score": 0.5}],
-}
 WMT = {
     "doc_id": "a",
     "src_lang": "en",
@@ -28,7 +22,6 @@ WMT = {
     "src_text": "One.\n\nTwo.",
     "refs": {"refA": {"ref": "E\n\nZ"}},
 }
-CHAT = {"c": [{"speaker": "agent", "source": "Hi.", "target": "Hallo."}] * 2}
 SGM = (
     '<{0} setid="x" srclang="en"><doc docid="d"><p>\n<seg id="1">a &amp; b</seg>\n<seg id="2">c</seg></p></doc></{0}>\n'
 )
@@ -70,7 +63,7 @@ VALID = {
     "jsonl": ("jsonl", {"path": (".jsonl", json_lines(ROWS))}),
     "jsonl lists": ("jsonl", {"path": (".jsonl", json_lines(LISTS))}),
     "jsonl text": ("jsonl", {"path": (".jsonl", json_lines(TEXTS))}),
-    "jsonl DocHPLT": ("jsonl", {"path": (".jsonl", json_lines([DOCHPLT] * 1))}),
+    "jsonl DocHPLT": ("jsonl", {"path": (".jsonl", json_lines([DOCHPLT]))}),
     "wmt_jsonl": ("wmt_jsonl", {"path": (".jsonl", json_lines([WMT]))}),
     "parquet": ("parquet", {"path": (".parquet", parquet_bytes(ROWS))}),
     "tsv": ("tsv", {"path": (".tsv", "doc_id\tsource\ttarget\na\tOne.\tEins.\na\t\t\nb\tTwo.\tZwei.\n")}),
@@ -84,6 +77,7 @@ VALID = {
         {"path": (".po", 'msgid "One."\nmsgstr "Eins."\n\nmsgid "%d"\nmsgid_plural "%d a"\nmsgstr[0] "%d"\n')},
     ),
     "chat": ("chat", {"path": (".json", json.dumps(CHAT))}),
+    "termbase": ("termbase", {"path": (".utx", "#UTX 1.11; en/de\nlamp\tLeuchte\tnoun\n")}),
     "lines": ("lines", {"path": (".txt", "One.\n\nTwo.\n")}),
     "text": ("text", {"path": (".txt", "One. Two\nthree.\n\nFour.\n")}),
     "subtitles srt": ("subtitles", {"path": (".srt", SRT)}),

@@ -41,6 +41,18 @@ CHAT = {
     ]
 }
 
+DOCHPLT = {
+    "src_doc_id": "a1",
+    "tgt_doc_id": "b1",
+    "lang_pair": "en-de",
+    "src_doc": {"ids": ["1", "2", "3", "4"], "sentences": ["One.", "Menu", "Two.", "Three."]},
+    "tgt_doc": {"ids": ["1", "2", "3"], "sentences": ["Eins.", "Zwei, drei.", "Ende"]},
+    "alignment": [
+        {"src": ["1"], "tgt": ["1"], "aligner-score": 0.9, "bicleaner-score": 0.8, "bifixer-score": 0.7},
+        {"src": ["3", "4"], "tgt": ["2"], "aligner-score": 0.6, "bicleaner-score": 0.5, "bifixer-score": 0.4},
+    ],
+}
+
 DOCUMENTS = [  # that the tests of the commands translate and score
     {"doc_id": "a", "translation": [{"en": "The lamp is old.", "de": "Die Lampe ist alt."}, {"en": "", "de": ""}]},
     {"doc_id": "b", "translation": [{"en": "It is new.", "de": "Sie ist neu."}]},
