@@ -5,6 +5,7 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib.util import find_spec
 from math import ceil
 from pathlib import Path
@@ -145,7 +146,15 @@ def subplot_rows(comparison, axis: str, datasets: Sequence[str] = (), metric: st
     for row in wanted:
         if not datasets or row.dataset in datasets:
             groups.setdefault(row.group, []).append(row)
-    return [sorted(rows, key=lambda row: _order(row.axis_value)) for rows in groups.values()]
+    return [sorted(with_empty(rows), key=lambda row: _order(row.axis_value)) for rows in groups.values()]
+
+
+def with_empty(rows: list) -> list:
+    """Rows with labels such as 1, 2, >4, and one without figures for each number between them that has no items."""
+    labels = [row.axis_value.lstrip(">") for row in rows]
+    numbers = [int(label) + row.axis_value.startswith(">") for row, label in zip(rows, labels) if label.isdecimal()]
+    missing = sorted(set(range(min(numbers, default=0), max(numbers, default=0))) - set(numbers))
+    return [*rows, *(replace(rows[0], axis_value=str(n), figures={}) for n in missing if len(missing) <= len(rows))]
 
 
 def subplot_titles(subplots: Sequence[Sequence], signatures: Mapping[str, str]) -> list[str]:
@@ -216,7 +225,8 @@ def _draw_points(axes, rows: list, styles: dict[str, dict], is_percentage: bool)
     columns = axes.get_subplotspec().get_gridspec().ncols
     room = (axes.figure.get_figwidth() / columns - 0.5) / len(rows)  # inches for each label
     size = max(5.0, min(9.0, 9.0 * room / (0.085 * max(len(row.axis_value) for row in rows))))  # they do not overlap
-    axes.set_xticks(range(len(rows)), [row.axis_value for row in rows], fontsize=size)
+    names = [row.axis_value + ("" if row.figures else "\nno items") for row in rows]
+    axes.set_xticks(range(len(rows)), names, fontsize=size)
     axes.set_xlim(-0.5, len(rows) - 0.5)
 
 

@@ -1,6 +1,7 @@
 """A comparison of systems as text for a terminal, Markdown, LaTeX, CSV or JSON."""
 
 import json
+import re
 from collections.abc import Sequence
 
 from hf_docmt.reports.comparison import Comparison, Figure, Row
@@ -199,8 +200,18 @@ def _text(comparison: Comparison, signs: Signs, width: int | None) -> str:
                 end += 1
             tables.append(_table_of(comparison, signs, systems[:end]))
             systems = systems[end:]
-    signatures = [f"({letter}) {text}" for letter, text in comparison.signatures.items()]
+    signatures = [wrapped(f"({letter}) {text}", width) for letter, text in comparison.signatures.items()]
     return "\n\n".join([*tables, "\n".join(signatures), *(["\n".join(remarks)] if remarks else [])])
+
+
+def wrapped(signature: str, width: int | None) -> str:
+    """A signature on several lines of this width, cut between its parts."""
+    lines = [""]
+    for part in re.split(r"(?<=\|)", signature):
+        if width is not None and lines[-1].strip() and len(lines[-1]) + len(part) > width:
+            lines.append("    ")
+        lines[-1] += part
+    return "\n".join(lines)
 
 
 def _table_of(comparison: Comparison, signs: Signs, systems: Sequence[str]) -> str:

@@ -13,12 +13,14 @@ from hf_docmt.reports.side_by_side import ComparedSentence, Overview, SideBySide
 
 OPEN_CONTEXT = 2  # sentences of context that need no unfolding
 _STYLE = """
-:root { color-scheme: light dark; --line: #8886; --dim: #666; --new: #ffe08a; --up: #0a6b2e; --down: #a81e14; }
+:root { color-scheme: light dark; --page: #fff; --line: #8886; --dim: #666;
+  --new: #ffe08a; --up: #0a6b2e; --down: #a81e14; }
 @media (prefers-color-scheme: dark) {
-  :root { --dim: #aaa; --new: #6b5200; --up: #6fd394; --down: #ff9a8d; }
+  :root { --page: #121212; --dim: #aaa; --new: #6b5200; --up: #6fd394; --down: #ff9a8d; }
 }
 * { box-sizing: border-box; }
-body { font: 1rem/1.5 system-ui, sans-serif; max-width: 90rem; margin: 0 auto; padding: 1rem; overflow-wrap: anywhere; }
+body { font: 1rem/1.5 system-ui, sans-serif; max-width: 90rem; margin: 0 auto; padding: 1rem; overflow-wrap: anywhere;
+  background: var(--page); }
 h1 { font-size: 1.4rem; margin: 0 0 .5rem; }
 h2 { font-size: .85rem; font-weight: 600; margin: 0 0 .25rem; }
 h2 a { color: var(--dim); }

@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from hf_docmt.formats.exchange_files import ENDINGS, exchange_file
+from hf_docmt.formats.sentence_pairs import ENDINGS, pairs_file
 from hf_docmt.modeling.text_splitting import has_text
 from hf_docmt.serving.context_of_sentences import abilities, explanation, strategies
 from hf_docmt.serving.documents import PORTION, OpenDocument
@@ -151,7 +151,7 @@ class DocumentEndpoints:
         kind, search, problems = fields.get("as") or "file", document.search, []
         if kind in ENDINGS:
             name = f"{PurePath(document.name).stem}{ENDINGS[kind]}"
-            data = exchange_file(kind, document.pairs(), document.name, search.source_lang, search.target_lang)
+            data = pairs_file(kind, document.pairs(), document.name, search.source_lang, search.target_lang)
         elif kind == "file":
             async with document.lock:
                 part, name, system = document.part, document.name, self.model.system

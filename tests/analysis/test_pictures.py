@@ -97,6 +97,15 @@ def test_what_is_drawn(drawn, tmp_path):
     assert drawn[0].get_supxlabel() == "logprob:sum | ties:wrong\nruns of each system: 1\nbars: 95 % intervals"
 
 
+def test_numbers_without_items(drawn, tmp_path):
+    parts = {"distance=0": 90.0, "distance=1": 80.0, "distance=>3": 40.0}
+    draw_breakdown(compare_reports([report("a", result(parts=parts))], breakdown="distance"), tmp_path / "a.png")
+    (axes,) = drawn[0].axes
+    labels = [label.get_text() for label in axes.get_xticklabels()]
+    assert labels == ["0", "1", "2\nno items", "3\nno items", ">3"]
+    assert [round(position) for position in series(axes)["a"][0]] == [0, 1, 4]
+
+
 def test_incomparable_results_have_separate_panels(drawn, tmp_path):
     other = report("b", result(parts=DISTANCES, signature="logprob:mean|ties:wrong"))
     found = compare_reports([report("a", result(parts=DISTANCES)), other], breakdown="distance")

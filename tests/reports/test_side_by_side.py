@@ -254,6 +254,16 @@ def test_page_in_a_browser(tab):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_accessibility_of_the_page(browser, scheme):
+    axe = pytest.importorskip("axe_core_python.sync_playwright").Axe()
+    tab = browser.new_page(color_scheme=scheme)
+    tab.set_content(side_by_side_page(FOUND, FOUND.overview()))
+    assert [(one["id"], one["nodes"][0]["html"]) for one in axe.run(tab)["violations"]] == []
+    tab.close()
+
+
+@pytest.mark.slow
 def test_page_without_scripts(browser):
     context = browser.new_context(java_script_enabled=False)
     tab = context.new_page()

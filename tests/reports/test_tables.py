@@ -10,7 +10,7 @@ import pytest
 from support.errors import refused
 
 from hf_docmt.reports.comparison import Comparison, Figure, Row
-from hf_docmt.reports.comparison_tables import FORMATS, format_comparison
+from hf_docmt.reports.comparison_tables import FORMATS, format_comparison, wrapped
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import PartScore, Result
 from hf_docmt.reports.signature import Signature
@@ -65,6 +65,15 @@ def test_text(comparison):
         "difference: from small, p-value in brackets.",
         "* differs significantly from small.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("width", "lines"),
+    [(None, ["(a) x:1|yy:2|z:3"]), (80, ["(a) x:1|yy:2|z:3"]), (10, ["(a) x:1|", "    yy:2|", "    z:3"]),
+     (13, ["(a) x:1|yy:2|", "    z:3"]), (1, ["(a) x:1|", "    yy:2|", "    z:3"])],
+)  # fmt: skip
+def test_signatures_are_cut_between_their_parts(width, lines):
+    assert wrapped("(a) x:1|yy:2|z:3", width).split("\n") == lines
 
 
 @pytest.mark.parametrize(("p_value", "text"), [(0.2388, "(0.239)"), (0.001, "(0.001)"), (0.00009999, "(0.0001)")])

@@ -13,7 +13,7 @@ LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 ENDINGS = {"tmx": ".tmx", "xliff": ".xlf"}
 
 
-def exchange_file(kind: str, pairs: Iterable[Pair], name: str, source_lang: str, target_lang: str) -> bytes:
+def pairs_file(kind: str, pairs: Iterable[Pair], name: str, source_lang: str, target_lang: str) -> bytes:
     """The file of a kind of `ENDINGS`; `name` is that of the document."""
     languages = locale_code(source_lang, "-"), locale_code(target_lang, "-")
     root = {"tmx": _tmx, "xliff": _xliff}[kind](pairs, name, *languages)
