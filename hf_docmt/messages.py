@@ -39,7 +39,7 @@ def counted(number: int, noun: str) -> str:
 def install_command(extra: str) -> str:
     """The command that installs what an extra of the package needs: `pip install 'pysubs2>=1.8.0' 'sentencex>=1.0.32'`.
 
-    It names the packages themselves, as the installed metadata have them, since this package is on no index. From a
+    It names the packages themselves, as the installed metadata have them, since this package is not on PyPI. From a
     checkout that is not installed, or was installed before it had the extra, it is that of the extra there.
     """
     try:

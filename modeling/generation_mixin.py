@@ -189,7 +189,7 @@ def merged_config(model, config: GenerationConfig | None, arguments: dict) -> tu
 
 
 def check_model_config(config: PreTrainedConfig) -> None:
-    """ValueError for settings of generation in a model's configuration, which nothing reads there."""
+    """ValueError for generation settings in a model's configuration, which nothing reads there."""
     settings = {name: value for name, value in vars(config).items() if name in GENERATION_SETTINGS}
     if misplaced := {name: value for name, value in settings.items() if not is_neutral(name, value)}:
         raise ValueError(
@@ -283,7 +283,7 @@ def numbers(version: str) -> tuple[int, int]:
 def decodes_as_it_computes(model) -> bool:
     """Whether transformers' search, and that of an engine, see the scores that one pass over all they wrote has.
 
-    In greedy search the scores of every step, in beam search that of the best translation; the settings of generation
+    In greedy search the scores of every step, in beam search that of the best translation; the generation settings
     are only special tokens.
     """
     inputs = check_inputs(model)

@@ -210,7 +210,7 @@ class CTranslate2Translator(SegmentTranslator):
 
 
 def check_search(settings: GenerationConfig, arguments: dict) -> None:
-    """ValueError for settings of generation that CTranslate2 does not have, and for arguments that are objects."""
+    """ValueError for generation settings that CTranslate2 does not have, and for arguments that are objects."""
     others = effective_settings(settings, {*READ, *HARMLESS, *RECORDED, *SUPPORTED, *WITHOUT_EFFECT})
     for name in [*others, *arguments]:
         value = others[name] if name in others else type(arguments[name]).__name__

@@ -35,7 +35,7 @@ def translate_corpus(
     end. `strategy`, `batch_size` and further arguments are those of `model.translate_documents`; None is the model's
     own strategy. Only with `repairs="none"` may a `translation` be longer or shorter than its source. `search` is how
     they were translated: `strategy`, `beams`, of `past_context`, `repairs`, `alignment`, `source_lang`, `target_lang`
-    those that were set, an `engine` other than transformers, and settings of generation that change what is found.
+    those that were set, an `engine` other than transformers, and generation settings that change what is found.
 
     `documents` are what the readers of `hf_docmt.data.readers` give; only their source side is read. Raises
     `DataError` for other datasets, and `ValueError` for a strategy that the model does not have.
