@@ -43,7 +43,7 @@ LIGHT = [
     *(ROOT / "hf_docmt" / f"{name}.py" for name in ("__init__", "__main__", "options", "loading/registry")),
     *CLI,
 ]  # import late
-HEAVY = {"torch", "transformers", "datasets", "accelerate", "sacrebleu", "tokenizers", "numpy", "pyarrow"}
+HEAVY = {"torch", "transformers", "datasets", "evaluate", "accelerate", "sacrebleu", "tokenizers", "numpy", "pyarrow"}
 HEAVY |= {"pandas", "scipy", "matplotlib", "jinja2", "huggingface_hub", "yaml"}
 
 

@@ -8,6 +8,7 @@ import sacrebleu
 from support.corpus_scores import corpus_results
 from support.errors import refused
 
+from hf_docmt.evaluation.evaluate_metric import DocumentMetric
 from hf_docmt.evaluation.metrics import default_metrics, metric_class
 from hf_docmt.evaluation.metrics.corpus_scores import bleu
 from hf_docmt.evaluation.metrics.metric import TranslatedDocuments, check_sides
@@ -42,6 +43,18 @@ def test_equals_sacrebleu():
     assert [result.metric for result in results] == list(METRICS) and [result.n for result in results] == [5, 2, 5, 5]
     assert {(result.task, result.strategy, result.beams) for result in results} == {("translation", "sliding", 4)}
     assert all(result.details["repairs"] == 2 for result in results) and "precisions" in results[0].details
+    for result in results:  # the same as a metric of evaluate, document by document
+        metric = DocumentMetric(result.metric)
+        for prediction, reference in zip(HYPOTHESES, REFERENCES):
+            metric.add(prediction=prediction, reference=reference)
+        computed = metric.compute()
+        assert (computed["score"], computed["n"]) == (result.value, result.n)
+        assert computed["signature"] == str(result.signature)
+    found = DocumentMetric("connectives").compute(predictions=[["and so"]], references=[["and but"]])
+    assert (found["score"], found["n"], found["difference"]) == (100, 2, 2)
+    found = DocumentMetric("blank sentences").compute(predictions=[["", "a"]], references=[["b", "c"]])
+    assert (found["score"], found["n"]) == (50, 2)
+    refused("unknown metric 'dBLEU': expected one of .*'d-BLEU'", DocumentMetric, "dBLEU")
 
 
 @pytest.mark.parametrize(
