@@ -9,7 +9,7 @@
 
 Data: `read_documents`, `make_documents`, `write_documents`, `write_corpus`, `train_tokenizer`, `adapt_tokenizer`.
 Models: `load_model`, `convert_sentence_model`, `get_architecture`, `register_architecture`, `describe`, `export_model`,
-`push_model`, `trust_remote_code`.
+`push_model`, `trust_remote_code`, `register_all` (`AutoModel.from_pretrained` then asks for no trust).
 Training: `load_recipe`, `train`, `DocMTTrainer`, `DocMTTrainingArguments`.
 Translation: `translate_corpus`, `write_translations`, and `translate_file` of documents with markup; models have
 `translate_documents`.
@@ -52,6 +52,7 @@ _LOCATIONS = {  # name -> module and, where it differs, the name there
     "push_model": "hub.publishing",
     "read_documents": "data.readers",
     "read_suite": "evaluation.suites",
+    "register_all": "loading.registry",
     "register_architecture": "loading.registry",
     "reranked_rows": "evaluation.reranking",
     "train": "training.run",
@@ -92,6 +93,7 @@ __all__ = [
     "push_model",
     "read_documents",
     "read_suite",
+    "register_all",
     "register_architecture",
     "reranked_rows",
     "train",
@@ -120,7 +122,7 @@ if TYPE_CHECKING:
     from hf_docmt.hub.export import convert_sentence_model, export_model
     from hf_docmt.hub.publishing import push_model
     from hf_docmt.loading.model_folders import load_model
-    from hf_docmt.loading.registry import Architecture, register_architecture
+    from hf_docmt.loading.registry import Architecture, register_all, register_architecture
     from hf_docmt.loading.registry import get as get_architecture
     from hf_docmt.loading.remote_code import trust_remote_code
     from hf_docmt.reports.report import Report

@@ -214,6 +214,9 @@ def for_model_type(model_type: str | None) -> Architecture:
 
 
 def register_all() -> None:
-    """Make the transformers Auto classes know all architectures."""
+    """Make the Auto classes of transformers know all architectures: they ask for no trust then.
+
+    >>> register_all()
+    """
     for architecture in ARCHITECTURES.values():
         architecture.register()

@@ -8,6 +8,7 @@ from support.errors import refused
 from support.tiny_models import EOS, SIZES, build, word_tokenizer
 from transformers import AutoModel, AutoModelForSeq2SeqLM
 
+import hf_docmt
 from hf_docmt.hub.export import export_model
 from hf_docmt.loading import registry
 from hf_docmt.loading.model_folders import load_model
@@ -101,7 +102,7 @@ def test_every_class_of_an_architecture(architecture, tmp_path):
     """The model without its head reads the folder with it."""
     model = build(architecture)
     model.save_pretrained(tmp_path)
-    registry.register_all()
+    hf_docmt.register_all()
     assert fingerprints(tmp_path) == PLAIN
     assert isinstance(AutoModel.from_pretrained(tmp_path), type(model.model))
     model.model.save_pretrained(tmp_path)
