@@ -46,9 +46,6 @@ class JobOptions(Computation):
     memory: list[str] | None = option(
         None, "Reuse translations of TMX, PO, XLIFF or JSON lines; repeatable.", metavar="FILE", panel=BASIC
     )
-    glossary: str | None = option(
-        None, "Terms and their translations: TSV, CSV, TBX, UTX or a list in Markdown.", metavar="FILE", panel=BASIC
-    )
     estimate: bool = option(False, "Only print how long the job would take.", panel=FILES)
     resume: bool = option(False, "Continue the interrupted job of this output.", panel=FILES)
 
@@ -99,6 +96,9 @@ class SystemOptions:
     chunk_sentences: int | None = option(
         None, "Sentences per request, as numbered lines; 0: the whole document. Default: 1.", least=0
     )
+    glossary: str | None = option(
+        None, "Terms and their translations: TSV, CSV, TBX, UTX or a list in Markdown.", metavar="FILE", panel=BASIC
+    )
     option_pairs: list[str] | None = OPTION_PAIRS
 
 
@@ -117,7 +117,6 @@ def translation_settings(
 
     device = check_device(options.device or default_device())
     asked = {"strategy": options.strategy, "engine": options.engine, "nbest": options.nbest}
-    asked |= {"glossary": options.glossary}
     chosen = {name: value for name, value in (asked | vars(search) | vars(system)).items() if value is not None}
     if chosen["engine"] != "ctranslate2":
         del chosen["engine"]

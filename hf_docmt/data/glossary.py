@@ -60,7 +60,7 @@ class BaseForms:
         wanted = self.words(phrase)
         if not self.is_spaced:
             return [Span(*match.span()) for match in regex.finditer(regex.escape(folded(phrase)), folded(text))]
-        words = self.words(text) if words is None else words
+        words = self.words(text)
         return [
             Span(words[start].span.start, words[start + len(wanted) - 1].span.stop)
             for start in range(len(words) - len(wanted) + 1)

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 import regex
 
-from hf_docmt.data.glossary import Glossary, Term, TermMatch, folded
-from hf_docmt.data.phrases import words
+from hf_docmt.data.glossary import Glossary, Span, Term, TermMatch, folded
 from hf_docmt.data.tokenizers import tokenize_sentences
 from hf_docmt.data.word_fits import words_of
 from hf_docmt.modeling.text_splitting import Sentence, known_target
@@ -65,8 +64,12 @@ class TermSearch:
             open_places = list(wanted)
             if not wanted:
                 break
-            tried = self._translated(documents, lines, self._beginnings(documents, lines, wanted), options)
-            for (number, sentence), best in self._best(documents, lines, terms, wanted, tried).items():
+            old = {
+                place: self._replaced(documents[place[0]][place[1]], lines[place[0]][place[1]], wanted[place])
+                for place in wanted
+            }
+            tried = self._translated(documents, lines, self._beginnings(documents, lines, wanted, old), options)
+            for (number, sentence), best in self._best(documents, lines, terms, old, tried).items():
                 lines[number][sentence], own, *candidates = best
                 repairs[number] = [each for each in repairs[number] if each["sentence"] != sentence] + own
                 for part, texts in zip(rest, candidates):
@@ -81,12 +84,15 @@ class TermSearch:
         glossary = self.glossary
         return [m for m in matches if not glossary.is_met(m.term, line) or glossary.forbidden_in(m.term, line)]
 
-    def _beginnings(self, documents, lines, wanted: dict[Place, TermMatch]) -> dict[Place, list[str]]:
+    def _beginnings(
+        self, documents, lines, wanted: dict[Place, TermMatch], old: dict[Place, list[Span]]
+    ) -> dict[Place, list[str]]:
         """For each sentence the texts, up to the term, in which the term is most probable."""
         texts = {}
         for place, match in wanted.items():
             if match.term.targets:
-                texts[place] = self._candidates(documents[place.document], lines[place.document], place.sentence, match)
+                number, sentence = place
+                texts[place] = self._candidates(documents[number], lines[number], sentence, match.term, old[place])
         both = {place: [text for pair in own for text in pair] for place, own in texts.items()}
         chosen = {}
         for place, rows in self._scores(documents, lines, both).items():
@@ -96,15 +102,13 @@ class TermSearch:
             chosen[place] = sorted(gains, key=gains.__getitem__, reverse=True)[:BEGINNINGS]
         return chosen
 
-    def _candidates(self, source, lines, sentence: int, match: TermMatch) -> list[tuple[str, str]]:
+    def _candidates(self, source, lines, sentence: int, term: Term, old: list[Span]) -> list[tuple[str, str]]:
         """Beginnings without and with a term: near the word that stands for it, also after another word before it."""
-        line, term = lines[sentence], match.term
-        starts = word_starts(line)
-        replaced = self._replaced(source[sentence], line, match)
-        pairs = beginnings(line, term)
-        if not replaced or replaced[0] not in starts:
+        line = lines[sentence]
+        starts, pairs = word_starts(line), beginnings(line, term)
+        if not old or old[0].start not in starts:
             return pairs
-        index = starts.index(replaced[0])
+        index = starts.index(old[0].start)
         pairs = pairs[max(0, index - NEAR) : index + NEAR + 1]
         if index:
             before = line[: starts[index - 1]]
@@ -112,12 +116,12 @@ class TermSearch:
                 pairs.append((line[: starts[index]], f"{before}{word} {term.targets[0]}"))
         return pairs
 
-    def _replaced(self, source: str, line: str, match: TermMatch) -> list[int]:
-        """Where the words start that stand for a term in a translation without it, by the model's alignment."""
+    def _replaced(self, source: str, line: str, match: TermMatch) -> list[Span]:
+        """The words that stand for a term in a translation without it, by the model's alignment."""
         sources, targets = words_of(source), words_of(line)
         own = {n for n, (start, end) in enumerate(sources) if start < match.span.stop and end > match.span.start}
         found = {row for row, column, fit in self.system.word_fits(source, line) or () if column in own and fit >= 0.5}
-        return [targets[row][0] for row in sorted(found) if line[targets[row][0]].isalpha()]
+        return [Span(*targets[row]) for row in sorted(found) if line[targets[row][0]].isalpha()]
 
     def _next_words(self, source, lines, sentence: int, before: str) -> list[str]:
         """The short words that are most probable after a beginning of a translation, of one token each."""
@@ -170,7 +174,7 @@ class TermSearch:
                 found.setdefault(Place(number, n), []).append((translated[n], repaired, *(part[n] for part in rest)))
         return found
 
-    def _best(self, documents, lines, terms, wanted: dict[Place, TermMatch], tried: dict[Place, list[tuple]]) -> dict:
+    def _best(self, documents, lines, terms, old: dict[Place, list[Span]], tried: dict[Place, list[tuple]]) -> dict:
         """The best attempt for each sentence, if it has more terms.
 
         That is the one with the fewest missing terms, as often as in the source, without the words that they replace;
@@ -178,14 +182,13 @@ class TermSearch:
         """
         ranked: dict[Place, list[tuple]] = {}
         for place, options in tried.items():
-            matches = terms[place]
-            before = len(self._missing(matches, lines[place.document][place.sentence]))
-            old = self._old_words(documents, lines, place, wanted[place])
+            matches, own = terms[place], lines[place.document][place.sentence]
+            before, replaced = len(self._missing(matches, own)), {folded(own[slice(*span)]) for span in old[place]}
             ranks = [
                 (
                     len(self._missing(matches, line)),
                     self._surplus(matches, line),
-                    bool(old) and old <= set(words(folded(line))),
+                    bool(replaced) and replaced <= {folded(line[slice(*span)]) for span in words_of(line)},
                 )
                 for line, *_ in options
             ]
@@ -197,11 +200,6 @@ class TermSearch:
             means = [sum(row) / len(row) for row in rows]
             best[place] = ranked[place][means.index(max(means))]
         return best
-
-    def _old_words(self, documents, lines, place: Place, match: TermMatch) -> set[str]:
-        line = lines[place.document][place.sentence]
-        starts = self._replaced(documents[place.document][place.sentence], line, match)
-        return {words(folded(line[start:]))[0] for start in starts}
 
     def _surplus(self, matches: Sequence[TermMatch], line: str) -> int:
         """By how many occurrences, as words of their own, terms differ from those in the source."""
