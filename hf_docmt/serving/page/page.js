@@ -230,7 +230,7 @@ $('text').onkeydown = (event) => { if (event.key === 'Enter' && event.shiftKey) 
 $('text').oninput = () => { stored.set('text', $('text').value); showStale(); };
 $('key').oninput = () => stored.set('key', $('key').value);
 $('strategy').onchange = describe;
-$('example').onclick = () => { $('text').value = EXAMPLE; $('text').oninput(); };
+$('example').onclick = () => { $('remove').onclick(); $('text').value = EXAMPLE; $('text').oninput(); };
 $('open').onclick = () => $('file').click();
 $('file').onchange = () => { [page.file] = $('file').files; if (page.file) showFile(page.file.name); };
 $('remove').onclick = () => { page.file = null; $('file').value = ''; showFile(''); $('open').focus(); };
