@@ -86,12 +86,6 @@ def translate(
         with interruption() as signals:
             settings = translation_settings(model, languages, search, options, system)
             job = translation_job(settings, input, output, options, markup)
-            if options.estimate and is_address(model):
-                raise ValueError("--estimate is for models on this machine, got a URL; remove it")
-            if options.estimate:
-                from hf_docmt.translation.estimate import estimate_job
-
-                return print(estimate_job(settings, job.input.rows(), options.processes or 1).text())
             summary = job.run(signals)
     except Interrupted as stopped:
         print(f"docmt: {stopped}", file=sys.stderr)

@@ -46,7 +46,6 @@ class JobOptions(Computation):
     memory: list[str] | None = option(
         None, "Reuse translations of TMX, PO, XLIFF or JSON lines; repeatable.", metavar="FILE", panel=BASIC
     )
-    estimate: bool = option(False, "Only print how long the job would take.", panel=FILES)
     resume: bool = option(False, "Continue the interrupted job of this output.", panel=FILES)
 
 

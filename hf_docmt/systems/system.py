@@ -88,7 +88,7 @@ class System(ABC):
 
     kind: ClassVar[str]
     name: str
-    tokenizer: PreTrainedTokenizerBase  # of the source, whose tokens `docmt translate --estimate` counts
+    tokenizer: PreTrainedTokenizerBase  # of the source
     default_dtype: ClassVar[str] = "float32"
     batch_size: int = 1  # sentences that are translated at once
     batch_tokens: int | None = None  # of a batch, instead of that

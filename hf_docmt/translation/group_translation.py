@@ -58,7 +58,6 @@ class GroupTranslator:
 
     def __init__(self, settings: TranslationSettings):
         self.settings, self.system = settings, settings.load()
-        self.tokenizer = self.system.tokenizer
         languages = settings.source_lang or "", settings.target_lang or self.system.languages[1]
         self.memory = Memory.read(settings.memory, *languages) if settings.memory else None
         self.source_lang: str = settings.source_lang or self.system.languages[0] or UNNAMED
