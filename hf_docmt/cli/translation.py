@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -147,6 +147,7 @@ def translation_job(
         raise ValueError(f"--engine: got {options.engine!r}, expected local, ctranslate2 or ray")
     if options.engine != "ray" and options.address is not None:
         raise ValueError("--address is the address of a Ray cluster; add --engine ray, or remove it")
+    from hf_docmt.translation.document_output import has_scores
     from hf_docmt.translation.job import TranslationJob
     from hf_docmt.translation.job_output import check_output, open_output
 
@@ -168,6 +169,7 @@ def translation_job(
     else:
         check_output(output, options.resume, documents.paths, documents.reader)
         how = {"render": documents.renderer()}
+    settings = replace(settings, scores=has_scores(output, documents.reader))
     open_job_output = partial(open_output, output, resume=options.resume, **how)
     return TranslationJob(settings, documents, partial(job_engine, options), open_job_output)
 

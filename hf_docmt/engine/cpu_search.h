@@ -33,11 +33,22 @@ FOR_AVX2 int64_t docmt_best(const float *scores, const float *added, int64_t gro
     return ties;
 }
 
-/* The largest of a row of V scores, and the logarithm of the sum of exponentials of what they have less; returns
- * whether the largest one is finite and none is NaN */
-FOR_AVX2 static int log_total(const float *scores, int64_t size, float *largest, float *logarithm) {
-    __m256 most = _mm256_set1_ps(-INFINITY), none = _mm256_setzero_ps(), total = none;
-    float peak = -INFINITY, rest = 0;
+/* The logarithm of the sum of the exponentials of what V scores have less than the largest one */
+FOR_AVX2 static float log_total(const float *scores, int64_t size, float largest) {
+    const __m256 peaks = _mm256_set1_ps(largest);
+    __m256 total = _mm256_setzero_ps();
+    float rest = 0;
+    int64_t whole = size / 8 * 8;
+    for (int64_t i = 0; i < whole; i += 8)
+        total = _mm256_add_ps(total, exponential(_mm256_sub_ps(_mm256_loadu_ps(scores + i), peaks)));
+    for (int64_t i = whole; i < size; i++) rest += expf(scores[i] - largest);
+    return logf(sum(total) + rest);
+}
+
+/* log softmax of a row of V scores; returns whether its largest one is finite and none is NaN */
+FOR_AVX2 static int log_softmax(const float *scores, int64_t size, float *log_probs) {
+    __m256 most = _mm256_set1_ps(-INFINITY), none = _mm256_setzero_ps();
+    float peak = -INFINITY;
     int64_t whole = size / 8 * 8;
     for (int64_t i = 0; i < whole; i += 8) {
         const __m256 v = _mm256_loadu_ps(scores + i);
@@ -51,19 +62,7 @@ FOR_AVX2 static int log_total(const float *scores, int64_t size, float *largest,
         peak = scores[i] > peak ? scores[i] : peak;
     }
     if (_mm256_movemask_ps(none) || peak - peak != 0) return 0;
-    const __m256 peaks = _mm256_set1_ps(peak);
-    for (int64_t i = 0; i < whole; i += 8)
-        total = _mm256_add_ps(total, exponential(_mm256_sub_ps(_mm256_loadu_ps(scores + i), peaks)));
-    for (int64_t i = whole; i < size; i++) rest += expf(scores[i] - peak);
-    *largest = peak, *logarithm = logf(sum(total) + rest);
-    return 1;
-}
-
-/* log softmax of a row of V scores; returns as `log_total` */
-FOR_AVX2 static int log_softmax(const float *scores, int64_t size, float *log_probs) {
-    float peak, total;
-    int64_t whole = size / 8 * 8;
-    if (!log_total(scores, size, &peak, &total)) return 0;
+    const float total = log_total(scores, size, peak);
     for (int64_t i = 0; i < whole; i += 8) {
         const __m256 v = _mm256_sub_ps(_mm256_loadu_ps(scores + i), _mm256_set1_ps(peak));
         _mm256_storeu_ps(log_probs + i, _mm256_sub_ps(v, _mm256_set1_ps(total)));
@@ -98,9 +97,6 @@ static void choose(const void *context, Share share) {
     const int64_t count = end_of(share, choice->sources, 1) - begin, first = begin * beams;
     const float *scores = choice->scores + first * s->scored;
     int is_number = 1;
-    float peak;
-    for (int64_t r = first; beams == 1 && s->sums && r < first + count; r++)
-        if (!log_total(choice->scores + r * s->scored, s->scored, &peak, s->log_probs + r)) s->log_probs[r] = NAN;
     if (beams > 1) {
         float *log_probs = s->log_probs + first * s->scored;
         for (int64_t r = 0; is_number && r < count * beams; r++)
@@ -110,6 +106,8 @@ static void choose(const void *context, Share share) {
     if (!is_number || (docmt_best(scores, beams > 1 ? s->scores + first : 0, count, beams, s->scored, kept,
                                   s->values + begin * kept, s->indices + begin * kept) && beams > 1))
         __atomic_store_n(choice->is_undecided, 1, __ATOMIC_RELAXED);
+    for (int64_t r = first; beams == 1 && s->sums && r < first + count; r++)
+        s->log_probs[r] = log_total(choice->scores + r * s->scored, s->scored, s->values[r]);
 }
 
 /* By the threads of a step; returns whether there is nothing that is undecided. */

@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
+from hf_docmt.data.readers import Reader
 from hf_docmt.files import STDOUT, check_new_folder, check_writable_file, display_path, move_durably
 from hf_docmt.translation.job_input import JobInput, content_digest
 from hf_docmt.translation.progress import JobSummary
@@ -40,6 +41,13 @@ def check_document_output(path: str, documents: JobInput, resume: bool = False) 
 def is_exchange(path: str | Path, format: str) -> bool:
     """Whether the translation of a document of this format is written to a file of this name as XLIFF, for review."""
     return Path(path).suffix.lower() in (".xlf", ".xliff") and format not in ("xliff", "folder")
+
+
+def has_scores(path: str, reader: Reader) -> bool:
+    """Whether the translations of this reader are written there with their scores."""
+    if reader.output_format == "document":
+        return reader.name in ("po", "xliff", "folder") or is_exchange(path, reader.name)
+    return reader.output_format not in ("lines", "text", "subtitles")
 
 
 def write_documents(documents: JobInput, texts: Iterable[str], path: Path, whole: Path) -> JobSummary:

@@ -40,13 +40,14 @@ class TranslationSettings:
     line_by_line: bool = False
     carry: bool = True
     memory: tuple[str, ...] = ()
+    scores: bool = True
 
     def load(self) -> System:
         """The system, which translates so. ValueError: it cannot be loaded, or an option is not the system's."""
         chosen = {} if self.strategy is None else {"strategy": self.strategy}
         place = {"dtype": self.dtype or "auto", "device": self.device, "revision": self.revision}
         system = System.load(self.model, **place, batch_size=self.batch_size, **chosen, **self.search)
-        system.carries, system.scores = system.carries and self.carry, True
+        system.carries, system.scores = system.carries and self.carry, self.scores
         return system
 
 
