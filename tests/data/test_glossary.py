@@ -88,6 +88,7 @@ def test_terms_of_a_sentence():
         ("wrap", "wrap"),
         ("headers", "headers"),
     ]
+    assert not Glossary([("meeting", "Sitzung")], "en", "de").in_source("We met.")  # which has the base form `meet`
     header, _, _, wrap, valve = glossary.terms
     assert header == Term("header", ("Kopf", "Header"))
     assert glossary.is_met(header, "im Kopfe") and not glossary.is_met(header, "die Überschrift")
