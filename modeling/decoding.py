@@ -218,6 +218,7 @@ Languages = tuple[str | None, str | None]  # codes of source and target
 STRATEGIES = ("sentence", "sliding", "sequential", "chunk_sequential", "full", "stream")
 REPAIRS = ("all", "none")
 LOOKING_BACK = ("sliding", "sequential")  # strategies that `past_context` is for
+WAITING_TOKENS = 2**14  # of sources that are handed to an engine together, padding included
 
 
 @dataclass
@@ -430,20 +431,32 @@ class Translator:
     def decode(self, jobs: list[Job], stop_at_sep: bool = False) -> list[Output]:
         """Outputs of independent jobs, in their order; longest together in batches."""
         outputs: list[Output] = [Output([], True)] * len(jobs)
-        for rows in self.batches(range(len(jobs)), lambda row: len(jobs[row].source)):
+        waiting = WAITING_TOKENS if self.sources_may_wait(jobs) else 0
+        for rows in self.batches(range(len(jobs)), lambda row: len(jobs[row].source), waiting):
+            settings = {"sources_at_once": self.batch_size} if len(rows) > self.batch_size and waiting else {}
             for together in self.rows_with_room(rows, jobs):
                 batch = [jobs[row] for row in together]
-                inputs = self.source_inputs(batch) | self.prefix_inputs(batch)
+                inputs = self.source_inputs(batch) | self.prefix_inputs(batch) | settings
                 for row, output in zip(together, self.generate(inputs, batch, stop_at_sep)):
                     outputs[row] = output
         return outputs
 
-    def batches(self, rows: Sequence[Row], length: Callable[[Row], int]) -> Iterator[list[Row]]:
-        """Rows in batches, longest together; a row of more than `batch_tokens` tokens is a batch of its own."""
+    def sources_may_wait(self, jobs: list[Job]) -> bool:
+        """Whether an engine takes more sources than `batch_size`, and begins the next one where one is done."""
+        engine = getattr(self.model, "engine", None)
+        is_plain = self.batch_tokens is None and not self.format.target_before
+        is_plain = is_plain and not any(self.has_prefix(job) or job.current.part.beginning for job in jobs)
+        return is_plain and engine is not None and engine.may_wait(self.model, self.settings, self.generate_kwargs)
+
+    def batches(self, rows: Sequence[Row], length: Callable[[Row], int], waiting: int = 0) -> Iterator[list[Row]]:
+        """Rows in batches, longest together; a row of more than `batch_tokens` tokens is a batch of its own.
+
+        Up to this number of tokens, padding included, others may be with them that wait.
+        """
         order = sorted(rows, key=lambda row: -length(row))
         start = 0
         while start < len(order):
-            size = self.batch_size
+            size = max(self.batch_size, waiting // max(1, length(order[start])))
             if self.batch_tokens is not None:
                 size = max(1, self.batch_tokens // max(1, length(order[start])))
             yield order[start : start + size]
@@ -693,16 +706,16 @@ class RowLimits(StoppingCriteria):
     """Ends each row, and all its beams, after its own number of new tokens, so that no other row changes it."""
 
     def __init__(self, limits: list[int], prompt: int):
-        self.ends, self.earliest_end = torch.tensor(limits) + prompt, min(limits) + prompt
+        self.row_ends, self.earliest_end = torch.tensor(limits) + prompt, min(limits) + prompt
 
     def __call__(self, input_ids: torch.Tensor, scores, **kwargs) -> torch.Tensor:
         if input_ids.shape[1] < self.earliest_end:
             return torch.zeros(len(input_ids), dtype=torch.bool, device=input_ids.device)
-        ends = self.ends.to(input_ids.device).repeat_interleave(input_ids.shape[0] // len(self.ends))
+        ends = self.row_ends.to(input_ids.device).repeat_interleave(input_ids.shape[0] // len(self.row_ends))
         return input_ids.shape[1] >= ends
 
     def of_rows(self, rows: torch.Tensor) -> "RowLimits":
-        return RowLimits(self.ends[rows.cpu()].tolist(), 0)
+        return RowLimits(self.row_ends[rows.cpu()].tolist(), 0)
 
 
 def pad_rows(rows: list[list[int]], pad: int, device, side: str = "right") -> tuple[torch.Tensor, torch.Tensor]:

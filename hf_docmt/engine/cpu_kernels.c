@@ -6,7 +6,7 @@
  */
 #include <stdint.h>
 
-#define ABI 15
+#define ABI 16
 enum { PRODUCT, NORM, SELF_ATTENTION, SOURCE_ATTENTION, EMBEDDING, RECURRENCE, MIXTURE, ADDITION };
 enum { ALL, LIMITED, CONTEXT };   /* what attention reads: CONTEXT is another source */
 enum { SENTENCE, GROUP, WINDOW }; /* what limits it */
@@ -27,17 +27,19 @@ typedef struct {
     double ratio;            /* source tokens a token, along which windows go; 0: each sentence begins with its own */
 } Limits;
 
+/* A target has a slot, at which tables are read, whatever its row is in a step: W slots, as many origins as there are
+ * sources side by side in the buffers of their states. */
 typedef struct {
     float *const *buffers;    /* states that operations read and write */
     int64_t rows;             /* R */
     int64_t fresh;            /* new tokens of a target, rows side by side: R is targets (B) times these */
-    int64_t length;           /* tokens that self-attention reads, the new ones included */
-    int64_t shared;           /* rows of one source, side by side */
+    int64_t *lengths;         /* (W,): tokens that self-attention reads, the new ones included */
+    int64_t shared;           /* rows of one source, side by side, where there are no origins */
     int64_t places;           /* L: states of a source */
-    int32_t *ancestors;       /* (T, B): the slot of the state of each token that a target has read */
-    const int32_t *first;     /* (B,): the first visible token, after padding on the left */
-    const int32_t *seen;      /* (S, L): which states of a source are seen, first; none: all are */
-    const int32_t *counts;    /* (S,): how many */
+    int32_t *ancestors;       /* (T, W): the slot of the state of each token that a target has read */
+    const int32_t *first;     /* (W,): the first visible token, after padding on the left */
+    const int32_t *seen;      /* (S, L): which states of a source are seen, first; none: the first ones */
+    int32_t *counts;          /* (S,): how many; none: all are */
     int64_t *tokens;          /* (R,): the new ones, for embeddings */
     const float *encodings;   /* (positions, D), from the first token that is seen on */
     const float *bias;        /* of products that have none of their own */
@@ -45,37 +47,49 @@ typedef struct {
     float *numbers;           /* scratch, (threads, room for R and for tokens + 8), of a target, source or context */
     int64_t *offsets;         /* scratch, (threads, the same) */
     const Limits *limits;     /* of mechanisms that have some */
-    const int64_t *ids;       /* (B, room): all tokens of the targets, for limits */
+    const int64_t *ids;       /* (W, room): all tokens of the targets, for limits */
     int64_t room;
     int32_t *ranges;          /* (R, 3): the first token that is read, first state of the source and the one after the last */
     int64_t context_places;   /* as those of the source */
     const int32_t *context_seen, *context_counts;
     int64_t threads, scratch; /* the most threads, and the scratch numbers of each */
-    int64_t written;          /* W: targets that states are kept of, whether they go on or have left */
-    const int32_t *slots;     /* (B,): where a target writes among these */
-    const int32_t *origins;   /* (S,): where the states of a source are among those that were read; none: in order */
+    int64_t written, kept;    /* W; T: the tokens that there is room for */
+    int32_t *slots;           /* (B,) */
+    const int32_t *origins;   /* (W,): the source of a target; none: of an encoder */
 } Step;
 
 typedef struct {
-    int64_t *ids;           /* (R, room): target ids, of which `length` are there */
-    int64_t room, length;   /* the latter grows */
-    int64_t most;           /* how many there may be at the beginning of a step that is run here */
-    const int64_t *ends;    /* tokens that translations end at */
-    int64_t end_count, pad; /* the latter is what rows get that have ended */
-    const uint8_t *ended;   /* (R,), or none has; in greedy search */
-    int64_t beams;          /* 1: greedy search */
-    float *scores;          /* (S, beams): log-probabilities of beams */
-    float *sums;            /* (R, room): those up to each token, or none, in greedy search */
-    int64_t scored;         /* N */
-    const int64_t *words;   /* (N,): the tokens that are scored, or these are all */
-    const uint8_t *is_absent; /* (S, N): which of them are not for a source, or all are */
-    float *log_probs;       /* scratch, (R, N), in greedy search (R,) */
-    float *values;          /* (S, kept): the best of each source in the last step */
-    int64_t *indices;       /* (S, kept): their places in its rows of scores; where rows went on, other numbers */
-    int64_t *copies;        /* scratch, (2, R, room) */
-    int64_t kept;           /* 1, of beams more than these */
-    int64_t is_single;      /* whether what goes on after one step is decided elsewhere, of beams */
-    int64_t is_decided;     /* whether the best of beams are there, and no two of them are equal */
+    int64_t sources, most;    /* N; how many are searched at once, which is the number of origins (M): W is M times beams */
+    const int64_t *prompts;   /* (N, prompt) */
+    int64_t prompt;
+    const int64_t *limits;    /* (N,): the most tokens of a target, prompt included */
+    int64_t *ids, *copies;    /* (W, room): the tokens of targets; scratch, (beams, room) */
+    int64_t room;             /* a step whose targets have more tokens is not begun */
+    const int64_t *ends;      /* tokens that translations end at */
+    int64_t end_count, beams; /* 1: greedy search */
+    double penalty;           /* scores are sums of log-probabilities over new tokens to the power of this */
+    int64_t is_early;         /* whether as many translations as beams are enough, whatever may follow */
+    int64_t scored;           /* V */
+    const int64_t *words;     /* (V,): the tokens that are scored, or these are all */
+    const uint8_t *is_absent; /* (M, V): which of them are not for a source, or all are */
+    float *log_probs, *sums;  /* scratch, (W, V) of beams; (W,): log-probabilities of beams */
+    float *values;            /* scratch, (M, kept): the best continuations of each source */
+    int64_t *indices;         /* scratch, (M, kept): their places in its rows of scores */
+    int64_t kept;             /* 1, of beams more than the candidates of a source */
+    int64_t *current;         /* (M,): the source at an origin, or less than 0 */
+    int64_t next;             /* the next source that waits */
+    int64_t is_read;          /* whether prompts were read, scores of what follows are there, and M = N */
+    int64_t *found;           /* (N, beams, room): translations that have ended, best first */
+    float *found_scores;      /* (N, beams) */
+    int64_t *found_lengths;   /* (N, beams): of these, prompt included; 0: none */
+    uint8_t *is_open;         /* (N,): whether beams tie or have no number, so that the source is for another search */
+    const Operation *readers; /* give states of a source to attention, or these are there */
+    int64_t reader_count;
+    Step *reading;            /* of these */
+    const float *states;      /* (N, L, D) */
+    const int32_t *visible;   /* (N,): how many of L, the first ones */
+    float *totals;            /* (W, room): sums of log-probabilities up to each token, if asked for */
+    float *total_copies, *found_totals; /* scratch, (beams, room); (N, beams, room) */
 } Search;
 
 int64_t docmt_abi(void) { return ABI; }
@@ -211,8 +225,16 @@ INLINE FOR_AVX2 void attend(const float *query, const float *keys, const float *
     for (; i < dim; i += 8) read_states(8, values + i, places, scores, count, out + i);
 }
 
+INLINE int64_t slot_of(const Step *step, int64_t row) { return step->slots[row / step->fresh]; }
+
+INLINE int64_t origin_of(const Step *step, int64_t row) {
+    return step->origins ? step->origins[slot_of(step, row)] : row / step->shared;
+}
+
 /* The position of the new token of a row */
-INLINE int64_t place_of(const Step *step, int64_t row) { return step->length - step->fresh + row % step->fresh; }
+INLINE int64_t place_of(const Step *step, int64_t row) {
+    return step->lengths[slot_of(step, row)] - step->fresh + row % step->fresh;
+}
 
 INLINE int64_t clamp(int64_t least, int64_t value, int64_t most) {
     value = value < most ? value : most;
@@ -224,15 +246,15 @@ INLINE int64_t clamp(int64_t least, int64_t value, int64_t most) {
 static void find_ranges(const Step *step) {
     const Limits *limits = step->limits;
     for (int64_t r = 0; r < step->rows; r++) {
-        const int64_t target = r / step->fresh, place = place_of(step, r), padding = step->first[target];
-        const int64_t first = padding < place ? padding : place, *ids = step->ids + target * step->room;
+        const int64_t slot = slot_of(step, r), place = place_of(step, r), padding = step->first[slot];
+        const int64_t first = padding < place ? padding : place, *ids = step->ids + slot * step->room;
         int64_t begin = first, number = 0; /* of the sentence */
         for (int64_t t = 0; t < place + (limits->kind != SENTENCE); t++)
             if (ids[t] == limits->separator) begin = clamp(first, t + (limits->kind == SENTENCE), place), number++;
         int32_t *range = step->ranges + 3 * r;
         range[0] = begin;
         if (limits->kind == SENTENCE) continue;
-        const int32_t *borders = limits->borders + r / step->shared * (limits->count + 1), end = borders[limits->count];
+        const int32_t *borders = limits->borders + origin_of(step, r) * (limits->count + 1), end = borders[limits->count];
         range[1] = 0, range[2] = end;
         if (limits->kind == WINDOW) {
             const int64_t width = limits->width, position = place - first;
@@ -247,25 +269,25 @@ static void find_ranges(const Step *step) {
 }
 
 /* New tokens read all that their targets have written, or what limits let through, up to themselves: projections
- * (R, 3 H Dh), states (T, W, 2 H Dh) */
+ * (R, 3 H Dh), states (W, T, 2 H Dh) */
 FOR_AVX2 static void self_attention(const Operation *o, const Step *step, const Part *part) {
-    const int64_t heads = o->sizes[0], dim = o->sizes[1], size = heads * dim, targets = step->rows / step->fresh;
+    const int64_t heads = o->sizes[0], dim = o->sizes[1], size = heads * dim;
     int64_t *offsets = step->offsets + part->share.number * step->scratch;
     float *scores = step->numbers + part->share.number * step->scratch;
     const float *projections = step->buffers[o->input];
     float *states = step->buffers[o->sizes[2]], *output = step->buffers[o->output];
     for (int64_t r = part->begin; r < part->end; r++)
-        memcpy(states + (place_of(step, r) * step->written + step->slots[r / step->fresh]) * 2 * size,
+        memcpy(states + (slot_of(step, r) * step->kept + place_of(step, r)) * 2 * size,
                projections + (3 * r + 1) * size, 2 * size * sizeof(float));
     if (step->fresh > 1) meet(part->share); /* tokens of a target may be of several threads */
     for (int64_t r = part->begin; r < part->end; r++) {
-        const int64_t target = r / step->fresh, last = place_of(step, r);
-        int64_t first = step->first[target] < last ? step->first[target] : last; /* padding reads itself */
+        const int64_t slot = slot_of(step, r), last = place_of(step, r);
+        int64_t first = step->first[slot] < last ? step->first[slot] : last; /* padding reads itself */
         if (o->sizes[3]) first = step->ranges[3 * r];
         const float *vectors = o->weights[0]; /* (w + 1, H Dh), from the farthest token of a window on */
         if (vectors) vectors += (o->sizes[4] - 1 - (last - first)) * size;
         for (int64_t t = first; t <= last; t++)
-            offsets[t - first] = (t * step->written + step->ancestors[t * targets + target]) * 2 * size;
+            offsets[t - first] = (step->ancestors[t * step->written + slot] * step->kept + t) * 2 * size;
         for (int64_t h = 0; h < heads; h++)
             attend(projections + 3 * r * size + h * dim, states + h * dim, states + size + h * dim, offsets,
                    last + 1 - first, dim, o->number, vectors ? vectors + h * dim : 0, size, scores,
@@ -285,13 +307,13 @@ FOR_AVX2 static void source_attention(const Operation *o, const Step *step, cons
     const int32_t *seen = which == CONTEXT ? step->context_seen : step->seen;
     const int32_t *counts = which == CONTEXT ? step->context_counts : step->counts;
     float *output = step->buffers[o->output];
-    for (int64_t r = part->begin; r < part->end; r++) {
-        const int64_t source = r / step->shared, count = seen ? counts[source] : places;
+    for (int64_t r = part->begin, before = -1; r < part->end; r++) {
+        const int64_t source = origin_of(step, r), count = counts ? counts[source] : places;
         const int64_t end = which == LIMITED ? clamp(0, step->ranges[3 * r + 2], count) : count;
         const int64_t start = which == LIMITED ? clamp(0, step->ranges[3 * r + 1], end) : 0;
-        if (r == part->begin || r % step->shared == 0)
-            for (int64_t i = 0, origin = step->origins ? step->origins[source] : source; i < count; i++)
-                offsets[i] = (origin * places + (seen ? seen[source * places + i] : i)) * stride;
+        for (int64_t i = 0; source != before && i < count; i++)
+            offsets[i] = (source * places + (seen ? seen[source * places + i] : i)) * stride;
+        before = source;
         for (int64_t h = 0; h < heads; h++)
             attend(queries + r * by_query + h * dim, states + h * dim, states + size + h * dim, offsets + start,
                    end - start, dim, o->number, 0, 0, scores, output + r * size + h * dim);
@@ -304,17 +326,17 @@ INLINE FOR_AVX2 __m256 sigmoid(__m256 x) {
 }
 
 /* y += relu(c), c = f c' + (1 - f) x, f the sigmoid of a gate, c' of the token before: x and gates (R, 2 D), states c in
- * the first half of (T, W, 2 D) (ssru.py) */
+ * the first half of (W, T, 2 D) (ssru.py) */
 FOR_AVX2 static void recurrence(const Operation *o, const Step *step, const Part *part) {
-    const int64_t size = o->sizes[0], targets = step->rows / step->fresh;
+    const int64_t size = o->sizes[0];
     const __m256 none = _mm256_setzero_ps();
     float *states = step->buffers[o->sizes[1]];
     for (int64_t r = begin_of(part->share, step->rows, step->fresh); r < end_of(part->share, step->rows, step->fresh); r++) {
-        const int64_t target = r / step->fresh, last = place_of(step, r), past = last - 1;
+        const int64_t slot = slot_of(step, r), last = place_of(step, r), past = last - 1;
         const float *x = step->buffers[o->input] + 2 * r * size, *gates = x + size, *before = 0;
-        float *c = states + (last * step->written + step->slots[target]) * 2 * size, *y = step->buffers[o->output] + r * size;
-        if (last > step->first[target])
-            before = states + (past * step->written + step->ancestors[past * targets + target]) * 2 * size;
+        float *c = states + (slot * step->kept + last) * 2 * size, *y = step->buffers[o->output] + r * size;
+        if (last > step->first[slot])
+            before = states + (step->ancestors[past * step->written + slot] * step->kept + past) * 2 * size;
         for (int64_t i = 0; i < size; i += 8) {
             const __m256 f = sigmoid(_mm256_loadu_ps(gates + i)), input = _mm256_loadu_ps(x + i);
             const __m256 kept = before ? _mm256_loadu_ps(before + i) : none;
@@ -346,7 +368,7 @@ FOR_AVX2 static void addition(const Operation *o, const Step *step, const Part *
         const float *x = step->buffers[o->input] + r * size;
         float *y = step->buffers[o->output] + r * size;
         const float *gates = o->sizes[1] ? step->buffers[o->sizes[1]] + r * size : 0;
-        if (step->context_seen && !step->context_counts[r / step->shared]) continue;
+        if (step->context_seen && !step->context_counts[origin_of(step, r)]) continue;
         for (int64_t i = 0; i < size; i += 8) {
             const __m256 before = _mm256_loadu_ps(y + i), added = _mm256_loadu_ps(x + i);
             const __m256 mixed = gates ? _mm256_fmadd_ps(sigmoid(_mm256_loadu_ps(gates + i)), _mm256_sub_ps(before, added), added)
@@ -362,7 +384,7 @@ FOR_AVX2 static void embedding(const Operation *o, const Step *step, const Part 
     const float *table = o->weights[0];
     float *y = step->buffers[o->output];
     for (int64_t r = part->begin; r < part->end; r++) {
-        const int64_t first = o->sizes[1] ? step->ranges[3 * r] : step->first[r / step->fresh];
+        const int64_t first = o->sizes[1] ? step->ranges[3 * r] : step->first[slot_of(step, r)];
         const int64_t position = place_of(step, r) - first; /* within the sentence, where limits are its */
         const float *token = table + step->tokens[r] * size, *encoding = step->encodings + (position > 0 ? position : 0) * size;
         for (int64_t i = 0; i < size; i += 8) {
@@ -450,5 +472,5 @@ int64_t docmt_best(const float *scores, const float *added, int64_t groups, int6
                    float *values, int64_t *indices) {
     return 0;
 }
-void docmt_search(const Operation *operations, int64_t count, Step *step, Search *search) {}
+int64_t docmt_search(const Operation *operations, int64_t count, Step *step, Search *search) { return 0; }
 #endif

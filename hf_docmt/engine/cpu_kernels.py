@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-ABI = 15  # of the structures below
+ABI = 16  # of the structures below
 PRODUCT, NORM, SELF_ATTENTION, SOURCE_ATTENTION, EMBEDDING, RECURRENCE, MIXTURE, ADDITION = range(8)
 ALL, LIMITED, CONTEXT = range(3)  # what attention reads
 LIMITS = ("sentence", "group", "window")  # kinds of these, by number
@@ -49,33 +49,41 @@ class Step(ctypes.Structure):
 
     _fields_ = (
         ("buffers", ctypes.c_void_p),
-        *((name, ctypes.c_int64) for name in ("rows", "fresh", "length", "shared", "places")),
+        *((name, ctypes.c_int64) for name in ("rows", "fresh")),
+        ("lengths", ctypes.c_void_p),
+        *((name, ctypes.c_int64) for name in ("shared", "places")),
         *((name, ctypes.c_void_p) for name in ("ancestors", "first", "seen", "counts", "tokens", "encodings", "bias")),
         *((name, ctypes.c_void_p) for name in ("integers", "numbers", "offsets", "limits", "ids")),
         ("room", ctypes.c_int64),
         ("ranges", ctypes.c_void_p),
         ("context_places", ctypes.c_int64),
         *((name, ctypes.c_void_p) for name in ("context_seen", "context_counts")),
-        *((name, ctypes.c_int64) for name in ("threads", "scratch", "written")),
+        *((name, ctypes.c_int64) for name in ("threads", "scratch", "written", "kept")),
         *((name, ctypes.c_void_p) for name in ("slots", "origins")),
     )
 
 
 class Search(ctypes.Structure):
-    """Shared data of search steps that continue with the best tokens, see `cpu_kernels.c`."""
+    """A search and its scratch memory, see `cpu_kernels.c`."""
 
     _fields_ = (
-        ("ids", ctypes.c_void_p),
-        *((name, ctypes.c_int64) for name in ("room", "length", "most")),
+        *((name, ctypes.c_int64) for name in ("sources", "most")),
+        ("prompts", ctypes.c_void_p),
+        ("prompt", ctypes.c_int64),
+        *((name, ctypes.c_void_p) for name in ("limits", "ids", "copies")),
+        ("room", ctypes.c_int64),
         ("ends", ctypes.c_void_p),
-        *((name, ctypes.c_int64) for name in ("end_count", "pad")),
-        ("ended", ctypes.c_void_p),
-        ("beams", ctypes.c_int64),
-        *((name, ctypes.c_void_p) for name in ("scores", "sums")),
-        ("scored", ctypes.c_int64),
-        *((name, ctypes.c_void_p) for name in ("words", "is_absent")),
-        *((name, ctypes.c_void_p) for name in ("log_probs", "values", "indices", "copies")),
-        *((name, ctypes.c_int64) for name in ("kept", "is_single", "is_decided")),
+        *((name, ctypes.c_int64) for name in ("end_count", "beams")),
+        ("penalty", ctypes.c_double),
+        *((name, ctypes.c_int64) for name in ("is_early", "scored")),
+        *((name, ctypes.c_void_p) for name in ("words", "is_absent", "log_probs", "sums", "values", "indices")),
+        ("kept", ctypes.c_int64),
+        ("current", ctypes.c_void_p),
+        *((name, ctypes.c_int64) for name in ("next", "is_read")),
+        *((name, ctypes.c_void_p) for name in ("found", "found_scores", "found_lengths", "is_open", "readers")),
+        ("reader_count", ctypes.c_int64),
+        *((name, ctypes.c_void_p) for name in ("reading", "states", "visible")),
+        *((name, ctypes.c_void_p) for name in ("totals", "total_copies", "found_totals")),
     )
 
 
@@ -94,9 +102,9 @@ def kernels() -> ctypes.CDLL | None:
             library.docmt_run.argtypes = (ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)
             library.docmt_search.argtypes = (*library.docmt_run.argtypes, ctypes.c_void_p)
             library.docmt_best.argtypes = (*[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 4, *[ctypes.c_void_p] * 2)
-            library.docmt_run.restype = library.docmt_search.restype = library.docmt_openmp.restype = None
+            library.docmt_run.restype = library.docmt_openmp.restype = None
             library.docmt_checksum.argtypes = (ctypes.c_void_p, ctypes.c_int64)
-            library.docmt_best.restype = library.docmt_checksum.restype = ctypes.c_int64
+            library.docmt_best.restype = library.docmt_checksum.restype = library.docmt_search.restype = ctypes.c_int64
             library.docmt_openmp((ctypes.c_void_p * 4)(*(() if is_forked else openmp_functions())))
             return library
     return None
@@ -140,8 +148,8 @@ def memory(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
 def give_scratch(step: Step, rows: int, places: int) -> None:
     """Give a step threads, and memory for each of them, for this number of rows and of places that they read."""
     step.threads, step.scratch = torch.get_num_threads(), max(rows, places + MULTIPLE)
-    step.kept = [memory(step.threads, step.scratch, dtype=dtype) for dtype in (torch.float32, torch.long)]
-    step.numbers, step.offsets = (tensor.data_ptr() for tensor in step.kept)
+    step.scratches = [memory(step.threads, step.scratch, dtype=dtype) for dtype in (torch.float32, torch.long)]
+    step.numbers, step.offsets = (tensor.data_ptr() for tensor in step.scratches)
 
 
 def run(operations: ctypes.Array, step: Step, first: int = 0, end: int | None = None) -> None:
@@ -150,9 +158,9 @@ def run(operations: ctypes.Array, step: Step, first: int = 0, end: int | None = 
     kernels().docmt_run(start, (len(operations) if end is None else end) - first, ctypes.byref(step))
 
 
-def search(operations: ctypes.Array, step: Step, search: Search) -> None:
-    """Run steps of a search, at least one, up to the first one that needs another decision."""
-    kernels().docmt_search(operations, len(operations), ctypes.byref(step), ctypes.byref(search))
+def search(operations: ctypes.Array, step: Step, search: Search) -> int:
+    """Search for translations; returns 0, or the length of a target for which there is no room."""
+    return kernels().docmt_search(operations, len(operations), ctypes.byref(step), ctypes.byref(search))
 
 
 def kernel_product(

@@ -1,4 +1,4 @@
-/* The best tokens for cpu_kernels.c, and the steps of a search in which nothing is to decide but these. */
+/* The best tokens for cpu_kernels.c, and whole searches: sources that end make room for others that wait. */
 
 /* Whether x precedes y in a list of the best: NaN comes first, as in torch */
 INLINE int is_better(float x, float y) { return x > y || (x != x && y == y); }
@@ -83,92 +83,146 @@ static int is_end(const Search *search, int64_t token) {
 }
 
 typedef struct {
-    const float *scores; /* (R, N) */
+    const float *scores;       /* (R, V) */
+    const Step *step;
     const Search *search;
-    int64_t sources;
-    int *is_undecided; /* whether beams tie, or one has no number */
+    const int64_t *begins;     /* of each origin its first row, and the end */
 } Choice;
 
-/* The best token of each row in greedy search, or the best of the beams of each source */
+/* The best token of each target in greedy search, or the best continuations of the beams of each source; an index less
+ * than 0 where some are equal, or one has no number. */
 static void choose(const void *context, Share share) {
     const Choice *choice = context;
     const Search *s = choice->search;
-    const int64_t beams = s->beams, kept = s->kept, begin = begin_of(share, choice->sources, 1);
-    const int64_t count = end_of(share, choice->sources, 1) - begin, first = begin * beams;
-    const float *scores = choice->scores + first * s->scored;
-    int is_number = 1;
-    if (beams > 1) {
-        float *log_probs = s->log_probs + first * s->scored;
-        for (int64_t r = 0; is_number && r < count * beams; r++)
-            is_number = log_softmax(scores + r * s->scored, s->scored, log_probs + r * s->scored);
-        scores = log_probs;
+    const int64_t size = s->scored, kept = s->kept, end = end_of(share, s->most, 1);
+    for (int64_t m = begin_of(share, s->most, 1); m < end; m++) {
+        const int64_t first = choice->begins[m], rows = choice->begins[m + 1] - first;
+        float *values = s->values + m * kept;
+        int64_t *indices = s->indices + m * kept;
+        const float *scores = choice->scores + first * size;
+        int is_number = 1, are_equal = 0;
+        for (int64_t r = 0; s->beams > 1 && is_number && r < rows; r++)
+            is_number = log_softmax(scores + r * size, size, s->log_probs + (first + r) * size);
+        if (s->beams > 1) scores = s->log_probs + first * size;
+        if (rows && is_number)
+            are_equal = docmt_best(scores, s->beams > 1 ? s->sums + m * s->beams : 0, 1, rows, size, kept, values, indices);
+        if (s->totals && s->beams == 1 && rows && values[0] - values[0] == 0)
+            values[0] = -log_total(scores, size, values[0]); /* whose score is the largest */
+        if (!is_number || (s->beams > 1 ? are_equal : rows && values[0] - values[0] != 0)) indices[0] = -1;
     }
-    if (!is_number || (docmt_best(scores, beams > 1 ? s->scores + first : 0, count, beams, s->scored, kept,
-                                  s->values + begin * kept, s->indices + begin * kept) && beams > 1))
-        __atomic_store_n(choice->is_undecided, 1, __ATOMIC_RELAXED);
-    for (int64_t r = first; beams == 1 && s->sums && r < first + count; r++)
-        s->log_probs[r] = log_total(choice->scores + r * s->scored, s->scored, s->values[r]);
 }
 
-/* By the threads of a step; returns whether there is nothing that is undecided. */
-static int is_chosen(const float *scores, const Step *step, const Search *s) {
-    int is_undecided = 0;
-    const Choice choice = {scores, s, step->rows / s->beams, &is_undecided};
-    share_work(choose, &choice, step->rows * s->scored < LEAST_WORK / 8 * step->threads ? 1 : step->threads);
-    return !is_undecided;
+static float score_of(const Search *s, float sum, int64_t length) {
+    return sum / (float)pow((double)(length - s->prompt), s->penalty);
 }
 
-/* Append the best token to each row; 0: nothing was done, since one of them ends its row, or is of NaN. */
-static int go_on(const float *scores, const Step *step, Search *s) {
-    is_chosen(scores, step, s);
-    for (int64_t r = 0; r < step->rows; r++) {
-        if (s->values[r] - s->values[r] != 0) return 0;
-        s->indices[r] = s->ended && s->ended[r] ? s->pad : token_at(s, s->indices[r]);
-        if (!(s->ended && s->ended[r]) && is_end(s, s->indices[r])) return 0;
+/* Add a translation of a source to those that have ended, as many as beams, best first; returns whether it is equal to
+ * another in its score. */
+static int add_found(const Search *s, int64_t source, const int64_t *ids, const float *totals, int64_t length, int64_t token,
+                     float total, float score) {
+    const int64_t first = source * s->beams, last = first + s->beams - 1;
+    int64_t place = last;
+    for (int64_t i = first; i <= last; i++)
+        if (s->found_lengths[i] && s->found_scores[i] == score) return 1;
+    if (s->found_lengths[last] && s->found_scores[last] > score) return 0;
+    for (; place > first && (!s->found_lengths[place - 1] || score > s->found_scores[place - 1]); place--) {
+        s->found_scores[place] = s->found_scores[place - 1], s->found_lengths[place] = s->found_lengths[place - 1];
+        memcpy(s->found + place * s->room, s->found + (place - 1) * s->room, s->found_lengths[place] * sizeof *ids);
+        if (totals) memcpy(s->found_totals + place * s->room, s->found_totals + (place - 1) * s->room, s->found_lengths[place] * sizeof *totals);
     }
-    for (int64_t r = 0; r < step->rows; r++) {
-        float *sum = s->sums ? s->sums + r * s->room + s->length : 0;
-        s->ids[r * s->room + s->length] = s->indices[r];
-        if (sum) sum[0] = sum[-1] - s->log_probs[r];
-    }
-    return 1;
+    memcpy(s->found + place * s->room, ids, (length - 1) * sizeof *ids);
+    s->found[place * s->room + length - 1] = token;
+    if (totals) memcpy(s->found_totals + place * s->room, totals, (length - 1) * sizeof *totals), s->found_totals[place * s->room + length - 1] = total;
+    s->found_scores[place] = score, s->found_lengths[place] = length;
+    return 0;
 }
 
-/* Let the best beams of each source go on; 0: nothing was done, since one of them ends, ties, or is of no number. */
-static int go_on_with_beams(const float *scores, const Step *step, Search *s) {
-    const int64_t rows = step->rows, beams = s->beams, sources = rows / beams, kept = s->kept;
-    s->is_decided = is_chosen(scores, step, s);
-    if (!s->is_decided || s->is_single) return 0;
-    for (int64_t i = 0; i < sources * kept; i++)
-        if (i % kept < beams && is_end(s, token_at(s, s->indices[i]))) return 0;
-    float *sums = (float *)(s->copies + rows * s->room);
-    memcpy(s->copies, s->ids, rows * s->room * sizeof(int64_t)), memcpy(sums, s->sums, rows * s->room * sizeof(float));
-    for (int64_t r = 0; r < rows; r++) {
-        const int64_t best = r / beams * kept + r % beams, from = r / beams * beams + s->indices[best] / s->scored;
-        memcpy(s->ids + r * s->room, s->copies + from * s->room, s->length * sizeof(int64_t));
-        memcpy(s->sums + r * s->room, sums + from * s->room, s->length * sizeof(float));
-        s->ids[r * s->room + s->length] = token_at(s, s->indices[best]);
-        s->sums[r * s->room + s->length] = s->scores[r] = s->values[best], s->indices[r] = from;
+/* Append the best token to the target of a source, or let its best beams go on; returns whether it is done. */
+static int go_on(const Step *step, const Search *s, int64_t m) {
+    const int64_t beams = s->beams, source = s->current[m], slot = m * beams, *best = s->indices + m * s->kept;
+    const int64_t length = ++step->lengths[slot], is_last = length >= s->limits[source], bytes = length * sizeof *best;
+    const float *values = s->values + m * s->kept;
+    int64_t *ids = s->ids + slot * s->room, from[32];
+    float *totals = s->totals ? s->totals + slot * s->room : 0;
+    if (best[0] < 0) return s->is_open[source] = 1;
+    if (beams == 1) {
+        ids[length - 1] = token_at(s, best[0]);
+        if (totals) totals[length - 1] = totals[length - 2] + values[0];
+        if (!is_last && !is_end(s, ids[length - 1])) return 0;
+        return add_found(s, source, ids, totals, length, ids[length - 1], totals ? totals[length - 1] : 0, 0), 1;
     }
-    for (int64_t t = 0; t < step->length; t++) {
-        int32_t *row = step->ancestors + t * rows, *before = memcpy(s->copies, row, rows * sizeof(int32_t));
-        for (int64_t r = 0; r < rows; r++) row[r] = before[s->indices[r]];
+    for (int64_t b = 0; b < beams; b++) memcpy(s->copies + b * s->room, ids + b * s->room, bytes);
+    for (int64_t b = 0; totals && b < beams; b++)
+        memcpy(s->total_copies + b * s->room, totals + b * s->room, length * sizeof *totals);
+    for (int64_t i = 0, next = 0; i < s->kept - 1 && next < beams; i++) {
+        const int64_t token = token_at(s, best[i]), beam = best[i] / s->scored, *before = s->copies + beam * s->room;
+        const float *totals_before = totals ? s->total_copies + beam * s->room : 0;
+        if (is_last || is_end(s, token)) {
+            if (i < beams && add_found(s, source, before, totals_before, length, token, values[i], score_of(s, values[i], length)))
+                return s->is_open[source] = 1;
+            continue;
+        }
+        memcpy(ids + next * s->room, before, bytes);
+        ids[next * s->room + length - 1] = token, step->lengths[slot + next] = length;
+        if (totals) memcpy(totals + next * s->room, totals_before, length * sizeof *totals), totals[next * s->room + length - 1] = values[i];
+        s->sums[slot + next] = values[i], from[next++] = beam;
     }
-    return 1;
+    const float worst = s->found_scores[(source + 1) * beams - 1];
+    const int is_full = s->found_lengths[(source + 1) * beams - 1] > 0;
+    if (is_last || (is_full && (s->is_early || !(score_of(s, s->sums[slot], length) > worst)))) return 1;
+    for (int64_t t = 0; t < length - 1; t++) {
+        int32_t *row = step->ancestors + t * step->written + slot, before[32];
+        memcpy(before, row, beams * sizeof *row);
+        for (int64_t b = 0; b < beams; b++) row[b] = before[from[b]];
+    }
+    return 0;
 }
 
-/* Steps after the present ids, as long as these are no more than `most` and the best tokens go on; after the
- * last step its scores are there, and nothing is decided. */
-void docmt_search(const Operation *operations, int64_t count, Step *step, Search *s) {
+/* Put the next source that waits, if there is one, at an origin. */
+static void begin(const Operation *readers, const Step *step, Search *s, int64_t m) {
+    const int64_t source = s->current[m] = s->next < s->sources ? s->next++ : -1, slot = m * s->beams;
+    if (source < 0) return;
+    step->lengths[slot] = s->prompt, s->sums[slot] = 0;
+    if (s->totals) memset(s->totals + slot * s->room, 0, s->prompt * sizeof *s->totals);
+    for (int64_t b = 0; b < s->beams; b++) s->found_lengths[source * s->beams + b] = 0;
+    memcpy(s->ids + slot * s->room, s->prompts + source * s->prompt, s->prompt * sizeof *s->ids);
+    if (!readers) return;
+    step->counts[m] = s->visible[source], s->reading->rows = s->visible[source];
+    float **buffers = (float **)s->reading->buffers;
+    buffers[readers->input] = (float *)s->states + source * step->places * readers->sizes[0];
+    for (const Operation *o = readers; o < readers + s->reader_count; o++)
+        buffers[o->output] = step->buffers[o->output] + m * step->places * o->sizes[1];
+    docmt_run(readers, s->reader_count, s->reading);
+}
+
+/* Search for translations of all sources, `most` at once: where one is done the next one begins. Returns 0, or the length
+ * of a target for which there is no room: with more room it goes on at the same place. */
+int64_t docmt_search(const Operation *operations, int64_t count, Step *step, Search *s) {
     float *scores = step->buffers[operations[count - 1].output];
+    int64_t begins[s->most + 1];
     step->ids = s->ids, step->room = s->room;
-    for (;; s->length++) {
-        for (int64_t r = 0; r < step->rows; r++) step->tokens[r] = s->ids[r * s->room + s->length - 1];
-        step->length = s->length, s->is_decided = 0;
-        docmt_run(operations, count, step);
-        for (int64_t r = 0; s->is_absent && r < step->rows; r++)
+    for (int64_t m = s->next ? s->most : 0; m < s->most; m++) begin(s->readers, step, s, m);
+    for (;;) {
+        int64_t rows = 0;
+        for (int64_t m = 0; m < s->most; m++) {
+            const int64_t slot = m * s->beams, length = step->lengths[slot];
+            begins[m] = rows;
+            for (int64_t b = 0; s->current[m] >= 0 && b < (length > s->prompt ? s->beams : 1); b++, rows++) {
+                if (length >= s->room) return length + 1;
+                step->slots[rows] = slot + b, step->tokens[rows] = s->ids[(slot + b) * s->room + length - 1];
+                step->ancestors[(length - 1) * step->written + slot + b] = slot + b;
+            }
+        }
+        if (!rows) return 0;
+        step->rows = begins[s->most] = rows;
+        if (!s->is_read) docmt_run(operations, count, step);
+        s->is_read = 0;
+        for (int64_t r = 0; s->is_absent && r < rows; r++)
             for (int64_t i = 0; i < s->scored; i++)
-                if (s->is_absent[r / step->shared * s->scored + i]) scores[r * s->scored + i] = -INFINITY;
-        if (s->length >= s->most || !(s->beams > 1 ? go_on_with_beams : go_on)(scores, step, s)) return;
+                if (s->is_absent[origin_of(step, r) * s->scored + i]) scores[r * s->scored + i] = -INFINITY;
+        const Choice choice = {scores, step, s, begins};
+        share_work(choose, &choice, rows * s->scored < LEAST_WORK / 8 * step->threads ? 1 : step->threads);
+        for (int64_t m = 0; m < s->most; m++)
+            if (s->current[m] >= 0 && go_on(step, s, m)) begin(s->readers, step, s, m);
     }
 }

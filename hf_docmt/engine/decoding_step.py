@@ -9,6 +9,7 @@ import ctypes
 from itertools import chain, zip_longest
 
 import torch
+from torch import nn
 
 from hf_docmt.engine.cpu_kernels import (
     BLOCK,
@@ -43,6 +44,7 @@ from hf_docmt.modeling.modeling_docmt import Decoder
 
 MOST_SOURCES = 64  # over the number of threads, where torch has several and the kernels one
 ROOM = 64  # tokens with room at first, in addition to the prompt
+TOTALS = ("totals", "total_copies", "found_totals")  # of `Search`
 POSITIONS = 64  # encodings that are computed at once
 
 
@@ -58,6 +60,18 @@ def decoding_step(state) -> "DecodingStep | None":
     limits = step_limits(model, state.encoder_outputs) if program.has_limits else None
     has_ends = limits is None or are_ends(limits.borders, state.inputs.get("attention_mask"), state.encoder_outputs[0])
     return DecodingStep(state, program, limits) if has_ends else None
+
+
+def sources_may_wait(model) -> bool:
+    """Whether a search for a model in a scope reads the states of a source when it begins."""
+    decoder = model.get_decoder()
+    is_known = are_used() and is_in_scope(model) and lone_threads() == 1 and model.device.type == "cpu"
+    if not is_known or not is_unchanged(model, type(model)) or step_inputs(decoder) != "none":
+        return False
+    program = made_once(model, lambda: known_program(model))
+    fits = program is not None and len(program.parts) == 1 and program.embedding and not program.has_limits
+    is_plain = type(decoder).source is Decoder.source and not model.model.encoder_input_names
+    return bool(fits and is_plain and len(program.sources) == len(program.readers))
 
 
 def known_program(model) -> DecoderProgram | None:
@@ -116,12 +130,11 @@ class DecodingStep:
         embeds = embeds_tokens(self.decoder) and inputs in ("none", "constant")
         self.embeds = (embeds or program.has_limits) and program.embedding > 0
         self.is_whole = self.embeds and len(self.parts) == 1
-        self.goes_on = self.is_whole  # whether it runs several steps at once, by `go_on`
-        self.search: Search | None = None  # for the rows that there are
         if self.decoder.config.position_type != "learned":
             self.encodings = program.encodings
-        self.history: torch.Tensor | None = None  # (writers, T, W, 2D): keys and values of what was written
+        self.history: torch.Tensor | None = None  # (writers, W, T, 2D): keys and values of what was written
         self.read: list[torch.Tensor] | None = None  # of each reader (S, L, 2D): those of the source or context
+        self.at_once: int | None = None  # the most sources whose states are read at once, where others wait
         self.limits: Limits | None = None  # and the borders whose address they have
         if limits is not None:
             self.borders = None if limits.borders is None else limits.borders.int().contiguous()
@@ -143,10 +156,8 @@ class DecodingStep:
         """Go on with these sources (S,) and targets (R,); what was written and read stays where it is."""
         self.take(state)
         if self.history is not None:
-            self.slots, self.ancestors = self.slots[targets], self.ancestors.index_select(1, targets)
-        if self.read is not None:
-            self.origins = self.origins[sources]
-        if self.limits is not None and self.borders is not None:
+            self.slots = self.slots[targets]
+        elif self.limits is not None and self.borders is not None:
             self.borders = self.borders[sources]
             self.limits.borders = self.borders.data_ptr()
 
@@ -167,7 +178,7 @@ class DecodingStep:
     def build(self, ids: torch.Tensor, mask: torch.Tensor | None) -> None:
         """Buffers for the targets of ids (B, T) and their mask, and what torch runs."""
         rows, self.length = len(ids), 0 if self.is_prompt else ids.shape[1] - 1
-        self.rows, self.sources, self.is_prompt = rows, len(self.source), False
+        self.rows, self.sources, self.is_prompt = rows, self.at_once or len(self.source), False
         if len(self.parts) > 1:
             self.source_mask = self.decoder.source_mask(self.source, self.source_padding, (rows, 1))
         elif self.is_whole and (self.has_constant_inputs or type(self.decoder).source is not Decoder.source):
@@ -176,23 +187,23 @@ class DecodingStep:
         if self.history is None:
             self.history = self.written_so_far()
             self.number_slots(rows)
-        context = self.find_seen()
         if self.read is None:
-            self.read = self.read_source(context)
-            self.origins = torch.arange(self.sources, dtype=torch.int32, device="cpu")  # (S,): their places in `read`
+            self.read = self.room_for_sources() if self.at_once else self.read_source(self.find_seen())
         self.scores, self.bias = memory(rows, len(self.output_bias)), whole_blocks(self.output_bias.float())
-        self.first = memory(rows, dtype=torch.int32).zero_() if mask is None else mask.int().argmax(dim=1).int()
-        self.padding = int(self.first.min())  # tokens in front of all targets
-        self.search = None
+        self.first, self.padding = torch.zeros_like(self.origins), 0  # (W,); tokens in front of all targets
+        if mask is not None:
+            self.first[self.slots] = first = mask.int().argmax(dim=1).int()
+            self.padding = int(first.min())
         if ids.shape[1] > len(self.ancestors):
             self.make_room(ids.shape[1])
         else:
             self.make_rows(1)
 
     def number_slots(self, count: int) -> None:
-        """Let each target write at its position, into `slots` (R,) of W."""
-        self.slots = torch.arange(count, dtype=torch.int32, device="cpu")
-        self.ancestors = self.slots.repeat(self.length, 1)  # (T, R)
+        """Give each target a slot of W; `origins` (W,) are their sources."""
+        self.slots = torch.arange(count, dtype=torch.int32, device="cpu")  # (R,)
+        self.origins, self.lengths = self.slots // (count // self.sources), memory(count, dtype=torch.long)
+        self.ancestors = self.slots.repeat(self.length, 1)  # (T, W)
 
     def make_room(self, tokens: int) -> None:
         """Make room for this number of tokens and some more if needed, and keep the old states."""
@@ -201,8 +212,8 @@ class DecodingStep:
             return
         room = tokens + max(tokens, ROOM)
         self.ancestors = with_room(self.ancestors, room, dim=0)
-        self.ancestors[before:] = self.slots
-        self.history = with_room(self.history, room, dim=1)
+        self.ancestors[before:] = torch.arange(self.ancestors.shape[1], device="cpu")
+        self.history = with_room(self.history, room, dim=2)
         self.make_rows(1)
 
     def make_rows(self, fresh: int) -> None:
@@ -218,11 +229,11 @@ class DecodingStep:
         self.ranges = memory(rows, 3, dtype=torch.int32)
         if self.limits is not None:
             step.limits, step.ranges = ctypes.addressof(self.limits), self.ranges.data_ptr()
-        step.written = self.history.shape[2]
-        for name in ("ancestors", "first", "tokens", "bias", "integers", "slots", "origins"):
+        step.written, step.kept = self.history.shape[1:3]
+        for name in ("ancestors", "first", "tokens", "bias", "integers", "slots", "origins", "lengths"):
             setattr(step, name, getattr(self, name).data_ptr())
         step.buffers, step.places = ctypes.addressof(self.buffers), self.source.shape[1]
-        step.rows, step.fresh, step.shared = rows, fresh, rows // self.sources
+        step.rows, step.fresh = rows, fresh
 
     def encode(self, length: int) -> None:
         """Encodings of positions for targets of this length, padding included."""
@@ -253,7 +264,7 @@ class DecodingStep:
             self.build(ids, mask)
         self.make_room(ids.shape[1])
         self.encode(ids.shape[1])
-        self.ids = ids.contiguous()
+        self.ids = ids.new_zeros(len(self.lengths), ids.shape[1]).index_copy_(0, self.slots.long(), ids)
         self.step.ids, self.step.room = self.ids.data_ptr(), ids.shape[1]
         if ids.shape[1] > self.length + 1:
             return self.read_prompt(ids)
@@ -265,7 +276,8 @@ class DecodingStep:
         (operations,), self.length = self.operations, ids.shape[1]
         self.make_rows(self.length)
         self.tokens.copy_(ids.flatten())
-        self.step.length, output = self.length, len(operations) - 1
+        self.lengths.fill_(self.length)
+        output = len(operations) - 1
         run(operations, self.step, 0, output)
         last = self.states.view(*ids.shape, -1)[:, -1]  # (B, D)
         self.make_rows(1)
@@ -273,42 +285,86 @@ class DecodingStep:
         run(operations, self.step, output)
         return self.scores
 
-    def go_on(self, ids: torch.Tensor, length: int, settings, ended, sums, scores, mask, is_single):
-        """As `DecoderState.read_on`."""
-        if not self.operations:
-            self.build(ids[:, :length], mask)
-        if self.search is None or self.search.room != ids.shape[1]:
-            self.search = self.new_search(ids, settings)
-        self.make_room(length)
-        self.encode(length)
-        found, encoded = self.search, len(self.encodings) + self.padding
-        found.ids, found.length, found.is_single = ids.data_ptr(), length, is_single
-        found.most = min(settings.plain_until - 1, ids.shape[1] - 1, len(self.ancestors), encoded)
-        found.ended, found.sums, found.scores = (
-            None if tensor is None else tensor.data_ptr() for tensor in (ended, sums, scores)
-        )
-        search(self.operations[0], self.step, found)
-        self.length = found.length
-        best = (self.values[:, :-1].clone(), self.indices[:, :-1].clone()) if found.is_decided else None
-        return self.length, self.scores, best
+    def search(self, prompt: torch.Tensor, settings, mask: torch.Tensor | None, logits: torch.Tensor | None):
+        """Translations of prompts (B, T) that were not read, or were and gave logits (B, N); see `SearchSettings`.
 
-    def new_search(self, ids: torch.Tensor, settings) -> Search:
-        """Shared data of the steps of a search over ids (R, L), other than the ids."""
-        (rows, room), beams, scored = ids.shape, settings.num_beams, len(self.output_bias)
-        self.ends = torch.tensor(settings.eos_token_id, dtype=torch.long, device="cpu")
-        self.copies = memory(2, *ids.shape, dtype=torch.long)  # of ids and sums
-        self.log_probs = memory(rows, scored if beams > 1 else 1)
-        self.values = memory(rows // beams, 1 if beams == 1 else settings.candidates + 1)
-        self.indices = memory(*self.values.shape, dtype=torch.long)
-        scratch = {
-            name: getattr(self, name).data_ptr() for name in ("ends", "log_probs", "values", "indices", "copies")
-        }
+        Returns ids (B * returned, longest), sums up to each (or None), and the sources that are open, whose ids are
+        anything: beams that tie, or scores that are no numbers.
+        """
+        beams, (sources, given) = settings.num_beams, prompt.shape
+        targets, limits = (self.at_once or sources) * beams, settings.limits(prompt)
+        is_read = logits is not None
+        self.build(nn.functional.pad(prompt.repeat_interleave(beams, dim=0)[:targets], (0, is_read)), mask)
+        if is_read:
+            self.scores[:sources] = logits
+        tables = self.search_tables(prompt, limits, settings)
+        found, growing = Search(is_read=is_read), {"ids", "copies", "found", *TOTALS} & tables.keys()
+        sizes = {"sources": sources, "most": targets // beams, "prompt": given, "beams": beams}
+        sizes |= {"end_count": len(tables["ends"]), "penalty": settings.length_penalty, "scored": self.scores.shape[1]}
+        sizes |= {"is_early": settings.early_stopping is True, "kept": tables["values"].shape[1]}
+        if self.at_once:
+            self.read_one_by_one(found)
+        needed = given + 1
+        while needed:
+            self.make_room(needed)
+            self.encode(needed - 1)
+            sizes["room"] = min(len(self.ancestors), len(self.encodings) + self.padding + 1, int(limits.max()))
+            tables |= {name: with_room(tables[name], sizes["room"], dim=tables[name].dim() - 1) for name in growing}
+            for name, value in (sizes | {name: table.data_ptr() for name, table in tables.items()}).items():
+                setattr(found, name, value)
+            needed = search(self.operations[0], self.step, found)
+        lengths = tables["found_lengths"][:, : settings.num_return_sequences]
+        longest = int(lengths.max())
+        is_behind = torch.arange(longest, device="cpu") >= lengths[..., None]
+        ids, sums = (
+            tables[name][:, : lengths.shape[1], :longest].masked_fill(is_behind, padding).flatten(0, 1)
+            if name in tables
+            else None
+            for name, padding in (("found", settings.padding), ("found_totals", 0))
+        )
+        return ids, sums, tables["is_open"].nonzero()[:, 0]
+
+    def search_tables(self, prompt: torch.Tensor, limits: torch.Tensor, settings) -> dict[str, torch.Tensor]:
+        """Tables of `Search` by their names, with room for the prompts (B, T)."""
+        (targets, scored), (sources, given), beams = self.scores.shape, prompt.shape, settings.num_beams
+        kept = 1 if beams == 1 else settings.candidates + 1
+        shapes = {"ids": (targets, given), "copies": (beams, given), "indices": (targets // beams, kept)}
+        shapes |= {"found": (sources, beams, given), "found_lengths": (sources, beams), "current": (targets // beams,)}
+        tables = {name: memory(*shape, dtype=torch.long) for name, shape in shapes.items()}
+        shapes = {"log_probs": (targets if beams > 1 else 0, scored), "sums": (targets,)}
+        shapes |= {"values": (targets // beams, kept), "found_scores": (sources, beams)}
+        shapes |= (
+            dict(zip(TOTALS, ((targets, given), (beams, given), (sources, beams, given)))) if settings.has_sums else {}
+        )
+        tables |= {name: memory(*shape) for name, shape in shapes.items()}
         for name in ("words", "is_absent"):
             if (listed := getattr(self, name)) is not None:
-                scratch[name] = listed.data_ptr()
-        sizes = {"room": room, "end_count": len(self.ends), "beams": beams, "scored": scored}
-        sizes["kept"] = self.values.shape[1]
-        return Search(pad=settings.pad_token_id, **sizes, **scratch)
+                tables[name] = listed
+        ends = torch.tensor(settings.eos_token_id, dtype=torch.long, device="cpu")
+        tables |= {"ends": ends, "is_open": torch.zeros(sources, dtype=torch.bool, device="cpu")}
+        return tables | {"prompts": prompt.contiguous(), "limits": limits}
+
+    # Sources that wait
+
+    def room_for_sources(self) -> list[torch.Tensor]:
+        """As `read_source`, for as many sources as are read at once, of which none was."""
+        length, size = self.source.shape[1:]
+        self.counts = memory(self.at_once, dtype=torch.int32)
+        self.step.counts = self.counts.data_ptr()
+        return [memory(self.at_once, length, 2 * size) for _ in self.program.readers]
+
+    def read_one_by_one(self, found: Search) -> None:
+        """Let a search read each source when it begins."""
+        count, length, size = self.source.shape
+        self.states_of_sources, padding = self.source.contiguous(), self.source_padding
+        self.visible = torch.full((count,), length, device="cpu").int() if padding is None else padding.sum(dim=1).int()
+        self.reading_buffers = (ctypes.c_void_p * len(self.buffers))()
+        self.reading_integers = memory(length + -length % BLOCK, size, dtype=torch.int8)
+        self.reading = Step(ctypes.addressof(self.reading_buffers), integers=self.reading_integers.data_ptr())
+        give_scratch(self.reading, length, length)
+        found.readers, found.reader_count = ctypes.addressof(self.program.sources), len(self.program.sources)
+        found.reading, found.states = ctypes.addressof(self.reading), self.states_of_sources.data_ptr()
+        found.visible = self.visible.data_ptr()
 
     def run(self, hidden_states: torch.Tensor | None) -> torch.Tensor:
         """States (R, D) of the new tokens, without any those of the step's tokens -> (R, N)."""
@@ -317,7 +373,7 @@ class DecodingStep:
         if hidden_states is not None:
             self.states.copy_(hidden_states)
             first = self.program.embedding
-        self.step.length = self.length
+        self.lengths.fill_(self.length)
         for operation in self.operations:
             if isinstance(operation, ctypes.Array):
                 run(operation, self.step, first)
@@ -331,7 +387,8 @@ class DecodingStep:
         if self.history is None:
             self.cache.reorder_cache(rows)
             return
-        self.ancestors[: self.length] = self.ancestors[: self.length].index_select(1, rows)
+        slots, table = self.slots.long(), self.ancestors[: self.length]
+        table[:, slots] = table[:, slots[rows]]
         for layer in self.called:
             layer.reorder_cache(rows)
 
@@ -341,10 +398,10 @@ class DecodingStep:
             self.cache.batch_repeat_interleave(times)
             self.operations = []
             return
-        self.history = self.history[:, : self.length].repeat_interleave(times, dim=2)
+        self.history = self.history[:, :, : self.length].repeat_interleave(times, dim=1)
         for layer in self.called:
             layer.batch_repeat_interleave(times)
-        self.number_slots(self.history.shape[2])
+        self.number_slots(self.history.shape[1])
         self.operations = []
 
     def inputs_of(self, ids: torch.Tensor, mask: torch.Tensor | None, past: int) -> torch.Tensor:
@@ -378,24 +435,22 @@ class DecodingStep:
     # Inputs from before the first step
 
     def written_so_far(self) -> torch.Tensor:
-        """The entries that the layers of the program wrote into the cache: (layers, T, R, 2D).
+        """The entries that the layers of the program wrote into the cache: (layers, R, T, 2D).
 
         For a recurrent one the last state only, since it reads no other.
         """
         stores = self.cache.self_attention_cache.layers
-        written = memory(len(self.program.writers), self.length, self.rows, 2 * self.model.config.d_model)
+        written = memory(len(self.program.writers), self.rows, self.length, 2 * self.model.config.d_model)
         for place, (layer, attention) in zip(written, self.program.writers if self.length else ()):
             store = stores[layer.layer_idx]
             if is_recurrence(attention):
-                place[-1, :, : store.keys.shape[1]] = store.keys
+                place[:, -1, : store.keys.shape[1]] = store.keys
                 continue
             heads = attention.q_proj.out_features // attention.head_dim
             first = 0 if attention is layer.self_attn else heads  # of two with concatenated heads
             states = [states[:, first : first + heads] for states in (store.keys, store.values)]
-            states = [
-                states.permute(2, 0, 1, 3).flatten(2) for states in states
-            ]  # (T, R, D) each, of a window the last
-            torch.cat(states, dim=2, out=place[-len(states[0]) :])
+            states = [states.transpose(1, 2).flatten(2) for states in states]  # (R, T, D) each, of a window the last
+            place[:, -states[0].shape[1] :] = torch.cat(states, dim=2)
         return written
 
     def find_seen(self) -> dict[str, torch.Tensor]:
@@ -411,7 +466,7 @@ class DecodingStep:
     def read_source(self, context: dict[str, torch.Tensor]) -> list[torch.Tensor]:
         """Keys and values that the readers of the program attend to, (S, L, 2D) each, of the source and of context.
 
-        After a prompt they are taken from the cache, which is filled here with those of context only.
+        Out of the cache, where a prompt was read, which is not filled here but with those of context.
         """
         (sources, length, size), readers = self.source.shape, self.program.readers
         read = [memory(*context.get(inputs, self.source).shape[:2], 2 * size) for _, inputs in readers]

@@ -17,10 +17,11 @@ from transformers.integrations import is_fsdp_managed_module
 from hf_docmt.engine.cache import DecodingCache
 from hf_docmt.engine.chunked_loss import chunked_loss
 from hf_docmt.engine.cpu_kernels import are_used
+from hf_docmt.engine.decoding_step import sources_may_wait
 from hf_docmt.engine.encoder import MOST_PLACES, encoder_states
 from hf_docmt.engine.quantization import quantize, replace_linear
-from hf_docmt.engine.scope import forget, has_hooks, packed_products, unchanged_weights
-from hf_docmt.engine.search import DecoderState, SearchSettings, beam_search, greedy_search
+from hf_docmt.engine.scope import forget, has_hooks, packed_products, sources_at_once, unchanged_weights
+from hf_docmt.engine.search import DecoderState, SearchSettings, best_translations
 from hf_docmt.modeling.generation_mixin import end_tokens, is_neutral
 from hf_docmt.modeling.modeling_docmt import DocMTPreTrainedModel
 
@@ -58,9 +59,11 @@ class Engine:
         `own` are processors and criteria of the caller. A `shortlist` (`LexicalShortlist`) restricts the search to
         words that translate those of the source; ValueError where transformers has to search.
         """
+        at_once = arguments.pop("sources_at_once", None)
         is_ours = is_plain(config) and has_plain_criteria(own["stopping_criteria"])
         if is_ours and is_plain_call(model, inputs, config, arguments):
-            return search_translations(model, inputs, config, own, arguments)
+            with sources_at_once(model, at_once):
+                return search_translations(model, inputs, config, own, arguments, at_once)
         if arguments.get("shortlist") is not None:
             raise ValueError(
                 "shortlist is for greedy and beam search with plain settings, and these ask for another search: "
@@ -71,6 +74,11 @@ class Engine:
         may_be_compiled = config.compile_config is not None or model.device.type != "cpu"  # modes of torch break it
         with nullcontext() if may_be_compiled else packed_products(model):
             return model.search_by_transformers(inputs, config, own, arguments)
+
+    def may_wait(self, model, config: GenerationConfig, arguments: dict) -> bool:
+        """Whether plain calls of `generate` with these settings take more sources than `sources_at_once`."""
+        is_known = not arguments and not effective_settings(config, {*READ, *HARMLESS}) and is_plain(config)
+        return is_known and not model.is_prompted and not has_hooks(model) and sources_may_wait(model)
 
     def prompt_cache(self, model) -> DecodingCache | None:
         """An empty cache; None for a recurrent decoder, whose state cannot go back to the end of a prompt."""
@@ -114,7 +122,7 @@ def encoder_inputs(model) -> tuple[str, ...]:
 
 
 def search_translations(
-    model, inputs: torch.Tensor | None, config: GenerationConfig, own: dict, arguments: dict
+    model, inputs: torch.Tensor | None, config: GenerationConfig, own: dict, arguments: dict, at_once: int | None
 ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
     """Translations (B * returned, at most `max_length`) by our search; `own` processors and criteria.
 
@@ -144,7 +152,7 @@ def search_translations(
     state = make_state(encoder_outputs, cache, mask, keeps_cache=is_given, **kept)
     settings = search_settings(config, prompt, own["logits_processor"], own["stopping_criteria"])
     settings.has_sums = arguments.get("return_log_probabilities", False)
-    ids, *_, sums = (beam_search if settings.num_beams > 1 else greedy_search)(state, prompt, settings)
+    ids, sums = best_translations(state, prompt, settings, at_once)
     return (ids, sums) if settings.has_sums else ids
 
 

@@ -1,5 +1,6 @@
 """Greedy and beam search, with the results of transformers' searches; the prompt is read once a source."""
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -16,6 +17,7 @@ from hf_docmt.modeling.layers import cached_length
 
 NEVER = -1e9  # added to the score of what must not be chosen
 ROOM = 256  # tokens that there is room for at once
+MOST_BEAMS = 32  # of a search by the kernels
 MOST_WASTE = 1 / 4  # of the sources that are computed, those that have ended
 
 
@@ -63,10 +65,24 @@ class SearchSettings:
         """The least length of target ids at which a limit or criterion may end a row; 0 if criteria do not say."""
         return min(self.max_length, *(getattr(criterion, "earliest_end", 0) for criterion in self.criteria), 2**31)
 
+    def is_plain(self, scored: int) -> bool:
+        """Whether nothing decides but the scores of this number of tokens, ends, and the number of tokens of a row."""
+        has_limits = all(hasattr(criterion, "row_ends") for criterion in self.criteria)
+        fits = self.num_beams == 1 or self.candidates < scored and self.num_beams <= MOST_BEAMS
+        return has_limits and self.passes_finite and fits and self.early_stopping in (True, False)
+
+    def limits(self, prompt: torch.Tensor) -> torch.Tensor:
+        """The most tokens of each translation of prompts (B, T), these included, (B,)."""
+        limits = torch.full((len(prompt),), self.max_length, device="cpu")
+        for criterion in self.criteria:
+            limits = limits.minimum(criterion.row_ends)
+        return limits.clamp_min(prompt.shape[1] + 1)
+
     @property
-    def plain_until(self) -> int:
-        """The least length at which more than the best tokens decides; 0 if processors may change finite scores."""
-        return self.earliest_end if self.passes_finite else 0
+    def padding(self) -> int:
+        """What is after the end of a translation, as in transformers."""
+        beams_pad = (self.pad_token_id or self.eos_token_id[0]) if self.eos_token_id else -1
+        return self.pad_token_id if self.num_beams == 1 else beams_pad
 
     @property
     def passes_finite(self) -> bool:
@@ -106,10 +122,60 @@ class SearchSettings:
 
 
 @torch.no_grad()
-def greedy_search(
-    state: "DecoderState", prompt: torch.Tensor, settings: SearchSettings
+def best_translations(
+    state: "DecoderState", prompt: torch.Tensor, settings: SearchSettings, at_once: int | None = None
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Prompts (B, T) to the best token at every step: (B, at most `max_length`), and `sums` of its shape, if any."""
+    """Translations (B * returned, at most `max_length`) of prompts (B, T), and sums up to each token, if any.
+
+    The kernels search if settings are plain; the searches below translate what they leave open. Of prompts of one token
+    and sources padded on the right at most `at_once` are in a step: the next one begins when one is done.
+    """
+    is_plain, logits, before = settings.is_plain(len(state.output()[1])), None, copy.copy(state)
+    if is_plain:
+        state.start(prompt)
+        if state.step is None or prompt.shape[1] > 1:
+            logits = state.read(prompt)
+    if not is_plain or state.step is None or not state.step.is_whole:
+        return step_by_step(state, prompt, settings, logits)
+    if logits is not None:
+        logits = logits.clone()
+        state.repeat(settings.num_beams)
+    if logits is None and state.mask is None and at_once is not None and at_once < len(prompt):
+        state.step.at_once = at_once
+    elif logits is None and state.mask is not None:
+        state.mask = state.mask.repeat_interleave(settings.num_beams, dim=0)
+    ids, sums, rows = state.step.search(prompt, settings, state.mask, logits)
+    if not len(rows):
+        return ids, sums
+    before.cache, before.keeps_cache = DecodingCache(), False
+    before.keep(rows)
+    others, sums_of_others = step_by_step(before, prompt[rows], settings.of_rows(rows))
+    ids = with_rows(ids, rows, others, settings.padding)
+    return ids, None if sums is None else with_rows(sums, rows, sums_of_others, 0)
+
+
+def step_by_step(state: "DecoderState", prompt: torch.Tensor, settings: SearchSettings, logits=None) -> tuple:
+    """As `best_translations`; `logits` of the prompts, if they were read."""
+    ids, *_, sums = (beam_search if settings.num_beams > 1 else greedy_search)(state, prompt, settings, logits)
+    return ids, sums
+
+
+def with_rows(values: torch.Tensor, sources: torch.Tensor, others: torch.Tensor, padding: int) -> torch.Tensor:
+    """Values (B * N, L) with others (S * N, M) in the place of those of these sources (S,)."""
+    times, longest = len(others) // len(sources), max(values.shape[1], others.shape[1])
+    values, others = (nn.functional.pad(one, (0, longest - one.shape[1]), value=padding) for one in (values, others))
+    values.view(-1, times, longest)[sources] = others.view(-1, times, longest)
+    return values
+
+
+@torch.no_grad()
+def greedy_search(
+    state: "DecoderState", prompt: torch.Tensor, settings: SearchSettings, logits: torch.Tensor | None = None
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Prompts (B, T) to the best token at every step: (B, at most `max_length`), and `sums` of its shape, if any.
+
+    `logits` are those of the prompts, if they were read.
+    """
     batch, length = prompt.shape
     ids = nn.functional.pad(prompt, (0, min(ROOM, max(settings.max_length - length, 1))))
     sums = torch.zeros(ids.shape, dtype=torch.float32, device=ids.device) if settings.has_sums else None
@@ -117,10 +183,9 @@ def greedy_search(
     is_any, are_kept = False, any(map(keeps_scores, settings.processors))
     sources, left = torch.arange(batch, device=ids.device), []  # of rows; those that have left, with their ids
     while True:
-        ended = finished if is_any and settings.eos_token_id else None
-        length, logits, _ = state.read_on(ids, length, settings, ended, sums)
+        logits = state.read(ids[:, :length]) if logits is None else logits
         scores, words = settings.processed(ids[:, :length], logits.clone() if are_kept else logits, state)
-        tokens = tokens_at(words, best_token(scores))  # (B,)
+        tokens, logits = tokens_at(words, best_token(scores)), None  # (B,)
         if is_any and settings.eos_token_id:
             tokens = tokens.masked_fill(finished, settings.pad_token_id)
         ids[:, length] = tokens
@@ -154,7 +219,7 @@ def joined(parts: list[tuple[torch.Tensor, ...]], pad: int, values: int = 1) -> 
 
 @torch.no_grad()
 def beam_search(
-    state: "DecoderState", prompt: torch.Tensor, settings: SearchSettings
+    state: "DecoderState", prompt: torch.Tensor, settings: SearchSettings, logits: torch.Tensor | None = None
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Prompts (B, T) to the best translations (B * returned, at most `max_length`), their scores, and sums up to each.
 
@@ -162,8 +227,7 @@ def beam_search(
     """
     beams, (batch, length), device = settings.num_beams, prompt.shape, prompt.device
     count = settings.candidates
-    padding = (settings.pad_token_id or settings.eos_token_id[0]) if settings.eos_token_id else -1
-    running = torch.full((batch * beams, settings.max_length), padding, dtype=torch.long, device=device)
+    running = torch.full((batch * beams, settings.max_length), settings.padding, dtype=torch.long, device=device)
     running[:, :length] = prompt.repeat_interleave(beams, dim=0)
     sums = torch.zeros(running.shape, dtype=torch.float32, device=device)
     scores = torch.zeros(batch, beams, dtype=torch.float32, device=device)
@@ -171,21 +235,15 @@ def beam_search(
     finished = FinishedTranslations(running.view(batch, beams, -1), length, settings)
     first_rows, first_candidates = (torch.arange(batch, device=device)[:, None] * size for size in (beams, count))
 
-    logits = state.read(prompt).repeat_interleave(beams, dim=0)  # (B * beams, V)
+    logits = (state.read(prompt) if logits is None else logits).repeat_interleave(beams, dim=0)  # (B * beams, V)
     state.repeat(beams)
-    best, log_probs, are_kept = None, None, any(map(keeps_scores, settings.processors))
+    log_probs, are_kept = None, any(map(keeps_scores, settings.processors))
     while True:
-        if best is None:
-            log_probs = torch.log_softmax(
-                logits, dim=-1, out=None if are_kept else log_probs
-            )  # memory of the last step
-            processed, words = settings.processed(running[:, :length], log_probs, state)
-            best, scored = best_continuations(processed, scores, count), processed.shape[1]
-        else:
-            words, scored = state.words, logits.shape[1]
-        values, indices = best  # (B, K)
-        tokens = tokens_at(words, indices % scored)
-        rows = indices // scored + first_rows  # (B, K)
+        log_probs = torch.log_softmax(logits, dim=-1, out=None if are_kept else log_probs)  # memory of the last step
+        processed, words = settings.processed(running[:, :length], log_probs, state)
+        values, indices = best_continuations(processed, scores, count)  # (B, K)
+        tokens = tokens_at(words, indices % processed.shape[1])
+        rows = indices // processed.shape[1] + first_rows  # (B, K)
         length += 1
         if length >= settings.earliest_end or settings.are_ends(tokens[:, :beams]).any():
             continued, sums = with_tokens(running, rows, tokens, length), with_tokens(sums, rows, values, length)
@@ -214,7 +272,7 @@ def beam_search(
             settings, log_probs = settings.of_rows(sources), None
             finished.keep(sources)
             state.keep(sources)
-        length, logits, best = state.read_on(running, length, settings, None, sums, scores, finished.is_any)
+        logits = state.read(running[:, :length])
 
 
 def tokens_at(words: torch.Tensor | None, places: torch.Tensor) -> torch.Tensor:
@@ -352,24 +410,6 @@ class DecoderState:
         if was_prompt and self.cache is not None:
             self.step = decoding_step(self)
         return self.masked(logits.to(ids.device, torch.float32))
-
-    def read_on(
-        self, ids: torch.Tensor, length: int, settings: SearchSettings, ended, sums, scores=None, is_single=False
-    ) -> tuple[int, torch.Tensor, tuple[torch.Tensor, torch.Tensor] | None]:
-        """As `read` of the first `length` ids (R, L); it may append the best tokens. Returns their number, and logits.
-
-        Tokens are written as long as no other rule decides, and `sums` (R, L), if any. Rows that have `ended` (R,) are
-        padded; `scores` (B, beams) are those of beams, which continue with the best ones, with the rows of ids, sums
-        and the cache, unless `is_single`. The last are `best_continuations` of beams, or None if the caller has to find
-        them.
-        """
-        self.start(ids[:, :length])
-        may_go_on = self.step is not None and self.step.goes_on and (length == 1 or not self.step.is_prompt)
-        if scores is not None:  # fewer candidates than there are
-            may_go_on = may_go_on and settings.candidates < scores.shape[1] * len(self.step.output_bias)
-        if not may_go_on or length >= settings.plain_until:
-            return length, self.read(ids[:, :length]), None
-        return self.step.go_on(ids, length, settings, ended, sums, scores, self.mask, is_single)
 
     def start(self, prompt: torch.Tensor) -> None:
         """Let the primitives read a prompt (B, T), too, where they can."""

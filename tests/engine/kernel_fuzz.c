@@ -47,6 +47,43 @@ static void wait_there(void) { pthread_barrier_wait(&at); }
 static int which(void) { return mine; }
 static int how_many(void) { return members; }
 
+/* A whole search over random scores, of more sources than there is room for at once, with room that grows. */
+static void search_sources(void) {
+    enum { SIZE = 8, L = 3, KEYS_OF = 16 };
+    int64_t sources = between(1, 5), most = between(1, sources), beams = between(1, 2), prompt = between(1, 2);
+    int64_t slots = most * beams, kept = beams > 1 ? 2 * beams + 1 : 1, scored = between(kept, 40), room = prompt + 1;
+    int64_t prompts[10] = {0}, limits[5], ends[] = {1}, current[5], found_lengths[10], lengths[10], tokens[10], words[40];
+    float sums[10], found_scores[10], scales[KEYS_OF] = {1}, bias[KEYS_OF] = {0};
+    int32_t slots_of[10], first[10] = {0}, origins[10], counts[5], visible[5];
+    int8_t weights[KEYS_OF * SIZE] __attribute__((aligned(64))) = {1}, integers[16 * SIZE];
+    uint8_t is_open[5] = {0};
+    float *logits = numbers(slots * scored), *log_probs = numbers(slots * scored), *keys = numbers(most * L * KEYS_OF);
+    float *states = numbers(sources * L * SIZE), *values = numbers(most * kept), row_scales[L];
+    int64_t *indices = malloc(most * kept * 8), *ids = calloc(slots * 12, 8), *copies = malloc(beams * 96), *found = malloc(sources * beams * 96);
+    int32_t *ancestors = calloc(slots * 12, 4);
+    for (int64_t i = 0; i < 40; i++) words[i] = 3 * i;
+    for (int64_t i = 0; i < sources; i++) limits[i] = prompt + between(1, 9), visible[i] = between(1, L);
+    for (int64_t i = 0; i < slots; i++) origins[i] = i / beams;
+    float *buffers[] = {logits, 0, keys}, *others[] = {0, 0, 0};
+    Operation idle = {NORM, 0, 0, {0}, {0}, 1}, reader = {PRODUCT, 1, 2, {SIZE, KEYS_OF}, {weights, scales, bias}, 0};
+    Step reading = {others, .integers = integers, .numbers = row_scales, .threads = 1};
+    Step step = {buffers, slots, 1, lengths, 1, L, ancestors, first, 0, counts, tokens, .threads = between(1, 3), .written = slots, .kept = 12,
+                 .slots = slots_of, .origins = origins};
+    Search search = {sources, most, prompts, prompt, limits, ids, copies, room, ends, 1, beams, 1.0, between(0, 1), scored,
+                     between(0, 1) ? words : 0, 0, log_probs, sums, values, indices, kept, current, 0, 0, found, found_scores,
+                     found_lengths, is_open, &reader, 1, &reading, states, visible};
+    float *totals = numbers(slots * 12), *total_copies = numbers(beams * 12), *found_totals = numbers(sources * beams * 12);
+    if (between(0, 1)) search.totals = totals, search.total_copies = total_copies, search.found_totals = found_totals;
+    for (int64_t needed; (needed = docmt_search(&idle, 1, &step, &search));) {
+        if (needed <= search.room) puts("no more room is needed"), exit(1);
+        search.room = 12; /* what was written is lost, and would be copied */
+    }
+    for (int64_t i = 0; i < sources; i++)
+        if (!is_open[i] && (found_lengths[i * beams] <= prompt || found_lengths[i * beams] > limits[i])) puts("a wrong length"), exit(1);
+    void *all[] = {logits, log_probs, keys, states, values, indices, ids, copies, found, ancestors, totals, total_copies, found_totals};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
+}
+
 int main(int count, char **arguments) {
     if (docmt_level(AMX) == NONE) return puts("unsupported"), 0;
     docmt_openmp((void *[]){in_parallel, wait_there, which, how_many});
@@ -55,15 +92,19 @@ int main(int count, char **arguments) {
         int64_t sources = between(1, 7), fresh = between(1, 3), rows = sources * fresh, heads = between(1, 4), dim = 8 * between(1, 9), size = heads * dim;
         int64_t outputs = between(1, rand() % 4 ? 70 : 300), blocks = (outputs + 15) / 16, length = between(fresh, 20);
         int64_t tokens = 3 * (length > 20 ? length : 20) + 8;
-        int32_t *ancestors = malloc(length * sources * 4), *first = malloc(sources * 4);
-        int32_t *seen = malloc(sources * length * 4), *counts = malloc(sources * 4);
         const int64_t slots_in_all = sources + between(0, 3);
-        int32_t *slots = malloc(sources * 4), *origins = malloc(sources * 4);
-        for (int64_t i = 0; i < length * sources; i++) ancestors[i] = rand() % slots_in_all;
+        int32_t *ancestors = malloc(length * slots_in_all * 4), *first = malloc(slots_in_all * 4);
+        int32_t *seen = malloc(sources * length * 4), *counts = malloc(sources * 4);
+        int32_t *slots = malloc(sources * 4), *origins = malloc(slots_in_all * 4);
+        int64_t *lengths = malloc(slots_in_all * 8);
+        const int is_apart = rand() % 2; /* targets of different lengths do not read each other */
+        for (int64_t i = 0; i < length * slots_in_all; i++) ancestors[i] = is_apart ? i % slots_in_all : rand() % slots_in_all;
+        for (int64_t w = 0; w < slots_in_all; w++)
+            origins[w] = rand() % sources, first[w] = rand() % length, lengths[w] = is_apart ? between(fresh, length) : length;
         for (int64_t r = 0; r < sources; r++) {
-            slots[r] = slots_in_all - 1 - r, origins[r] = rand() % sources;
-            for (int64_t t = length - fresh; t < length; t++) ancestors[t * sources + r] = slots[r];
-            first[r] = rand() % length, counts[r] = between(1, length);
+            slots[r] = slots_in_all - 1 - r;
+            for (int64_t t = lengths[slots[r]] - fresh; t < lengths[slots[r]]; t++) ancestors[t * slots_in_all + slots[r]] = slots[r];
+            counts[r] = between(1, length);
             for (int64_t i = 0; i < length; i++) seen[r * length + i] = rand() % length;
         }
         int64_t *ids = malloc(rows * 8), *indices = malloc(outputs * 8);
@@ -90,14 +131,14 @@ int main(int count, char **arguments) {
         enum { X, Y, PROJECTIONS, HISTORY, READ, KEYS, INPUTS, WIDE_ROWS_OF, PAIR, MIXED, OTHERS };
         int is_masked = rand() % 2;
         int64_t threads = between(1, 7), scratch = rows > tokens ? rows : tokens;
-        Step step = {buffers, rows, fresh, length, fresh, length, ancestors, first, is_masked ? seen : 0, is_masked ? counts : 0, ids,
+        Step step = {buffers, rows, fresh, lengths, fresh, length, ancestors, first, is_masked ? seen : 0, is_masked ? counts : 0, ids,
                      encodings, bias, malloc((rows + 15) / 16 * 16 * size), numbers(threads * scratch),
-                     malloc(threads * scratch * 8), .threads = threads, .scratch = scratch, .written = slots_in_all, .slots = slots,
+                     malloc(threads * scratch * 8), .threads = threads, .scratch = scratch, .written = slots_in_all, .kept = length, .slots = slots,
                      .origins = rand() % 2 ? origins : 0};
-        int64_t width = between(0, 5), groups = between(1, 4), *targets = malloc(sources * length * 8);
+        int64_t width = between(0, 5), groups = between(1, 4), *targets = malloc(slots_in_all * length * 8);
         int32_t *borders = malloc(sources * (groups + 1) * 4);
         float *vectors = numbers((width + 1) * size);
-        for (int64_t i = 0; i < sources * length; i++) targets[i] = between(0, 2);
+        for (int64_t i = 0; i < slots_in_all * length; i++) targets[i] = between(0, 2);
         for (int64_t r = 0; r < sources; r++) { /* rising, up to what is seen */
             int32_t *own = borders + r * (groups + 1), end = is_masked ? counts[r] : length;
             own[0] = 0, own[groups] = end;
@@ -144,35 +185,18 @@ int main(int count, char **arguments) {
             }
         }
         docmt_run(list, 12, &step);
-        step.shared = rows, step.places = rows, step.seen = 0; /* of an encoder: all rows are of one source */
+        step.shared = rows, step.places = rows, step.seen = 0, step.counts = 0; /* of an encoder: all rows are of one source */
         step.limits = 0, step.origins = 0;
         Operation among = {SOURCE_ATTENTION, PROJECTIONS, READ, {heads, dim, PROJECTIONS, 3 * size, size}, {0}, 0.3f};
         if (rows <= length) docmt_run(&among, 1, &step);
         if (docmt_checksum((uint8_t *)floats, 4 * blocks * 16 * size) != before) return puts("another checksum"), 1;
         docmt_checksum((uint8_t *)floats + between(0, 3), between(0, 400)); /* of any address and size */
         docmt_best(y, norms, 1, rows, outputs, between(1, outputs), best, indices);
-        int64_t vocabulary = between(2, 40), room = length + between(1, 3), beams = between(1, 2), is_short = between(0, 1);
-        float *logits = numbers(2 * vocabulary), *log_probs = numbers(2 * vocabulary), *chosen = numbers(3), sums[2] = {-1, -2};
-        int64_t *written = calloc(2 * room, 8), *copies = malloc(2 * room * 8), *found = malloc(24);
-        int64_t *words = malloc(vocabulary * 8);
-        uint8_t *is_absent = malloc(2 * vocabulary);
-        for (int64_t i = 0; i < vocabulary; i++) words[i] = 3 * i;
-        for (int64_t i = 0; i < 2 * vocabulary; i++) is_absent[i] = between(0, 3) == 0;
-        int64_t most = between(1, room - 1), ends[] = {1}, new[2];
-        int32_t *rows_of = calloc(2 * room, 4);
-        float *all_scores[] = {logits};
-        Operation idle = {NORM, 0, 0, {0}, {0}, 1};
-        Step steps = {all_scores, 2, 1, 0, beams, 1, rows_of, .tokens = new, .threads = threads};
-        Search search = {written, room, 1, most, ends, 1, 0, 0, beams, sums, vocabulary,
-                         is_short ? words : 0, is_short ? is_absent : 0, log_probs, chosen, found, copies, beams > 1 ? beams + 1 : 1, between(0, 1)};
-        docmt_search(&idle, 1, &steps, &search);
-        if (search.length > most) return puts("too long"), 1;
-        void *more[] = {logits, log_probs, chosen, written, copies, found, rows_of, words, is_absent};
-        for (size_t i = 0; i < sizeof more / sizeof *more; i++) free(more[i]);
+        search_sources();
         for (int64_t i = 0; i < rows * size; i++)
             if (!(read[i] == read[i])) return puts("not a number"), 1;
         void *all[] = {floats, ids, indices, table, encodings, best, ancestors, first, seen, counts, step.integers, step.numbers, step.offsets, weights, x, y, scales,
-                       bias, projections, read, history, keys, norms, inputs, wide, pair, mixed, targets, borders, vectors, step.ranges, context, other_seen, other_counts, slots, origins};
+                       bias, projections, read, history, keys, norms, inputs, wide, pair, mixed, targets, borders, vectors, step.ranges, context, other_seen, other_counts, slots, origins, lengths};
         for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
     }
     return puts("done"), 0;

@@ -325,6 +325,7 @@ ARCHITECTURES = [
     ("han", {"past_context": 2}),
     ("memory", {}),
 ]
+PLAIN = SearchSettings.is_plain
 SEARCHES = [
     {"num_beams": 1},
     {"num_beams": 3},
@@ -336,7 +337,7 @@ SEARCHES = [
 
 @pytest.mark.parametrize(("architecture", "fields"), ARCHITECTURES, ids=str)
 def test_sources_that_leave_change_nothing(monkeypatch, kernels, architecture, fields):
-    """All strategies find the same whether a source leaves its batch as soon as it has ended, or none does."""
+    """All strategies find the same if no source leaves its batch, each one does, or others take its place (kernels)."""
     model, left = build(architecture, **SIZES | fields), []
     keep, count = DecoderState.keep, 0
     monkeypatch.setattr(DecoderState, "keep", lambda self, sources: left.append(len(sources)) or keep(self, sources))
@@ -345,16 +346,18 @@ def test_sources_that_leave_change_nothing(monkeypatch, kernels, architecture, f
     for strategy in sorted(translator.strategies.keys() - translator.refusals(model.config).keys()):
         for settings in SEARCHES:
             settings, found = settings | {"eos_token_id": [EOS, 8, 17, 26]}, []
-            for waste in (1, 0):
+            for waste, is_plain, batch in (1, lambda *_: False, 16), (0, lambda *_: False, 16), (0, PLAIN, 2):
                 monkeypatch.setattr(search, "MOST_WASTE", waste)
+                monkeypatch.setattr(SearchSettings, "is_plain", is_plain)
+                settings["batch_size"] = batch
                 found.append(
                     model.translate_documents(documents, word_tokenizer(), strategy, return_scores=True, **settings)
                 )
                 assert waste == 0 or not left
-            assert found[0] == found[1]
-            lines = (found[n][0] if "nbest" in settings else found[n] for n in (0, 1))
-            first, second = ([text.score for document in each for text in document] for each in lines)
-            assert first == pytest.approx(second, abs=1e-4)
+            assert found[0] == found[1] == found[2]
+            lines = (each[0] if "nbest" in settings else each for each in found)
+            first, *others = ([text.score for document in each for text in document] for each in lines)
+            assert all(first == pytest.approx(scores, abs=1e-4) for scores in others)
             count += len(left)
             left.clear()
     assert count

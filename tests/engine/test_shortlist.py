@@ -95,8 +95,8 @@ def test_steps_of_the_kernels(monkeypatch, fields, beams, prompt):
         parameter.data.mul_(3)  # so that translations differ from each other
     model = model.quantize("int8")
     lists = {word: draw.sample(range(V, 2000), 40) for word in LISTS}
-    go_on = DecodingStep.go_on
-    monkeypatch.setattr(DecodingStep, "go_on", lambda step, *rest: steps.append(step.words) or go_on(step, *rest))
+    search = DecodingStep.search
+    monkeypatch.setattr(DecodingStep, "search", lambda step, *rest: steps.append(step.words) or search(step, *rest))
     for kernels in "10":
         monkeypatch.setenv("DOCMT_KERNELS", kernels)
         settings = INPUTS | {"num_beams": beams, "shortlist": shortlist(lists), "decoder_input_ids": prompt}

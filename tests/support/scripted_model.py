@@ -68,7 +68,7 @@ class Scripted(DocumentTranslation):
         for source, mask, prompt, kept in zip(ids, attention_mask, prompts, prompt_mask):
             source, prompt = source[mask.bool()].tolist(), prompt[kept.bool()].tolist()
             self.calls[-1].append((source, prompt, max_new_tokens, options))
-            limit = int(limits.ends[len(new)]) - prompts.shape[1]
+            limit = int(limits.row_ends[len(new)]) - prompts.shape[1]
             new.append(self.answer(source, prompt.count(SEP), eos_token_id)[: min(limit, max_new_tokens)])
         width = max(map(len, new))
         new = torch.tensor([row + [PAD] * (width - len(row)) for row in new], dtype=torch.long).view(len(new), width)
