@@ -46,6 +46,9 @@ class JobOptions(Computation):
     memory: list[str] | None = option(
         None, "Reuse translations of TMX, PO, XLIFF or JSON lines; repeatable.", metavar="FILE", panel=BASIC
     )
+    report: str | None = option(
+        None, "HTML page of the sentences and what to review (one file with markup).", metavar="HTML", panel=FILES
+    )
     resume: bool = option(False, "Continue the interrupted job of this output.", panel=FILES)
 
 

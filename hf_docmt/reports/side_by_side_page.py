@@ -12,7 +12,7 @@ from markupsafe import Markup
 from hf_docmt.reports.side_by_side import ComparedSentence, Overview, SideBySide, changed_words, score_text, visible
 
 OPEN_CONTEXT = 2  # sentences of context that need no unfolding
-_STYLE = """
+STYLE = """
 :root { color-scheme: light dark; --page: #fff; --line: #8886; --dim: #666;
   --new: #ffe08a; --up: #0a6b2e; --down: #a81e14; }
 @media (prefers-color-scheme: dark) {
@@ -92,18 +92,19 @@ form.hidden = false;
 show(0);
 go();
 """
-_PAGE = """\
+HEAD = """\
 <!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; \
-script-src 'sha256-{{ digest }}'">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'{{ policy }}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Translations of {{ shown.systems | map("visible") | join(", ") }}</title>
+<title>{{ title | visible }}</title>
 <style>{{ style }}</style>
 </head>
 <body>
+"""
+_PAGE = """\
 <header>
 <h1>Translations side by side</h1>
 <table>
@@ -178,6 +179,8 @@ full, those of the others as differences; of sentences: <code>{{ shown.signature
 </body>
 </html>
 """
+ENVIRONMENT = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
+ENVIRONMENT.filters["visible"] = lambda text: visible(text, bidirectional=False)
 
 
 def side_by_side_page(shown: SideBySide, overview: Sequence[Overview] = ()) -> str:
@@ -187,8 +190,6 @@ def side_by_side_page(shown: SideBySide, overview: Sequence[Overview] = ()) -> s
     scripts it shows all. All text is escaped, control characters are shown by their code points, each sentence has its
     own direction of writing and its own link. A browser runs no other script.
     """
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
-    environment.filters["visible"] = lambda text: visible(text, bidirectional=False)
     lang = Markup(' lang="{}"').format(shown.target_lang) if shown.target_lang else ""
 
     def pieces(sentence: ComparedSentence, system: str) -> list[tuple[str, str]]:
@@ -203,13 +204,14 @@ def side_by_side_page(shown: SideBySide, overview: Sequence[Overview] = ()) -> s
         changes = {system: round(sentence.delta(system, shown.baseline), 2) for system in shown.differing(sentence)}
         return json.dumps([changes.get(system) for system in shown.others])
 
-    return environment.from_string(_PAGE).render(
+    return ENVIRONMENT.from_string(HEAD + _PAGE).render(
+        title=f"Translations of {', '.join(shown.systems)}",
         shown=shown,
         overview=overview,
         open_context=OPEN_CONTEXT,
-        style=Markup(_STYLE),
+        style=Markup(STYLE),
         script=Markup(_SCRIPT),
-        digest=base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode(),
+        policy=Markup(f"; script-src 'sha256-{base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode()}'"),
         by_context=any(map(shown.is_changed_by_context, shown.sentences)),
         lang=lang,
         id=lambda sentence: quote(f"{sentence.doc_id}-{sentence.number}", safe="", errors="replace"),

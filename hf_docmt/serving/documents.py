@@ -4,11 +4,11 @@ import asyncio
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from statistics import mean, pstdev
 from typing import Any
 
 from hf_docmt.modeling.opaque_runs import CarriedSentence, score_of
 from hf_docmt.modeling.text_splitting import Sentence, has_text
+from hf_docmt.reports.file_report import REPAIRS, uncertain_sentences
 from hf_docmt.reports.side_by_side import changed_words
 from hf_docmt.serving.batches import Query, Runs, Translated
 from hf_docmt.serving.sessions import Session
@@ -16,14 +16,7 @@ from hf_docmt.serving.texts import AnyText
 from hf_docmt.systems import System
 
 PORTION = 16  # sentences that are translated at once
-DEVIATIONS = 1.5  # by which the score of an uncertain sentence is below the mean of its document
 BYTES = 8  # of memory for each character of a document, about
-REPAIRS = {  # kind of a repair -> its name, and what it means
-    "length": ("cut off", "The translation was stopped before its end."),
-    "split": ("in parts", "The sentence is over the length limit, so it was translated in parts."),
-    "positions": ("less context", "The sentences around it are too long for the model, so it read fewer of them."),
-    "separators": ("repaired", "The translation had another number of sentences, so it was translated again."),
-}
 
 
 @dataclass
@@ -123,12 +116,8 @@ class OpenDocument:
 
     def uncertain(self) -> list[int]:
         """The sentences of which the model is less sure than of the others, but those that a person accepted."""
-        scores = [each.score for each in self.sentences if each.score is not None]
-        if len(scores) < 2:
-            return []
-        least = mean(scores) - DEVIATIONS * pstdev(scores)
-        known = ((n, each) for n, each in enumerate(self.sentences) if not each.is_accepted)
-        return [n for n, each in known if each.score is not None and each.score < least]
+        found = uncertain_sentences([each.score for each in self.sentences])
+        return [n for n in found if not self.sentences[n].is_accepted]
 
     def translate_again(self, number: int) -> None:
         """Let the sentences after this one wait again, except those that a person accepted."""

@@ -2,9 +2,10 @@
 
 import json
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from hf_docmt.data.documents import UNNAMED
 from hf_docmt.data.readers import Reader
 from hf_docmt.files import STDOUT, check_new_folder, check_writable_file, display_path, move_durably
 from hf_docmt.translation.job_input import JobInput, content_digest
@@ -38,6 +39,17 @@ def check_document_output(path: str, documents: JobInput, resume: bool = False) 
         )
 
 
+def check_report(report: str | None, files: Sequence[str], reader: Reader) -> None:
+    """Raise `ValueError` where the report on the translation of these files, the output first, cannot be written."""
+    if report is None:
+        return
+    if reader.output_format != "document" or reader.name == "folder":
+        raise ValueError(f"--report is for one file with markup (Markdown, HTML, ...), got {reader.name}; remove it")
+    if Path(report).suffix.lower() not in (".html", ".htm") or Path(report).resolve() == Path(files[0]).resolve():
+        raise ValueError(f"--report writes a page next to the output, got {report}; give another name ending in .html")
+    check_writable_file(report, files)
+
+
 def is_exchange(path: str | Path, format: str) -> bool:
     """Whether the translation of a document of this format is written to a file of this name as XLIFF, for review."""
     return Path(path).suffix.lower() in (".xlf", ".xliff") and format not in ("xliff", "folder")
@@ -50,11 +62,13 @@ def has_scores(path: str, reader: Reader) -> bool:
     return reader.output_format not in ("lines", "text", "subtitles")
 
 
-def write_documents(documents: JobInput, texts: Iterable[str], path: Path, whole: Path) -> JobSummary:
+def write_documents(
+    documents: JobInput, texts: Iterable[str], path: Path, whole: Path, report: Callable | None
+) -> JobSummary:
     """Write the files of the input with translations from result rows, lines of JSON; returns the messages about them.
 
     They are written to `whole`, checked, and moved to `path`. A folder of a job that was killed before its journal was
-    deleted stays if it is the same; `OSError` for another one.
+    deleted stays if it is the same; `OSError` for another one. `report` writes the HTML report on a file.
     """
     results = {row["doc_id"]: row for text in texts for row in map(json.loads, filter(None, text.split("\n")))}
     from hf_docmt.formats.document_file import WrittenFile
@@ -74,6 +88,9 @@ def write_documents(documents: JobInput, texts: Iterable[str], path: Path, whole
             file.touch(0o666 if is_folder else 0o600)  # a file gets the mode of the one that it replaces
             file.write_bytes(data)
             written.add(own)
+        if report:
+            languages = documents.source_lang.replace(UNNAMED, ""), documents.target_lang or ""
+            report(documents.path.name, results.values(), languages, written.problems)
         if not is_folder or not path.exists() or not any(path.iterdir()):
             move_durably(whole, path)
         elif content_digest(str(path)) != content_digest(str(whole)):

@@ -1,6 +1,7 @@
 """The work of one process in a translation job: it loads the model once, and translates groups of documents."""
 
 import copy
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -9,6 +10,8 @@ from accelerate.utils.memory import should_reduce_batch_size
 
 from hf_docmt.data.documents import UNNAMED
 from hf_docmt.messages import first_line
+from hf_docmt.modeling.opaque_runs import CarriedSentence
+from hf_docmt.modeling.text_splitting import Sentence
 from hf_docmt.systems import System
 from hf_docmt.translation.corpus import translation_rows
 from hf_docmt.translation.job_input import Group
@@ -107,7 +110,19 @@ class GroupTranslator:
                 row["from_memory"] = found
         if not has_markup:
             return results
-        return [translated_html(system, *each) for each in zip(group.rows, results, carried)]
+        made = [translated_html(system, *each) for each in zip(group.rows, results, carried)]
+        for row, own, texts in zip(made, carried, zip(sources, known)):
+            row |= {"notes": sentence_notes(own, zip(*texts))} if "word_fits" in row else {}  # of a file with markup
+        return made
+
+
+def sentence_notes(carried: dict[int, CarriedSentence], texts: Iterable[tuple[Sentence, Sentence]]) -> list[dict]:
+    """Carried runs and kept translations in the form of repairs; `texts` are sentences without and with the memory."""
+    notes = [(n, "carried", "  ".join(each.runs)) for n, each in carried.items() if each.runs]
+    notes += [(n, "around", "") for n, each in carried.items() if each.is_in_parts]
+    kept = [(n, before) for n, (before, now) in enumerate(texts) if now.target is not None]
+    notes += [(n, "memory" if before.target is None else "previous", "") for n, before in kept]
+    return [dict(zip(("sentence", "kind", "detail"), note)) for note in notes]
 
 
 def one_by_one(system: System) -> System:

@@ -30,14 +30,16 @@ def page(tmp_path):
 
 
 def test_a_file(run, model, page, tmp_path):
-    output = tmp_path / "page.de.html"
-    code, out, err = run("translate", model, page, "-o", output, "--keep", r"\{\w+\}")
+    output, report = tmp_path / "page.de.html", tmp_path / "report.html"
+    code, out, err = run("translate", model, page, "-o", output, "--keep", r"\{\w+\}", "--report", report)
     assert (code, out) == (0, ""), err
     assert "2 segments, 3 tags kept" in err and "1 document, 3 sentences" in err
     text = output.read_text()
     assert text.startswith('<html lang="de"><p>') and "<pre>The lamp</pre><h2>" in text and text.count("{new}") == 1
     assert [sum(tags(segment.pieces).values()) for segment in parsed(HtmlFormat, text.encode())[1]] == [2, 0]
     assert not list(tmp_path.glob("*.journal*"))
+    shown = report.read_text()
+    assert shown.count("<article") == 3 and "carried: <bdi>{new}</bdi>" in shown and 'lang="de"' in shown
     assert "A key" not in text  # translated, if not well
 
 
@@ -207,6 +209,9 @@ def test_cues_that_are_too_fast_are_reported(run, model, tmp_path):
     [
         ([], "page.html: html is written to a file; add -o FILE"),
         (["-o", "out.docx"], "is written in its own format or as XLIFF, so that the output ends in .html, .htm"),
+        (["-o", "out.html", "--report", "out.pdf"], "give another name ending in .html"),
+        (["-o", "out.html", "--report", "./out.html"], "--report writes a page next to the output"),
+        (["-o", "out.html", "--report", "page.html"], "the output page.html is the input"),
         (["-o", "out.html", "--fuzzy-below", "-0.3"], "fuzzy_below is for po, got html"),
         (["-o", "out.html", "--columns", "2"], "columns is for "),
         (["-o", "out.html", "--all"], "all is for "),
@@ -226,6 +231,10 @@ def test_what_is_refused(run, model, page, arguments, message, monkeypatch):
 def test_options_of_documents_are_not_for_others(run, model, documents):
     code, _, err = run("translate", model, documents, "--keep", "x")
     assert code == 1 and "takes no 'keep'" in err
+    (documents.parent / "a.html").write_text(PAGE)
+    for several, name in ((documents, "jsonl"), (documents.parent, "folder")):
+        err = run("translate", model, several, "-o", documents.parent / "out", "--report", "x.html")[2]
+        assert f"--report is for one file with markup (Markdown, HTML, ...), got {name}; remove it" in err
     assert "is read from a file" in run("translate", model, "-", "-o", "x.html", "--format", "html", stdin=PAGE)[2]
 
 
