@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hf_docmt.translation.group_translation import TranslationSettings
 
 KINDS = dict.fromkeys(
-    ("strategy", "engine", "alignment", "batch_tokens", "shortlist", "nbest", "formality"), ("docmt",)
+    ("strategy", "engine", "alignment", "batch_tokens", "shortlist", "nbest", "formality", "consistent"), ("docmt",)
 )
 KINDS |= {"prompt": ("causal",), "repairs": ("docmt", "causal"), "model_name": ("endpoint",)}
 KINDS |= {"chunk_sentences": ("causal", "endpoint"), "glossary": ("docmt", "causal", "endpoint")}
@@ -101,6 +101,7 @@ class SystemOptions:
     glossary: str | None = option(
         None, "Terms and their translations: TSV, CSV, TBX, UTX or a list in Markdown.", metavar="FILE", panel=BASIC
     )
+    consistent: bool | None = option(None, "Translate each name of a document alike.", panel=BASIC)
     option_pairs: list[str] | None = OPTION_PAIRS
 
 
@@ -145,7 +146,7 @@ def translation_settings(
         dtype=options.dtype,
         revision=options.revision,
         target_lang=target_lang or chosen.get("target_lang") or chosen.get("tgt_lang"),
-        line_by_line=system_class.reads_sentences_alone(model, chosen, options.revision),
+        line_by_line=not system.consistent and system_class.reads_sentences_alone(model, chosen, options.revision),
         carry=not options.no_carry,
         memory=tuple(str(check_file(path)) for path in options.memory or ()),
     )

@@ -15,6 +15,7 @@ from hf_docmt.data.word_fits import Fit
 from hf_docmt.loading import model_folders, registry
 from hf_docmt.loading.remote_code import load_tokenizer
 from hf_docmt.messages import counted
+from hf_docmt.systems.consistent_names import ConsistentNames
 from hf_docmt.systems.ctranslate2_model import CTranslate2Model
 from hf_docmt.systems.forced_decoding import Collate, ForcedDecoding, stream_log_probabilities
 from hf_docmt.systems.generation_settings import make_repeatable, reported_settings, with_shortlist
@@ -36,8 +37,8 @@ class DocMTSystem(ForcedDecoding):
 
     `strategy`, `batch_size`, `batch_tokens` and further arguments are those of `translate_documents`, of which
     `decoding_past_context` is the `past_context`; `shortlist` may be a path. `glossary` are entries as `read_entries`
-    of `data.glossary_files` gives them, see `TermSearch`. ValueError: more context than a window
-    model takes, a language code that is missing or unknown.
+    of `data.glossary_files` gives them, see `TermSearch`; `consistent`: see `ConsistentNames`. ValueError: more context
+    than a window model takes, a language code that is missing or unknown.
     """
 
     kind = "docmt"
@@ -58,6 +59,7 @@ class DocMTSystem(ForcedDecoding):
         batch_tokens: int | None = None,
         formality: str | None = None,
         glossary: Sequence[Sequence] = (),
+        consistent: bool = False,
         **generate_kwargs,
     ):
         config, architecture = model.config, registry.for_config(model.config)
@@ -95,10 +97,11 @@ class DocMTSystem(ForcedDecoding):
         self.strategy, self.batch_size = strategy, batch_size
         self.formality = formality and Formality(formality, *self.document_languages)
         self.glossary = Glossary.of(glossary, *self.document_languages)
-        if (formality or glossary) and generate_kwargs.get("repairs") == "none":
-            raise ValueError("formality and glossary need a translation of each sentence: omit repairs")
-        if glossary and isinstance(model, CTranslate2Model):
-            raise ValueError("a glossary is for models that are searched by torch: omit the engine ctranslate2")
+        self.names = ConsistentNames(self) if consistent else None
+        if (formality or glossary or consistent) and generate_kwargs.get("repairs") == "none":
+            raise ValueError("formality, glossary and consistent need a translation of each sentence: omit repairs")
+        if (glossary or consistent) and isinstance(model, CTranslate2Model):
+            raise ValueError("glossary and consistent are for the search by torch: omit the engine ctranslate2")
 
     @cached_property
     def collate(self) -> Collate:
@@ -201,7 +204,8 @@ class DocMTSystem(ForcedDecoding):
     def search(self) -> dict:
         settings = search_settings(self.model, self.decoding["strategy"], self.codes | self.generate_kwargs)
         glossary = {"glossary": self.glossary.digest} if self.glossary else {}
-        return settings | ({"formality": self.formality.name} if self.formality else {}) | glossary
+        chosen = glossary | ({"consistent": True} if self.names else {})
+        return settings | ({"formality": self.formality.name} if self.formality else {}) | chosen
 
     def translate(self, documents: list[list[str]]) -> list[list[str]]:
         return self.translate_with_repairs(documents)[0]
@@ -222,7 +226,9 @@ class DocMTSystem(ForcedDecoding):
 
     def _with_terms(self, documents: list[list[str]], **options) -> tuple:
         results = self.translate_once(documents, **options)
-        return TermSearch(self.glossary, self).corrected(documents, results, **options) if self.glossary else results
+        if self.glossary:
+            results = TermSearch(self.glossary, self).corrected(documents, results, **options)
+        return self.names.corrected(documents, results, **options) if self.names else results
 
     def translate_once(self, documents: list[list[str]], **options) -> tuple:
         """The same, without search for terms and register."""
