@@ -22,7 +22,7 @@ from hf_docmt.training.recipe import load_recipe
 from hf_docmt.training.recipe_sections import TokenizerRecipe
 
 ROOT = Path(__file__).resolve().parents[1] / "examples"
-SCRIPTS = sorted(ROOT.glob("train_*.py"))
+SCRIPTS = sorted(ROOT.glob("train_*.py"))  # test_gpu_report.py tests the other one
 PAST = {
     "concat2": 1,
     "concat4": 3,
