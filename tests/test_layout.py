@@ -239,7 +239,7 @@ def test_the_command_starts_light():
 SLACK = 1.02
 PACKAGE_LINES = {
     "analysis": 1519,
-    "cli": 1955,
+    "cli": 1964,
     "data": 6792,
     "engine": 3415,
     "evaluation": 5915,
@@ -247,16 +247,16 @@ PACKAGE_LINES = {
     "hub": 2180,
     "loading": 1541,
     "modeling": 9451,
-    "reports": 2380,
-    "serving": 1905,
-    "systems": 3540,
+    "reports": 2477,
+    "serving": 1894,
+    "systems": 3625,
     "training": 2655,
-    "translation": 1819,
+    "translation": 1851,
     "top-level files": 1076,
 }
 TEST_LINES = {
     "analysis": 1274,
-    "cli": 2943,
+    "cli": 2952,
     "data": 4651,
     "engine": 2310,
     "evaluation": 5012,
@@ -264,16 +264,16 @@ TEST_LINES = {
     "hub": 2244,
     "loading": 1098,
     "modeling": 6437,
-    "reports": 1742,
+    "reports": 1787,
     "serving": 1472,
     "support": 5274,
-    "systems": 1909,
+    "systems": 1949,
     "training": 2475,
     "transformers_contract": 451,
     "translation": 1406,
     "top-level files": 3134,
 }
-MOST_LINES = {"package": 51998, "tests": 47471}
+MOST_LINES = {"package": 52210, "tests": 47565}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:
