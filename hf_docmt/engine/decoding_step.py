@@ -288,8 +288,8 @@ class DecodingStep:
     def search(self, prompt: torch.Tensor, settings, mask: torch.Tensor | None, logits: torch.Tensor | None):
         """Translations of prompts (B, T) that were not read, or were and gave logits (B, N); see `SearchSettings`.
 
-        Returns ids (B * returned, longest), sums up to each (or None), and the sources that are open, whose ids are
-        anything: beams that tie, or scores that are no numbers.
+        Returns ids (B * returned, longest), sums up to each (or None), and the open sources, whose ids are undefined:
+        their beams tie, or their scores are NaN.
         """
         beams, (sources, given) = settings.num_beams, prompt.shape
         targets, limits = (self.at_once or sources) * beams, settings.limits(prompt)
@@ -347,7 +347,7 @@ class DecodingStep:
     # Sources that wait
 
     def room_for_sources(self) -> list[torch.Tensor]:
-        """As `read_source`, for as many sources as are read at once, of which none was."""
+        """Empty keys and values as in `read_source`, for the number of sources that are read at once."""
         length, size = self.source.shape[1:]
         self.counts = memory(self.at_once, dtype=torch.int32)
         self.step.counts = self.counts.data_ptr()
@@ -466,7 +466,7 @@ class DecodingStep:
     def read_source(self, context: dict[str, torch.Tensor]) -> list[torch.Tensor]:
         """Keys and values that the readers of the program attend to, (S, L, 2D) each, of the source and of context.
 
-        Out of the cache, where a prompt was read, which is not filled here but with those of context.
+        If a prompt was read, they come from the cache, to which only those of context are added here.
         """
         (sources, length, size), readers = self.source.shape, self.program.readers
         read = [memory(*context.get(inputs, self.source).shape[:2], 2 * size) for _, inputs in readers]

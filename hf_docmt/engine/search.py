@@ -80,7 +80,7 @@ class SearchSettings:
 
     @property
     def padding(self) -> int:
-        """What is after the end of a translation, as in transformers."""
+        """The token after the end of a translation, as in transformers."""
         beams_pad = (self.pad_token_id or self.eos_token_id[0]) if self.eos_token_id else -1
         return self.pad_token_id if self.num_beams == 1 else beams_pad
 
@@ -127,8 +127,8 @@ def best_translations(
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """Translations (B * returned, at most `max_length`) of prompts (B, T), and sums up to each token, if any.
 
-    The kernels search if settings are plain; the searches below translate what they leave open. Of prompts of one token
-    and sources padded on the right at most `at_once` are in a step: the next one begins when one is done.
+    The kernels search if settings are plain; the searches below translate what they leave open. With prompts of one
+    token and sources padded on the right, a step has at most `at_once` sources: the next one begins when one is done.
     """
     is_plain, logits, before = settings.is_plain(len(state.output()[1])), None, copy.copy(state)
     if is_plain:

@@ -231,7 +231,7 @@ class DocMTSystem(ForcedDecoding):
         return self.names.corrected(documents, results, **options) if self.names else results
 
     def translate_once(self, documents: list[list[str]], **options) -> tuple:
-        """The same, without search for terms and register."""
+        """Translations as in `translate`, without the search for terms, register and names."""
         return self.model.translate_documents(
             documents,
             self.tokenizer,
