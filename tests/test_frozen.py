@@ -388,8 +388,9 @@ def table_lines(text: str) -> list[str]:
     """Lines of a comparison that 0.1.0 wrote, without the width of columns.
 
     Since then differences stand below the scores by default, what systems are above their columns instead of in the
-    signatures, and stars mind the number of tests.
+    signatures, stars mind the number of tests, and signatures are cut between their parts.
     """
+    text = re.sub(r"\|\n +", "|", text)
     text = re.sub(r"\\phantom\{\$\^\{\*\}\$\}|\$\^\{\*\}\$|(?<=\d)\\?\*", "", text)
     added = r"[|&\s]*(difference|architecture|past)\b|- difference|\* differs from concat-window|Not tested, no figure"
     lines = [line for line in text.splitlines() if not re.match(rf"{added}|Within a row may differ", line)]

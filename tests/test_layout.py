@@ -271,9 +271,9 @@ TEST_LINES = {
     "training": 2475,
     "transformers_contract": 451,
     "translation": 1406,
-    "top-level files": 3134,
+    "top-level files": 3139,
 }
-MOST_LINES = {"package": 52210, "tests": 47565}
+MOST_LINES = {"package": 52210, "tests": 47570}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

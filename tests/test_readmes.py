@@ -68,12 +68,15 @@ def test_readme(folder, monkeypatch):
     (folder / "runs" / "real").mkdir()
     (folder / "runs" / "real" / "en-pt").symlink_to(folder / "runs" / "demo" / "models" / "concat")
     (folder / "film.srt").write_text("1\n00:00:01,000 --> 00:00:02,000\nShe sleeps.\n")
+    (folder / "terms.tsv").write_text("camera\tKamera\n")
     not_run = {
         "python3 -m venv": INSTALLS,
         "make real": "fetches a package",
         "make demo": "five minutes; tests/cli/test_demo.py runs the demo",
         "docmt evaluate wmt24.de.txt": "fetches a test set",
     }
+    if find_spec("simplemma") is None:
+        not_run["--glossary"] = "needs simplemma, which is not installed"
     smaller = {" output_dir=runs/mine": f" output_dir=runs/mine {TINY}"}
     run_document("README.md", text, folder, not_run, smaller, more="\n".join(commands), outputs=False)
 
@@ -136,6 +139,7 @@ def test_examples(folder):
     (folder / "page.md").write_text(f"# {TEXT[0]}\n")
     tmx = '<tu><tuv lang="en"><seg>A new one.</seg></tuv><tuv lang="pt"><seg>Um novo.</seg></tuv></tu>'
     texts = {"old.md": "# The lamp\n\nIt is old.\n", "old.pt.md": "# O candeeiro\n\nÉ velho.\n", "talk.txt": "Hello.\n"}
+    texts["book.txt"] = "Alice is here.\nIt is old.\n"
     texts |= {"old.tmx": f"<tmx><body>{tmx}</body></tmx>", "app.po": 'msgid "It is old."\nmsgstr "É velha."\n'}
     for name, text_of_file in (texts | {"new.md": f"{texts['old.md']}\nA new one.\n"}).items():
         (folder / name).write_text(text_of_file)
@@ -175,7 +179,7 @@ def test_examples(folder):
         "docmt translate http://": "no server there; tests/systems/test_endpoint.py has one",
     }
     if find_spec("simplemma") is None:
-        not_run["--glossary"] = "needs simplemma, which is not installed"
+        not_run |= dict.fromkeys(["--glossary", "--consistent"], "needs simplemma, which is not installed")
     smaller = {
         "docmt train enpt_docs_windows": f"docmt train enpt_docs_windows {SHORT}",
         "docmt train maka2024_iwslt17_ende_sentence": "docmt info maka2024_iwslt17_ende_sentence",  # TED talks

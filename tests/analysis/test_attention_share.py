@@ -134,7 +134,7 @@ def decoded(model, corpus, strategy):
         out = generate(*arguments, generation_config=generation_config, stopping_criteria=stopping_criteria, **inputs)
         source, ids = inputs["input_ids"][0].tolist(), out.sequences[0].tolist()
         prompt = len(ids) - len(out.cross_attentions)
-        limit, written = int(stopping_criteria[0].ends[0]), ids[prompt:]
+        limit, written = int(stopping_criteria[0].row_ends[0]), ids[prompt:]
         ends = {3, sep} if strategy == "sequential" else {3}
         for step, layers in enumerate(out.cross_attentions):
             if prompt + step >= limit or ends & set(written[:step]):
