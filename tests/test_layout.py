@@ -239,7 +239,7 @@ def test_the_command_starts_light():
 SLACK = 1.02
 PACKAGE_LINES = {
     "analysis": 1519,
-    "cli": 1964,
+    "cli": 1965,
     "data": 6792,
     "engine": 3415,
     "evaluation": 5915,
@@ -247,16 +247,16 @@ PACKAGE_LINES = {
     "hub": 2180,
     "loading": 1541,
     "modeling": 9451,
-    "reports": 2477,
+    "reports": 2481,
     "serving": 1894,
-    "systems": 3625,
+    "systems": 3640,
     "training": 2655,
-    "translation": 1851,
+    "translation": 1857,
     "top-level files": 1076,
 }
 TEST_LINES = {
     "analysis": 1274,
-    "cli": 2952,
+    "cli": 2970,
     "data": 4651,
     "engine": 2310,
     "evaluation": 5012,
@@ -264,7 +264,7 @@ TEST_LINES = {
     "hub": 2244,
     "loading": 1098,
     "modeling": 6437,
-    "reports": 1787,
+    "reports": 1789,
     "serving": 1472,
     "support": 5274,
     "systems": 1949,
@@ -273,7 +273,7 @@ TEST_LINES = {
     "translation": 1406,
     "top-level files": 3139,
 }
-MOST_LINES = {"package": 52210, "tests": 47570}
+MOST_LINES = {"package": 52236, "tests": 47590}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

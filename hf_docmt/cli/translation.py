@@ -174,7 +174,8 @@ def translation_job(
     else:
         check_output(output, options.resume, documents.paths, documents.reader)
         how = {"render": documents.renderer()}
-    settings = replace(settings, scores=options.report is not None or has_scores(output, documents.reader))
+    compares = options.report is not None
+    settings = replace(settings, scores=compares or has_scores(output, documents.reader), compares=compares)
     open_job_output = partial(open_output, output, resume=options.resume, **how)
     return TranslationJob(settings, documents, partial(job_engine, options), open_job_output)
 

@@ -23,7 +23,8 @@ REPAIRS = {  # kind of a repair -> its name, and what it means
 NAMES = {kind: name for kind, (name, _) in REPAIRS.items()}
 NAMES |= {"around": "in parts around its code", "tags": "tags placed by position"}
 NAMES |= {"memory": "from memory", "previous": "translated before"}
-QUIET = ("carried", "from memory", "translated before")  # needs no review
+CHANGED = "changed by context"
+QUIET = ("carried", "from memory", "translated before", CHANGED)  # needs no review
 _STYLE = """
 .mark { color: var(--dim); font-size: .85rem; }
 .review { color: var(--down); }
@@ -91,5 +92,8 @@ def _marks(row: dict) -> Iterator[tuple[int, str, str]]:
     for number, texts in enumerate(zip(row["source"], row["translation"])):
         if list(map(has_text, texts)) == [True, False]:
             yield number, "empty", ""
+    for number, (text, alone) in enumerate(zip(row["translation"], row.get("alone", ()))):
+        if text != alone:
+            yield number, CHANGED, f"alone it reads {alone}"
     scores = row.get("score", ())
     yield from ((number, "uncertain", f"score {scores[number]:.2f}") for number in uncertain_sentences(scores))

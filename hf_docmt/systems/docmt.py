@@ -1,5 +1,6 @@
 """Document translation models of this package as systems."""
 
+import copy
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -243,6 +244,20 @@ class DocMTSystem(ForcedDecoding):
             **self.codes,
             **self.generate_kwargs | options,
         )
+
+    def without_context(self) -> "DocMTSystem | None":
+        """A copy that translates each sentence alone; None if this system does so, or has no other strategy."""
+        reads_more = self.reads_chunks or self.context.past or self.context.future
+        if self.decoding["strategy"] == "sentence" or not reads_more:
+            return None
+        alone = copy.copy(self)
+        alone.strategy, alone.scores = "sentence", False
+        alone.generate_kwargs = {name: value for name, value in self.generate_kwargs.items() if name != "past_context"}
+        try:
+            alone.translate_with_repairs([])
+        except ValueError:
+            return None
+        return alone
 
     def describe(self) -> dict:
         names = registry.get(self.architecture).config_class.reported_fields

@@ -12,7 +12,7 @@ from hf_docmt.data.documents import UNNAMED
 from hf_docmt.messages import first_line
 from hf_docmt.modeling.opaque_runs import CarriedSentence
 from hf_docmt.modeling.text_splitting import Sentence
-from hf_docmt.systems import System
+from hf_docmt.systems import DocMTSystem, System
 from hf_docmt.translation.corpus import translation_rows
 from hf_docmt.translation.job_input import Group
 from hf_docmt.translation.memory import Memory
@@ -29,6 +29,7 @@ class TranslationSettings:
     `batch_size` and `search` are options of its system, such as num_beams and max_new_tokens. `source_lang` and
     `target_lang` are the languages of the documents (None: the model's, or else `source`), of which plain lines are one
     each with `line_by_line`. With `carry` false the model gets unchanged sentences, see `System.translate_carried`.
+    With `compares`, rows of files with markup have the translation of each sentence without context as `alone`.
     """
 
     model: str
@@ -44,6 +45,7 @@ class TranslationSettings:
     carry: bool = True
     memory: tuple[str, ...] = ()
     scores: bool = True
+    compares: bool = False
 
     def load(self) -> System:
         """The system, which translates so. ValueError: it cannot be loaded, or an option is not the system's."""
@@ -61,10 +63,11 @@ class GroupTranslator:
     """
 
     def __init__(self, settings: TranslationSettings):
-        self.settings, self.system = settings, settings.load()
+        self.settings, self.system = settings, (system := settings.load())
         languages = settings.source_lang or "", settings.target_lang or self.system.languages[1]
         self.memory = Memory.read(settings.memory, *languages) if settings.memory else None
         self.source_lang: str = settings.source_lang or self.system.languages[0] or UNNAMED
+        self.alone = system.without_context() if settings.compares and isinstance(system, DocMTSystem) else None
         self._translate(Group(0, []), self.system)  # checks the settings
 
     def __call__(self, group: Group, is_smallest: bool = False) -> list[dict]:
@@ -113,6 +116,9 @@ class GroupTranslator:
         made = [translated_html(system, *each) for each in zip(group.rows, results, carried)]
         for row, own, texts in zip(made, carried, zip(sources, known)):
             row |= {"notes": sentence_notes(own, zip(*texts))} if "word_fits" in row else {}  # of a file with markup
+        if self.alone:
+            for row, lines in zip(made, self.alone.translate_carried(known, given)[0][0]):
+                row["alone"] = list(lines)
         return made
 
 

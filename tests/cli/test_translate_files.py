@@ -14,6 +14,7 @@ from hf_docmt.formats.html import HtmlFormat
 from hf_docmt.formats.json_strings import JsonStringsFormat
 from hf_docmt.formats.yaml_strings import YamlStringsFormat
 from hf_docmt.journal import Journal
+from hf_docmt.systems import DocMTSystem
 
 PAGE = '<html lang="en"><p>The <b>lamp</b> is old. It is {new}.</p><pre>The lamp</pre><h2>A key</h2></html>\n'
 
@@ -41,6 +42,23 @@ def test_a_file(run, model, page, tmp_path):
     shown = report.read_text()
     assert shown.count("<article") == 3 and "carried: <bdi>{new}</bdi>" in shown and 'lang="de"' in shown
     assert "A key" not in text  # translated, if not well
+
+
+def test_sentences_that_context_changed(run, model, page, tmp_path, monkeypatch):
+    """The report has the translations without context that differ; none with strategy `sentence`."""
+    original = DocMTSystem.without_context
+
+    def changed(system):
+        if (alone := original(system)) is not None:
+            assert alone.decoding["strategy"] == "sentence"
+            alone.translate_carried = lambda documents, given: (([["Alone."] * len(each) for each in documents],), [])
+        return alone
+
+    monkeypatch.setattr(DocMTSystem, "without_context", changed)
+    report = tmp_path / "report.html"
+    for strategy, count in {"sliding": 3, "sentence": 0}.items():
+        run("translate", model, page, "-o", tmp_path / f"{strategy}.html", "--strategy", strategy, "--report", report)
+        assert report.read_text().count("alone it reads Alone.") == count
 
 
 def test_a_glossary(run, model, page, tmp_path):

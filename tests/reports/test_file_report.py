@@ -14,6 +14,7 @@ ROW = {
     "repairs": [{"sentence": 0, "kind": "length", "detail": "now"}, {"sentence": 1, "kind": "x", "detail": HOSTILE}],
     "notes": [{"sentence": 4, "kind": "memory", "detail": ""}, {"sentence": 4, "kind": "carried", "detail": "a.py"}],
     "word_fits": {"0": [[0, 0, 1.0]], "1": []},
+    "alone": ["Um.", HOSTILE, "", "Quatro.", "Cinquo."],
     "score": [-0.1, -0.1, None, -2.0, -0.1],
 }
 FAILED = {"doc_id": "a.docx", "source": ["No."], "translation": [""], "repairs": [], "error": "no memory"}
@@ -31,6 +32,7 @@ def test_marks_and_links():
     assert re.findall(r"<li>([^<]*)</li>", PAGE) == ["the markup differs", "a.docx was not translated: no memory"]
     assert re.findall(r'id="(.*?)"', PAGE) == [f"s{number}" for number in range(1, 7)]
     assert '"mark">carried: <bdi>a.py</bdi>' in PAGE and "<th>from memory</th><td>1</td>" in PAGE
+    assert PAGE.count("changed by context: <bdi>alone it reads Cinquo.</bdi>") == 1
     assert "<script" not in PAGE and "a&lt;b" in PAGE and PAGE.count("\\u001b[31m {{ 7 * 7 }}") == 3
     assert uncertain_sentences([]) == uncertain_sentences([None, -1.0]) == []
 
