@@ -83,6 +83,12 @@ def test_recipe(name):
     initial |= dict.fromkeys(["herold2023", "maka2024", "fei2022", "miculicich2018"], "fairseq")
     assert config.init == initial.get(name.split("_")[0], "normal")
     assert recipe.training.stop_on == ("undiscounted" if re.match("lupo2023_ende.*_cd", name) else "discounted")
+    if name.startswith("lupo2023"):
+        assert (config.d_model, config.encoder_layers, config.dropout) == (512, 6, 0.3)
+        assert recipe.training.context_discount == (0.01 if "_cd" in name else 1.0)
+        assert recipe.training.learning_rate == (9e-4 if "_cd" in name else 1e-3)
+        assert recipe.training.budget == "fairseq"
+        assert recipe.training.max_tokens * recipe.training.accumulation == (32000 if "enru" in name else 16000)
 
 
 @pytest.mark.parametrize(
@@ -114,15 +120,48 @@ def test_concatenation_with_relative_positions():
     assert config.view == "chunk" and config.context_reach() == "chunks of up to 1000 target tokens, source and target"
 
 
+@pytest.mark.parametrize("stem", SYSTEMS[3:])
+@pytest.mark.parametrize("pair", ["enru", "ende"])
+def test_recipes_that_are_such_rows(pair, stem):
+    """The command of a system and the override in the header of s4to4_cd are the same system."""
+    folder = ROOT / "recipes"
+    label = {"shift_pers": "shift pers", "lrn_pers": "lrn pers", "sin_pers_pse": "sin pers PSE"}[stem[9:]]
+    base = folder / f"lupo2023_{pair}_s4to4_cd.yaml"
+    overrides = re.search(rf"^#   {label} +(model\..+)$", base.read_text(encoding="utf-8"), re.MULTILINE)[1].split()
+    recipe = recipe_files.load(f"lupo2023_{pair}_{stem}")
+    assert load_recipe(base, [*overrides, f"output_dir={recipe.output_dir}"]) == recipe
+
+
+@pytest.mark.parametrize("name", [name for name in recipe_files.SYSTEMS if name.startswith("herold2023")])
+def test_recipes_of_herold_and_ney(name):
+    """Appendix A.2, and section 4.2 for the strategies."""
+    recipe, (_, task, system) = recipe_files.load(name), name.split("_")
+    config, training = config_of(recipe), recipe.training
+    assert recipe.architecture == (system if system in ("lst", "window") else "concat")
+    assert (config.dropout, training.label_smoothing) == ((0.1, 0.1) if task == "os" else (0.3, 0.2))
+    assert recipe.tokenizer.vocab_size == (32000 if task == "os" else 15000)
+    assert (recipe.decoding.num_beams, recipe.decoding.length_penalty, training.average) == (12, 1.0, 0)
+    strategies = {"sentence": "sentence", "window": "sequential"}
+    assert recipe.decoding.strategy == strategies.get(system, "full")
+    assert config.view == ("window" if system in ("sentence", "concat2") else "chunk") and config.chunk_tokens == 1000
+    assert config.use_bod == (system != "sentence")
+
+
 @pytest.mark.parametrize("task", FENG)
 def test_recipes_of_feng(task):
     """Section 4.2: two stages, the second one with two learning rates."""
     first, second = (recipe_files.load(f"feng2022_{task}_{system}") for system in ("sentence", "memory"))
     assert second.init_from == first.output_dir and second.data == first.data
+    assert (first.training.learning_rate, first.training.warmup_steps) == (5e-4, 4000)
+    assert first.tokenizer.vocab_size == 30000
     assert (second.training.new_learning_rate, second.training.learning_rate) == (3e-4, 6e-5)
+    assert second.training.warmup_steps == (1000 if task == "ted" else 2000)
+    dropouts = tuple(config_of(recipe).dropout for recipe in (first, second))
+    assert dropouts == ((0.1, 0.1) if task == "europarl" else (0.3, 0.2))
     config = config_of(second)
     assert (config.memory_size, config.layers_with_memory("encoder"), config.memory_sides) == (16, [5], "both")
     assert second.training.stream.memory_gradient == 2 and first.training.patience == second.training.patience == 5
+    assert (first.decoding.num_beams, second.decoding.num_beams, second.decoding.strategy) == (5, 5, "stream")
     for override in ("model.memory_layers=[0,1]", "model.memory_sides=source", "training.stream.window=1"):
         config_of(recipe_files.load(f"feng2022_{task}_memory", override))
 
@@ -133,9 +172,14 @@ def test_recipes_of_maka(pair, system):
     """Table 4, section 5.2, and other sizes of the context by the overrides that a recipe names."""
     name = f"maka2024_iwslt17_{pair}_{system}"
     recipe = recipe_files.load(name)
-    config = config_of(recipe)
+    config, training = config_of(recipe), recipe.training
     others = {"sentence": "concat", "single": "concat", "multi": "multiencoder"}
     assert recipe.architecture == others.get(system, "caching")
+    assert (config.d_model, config.encoder_layers, config.encoder_ffn_dim, config.dropout) == (512, 6, 2048, 0.3)
+    assert (training.learning_rate, training.warmup_steps) == (5e-4, 2500)
+    assert (training.weight_decay, training.clip) == (1e-4, 0.1)
+    assert (training.accumulation, training.patience, training.average, recipe.seed) == (8, 5, 0, 42)
+    assert recipe.decoding.num_beams == 5 and len(recipe.data.validation["source"]) == 4
     if system != "sentence":
         assert config.context_sides == "source" and recipe.decoding.strategy == "sliding"
     overrides = re.findall(r"%  (model\.past_context=.+)$", recipe_files.header(name), re.MULTILINE)
@@ -159,7 +203,14 @@ def test_recipes_of_fei(data, system):
     sizes = {name: value for name, value in recipe.model.items() if name not in FEI[system]}
     assert sizes == {name: value for name, value in first.model.items() if name != "past_context"}
     assert recipe.model == sizes | FEI[system]
-    training = recipe.training
+    config, training = config_of(recipe), recipe.training
+    small = data == "zhen_ted"
+    assert (config.d_model, config.encoder_ffn_dim, config.decoder_ffn_dim) == (
+        (256, 512, 512) if small else (512, 2048, 2048)
+    )
+    assert (config.encoder_layers, config.decoder_layers) == ((4, 4) if small else (6, 6))
+    assert (config.encoder_attention_heads, config.decoder_attention_heads, config.dropout) == (8, 8, 0.1)
+    assert (training.warmup_steps, training.adam_betas) == (8000, (0.9, 0.98))
     assert (training.budget, training.max_tokens * training.accumulation) == ("fairseq_current", 25000)
     if system != "sentence":
         two_steps = {"init_from", "tokenizer", "freeze"} if "doct" in system else set()
