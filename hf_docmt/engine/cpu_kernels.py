@@ -5,6 +5,7 @@ They are built with the package if there is a C compiler. `DOCMT_KERNELS=0` disa
 
 import ctypes
 import os
+import warnings
 from functools import lru_cache
 from pathlib import Path
 
@@ -96,6 +97,9 @@ def kernels() -> ctypes.CDLL | None:
             library.docmt_abi.restype = library.docmt_level.restype = ctypes.c_int64
             library.docmt_level.argtypes = (ctypes.c_int64,)
             library.level = library.docmt_level(AMX) if library.docmt_abi() == ABI else NONE
+            if library.docmt_abi() != ABI:
+                text = f"{path.name} is of another version and is not used: translation is several times slower"
+                warnings.warn(f"{text}. Install hf_docmt again to build it", RuntimeWarning, stacklevel=2)
         except (OSError, AttributeError):
             continue
         if library.level != NONE:

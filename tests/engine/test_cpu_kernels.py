@@ -54,6 +54,13 @@ def scores(model, monkeypatch, kernels: bool = True, **settings) -> list[torch.T
 
 
 @needs_kernels
+def test_kernels_of_another_version_are_named(monkeypatch):
+    monkeypatch.setattr(cpu_kernels, "ABI", cpu_kernels.ABI + 1)
+    with pytest.warns(RuntimeWarning, match="another version .* Install hf_docmt again"):
+        assert cpu_kernels.kernels.__wrapped__() is None
+
+
+@needs_kernels
 @pytest.mark.parametrize("beams", [1, 3])
 @pytest.mark.parametrize("with_prompt", [False, True])
 @pytest.mark.parametrize("precision", ["fp32", "int8"])
