@@ -4,7 +4,8 @@
 
 Reports are those that the Snakefile made in `output_dir`, and those of `reports.jsonl.xz` among the results, a report a
 line. Several runs of a system are averaged; `*` marks what differs from the baseline, by Welch's test over runs, or by
-randomisation over documents where there is one run. For all scores of a few reports `docmt compare` is enough.
+randomisation over documents where there is one run, with `holm: true` by Holm over all tests of the table. `rows` are
+evaluations of one `system`. For all scores of a few reports `docmt compare` is enough.
 """
 
 import argparse
@@ -22,7 +23,13 @@ from hf_docmt.reports.comparison import compare_reports
 from hf_docmt.reports.measurement import SYSTEM_KEYS
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import PartScore, Result
-from hf_docmt.reports.significance import PairedTest, compare_runs, mean_and_deviation, significance_notes
+from hf_docmt.reports.significance import (
+    PairedTest,
+    compare_runs,
+    holm_p_values,
+    mean_and_deviation,
+    significance_notes,
+)
 from hf_docmt.reports.tables import write_table
 
 TEST = PairedTest("randomisation")
@@ -42,7 +49,11 @@ def render(file: Path, results: Path, budget: str | None = None, store: bool = F
         lines = [json.dumps(report.to_dict(), ensure_ascii=False) + "\n" for report in made]
         (results / "reports.jsonl.xz").write_bytes(lzma.compress("".join(lines).encode()))
     for name, section in study.get("tables", {}).items():
-        table = Table(section, reports, section.get("systems") or list(study["systems"]))
+        if rows := section.get("rows"):  # {row: evaluation}, of one system
+            made = {row: reports[one].get(section["system"], {}) for row, one in rows.items()}
+            table = Table(section, {"rows": made}, list(rows))
+        else:
+            table = Table(section, reports, section.get("systems") or list(study["systems"]))
         if table.systems:
             files.append(results / "tables" / f"{name}.md")
             files[-1].parent.mkdir(parents=True, exist_ok=True)
@@ -98,11 +109,17 @@ class Table:
         named = {column.get("evaluation") for column in section["columns"].values()} & reports.keys() or reports.keys()
         self.systems = [system for system in systems if any(reports[name].get(system) for name in named)]
         self.signatures: dict[str, list[str]] = {}  # signature -> the columns measured so
-        self.tests, self.untested, self.notes = [], [], []
+        self.tests, self.untested, self.notes = {}, [], []  # tests by column and system
         self.columns = {
             name: self.facts(column["fact"]) if "fact" in column else self.scores(name, column)
             for name, column in section["columns"].items()
-        }  # of each system: value, deviation, number of runs, whether it differs from the baseline
+        }  # of each system: value, deviation, number of runs
+        if section.get("holm"):
+            p_values = holm_p_values([test.p_value for test in self.tests.values()])
+            self.tests = {
+                key: replace(test, holm=p_value, significant=p_value < TEST.level)
+                for (key, test), p_value in zip(self.tests.items(), p_values)
+            }
 
     def facts(self, fact: str) -> dict[str, tuple]:
         """The cells of a column of facts about runs."""
@@ -111,9 +128,9 @@ class Table:
             runs = {seed: one for systems in self.reports.values() for seed, one in systems.get(system, {}).items()}
             values = [value for value in (fact_of(report, fact) for report in runs.values()) if value is not None]
             if not values or isinstance(values[0], str):
-                cells[system] = (values[0] if values else None, None, len(runs), False)
+                cells[system] = (values[0] if values else None, None, len(runs))
             else:
-                cells[system] = (sum(values) / len(values), None, len(values), False)
+                cells[system] = (sum(values) / len(values), None, len(values))
         return cells
 
     def scores(self, name: str, column: dict) -> dict[str, tuple]:
@@ -128,29 +145,26 @@ class Table:
         results = [result for system in scores.values() for result in system.values()]
         for signature in dict.fromkeys(str(result.signature.without(*SYSTEM_KEYS)) for result in results):
             self.signatures.setdefault(signature, []).append(name)
-        tests = self.tests_of(name, scores) if self.baseline and scores[self.baseline] else {}
+        if self.baseline and scores[self.baseline]:
+            self.test(name, scores)
         cells = {}
         for system in self.systems:
             values = [result.value for result in scores[system].values()]
             found = mean_and_deviation(values) if values else (None, None)
-            cells[system] = (*found, len(values), system in tests and tests[system].significant)
+            cells[system] = (*found, len(values))
         return cells
 
-    def tests_of(self, name: str, scores: dict[str, dict[int, Result]]) -> dict:
-        """The test of each system with scores, a single run against that of the same seed."""
-        tests = {}
+    def test(self, name: str, scores: dict[str, dict[int, Result]]) -> None:
+        """Test each system with scores; a single run, of the system or the baseline, against that of the same seed."""
         for system in (system for system, results in scores.items() if results and system != self.baseline):
             base, results = scores[self.baseline], scores[system]
-            if len(results) == 1:
-                base = {seed: result for seed, result in base.items() if seed in results}
-            pair = {self.baseline: [*base.values()], system: [*results.values()]}
+            common = base.keys() & results.keys() if 1 in (len(base), len(results)) else {*base, *results}
+            pair = {self.baseline: base, system: results}
+            made = {one: [own[seed] for seed in own if seed in common] for one, own in pair.items() if common}
             try:
-                runs = {one: made for one, made in pair.items() if made}
-                tests[system] = compare_runs(runs, self.baseline, system, TEST)
+                self.tests[name, system] = compare_runs(made, self.baseline, system, TEST)
             except ValueError as error:
                 self.untested.append((f"{name} of {system}", str(error)))
-        self.tests += tests.values()
-        return tests
 
     def to_markdown(self) -> str:
         """The table, and below it how it was measured and tested."""
@@ -159,13 +173,14 @@ class Table:
         shown = {"runs": [str(runs[system]) for system in self.systems]} if len(counts) > 1 else {}
         for name, cells in self.columns.items():
             digits = self.section["columns"][name].get("digits", 1)
-            shown[name] = [cell_text(*cells[system], digits, runs[system]) for system in self.systems]
+            marked = {one for column, one in self.tests if column == name and self.tests[column, one].significant}
+            shown[name] = [cell_text(*cells[one], one in marked, digits, runs[one]) for one in self.systems]
         notes = [self.section["title"]] if self.section.get("title") else []
         if counts and counts[-1] > 1:
             means = f"Means of {counts[-1]} runs" if len(counts) == 1 else "Means over the runs of a system"
             notes.append(f"{means}; ±: standard deviation over runs, with runs - 1.")
         if self.tests or self.untested:
-            notes += significance_notes(self.baseline, self.tests, self.untested, TEST)
+            notes += significance_notes(self.baseline, [*self.tests.values()], self.untested, TEST)
         notes += [*self.notes, *(f"{', '.join(names)}: {signature}" for signature, names in self.signatures.items())]
         return write_table([["system", *shown], *zip(self.systems, *shown.values())], "markdown", notes)
 
