@@ -1,11 +1,13 @@
 """Studies: what the Snakefile runs, a small one that runs to its tables, and the published tables and pages."""
 
+import lzma
 import re
 import runpy
 import shutil
 import subprocess
 import sys
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -26,19 +28,12 @@ SMALL = {
     "recipe": {
         "base": "demo_sentence",
         "model": {"d_model": 16, "encoder_ffn_dim": 32, "decoder_ffn_dim": 32},
-        "data": {
-            "num_proc": 1,
-            "train": {"format": "jsonl", "path": "runs/corpus/train.jsonl"},
-            "validation": {"format": "jsonl", "path": "runs/corpus/validation.jsonl"},
-            "test": None,
-        },
+        "data": {"num_proc": 1, "test": None}
+        | {name: {"format": "jsonl", "path": f"runs/corpus/{name}.jsonl"} for name in ("train", "validation")},
         "training": {"max_steps": 4, "eval_steps": 2, "max_tokens": 500, "warmup_steps": 2, "log_steps": 2},
         "tokenizer": {"model": "bpe", "vocab_size": 400},
     },
-    "systems": {
-        "sentence": {},
-        "concat2": {"init_from": "sentence", "tokenizer": None, "model": {"past_context": 1}},
-    },
+    "systems": {"sentence": {}, "concat2": {"init_from": "sentence", "tokenizer": None, "model": {"past_context": 1}}},
     "evaluations": {
         "bleu": [
             "docmt translate {model} {output_dir}/corpus/test.jsonl -o {work}/test.jsonl --max-new-tokens 20",
@@ -66,11 +61,12 @@ SMALL = {
 
 
 # Numbers in sentences. A paragraph ends in a marker: `<!-- TABLE: SYSTEM SYSTEM; other: 0.05 -->` names the rows of
-# tables/TABLE.md that have its numbers, and those that are in no cell (of papers, p-values, differences, sizes).
+# tables/TABLE.md that have its numbers, and those that are in no cell (of papers, p-values, differences). Integers of
+# one digit and years are not compared.
 
 PAGES = [page for page in FOLDER.glob("**/*.md") if page.parent.name != "tables"]
 RUNS = re.compile(r"(?<![\d./])\d+(?:\.\d+)?/\d+(?:\.\d+)?/\d+(?:\.\d+)?(?![\d/])")  # figures of runs 1, 2 and 3
-DECIMAL = re.compile(r"(?<![\w.,/])(?<!p < )-?\d[\d,]*\.\d+(?![/\d]|\.\d)")
+NUMBER = re.compile(r"(?<![\w.,/-])(?<!p < )(?!(?:19|20)\d\d\b)-?\d[\d,]*(?:\.\d+|\d)(?![/\w]|\.\d|,\d)")
 UNSTORED = re.compile(r"(?:No|no) (?:stored report|report\s+of\s+(the rest of )?this\s+section\s+is\s+stored)")
 
 
@@ -120,15 +116,10 @@ def test_the_studies_of_the_examples(path, tmp_path):
 
 
 def test_a_recipe_trains_the_printed_experiment(tmp_path):
-    printed(
-        tmp_path, f"study={FOLDER / 'dialogue.yaml'}", "only=gtransformer4-elided-seed1", f"results={tmp_path}/made"
-    )
-    recipes = (
-        load_recipe("ende_docs_elided"),
-        *map(load_recipe, tmp_path.glob("runs/**/gtransformer4-elided-seed1.yaml")),
-    )
-    assert len(recipes) == 2
-    alone, of_study = (recipe.to_dict() | {"output_dir": "", "seed": 1, "study": None} for recipe in recipes)
+    run = "gtransformer4-elided-seed1"
+    printed(tmp_path, f"study={FOLDER / 'dialogue.yaml'}", f"only={run}", f"results={tmp_path}/made")
+    (file,) = tmp_path.glob(f"runs/**/{run}.yaml")
+    alone, of_study = (load_recipe(one).to_dict() | {"output_dir": "", "seed": 1} for one in ("ende_docs_elided", file))
     for entries in (alone, of_study):
         entries["data"].pop("num_proc", None)
     assert alone == of_study
@@ -187,16 +178,17 @@ def paragraphs(text: str) -> list[str]:
 
 
 def unknown_numbers(paragraph: str, folder: Path, runs: dict) -> list[str]:
-    """Numbers with a decimal point, and figures of three runs, that are nowhere; others that the text does not have."""
+    """Numbers, and figures of three runs, that are nowhere; others that the text does not have."""
     marker = re.search(r"<!-- ([\w/]+: .*?) -->", paragraph, re.DOTALL)
     rows = dict(field.split(": ") for field in " ".join(marker[1].split()).split("; ")) if marker else {}
-    text = re.sub("<!--.*?-->", "", paragraph, flags=re.DOTALL)
+    text = re.sub("<!--.*?-->|`[^`]*`", "", paragraph, flags=re.DOTALL)
     others = set(rows.pop("other", "").split())
     tables = {name: table_of((folder / f"{name}.md").read_text("utf-8")) for name in rows}
     cells = [cell for name in rows for system in rows[name].split() for cell in tables[name][system]]
     known = [match[0].replace(",", "") for match in map(re.compile(r"-?\d[\d,]*(\.\d+)?").match, cells) if match]
-    numbers, triples = set(DECIMAL.findall(text)), set(RUNS.findall(text))
+    numbers, triples = set(NUMBER.findall(text)), set(RUNS.findall(text))
     unknown = [number for number in numbers - others if not any(is_rounded(number, cell) for cell in known)]
+    unknown = [number for number in unknown if number.replace(",", "") not in sizes()]
     unknown += [triple for triple in triples - others if not any(are_runs(triple, values) for values in runs.values())]
     return sorted(unknown) + sorted(others - numbers - triples)
 
@@ -214,9 +206,16 @@ def are_runs(triple: str, values: list[float]) -> bool:
     )
 
 
+@cache
+def sizes() -> set[str]:
+    """Numbers of three digits or more in the stored reports: documents, items, updates, parameters."""
+    texts = (lzma.decompress(path.read_bytes()).decode() for path in FOLDER.glob("*/reports.jsonl.xz"))
+    return {number for text in texts for number in re.findall(r'": (\d{3,})[,}]', text)}
+
+
 @pytest.fixture(scope="module")
-def runs_of_mechanisms() -> dict[tuple, list[float]]:
-    """Of each system of the first study, every score and part of one, by run."""
+def mechanisms() -> tuple[dict, dict, dict[tuple, list[float]]]:
+    """tables.py, the reports of the first study, and every score of its systems and part of one, by run."""
     script, runs = runpy.run_path(str(FOLDER / "tables.py")), {}
     study = yaml.safe_load((FOLDER / "mechanisms.yaml").read_text("utf-8"))
     reports = script["read_reports"](study, Path("absent"), FOLDER / "mechanisms")
@@ -226,13 +225,13 @@ def runs_of_mechanisms() -> dict[tuple, list[float]]:
                 key = (name, system, result.metric, result.dataset, result.strategy, script["condition_of"](result))
                 for part, score in {"": result, **result.breakdown}.items():
                     runs.setdefault((*key, part), []).append(score.value)
-    return runs
+    return script, reports, runs
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(FOLDER)))
-def test_numbers_in_sentences_are_those_of_the_tables(page, runs_of_mechanisms):
+def test_numbers_in_sentences_are_those_of_the_tables(page, mechanisms):
     folder = page.parent if page.parent == FOLDER else page.parent / "tables"
-    found = ((one, unknown_numbers(one, folder, runs_of_mechanisms)) for one in paragraphs(page.read_text("utf-8")))
+    found = ((one, unknown_numbers(one, folder, mechanisms[2])) for one in paragraphs(page.read_text("utf-8")))
     assert not [(paragraph, numbers) for paragraph, numbers in found if numbers]
 
 
@@ -243,6 +242,9 @@ def test_numbers_in_sentences_are_those_of_the_tables(page, runs_of_mechanisms):
         ("At 33.4 BLEU. <!-- longer: sentence -->", ["33.4"]),
         ("At 28.3 BLEU. <!-- longer: sentence -->", ["28.3"]),  # of another system
         ("At 33.259 BLEU. <!-- longer: sentence -->", ["33.259"]),  # more digits than the table
+        ("At 33 BLEU and 26 %. <!-- longer: sentence -->", []),
+        ("At 34 BLEU and 26 %. <!-- longer: sentence -->", ["34"]),
+        ("3,431 sentences, 3,432 words, in 2022.", ["3,432"]),
         ("At 33.3 BLEU.", ["33.3"]),
         ("By 2.5 points. <!-- other: 2.5 0.1 -->", ["0.1"]),
         ("In 50/60/70 and 1/2/3 %.", ["1/2/3"]),
@@ -263,15 +265,20 @@ def test_speeds_of_the_readme_are_in_the_reports():
         pairs += [(peer, ours) for peer in peers]
     reports = (FOLDER.parent / "reports" / "README.md").read_text("utf-8").splitlines()
     rows = [set(re.findall(r"\d[\d.]*", line)) for line in reports if line.startswith("|")]
-    assert len(pairs) == 8 and not [pair for pair in pairs if not any(row.issuperset(pair) for row in rows)]
+    assert len(pairs) == 9 and not [pair for pair in pairs if not any(row.issuperset(pair) for row in rows)]
 
 
-def test_a_column_that_several_results_fit_is_refused():
-    script = runpy.run_path(str(FOLDER / "tables.py"))
-    study = yaml.safe_load((FOLDER / "mechanisms.yaml").read_text("utf-8"))
-    reports = script["read_reports"](study, Path("absent"), FOLDER / "mechanisms")
+def test_scores_of_the_demo_in_the_readme_are_in_its_reports():
+    pattern = r"(\d+) BLEU and (\d+) % accuracy on contrastive pronouns, the sentence-level model (\d+) and (\d+) %"
+    figures = re.search(pattern, " ".join((FOLDER.parents[1] / "README.md").read_text("utf-8").split())).groups()
+    reports = [Report.read(FOLDER.parent / "reports" / f"demo_{name}.json") for name in ("concat", "sentence")]
+    found = [one for report in reports for one in report.results if one.metric == "s-BLEU" or one.dataset == "pronoun"]
+    assert figures == tuple(f"{one.value:.0f}" for one in found)
+
+
+def test_a_column_that_several_results_fit_is_refused(mechanisms):
+    script, reports, _ = mechanisms
     report = reports["accuracy"]["concat4"][1]
-    assert isinstance(report, Report)
     with pytest.raises(ValueError, match="concat4-seed1, accuracy: several results fit the column, say which: "):
         script["score"]({"evaluation": "accuracy"}, report)
 
