@@ -5,11 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from statistics import mean, pstdev
 from typing import Any
 
-from markupsafe import Markup
-
 from hf_docmt.files import write_text
 from hf_docmt.modeling.text_splitting import has_text
-from hf_docmt.reports.side_by_side_page import ENVIRONMENT, HEAD, STYLE
+from hf_docmt.reports.side_by_side_page import ENVIRONMENT
 
 DEVIATIONS = 1.5  # by which the score of an uncertain sentence is below the mean of its document
 REPAIRS = {  # kind of a repair -> its name, and what it means
@@ -25,33 +23,6 @@ NAMES |= {"around": "in parts around its code", "tags": "tags placed by position
 NAMES |= {"memory": "from memory", "previous": "translated before"}
 CHANGED = "changed by context"
 QUIET = ("carried", "from memory", "translated before", CHANGED)  # needs no review
-_STYLE = """
-.mark { color: var(--dim); font-size: .85rem; }
-.review { color: var(--down); }
-ul { margin: 0 0 1.5rem; padding-inline-start: 1.25rem; }
-li a { color: inherit; }
-"""
-_PAGE = """\
-<main>
-<h1><bdi>{{ title | visible }}</bdi></h1>
-<table><thead><tr><th>mark</th><th>sentences</th></tr></thead>
-{%- for mark, count in counts %}<tr><th>{{ mark }}</th><td>{{ count }}</td></tr>{% endfor %}</table>
-<h2>What a reviewer must see</h2>
-<ul>
-{%- for problem in problems %}<li>{{ problem | visible }}</li>{% endfor %}
-{%- for one in sentences if one.review %}
-<li><a href="#{{ one.id }}"><bdi>{{ one.place | visible }}</bdi></a>: {{ one.review | unique | join(", ") }}</li>
-{%- else %}{% if not problems %}<li>Nothing was found.</li>{% endif %}{% endfor %}</ul>
-{%- for one in sentences %}
-<article id="{{ one.id }}"><h2><a href="#{{ one.id }}"><bdi>{{ one.place | visible }}</bdi></a></h2>
-<div class="systems">{% for text in one.texts %}
-<div><p dir="auto" lang="{{ languages[loop.index0] }}">{{ text | visible }}</p></div>{% endfor %}</div>
-{%- for mark, detail in one.marks %}
-<p class="mark{{ " review" if mark in one.review }}">{{ mark }}{{ ":" if detail }} <bdi>{{ detail | visible }}</bdi></p>
-{%- endfor %}</article>
-{%- endfor %}
-</main></body></html>
-"""
 
 
 def uncertain_sentences(scores: Sequence[float | None]) -> list[int]:
@@ -81,8 +52,8 @@ def file_report(name: str, rows: Iterable[dict], languages: tuple[str, str], pro
             sentences.append(one | {"marks": own, "review": [mark for mark, _ in own if mark not in QUIET]})
     counts = Counter(mark for one in sentences for mark in {mark for mark, _ in one["marks"]})
     values = {"sentences": sentences, "problems": problems, "languages": languages, "title": f"Translation of {name}"}
-    values |= {"counts": [("all", len(sentences)), *sorted(counts.items())], "style": Markup(STYLE + _STYLE)}
-    return ENVIRONMENT.from_string(HEAD + _PAGE).render(values, policy="")
+    values |= {"counts": [("all", len(sentences)), *sorted(counts.items())]}
+    return ENVIRONMENT.get_template("file_report.html").render(values, policy="")
 
 
 def _marks(row: dict) -> Iterator[tuple[int, str, str]]:
