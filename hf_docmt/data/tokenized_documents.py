@@ -82,13 +82,9 @@ def input_status(files: dict[str, str | Path | Sequence[str | Path]]) -> list | 
                 return None
             path = Path(path)
             some = [] if name in NO_FILES else sorted(path.rglob("*")) if path.is_dir() else [path]
-            status.append([name, str(path), [_file_status(file) for file in some if file.is_file()]])
+            facts = [(str(file.resolve()), file.stat()) for file in some if file.is_file()]
+            status.append([name, str(path), [[p, s.st_size, s.st_mtime_ns, s.st_ctime_ns] for p, s in facts]])
     return status if any(files for *_, files in status) else None
-
-
-def _file_status(file: Path) -> list:
-    status = file.stat()
-    return [str(file.resolve()), status.st_size, status.st_mtime_ns, status.st_ctime_ns]
 
 
 def sample_texts(documents: Dataset, pairs: int) -> Iterator[str]:

@@ -67,7 +67,7 @@ class WordMember(OfficeMember):
                 position = last + 1
             elif element.name == "w:r":
                 yield from self._run(element)
-            elif element.name in CONTAINERS or (element.name == "w:fldSimple" and _is_link(element)):
+            elif element.name in CONTAINERS or element.attributes.get("w:instr", "").split()[:1] == ["HYPERLINK"]:
                 content = next(element.elements("w:sdtContent"), element)
                 yield from self.container(element, content, self._items(list(content.elements())))
             else:
@@ -158,10 +158,6 @@ def _field_ends(elements: list[Element]) -> dict[int, int]:
     return ends | dict(fields)
 
 
-def _is_link(field: Element) -> bool:
-    return field.attributes.get("w:instr", "").split()[:1] == ["HYPERLINK"]
-
-
 class DocxFormat(OfficeFormat):
     """Text, headers, footers, notes and text boxes; texts of pictures are segments of their own. Comments stay.
 
@@ -186,7 +182,9 @@ class DocxFormat(OfficeFormat):
 
     def complete(self, contents: dict[str, bytes]) -> None:
         if self.options.is_right_to_left:
-            contents |= {name: bidi_layout(data.decode()).encode() for name, data in contents.items()}
+            for name, data in contents.items():
+                text = TABLE.sub(r"\1<w:bidiVisual/>", data.decode())
+                contents[name] = SECTION.sub(r"\1<w:bidi/>", text).encode()
         if self.options.target_lang and self.styles in self.archive.names:
             contents[self.styles] = self._styles(primary_language(self.options.target_lang))
 
@@ -233,8 +231,3 @@ def rtl_run(looks: str) -> str:
         return "<w:rPr><w:rtl/></w:rPr>"
     looks = COMPLEX.sub(lambda match: f"{match[0]}<w:{match[1]}Cs{match[2] or ''}/>", looks)
     return BEHIND_RTL.sub(lambda match: "<w:rtl/>" + match[0], re.sub(r"<w:rtl\b[^>]*/>", "", looks), count=1)
-
-
-def bidi_layout(text: str) -> str:
-    """The text of a member with tables and sections from right to left."""
-    return SECTION.sub(r"\1<w:bidi/>", TABLE.sub(r"\1<w:bidiVisual/>", text))

@@ -211,7 +211,8 @@ def _add_texts(
             following = ends[number]
         if whole and event.name in INLINE | SHOWN | HIDDEN:
             event = replace(event, end=events[following - 1].end, kind="other")
-            text = "" if event.name in HIDDEN else _shown_text(page, events[number:following])
+            texts = (page.text[each.start : each.end] for each in events[number:following] if each.kind == "text")
+            text = "" if event.name in HIDDEN else " ".join(unescape("".join(texts)).split())
             run.append((event, page.tag("alone", event.start, event.end, text)))
         elif event.kind == "text":
             run.append((event, None))
@@ -254,11 +255,6 @@ def _add_run(page: TextPositions, run: list[tuple[Event, Tag | None]], space: st
         is_value = bool(PLAIN_TEXT.search(page.text, max(0, start - 200), start))
         segment = Segment(pieces, f"line {page.line(start)}", is_value=is_value)
         page.add_value(Slot(start, end, segment, partial(escaped, space=space)))
-
-
-def _shown_text(page: TextPositions, events: list[Event]) -> str:
-    text = "".join(page.text[event.start : event.end] for event in events if event.kind == "text")
-    return " ".join(unescape(text).split())
 
 
 def _add_values(page: TextPositions, events: list[Event], ends: dict[int, int]) -> None:

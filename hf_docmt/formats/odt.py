@@ -51,9 +51,10 @@ class OdfMember(OfficeMember):
     def _find(self, parent: Element, value: tuple[int, int] | None = None) -> None:
         """Add the slots in an element, which is in a cell with a value at these bytes."""
         for element in parent.elements():
-            if element.name in LEFT or (element.name in CELLS and not _is_text(element)):
+            kind, is_cell = element.attributes.get("office:value-type", "string"), element.name in CELLS
+            if element.name in LEFT or is_cell and (kind != "string" or "table:formula" in element.attributes):
                 continue
-            if element.name in CELLS and self.looked_up("\n".join(e.text for e in element.elements("text:p"))):
+            if is_cell and self.looked_up("\n".join(e.text for e in element.elements("text:p"))):
                 self.left += 1
                 continue
             if element.name == "draw:page" or (parent.name, element.name) == ("office:spreadsheet", "table:table"):
@@ -65,7 +66,7 @@ class OdfMember(OfficeMember):
                 slot = self.add(element.inner_start, element.inner_end, self._items(element), place)
                 if slot:
                     slot.overruled_by = value
-            self._find(element, self._value(element) if element.name in CELLS else value)
+            self._find(element, self._value(element) if is_cell else value)
 
     def _value(self, cell: Element) -> tuple[int, int] | None:
         """The bytes of the attribute by which a cell says its text."""
@@ -94,12 +95,6 @@ def _has_looks(style: Element) -> bool:
     """Whether a style changes how a text looks."""
     own = {name for element in style.descendants() for name in element.attributes}
     return not own <= NO_LOOKS or style.attributes.get("style:parent-style-name") is not None
-
-
-def _is_text(cell: Element) -> bool:
-    """Whether a cell holds what it shows: no number, date or result of a formula."""
-    values = cell.attributes
-    return values.get("office:value-type", "string") == "string" and "table:formula" not in values
 
 
 def with_language(data: bytes, language: str) -> bytes:

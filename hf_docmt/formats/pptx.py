@@ -79,10 +79,7 @@ class PptxFormat(OfficeFormat):
     def complete(self, contents: dict[str, bytes]) -> None:
         if self.options.is_right_to_left:
             masters = filter(re.compile(r"ppt/slideMasters/\w+\.xml").fullmatch, self.archive.names)
-            contents |= {name: _turned(self.archive.read(name)) for name in masters}
-
-
-def _turned(master: bytes) -> bytes:
-    """The master of slides with styles of text from right to left."""
-    head, begin, rest = master.decode().partition("<p:txStyles")
-    return (head + begin + LEFT_TO_RIGHT.sub(r'\1"1"', TURNED.sub(r'\1"r"', rest))).encode()
+            for name in masters:  # with styles of text from right to left
+                head, begin, rest = self.archive.read(name).decode().partition("<p:txStyles")
+                rest = LEFT_TO_RIGHT.sub(r'\1"1"', TURNED.sub(r'\1"r"', rest))
+                contents[name] = (head + begin + rest).encode()

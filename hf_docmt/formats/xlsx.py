@@ -198,8 +198,7 @@ class XlsxFormat(DocumentFormat):
                     continue
                 strings.part = sheet.title
                 is_copy = cell.is_shared and cell.number in others
-                slot = strings.add_string(strings.elements[cell.number], f"string {cell.number + 1}", is_copy)
-                if slot:
+                if slot := strings.add_string(strings.elements[cell.number], f"string {cell.number + 1}", is_copy):
                     segments.append(slot.segment)
                     self.owners.append(strings)
                     if is_copy:

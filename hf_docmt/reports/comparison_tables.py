@@ -90,7 +90,7 @@ def _cells(comparison: Comparison, signs: Signs, style: str) -> tuple[Lines, int
         facts.insert(0, "task")
     facts, parts = ["dataset", *facts, "metric"], ["part"] if any(row.part for row in rows) else []
     blank, after = [""] * (len(facts) - 1), [""] * (len(parts) + 1)
-    runs = {system: _most_runs(comparison, system) for system in systems}
+    runs = {name: max((row.figures[name].runs for row in rows if name in row.figures), default=1) for name in systems}
     counts = [_counts(row) for row in rows]
     width = max(map(len, counts))
     header = [[*facts, *parts, "n".rjust(width), *systems]]
@@ -155,10 +155,6 @@ def _settings(comparison: Comparison, runs: dict[str, int], absent: str) -> dict
     keys = dict.fromkeys(key for values in settings.values() for key in values)
     lines = {key: ["/".join(settings[system].get(key, (absent,))) for system in systems] for key in keys}
     return lines | ({"runs": [str(runs[system]) for system in systems]} if max(runs.values()) > 1 else {})
-
-
-def _most_runs(comparison: Comparison, system: str) -> int:
-    return max((row.figures[system].runs for row in comparison.rows if system in row.figures), default=1)
 
 
 def base_figure(comparison: Comparison, row: Row) -> Figure | None:

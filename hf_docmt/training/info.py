@@ -53,6 +53,8 @@ def describe(target: str | Path, overrides: Iterable[str] = ()) -> dict[str, Any
     architecture, quantization = registry.for_config(config), getattr(config, "quantization_config", None)
     with torch.device("meta"):
         model = architecture.model_class(config)
+    common = {field.name for field in dataclasses.fields(DocMTConfig)}
+    own = [field.name for field in dataclasses.fields(config) if field.name not in common]
     return {
         "name": str(target),
         "kind": kind,
@@ -63,7 +65,7 @@ def describe(target: str | Path, overrides: Iterable[str] = ()) -> dict[str, Any
         "target_lang": config.target_lang,
         "parameters": count_parameters(model),
         "sizes": {name: getattr(config, name) for name in SIZES},
-        "mechanism": mechanism_fields(config),
+        "mechanism": {name: getattr(config, name) for name in own},
         "tokenizer": tokenizer,
         **({"quantization": quantization["quant_method"]} if quantization else {}),
     }
@@ -104,12 +106,6 @@ def count_parameters(model: PreTrainedModel) -> dict[str, int]:
         counts["total"] += parameter.numel()
         counts[_part(name, backbone)] += parameter.numel()
     return counts
-
-
-def mechanism_fields(config: PreTrainedConfig) -> dict[str, Any]:
-    """The fields that the architecture's configuration adds to the common one."""
-    common = {field.name for field in dataclasses.fields(DocMTConfig)}
-    return {field.name: getattr(config, field.name) for field in dataclasses.fields(config) if field.name not in common}
 
 
 def _model_facts(target: str | Path) -> tuple[PreTrainedConfig, dict[str, Any]]:

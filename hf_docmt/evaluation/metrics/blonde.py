@@ -123,9 +123,8 @@ def statistics_of(hypothesis: _Features, reference: _Features) -> list[float]:
 def scores_of(row: Sequence[float]) -> dict[str, tuple[float, float, float]]:
     """(recall, precision, F1) of each category, of dBlonDe and of BlonDe, in [0, 1], from summed statistics."""
     match, *totals = np.asarray(row, float).reshape(len(CATEGORIES), 3).T  # each (categories,)
-    recall, precision = (
-        np.array([*_ratios(match[:4], total[:4]), *_smoothed(match[4:], total[4:])]) for total in totals
-    )
+    with np.errstate(invalid="ignore"):  # NaN for a category without counts
+        recall, precision = (np.array([*match[:4] / total[:4], *_smoothed(match[4:], total[4:])]) for total in totals)
     scores = {name: _with_f1(*pair) for name, *pair in zip(CATEGORIES, recall, precision)}
     scores["dBlonDe"] = _with_f1(_geometric_mean(recall[:4]), _geometric_mean(precision[:4]))
     scores["BlonDe"] = _with_f1(_geometric_mean(recall), _geometric_mean(precision))
@@ -139,11 +138,6 @@ def _forms(words: Sequence[str], forms: Sequence[str]) -> dict[str, int]:
 
 def _occurrences(words: Sequence[str], phrase: Sequence[str]) -> int:
     return sum(list(words[start : start + len(phrase)]) == list(phrase) for start in range(len(words)))
-
-
-def _ratios(match: np.ndarray, total: np.ndarray) -> Iterator[float]:
-    """NaN for a category without counts."""
-    yield from (own / whole if whole else np.nan for own, whole in zip(match, total))
 
 
 def _smoothed(match: np.ndarray, total: np.ndarray) -> Iterator[float]:
