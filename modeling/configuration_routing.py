@@ -26,9 +26,7 @@ class RoutingConfig(ContextConfig):
     def validate(self):
         super().validate()
         if not self.past_context and not self.future_context:
-            raise ValueError(
-                "the routing model chooses among context sentences: got past_context=0 and future_context=0, set one."
-            )
+            raise ValueError("routing chooses context sentences: got past_context=0 and future_context=0, set one.")
 
 
 RoutingConfig.register_for_auto_class()

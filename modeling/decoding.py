@@ -347,10 +347,7 @@ class Translator:
             raise ValueError(f"past_context must be a whole number >= 0, got {past_context!r}.")
         trained = getattr(config, "past_context", 0)
         if not is_of_chunks(config) and past_context > trained:
-            raise ValueError(
-                f"past_context must be at most {trained}, the sentences that this model was trained with, got "
-                f"{past_context}."
-            )
+            raise ValueError(f"past_context must be at most {trained}, as in training, got {past_context}.")
 
     @classmethod
     def reads_pairs(cls, config, strategy: str) -> bool:
@@ -495,7 +492,6 @@ class Translator:
 
     def generate(self, inputs: dict, jobs: Sequence[Job], stop_at_sep: bool = False, **settings) -> list[Output]:
         """Outputs of one batch of `generate` inputs, a row for each job."""
-        self.before_search()
         ends = self.ends_of(stop_at_sep)
         prompt = inputs["decoder_input_ids"].shape[1] if "decoder_input_ids" in inputs else 1
         config = copy.copy(self.settings)  # whose values are replaced, not changed
@@ -555,9 +551,6 @@ class Translator:
         first = max(0, job.past - job.forced)
         for part, found in zip(document.parts[index:], sentences[first:][: 1 if is_window else None]):
             part.candidates = list(found)
-
-    def before_search(self) -> None:
-        """Called before every search; to be overridden, to stop by an error."""
 
     def ends_of(self, stop_at_sep: bool) -> list[int]:
         """The tokens that a translation ends at."""

@@ -127,10 +127,7 @@ class DocumentTranslation:
 
     def translate_stream(self, sentences: Iterable[str], tokenizer, **settings):
         """Translations of sentences as they come, see `StreamTranslation`; ValueError without a memory."""
-        raise ValueError(
-            "translate_stream carries a state from sentence to sentence, which this model does not have: use "
-            "translate_documents."
-        )
+        raise ValueError("translate_stream needs a model that carries a state: use translate_documents with this one.")
 
     def check_tokenizer(self, tokenizer) -> None:
         """ValueError for another tokenizer than that of the model's folder; the first one that comes is compared."""

@@ -104,9 +104,7 @@ class StreamTranslator(Translator):
         if isinstance(memory, Mapping):
             got = {name: tuple(getattr(state, "shape", ())) for name, state in memory.items()}
         if got not in ({}, expected):
-            raise ValueError(
-                f"memory must be that of one document, as SentenceStream.memory has it, {expected}; got {got}."
-            )
+            raise ValueError(f"memory must be that of one document (SentenceStream.memory), {expected}; got {got}.")
         return {name: state.to(model.device, model.dtype) for name, state in memory.items()}
 
 

@@ -277,9 +277,7 @@ class CurrentSentenceRun:
 def check_sentence(source: Sequence[str], translation: Sequence[str], sentence: int) -> None:
     """ValueError: lists of different lengths, a number (from 1) outside the document, a blank sentence."""
     if len(source) != len(translation):
-        raise ValueError(
-            f"{len(source)} source sentences but {len(translation)} translations: give a translation of each sentence"
-        )
+        raise ValueError(f"{len(source)} source sentences but {len(translation)} translations: give one for each")
     if not 1 <= sentence <= len(source):
         raise ValueError(f"sentence {sentence} of {len(source)}: expected a number from 1 to {len(source)}")
     if not has_text(source[sentence - 1]):

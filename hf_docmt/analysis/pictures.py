@@ -70,8 +70,8 @@ def draw_breakdown(
     another axis or ending, a missing folder, an unknown system, more than can be distinguished, matplotlib missing.
     """
     is_accuracy = "distance" in axis
-    if not is_accuracy and axis not in AXES:
-        raise ValueError(f"unknown axis {axis!r}: expected distance, {' or '.join(AXES)}")
+    if not is_accuracy:
+        check_known(axis, ("distance", *AXES), "axis", "expected one of")
     subplots = subplot_rows(comparison, axis, datasets, "accuracy" if is_accuracy else metric)
     metrics = {rows[0].metric for rows in subplots}
     xlabel, ylabel = AXES.get(axis, "distance in sentences"), metrics.pop() if len(metrics) == 1 else "score"
@@ -136,9 +136,7 @@ def subplot_rows(comparison, axis: str, datasets: Sequence[str] = (), metric: st
     broken_down = dict.fromkeys(row.dataset for row in wanted)
     if not wanted:
         way = f"docmt evaluate --by {axis}" if axis in AXES else "docmt contrast, whose accuracies are by distance"
-        raise ValueError(
-            f"nothing to draw: no {metric or 'score'} is broken down by {axis} in these reports; make them with {way}"
-        )
+        raise ValueError(f"nothing to draw: no {metric or 'score'} is broken down by {axis} in the reports; use {way}")
     for name in datasets:
         if name not in broken_down:
             raise ValueError(f"unknown dataset {name!r}: by {axis} there are {', '.join(broken_down)}")

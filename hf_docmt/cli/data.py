@@ -9,6 +9,7 @@ import typer
 
 from hf_docmt.cli.options import command
 from hf_docmt.files import file_stem
+from hf_docmt.messages import check_known
 from hf_docmt.options import AS_JSON, REQUIRED, argument, option
 
 data_app = typer.Typer(help="Statistics of documents.", no_args_is_help=True)
@@ -65,9 +66,9 @@ def stats(
     """Count documents, sentences, words and annotated phenomena, one column per file."""
     from hf_docmt.data.readers import input_argument, input_files, read_documents
     from hf_docmt.data.statistics import document_statistics, reading_notes, table_column
-    from hf_docmt.reports.tables import check_style, write_table
+    from hf_docmt.reports.tables import STYLES, write_table
 
-    check_style(style)
+    check_known(style, STYLES, "style", "expected one of")
     languages = {"source_lang": source_lang, "target_lang": target_lang}
     counts = {}
     for text in inputs:

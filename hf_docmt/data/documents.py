@@ -87,13 +87,9 @@ def checked_rows(
     for location, row in located_rows:
         doc_id = id_text(row.get("doc_id"))
         if not isinstance(doc_id, str) or not doc_id:
-            raise DataError(
-                f"{location}: document id is missing, got {doc_id!r}; give every document a 'doc_id' string"
-            )
+            raise DataError(f"{location}: document id is missing, got {doc_id!r}; give each document a 'doc_id' string")
         if before := ids.add(doc_id, location):
-            raise DataError(
-                f"{location}: document id {doc_id!r} was used before, in {before}; give each document its own"
-            )
+            raise DataError(f"{location}: document id {doc_id!r} was used before, in {before}; give each its own")
         check_unicode(doc_id, f"{location}: document id {doc_id!r}", DataError)
         translation = _checked_sentences(location, doc_id, row, languages, allow_empty)
         yield {**row, "doc_id": doc_id, "translation": translation}
@@ -203,9 +199,7 @@ def _column(name: str, values: list, rows: int) -> pa.Array:
     try:
         return pa.array(values + [None] * (rows - len(values)))
     except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
-        raise DataError(
-            f"column {name!r} has values that make no column ({error}); give them one type or drop it"
-        ) from error
+        raise DataError(f"column {name!r} has values that make no column ({error}); give them one type") from error
 
 
 def _fingerprint(table: pa.Table) -> str:

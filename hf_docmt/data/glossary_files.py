@@ -98,9 +98,7 @@ def _utx_columns(path: str | Path, languages: Iterable[str], *asked: str | None)
     if found == wanted[::-1]:
         return 1, 0
     if all(wanted) and found != wanted:
-        raise DataError(
-            f"{display_path(path)}: its languages are {' and '.join(found)}, expected {' and '.join(wanted)}"
-        )
+        raise DataError(f"{display_path(path)}: languages {' and '.join(found)}, expected {' and '.join(wanted)}")
     return 0, 1
 
 
@@ -138,9 +136,7 @@ def _of_termbase(path: str | Path, source_lang: str | None, target_lang: str | N
             yield from (Entry(source, target, is_bad) for target, is_bad in terms.get(wanted[1], ()))
     codes = set(map(primary_language, found))
     if missing := [lang for lang in wanted if lang not in codes]:
-        raise DataError(
-            f"{display_path(path)}: no terms in {' and '.join(missing)}; its languages are {', '.join(sorted(found))}"
-        )
+        raise DataError(f"{display_path(path)}: no terms in {' and '.join(missing)}, but in {', '.join(sorted(found))}")
 
 
 def _terms(section) -> Iterator[tuple[str, bool]]:

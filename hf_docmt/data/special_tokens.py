@@ -82,9 +82,7 @@ def _fields_with_codes(model_type: str, tokenizer: PreTrainedTokenizerBase, code
     around = special_tokens_of(tokenizer, is_target=False)
     if unknown := {*around.before, *around.after} - names.keys():
         tokens = tokenizer.convert_ids_to_tokens(sorted(unknown))
-        raise ValueError(
-            f"{type(tokenizer).__name__} puts {tokens} around a text, expected language code, <s> and </s>"
-        )
+        raise ValueError(f"{type(tokenizer).__name__} puts {tokens} around a text, expected a language code, <s>, </s>")
     before, after = ([names[token] for token in side] for side in around)
     starts_with_code = model_type == "mbart" and not around.before  # of 25 languages
     return {

@@ -93,9 +93,7 @@ def adapt_tokenizer(tokenizer: PreTrainedTokenizerBase) -> tuple[PreTrainedToken
     """
     for name in ("pad_token", "eos_token"):
         if getattr(tokenizer, name, None) is None:
-            raise ValueError(
-                f"{type(tokenizer).__name__}: got no {name}, expected one; set tokenizer.{name} to one of its tokens"
-            )
+            raise ValueError(f"{type(tokenizer).__name__}: got no {name}, expected one; set tokenizer.{name}")
     adapted = copy.deepcopy(tokenizer)
     _occupy_language_ids(adapted)
     _occupy_target_ids(adapted)
@@ -151,10 +149,7 @@ def _occupy_language_ids(tokenizer: PreTrainedTokenizerBase) -> None:
     tokens = sorted(codes, key=codes.get)
     tokenizer.add_special_tokens({"extra_special_tokens": tokens}, replace_extra_special_tokens=False)
     if moved := [token for token in tokens if tokenizer.added_tokens_encoder[token] != codes[token]]:
-        raise ValueError(
-            f"{type(tokenizer).__name__}: the ids of {moved[:3]} are taken by added tokens; use the tokenizer without "
-            "those"
-        )
+        raise ValueError(f"{type(tokenizer).__name__}: added tokens have the ids of {moved[:3]}; use one without them")
 
 
 def _occupy_target_ids(tokenizer: PreTrainedTokenizerBase) -> None:

@@ -198,17 +198,14 @@ def items_between(items: list, only: tuple[int, int] | None, limit: int | None =
     return items[first - 1 : last], f"items {first}-{last}"
 
 
-def write_scores(
-    path: str | Path, items: Sequence[SuiteItem], scores: Sequence[Sequence[float]], better: str = "lower"
-) -> None:
-    """Scores, of which higher ones are better, as a file in which `better` ones are lower or higher.
+def write_scores(path: str | Path, items: Sequence[SuiteItem], scores: Sequence[Sequence[float]]) -> None:
+    """Scores, of which higher ones are better, as a file of losses, of which lower ones are.
 
     Numbers are written in full, so that ties stay ties. ValueError: scores that do not fit the items, NaN.
     """
-    sign = _sign(better)
     for item, row in zip(items, scores, strict=True):
         check_row(item, row)
-    write_lines((repr(sign * float(score)) for row in scores for score in row), path)
+    write_lines((repr(-float(score)) for row in scores for score in row), path)
 
 
 def read_scores(path: str | Path, items: Sequence[SuiteItem], better: str = "lower") -> list[list[float]]:
@@ -216,7 +213,8 @@ def read_scores(path: str | Path, items: Sequence[SuiteItem], better: str = "low
 
     DataError names file and line: scores that are not numbers, too few or too many lines for the suite.
     """
-    sign, needed = _sign(better), sum(len(item.candidates) for item in items)
+    check_known(better, BETTER, "order of scores", "the better ones are")
+    sign, needed = 1 if better == "higher" else -1, sum(len(item.candidates) for item in items)
     numbers = [sign * _number(line, location_of(path, number)) for number, line in read_lines(path)]
     if len(numbers) > needed:
         raise DataError(
@@ -242,9 +240,3 @@ def _number(line: str, where: str) -> float:
     if math.isnan(number):
         raise DataError(f"{where}: {line.strip()!r} is not a score; check the output of the other system")
     return number
-
-
-def _sign(better: str) -> int:
-    if better not in BETTER:
-        raise ValueError(f"better is {better!r}, expected lower or higher, whichever scores are the better ones")
-    return 1 if better == "higher" else -1

@@ -111,9 +111,7 @@ def check_row(item: SuiteItem, row: Sequence[float]) -> None:
     if len(row) != len(item.candidates):
         raise ValueError(f"{item.where}: {len(row)} scores for {len(item.candidates)} candidates; one for each")
     if any(math.isnan(score) for score in row):
-        raise ValueError(
-            f"{item.where}: NaN in its scores {list(row)}; check the model's weights, or the file of scores"
-        )
+        raise ValueError(f"{item.where}: NaN in its scores {list(row)}; check the model's weights, or the scores")
 
 
 def item_records(items: Sequence[SuiteItem], scores: Sequence[Sequence[float]], context: str) -> list[dict]:

@@ -101,9 +101,7 @@ def translation_file_report(
     whole = read_set(path, inputs)
     lines = [line for _, line in read_lines(translations)]
     if len(lines) != len(whole):
-        raise DataError(
-            f"{translations}: {len(lines)} lines for the {len(whole)} items of {whole[0].suite}; give one for each item"
-        )
+        raise DataError(f"{translations}: {len(lines)} lines for {len(whole)} items of {whole[0].suite}; give one each")
     if rule is None:
         marked = all("<eos>" in line for item, line in zip(whole, lines) if len(item.source) > 1)
         rule = "line" if marked else "published"
@@ -129,9 +127,7 @@ def read_set(path: str | Path, inputs: str | Path | None = None) -> list[SuiteIt
         raise DataError(f"{path}: its source texts are needed, but {inputs} is missing; give the file of inputs")
     lines = [line for _, line in read_lines(inputs)]
     if len(lines) != len(entries):
-        raise DataError(
-            f"{inputs}: {len(lines)} lines for {len(entries)} items in {path}; one of the files is cut or altered"
-        )
+        raise DataError(f"{inputs}: {len(lines)} lines for {len(entries)} items in {path}; give the whole files")
     languages, items = LANGUAGES.search(path.name), []
     for number, (entry, line) in enumerate(zip(entries, lines), 1):
         where, source = f"{path}, item {number}", tuple(line.split("<eos> "))

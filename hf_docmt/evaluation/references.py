@@ -179,9 +179,7 @@ def column_references(documents: Dataset, columns: Sequence[str]) -> list[Docume
             if not isinstance(side, list) or not all(isinstance(sentence, str) for sentence in side):
                 raise DataError(f"document {doc_id!r}: {name!r} must be a list of sentences, got {side!r:.60}")
             if len(side) != len(pairs):
-                raise DataError(
-                    f"document {doc_id!r} has {counted(len(pairs), 'sentence')}, but {len(side)} in {name!r}"
-                )
+                raise DataError(f"document {doc_id!r} has {counted(len(pairs), 'sentence')}, {len(side)} in {name!r}")
     return [list(documents[name]) for name in columns]
 
 
@@ -199,9 +197,7 @@ def term_column(documents: Dataset, name: str | None) -> dict[str, list] | None:
     for doc_id, entries in values.items():
         own = entries if isinstance(entries, list) else [None]
         if not all(isinstance(entry, dict) and {"source", "targets"} <= {*entry} for entry in own):
-            raise DataError(
-                f"document {doc_id!r}: {name!r} must be a list of `source` and `targets`, got {entries!r:.60}"
-            )
+            raise DataError(f"document {doc_id!r}: {name!r} must list `source` and `targets`, got {entries!r:.60}")
     return values
 
 
@@ -273,8 +269,11 @@ def builtin_references(
             f"the test set {name} cannot be downloaded ({reason}); run sacrebleu --download {name} -l {pair} where "
             "there is a network, and set SACREBLEU to the folder it went to (default: ~/.sacrebleu)"
         ) from error
-    if translators:
-        paths = [_translator_path(name, fields, translator) for translator in translators]
+    known = {field.removeprefix("ref:"): path for field, path in fields.items() if field.startswith("ref:")}
+    if unknown := [translator for translator in translators if translator not in known]:
+        has = ", ".join(sorted(known)) or "none"
+        raise DataError(f"the test set {name} has no translator {unknown[0]!r}, it has {has}")
+    paths = [known[translator] for translator in translators] or paths
     sides = [_lines(path) for path in paths]
     count = len(sides[0])
     columns = {field: _lines(fields[field]) for field in ("src", "docid", "origlang", "domain") if field in fields}
@@ -297,13 +296,6 @@ def builtin_references(
         domains=labels.get("domain"),
         origlangs=labels.get("origlang"),
     )
-
-
-def _translator_path(name: str, fields: dict[str, str], translator: str) -> str:
-    if f"ref:{translator}" not in fields:
-        names = sorted(field.removeprefix("ref:") for field in fields if field.startswith("ref:"))
-        raise DataError(f"the test set {name} has no translator {translator!r}, it has {', '.join(names) or 'none'}")
-    return fields[f"ref:{translator}"]
 
 
 def _lines(path: str | Path) -> list[str]:

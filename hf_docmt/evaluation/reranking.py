@@ -58,9 +58,7 @@ def reranked_rows(
         raise ValueError(f"scores of {names} do not compare: give those of one metric, a file for each system")
     systems = read_systems(files)
     if len(files) == 1 and (external or unit == "document" or not any(row.get("candidates") for row in systems[0])):
-        raise ValueError(
-            f"{display_path(files[0])} has one translation alone to choose from: give those of more systems"
-        )
+        raise ValueError(f"{display_path(files[0])} has one translation alone to choose from: give more systems")
     names, _ = system_names([Path(file) for file in files], [data_name(file) for file in files], None)
     score = scores_of_others(systems, external, unit) if external else mean_utility(metric)
     kind = external[0][0].partition(":")[0] if external else f"mbr-{metric if isinstance(metric, str) else 'custom'}"
@@ -108,8 +106,7 @@ def mean_utility(metric: str | Callable[[str, str], float]) -> Score:
 
 def utility_of(metric: str) -> Callable[[str, str], float]:
     """A sentence-level score of a hypothesis and a reference, by name."""
-    if metric not in METRICS:
-        raise ValueError(f"the utility of minimum Bayes risk is {metric!r}, expected {' or '.join(METRICS)}")
+    check_known(metric, METRICS, "utility", "expected one of")
     from sacrebleu.metrics import BLEU, CHRF
 
     scorer = CHRF() if metric == "chrf" else BLEU(effective_order=True)

@@ -54,9 +54,7 @@ def read_translations(path: str | Path, references: References, system: str | No
         rows = references.in_order(translated_rows(path, known, **languages), path)
         return [{"source": source} | row if HYPOTHESIS in row else row for source, row in zip(references.sources, rows)]
     if not all(languages.get(name) for name in ("source_lang", "target_lang")):
-        raise DataError(
-            f"{display_path(path)}: the languages of the outputs are needed; give source and target language"
-        )
+        raise DataError(f"{display_path(path)}: the languages of the outputs are missing; give source and target")
     rows = {}
     for row in read_documents(format, path=path, system=system or "", allow_empty=True, **languages):
         source, translation = (sentences(row, languages[name]) for name in ("source_lang", "target_lang"))

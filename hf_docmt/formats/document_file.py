@@ -94,9 +94,7 @@ class DocumentFile:
         self.sentences = [SegmentSentences(segment.pieces if segment else [], split, keep) for segment in self.segments]
         for segment, own in zip(self.segments, self.sentences):
             if segment and max((each.depth for each in own.sentences), default=0) > MAX_DEPTH:
-                raise DataError(
-                    f"{self.location}, {segment.location}: elements nested more than {MAX_DEPTH} deep; simplify it"
-                )
+                raise DataError(f"{self.location}, {segment.location}: nested more than {MAX_DEPTH} deep; simplify it")
 
     @classmethod
     def read(cls, path: str | Path, name: str, format: DocumentFormat, options: FormatOptions) -> "DocumentFile":

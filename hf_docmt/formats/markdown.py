@@ -290,9 +290,7 @@ def _lines(page: TextPositions, token: "Token", first: int) -> Content:
         source = page.text[start:end].rstrip()
         text = line.lstrip(" \t")
         if not source.endswith(text.rstrip()):
-            raise DataError(
-                f"line {number + 1}: {source!r} is read as {line!r}, which is not part of it; write it plainly"
-            )
+            raise DataError(f"line {number + 1}: {source!r} is read as {line!r}, not part of it; write it plainly")
         begin = start + len(source) - len(text.rstrip())
         if places:
             ends.append(page.text[places[-1] : begin])

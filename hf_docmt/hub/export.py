@@ -16,7 +16,7 @@ from hf_docmt.hub.upload_files import HANDLER
 from hf_docmt.loading import registry
 from hf_docmt.loading.carried_code import PACKAGE, carry_code
 from hf_docmt.loading.pretrained import from_sentence_model
-from hf_docmt.messages import closest_hint, install_command
+from hf_docmt.messages import check_known, install_command
 from hf_docmt.modeling.fingerprints import add_tokenizer_fingerprint
 from hf_docmt.modeling.modeling_docmt import DocMTForConditionalGeneration
 from hf_docmt.modeling.segments import LANGUAGES, some_codes, uses_language
@@ -94,9 +94,7 @@ def writer_of(
     if form == "stock":
         return to_stock(model).save_pretrained
     if form == "ctranslate2":
-        if quantization not in QUANTIZATIONS:
-            expected = ", ".join(QUANTIZATIONS) + closest_hint(quantization, QUANTIZATIONS)
-            raise ValueError(f"weights of CTranslate2: got {quantization!r}, expected one of {expected}")
+        check_known(quantization, QUANTIZATIONS, "kind of weights", "CTranslate2 has")
         try:
             from hf_docmt.hub.ctranslate2_conversion import write_ctranslate2_folder
         except ImportError as error:
@@ -183,7 +181,4 @@ def _check_languages(config: PreTrainedConfig, source: str | os.PathLike | PreTr
     missing = [name for name in LANGUAGES if uses_language(config, name) and getattr(config, name) is None]
     if config.language_ids and missing:
         flags = " and ".join(f"--{name.replace('_', '-')}" for name in missing)
-        raise ValueError(
-            f"{source}: a model of {len(config.language_ids)} languages; give {flags}, codes such as "
-            f"{some_codes(config.language_ids)}"
-        )
+        raise ValueError(f"{source}: give {flags}, codes such as {some_codes(config.language_ids)}")

@@ -51,9 +51,7 @@ def push_model(
     with _refusals_in_one_line(repo_id):
         repo_id = api.create_repo(repo_id, private=private, exist_ok=True).repo_id
         if private and not api.model_info(repo_id).private:
-            raise ValueError(
-                f"{repo_id} already exists and is public; make it private on its page, or use another name"
-            )
+            raise ValueError(f"{repo_id} exists and is public; make it private on its page, or use another name")
         if revision is not None:
             api.create_branch(repo_id, branch=revision, exist_ok=True)
         operations = [CommitOperationAdd(file.path_in_repo, file.content) for file in files]

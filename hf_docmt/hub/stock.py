@@ -53,9 +53,7 @@ def stock_class(config: PreTrainedConfig) -> type[PreTrainedModel]:
     elif stock is M2M100ForConditionalGeneration and config.decoder_start_token_id == config.pad_token_id:
         problem = f"decoder_start_token_id is the padding, which has no position in {stock.__name__}"
     if stock is None or problem is not None:
-        raise ValueError(
-            f"no class of transformers computes this model: {problem}; export it with its code, without stock"
-        )
+        raise ValueError(f"no class of transformers computes this model: {problem}; export it without stock")
     return stock
 
 

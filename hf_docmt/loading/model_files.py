@@ -127,9 +127,7 @@ def check_index(values: dict, where: str) -> None:
         raise ValueError(f"{where}: weight_map must be an object, got {files!r:.40}; copy the folder again")
     for file in set(map(str, files.values())):
         if PurePosixPath(file).name != file or PureWindowsPath(file).name != file:
-            raise ValueError(
-                f"{where}: weight_map names {file!r:.80}, expected a file next to it; fetch the folder again"
-            )
+            raise ValueError(f"{where}: weight_map names {file!r:.80}, expected a file next to it; fetch it again")
 
 
 def check_quantization(values: dict, where: str) -> None:

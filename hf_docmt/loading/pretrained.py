@@ -20,7 +20,7 @@ from hf_docmt.loading import model_folders, registry
 from hf_docmt.loading.model_files import check_model_files, reading_model
 from hf_docmt.loading.model_folders import backbone
 from hf_docmt.loading.remote_code import load_tokenizer
-from hf_docmt.messages import closest_hint
+from hf_docmt.messages import check_known, closest_hint
 from hf_docmt.modeling.configuration_docmt import DocMTConfig, SegmentConfig
 from hf_docmt.modeling.modeling_docmt import DocMTForConditionalGeneration, start_neutral
 from hf_docmt.modeling.segments import LANGUAGES, checked_language, format_tokens, token_ids, uses_language
@@ -122,8 +122,7 @@ def config_from_pretrained(config: PreTrainedConfig) -> dict:
     """
     if type(config) is DocMTConfig:
         return {name: getattr(config, name) for name in get_annotations(DocMTConfig)}
-    if config.model_type not in FAMILIES:
-        raise ValueError(f"model_type: got {config.model_type!r}, expected one of {', '.join(FAMILIES)}")
+    check_known(config.model_type, FAMILIES, "model_type", "expected one of")
     for name in ("pad_token_id", "eos_token_id"):
         if not isinstance(getattr(config, name), int):
             raise ValueError(f"{name}: got {getattr(config, name)!r}, expected a token id; add it to config.json")

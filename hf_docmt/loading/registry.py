@@ -8,7 +8,7 @@ from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from hf_docmt.messages import closest_hint
+from hf_docmt.messages import check_known
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
@@ -184,9 +184,7 @@ def get(name: str) -> Architecture:
     >>> get("concat").config_class(past_context=3).window_size
     4
     """
-    if name not in ARCHITECTURES:
-        hint = closest_hint(name, ARCHITECTURES, " Did you mean {!r}?")
-        raise ValueError(f"unknown architecture {name!r}: expected one of {', '.join(ARCHITECTURES)}.{hint}")
+    check_known(name, ARCHITECTURES, "architecture", "expected one of")
     return ARCHITECTURES[name]
 
 

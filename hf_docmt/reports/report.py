@@ -167,9 +167,7 @@ def merge_reports(*reports: Report) -> Report:
     last, merged = reports[-1], {}
     for report in reports:
         if report.name != last.name:
-            raise ValueError(
-                f"reports of different models, {report.name!r} and {last.name!r}; merge those of one model only"
-            )
+            raise ValueError(f"reports of different models, {report.name!r} and {last.name!r}; merge those of one")
         for result in report.results:
             if (report.version, report.commit) != (last.version, last.commit):
                 origin = {"version": report.version, "commit": report.commit}

@@ -64,9 +64,7 @@ class PairedTest:
         if self.samples < 1:
             raise ValueError(f"samples is {self.samples}, expected a positive number such as 1000")
         if not 0 < self.level < 1:
-            raise ValueError(
-                f"level is {self.level}, expected the p-value below which a difference is marked, such as 0.05"
-            )
+            raise ValueError(f"level is {self.level}, expected a p-value below which differences are marked, as 0.05")
 
 
 def compare_systems(

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from string import ascii_lowercase
 
+from hf_docmt.messages import check_known
+
 STYLES = ("text", "markdown", "latex")
 ABSENT = "-"
 
@@ -31,7 +33,7 @@ def write_table(
     numbers. An empty first cell continues the row above. `signatures`: {letter: how scores were measured}. LaTeX needs
     the package booktabs. ValueError: unknown style.
     """
-    check_style(style)
+    check_known(style, STYLES, "style", "expected one of")
     escape = ESCAPES[style]
     shown = [[ABSENT if cell is None else cell for cell in line] for line in cells]
     lines = [[cell if isinstance(cell, Markup) else escape(cell) for cell in line] for line in shown]
@@ -44,12 +46,6 @@ def write_csv(cells: Iterable[Sequence[object]]) -> str:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(cells)
     return text.getvalue().rstrip("\n")
-
-
-def check_style(style: str) -> None:
-    """ValueError: a style that is not one of STYLES."""
-    if style not in STYLES:
-        raise ValueError(f"style is {style!r}, expected {', '.join(STYLES[:-1])} or {STYLES[-1]}")
 
 
 def letter_of(number: int) -> str:

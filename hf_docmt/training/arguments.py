@@ -52,8 +52,7 @@ class DocMTTrainingArguments(Seq2SeqTrainingArguments):
                 f"memory_gradient must be >= 2, the current sentence and one before, got {self.memory_gradient}"
             )
         check_known(self.budget, BUDGETS, "budget", "expected one of")
-        if self.stop_on not in ("discounted", "undiscounted"):
-            raise ValueError(f"stop_on must be discounted or undiscounted, got {self.stop_on!r}")
+        check_known(self.stop_on, ("discounted", "undiscounted"), "stop_on", "expected one of")
         if self.bf16 and (speed := bf16_speed(self.device)) < 1:
             _logger.warning(
                 f"bf16 was requested, but matrix products take {1 / speed:.1f} times as long with it as in fp32 on "

@@ -253,9 +253,9 @@ def test_wrong_names_are_refused(tmp_path, options, message):
 
 def test_nothing_to_draw_is_refused(tmp_path):
     draw, path = partial(draw_breakdown, indices(SYSTEMS)), tmp_path / "a.png"
-    refused("no accuracy is broken down by distance in .*; make them with docmt contrast", draw, path)
+    refused("no accuracy is broken down by distance in .*; use docmt contrast", draw, path)
     refused("no TER is broken down by index .* docmt evaluate --by index", draw, path, axis="index", metric="TER")
-    refused("unknown axis 'domain': expected distance, index or length", draw, path, axis="domain")
+    refused("unknown axis 'domain': expected one of distance, index, length", draw, path, axis="domain")
     many = indices([f"s{n}" for n in range(2 * len(COLOURS) + 1)])
     refused("15 systems in one picture, at most 14", draw_breakdown, many, path, axis="index")
 

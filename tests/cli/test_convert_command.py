@@ -44,7 +44,7 @@ def test_both_languages_are_asked_for(run, nllb, tmp_path, given):
         (("past_contxt=2",), "past_contxt: not a field of ConcatConfig; did you mean 'past_context'"),
         (("past_context=two",), "past_context"),
         (("source_lang=eng_Latn",), "give languages as --source-lang"),
-        (("--architecture", "cachng"), "Did you mean 'caching'?"),
+        (("--architecture", "cachng"), "; did you mean 'caching'?"),
         (("--source-lang", "english"), "source_lang='english'"),
         (("--data", "folder"), "a fairseq checkpoint needs --data and --subwords"),
         (("--data", "d", "--subwords", "s", "--architecture", "lst"), "--architecture is not for fairseq checkpoints"),

@@ -46,7 +46,7 @@ def test_names_with_folders_where_files_have_one_name(run, write, tmp_path):
         (["source=a,source=b"], "expected FILE, or NAME=FILE,NAME=FILE"),
         (["sources=a.en,target=a.de", "--format", "dtag"], "takes no 'sources' (did you mean 'source'?)"),
         (["missing.jsonl"], "missing.jsonl: the file does not exist"),
-        (["missing.jsonl", "--style", "html"], "style is 'html', expected text, markdown or latex"),
+        (["missing.jsonl", "--style", "html"], "unknown style 'html': expected one of text, markdown, latex"),
     ],
 )
 def test_bad_input(run, inputs, message):

@@ -200,7 +200,7 @@ def test_bytes_stay(tmp_path):
     [
         ({"far": -1}, "far: got -1, expected a number of sentences, or 0"),
         ({"far": 2.5}, "far: got 2.5, expected a number of sentences, or 0"),
-        ({"far": 9}, "far: got 9, but the longest document has 10 sentences; ask for documents of 11 or more"),
+        ({"far": 9}, "far: got 9, but the longest document has 10 sentences; ask for 11 or more"),
         ({"far": 8, "cataphora": 0.1}, "cataphora: got 0.1 with far 8, whose documents have it; omit cataphora"),
     ],
 )

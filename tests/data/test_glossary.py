@@ -43,8 +43,8 @@ BAD = [
     ("terms.csv", "lamp\n", "line 1: 'lamp', expected a source term and its translation with ','"),
     ("terms.tsv", "source\ttarget\n", "no term with a translation"),
     ("terms.md", "only text\n", "no term with a translation"),
-    ("terms.utx", "#UTX 1.11; fr/es\nlampe\tlampara\n", "its languages are fr and es, expected en and de"),
-    ("terms.tbx", CORE.replace("de", "da"), "no terms in de; its languages are da, en-GB, fr"),
+    ("terms.utx", "#UTX 1.11; fr/es\nlampe\tlampara\n", "languages fr and es, expected en and de"),
+    ("terms.tbx", CORE.replace("de", "da"), "no terms in de, but in da, en-GB, fr"),
     ("terms.tbx", "<tbx>", "broken XML"),
 ]
 

@@ -153,5 +153,5 @@ def test_signature():
 
 
 def test_nothing_is_repeated():
-    message = "no term occurs in two sentences of one of the 2 documents; give a larger max_share than 0.02"
+    message = "no document repeats a term; give a larger max_share than 0.02"
     refused(message, term_consistency, SOURCES, KEPT, KEPT, **WHERE)

@@ -236,7 +236,7 @@ def test_pipeline_is_missing_or_gives_no_tags(monkeypatch):
             return False
 
     monkeypatch.setitem(sys.modules, "spacy", SimpleNamespace(load=load))
-    refused("'de_core_news_sm' is not installed: python -m spacy download de_core_news_sm", load_tagger("de"), ["er"])
+    refused("pipeline is missing: python -m spacy download de_core_news_sm", load_tagger("de"), ["er"])
     refused("'blank' gives no tags; use one of en_core_web_sm, de_core", SpacyTagger("blank"), ["er"])
     refused("no tagger is set for the language 'fr', only for", load_tagger, "fr")
     refused("unknown tagger 'nltk'", load_tagger, "de", "nltk")

@@ -124,7 +124,7 @@ def test_references_that_do_not_fit(reference, write):
         ([reference, two], {}, "two.txt has 2 lines, .* 3 sentences"),
         (texts, {"reference_columns": ["two"]}, "no column 'two' of references; the documents have ref"),
         (texts, {"reference_columns": ["ref"]}, "document '7': 'ref' must be a list of sentences, got 'x'"),
-        (fewer, {"reference_columns": ["ref"]}, "document '7' has 2 sentences, but 1 in 'ref'"),
+        (fewer, {"reference_columns": ["ref"]}, "document '7' has 2 sentences, 1 in 'ref'"),
         (lines, {"translators": ["A"]}, "out.txt has plain lines; translators and columns are for documents"),
         (reference, {"translators": ["A"]}, "reference.jsonl has the format jsonl; only sets of WMT have translators"),
         ([reference, reference], {}, "the reference .*reference.jsonl is given twice, and counts once"),

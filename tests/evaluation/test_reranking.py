@@ -131,7 +131,7 @@ def test_documents_that_failed(systems):
         ({"a": [["x"]], "b": [{"translation": ["x"], "candidates": [[]]}]}, {}, "must be a list of texts for each"),
         ({"a": [["x"]], "b": [{"translation": ["x"], "candidates": [["x"]] * 2}]}, {}, "list of texts for each"),
         ({"a": [["x"]], "b": [["x"]]}, {"unit": "word"}, "unknown unit 'word': known are sentence, document"),
-        ({"a": [["x"]], "b": [["x"]]}, {"metric": "ter"}, "is 'ter', expected chrf or bleu"),
+        ({"a": [["x"]], "b": [["x"]]}, {"metric": "ter"}, "unknown utility 'ter': expected one of chrf, bleu"),
         ({"a": [["x"]], "b": [["x"]]}, {"external": [("comet", "a")]}, "1 files of scores for 2 of translations"),
         ({"a": [["x"]], "b": [["x"]]}, {"external": [("qe", "a"), ("MQM", "b")]}, "qe, MQM do not compare"),
     ],

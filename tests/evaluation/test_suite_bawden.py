@@ -76,9 +76,7 @@ def test_bawden_text(tmp_path):
     with pytest.raises(ValueError, match=r"current\.en, line 1: its previous sentence is missing or empty"):
         read_suite(folder / "anaphora.current.en")
     other = write_lines(tmp_path / "other", bawden_files("idioms"))
-    with pytest.raises(
-        ValueError, match="a block is known of anaphora and lexical_choice; give the set's JSON as records"
-    ):
+    with pytest.raises(ValueError, match="blocks are known of anaphora and lexical_choice; give the set's JSON as rec"):
         read_suite(other / "idioms.current.en")
     assert len(read_suite(other / "idioms.current.en", records=tmp_path / "blocks.json")) == 8
 

@@ -100,9 +100,7 @@ def test_glossaries_of_a_file_and_of_documents(write):
     ):
         refused(message, evaluate_files, outputs, known, **options, glossary=str(terms))
     wrong = write("wrong.jsonl", jsonl([row | {"source_terms": [1]} for row in rows]))
-    refused(
-        "'source_terms' must be a list of `source`", evaluate_files, outputs, wrong, **options, glossary="source_terms"
-    )
+    refused("'source_terms' must list `source`", evaluate_files, outputs, wrong, **options, glossary="source_terms")
     assert len(evaluate_files(outputs, known, **options, glossary="none").results) == 1  # undefined without terms
     refused(
         "term success needs a glossary",

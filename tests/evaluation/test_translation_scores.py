@@ -46,7 +46,7 @@ def test_sources_of_the_documents(reference, caplog):
     rows = [{"doc_id": row["doc_id"], "translation": row["translation"]} for row in ROWS]
     found = evaluate(rows, documents, discourse=("terms",))
     assert [result.metric for result in found.results] == ["s-BLEU", "d-BLEU", "chrF", "TER"]
-    assert "term consistency is undefined here and skipped: no term occurs in two sentences" in caplog.text
+    assert "term consistency is undefined here and skipped: no document repeats a term" in caplog.text
 
 
 def test_blank_sentences_are_reported(reference, caplog):

@@ -93,7 +93,7 @@ def test_branch_and_pull_request(hub, folder):
 
 def test_private_upload_to_a_public_repository_is_refused(hub, folder):
     HfApi(endpoint=hub.endpoint).create_repo("someone/model", private=False)
-    with pytest.raises(ValueError, match="someone/model already exists and is public; make it private"):
+    with pytest.raises(ValueError, match="someone/model exists and is public; make it private"):
         push_model(folder, "someone/model", private=True)
     assert uploaded(hub) == {}
 

@@ -150,7 +150,7 @@ def test_start_token_must_be_known():
 def test_other_models_are_rejected(tmp_path):
     T5Config().save_pretrained(tmp_path)
     refused("model type 't5', expected one of marian, bart, mbart, m2m_100", convert_sentence_model, tmp_path)
-    with pytest.raises(ValueError, match="model_type: got 't5'"):
+    with pytest.raises(ValueError, match="unknown model_type 't5'"):
         config_from_pretrained(T5Config())
     for name in ("pad_token_id", "eos_token_id"):
         with pytest.raises(ValueError, match=f"{name}: got None, expected a token id; add it to config.json"):

@@ -36,7 +36,7 @@ def test_names_and_classes():
         assert architecture.config_class.model_type == architecture.model_type
         assert architecture.model_class.config_class is architecture.config_class
         assert registry.for_config(architecture.config_class()) is architecture
-    refused("unknown architecture 'cachng': expected one of .* Did you mean 'caching'?", registry.get, "cachng")
+    refused("unknown architecture 'cachng': expected one of .*; did you mean 'caching'?", registry.get, "cachng")
 
 
 def test_architecture_of_another_package(tmp_path, toy):

@@ -465,7 +465,7 @@ def test_unrelated_systems_are_not_runs(reports, pattern, message):
         ({"may_differ": ["passt"]}, "unknown key that may differ 'passt': the reports have strategy, beams, .*'past'"),
         ({"names": ["one"]}, "1 names for 2 reports"),
         ({"names": ["one", "one"]}, "two systems are called 'one'"),
-        ({"level": 5}, "level is 5, expected the p-value"),
+        ({"level": 5}, "level is 5, expected a p-value"),
         ({"method": "t-test"}, "unknown method 't-test': known are bootstrap, randomisation, sacrebleu-bootstrap"),
         ({"samples": 0}, "samples is 0"),
     ],

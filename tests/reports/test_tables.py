@@ -322,4 +322,4 @@ def test_styles_of_cells():
 
 
 def test_unknown_style():
-    refused("style is 'pdf', expected text, markdown or latex", write_table, CELLS, "pdf")
+    refused("unknown style 'pdf': expected one of text, markdown, latex", write_table, CELLS, "pdf")

@@ -67,7 +67,7 @@ def test_validation_of_window_models_is_by_the_alignment_of_search(data, tmp_pat
     ("arguments", "message"),
     [
         ({"memory_gradient": 1}, "memory_gradient must be >= 2, .* got 1"),
-        ({"stop_on": "undiscount"}, "stop_on must be discounted or undiscounted, got 'undiscount'"),
+        ({"stop_on": "undiscount"}, "unknown stop_on 'undiscount': expected one of discounted, undiscounted"),
     ],
 )
 def test_bad_arguments(tmp_path, arguments, message):

@@ -107,9 +107,7 @@ def check_arguments(reader: Reader, files: Mapping) -> None:
             hint = closest_hint(name, arguments, " (did you mean {!r}?)")
             raise DataError(f"format {reader.name!r} takes no {name!r}{hint}; it takes {', '.join(arguments)}")
         if not isinstance(value, str | Path) and (not reader.several_files or not value):
-            raise DataError(
-                f"format {reader.name!r} takes one file as {name!r}, got {value!r}; read each file separately"
-            )
+            raise DataError(f"format {reader.name!r} takes one file as {name!r}, got {value!r}; read each separately")
     for name, needed in arguments.items():
         if needed and name not in files:
             raise DataError(f"format {reader.name!r} needs the file {name!r}, got {sorted(files)}; add it")

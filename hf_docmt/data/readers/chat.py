@@ -27,14 +27,10 @@ class ChatReader(Reader):
     def read(self, languages: list[str], path: str | Path) -> Iterator[tuple[str, dict]]:
         chats = parse_json("\n".join(line for _, line in read_lines(path)), path)
         if not isinstance(chats, dict) or not chats:
-            raise DataError(
-                f"{display_path(path)}: a JSON object of conversation id and turns is needed, with at least one"
-            )
+            raise DataError(f"{display_path(path)}: a JSON object of conversation ids and turns is needed, not empty")
         primary = [primary_language(lang) for lang in languages]
         if len(languages) == 2 and AGENT_LANGUAGE not in primary:
-            raise DataError(
-                f"{display_path(path)}: agents write {AGENT_LANGUAGE!r}, which is not in {languages}; ask for it"
-            )
+            raise DataError(f"{display_path(path)}: agents write {AGENT_LANGUAGE!r}, got {languages}; ask for it")
         for doc_id, turns in chats.items():
             location = f"{display_path(path)}, document {doc_id!r}"
             if not isinstance(turns, list):
@@ -54,7 +50,5 @@ def _agent_and_customer(location: str, turn: dict) -> tuple[str, str]:
     speaker = turn["speaker"]
     if speaker not in SPEAKERS:
         hint = closest_hint(speaker, SPEAKERS, ", is {!r} meant?")
-        raise DataError(
-            f"{location}: unknown speaker {speaker!r}{hint}; it decides the language and must be agent or customer"
-        )
+        raise DataError(f"{location}: unknown speaker {speaker!r}{hint}; it has the language: agent or customer")
     return (turn["source"], turn["target"]) if speaker == "agent" else (turn["target"], turn["source"])

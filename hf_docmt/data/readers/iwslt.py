@@ -104,9 +104,7 @@ def _train_tags_events(path: str | Path) -> Iterator[Event]:
             raise DataError(f"{location}: text outside a talk; begin every talk with <doc docid=...> or <url>")
         end = f"</{name}>"
         if closing or (name and not rest.lower().endswith(end)):
-            raise DataError(
-                f"{location}: a line <{name}>...{end} is needed, got {line.strip()[:60]!r}; repair the line"
-            )
+            raise DataError(f"{location}: a line <{name}>...{end} is needed, got {line.strip()[:60]!r}; repair it")
         text = unescape(BARE_AMPERSAND.sub("&amp;", rest[: -len(end)] if name else line))
         sentences += name in ("", "seg")
         name, fields = (name, fields) if name else ("seg", {"id": str(sentences)})

@@ -96,9 +96,7 @@ class DtagReader(ParallelFilesReader):
                     yield document
                 document = (number, [])
             elif document is None:
-                raise DataError(
-                    f"{location_of(path, number)}: text before the first {DTAG}; begin every document with it"
-                )
+                raise DataError(f"{location_of(path, number)}: text before the first {DTAG}; begin documents with it")
             else:
                 document[1].append(line)
         if document is not None:
@@ -117,10 +115,7 @@ class VoitaReader(ParallelFilesReader):
     def side_documents(self, path: str | Path) -> Iterator[SideDocument]:
         for number, line in read_lines(path):
             if not line.strip():
-                raise DataError(
-                    f"{location_of(path, number)}: document {number} is empty; a line holds sentences joined by "
-                    f"' {EOS} '"
-                )
+                raise DataError(f"{location_of(path, number)}: document {number} is empty; join sentences by ' {EOS} '")
             yield number, [sentence.strip() for sentence in EOS_WORD.split(line)]
 
 
@@ -189,10 +184,7 @@ def _lines_with_ids(paths: list[str | Path], languages: list[str]) -> Iterator[t
     for number, (line, *texts) in parallel_lines(paths):
         location, cells = location_of(paths[0], number), [cell.strip() for cell in line.split("\t")]
         if len(cells) != 4:
-            raise DataError(
-                f"{location}: {len(cells)} columns, expected 4: two document ids and the sentences in them, separated "
-                "by tabs"
-            )
+            raise DataError(f"{location}: {len(cells)} columns, expected 4 between tabs: two document ids, sentences")
         ids = cells[:2]
         if not all(ids):
             raise DataError(f"{location}: document id is missing, got {ids}; every line needs two")
@@ -213,10 +205,7 @@ def _dialogue_length(location: str, doc_id: str, numbers: list, begin: int, line
     expected = list(range(begin, begin + len(numbers)))
     if numbers != expected:
         got, want = next(pair for pair in zip(numbers, expected) if pair[0] != pair[1])
-        raise DataError(
-            f"{location}: document {doc_id!r} has line number {got}, expected {want}; list every line once, in "
-            "order, counted from 0"
-        )
+        raise DataError(f"{location}: document {doc_id!r} has line number {got}, expected {want}; count from 0 on")
     if begin + len(numbers) > lines:
         raise DataError(
             f"{location}: document {doc_id!r} goes to line number {numbers[-1]}, but there are {lines} lines (0 to "

@@ -283,9 +283,7 @@ def detect_format(files: dict) -> str:
         raise DataError(f"no input file, got {sorted(files)}; give path=, or source= and target=")
     if sample.argument == "source" and sample.is_stdin:
         *names, last = [reader.name for reader in formats if reader.has_one_file_a_side()]
-        raise DataError(
-            f"the format of standard input as source cannot be detected; name it ({', '.join(names)} or {last})"
-        )
+        raise DataError(f"the format of standard input as source is not detected; name it: {', '.join(names)}, {last}")
     if evidence[best] <= Evidence.GUESS and (other := other_format(sample)):
         raise DataError(
             f"{display_path(sample.path)}: this is {other}, whose lines are not sentences; save its "
@@ -323,9 +321,7 @@ def check_target(languages: list[str], source: str | Path, target: str | Path | 
             "target=, or omit the target language to read the source side only"
         )
     if target is not None and len(languages) == 1:
-        raise DataError(
-            f"{display_path(target)}: the target file's language is missing; give target_lang, or omit the file"
-        )
+        raise DataError(f"{display_path(target)}: the target file's language is missing; give target_lang, or omit it")
     return target is not None
 
 

@@ -46,7 +46,8 @@ class RowReader:
     def _of_layout(self, location: str, row: dict, number_id: str) -> dict:
         id_key = next((key for key in IDS if key in row), None)
         doc_id = number_id if id_key is None else row[id_key]
-        read = {id_key, *(("translation",) if "translation" in row else self._read_keys())}
+        sides = ("source", "target")[: len(self.languages)]  # a target not asked for stays a column
+        read = {id_key, *(["translation"] if "translation" in row else [*sides, *(f"{side}_lang" for side in sides)])}
         columns = {key: value for key, value in row.items() if key not in read}
         if row.get(TEXT_LINES) is None:
             columns.pop(TEXT_LINES, None)
@@ -65,10 +66,6 @@ class RowReader:
             f"{location}: got {sorted(row)}, expected 'translation', 'source', 'text', or texts of "
             f"{' and '.join(self.languages)} by these codes; add one of them"
         )
-
-    def _read_keys(self) -> tuple[str, ...]:
-        """The keys of two lists; the target side is read if its language is requested, otherwise kept as a column."""
-        return ("source", "source_lang", *(("target", "target_lang") if len(self.languages) == 2 else ()))
 
     def _renamed(self, pairs: Any) -> Any:
         """Sentence pairs with the languages that were asked for in the spelling in which they were asked for."""
@@ -91,9 +88,7 @@ class RowReader:
 
     def _running_text(self, location: str, text: object, doc_id: Any, columns: dict) -> dict:
         if len(self.languages) == 2:
-            raise DataError(
-                f"{location}: document {doc_id!r} has 'text', which has no target side; omit the target language"
-            )
+            raise DataError(f"{location}: document {doc_id!r} has 'text', which has no target side; omit its language")
         if not isinstance(text, str):
             raise DataError(f"{location}: 'text' must be a string, got {type(text).__name__}")
         check_unicode(text, f"{location}: document {doc_id!r}", DataError)
@@ -324,9 +319,7 @@ def _contract_rows(
             row = {column: value for column, value in row.items() if value is not None}
             yield location, reader.contract_row(location, row, f"{name}-{number:05d}")
     except (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError) as error:
-        raise DataError(
-            f"{path}, after row {number}: {problem} ({first_line(error)}); write or fetch it again"
-        ) from error
+        raise DataError(f"{path}, after row {number}: {problem} ({first_line(error)}); fetch it again") from error
 
 
 def _parquet_rows(path: str | Path) -> Iterator[dict]:

@@ -58,10 +58,7 @@ def _lines_with_ids(path: str | Path, needed: tuple[str, ...]) -> Iterator[tuple
             if is_header:
                 continue
         if len(cells) != columns:
-            raise DataError(
-                f"{location}: {len(cells)} columns, expected {columns}; separate {', '.join(needed)} by tabs and take "
-                "tabs out of sentences"
-            )
+            raise DataError(f"{location}: {len(cells)} columns, expected {columns} between tabs: {', '.join(needed)}")
         doc_id, *sentences = [cells[index] for index in indices]
         doc_id = doc_id.strip()
         if not doc_id:
@@ -159,9 +156,7 @@ class ParadocsReader(Reader):
             columns = {name: first[name] for name in ("src_docid", "tgt_docid")}
             yield location, make_row(location, doc_id, source, target, languages, **columns)
         if not has_documents:
-            raise DataError(
-                f"{display_path(path)}: no two sentence pairs follow each other in a document; is it of another format?"
-            )
+            raise DataError(f"{display_path(path)}: no two sentence pairs follow each other; is it of another format?")
 
 
 def _kept_lines(path: str | Path) -> Iterator[tuple[str, bool, str, dict[str, str]]]:
@@ -196,9 +191,7 @@ def _paradocs_lines(path: str | Path) -> Iterator[tuple[str, str | None, dict[st
         location, cells = location_of(path, number), line.split("\t")
         own_id = cells.pop(0) if len(cells) == len(PARADOCS) + 1 else None
         if len(cells) != len(PARADOCS):
-            raise DataError(
-                f"{location}: {len(cells)} columns, expected {len(PARADOCS)}, or one more with document ids"
-            )
+            raise DataError(f"{location}: {len(cells)} columns, expected {len(PARADOCS)}, or one more with ids")
         yield location, own_id, dict(zip(PARADOCS, cells))
 
 
@@ -209,9 +202,7 @@ def _is_kept(location: str, cells: dict[str, str]) -> bool:
         frequency, *_ = [int(cells[name]) for name in ("frequency", *INDICES)]
         shares = [float(cells[name]) for name in ("src_language_id", "tgt_language_id")]
     except ValueError as error:
-        raise DataError(
-            f"{location}: {error}; frequency and indices are whole numbers, languages probabilities"
-        ) from error
+        raise DataError(f"{location}: {error}; frequency and indices are numbers, languages probabilities") from error
     return frequency <= MAX_FREQUENCY and min(shares) >= MIN_LANGUAGE and all(cells[s].strip() for s in ("src", "tgt"))
 
 

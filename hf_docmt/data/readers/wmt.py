@@ -58,9 +58,7 @@ class WmtReader(Reader):
                 continue
             doc_id, whole = document.doc_id, document.sides[0]
             if whole.sentences:
-                raise DataError(
-                    f"{whole.location}: document {doc_id!r} has <seg> outside <src> and <ref>; use format iwslt"
-                )
+                raise DataError(f"{whole.location}: document {doc_id!r} has <seg> outside <src> and <ref>; use iwslt")
             source = _chosen_side(document, "src", languages[0])
             target = None
             if len(languages) == 2:

@@ -125,9 +125,7 @@ def _check_far(far: int, longest: int, cataphora: float) -> None:
     if far and cataphora:
         raise ValueError(f"cataphora: got {cataphora} with far {far}, whose documents have it; omit cataphora")
     if far and longest < far + 2:
-        raise ValueError(
-            f"far: got {far}, but the longest document has {longest} sentences; ask for documents of {far + 2} or more"
-        )
+        raise ValueError(f"far: got {far}, but the longest document has {longest} sentences; ask for {far + 2} or more")
 
 
 def _new_row(name: str, shortest: int, longest: int, seen: set[tuple[str, ...]], cataphora: float, far: int) -> dict:

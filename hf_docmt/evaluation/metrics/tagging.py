@@ -57,9 +57,7 @@ class SpacyTagger:
         try:
             return spacy.load(self.model, exclude=self.unused)
         except OSError as error:
-            raise ValueError(
-                f"the spaCy pipeline {self.model!r} is not installed: python -m spacy download {self.model}"
-            ) from error
+            raise ValueError(f"the spaCy pipeline is missing: python -m spacy download {self.model}") from error
 
 
 class NameTagger(SpacyTagger):

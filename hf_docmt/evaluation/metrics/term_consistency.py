@@ -59,10 +59,7 @@ class TermConsistency(Metric):
         uses = self._uses(terms, documents.hypotheses)
         flat = list(chain(*uses))
         if not flat:
-            raise UndefinedError(
-                f"no term occurs in two sentences of one of the {len(uses)} documents; give a larger "
-                f"max_share than {self.max_share:g}"
-            )
+            raise UndefinedError(f"no document repeats a term; give a larger max_share than {self.max_share:g}")
         kinds: dict[str, list[_Use]] = {"name": [], "word": []}
         for use in flat:
             kinds["name" if use.term in terms.names else "word"].append(use)

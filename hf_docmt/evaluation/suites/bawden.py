@@ -72,7 +72,10 @@ class Bawden(Suite):
 
     def json_fields(self, number, row, where):
         key, size, labels, *sides = row
-        source, right, wrong = (_two_sentences(side, where) for side in sides)
+        for side in sides:
+            if len(side) != 2 or not all(isinstance(sentence, str) for sentence in side):
+                raise DataError(f"{where}: got {side!r}, expected two sentences, the previous and the current one")
+        source, right, wrong = map(tuple, sides)
         if right[0] != wrong[0]:
             raise DataError(
                 f"{where}: the previous target sentence is {right[0]!r} before the right translation, {wrong[0]!r} "
@@ -90,10 +93,7 @@ class Bawden(Suite):
             key = record.group.rpartition(":")[2]
             return self._fields(*block.before, block.where, key, record.group_size) | {"labels": record.labels}
         if self.name not in PAIRS:
-            raise DataError(
-                f"{self.path}: which pairs are a block is known of {' and '.join(PAIRS)}; give the set's JSON as "
-                "records"
-            )
+            raise DataError(f"{self.path}: blocks are known of {' and '.join(PAIRS)}; give the set's JSON as records")
         size = PAIRS[self.name]
         return self._fields(*block.before, block.where, (number - 1) // size + 1, size)
 
@@ -120,9 +120,3 @@ def _pairs(block: dict, where: str) -> Iterator[tuple[dict, object, object, obje
         sides = [field_of(target, key, list, pair) for key in (name, "incorrect")]
         kind = field_of(target, "type", str, pair, optional=True)
         yield {"kind": name} | ({"type": kind} if kind else {}), field_of(block, "src", list, where), *sides
-
-
-def _two_sentences(side: Sequence, where: str) -> tuple[str, str]:
-    if len(side) != 2 or not all(isinstance(sentence, str) for sentence in side):
-        raise DataError(f"{where}: got {side!r}, expected two sentences, the previous and the current one")
-    return tuple(side)

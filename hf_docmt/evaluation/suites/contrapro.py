@@ -147,9 +147,7 @@ class SuiteDocuments:
         row = parse_json(line, path, number)
         pairs = row.get("translation") if isinstance(row, dict) else None
         if not (isinstance(pairs, list) and pairs and isinstance(pairs[0], dict) and len(pairs[0]) == 2):
-            raise DataError(
-                f"{path}, line {number}: a suite's documents need 'translation', a list of pairs in two languages"
-            )
+            raise DataError(f"{path}, line {number}: documents need 'translation', a list of pairs in two languages")
         self.path, self.past, self.future, self.first = path, suite.context, suite.future_context, first
         self.languages = source_lang, target_lang = tuple(pairs[0])
         rows = read_documents("jsonl", source_lang=source_lang, target_lang=target_lang, path=path)

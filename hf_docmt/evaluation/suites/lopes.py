@@ -92,9 +92,7 @@ class Lopes(DocumentItems):
     def text_fields(self, number, block, record):
         for side, other, path in zip(block.before, reversed(block.before), self.context_files):
             if any(other) and not any(sentence.strip() for sentence in side):  # it was lost there
-                raise DataError(
-                    f"{block.where}: {path.name} has only empty lines as its context, the other side has text"
-                )
+                raise DataError(f"{block.where}: {path.name} has only empty lines as context, the other side has text")
         fields = {"phenomenon": replaced_pronouns(block, PRONOUNS), "index": block.index}
         recorded = {name: getattr(record, name) for name in ("distance", "labels", "document")} if record else {}
         own, context = f"{self.name}:{number}", (self.contexts[number - 1] if self.contexts else block.before)[0]

@@ -58,9 +58,7 @@ def recognise(path: str | Path) -> tuple[type[Suite], object]:
         if suite.matches_name(Path(path)):
             return suite, None
     if Path(path).suffix in (".jsonl", ".txt", ".tsv"):
-        raise DataError(
-            f"{path}: not a contrastive suite; give a JSON file or a folder of one ({', '.join(suite_classes())})"
-        )
+        raise DataError(f"{path}: not a contrastive suite; give JSON or a folder of one ({', '.join(suite_classes())})")
     content = read_json(path)
     for suite in classes:
         if suite.matches_json(content):
