@@ -1,5 +1,7 @@
 """Translation memories and catalogs as corpora: TMX, XLIFF, PO, with what programs write."""
 
+from pathlib import Path
+
 import pytest
 from support.errors import refused
 
@@ -32,32 +34,7 @@ XLIFF1 = """<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2"><
 XLIFF2 = """<xliff version="2.0" xmlns="urn:oasis:names:tc:xliff:document:2.0" srcLang="en" trgLang="de"><file id="f">
  <unit id="1"><segment><source>A <pc id="1">lamp</pc><ph id="2"/></source><target>Eine <pc id="1">Lampe</pc></target>
  </segment><segment state="initial"><source>Two</source><target>Two</target></segment></unit></file></xliff>"""
-PO = r"""msgid ""
-msgstr "Content-Type: text/plain; charset=UTF-8\n"
-"Language: de\n"
-
-#. a note
-#: a.c:1
-msgctxt "menu"
-msgid "Open "
-"the \"file\"\n"
-msgstr "Datei öffnen"
-
-#, fuzzy
-msgid "Close"
-msgstr "Falsch"
-
-msgid "%d file"
-msgid_plural "%d files"
-msgstr[0] "%d Datei"
-msgstr[1] "%d Dateien"
-
-msgid "Empty"
-msgstr ""
-
-#~ msgid "Old"
-#~ msgstr "Alt"
-"""
+PO = Path(__file__).with_name("memory.po").read_text("utf-8")
 CASES = {
     "a.tmx": (TMX.format(""), [[("Open the window & go.", "Öffne das Fenster <x>."), ("The lamp", "Die Lampe")]]),
     "b.xlf": (XLIFF1, [[("One.", "Eins."), ("Two.", "Zwei."), ("Three lines", "Drei Zeilen")]]),

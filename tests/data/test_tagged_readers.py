@@ -1,6 +1,7 @@
 """Sets of documents in tags: newstest in SGML, WMT in XML, IWSLT in XML and as train.tags."""
 
 import json
+from pathlib import Path
 
 import pytest
 from support.reader_checks import fails, ids, pairs, read
@@ -9,39 +10,10 @@ from hf_docmt.data.documents import sentences
 from hf_docmt.evaluation.translation_scores import evaluate_files
 from hf_docmt.files import DataError
 
-SRC = """<srcset setid="newstest2018" srclang="any">
-<doc sysid="ref" docid="abc.1" genre="news" origlang="en">
-<p>
-<seg id="1">R&D at AT&T &lt; 3 &quot;%&quot; a < b</seg>
-<seg id="2">Two  blanks. </seg>
-</p>
-<p>
-<seg id="3"></seg>
-</p>
-</doc>
-<DOC docid="bbc.2" genre="news" origlang="de">
-<hl>
-<seg id="1">Three
- lines
-of it</seg>
-</hl>
-</DOC>
-</srcset>
-"""
+SRC = Path(__file__).with_name("newstest2018-src.sgm").read_text("utf-8")
 
 
-REF = """<!DOCTYPE mteval SYSTEM "mteval.dtd">
-<refset setid="newstest2018" srclang="any" trglang="de">
-<doc sysid="ref" docid="bbc.2" genre="news" origlang="de">
-<seg id=1>Drei</seg>
-</doc>
-<doc sysid="ref" docid="abc.1" genre="news" origlang="en">
-<seg id="2">Zwei.</seg>
-<seg id="1">F&amp;E &#8222;x&#8220; &unknown ?a=1&copy=2</seg>
-<seg id="3">Neu.</seg>
-</doc>
-</refset>
-"""
+REF = Path(__file__).with_name("newstest2018-ref.sgm").read_text("utf-8")
 
 
 SGM_EN_DE = [
@@ -110,41 +82,7 @@ def test_sets_are_scored_by_document_id(newstest, write):
         evaluate_files(lost, newstest["target"], "sgm", target_lang="de")
 
 
-WMT = """<?xml version='1.0' encoding='utf-8'?>
-<dataset id="newstest2021.en-de">
-  <collection id="general">
-  <doc id="guardian.1" origlang="en" domain="news">
-    <src lang="en">
-      <p>
-        <seg id="1">Q&amp;A &lt;here&gt;</seg>
-        <seg id="2">Two.</seg>
-      </p>
-      <p>
-        <seg id="3"/>
-      </p>
-    </src>
-    <ref lang="de" translator="A">
-      <p>
-        <seg id="1">F&amp;A</seg>
-        <seg id="2">Zwei A.</seg>
-        <seg id="3">Neu A.</seg>
-      </p>
-    </ref>
-    <ref lang="de" translator="C">
-      <p><seg id="1">F</seg><seg id="2">Zwei C.</seg><seg id="3">Neu C.</seg></p>
-    </ref>
-    <hyp lang="de" system="Online-A">
-      <p><seg id="1">Ausgabe</seg></p>
-    </hyp>
-  </doc>
-  <doc id="bbc.2" origlang="de">
-    <src lang="en"><p><seg id="1">Three.</seg></p></src>
-    <ref lang="de" translator="A"><p><seg id="1">Drei.</seg></p></ref>
-  </doc>
-  <doc id="gender.1" origlang="en" testsuite="gender"><src lang="en"><p><seg id="1">She.</seg></p></src></doc>
-  </collection>
-</dataset>
-"""
+WMT = Path(__file__).with_name("newstest2021.en-de.xml").read_text("utf-8")
 
 
 def test_languages_spelled_otherwise_in_xml(write):

@@ -1,6 +1,7 @@
 """Markdown: what of it is translated, that all else stays, and that text is read as text."""
 
 import re
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -11,45 +12,7 @@ from hf_docmt.formats.document_file import DocumentFile, FormatOptions
 from hf_docmt.formats.document_format import Tag
 from hf_docmt.formats.markdown import MarkdownFormat, MdxFormat
 
-PAGE = """---
-title: X y
----
-# The *old* door #
-
-We met **Jasmine**
-at the `Ramada`. [She](x.html "To the keys") had $a_b$ &amp; more\\
-It was <kbd>late</kbd>, <b>so</b> snake_case[^1] and [ref][r] and [short] <http://x.y/z>.
-
-> Quoted *text
-> here* and ![The red key](a.png "Its title") end
-
-| Name | a \\| b |
-|------|:--:|
-| Phil | `x` **bold** |
-
-- [ ] One task
-  1. Two
-     three
-
-Setext here
-===========
-
-[^1]: A footnote text
-[^n2]: Word
-
-[r]: http://a.b "t"
-[short]: <http://c>
-
-    code here
-
-```sh
-more code
-```
-
-<p align="center">
- <img src=a alt="Logo here"> Text in <b>HTML</b>
-</p>
-"""
+PAGE = Path(__file__).with_name("page.md").read_text("utf-8")
 
 
 def texts(text):
@@ -222,55 +185,7 @@ def test_blocks(text, expected):
     check_identity(MarkdownFormat, text.encode())
 
 
-CONTAINERS = """\
-::: warning "A title"
-Of Pandoc
-and VitePress.
-:::
-
-:::note[A title]
-
-Of Docusaurus.
-
-:::
-
-Before a block
-/// tip | A title
-Of PyMdown.
-///
-
-!!! note "A title"
-    An admonition,
-
-    - an item
-    - another
-
-        !!! danger
-
-            Within it.
-
-    > ::: x
-    > Quoted.
-
-??? info
-    Details.
-
-=== "A tab"
-
-    In a tab.
-
-        code
-
-!!! Attention, text.
-
-!!! Attention
-Text.
-
-:::: text ::: behind
-
-    !!! note
-        code
-"""
+CONTAINERS = Path(__file__).with_name("containers.md").read_text("utf-8")
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])

@@ -1,6 +1,7 @@
 """Files of strings: JSON, YAML, tables; what in a string is markup, a placeholder or no text."""
 
 import json
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -26,35 +27,7 @@ JSON = r"""{
   "path": "One\/two or three", "plural": "{n, plural, one {# key} other {# keys}}", "none": "%s: {0}", "empty": ""
 }
 """
-YAML = """# a comment
-en:
-  title: &title The old door  # behind it
-  again: *title
-  single: 'It''s "old"'
-  double: "Line\\tone: \\u00e9"
-  sym: :name
-  'no': no
-  date: {format: "%Y-%m-%d", word: some words}
-  list: [one word, "Two"]
-  literal: |-
-    Dear %{name},
-
-      - a key
-    Bye
-  folded: >  # why
-    A text that is
-    folded.
-
-    And more.
-
-  indented: |2
-      more
-    less
-  long: a plain text
-    on two lines
-  tagged: !!str Key word
-  last: Open it
-"""
+YAML = Path(__file__).with_name("strings.yaml").read_text("utf-8")
 CSV = 'id,English,"Note ""x"""\r\n1,Open the door,a\r\n2,"A key, ""old""",b\r\n3,12,c\r\n\r\n4,"Two\r\nlines",d'
 
 
