@@ -1,7 +1,7 @@
 """Pronoun and formality F1 from English: is *it* given the right gender, *you* the right form of address?"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import repeat
 from typing import ClassVar
 from unicodedata import normalize
@@ -39,62 +39,47 @@ class Phenomenon:
 
     valid: frozenset[str]
     classes: dict[str, frozenset[str]]
-    conflicts: dict[str, frozenset[str]] = field(default_factory=dict)
-    tags: bool = False
+    conflicts: dict[str, frozenset[str]]
+    tags: bool
+
+
+def _phenomenon(
+    valid: frozenset[str], conflicts: dict[str, frozenset[str]] | None = None, tags: bool = False, **classes: str
+) -> Phenomenon:
+    return Phenomenon(valid, {name: _forms(words) for name, words in classes.items()}, conflicts or {}, tags)
 
 
 POINTING = IT | _forms("they them this that these those")
 PHENOMENA = {  # (what is counted, target language): German as Herold and Ney (2023), others by the words of MuDA
-    ("pronoun", "de"): Phenomenon(
-        tags=True,
-        valid=IT,
-        classes={
-            "masculine": _forms("er ihm ihn"),
-            "feminine": _forms("sie ihrer ihr ihre ihres ihrem"),
-            "neuter": _forms("es"),
-        },
+    ("pronoun", "de"): _phenomenon(
+        IT,
         conflicts={"feminine": YOU | THEY},
-    ),
-    ("formality", "de"): Phenomenon(
         tags=True,
-        valid=YOU,
-        classes={
-            "formal": _forms("sie ihr ihrer ihnen ihre ihres"),
-            "informal": _forms("du deiner dir dich deine dein deines deinem deinen"),
-        },
+        masculine="er ihm ihn",
+        feminine="sie ihrer ihr ihre ihres ihrem",
+        neuter="es",
+    ),
+    ("formality", "de"): _phenomenon(
+        YOU,
         conflicts={"formal": THEY | IT | SHE},
+        tags=True,
+        formal="sie ihr ihrer ihnen ihre ihres",
+        informal="du deiner dir dich deine dein deines deinem deinen",
     ),
-    ("pronoun", "fr"): Phenomenon(
-        valid=POINTING,
-        classes={"masculine": _forms("il ils celui ceux"), "feminine": _forms("elle elles celle celles")},
+    ("pronoun", "fr"): _phenomenon(POINTING, masculine="il ils celui ceux", feminine="elle elles celle celles"),
+    ("formality", "fr"): _phenomenon(
+        YOU, formal="vous votre vos", informal="tu ton ta tes toi te tien tiens tienne tiennes"
     ),
-    ("formality", "fr"): Phenomenon(
-        valid=YOU,
-        classes={
-            "formal": _forms("vous votre vos"),
-            "informal": _forms("tu ton ta tes toi te tien tiens tienne tiennes"),
-        },
+    ("pronoun", "es"): _phenomenon(
+        POINTING,
+        masculine="él ellos éste ese estos aquellos ésos",
+        feminine="ella ellas ésta esa estas aquellas ésas",
     ),
-    ("pronoun", "es"): Phenomenon(
-        valid=POINTING,
-        classes={
-            "masculine": _forms("él ellos éste ese estos aquellos ésos"),
-            "feminine": _forms("ella ellas ésta esa estas aquellas ésas"),
-        },
+    ("formality", "es"): _phenomenon(
+        YOU, formal="usted vosotros vuestro vuestra vuestras os", informal="tú tu tus ti contigo tuyo te tuya"
     ),
-    ("formality", "es"): Phenomenon(
-        valid=YOU,
-        classes={
-            "formal": _forms("usted vosotros vuestro vuestra vuestras os"),
-            "informal": _forms("tú tu tus ti contigo tuyo te tuya"),
-        },
-    ),
-    ("formality", "ru"): Phenomenon(
-        valid=YOU,
-        classes={
-            "formal": _forms("вы вас вам вами ваш ваши"),
-            "informal": _forms("ты тебя тебе тобой твой твоя твои"),
-        },
+    ("formality", "ru"): _phenomenon(
+        YOU, formal="вы вас вам вами ваш ваши", informal="ты тебя тебе тобой твой твоя твои"
     ),
 }
 WORD = regex.compile(r"rendez-vous|\w+", regex.IGNORECASE)  # a noun, with no form of address
