@@ -3,8 +3,6 @@
 import re
 import shlex
 from collections.abc import Collection, Iterable, Iterator
-from difflib import get_close_matches
-from importlib.metadata import PackageNotFoundError, requires
 
 __version__ = "0.2.0"
 PACKAGE = "hf-docmt"  # its name in the metadata of the installed package
@@ -15,6 +13,8 @@ def closest_hint(name: object, allowed: Iterable[object], form: str = "; did you
 
     Upper and lower case count as equal.
     """
+    from difflib import get_close_matches
+
     spelled = {str(option).lower(): str(option) for option in allowed}
     close = get_close_matches(str(name).lower(), spelled, n=1)
     return form.format(spelled[close[0]]) if close else ""
@@ -42,13 +42,20 @@ def install_command(extra: str) -> str:
     It names the packages themselves, as the installed metadata have them, since this package is not on PyPI. From a
     checkout that is not installed, or was installed before it had the extra, it is that of the extra there.
     """
-    try:
-        packages = list(dict.fromkeys(extra_requirements(extra, requires(PACKAGE) or [])))
-    except PackageNotFoundError:
-        packages = []
+    packages = list(dict.fromkeys(extra_requirements(extra, requirements())))
     if not packages:
         return f"pip install '.[{extra}]' in the checkout of {PACKAGE}"
     return _pip_install(packages)
+
+
+def requirements() -> list[str]:
+    """Requirements in the metadata of the installed package; none if it is not installed."""
+    from importlib.metadata import PackageNotFoundError, requires  # takes as long to import as the help to print
+
+    try:
+        return requires(PACKAGE) or []
+    except PackageNotFoundError:
+        return []
 
 
 def extra_requirements(extra: str, requirements: list[str]) -> Iterator[str]:
@@ -67,11 +74,7 @@ def extra_requirements(extra: str, requirements: list[str]) -> Iterator[str]:
 
 def core_command(names: Iterable[str]) -> str:
     """The command that installs these dependencies of the package, within the bounds that it has for them."""
-    try:
-        lines = requires(PACKAGE) or []
-    except PackageNotFoundError:
-        lines = []
-    bounds = {re.match(r"[\w.-]+", line)[0]: line for line in lines if ";" not in line}
+    bounds = {re.match(r"[\w.-]+", line)[0]: line for line in requirements() if ";" not in line}
     return _pip_install([bounds.get(name, name) for name in names])
 
 

@@ -16,10 +16,9 @@ from support.language_models import sentence_model
 from support.lower_bounds import lower_bounds
 from transformers import AutoTokenizer
 
-from hf_docmt import messages
 from hf_docmt.loading import registry
 from hf_docmt.loading.remote_code import load_tokenizer
-from hf_docmt.messages import core_command, extra_requirements, install_command
+from hf_docmt.messages import core_command, extra_requirements, install_command, requirements
 
 ROOT = Path(__file__).resolve().parent.parent
 METADATA = [
@@ -53,7 +52,7 @@ def set_up() -> configparser.ConfigParser:
 
 @pytest.fixture
 def metadata(monkeypatch):
-    monkeypatch.setattr(messages, "requires", lambda name: METADATA)
+    monkeypatch.setattr("importlib.metadata.requires", lambda name: METADATA)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +73,7 @@ def test_commands_of_a_checkout_that_is_not_installed(monkeypatch):
     def requires(name):
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr(messages, "requires", requires)
+    monkeypatch.setattr("importlib.metadata.requires", requires)
     assert install_command("text") == "pip install '.[text]' in the checkout of hf-docmt"
     assert core_command(["protobuf"]) == "pip install protobuf"
 
@@ -88,7 +87,7 @@ def test_installed_metadata(extra):
     """Those of the package as it is here have what setup.cfg has."""
     named = set_up()["options.extras_require"][extra].split("\n")
     expected = {one for one in named if one and not one.startswith(("#", "hf-docmt["))}
-    found = list(extra_requirements(extra, messages.requires("hf-docmt")))
+    found = list(extra_requirements(extra, requirements()))
     assert expected <= set(found) and not any("hf-docmt" in one for one in found)
 
 

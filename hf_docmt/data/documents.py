@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import json
 import os
+from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from hf_docmt.files import DataError, write_lines
 from hf_docmt.messages import counted
@@ -262,7 +261,7 @@ class DocumentIds:
     """
 
     def __init__(self):
-        self._digests, self._numbers = np.zeros(0, np.uint64).data, np.zeros(0, np.uint32)  # documents from 1
+        self._digests, self._numbers = array("Q"), array("I")  # documents from 1
         self._last: dict[int, int] = {}
         self._locations: list[str] = []
 
@@ -279,6 +278,8 @@ class DocumentIds:
         if count <= NAMED_LOCATIONS:
             self._locations.append(location)
         if len(self._last) > 1000 + len(self._digests) // 16:
+            import numpy as np
+
             digests = np.concatenate([self._digests, np.fromiter(self._last, np.uint64)])
             numbers = np.concatenate([self._numbers, np.fromiter(self._last.values(), np.uint32)])
             order = np.argsort(digests)

@@ -5,11 +5,9 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
 from hf_docmt.messages import check_known
 from hf_docmt.reports.result import PartScore
-from hf_docmt.reports.statistics import bootstrap_interval, column_sums, score_function
+from hf_docmt.reports.statistics import column_sums, score_function
 
 AXES = ("index", "length", "domain")
 INDEX_BOUNDS = (1, 2, 3, 5, 10, 20, 50)  # last sentence of each bucket, counted from 1
@@ -32,6 +30,10 @@ def break_down(
     `groups` is the document of every row: the 95 % interval comes from `samples` bootstrap samples of documents with
     the label, and is omitted for fewer than 2 documents. Labels are ordered by axis, buckets by their bounds.
     """
+    import numpy as np
+
+    from hf_docmt.reports.resampling import bootstrap_interval
+
     score, parts = score_function(metric, len(rows[0]) if rows else 2), {}
     by_label: dict[str, dict[str, list]] = defaultdict(lambda: defaultdict(list))  # {label: {group: rows}}
     for row, of_row, group in zip(rows, labels, groups, strict=True):

@@ -18,9 +18,10 @@ from hf_docmt.evaluation.item_records import ItemRecords
 from hf_docmt.evaluation.suites import SuiteItem, check_language, items_digest
 from hf_docmt.messages import __version__, check_known
 from hf_docmt.reports.report import Report
+from hf_docmt.reports.resampling import bootstrap_interval
 from hf_docmt.reports.result import Result
 from hf_docmt.reports.signature import Signature
-from hf_docmt.reports.statistics import Statistics, bootstrap_interval, score_function
+from hf_docmt.reports.statistics import Statistics, score_function
 from hf_docmt.systems import System
 from hf_docmt.systems.model_system import word_spans
 

@@ -6,21 +6,18 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from itertools import compress, groupby
+from itertools import chain, compress, groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import sacrebleu
 
 from hf_docmt.data.documents import sentences
-from hf_docmt.data.readers import Reader, detect_format, get_reader, input_argument, read_documents
+from hf_docmt.data.readers import Reader, detect_format, get_reader, input_argument, iterate_documents
 from hf_docmt.evaluation.metrics.metric import Documents
 from hf_docmt.files import DataError, data_name, display_path, read_lines
 from hf_docmt.messages import counted
 from hf_docmt.reports.signature import content_digest
-
-if TYPE_CHECKING:
-    from datasets import Dataset
 
 Row = TypeVar("Row")
 
@@ -155,7 +152,7 @@ def read_references(
     references = References(
         path=display_path(path),
         dataset=data_name(path),
-        ids=list(documents["doc_id"]),
+        ids=[row["doc_id"] for row in documents],
         sides=[[sentences(row, target_lang) for row in side] for side in (documents, *further)],
         sources=[None if one_file_a_side else sentences(row, source_lang) for row in documents],
         split=f"references {', '.join(translators)}" if translators else "all",
@@ -169,31 +166,30 @@ def read_references(
     return references.with_sides([_other_file(other, format, references, *languages) for other in others])
 
 
-def column_references(documents: Dataset, columns: Sequence[str]) -> list[Documents]:
+def column_references(documents: Sequence[Mapping], columns: Sequence[str]) -> list[Documents]:
     """Further references of documents, in columns that hold a list of sentences for each. DataError: they do not."""
     for name in columns:
-        if name not in documents.column_names:
-            others = [column for column in documents.column_names if column not in ("doc_id", "translation")]
+        if name not in (others := _further_columns(documents)):
             raise DataError(f"no column {name!r} of references; the documents have {', '.join(others) or 'no others'}")
-        for doc_id, pairs, side in zip(documents["doc_id"], documents["translation"], documents[name]):
+        for row in documents:
+            doc_id, pairs, side = row["doc_id"], row["translation"], row.get(name)
             if not isinstance(side, list) or not all(isinstance(sentence, str) for sentence in side):
                 raise DataError(f"document {doc_id!r}: {name!r} must be a list of sentences, got {side!r:.60}")
             if len(side) != len(pairs):
                 raise DataError(f"document {doc_id!r} has {counted(len(pairs), 'sentence')}, {len(side)} in {name!r}")
-    return [list(documents[name]) for name in columns]
+    return [[row[name] for row in documents] for name in columns]
 
 
-def term_column(documents: Dataset, name: str | None) -> dict[str, list] | None:
+def term_column(documents: Sequence[Mapping], name: str | None) -> dict[str, list] | None:
     """{doc_id: glossary entries} from the column `name`. DataError: no such column, or other values."""
     if name is None:
         return None
-    columns = [column for column in documents.column_names if column not in ("doc_id", "translation")]
-    if name not in columns:
+    if name not in (columns := _further_columns(documents)):
         raise DataError(
             f"the glossary {name!r} is neither a file nor a column of the references, which are "
             f"{', '.join(columns) or 'none'}"
         )
-    values = dict(zip(documents["doc_id"], documents[name]))
+    values = {row["doc_id"]: row.get(name) for row in documents}
     for doc_id, entries in values.items():
         own = entries if isinstance(entries, list) else [None]
         if not all(isinstance(entry, dict) and {"source", "targets"} <= {*entry} for entry in own):
@@ -201,10 +197,14 @@ def term_column(documents: Dataset, name: str | None) -> dict[str, list] | None:
     return values
 
 
-def label_column(documents: Dataset, name: str) -> dict[str, str] | None:
+def label_column(documents: Sequence[Mapping], name: str) -> dict[str, str] | None:
     """{doc_id: label} from the column `name`, None where not every document has a label."""
-    labels = list(documents[name]) if name in documents.column_names else [None]
-    return dict(zip(documents["doc_id"], labels)) if all(isinstance(label, str) for label in labels) else None
+    labels = {row["doc_id"]: row.get(name) for row in documents}
+    return labels if all(isinstance(label, str) for label in labels.values()) else None
+
+
+def _further_columns(documents: Sequence[Mapping]) -> list[str]:
+    return [name for name in dict.fromkeys(chain(*documents)) if name not in ("doc_id", "translation")]
 
 
 def plain_sentences(path: str | Path) -> list[str]:
@@ -216,12 +216,12 @@ def _reader(path: str | Path, format: str) -> Reader:
     return get_reader(format if format != "auto" else detect_format({"path": path}))
 
 
-def _documents(path: str | Path, format: str, source_lang: str | None, target_lang: str, **options) -> Dataset:
+def _documents(path: str | Path, format: str, source_lang: str | None, target_lang: str, **options) -> list[dict]:
     """The documents of a file, of a format of one file per side with that side only."""
     if input_argument(format) == "source":
-        return read_documents(format, source_lang=target_lang, source=path, allow_empty=True)
+        return list(iterate_documents(format, source_lang=target_lang, source=path, allow_empty=True))
     languages = {"source_lang": source_lang, "target_lang": target_lang}
-    return read_documents(format, path=path, allow_empty=True, **languages, **options)
+    return list(iterate_documents(format, path=path, allow_empty=True, **languages, **options))
 
 
 def _other_file(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hf_docmt.data.documents import id_text, sentences
-from hf_docmt.data.readers import Evidence, Sample, get_reader, read_documents
+from hf_docmt.data.readers import Evidence, Sample, get_reader, iterate_documents
 from hf_docmt.data.readers.row_files import IDS, language_texts
 from hf_docmt.data.readers.running_text import lines_of
 from hf_docmt.data.readers.wmt import is_pair
@@ -56,7 +56,7 @@ def read_translations(path: str | Path, references: References, system: str | No
     if not all(languages.get(name) for name in ("source_lang", "target_lang")):
         raise DataError(f"{display_path(path)}: the languages of the outputs are missing; give source and target")
     rows = {}
-    for row in read_documents(format, path=path, system=system or "", allow_empty=True, **languages):
+    for row in iterate_documents(format, path=path, system=system or "", allow_empty=True, **languages):
         source, translation = (sentences(row, languages[name]) for name in ("source_lang", "target_lang"))
         rows[row["doc_id"]] = {"source": source, "translation": translation}
     return references.in_order(rows, path)

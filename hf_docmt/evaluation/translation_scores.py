@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
 UNITS = ("document", "paragraph", "sentence")
+NOT_OF_METRICS = ("metrics", "discourse", "by", "domains", "unit", "samples", "sentence_scores", "repairs", "align")
 TERM_METRICS = ("term success", "d-term success", "exclusive term success")  # with a glossary
 
 _logger = logging.getLogger(__name__)
@@ -81,7 +82,7 @@ class Evaluation(Scoring):
             raise ValueError(f"external scores are called {max(names, key=names.count)!r} twice; name each differently")
         chosen, further = self._named
         for option in fields(self):
-            if option.name in ("metrics", "discourse") or getattr(self, option.name) == option.default:
+            if option.name in NOT_OF_METRICS or getattr(self, option.name) == option.default:
                 continue
             takers = [metric for metric in metric_choices(None).values() if option.name in metric.evaluation_options]
             if takers and not {*takers} & {*chosen, *further}:
@@ -243,15 +244,16 @@ def evaluate(
     source_lang, target_lang = check_documents(documents, allow_empty=True)
     if target_lang is None:
         raise ValueError(f"the documents have no references, only {source_lang!r}; read them with a target language")
+    known = list(documents)
     evaluation = Evaluation(**options)
     references = References(
         path="documents",
         dataset=dataset,
-        ids=list(documents["doc_id"]),
-        sides=[[sentences(row, target_lang) for row in documents], *column_references(documents, reference_columns)],
-        sources=[sentences(row, source_lang) for row in documents],
-        domains=label_column(documents, "domain"),
-        terms=term_column(documents, evaluation.term_column),
+        ids=[row["doc_id"] for row in known],
+        sides=[[sentences(row, target_lang) for row in known], *column_references(known, reference_columns)],
+        sources=[sentences(row, source_lang) for row in known],
+        domains=label_column(known, "domain"),
+        terms=term_column(known, evaluation.term_column),
     )
     rows: dict[str, Mapping] = {}
     for row in translations:

@@ -8,14 +8,9 @@ import numpy as np
 
 from hf_docmt.messages import check_known, counted
 from hf_docmt.reports.measurement import DATA, SCORE, first_names, measurement
+from hf_docmt.reports.resampling import Score, bootstrap_scores, exchange_differences, percentile_interval
 from hf_docmt.reports.result import Result
-from hf_docmt.reports.statistics import (
-    Score,
-    bootstrap_scores,
-    exchange_differences,
-    percentile_interval,
-    score_function,
-)
+from hf_docmt.reports.statistics import score_function
 
 METHODS = ("bootstrap", "randomisation", "sacrebleu-bootstrap")
 _TOLERANCE = 1e-9  # score points; closer values are equal

@@ -1,21 +1,18 @@
 """Sufficient statistics: rows of numbers from whose column sums the score of any set of documents follows.
 
-Scores of random samples of documents, and the intervals that they give, are made from them.
+`resampling` draws documents from them. That needs numpy, which takes longer to import than BLEU of a small test set.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-Score = Callable[[np.ndarray], np.ndarray]  # column sums, (samples, columns) -> scores, (samples,)
+if TYPE_CHECKING:
+    from hf_docmt.reports.resampling import Score
 
 _SCORES: dict[str, Score] = {}  # by metric
-_CELLS = 2**22  # samples x documents that are drawn at once
 
 
 @dataclass(frozen=True)
@@ -57,19 +54,17 @@ def score_function(metric: str, width: int, scale: float = 100.0) -> Score:
     """
     if metric in _SCORES:
         return _SCORES[metric]
+    if width in (2, 3):
+        from hf_docmt.reports.resampling import ratio
     if width == 2:
-        return lambda sums: scale * _ratio(sums[:, 0], sums[:, 1])
+        return lambda sums: scale * ratio(sums[:, 0], sums[:, 1])
     if width == 3:
-        return lambda sums: 100.0 * _ratio(2 * sums[:, 0], sums[:, 1] + sums[:, 2])
+        return lambda sums: 100.0 * ratio(2 * sums[:, 0], sums[:, 1] + sums[:, 2])
     raise ValueError(
         f"statistics of {metric!r} have {width} columns, expected 2 (a ratio: [right, n]) or 3 (an F1: [match, "
         f"hypothesis, reference]); other statistics are known for {', '.join(_SCORES) or 'no metric'} only: import the "
         "module of the metric first, hf_docmt.evaluation.metrics or a plugin"
     )
-
-
-def _ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
-    return np.divide(above, below, out=np.zeros(len(above)), where=below != 0)
 
 
 def document_details(
@@ -86,63 +81,9 @@ def document_details(
     of them.
     """
     details: dict[str, Any] = {"statistics": Statistics(ids, rows, unit).to_dict()}
+    if samples:
+        from hf_docmt.reports.resampling import bootstrap_interval
     interval = bootstrap_interval(rows, score_function(metric, len(rows[0])), samples, seed) if samples else None
     if interval:
         details |= {"interval": list(interval), "resampling": {"unit": unit, "samples": samples, "seed": seed}}
     return details
-
-
-def bootstrap_interval(
-    rows: Sequence[Sequence[float]], score: Score, samples: int = 1000, seed: int = 1
-) -> tuple[float, float] | None:
-    """The 95 % percentile interval of the score of all documents, from one row of sufficient statistics for each.
-
-    Rows of zeros, documents with nothing to score, are skipped; None if fewer than 2 others remain.
-    """
-    matrix = np.asarray(rows, float)
-    counted = matrix[np.any(matrix != 0, axis=1)]
-    return percentile_interval(bootstrap_scores(counted, score, samples, seed)) if len(counted) > 1 else None
-
-
-def bootstrap_scores(rows: np.ndarray, score: Score, samples: int, seed: int) -> np.ndarray:
-    """Scores of samples of the same size, drawn with replacement, (samples,)."""
-    return _bootstrap_scores(np.ascontiguousarray(rows, float).tobytes(), rows.shape, score, samples, seed)
-
-
-@lru_cache(maxsize=32)
-def _bootstrap_scores(cells: bytes, shape: tuple[int, int], score: Score, samples: int, seed: int) -> np.ndarray:
-    """A system is tested against several others, and has an interval, too."""
-    rows = np.frombuffer(cells).reshape(shape)
-    return np.concatenate([score(times @ rows) for times in _draws(samples, len(rows), seed)])
-
-
-def _draws(samples: int, documents: int, seed: int) -> Iterator[np.ndarray]:
-    """How often each document was drawn, (some samples, documents) at a time."""
-    rng = np.random.default_rng(seed)
-    for size in _blocks(samples, documents):
-        drawn = rng.choice(documents, size=(size, documents), replace=True)
-        cells = drawn + documents * np.arange(size)[:, None]
-        yield np.bincount(cells.ravel(), minlength=cells.size).reshape(cells.shape)
-
-
-def exchange_differences(base: np.ndarray, other: np.ndarray, score: Score, samples: int, seed: int) -> np.ndarray:
-    """Differences of scores after exchanging the systems' outputs for random documents, (samples,)."""
-    rng, differences, change, both = np.random.default_rng(seed), [], base - other, (base + other).sum(0)
-    for size in _blocks(samples, len(base)):
-        kept = rng.integers(2, size=(size, len(base)), dtype=bool)
-        exchanged = kept @ change + other.sum(0)
-        differences.append(score(exchanged) - score(both - exchanged))
-    return np.concatenate(differences)
-
-
-def percentile_interval(scores: np.ndarray) -> tuple[float, float]:
-    """The 95 % interval of the scores of samples."""
-    low, high = np.quantile(scores, [0.025, 0.975])
-    return float(low), float(high)
-
-
-def _blocks(samples: int, documents: int) -> Iterator[int]:
-    """Numbers of samples that are drawn at once, full ones multiples of 32 so that the draws are those of one call."""
-    size = max(32, _CELLS // documents // 32 * 32)
-    for first in range(0, samples, size):
-        yield min(size, samples - first)

@@ -38,7 +38,7 @@ def test_evaluate_writes_a_report(run, documents, translations, tmp_path):
 
 def test_intervals_are_drawn_where_they_are_seen(run, documents, translations, tmp_path, monkeypatch):
     """Neither the table of one system nor its sentence scores have them."""
-    monkeypatch.setattr("hf_docmt.reports.statistics.bootstrap_scores", None)
+    monkeypatch.setattr("hf_docmt.reports.resampling.bootstrap_scores", None)
     code, out, err = run("evaluate", translations(), documents, *LANGUAGES, "--by", "length")
     assert code == 0 and "100.00" in out, err
     with pytest.raises(TypeError, match="not callable"):

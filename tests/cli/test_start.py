@@ -38,6 +38,18 @@ def test_imports_of_a_text_file(model, write):
     assert names & HEAVY == {"transformers"}
 
 
+@pytest.mark.parametrize("kind", ["txt", "jsonl"])
+def test_imports_of_bleu(write, kind):
+    row = '{"doc_id": "a", "translation": %s, "search": {}}\n'
+    translations, references = "Ein Hund.\n", "Der Hund.\n"
+    if kind == "jsonl":
+        translations, references = row % '["Ein Hund."]', row % '[{"en": "A dog.", "de": "Der Hund."}]'
+    files = write(f"out.{kind}", translations), write(f"ref.{kind}", references)
+    code, err, names = imports("evaluate", *files, "-l", "en-de", "-m", "bleu")
+    assert code == 0, err
+    assert names & {*HEAVY, "numpy", "regex", "filelock"} <= {"sacrebleu", "lxml"}  # which sacrebleu imports
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -13,7 +13,8 @@ from hf_docmt.evaluation.context_ablation import CONDITIONS, with_context
 from hf_docmt.evaluation.contrast import context_results
 from hf_docmt.evaluation.cxmi import PointwiseCXMI, cxmi_report, cxmi_result, document_items, pointwise_cxmi, word_gains
 from hf_docmt.evaluation.suites import SuiteItem
-from hf_docmt.reports.statistics import bootstrap_interval, score_function
+from hf_docmt.reports.resampling import bootstrap_interval
+from hf_docmt.reports.statistics import score_function
 from hf_docmt.systems import ContextReach, DocMTSystem
 
 

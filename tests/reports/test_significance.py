@@ -14,6 +14,7 @@ from support.corpus_scores import corpus_results
 from support.errors import refused
 
 from hf_docmt.reports import significance
+from hf_docmt.reports.resampling import bootstrap_interval
 from hf_docmt.reports.result import Result
 from hf_docmt.reports.signature import Signature
 from hf_docmt.reports.significance import (
@@ -24,7 +25,7 @@ from hf_docmt.reports.significance import (
     mean_and_deviation,
     welch_test,
 )
-from hf_docmt.reports.statistics import Statistics, bootstrap_interval, score_function
+from hf_docmt.reports.statistics import Statistics, score_function
 
 WORDS = "der die das ein Hund Katze schläft sitzt sieht auf unter Matte Baum alt neu nie oft gern".split()
 
@@ -145,7 +146,7 @@ def test_false_alarms():
 def test_blocks_make_no_difference(method, monkeypatch):
     results = {"x": accuracies(1), "y": accuracies(2, share=0.7)}
     whole = compare_systems(results, "x", PairedTest(method, 200))
-    monkeypatch.setattr("hf_docmt.reports.statistics._CELLS", 25 * 70)
+    monkeypatch.setattr("hf_docmt.reports.resampling._CELLS", 25 * 70)
     assert compare_systems(results, "x", PairedTest(method, 200)) == whole
 
 

@@ -6,7 +6,6 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
 import sacrebleu.metrics
 
 from hf_docmt.data.language_codes import primary_language
@@ -74,11 +73,13 @@ class CorpusScore(Metric):
         return {}
 
     @classmethod
-    def score_from_sums(cls, sums: np.ndarray) -> np.ndarray:
+    def score_from_sums(cls, sums):
         """Scores from sums of statistics, (samples, columns) -> (samples,).
 
         Options are sacrebleu's defaults, except for the word order of chrF.
         """
+        import numpy as np
+
         metric = cls().sacrebleu_metric()
         return np.array([float(metric._compute_score_from_stats(row).score) for row in sums.tolist()])
 

@@ -5,8 +5,6 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
-
 from hf_docmt.data.documents import id_text
 from hf_docmt.evaluation.metrics.metric import Measurement, Metric, TranslatedDocuments, metric_classes
 from hf_docmt.files import DataError, display_path, location_of, parse_json, read_lines, write_lines
@@ -45,8 +43,10 @@ class ExternalScore(Metric):
         register_score_function(name, self.score_from_sums)
 
     @staticmethod
-    def score_from_sums(sums: np.ndarray) -> np.ndarray:
-        return np.divide(sums[:, 0], sums[:, 1], out=np.zeros(len(sums)), where=sums[:, 1] != 0)
+    def score_from_sums(sums):
+        from hf_docmt.reports.resampling import ratio
+
+        return ratio(sums[:, 0], sums[:, 1])
 
     def measure(self, documents: TranslatedDocuments) -> Measurement:
         statistics, self.segment = self._read(documents)  # type: ignore[misc]

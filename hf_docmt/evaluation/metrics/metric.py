@@ -6,9 +6,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from itertools import accumulate, chain
-from typing import Any, ClassVar
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from hf_docmt.data.registration import register, registered
 from hf_docmt.evaluation.breakdowns import Domains, break_down, check_axes, document_labels, sentence_labels
@@ -16,6 +14,9 @@ from hf_docmt.messages import __version__, check_known, counted
 from hf_docmt.reports.result import PartScore, Result
 from hf_docmt.reports.signature import Signature
 from hf_docmt.reports.statistics import column_sums, document_details, register_score_function, score_function
+
+if TYPE_CHECKING:
+    import numpy as np
 
 Documents = Sequence[Sequence[str]]
 METRICS: dict[str, type[Metric]] = {}  # every class by its name, in the order of registration
@@ -169,13 +170,7 @@ class Metric:
         for row, group in zip(rows, chain(*groups)):
             by_unit.setdefault(group, []).append(row)
         units, sums = list(by_unit), [column_sums(own, width) for own in by_unit.values()]
-        scores = np.asarray(self._score_function(width)(np.array([column_sums(sums)], float)))
-        if scores.shape != (1,):
-            raise ValueError(
-                f"{type(self).__name__}.score_from_sums: expected (samples, {width}) -> (samples,), got "
-                f"the shape {scores.shape} for (1, {width})"
-            )
-        value = float(scores[0]) if value is None else value
+        value = self._score_of(column_sums(sums)) if value is None else value
         breakdown = dict(measured.breakdown)
         if settings.by:
             label = document_labels if of_documents else sentence_labels
@@ -215,15 +210,25 @@ class Metric:
                 raise ValueError(f"{expected}rows of finite numbers, all of one length; got {row!r:.80}")
         return rows
 
-    def _score_function(self, width: int):
-        """The function from sums of this number of columns to scores. ValueError: unknown."""
+    def _score_of(self, sums: Sequence[float]) -> float:
+        """The score from column sums. ValueError: no function is known, or `score_from_sums` gives something else."""
+        import numpy as np
+
+        name, width = type(self).__name__, len(sums)
         try:
-            return score_function(self.name, width)
+            score = score_function(self.name, width)
         except ValueError as error:
             raise ValueError(
-                f"{type(self).__name__}.segment_statistics: rows have {counted(width, 'column')}, expected 2 (a ratio) "
-                "or 3 (an F1); for others write score_from_sums"
+                f"{name}.segment_statistics: rows have {counted(width, 'column')}, expected 2 (a ratio) or 3 (an F1); "
+                "for others write score_from_sums"
             ) from error
+        scores = np.asarray(score(np.array([sums], float)))
+        if scores.shape != (1,):
+            raise ValueError(
+                f"{name}.score_from_sums: expected (samples, {width}) -> (samples,), got the shape {scores.shape} for "
+                f"(1, {width})"
+            )
+        return float(scores[0])
 
 
 def check_sides(
