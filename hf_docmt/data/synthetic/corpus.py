@@ -29,7 +29,6 @@ from importlib.resources import files
 from pathlib import Path
 
 import jinja2
-from huggingface_hub import DatasetCard, DatasetCardData
 
 from hf_docmt.data.documents import write_documents
 from hf_docmt.data.synthetic.document_plan import draw_document, draw_far_document
@@ -108,7 +107,7 @@ def write_corpus(
             write_documents(rows, unfinished / f"{name}.jsonl")
         for name, items in suites.items():
             write_text(json.dumps(items, ensure_ascii=False, indent=1), unfinished / f"{name}.json")
-        write_text(str(_dataset_card(corpus, suites, seed, far)), unfinished / "README.md")
+        write_text(_dataset_card(corpus, suites, seed, far), unfinished / "README.md")
     return folder
 
 
@@ -140,25 +139,9 @@ def _new_row(name: str, shortest: int, longest: int, seen: set[tuple[str, ...]],
     raise ValueError(f"no new document of {shortest} to {longest} sentences found; ask for fewer or longer documents")
 
 
-def _dataset_card(corpus: Mapping[str, Sequence[dict]], suites: Iterable[str], seed: int, far: int) -> DatasetCard:
+def _dataset_card(corpus: Mapping[str, Sequence[dict]], suites: Iterable[str], seed: int, far: int) -> str:
     """The card of the splits that are not empty; its header tells the library `datasets` which file is which split."""
-    splits = {split: rows for split, rows in corpus.items() if rows}
-    header = DatasetCardData(
-        language=["en", "de"],
-        license="apache-2.0",
-        task_categories=["translation"],
-        annotations_creators=["machine-generated"],
-        multilinguality=["translation"],
-        pretty_name="Built-in discourse corpus of hf-docmt",
-        tags=["document-level", "discourse", "hf-docmt"],
-        configs=[
-            {
-                "config_name": "default",
-                "data_files": [{"split": split, "path": f"{split}.jsonl"} for split in splits],
-            }
-        ],
-    )
     text = files("hf_docmt.hub_cards").joinpath("dataset_card.md.j2").read_text("utf-8")
     template = jinja2.Environment(trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True).from_string(text)
-    body = template.render(corpus=splits, suites=sorted(suites), seed=seed, far=far)
-    return DatasetCard(f"---\n{header.to_yaml()}\n---\n\n{body}")
+    splits = {split: rows for split, rows in corpus.items() if rows}
+    return template.render(corpus=splits, suites=sorted(suites), seed=seed, far=far)
