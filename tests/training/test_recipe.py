@@ -59,7 +59,7 @@ def test_overrides(mapping):
         ("data.train=x.jsonl", r"expected a mapping, got 'x.jsonl'; did you mean data.train.path=x.jsonl\?"),
         ("model.past_contxt=3", "model.past_contxt: unknown key; did you mean 'past_context'?"),
         ("model.vocab_size=3", "model.vocab_size: follows from tokenizer.vocab_size"),
-        ("architecture=concta", "Did you mean 'concat'?"),
+        ("architecture=concta", "did you mean 'concat'?"),
         ("training.scheduler=inverse", "did you mean 'inverse_sqrt'?"),
         ("training.max_steps=many", r"training.max_steps: expected a whole number, got 'many' \(str\)"),
         ("training.max_steps=1.5", "training.max_steps: expected a whole number, got 1.5"),
