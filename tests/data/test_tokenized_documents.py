@@ -230,9 +230,7 @@ def test_broken_input_leaves_no_entry(file, tokenizer):
     with file.open("a") as text:
         text.write('{"doc_id": "last", "translation": [{"en": "x"}]}\n')
     for _ in range(2):
-        with pytest.raises(
-            DataError, match="train.jsonl, line 32: document 'last', sentence 1 of 1 has no text in 'de'"
-        ):
+        with pytest.raises(DataError, match="train.jsonl, line 32: document 'last', sentence 1 .* no text in 'de'"):
             stored(file)
     assert not list((file.parent / "cache").rglob("*.arrow"))
 

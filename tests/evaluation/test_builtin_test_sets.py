@@ -105,9 +105,7 @@ def test_documents_of_a_set(folder, write):
     assert evaluate_files(xml, **options, system="Small", translators=["refB"]).results[3].value == 0
     plain = builtin_references("multi30k/2016", "en", "de")
     assert plain.ids == ["multi30k/2016"] and plain.sides == [[["Ein Hund.", "Eine Katze."]]]
-    with pytest.raises(
-        DataError, match="the test set multi30k/2016 does not say of every document which language it was"
-    ):
+    with pytest.raises(DataError, match="multi30k/2016 does not say of every document which language it was"):
         plain.written_in("en")
 
 

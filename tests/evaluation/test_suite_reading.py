@@ -69,9 +69,7 @@ def test_bad_arguments(write_suite):
         read_suite(write_suite(VOITA_ITEM), future_context=-2)
     with pytest.raises(ValueError, match=r"records is a\.json, but .*suite\.json has no use for it, it is for text"):
         read_suite(write_suite(VOITA_ITEM), records="a.json")
-    with pytest.raises(
-        ValueError, match=r"documents is a\.jsonl, but .*suite\.json has no use for it, .* JSON of ContraPro"
-    ):
+    with pytest.raises(ValueError, match=r"is a\.jsonl, but .*suite\.json has no use for it, .* JSON of ContraPro"):
         read_suite(write_suite(VOITA_ITEM), documents="a.jsonl")
     refused("does not exist", read_suite, "nowhere.json")
     with pytest.raises(ValueError, match="documents need 'translation'"):

@@ -93,9 +93,7 @@ def test_prompt_template(llama, tokenizer):
 def test_bad_causal(llama, tokenizer, monkeypatch):
     refused("the prompt names {source_lang}, but it is not given", CausalSystem, llama, tokenizer, target_lang="German")
     refused("'json', expected plain, chat, turns or auto", CausalSystem, llama, tokenizer, format="json", **LANGUAGES)
-    with pytest.raises(
-        ValueError, match="item suite:5: .* tokens with the prompt, but the model has positions for 256"
-    ):
+    with pytest.raises(ValueError, match="suite:5: .* tokens with the prompt, but the model has positions for 256"):
         long = item(5, context=0, source=(text(1, 300),))
         CausalSystem(llama, tokenizer, **LANGUAGES).token_log_probabilities([long])
     with pytest.raises(ValueError, match="document 0, sentence 1: .* positions for 256; give less context"):

@@ -90,9 +90,7 @@ def test_bad_seq2seq(marian, tokenizer):
     words = word_tokenizer()
     with pytest.raises(ValueError, match=r"separator is '<brk>', of which \w+ makes \['<unk>'\], with an unk"):
         Seq2SeqSystem(marian, words, past_context=1, separator="<brk>")
-    with pytest.raises(
-        ValueError, match=r"^f\.json, item 7: .* source tokens with their context, but .* positions for 128"
-    ):
+    with pytest.raises(ValueError, match=r"^f\.json, item 7: .* tokens with their context, but .* positions for 128"):
         long = item(7, context=1, source=(text(1, 200), text(2, 3)), location="f.json, item 7")
         Seq2SeqSystem(marian, tokenizer, past_context=1).token_log_probabilities([long])
     refused("each a list of sentences; got a plain string", Seq2SeqSystem(marian, tokenizer).translate, [["a"], "b"])

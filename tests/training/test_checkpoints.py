@@ -46,9 +46,7 @@ def two_checkpoints(data, tmp_path_factory):
 def test_a_checkpoint_of_the_model_alone(data, tmp_path):
     """It was saved so; nobody is told to delete it."""
     make_trainer(data, tmp_path / "run", save_only_model=True).train()
-    with pytest.raises(
-        ValueError, match=r"checkpoint-\d was saved without .*save_only_model.*weights are whole"
-    ) as error:
+    with pytest.raises(ValueError, match=r"-\d was saved without .*save_only_model.*weights are whole") as error:
         make_trainer(data, tmp_path / "run").train(resume_from_checkpoint=True)
     assert "delete" not in str(error.value)
 

@@ -151,9 +151,7 @@ def test_packaged_recipes_by_name(tmp_path, monkeypatch, write):
     assert load_recipe("demo_concat4", ["seed=4"]).seed == 4
     own = load_recipe(write("own.yaml", "base: demo_concat4\noutput_dir: own\n"))
     assert own.model["past_context"] == 3 and own.output_dir == "own"
-    with pytest.raises(
-        RecipeError, match="demo_concat: unknown recipe; did you mean the packaged recipe 'demo_concat4'"
-    ):
+    with pytest.raises(RecipeError, match="demo_concat: unknown recipe; did you mean the packaged recipe 'demo_con"):
         load_recipe("demo_concat")
     with pytest.raises(RecipeError, match="demo_concat4.yaml: unknown recipe"):
         load_recipe(tmp_path / "demo_concat4.yaml")

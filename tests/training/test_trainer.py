@@ -75,9 +75,7 @@ def test_bad_arguments(tmp_path, arguments, message):
 
 
 def test_smoothing_without_label_weights_is_refused(data, tmp_path):
-    with pytest.raises(
-        ValueError, match=r"label_smoothing_factor must be 0, got 0.1.* set label_smoothing in .*config"
-    ):
+    with pytest.raises(ValueError, match=r"label_smoothing_factor must be 0, got 0.1.* set label_smoothing in"):
         make_trainer(data, tmp_path, label_smoothing_factor=0.1)
 
 
