@@ -65,76 +65,46 @@ _LOCATIONS = {  # name -> module and, where it differs, the name there
     "write_translations": "translation.corpus",
 }
 
-__all__ = [
-    "__version__",
-    "Architecture",
-    "DocMTTrainer",
-    "DocMTTrainingArguments",
-    "Metric",
-    "Reader",
-    "Report",
-    "Result",
-    "Signature",
-    "Suite",
-    "System",
-    "adapt_tokenizer",
-    "compare",
-    "contrast",
-    "convert_sentence_model",
-    "cxmi",
-    "describe",
-    "evaluate",
-    "export_model",
-    "get_architecture",
-    "load_model",
-    "load_recipe",
-    "load_system",
-    "make_documents",
-    "push_model",
-    "read_documents",
-    "read_suite",
-    "register_all",
-    "register_architecture",
-    "reranked_rows",
-    "train",
-    "train_tokenizer",
-    "translate_corpus",
-    "translate_file",
-    "trust_remote_code",
-    "write_corpus",
-    "write_documents",
-    "write_translations",
-]
+__all__ = ["__version__", *_LOCATIONS]
 
-if TYPE_CHECKING:
-    from hf_docmt.data.documents import make_documents, write_documents
-    from hf_docmt.data.readers import Reader, read_documents
-    from hf_docmt.data.synthetic.corpus import write_corpus
-    from hf_docmt.data.tokenizers import adapt_tokenizer, train_tokenizer
-    from hf_docmt.evaluation.comparison import compare
-    from hf_docmt.evaluation.contrast import contrast_report as contrast
-    from hf_docmt.evaluation.cxmi import cxmi_report as cxmi
-    from hf_docmt.evaluation.metrics import Metric
-    from hf_docmt.evaluation.reranking import reranked_rows
-    from hf_docmt.evaluation.suites import Suite, read_suite
-    from hf_docmt.evaluation.translation_scores import evaluate
-    from hf_docmt.formats.file_translation import translate_file
-    from hf_docmt.hub.export import convert_sentence_model, export_model
-    from hf_docmt.hub.publishing import push_model
-    from hf_docmt.loading.model_folders import load_model
-    from hf_docmt.loading.registry import Architecture, register_all, register_architecture
-    from hf_docmt.loading.registry import get as get_architecture
-    from hf_docmt.loading.remote_code import trust_remote_code
-    from hf_docmt.reports.report import Report
-    from hf_docmt.reports.result import Result
-    from hf_docmt.reports.signature import Signature
-    from hf_docmt.systems import System, load_system
-    from hf_docmt.training.arguments import DocMTTrainingArguments
-    from hf_docmt.training.info import describe
-    from hf_docmt.training.recipe import load_recipe
-    from hf_docmt.training.run import train
-    from hf_docmt.training.trainer import DocMTTrainer
-    from hf_docmt.translation.corpus import translate_corpus, write_translations
+if TYPE_CHECKING:  # exported to type checkers, which cannot read the list
+    from hf_docmt.data.documents import make_documents as make_documents, write_documents as write_documents
+    from hf_docmt.data.readers import Reader as Reader, read_documents as read_documents
+    from hf_docmt.data.synthetic.corpus import write_corpus as write_corpus
+    from hf_docmt.data.tokenizers import adapt_tokenizer as adapt_tokenizer, train_tokenizer as train_tokenizer
+    from hf_docmt.evaluation.comparison import compare as compare
+    from hf_docmt.evaluation.contrast import contrast_report
+    from hf_docmt.evaluation.cxmi import cxmi_report
+    from hf_docmt.evaluation.metrics import Metric as Metric
+    from hf_docmt.evaluation.reranking import reranked_rows as reranked_rows
+    from hf_docmt.evaluation.suites import Suite as Suite, read_suite as read_suite
+    from hf_docmt.evaluation.translation_scores import evaluate as evaluate
+    from hf_docmt.formats.file_translation import translate_file as translate_file
+    from hf_docmt.hub.export import convert_sentence_model as convert_sentence_model, export_model as export_model
+    from hf_docmt.hub.publishing import push_model as push_model
+    from hf_docmt.loading.model_folders import load_model as load_model
+    from hf_docmt.loading.registry import (
+        Architecture as Architecture,
+        get,
+        register_all as register_all,
+        register_architecture as register_architecture,
+    )
+    from hf_docmt.loading.remote_code import trust_remote_code as trust_remote_code
+    from hf_docmt.reports.report import Report as Report
+    from hf_docmt.reports.result import Result as Result
+    from hf_docmt.reports.signature import Signature as Signature
+    from hf_docmt.systems import System as System, load_system as load_system
+    from hf_docmt.training.arguments import DocMTTrainingArguments as DocMTTrainingArguments
+    from hf_docmt.training.info import describe as describe
+    from hf_docmt.training.recipe import load_recipe as load_recipe
+    from hf_docmt.training.run import train as train
+    from hf_docmt.training.trainer import DocMTTrainer as DocMTTrainer
+    from hf_docmt.translation.corpus import (
+        translate_corpus as translate_corpus,
+        write_translations as write_translations,
+    )
+
+    contrast, cxmi, get_architecture = contrast_report, cxmi_report, get
 
 
 def __getattr__(name: str) -> Any:

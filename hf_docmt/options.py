@@ -308,6 +308,7 @@ class ServerLimits:
     characters: int = option(100_000, "Characters per request.", least=1)
     sentences: int = option(2000, "Sentences per request.", least=1)
     texts: int = option(500, "Texts per request.", least=1)
+    terms: int = option(1000, "Glossary terms per request.", least=1)
     megabytes: int = option(10, "Megabytes per request or file.", least=1)
     unpacked_megabytes: int = option(64, "Megabytes per unpacked archive.", least=1)
     elements: int = option(400_000, "Start tags per file.", least=1)

@@ -216,5 +216,10 @@ def check_generation(generate_kwargs: dict) -> None:
         raise ValueError("a sentence has one translation: leave num_return_sequences at 1.")
     if given := sorted({"inputs", "input_ids", "decoder_input_ids", "encoder_outputs"} & generate_kwargs.keys()):
         raise ValueError(f"{given[0]} is made from the documents: omit it, or call generate.")
+    if asked := sorted({"glossary", "formality", "consistent"} & generate_kwargs.keys()):
+        raise ValueError(
+            f"{asked[0]} is an option of the package hf-docmt: pip install hf-docmt, and pass it to "
+            "hf_docmt.translate_corpus or hf_docmt.load_system."
+        )
     if "max_length" in generate_kwargs:
         raise ValueError("max_length also counts the forced prefix: give max_new_tokens instead.")

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
-from transformers import DynamicCache, EncoderDecoderCache, GenerationMixin, PreTrainedModel
-from transformers import initialization as init
+from transformers import DynamicCache, EncoderDecoderCache, GenerationMixin, PreTrainedModel, initialization as init
 from transformers.masking_utils import create_bidirectional_mask, create_causal_mask
 from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.modeling_outputs import (

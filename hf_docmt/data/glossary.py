@@ -1,7 +1,7 @@
 """Glossaries: terms and their translations, which are found in text by base forms (simplemma)."""
 
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from os.path import commonprefix
 from pathlib import Path
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import regex
 
-from hf_docmt.data.glossary_files import read_entries
+from hf_docmt.data.glossary_files import read_entries, with_status
 from hf_docmt.data.language_codes import UNSPACED, primary_language
 from hf_docmt.journal import value_digest
 from hf_docmt.messages import install_command
@@ -17,6 +17,7 @@ from hf_docmt.messages import install_command
 TOKEN = regex.compile(r"\w+|[^\w\s]")
 INVISIBLE = regex.compile(r"\p{Cf}")
 COMPOUNDING = ("da", "de", "et", "fi", "hu", "is", "nb", "nl", "nn", "no", "sv")  # languages that join nouns
+GivenTerms = Path | Mapping[str, str] | Sequence[Sequence]  # a file (or its name), {source: target}, or entries
 SHORTEST_PART = 4  # letters of a term that may be a part of a compound
 
 
@@ -55,8 +56,8 @@ class BaseForms:
         """The base forms of a word, as written and in lower case, and the word itself."""
         return _forms(word, self.lang if self.has_dictionary else "")
 
-    def spans(self, phrase: str, text: str, words: Sequence[Word] | None = None) -> list[Span]:
-        """The places of a phrase in a text; `words` are those of the text, if they are known."""
+    def spans(self, phrase: str, text: str) -> list[Span]:
+        """The places of a phrase in a text."""
         wanted = self.words(phrase)
         if not self.is_spaced:
             return [Span(*match.span()) for match in regex.finditer(regex.escape(folded(phrase)), folded(text))]
@@ -127,21 +128,20 @@ class TermMatch(NamedTuple):
 class Glossary:
     """Terms of a language pair, from entries (source, target, whether it is forbidden) as `read_entries` gives them.
 
-    Entries with the same source are one term.
-
-    ValueError: no entry, or an empty text.
+    A pair may have `NOT ` before a forbidden target. Entries with the same source are one term. ValueError: no entry,
+    an empty text.
     """
 
     def __init__(self, entries: Iterable[Sequence], source_lang: str | None, target_lang: str | None):
-        self.source, self.target, entries = BaseForms(source_lang), BaseForms(target_lang), list(map(list, entries))
-        self.digest = value_digest(entries)[:12]
+        self.source, self.target, read = BaseForms(source_lang), BaseForms(target_lang), []
         found: dict[str, tuple[str, dict[str, bool]]] = {}
-        for entry in entries:
-            source, target, *rest = entry
-            source, target = visible(source), visible(target)
-            if not source or not target:
-                raise ValueError(f"a glossary entry needs a source term and its translation, got {entry!r}")
-            found.setdefault(folded(source), (source, {}))[1].setdefault(target, bool(rest and rest[0]))
+        for entry in map(tuple, entries):
+            if len(entry) not in (2, 3) or not all(isinstance(text, str) and visible(text) for text in entry[:2]):
+                raise ValueError(f"a glossary entry needs a source term and its translation, got {entry!r:.80}")
+            read.append(entry if entry[2:] else with_status(*entry))
+            (source, target), is_forbidden = map(visible, read[-1][:2]), read[-1][2]
+            found.setdefault(folded(source), (source, {}))[1].setdefault(target, is_forbidden)
+        self.digest = value_digest(list(map(list, read)))[:12]
         self.terms = [
             Term(source, *(tuple(t for t, flag in targets.items() if flag is forbidden) for forbidden in (False, True)))
             for source, targets in found.values()
@@ -150,14 +150,11 @@ class Glossary:
             raise ValueError("the glossary is empty; it needs at least one term and its translation")
 
     @classmethod
-    def read(cls, path: str | Path, source_lang: str | None, target_lang: str | None) -> "Glossary":
-        """The glossary of a file: TSV, CSV, TBX, UTX, or a list in Markdown. DataError: what cannot be read."""
-        return cls(read_entries(path, source_lang, target_lang), source_lang, target_lang)
-
-    @classmethod
-    def of(cls, entries: Sequence[Sequence], source_lang: str | None, target_lang: str | None) -> "Glossary | None":
-        """The glossary of the entries of an option; None without any."""
-        return cls(entries, source_lang, target_lang) if entries else None
+    def of(cls, given: GivenTerms, source_lang: str | None, target_lang: str | None) -> "Glossary | None":
+        """The glossary of an option; None without any. DataError: a file that cannot be read (see `read_entries`)."""
+        if isinstance(given, str | Path):
+            given = read_entries(given, source_lang, target_lang)
+        return cls(given.items() if isinstance(given, Mapping) else given, source_lang, target_lang) if given else None
 
     @cached_property
     def by_first_form(self) -> dict[str, list[tuple[Term, list[Word]]]]:

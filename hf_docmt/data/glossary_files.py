@@ -5,7 +5,7 @@ TBX: https://www.tbxinfo.net (ISO 30042), UTX: https://aamt.info/english/utx/
 
 import csv
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,18 +43,24 @@ def read_entries(path: str | Path, source_lang: str | None, target_lang: str | N
     elif ending == ".md":
         entries = list(_of_list(path))
     else:
-        entries = list(_of_table(path, ending, source_lang, target_lang))
+        entries = list(_of_table(list(read_lines(path)), path, ending, source_lang, target_lang))
     if not entries:
         raise DataError(f"{display_path(path)}: no term with a translation; it needs at least one")
     return entries
 
 
-def _of_table(path: str | Path, ending: str, source_lang: str | None, target_lang: str | None) -> Iterator[Entry]:
+def entries_of_text(text: str, source_lang: str | None, target_lang: str | None) -> list[Entry]:
+    """The entries of a text, a line each: `source = target`, or with a tab. DataError: a line that is not an entry."""
+    return list(_of_table(list(enumerate(text.splitlines(), 1)), "glossary", "", source_lang, target_lang))
+
+
+def _of_table(
+    lines: Sequence[tuple[int, str]], path: str | Path, ending: str, source_lang: str | None, target_lang: str | None
+) -> Iterator[Entry]:
     """Rows of a term and its translation; a header names the columns; UTX may have the languages in reverse order."""
-    lines = list(read_lines(path))
     delimiter, columns, is_first = "\t", (0, 1), True
-    if ending == ".csv" and lines:
-        delimiter = max(",;\t|", key=lines[0][1].count)
+    if lines and (ending == ".csv" or not ending and "\t" not in lines[0][1]):
+        delimiter = max(",;\t|", key=lines[0][1].count) if ending else "="
     if ending == ".utx" and lines and (match := UTX_LANGUAGES.match(lines[0][1])):
         columns = _utx_columns(path, match.groups(), source_lang, target_lang)
     for number, line in lines:
@@ -72,7 +78,7 @@ def _of_table(path: str | Path, ending: str, source_lang: str | None, target_lan
                 f"{'a tab' if delimiter == chr(9) else repr(delimiter)} between them"
             )
         if target := cells[columns[1]]:
-            yield _entry(cells[columns[0]], target)
+            yield with_status(cells[columns[0]], target)
 
 
 def _cells(line: str, delimiter: str) -> list[str]:
@@ -102,7 +108,8 @@ def _utx_columns(path: str | Path, languages: Iterable[str], *asked: str | None)
     return 0, 1
 
 
-def _entry(source: str, target: str) -> Entry:
+def with_status(source: str, target: str) -> Entry:
+    """A term with its translation, which is forbidden after `NOT `."""
     is_forbidden = target.startswith(FORBIDDEN)
     return Entry(source, target.removeprefix(FORBIDDEN).strip() if is_forbidden else target, is_forbidden)
 
@@ -112,7 +119,7 @@ def _of_list(path: str | Path) -> Iterator[Entry]:
     for _, line in read_lines(path):
         if match := ITEM.fullmatch(line.strip()):
             source, target = (REMARK.sub("", side).strip() for side in match.groups())
-            entry = _entry(source, target)
+            entry = with_status(source, target)
             if article := ENGLISH.match(entry.source):
                 bare = ARTICLES.sub("", entry.target, count=1) if article[1].lower() == "the" else entry.target
                 entry = entry._replace(source=entry.source[article.end() :], target=bare)

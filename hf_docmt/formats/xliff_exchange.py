@@ -5,7 +5,7 @@ The format: https://docs.oasis-open.org/xliff/v1.2/os/xliff-core.html
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
@@ -18,15 +18,11 @@ from hf_docmt.formats.text_positions import decoded
 from hf_docmt.formats.xliff import suggestion
 from hf_docmt.formats.xml_positions import Element, Text, escape_text, parse_xml
 
-CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")  # characters that XML does not allow
+CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # characters that XML does not allow
 
 
 def exchange_file(document: DocumentFile, translation: DocumentTranslation) -> bytes:
     """XLIFF with a unit per segment; elements are `g`, other tags `x`, numbered by their order in the source."""
-    options = document.options
-    languages = f'source-language="{locale_code(options.source_lang, "-")}"'
-    if options.target_lang:
-        languages += f' target-language="{locale_code(options.target_lang, "-")}"'
     units = []
     for number, segment in enumerate(document.segments):
         if segment is None:
@@ -34,14 +30,30 @@ def exchange_file(document: DocumentFile, translation: DocumentTranslation) -> b
         tags = [piece for piece in segment.pieces if isinstance(piece, Tag) and piece.raw is not None]
         new = translation.pieces[number] or segment.pieces
         source, target = (_inline(each, tags) for each in (_shown(segment.pieces), new))
-        attributes = " ".join(f'{name}="{value}"' for name, value in suggestion(translation.scores[number]).items())
-        units.append(
-            f'<trans-unit id="{number + 1}" xml:space="preserve">\n<source>{source}</source>\n'
-            f"<target {attributes}>{target}</target>\n<note>{escape_text(segment.location)}</note>\n</trans-unit>\n"
-        )
+        note = f"<note>{escape_text(segment.location)}</note>\n"
+        units.append(unit_text(number + 1, source, target, suggestion(translation.scores[number]), note))
+    options = document.options
+    return xliff_file(document.name, f"x-{document.format.name}", options.source_lang, options.target_lang, units)
+
+
+def unit_text(
+    number: int, source: str, target: str, attributes: Mapping[str, str], note: str = "", approved: str = ""
+) -> str:
+    """A unit, of texts as XML; `attributes` are those of the target."""
+    state = "".join(f' {name}="{value}"' for name, value in attributes.items())
+    return (
+        f'<trans-unit id="{number}"{approved} xml:space="preserve">\n<source>{source}</source>\n'
+        f"<target{state}>{target}</target>\n{note}</trans-unit>\n"
+    )
+
+
+def xliff_file(name: str, datatype: str, source_lang: str, target_lang: str | None, units: Iterable[str]) -> bytes:
+    """The file of the units of a document."""
+    languages = f'source-language="{locale_code(source_lang, "-")}"'
+    languages += f' target-language="{locale_code(target_lang, "-")}"' if target_lang else ""
     text = (
         '<?xml version="1.0" encoding="UTF-8"?>\n<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2">\n'
-        f'<file original={quoteattr(document.name)} {languages} datatype="x-{document.format.name}">\n<body>\n'
+        f'<file original={quoteattr(CONTROL.sub("", name))} {languages} datatype="{datatype}">\n<body>\n'
         f"{''.join(units)}</body>\n</file>\n</xliff>\n"
     )
     return text.encode("utf-8")

@@ -23,8 +23,14 @@ from hf_docmt.loading.remote_code import load_tokenizer
 from hf_docmt.messages import check_known, closest_hint
 from hf_docmt.modeling.configuration_docmt import DocMTConfig, SegmentConfig
 from hf_docmt.modeling.modeling_docmt import DocMTForConditionalGeneration, start_neutral
-from hf_docmt.modeling.segments import LANGUAGES, checked_language, format_tokens, token_ids, uses_language
-from hf_docmt.modeling.segments import TOKENS as FORMAT_TOKENS
+from hf_docmt.modeling.segments import (
+    LANGUAGES,
+    TOKENS as FORMAT_TOKENS,
+    checked_language,
+    format_tokens,
+    token_ids,
+    uses_language,
+)
 
 FAMILIES = {
     "marian": {"position_type": "sinusoidal", "normalize_before": False, "layernorm_embedding": False},

@@ -36,6 +36,7 @@ from hf_docmt.serving.requests import (
     checked_text,
     number_of,
     read_fields,
+    terms_of,
     text_of,
     texts_of,
     uploaded,
@@ -56,8 +57,9 @@ from hf_docmt.serving.texts import (
 )
 from hf_docmt.systems.prompts import language_name
 from hf_docmt.translation.corpus import rounded_scores
+from hf_docmt.translation.progress import missing_terms
 
-FIELDS = ("sentences", "text", "source", "target", "strategy", "options", "session", "api_key")  # of a document
+FIELDS = ("sentences", "text", "source", "target", "strategy", "options", "glossary", "session", "api_key")
 MOST_ALTERNATIVES = 15
 PAGE = ("page.html", "page.css", "page.js", "parts.js", "rows.js", "review.js")
 PAGE_HEADERS = {
@@ -126,7 +128,7 @@ class Application(Starlette):
         others: list[list[str]] = [[] for _ in texts]
         scores: list[list] = [[] for _ in texts]
         if not self.model.are_same(source, target):
-            search = self.model.search(source, target)
+            search = self.model.search(source, target, glossary=terms_of(fields, self.limits, source, target))
             languages = search.source_lang, search.target_lang
             parts = await self.read(sum(map(len, texts)), read_texts, texts, form, *languages)
             session = self._session(fields, search)
@@ -153,7 +155,7 @@ class Application(Starlette):
         source, target = text_of(fields, "source"), text_of(fields, "target")
         source, problems = await self.source_of(data, name, source, target), list[str]()
         if not self.model.are_same(source, target):
-            search = self.model.search(source, target)
+            search = self.model.search(source, target, glossary=terms_of(fields, self.limits, source, target))
             target = search.target_lang
             ((data,),), problems, _ = await self._translated([await self.part_of(data, name, search)], search)
         return self.put_file(request, name, target, data, problems)
@@ -200,7 +202,8 @@ class Application(Starlette):
         options, strategy = fields.get("options") or {}, fields.get("strategy")
         if not isinstance(options, dict):
             raise HTTPException(400, "Invalid request: options must be an object")
-        search = self.model.search(source, target, strategy and checked_text(strategy, "strategy"), options)
+        strategy = strategy and checked_text(strategy, "strategy")
+        search = self.model.search(source, target, strategy, options, terms_of(fields, self.limits, source, target))
         if ("sentences" in fields) == ("text" in fields):
             raise HTTPException(400, "Invalid request: give one of sentences and text")
         if "text" in fields:
@@ -284,6 +287,8 @@ class Application(Starlette):
         name = fields.get("session")
         if name and not self.model.kept_context(search):
             raise HTTPException(400, "no context is read, so that a session changes nothing; omit it")
+        if name and self.model.strategy(search) == "stream" and self.model.system_for(search).glossary:
+            raise HTTPException(400, "a session of a model with a memory has no glossary; omit one of them")
         return session_of(self.model.sessions, checked_text(name, "session"), search) if name else None
 
     async def read(self, size: float, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -311,7 +316,7 @@ class Application(Starlette):
         sizes = [len(part.sentences) for part in parts]
         starts = accumulate(sizes, initial=0)
         runs = {start + n: spans for start, part in zip(starts, parts) for n, spans in part.runs.items()}
-        best, _, carried, candidates = await self.model.translated(sentences, search, session, runs)
+        best, repairs, carried, candidates = await self.model.translated(sentences, search, session, runs)
         ranks = range(1, max(map(len, candidates), default=1))
         versions = [best, *([texts[min(rank, len(texts) - 1)] for texts in candidates] for rank in ranks)]
 
@@ -323,6 +328,7 @@ class Application(Starlette):
         of_parts = results() if is_plain else await self.model.computed(results, len(sentences))
         written = await self.read(sum(part.size for part in parts), written_texts, parts, of_parts)
         problems = [problem for version in written for _, own in version for problem in own]
+        problems += missing_terms({"doc_id": "glossary", "repairs": repairs})
         scores = [rounded_scores(own) for own, _ in divide(sizes, best, {})]
         return [[data for data, _ in version] for version in written], problems, scores
 

@@ -24,6 +24,7 @@ THREADS = 32  # and so the most groups that have begun
 PAUSE, LONGEST_PAUSE = 0.01, 0.1  # seconds without a further request, and at most, for which a batch is waited with
 STOPPING = HTTPException(503, "the server is stopping; try again", {"Retry-After": "10"})
 CLIENT: ContextVar[str] = ContextVar("client", default="")  # key or address of the one whose request it is
+Terms = tuple[tuple[str, str, bool], ...]  # of a glossary: source, target, whether it is forbidden
 Runs = Mapping[int, list[Span]]  # opaque ones of a document, by sentence
 
 
@@ -44,6 +45,7 @@ class Query:
     target_lang: str
     strategy: str | None = None
     options: tuple[tuple[str, Any], ...] = ()
+    glossary: Terms = ()
 
 
 @dataclass(eq=False)

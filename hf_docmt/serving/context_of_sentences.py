@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from starlette.exceptions import HTTPException
+
 from hf_docmt.analysis.decisive_context import DecisiveContext, decisive_context
 from hf_docmt.messages import counted
 from hf_docmt.modeling.decoding import STRATEGIES
@@ -37,28 +39,13 @@ def strategies(model: ServedModel) -> list[str]:
         others = ("sentence", "sequential", "chunk_sequential", "full")
     else:
         others = STRATEGIES if config.past_context or config.future_context else ("sentence",)
-    return [own, *(name for name in STRATEGIES if name in others and name != own and _has(model, name))]
-
-
-def _has(model: ServedModel, strategy: str) -> bool:
-    try:
-        model.system_for(replace(model.own_query, strategy=strategy)).translate_with_repairs([])
-    except ValueError:
-        return False
-    return True
-
-
-def reads_context(model: ServedModel, search: Query) -> bool:
-    """Whether a translation depends on other sentences."""
-    system = model.system
-    reach = system.reads_chunks or system.context.past or system.context.future
-    return bool(reach) and (search.strategy or system.decoding["strategy"]) != "sentence"
+    return [own, *(name for name in STRATEGIES if name in others and name != own and system.has_strategy(name))]
 
 
 def abilities(model: ServedModel) -> dict[str, Any]:
     """The facts of the model for the page, and the actions that it can offer."""
     names, system = strategies(model), model.system
-    reads = reads_context(model, model.own_query)
+    reads = system.reads_context
     can_explain = reads and isinstance(system, DocMTSystem) and not isinstance(system.model, CTranslate2Model)
     return {
         "model": str(system.name).rstrip("/").split("/")[-1],
@@ -67,7 +54,17 @@ def abilities(model: ServedModel) -> dict[str, Any]:
         "readsContext": reads,
         "explains": can_explain,
         "compares": reads and "sentence" in names,
+        "takesTerms": _takes_terms(model),
     }
+
+
+def _takes_terms(model: ServedModel) -> bool:
+    """Whether a request may have a glossary."""
+    (source, *_), (target, *_) = model.languages
+    try:
+        return bool(model.search(source, target, glossary=(("a", "b", False),)))
+    except HTTPException:
+        return False
 
 
 def about_context(model: ServedModel) -> str:

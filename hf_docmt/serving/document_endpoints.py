@@ -14,7 +14,7 @@ from hf_docmt.formats.sentence_pairs import ENDINGS, pairs_file
 from hf_docmt.modeling.text_splitting import has_text
 from hf_docmt.serving.context_of_sentences import abilities, explanation, strategies
 from hf_docmt.serving.documents import PORTION, OpenDocument
-from hf_docmt.serving.requests import checked_text, number_of, read_fields, text_of, texts_of, uploaded
+from hf_docmt.serving.requests import checked_text, number_of, read_fields, terms_of, text_of, texts_of, uploaded
 from hf_docmt.serving.served_model import ServedModel
 from hf_docmt.serving.sessions import Kept
 from hf_docmt.serving.texts import PLAIN, PlainText, written_texts
@@ -61,7 +61,8 @@ class DocumentEndpoints:
         strategy = fields.get("strategy") or None
         if strategy and strategy not in (names := await run_in_threadpool(strategies, self.model)):
             raise HTTPException(400, f"strategy {str(strategy)[:40]!r}, expected one of {', '.join(names) or 'none'}")
-        search = self.model.search(source, target, strategy)
+        terms = terms_of(fields, self.limits, source, target)
+        search = self.model.search(source, target, strategy, glossary=terms)
         part = await self.app.part_of(data, name, search)
         if not any(map(has_text, part.sentences)):
             what = "the text" if name == TYPED else name
@@ -83,8 +84,8 @@ class DocumentEndpoints:
         document, _ = await self._asked(request)
         async with document.lock:
             if portion := document.portion():
-                is_stream = self.model.strategy(document.search) == "stream"
-                if is_stream and document.memory_end == portion.start:
+                goes_on = document.memory_end == portion.start and self.model.strategy(document.search) == "stream"
+                if goes_on and not self.model.system_for(document.search).glossary:
                     first, runs = portion.start, document.part.runs
                     texts = [document.sentences[n].source for n in portion]
                     own = {n - first: spans for n, spans in runs.items() if n in portion}

@@ -13,8 +13,10 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from hf_docmt.data.glossary_files import Entry, entries_of_text, with_status
+from hf_docmt.files import DataError
 from hf_docmt.options import ServerLimits
-from hf_docmt.serving.batches import CLIENT
+from hf_docmt.serving.batches import CLIENT, Terms
 from hf_docmt.serving.texts import check_size
 
 KEYS = "HF_DOCMT_API_KEYS"
@@ -142,6 +144,27 @@ def checked_text(value: Any, name: str) -> str:
     except UnicodeEncodeError as error:
         raise HTTPException(400, f"Invalid request: {name} holds half of a surrogate pair") from error
     return value
+
+
+def terms_of(fields: Mapping[str, Any], limits: ServerLimits, *languages: str) -> Terms:
+    """The glossary: `{source: target}`, pairs, or text with a line `source = target` for each. HTTPException: 400.
+
+    `NOT ` before a target forbids it. The header of a text may name the `languages`.
+    """
+    given = fields.get("glossary") or []
+    try:
+        pairs = entries_of_text(checked_text(given, "glossary"), *languages) if isinstance(given, str) else given
+    except DataError as error:
+        raise HTTPException(400, f"Invalid request: {error}") from error
+    pairs = [list(pair) for pair in pairs.items()] if isinstance(pairs, dict) else pairs
+    if not isinstance(pairs, list) or not all(isinstance(p, Entry) or isinstance(p, list) and p[1:] for p in pairs):
+        expected = 'expected {"source": "target"}, a list of pairs, or text'
+        raise HTTPException(400, f"Invalid request: the glossary is {str(given)[:60]!r}, {expected}")
+    texts = [checked_text(text, "glossary") for pair in pairs for text in pair[:2]]
+    if len(pairs) > limits.terms:
+        raise HTTPException(400, f"Invalid request: the glossary has {len(pairs)} terms, expected up to {limits.terms}")
+    check_size(texts, limits)
+    return tuple(pair if isinstance(pair, Entry) else with_status(*pair[:2]) for pair in pairs)
 
 
 def number_of(fields: Mapping[str, Any], name: str, most: int) -> int:

@@ -5,6 +5,7 @@ import copy
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -12,12 +13,13 @@ import torch
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
+from hf_docmt.data.glossary import Glossary
 from hf_docmt.data.language_codes import are_other_languages, primary_language
 from hf_docmt.data.language_detection import ranked_languages
 from hf_docmt.modeling.opaque_runs import carry
 from hf_docmt.modeling.pipeline_docmt import OF_DOCUMENTS
 from hf_docmt.options import ServerLimits
-from hf_docmt.serving.batches import Batches, Query, Runs, Translated
+from hf_docmt.serving.batches import Batches, Query, Runs, Terms, Translated
 from hf_docmt.serving.sessions import Kept, Session
 from hf_docmt.systems import DocMTSystem, System
 from hf_docmt.systems.ctranslate2_model import CTranslate2Weights
@@ -53,14 +55,10 @@ class ServedModel:
             raise ValueError(f"{self.system.name} names no {side} language, which clients ask for; give --{side}-lang")
         return [own]
 
-    @property
-    def own_query(self) -> Query:
-        """A request in the model's own languages, without further settings."""
-        (source, *_), (target, *_) = self.languages
-        return Query(source, target)
-
-    def search(self, source: str, target: str, strategy: str | None = None, options: dict | None = None) -> Query:
-        """The settings of a request. HTTPException: 400 for unknown languages, strategies or options."""
+    def search(
+        self, source: str, target: str, strategy: str | None = None, options: dict | None = None, glossary: Terms = ()
+    ) -> Query:
+        """The settings of a request. HTTPException: 400 for unknown languages, strategies, options, or a glossary."""
         sources, targets = self.languages
         options = options or {}
         if (strategy or options) and not isinstance(self.system, DocMTSystem):
@@ -71,9 +69,10 @@ class ServedModel:
             least, most = OPTIONS[name]
             if type(value) is not int or not least <= value <= most:
                 raise HTTPException(400, f"options: {name} must be a number from {least} to {most}")
-        search = Query(_code(source, sources), _code(target, targets), strategy, tuple(sorted(options.items())))
+        codes = _code(source, sources), _code(target, targets)
+        search = Query(*codes, strategy, tuple(sorted(options.items())), glossary)
         try:
-            if strategy or options:
+            if strategy or options or glossary:
                 self._translate([], search)  # refuses what is not the model's
         except ValueError as error:
             raise HTTPException(400, str(error)) from error
@@ -195,10 +194,14 @@ class ServedModel:
         """A system with these settings on the same weights."""
         system = copy.copy(self.system)
         if isinstance(system, DocMTSystem):
+            system = system.by_strategy(search.strategy) if search.strategy else system
             codes = {"source_lang": search.source_lang, "target_lang": search.target_lang}
-            system.codes = {name: codes[name] for name in system.codes}
-            system.strategy = search.strategy or system.strategy
+            if system.codes != (own := {name: codes[name] for name in system.codes}):
+                system.codes = own
+                vars(system).pop("collate", None)  # which has codes
             system.generate_kwargs = system.generate_kwargs | dict(search.options)
+        if search.glossary:
+            system = system.with_glossary(_glossary(search.glossary, search.source_lang, search.target_lang))
         return system
 
     def _stream(self, sentences: list[str], search: Query, memory: dict, runs: Runs) -> tuple[Translated, dict]:
@@ -226,6 +229,11 @@ class ServedModel:
         return Translated(lines, repairs, carried), streams[0].memory
 
 
+@lru_cache(maxsize=32)
+def _glossary(terms: Terms, source_lang: str, target_lang: str) -> Glossary:
+    return Glossary(terms, source_lang, target_lang)
+
+
 def giving_way(given: System, give_way: Callable[[], None]) -> System:
     """The system that calls a function after every token (of CTranslate2: before a batch), for sentences and signs."""
     system: Any = copy.copy(given)
@@ -248,7 +256,7 @@ def giving_way(given: System, give_way: Callable[[], None]) -> System:
         system.model.translate = before(model.translate)
     elif isinstance(system, ModelSystem):
         system.generate_kwargs = system.generate_kwargs | {"stopping_criteria": [after_token]}
-    system.word_fits = before(system.word_fits)
+    system.give_way = give_way
     system.finder = copy.copy(system.finder)
     for name in ("plain", "is_lost"):
         setattr(system.finder, name, before(getattr(system.finder, name)))

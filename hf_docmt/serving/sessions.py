@@ -72,5 +72,5 @@ def session_of(kept: Kept, name: str, search: Query) -> Session:
     elif (session := kept.get(name)) is None:
         raise HTTPException(404, f"no session {name[:40]!r}, or it was dropped; open one with session={NEW!r}")
     if session.search != search:
-        raise HTTPException(400, "the session has other languages, strategy or options; keep to them, or open one")
+        raise HTTPException(400, "the session has other languages, strategy, options or glossary; keep to them")
     return session

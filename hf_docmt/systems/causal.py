@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_docmt.data.glossary import Glossary
+from hf_docmt.data.glossary import GivenTerms, Glossary
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
 from hf_docmt.data.special_tokens import special_tokens_of
 from hf_docmt.messages import counted
@@ -75,7 +75,7 @@ class CausalSystem(ModelSystem):
         format: str = "plain",
         chunk_sentences: int = 1,
         repairs: str = "all",
-        glossary: Sequence[Sequence[str]] = (),
+        glossary: GivenTerms = (),
         batch_size: int = 16,
         batch_tokens: int = 4096,
         max_new_tokens: int = 256,
@@ -298,8 +298,7 @@ class CausalSystem(ModelSystem):
                 f"past_context is {self.past_context}, but the prompt has no {{context}}, and the format is "
                 f"{self.format!r}, without earlier turns; write {{context}} into the prompt"
             )
-        if self.glossary and not self.prompt.takes_glossary:
-            raise ValueError("a glossary is given, but the prompt has no {glossary}; write it where the terms belong")
+        self.check_glossary()
         if self.tokenizer.eos_token_id is None:
             raise ValueError(f"{tokenizer} has no eos_token, at which an answer ends; set it")
         letter, with_stop = (
@@ -309,6 +308,10 @@ class CausalSystem(ModelSystem):
             raise ValueError(
                 f"prompt: stop is {self.prompt.stop!r}, which {tokenizer} does not keep; give a text that has tokens"
             )
+
+    def check_glossary(self) -> None:
+        if self.glossary and not self.prompt.takes_glossary:
+            raise ValueError("a glossary is given, but the prompt has no {glossary}; write it where the terms belong")
 
     def _check_chunks(self) -> None:
         """ValueError for invalid sizes and repairs, and for context where no sentence has its own translation."""

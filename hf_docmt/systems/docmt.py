@@ -11,7 +11,7 @@ from huggingface_hub import snapshot_download
 from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_docmt.data.glossary import Glossary
+from hf_docmt.data.glossary import GivenTerms, Glossary
 from hf_docmt.data.word_fits import Fit
 from hf_docmt.loading import model_folders, registry
 from hf_docmt.loading.remote_code import load_tokenizer
@@ -37,9 +37,9 @@ class DocMTSystem(ForcedDecoding):
     has some, by default those of its configuration; for others they are the languages of the data.
 
     `strategy`, `batch_size`, `batch_tokens` and further arguments are those of `translate_documents`, of which
-    `decoding_past_context` is the `past_context`; `shortlist` may be a path. `glossary` are entries as `read_entries`
-    of `data.glossary_files` gives them, see `TermSearch`; `consistent`: see `ConsistentNames`. ValueError: more context
-    than a window model takes, a language code that is missing or unknown.
+    `decoding_past_context` is the `past_context`; `shortlist` may be a path. `glossary`: a file (TSV, CSV, TBX, UTX,
+    Markdown), `{source: target}`, or pairs, see `TermSearch`; `consistent`: see `ConsistentNames`. ValueError: more
+    context than a window model takes, a language code that is missing or unknown.
     """
 
     kind = "docmt"
@@ -59,7 +59,7 @@ class DocMTSystem(ForcedDecoding):
         batch_size: int = 16,
         batch_tokens: int | None = None,
         formality: str | None = None,
-        glossary: Sequence[Sequence] = (),
+        glossary: GivenTerms = (),
         consistent: bool = False,
         **generate_kwargs,
     ):
@@ -99,9 +99,12 @@ class DocMTSystem(ForcedDecoding):
         self.formality = formality and Formality(formality, *self.document_languages)
         self.glossary = Glossary.of(glossary, *self.document_languages)
         self.names = ConsistentNames(self) if consistent else None
-        if (formality or glossary or consistent) and generate_kwargs.get("repairs") == "none":
+        self.check_glossary()
+
+    def check_glossary(self) -> None:
+        if (self.formality or self.glossary or self.names) and self.generate_kwargs.get("repairs") == "none":
             raise ValueError("formality, glossary and consistent need a translation of each sentence: omit repairs")
-        if (glossary or consistent) and isinstance(model, CTranslate2Model):
+        if (self.glossary or self.names) and isinstance(self.model, CTranslate2Model):
             raise ValueError("glossary and consistent are for the search by torch: omit the engine ctranslate2")
 
     @cached_property
@@ -245,19 +248,25 @@ class DocMTSystem(ForcedDecoding):
             **self.generate_kwargs | options,
         )
 
+    def by_strategy(self, strategy: str) -> "DocMTSystem":
+        """A copy that translates by another strategy; `past_context` is not for `sentence`."""
+        other = copy.copy(self)
+        other.strategy = strategy
+        if strategy == "sentence":
+            other.generate_kwargs = {k: v for k, v in self.generate_kwargs.items() if k != "past_context"}
+        return other
+
+    def has_strategy(self, strategy: str) -> bool:
+        """Whether the model and the other settings allow a strategy."""
+        try:
+            self.by_strategy(strategy).translate_with_repairs([])
+        except ValueError:
+            return False
+        return True
+
     def without_context(self) -> "DocMTSystem | None":
         """A copy that translates each sentence alone; None if this system does so, or has no other strategy."""
-        reads_more = self.reads_chunks or self.context.past or self.context.future
-        if self.decoding["strategy"] == "sentence" or not reads_more:
-            return None
-        alone = copy.copy(self)
-        alone.strategy, alone.scores = "sentence", False
-        alone.generate_kwargs = {name: value for name, value in self.generate_kwargs.items() if name != "past_context"}
-        try:
-            alone.translate_with_repairs([])
-        except ValueError:
-            return None
-        return alone
+        return self.by_strategy("sentence") if self.reads_context and self.has_strategy("sentence") else None
 
     def describe(self) -> dict:
         names = registry.get(self.architecture).config_class.reported_fields

@@ -12,7 +12,7 @@ from operator import itemgetter
 from huggingface_hub import get_session
 from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 
-from hf_docmt.data.glossary import Glossary
+from hf_docmt.data.glossary import GivenTerms, Glossary
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.messages import first_line
 from hf_docmt.systems.document_spans import Span, TranslatedDocument, read_documents, spans_by_step, window_of
@@ -66,7 +66,7 @@ class EndpointSystem(System):
         target_lang: str | None = None,
         past_context: int = 10,
         chunk_sentences: int = 10,
-        glossary: Sequence[Sequence[str]] = (),
+        glossary: GivenTerms = (),
         formality: str | None = None,
         batch_size: int = 4,
         max_new_tokens: int = 256,

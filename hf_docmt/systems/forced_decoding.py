@@ -81,6 +81,7 @@ class ForcedDecoding(ModelSystem):
 
     def word_fits(self, source: str, translation: str) -> Fit | None:
         """By the model's cross-attention."""
+        self.give_way()
         choice = self.choices([SuiteItem("", (source,), (), (translation,), 0, "", 0)])[0]
         example = choice.examples[0]
         return attention_fit(self.model, self.tokenizer, example, self.collate([example]), source, translation)
@@ -92,6 +93,7 @@ class ForcedDecoding(ModelSystem):
         scores: list[list[list[float]]] = [[] for _ in items]
         with evaluation_mode(model), unchanged_weights(model):
             for batch in _batches(choices, self.scored_tokens):
+                self.give_way()
                 rows = len(choices[batch[0]].examples)
                 examples = [example for index in batch for example in choices[index].examples]
                 groups = log_probabilities(model, scored_batch(collate, examples), rows)  # items x rows x tokens
@@ -105,6 +107,7 @@ class ForcedDecoding(ModelSystem):
         model, texts = self.scored_model, []
         with evaluation_mode(model), unchanged_weights(model):
             for choice in self.choices(items):
+                self.give_way()
                 batch = {k: v.to(model.device) for k, v in scored_batch(self.collate, choice.examples).items()}
                 scored = scored_labels(batch.pop("labels"), batch.pop("label_weights", None))
                 ends = scored.sum(dim=1).cumsum(dim=0) - 1  # of each candidate, where its end token is expected

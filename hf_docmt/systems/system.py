@@ -1,9 +1,10 @@
 """Whatever scores and translates: the base class, one subclass in one file for each kind, and how they are loaded."""
 
+import copy
 import hashlib
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, ClassVar, get_args
 
 from transformers import GenerationConfig, PreTrainedTokenizerBase
 
+from hf_docmt.data.glossary import Glossary
 from hf_docmt.data.registration import register, registered
 from hf_docmt.files import is_address
 from hf_docmt.loading.model_folders import read_config
@@ -95,6 +97,8 @@ class System(ABC):
     carries: bool = True  # whether opaque runs are copied, in `translate_carried`
     scores: bool = False  # whether translations are `Sentence`s with a score, of a system that has scores
     reads_chunks: bool = False  # trained on chunks of documents: it reads any amount of context
+    glossary: Glossary | None = None
+    give_way: Callable[[], None] = staticmethod(lambda: None)  # called between batches that score
 
     def __init_subclass__(cls, **arguments):
         super().__init_subclass__(**arguments)
@@ -184,9 +188,27 @@ class System(ABC):
         return ContextReach()
 
     @property
+    def reads_context(self) -> bool:
+        """Whether a translation depends on other sentences."""
+        has_reach = self.reads_chunks or self.context.past or self.context.future
+        return bool(has_reach) and self.decoding["strategy"] != "sentence"
+
+    @property
     def reads_pairs(self) -> bool:
         """Whether it reads pairs of a sentence and its translation as context, see `Sentence`."""
         return False
+
+    def with_glossary(self, glossary: Glossary) -> "System":
+        """A copy with another glossary. ValueError: see `check_glossary`."""
+        other = copy.copy(self)
+        other.glossary = glossary
+        other.check_glossary()
+        return other
+
+    def check_glossary(self) -> None:
+        """ValueError if the system does not read a glossary, or not with its other settings."""
+        if self.glossary and "glossary" not in self.options():
+            raise ValueError("a glossary is for models of this package, language models and endpoints: omit it")
 
     @property
     def languages(self) -> tuple[str | None, str | None]:

@@ -10,7 +10,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from hf_docmt.data.documents import check_documents, json_line, plain_lines, sentences
 from hf_docmt.files import STDOUT, write_parts
 from hf_docmt.modeling.opaque_runs import CarriedSentence, Span, score_of
-from hf_docmt.systems import System, search_settings
+from hf_docmt.systems import DocMTSystem, System
 
 if TYPE_CHECKING:  # takes longer to import than one sentence to translate
     from datasets import Dataset
@@ -23,40 +23,32 @@ def translate_corpus(
     tokenizer: PreTrainedTokenizerBase,
     documents: "Dataset",
     *,
-    strategy: str | None = None,
-    batch_size: int = 16,
-    **generate_kwargs,
+    past_context: int | None = None,
+    **options,
 ) -> list[dict]:
     """Translate documents: rows `{"doc_id", "source", "translation", "repairs", "search"}`, in their order.
 
     `source` and `translation` are lists of sentences of equal length. `score`, of models that have it, is the mean
     log-probability of the tokens of each translation, None for one that the model did not write. `repairs` is a list of
     dicts `{"sentence", "kind", "detail"}`: sentences (by index) that were translated in parts, again, or not to their
-    end. `strategy`, `batch_size` and further arguments are those of `model.translate_documents`; None is the model's
-    own strategy. Only with `repairs="none"` may a `translation` be longer or shorter than its source. `search` is how
+    end. `options` are those of `DocMTSystem`: `glossary` (a file, `{source: target}`, or pairs), `formality`,
+    `consistent`, and the arguments of `model.translate_documents`, such as `strategy`, `past_context` and `batch_size`.
+    Only with `repairs="none"` may a `translation` be longer or shorter than its source. `search` is how
     they were translated: `strategy`, `beams`, of `past_context`, `repairs`, `alignment`, `source_lang`, `target_lang`
     those that were set, an `engine` other than transformers, and generation settings that change what is found.
 
     `documents` are what the readers of `hf_docmt.data.readers` give; only their source side is read. Raises
     `DataError` for other datasets, and `ValueError` for a strategy that the model does not have.
 
-    >>> rows = translate_corpus(model, tokenizer, documents, num_beams=4)
+    >>> rows = translate_corpus(model, tokenizer, documents, num_beams=4, glossary={"lamp": "Leuchte"})
     >>> len(rows[0]["translation"]) == len(rows[0]["source"])
     True
     """
     lang, _ = check_documents(documents, allow_empty=True)
     sources = [sentences(row, lang) for row in documents]
-    results = model.translate_documents(
-        sources,
-        tokenizer,
-        strategy=strategy,
-        batch_size=batch_size,
-        return_report=True,
-        return_scores=True,
-        **generate_kwargs,
-    )
-    search = search_settings(model, strategy or model.default_strategy(), generate_kwargs)
-    return _rows(documents["doc_id"][:], sources, search, *results)
+    system = DocMTSystem(model, tokenizer, decoding_past_context=past_context, **options)
+    system.scores = True
+    return _rows(documents["doc_id"][:], sources, system.search, *system.translate_with_repairs(sources))
 
 
 def translation_rows(

@@ -64,7 +64,7 @@ class JobSummary:
             failed=len(failures),
             failures=failures[:SHOWN_FAILURES],
             problems=sum(len(row.get("problems", ())) for row in rows),
-            written=[line for row in rows for line in (*row.get("problems", ()), *_missing_terms(row))],
+            written=[line for row in rows for line in (*row.get("problems", ()), *missing_terms(row))],
         )
 
     def add(self, other: "JobSummary") -> None:
@@ -100,7 +100,7 @@ class JobSummary:
         return "\n".join([*shown, *self.written, f"{size}{written}, repairs: {repairs}{carried}{failed}"])
 
 
-def _missing_terms(row: dict) -> list[str]:
+def missing_terms(row: dict) -> list[str]:
     """A line for each term of the glossary that a translation lacks."""
     missing = [repair for repair in row["repairs"] if repair["kind"] == "term"]
     return [f"{row['doc_id']}, sentence {repair['sentence'] + 1}: {repair['detail']}" for repair in missing]

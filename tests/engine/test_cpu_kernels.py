@@ -16,8 +16,15 @@ from support.battery import KeptScores
 from support.tiny_models import EOS, PAD, build
 from transformers import MaxLengthCriteria, StoppingCriteria
 
-from hf_docmt.engine import cpu_kernels, decoding_step, encoder, int8_linear, quantization, search
-from hf_docmt.engine import scope as engine_scope
+from hf_docmt.engine import (
+    cpu_kernels,
+    decoding_step,
+    encoder,
+    int8_linear,
+    quantization,
+    scope as engine_scope,
+    search,
+)
 from hf_docmt.engine.cache import DecodingCache
 from hf_docmt.engine.decoding_step import DecodingStep
 from hf_docmt.engine.int8_linear import Int8Linear, kernel_weights, portable_product, whole_blocks

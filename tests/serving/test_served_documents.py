@@ -96,7 +96,7 @@ def test_sessions_are_few_and_short(system):
         kept = [session.sentences for _, session, _ in client.model.sessions.items.values()]
         assert kept == [["w7"], ["w7"]]
         status, answer = client.post("/v1/translations", {"text": "w7", "strategy": "sliding", "session": ids[1]})
-        assert status == 400 and "other languages, strategy or options" in answer["error"]
+        assert status == 400 and "other languages, strategy, options or glossary" in answer["error"]
         client.model.sessions.seconds = 0
         assert client.post("/v1/translations", {"text": "w7", "session": ids[2]})[0] == 404
 
@@ -113,3 +113,6 @@ def test_system_of_another_package(tmp_path):
         assert client.post("/translate", fields)[1]["translatedText"] == system.translate([fields["q"]])[0]
         status, answer = client.post("/v1/translations", {"text": "a", "options": {"num_beams": 2}})
         assert status == 400 and "are for document models" in answer["error"]
+        status, answer = client.post("/translate", fields | {"glossary": {"late": "spät"}})
+        assert status == 400 and "a glossary is for models of this package" in answer["error"]
+        assert not client.get("/documents")[1]["takesTerms"]

@@ -5,8 +5,9 @@ from datetime import datetime
 from decimal import Decimal
 
 import pytest
+from support.errors import refused
 from support.scripted_model import DOCUMENT, TRANSLATION, WINDOW, Scripted, segment
-from support.tiny_models import documents_of, word_tokenizer
+from support.tiny_models import build, documents_of, word_tokenizer
 from transformers import GenerationConfig
 
 from hf_docmt.data.readers import get_reader
@@ -33,6 +34,19 @@ def test_rows(rows):
     assert rows[1]["repairs"] == [
         {"sentence": 1, "kind": "separators", "detail": "1 sentences for 2: translated again by strategy sentence"}
     ]
+
+
+def test_a_glossary(tmp_path):
+    """A file, a mapping or pairs; the model alone, as on the Hub, names the package."""
+    model, tokenizer = build(past_context=1), word_tokenizer()
+    corpus, path = documents_of((["w6 w7", "w9"], ["", ""])), tmp_path / "terms.tsv"
+    path.write_text("w6\tw20\n")
+    made = [
+        translate_corpus(model, tokenizer, corpus, glossary=given, max_new_tokens=8)[0]
+        for given in (path, str(path), {"w6": "w20"}, [("w6", "w20")])
+    ]
+    assert "w20" in made[0]["translation"][0].split() and made[0]["score"][0] < 0 and len(set(map(str, made))) == 1
+    refused("hf_docmt.translate_corpus", model.translate_documents, [["w6"]], tokenizer, glossary={"w6": "w20"})
 
 
 def test_json_lines(rows, tmp_path, capsys):

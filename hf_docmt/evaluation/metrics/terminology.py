@@ -101,7 +101,7 @@ class TermSuccess(Metric):
             return documents.terms
         if self.glossary is None:
             raise ValueError(f"{self.name} needs a glossary; give a file, or documents with their own terms")
-        glossary = Glossary.read(self.glossary, documents.source_lang, documents.target_lang)
+        glossary = Glossary.of(self.glossary, documents.source_lang, documents.target_lang)
         entries = [{"source": term.source, "targets": list(term.targets)} for term in glossary.terms if term.targets]
         return dict.fromkeys(documents.ids, entries)
 

@@ -18,6 +18,8 @@ async function start() {
   for (const name of KEPT) choose($(name), stored.get(name));
   $('source').onchange();
   choose($('target'), stored.get('target'));
+  if (abilities.takesTerms) $('glossary').value = stored.get('glossary');
+  $('glossary-field').open = !!$('glossary').value;
   describe();
   if (stored.get('id')) await restore();
 }
@@ -43,11 +45,12 @@ function showSettings(settings) {
   $('source').value = settings.language.source.code;
   $('source').onchange();
   $('target').value = settings.language.target.code;
-  const { model, about, strategies, compares } = page.abilities;
+  const { model, about, strategies, compares, takesTerms } = page.abilities;
   $('about').replaceChildren('Model: ', element('b', { textContent: model }), `. ${about}`);
   fill($('strategy'), strategies.map(({ name, title }) => ({ name: title, code: name })));
   $('strategy-field').hidden = strategies.length < 2;
   $('compare-field').hidden = !compares;
+  $('glossary-field').hidden = !takesTerms;
   $('example').hidden = !settings.language.source.code.startsWith('en');
   const known = settings.supportedFilesFormat;
   $('file').accept = known.join();
@@ -190,7 +193,7 @@ async function translate() {
   else if (!$('opened').hidden) throw new Error(`open ${page.name} again to translate it anew`);
   else if (!$('text').value.trim()) throw new Error('there is no text; write or paste one, or open a file');
   else body.append('text', $('text').value);
-  for (const name of KEPT) {
+  for (const name of [...KEPT, 'glossary']) {
     if ($(name).value) body.append(name, $(name).value);
     stored.set(name, $(name).value);
   }
