@@ -43,6 +43,7 @@ class References:
     origlangs: Mapping[str, str] | None = None  # languages that the documents were written in
     matched_by: str = "id"
     terms: Mapping[str, list] | None = None  # glossary entries by document id
+    paragraphs: Mapping[str, tuple[str, list[bool]]] | None = None  # of WMT26's terms: delimiter, which are kept
 
     @property
     def digest(self) -> str:
@@ -160,6 +161,9 @@ def read_references(
         origlangs=label_column(documents, "origlang"),
         matched_by="id" if reader.document_ids else "order",
         terms=term_column(documents, terms),
+        paragraphs={row["doc_id"]: (row["delimiter"], row["kept"]) for row in documents}
+        if reader.name == "wmt_terminology"
+        else None,
     )
     references = references.with_sides(column_references(documents, columns))
     languages = (source_lang, target_lang)

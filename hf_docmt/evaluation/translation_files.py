@@ -4,7 +4,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import zip_longest
+from itertools import compress, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,8 @@ def read_translations(path: str | Path, references: References, system: str | No
             f"{display_path(path)} holds {'JSON lines' if format == 'jsonl' else 'documents'}, {references.path} plain "
             "lines; give the reference documents"
         )
+    if references.paragraphs and Path(path).suffix == ".json":
+        return _divided_texts(path, references)
     if format == PLAIN:
         lines = plain_sentences(path)
         alone = len(references.ids) == 1  # a document of any number of lines
@@ -60,6 +62,30 @@ def read_translations(path: str | Path, references: References, system: str | No
         source, translation = (sentences(row, languages[name]) for name in ("source_lang", "target_lang"))
         rows[row["doc_id"]] = {"source": source, "translation": translation}
     return references.in_order(rows, path)
+
+
+def _divided_texts(path: str | Path, references: References) -> list[dict]:
+    """Rows of a list of texts, one of each document, as WMT26's terminology task collects them.
+
+    DataError: other numbers of documents or paragraphs than in the references.
+    """
+    texts, ids = parse_json("\n".join(line for _, line in read_lines(path)), path), references.ids
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts) or len(texts) != len(ids):
+        got = f"a list of {len(texts)}" if isinstance(texts, list) else f"a {type(texts).__name__}"
+        raise DataError(
+            f"{display_path(path)}: {got}, expected a list of {counted(len(ids), 'text')}, one per document"
+        )
+    rows = []
+    for doc_id, text, source in zip(ids, texts, references.sources):
+        delimiter, kept = references.paragraphs[doc_id]
+        parts = text.split(delimiter) if delimiter else [text]
+        if len(parts) != len(kept):
+            raise DataError(
+                f"{display_path(path)}: document {doc_id!r} has {counted(len(parts), 'paragraph')} between "
+                f"{delimiter!r}, {references.path} has {len(kept)}"
+            )
+        rows.append({"doc_id": doc_id, "translation": list(compress(parts, kept)), "source": source})
+    return rows
 
 
 def translation_format(path: str | Path) -> str:

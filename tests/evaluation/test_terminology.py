@@ -1,5 +1,7 @@
 """Term success rates by hand, by the rules of WMT25's and WMT26's terminology tasks."""
 
+import json
+
 import pytest
 from support.errors import refused
 from support.reader_checks import jsonl
@@ -76,6 +78,47 @@ def test_the_largest_number_counts():
 
 def test_occurrences_of_a_glossary_are_found_in_the_source():
     assert counts("exclusive term success", "The flaps and red lamps", "Die Klappen", KLAPPE, RED) == [1, 2]
+
+
+def marked(name, **others):
+    """A set of WMT26 of one document with three paragraphs, of which the second has no reference."""
+    term = {"source": "flap", "target": "Klappe", name: ["Klappe", "Deckel"]}
+    texts = [("The flap.", "Die Klappen.", [term | {"target_inflected": "Klappen"}]), ("A flap.", "", [term]),
+             ("Flaps, a flap.", "Deckel,\neine Klappe.", [term, term])]  # fmt: skip
+    paragraphs = [{"source": source, "reference": reference, "segments": [{"terms": terms}]}
+                  for source, reference, terms in texts]  # fmt: skip
+    document = {"document_id": "a", "paragraphs": paragraphs}
+    data = {"source_lang": "en", "target_lang": "de", "paragraph_delimiter": "\n\n", "documents": [document, document]}
+    data["documents"][1] = document | {"document_id": "b"}
+    return json.dumps(data | others)
+
+
+OUTPUTS = ["Die Klappen.\n\nEin Deckel.\n\nKlappe", "Der Deckel.\n\nx\n\nDeckel,\neine Klappe."]
+
+
+@pytest.mark.parametrize("name", ["targets", "glossary_targets"])
+def test_sets_of_wmt26(write, name):
+    """Texts of whole documents are divided as the set says; paragraphs without a reference do not count."""
+    known, output = write("set.json", marked(name)), write("out.json", json.dumps(OUTPUTS))
+    chrf, *_, result = evaluate_files(output, known, **LANGUAGES, metrics=["chrf"], glossary="terms").results
+    assert (result.n, result.value, chrf.n) == (6, pytest.approx(500 / 6), 4)
+    assert result.details["missed"] == []  # the third occurrence of the first document has no place of its own
+
+
+@pytest.mark.parametrize(
+    ("known", "output", "message"),
+    [
+        ({}, OUTPUTS[:1], "a list of 1, expected a list of 2 texts"),
+        ({}, {"a": "b"}, "a dict, expected a list of 2 texts"),
+        ({}, ["Die Klappe.\n\nx", OUTPUTS[1]], "document 'a' has 2 paragraphs between "),
+        ({"target_lang": "pl"}, OUTPUTS, "target_lang is 'pl', got 'de'; name the file's language"),
+        ({"documents": [{"document_id": "a"}]}, OUTPUTS, "not a set of WMT26's terminology task .KeyError..paragraphs"),
+        ({"documents": 3}, OUTPUTS, "not a set of WMT26's terminology task"),
+    ],
+)
+def test_sets_of_wmt26_that_do_not_fit(write, known, output, message):
+    files = write("out.json", json.dumps(output)), write("set.json", marked("targets", **known))
+    refused(message, evaluate_files, *files, **LANGUAGES, metrics=["chrf"], glossary="terms")
 
 
 def test_glossaries_of_a_file_and_of_documents(write):

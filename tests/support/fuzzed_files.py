@@ -59,12 +59,30 @@ TMX = """<?xml version="1.0"?><tmx version="1.4"><body>
 <tu><tuv xml:lang="en"><seg>A <ph>x</ph></seg></tuv><tuv xml:lang="de"><seg>Ein</seg></tuv></tu></body></tmx>"""
 XLIFF = """<xliff version="1.2"><file source-language="en" target-language="de"><body><trans-unit id="1">
 <source>One <x id="1"/></source><target>Eins</target></trans-unit></body></file></xliff>"""
+WMT_TERMS = {
+    "source_lang": "en",
+    "target_lang": "de",
+    "paragraph_delimiter": "\n\n",
+    "documents": [
+        {
+            "document_id": "a",
+            "paragraphs": [
+                {
+                    "source": "The flap.",
+                    "reference": "Die Klappe.",
+                    "segments": [{"terms": [{"source": "flap", "target": "Klappe", "targets": ["Klappe"]}]}],
+                }
+            ],
+        }
+    ],
+}
 VALID = {
     "jsonl": ("jsonl", {"path": (".jsonl", json_lines(ROWS))}),
     "jsonl lists": ("jsonl", {"path": (".jsonl", json_lines(LISTS))}),
     "jsonl text": ("jsonl", {"path": (".jsonl", json_lines(TEXTS))}),
     "jsonl DocHPLT": ("jsonl", {"path": (".jsonl", json_lines([DOCHPLT]))}),
     "wmt_jsonl": ("wmt_jsonl", {"path": (".jsonl", json_lines([WMT]))}),
+    "wmt_terminology": ("wmt_terminology", {"path": (".json", json.dumps(WMT_TERMS))}),
     "parquet": ("parquet", {"path": (".parquet", parquet_bytes(ROWS))}),
     "tsv": ("tsv", {"path": (".tsv", "doc_id\tsource\ttarget\na\tOne.\tEins.\na\t\t\nb\tTwo.\tZwei.\n")}),
     "commentary": ("commentary", {"path": (".tsv", "One.\tEins.\nTwo.\tZwei.\n\nThree.\tDrei.\n")}),

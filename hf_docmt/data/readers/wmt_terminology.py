@@ -1,0 +1,66 @@
+"""WMT26's terminology task: a JSON file of documents in paragraphs, with the terms that people marked in them.
+
+The task: https://github.com/wmt-conference/wmt26-terminology
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from hf_docmt.data.documents import make_row
+from hf_docmt.data.language_codes import are_other_languages
+from hf_docmt.data.readers.reader import Evidence, Reader, Sample
+from hf_docmt.files import DataError, display_path, parse_json, read_lines
+from hf_docmt.modeling.text_splitting import check_unicode
+
+HEAD = re.compile(rb'\s*\{.*"paragraph_delimiter"\s*:', re.DOTALL)
+TARGETS = ("glossary_targets", "targets")  # by version of the set
+
+
+class WmtTerminologyReader(Reader):
+    """Documents whose sentences are the paragraphs; with a target language those that have a reference.
+
+    `terms` has each marked occurrence, in order: `source`, `targets`, the form `inflected` of the reference, and the
+    number of its `sentence`, from 0. `delimiter` divides the paragraphs of a system's text, `kept` are those here.
+    """
+
+    name = "wmt_terminology"
+
+    def recognize(self, sample: Sample) -> Evidence:
+        is_set = sample.argument == "path" and HEAD.match(sample.head)
+        return Evidence.ARGUMENTS if is_set else Evidence.NONE
+
+    def read(self, languages: list[str], path: str | Path) -> Iterator[tuple[str, dict]]:
+        data, where = parse_json("\n".join(line for _, line in read_lines(path)), path), display_path(path)
+        try:
+            for side, asked in zip(("source_lang", "target_lang"), languages):
+                if are_other_languages(asked, data[side]):
+                    raise DataError(f"{where}: {side} is {data[side]!r}, got {asked!r}; name the file's language")
+            for document in data["documents"]:
+                doc_id, paragraphs = document["document_id"], document["paragraphs"]
+                kept = [len(languages) == 1 or bool(each.get("reference")) for each in paragraphs]
+                own = [each for each, is_kept in zip(paragraphs, kept) if is_kept]
+                terms = [_occurrence(n, term) for n, each in enumerate(own) for term in _terms(each)]
+                columns = {"terms": terms, "delimiter": data["paragraph_delimiter"], "kept": kept}
+                target = [each["reference"] for each in own] if languages[1:] else None
+                location = f"{where}, document {doc_id!r}"
+                yield (
+                    location,
+                    make_row(location, doc_id, [each["source"] for each in own], target, languages, **columns),
+                )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise DataError(
+                f"{where}: not a set of WMT26's terminology task ({error!r}); get the file again"
+            ) from error
+
+
+def _terms(paragraph: dict) -> Iterator[dict]:
+    return (term for segment in paragraph["segments"] for term in segment["terms"])
+
+
+def _occurrence(number: int, term: dict) -> dict:
+    others = next((term[name] for name in TARGETS if name in term), [])
+    targets, inflected = list(dict.fromkeys([term["target"], *others])), term.get("target_inflected")
+    for text in (term["source"], *targets, inflected or ""):
+        check_unicode(text, f"the term {text!r:.60}", DataError)
+    return {"source": term["source"], "targets": targets, "inflected": inflected, "sentence": number}
