@@ -1,13 +1,10 @@
 """Lexical shortlists: of the output projection the search computes the words that source words are translated by.
 
-Such lists (Le, Allauzen and Yvon 2012; Junczys-Dowmunt et al. 2018) are Marian's `lex.*.bin`, or made from aligned
-texts. A translation is that of the whole vocabulary wherever the list has its words; scores of beams are normalised
-over the list.
+Such lists (Le, Allauzen and Yvon 2012; Junczys-Dowmunt et al. 2018) are Marian's `lex.*.bin`. A translation is that of
+the whole vocabulary wherever the list has its words; scores of beams are normalised over the list.
 """
 
 import struct
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import torch
@@ -20,7 +17,6 @@ from hf_docmt.modeling.layers import is_plain
 MAGIC = 0xF11A48D5013417F5  # of Marian's binary shortlists
 HEADER = struct.Struct("<6Q")  # magic, checksum, first words, best words, number of offsets, number of words
 SPECIAL = ("eos", "unk", "sep", "bod")
-ALIGNED = Iterable[tuple[Sequence[int], Sequence[int], Iterable[tuple[int, int]]]]
 
 
 class LexicalShortlist:
@@ -53,28 +49,6 @@ class LexicalShortlist:
         if not in_order or first > 2**31 or (ids < 0).any():
             raise ValueError(f"{path}: its lists are not consecutive; copy the file again")
         return cls(starts, ids, first, str(path))
-
-    @classmethod
-    def from_alignments(
-        cls, aligned: ALIGNED, vocab_size: int, first: int = 50, best: int = 50, name: str = "shortlist"
-    ) -> "LexicalShortlist":
-        """The `best` target words by p(t | s) of every source word s, from aligned sentences.
-
-        These are (source ids, target ids, pairs (s, t) of positions from 0), as of fast_align or eflomal run on tokens.
-        The ids from 0 to `first` are always in the list. ValueError for positions that a sentence does not have.
-        """
-        counts: dict[int, Counter] = defaultdict(Counter)
-        for number, (source, target, links) in enumerate(aligned):
-            for s, t in links:
-                if not (0 <= s < len(source) and 0 <= t < len(target)):
-                    raise ValueError(
-                        f"aligned sentence {number}: the link {s}-{t} is outside of {len(source)} source and "
-                        f"{len(target)} target tokens; align the tokens of the model"
-                    )
-                counts[source[s]][target[t]] += 1
-        lists = [sorted(word for word, _ in counts[s].most_common(best)) for s in range(vocab_size)]
-        offsets = torch.tensor([0, *(len(words) for words in lists)]).cumsum(0)
-        return cls(offsets, torch.tensor([word for words in lists for word in words], dtype=torch.long), first, name)
 
     def write(self, path: str | Path) -> None:
         """As a binary shortlist of Marian, without its checksum (0): Marian reads it with the check off."""

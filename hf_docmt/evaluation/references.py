@@ -14,6 +14,7 @@ import sacrebleu
 
 from hf_docmt.data.documents import sentences
 from hf_docmt.data.readers import Reader, detect_format, get_reader, input_argument, iterate_documents
+from hf_docmt.data.readers.wmt_terminology import DELIMITER
 from hf_docmt.evaluation.metrics.metric import Documents
 from hf_docmt.files import DataError, data_name, display_path, read_lines
 from hf_docmt.messages import counted
@@ -43,7 +44,7 @@ class References:
     origlangs: Mapping[str, str] | None = None  # languages that the documents were written in
     matched_by: str = "id"
     terms: Mapping[str, list] | None = None  # glossary entries by document id
-    paragraphs: Mapping[str, tuple[str, list[bool]]] | None = None  # of WMT26's terms: delimiter, which are kept
+    delimiters: Mapping[str, str] | None = None  # between paragraphs by document id, of WMT26's terminology task
 
     @property
     def digest(self) -> str:
@@ -161,9 +162,7 @@ def read_references(
         origlangs=label_column(documents, "origlang"),
         matched_by="id" if reader.document_ids else "order",
         terms=term_column(documents, terms),
-        paragraphs={row["doc_id"]: (row["delimiter"], row["kept"]) for row in documents}
-        if reader.name == "wmt_terminology"
-        else None,
+        delimiters=label_column(documents, DELIMITER),
     )
     references = references.with_sides(column_references(documents, columns))
     languages = (source_lang, target_lang)

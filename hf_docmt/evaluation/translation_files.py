@@ -4,7 +4,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import compress, zip_longest
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,7 @@ def read_translations(path: str | Path, references: References, system: str | No
             f"{display_path(path)} holds {'JSON lines' if format == 'jsonl' else 'documents'}, {references.path} plain "
             "lines; give the reference documents"
         )
-    if references.paragraphs and Path(path).suffix == ".json":
+    if references.delimiters and Path(path).suffix == ".json":
         return _divided_texts(path, references)
     if format == PLAIN:
         lines = plain_sentences(path)
@@ -76,15 +76,16 @@ def _divided_texts(path: str | Path, references: References) -> list[dict]:
             f"{display_path(path)}: {got}, expected a list of {counted(len(ids), 'text')}, one per document"
         )
     rows = []
-    for doc_id, text, source in zip(ids, texts, references.sources):
-        delimiter, kept = references.paragraphs[doc_id]
+    for doc_id, text, reference, source in zip(ids, texts, references.sides[0], references.sources):
+        delimiter = references.delimiters[doc_id]
         parts = text.split(delimiter) if delimiter else [text]
-        if len(parts) != len(kept):
+        if len(parts) != len(reference):
             raise DataError(
                 f"{display_path(path)}: document {doc_id!r} has {counted(len(parts), 'paragraph')} between "
-                f"{delimiter!r}, {references.path} has {len(kept)}"
+                f"{delimiter!r}, {references.path} has {len(reference)}"
             )
-        rows.append({"doc_id": doc_id, "translation": list(compress(parts, kept)), "source": source})
+        translation = [part if expected else "" for part, expected in zip(parts, reference)]
+        rows.append({"doc_id": doc_id, "translation": translation, "source": source})
     return rows
 
 

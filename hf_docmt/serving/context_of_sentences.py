@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from starlette.exceptions import HTTPException
-
 from hf_docmt.analysis.decisive_context import DecisiveContext, decisive_context
 from hf_docmt.messages import counted
 from hf_docmt.modeling.decoding import STRATEGIES
@@ -46,25 +44,16 @@ def abilities(model: ServedModel) -> dict[str, Any]:
     """The facts of the model for the page, and the actions that it can offer."""
     names, system = strategies(model), model.system
     reads = system.reads_context
-    can_explain = reads and isinstance(system, DocMTSystem) and not isinstance(system.model, CTranslate2Model)
+    has_torch = not isinstance(getattr(system, "model", None), CTranslate2Model)
     return {
         "model": str(system.name).rstrip("/").split("/")[-1],
         "about": about_context(model),
         "strategies": [dict(zip(("name", "title", "about"), (name, *ABOUT_STRATEGIES[name]))) for name in names],
         "readsContext": reads,
-        "explains": can_explain,
+        "explains": reads and has_torch and isinstance(system, DocMTSystem),
         "compares": reads and "sentence" in names,
-        "takesTerms": _takes_terms(model),
+        "takesTerms": has_torch and "glossary" in system.options(),
     }
-
-
-def _takes_terms(model: ServedModel) -> bool:
-    """Whether a request may have a glossary."""
-    (source, *_), (target, *_) = model.languages
-    try:
-        return bool(model.search(source, target, glossary=(("a", "b", False),)))
-    except HTTPException:
-        return False
 
 
 def about_context(model: ServedModel) -> str:

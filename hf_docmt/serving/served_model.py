@@ -201,7 +201,8 @@ class ServedModel:
                 vars(system).pop("collate", None)  # which has codes
             system.generate_kwargs = system.generate_kwargs | dict(search.options)
         if search.glossary:
-            system = system.with_glossary(_glossary(search.glossary, search.source_lang, search.target_lang))
+            system.glossary = _glossary(search.glossary, search.source_lang, search.target_lang)
+            system.check_glossary()
         return system
 
     def _stream(self, sentences: list[str], search: Query, memory: dict, runs: Runs) -> tuple[Translated, dict]:

@@ -1,7 +1,7 @@
 """Systems: one interface for models of this package, translation models of transformers, and language models."""
 
 from hf_docmt.systems.causal import CausalSystem
-from hf_docmt.systems.docmt import DocMTSystem, search_settings
+from hf_docmt.systems.docmt import DocMTSystem
 from hf_docmt.systems.prompts import Prompt
 from hf_docmt.systems.seq2seq import Seq2SeqSystem
 from hf_docmt.systems.system import ContextReach, System, kind_of, load_system, read_options, system_classes
@@ -16,6 +16,5 @@ __all__ = [
     "kind_of",
     "load_system",
     "read_options",
-    "search_settings",
     "system_classes",
 ]

@@ -206,10 +206,17 @@ class DocMTSystem(ForcedDecoding):
 
     @property
     def search(self) -> dict:
-        settings = search_settings(self.model, self.decoding["strategy"], self.codes | self.generate_kwargs)
-        glossary = {"glossary": self.glossary.digest} if self.glossary else {}
-        chosen = glossary | ({"consistent": True} if self.names else {})
-        return settings | ({"formality": self.formality.name} if self.formality else {}) | chosen
+        """Strategy, beams and what else is set; `engine` is one other than transformers."""
+        model, arguments, decoding = self.model, self.codes | self.generate_kwargs, self.decoding
+        settings = {"past_context": None, "engine": getattr(model, "engine_name", None)}
+        settings |= {name: arguments.get(name) for name in SETTINGS}
+        settings["shortlist"] = str(arguments["shortlist"]) if arguments.get("shortlist") else None
+        if settings["past_context"] is None and decoding["strategy"] in ("sliding", "sequential"):
+            settings["past_context"] = getattr(model.config, "decoding_past_context", None)
+        settings |= {name: value for name, value in reported_settings(model, arguments).items() if name not in settings}
+        settings |= {"formality": self.formality and self.formality.name}
+        settings |= {"glossary": self.glossary and self.glossary.digest, "consistent": self.names and True}
+        return decoding | {"beams": decoding["beams"] or 1} | {k: v for k, v in settings.items() if v is not None}
 
     def translate(self, documents: list[list[str]]) -> list[list[str]]:
         return self.translate_with_repairs(documents)[0]
@@ -282,17 +289,3 @@ def translates_without_context(config: PreTrainedConfig, strategy: str | None) -
     strategies = registry.for_config(config).model_class.translator_class
     strategy = strategy or config.strategy or strategies.default_strategy(config)
     return strategy == "sentence" and not config.use_bod
-
-
-def search_settings(model: PreTrainedModel, strategy: str, arguments: Mapping[str, Any]) -> dict:
-    """How `translate_documents` with these arguments searches: strategy, beams and what else is set."""
-    configs = (arguments.get("generation_config"), model.generation_config)
-    beams = arguments.get("num_beams") or next((c.num_beams for c in configs if c and c.num_beams), 1)
-    # engine: of CTranslate2; None of other models
-    settings = {"past_context": None, "engine": getattr(model, "engine_name", None)}
-    settings |= {name: arguments.get(name) for name in SETTINGS}
-    settings["shortlist"] = str(arguments["shortlist"]) if arguments.get("shortlist") else None
-    if settings["past_context"] is None and strategy in ("sliding", "sequential"):
-        settings["past_context"] = getattr(model.config, "decoding_past_context", None)
-    settings |= {name: value for name, value in reported_settings(model, arguments).items() if name not in settings}
-    return {"strategy": strategy, "beams": beams} | {k: v for k, v in settings.items() if v is not None}

@@ -109,8 +109,7 @@ class EndpointSystem(System):
     @property
     def search(self) -> dict:
         asked = {"model": self.model_name, "formality": self.formality, "chunk_sentences": self.chunk_sentences}
-        glossary = {"glossary": self.glossary.digest} if self.glossary else {}
-        return super().search | {name: value for name, value in asked.items() if value is not None} | glossary
+        return super().search | {name: value for name, value in asked.items() if value is not None}
 
     def describe(self) -> dict:
         return {"name": self.name, "architecture": "endpoint", "config": self.search}

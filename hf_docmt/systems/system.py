@@ -1,6 +1,5 @@
 """Whatever scores and translates: the base class, one subclass in one file for each kind, and how they are loaded."""
 
-import copy
 import hashlib
 import inspect
 from abc import ABC, abstractmethod
@@ -198,13 +197,6 @@ class System(ABC):
         """Whether it reads pairs of a sentence and its translation as context, see `Sentence`."""
         return False
 
-    def with_glossary(self, glossary: Glossary) -> "System":
-        """A copy with another glossary. ValueError: see `check_glossary`."""
-        other = copy.copy(self)
-        other.glossary = glossary
-        other.check_glossary()
-        return other
-
     def check_glossary(self) -> None:
         """ValueError if the system does not read a glossary, or not with its other settings."""
         if self.glossary and "glossary" not in self.options():
@@ -230,7 +222,8 @@ class System(ABC):
         """The settings for the rows of a job: `decoding` and context, if set."""
         reach = {key: value for key, value in self.context.entries().items() if value}
         reach = {f"{key}_context": value for key, value in reach.items()}
-        return {key: value for key, value in (self.decoding | reach).items() if value is not None}
+        glossary = {"glossary": self.glossary.digest} if self.glossary else {}
+        return {key: value for key, value in (self.decoding | reach).items() if value is not None} | glossary
 
     @abstractmethod
     def token_log_probabilities(self, items: Sequence[SuiteItem]) -> list[list[list[float]]]:

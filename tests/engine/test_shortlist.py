@@ -61,26 +61,17 @@ def test_words_of_the_list():
 
 
 def test_list_with_the_best_words():
-    """From alignments of what the model writes; the translations are those of the whole vocabulary."""
+    """Of what the model writes; the translations are those of the whole vocabulary."""
     model, tokenizer = build(past_context=1), word_tokenizer()
     documents = [random_text([3, 2, 4], seed=1), random_text([2, 5], seed=2)]
     for strategy in ("sentence", "sliding", "sequential"):
         expected = model.translate_documents(documents, tokenizer, strategy, max_new_tokens=6, num_beams=1)
         written = {tokenizer.convert_tokens_to_ids(word) for text in expected for line in text for word in line.split()}
         written |= set(range(6, V)) if strategy == "sliding" else set()
-        aligned = [([word] * len(written), sorted(written), [(n, n) for n in range(len(written))]) for word in range(V)]
-        made = LexicalShortlist.from_alignments(aligned, V, first=0)
+        made = shortlist(dict.fromkeys(range(V), written))
         found = model.translate_documents(documents, tokenizer, strategy, max_new_tokens=6, shortlist=made)
         if strategy != "sequential":  # whose forced prefixes are other words
             assert found == expected
-
-
-def test_best_words_of_alignments():
-    aligned = [([7, 8], [20, 21, 22], [(0, 0), (0, 1), (1, 2)]), ([7], [20], [(0, 0)]), ([8], [9], [])]
-    made = LexicalShortlist.from_alignments(aligned, V, first=2, best=1)
-    assert made.words.tolist() == [20, 22] and made.offsets[[7, 8, 9, V]].tolist() == [0, 1, 2, 2]
-    with pytest.raises(ValueError, match="aligned sentence 1: the link 0-3 is outside of 1 source and 1 target tokens"):
-        LexicalShortlist.from_alignments([aligned[0], ([7], [20], [(0, 3)])], V)
 
 
 @pytest.mark.skipif(cpu_kernels.kernels() is None, reason="the kernels were not built, or need AVX2")

@@ -13,15 +13,16 @@ from hf_docmt.data.readers.reader import Evidence, Reader, Sample
 from hf_docmt.files import DataError, display_path, parse_json, read_lines
 from hf_docmt.modeling.text_splitting import check_unicode
 
+DELIMITER = "paragraph_delimiter"
 HEAD = re.compile(rb'\s*\{.*"paragraph_delimiter"\s*:', re.DOTALL)
 TARGETS = ("glossary_targets", "targets")  # by version of the set
 
 
 class WmtTerminologyReader(Reader):
-    """Documents whose sentences are the paragraphs; with a target language those that have a reference.
+    """Documents whose sentences are the paragraphs; one without a reference has an empty one, and no terms.
 
     `terms` has each marked occurrence, in order: `source`, `targets`, the form `inflected` of the reference, and the
-    number of its `sentence`, from 0. `delimiter` divides the paragraphs of a system's text, `kept` are those here.
+    number of its `sentence`, from 0. `paragraph_delimiter` divides the text of a document.
     """
 
     name = "wmt_terminology"
@@ -38,24 +39,19 @@ class WmtTerminologyReader(Reader):
                     raise DataError(f"{where}: {side} is {data[side]!r}, got {asked!r}; name the file's language")
             for document in data["documents"]:
                 doc_id, paragraphs = document["document_id"], document["paragraphs"]
-                kept = [len(languages) == 1 or bool(each.get("reference")) for each in paragraphs]
-                own = [each for each, is_kept in zip(paragraphs, kept) if is_kept]
-                terms = [_occurrence(n, term) for n, each in enumerate(own) for term in _terms(each)]
-                columns = {"terms": terms, "delimiter": data["paragraph_delimiter"], "kept": kept}
-                target = [each["reference"] for each in own] if languages[1:] else None
+                source, target = ([each.get(side) or "" for each in paragraphs] for side in ("source", "reference"))
+                marked = [
+                    paragraph["segments"] if reference else () for paragraph, reference in zip(paragraphs, target)
+                ]
+                terms = [_occurrence(n, term) for n, own in enumerate(marked) for each in own for term in each["terms"]]
+                columns = {"terms": terms, DELIMITER: data[DELIMITER] or ""}
                 location = f"{where}, document {doc_id!r}"
                 yield (
                     location,
-                    make_row(location, doc_id, [each["source"] for each in own], target, languages, **columns),
+                    make_row(location, doc_id, source, target if languages[1:] else None, languages, **columns),
                 )
         except (KeyError, TypeError, AttributeError) as error:
-            raise DataError(
-                f"{where}: not a set of WMT26's terminology task ({error!r}); get the file again"
-            ) from error
-
-
-def _terms(paragraph: dict) -> Iterator[dict]:
-    return (term for segment in paragraph["segments"] for term in segment["terms"])
+            raise DataError(f"{where}: not a set of WMT26's terminology task ({error!r}); fetch it again") from error
 
 
 def _occurrence(number: int, term: dict) -> dict:
