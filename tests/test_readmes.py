@@ -1,5 +1,6 @@
 """Every block of the documents, run in order in a fresh folder; what is not run has its reason here."""
 
+import json
 import re
 import shutil
 from importlib.util import find_spec
@@ -154,6 +155,12 @@ def test_examples(folder):
     pair = {"en": "The old hat.", "de": "Der alte Hut."}
     (folder / "terms.jsonl").write_text(jsonl([pair | {"proper": {"hat": "Hut"}}]))
     (folder / "terms.system.jsonl").write_text(jsonl([pair]))
+    term = {"source": "hat", "target": "Hut", "targets": ["Hut"]}
+    paragraph = {"source": pair["en"], "reference": pair["de"], "segments": [{"terms": [term]}]}
+    documents = [{"document_id": "a", "paragraphs": [paragraph]}]
+    marked = {"source_lang": "en", "target_lang": "de", "paragraph_delimiter": "\n\n", "documents": documents}
+    (folder / "marked.json").write_text(json.dumps(marked))
+    (folder / "texts.json").write_text(json.dumps([pair["de"]]))
     (folder / "terms.tsv").write_text("hat\tHut\n")
     for name, languages in {"real/sentence": "en pt", "real/en-pt": "en pt", "concat": "en de"}.items():
         source, target = languages.split()
