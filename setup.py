@@ -8,7 +8,7 @@ from setuptools.command.bdist_wheel import bdist_wheel
 kernels = Extension(
     "hf_docmt.engine._cpu_kernels",
     sources=["hf_docmt/engine/cpu_kernels.c"],
-    depends=[f"hf_docmt/engine/{name}.h" for name in ("cpu_products", "cpu_search", "cpu_threads")],
+    depends=[f"hf_docmt/engine/cpu_{name}.h" for name in ("products", "search", "threads", "vectors", "wide")],
     extra_compile_args=["-O3"],
     optional=True,  # without them everything works, only slower
 )

@@ -1,4 +1,4 @@
-/* The primitives of a decoding step (decoding_kernels.py) for x86-64: float32 states, int8 or float32 weights.
+/* The primitives of a decoding step (decoding_kernels.py) for x86-64 and aarch64: float32 states, int8 or float32 weights.
  *
  * A step is a list of `Operation`s over R rows, run by one call of `docmt_run`. A library with a plain C interface: no
  * headers of torch or Python. Products sum up the same integers as int8_linear.py, whatever instructions the processor
@@ -10,7 +10,7 @@
 enum { PRODUCT, NORM, SELF_ATTENTION, SOURCE_ATTENTION, EMBEDDING, RECURRENCE, MIXTURE, ADDITION };
 enum { ALL, LIMITED, CONTEXT };   /* what attention reads: CONTEXT is another source */
 enum { SENTENCE, GROUP, WINDOW }; /* what limits it */
-enum { NONE, AVX2, VNNI, AMX }; /* instructions for products: 256 bits, 512 bits, tiles */
+enum { NONE, AVX2, VNNI, AMX, NEON, DOTS }; /* instructions for products, of x86-64: 256 bits, 512 bits, tiles; of aarch64 */
 
 typedef struct {
     int64_t kind, input, output; /* the numbers of buffers */
@@ -94,14 +94,10 @@ typedef struct {
 
 int64_t docmt_abi(void) { return ABI; }
 
-#if defined(__x86_64__) && defined(__GNUC__)
-#include <immintrin.h>
+#if (defined(__x86_64__) || defined(__aarch64__)) && defined(__GNUC__)
 #include <math.h>
 #include <string.h>
-#ifdef __linux__
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
+#include "cpu_vectors.h"
 #include "cpu_products.h"
 #include "cpu_threads.h"
 
@@ -118,7 +114,7 @@ typedef struct {
 /* y = x W^T + b (R, D_out), or y += x W^T + b, perhaps columns of wider rows; scales and bias are padded to whole blocks.
  * Weights without scales are float32. Threads share outputs, and where these are too few, groups of threads share rows
  * (none after the last group). */
-FOR_AVX2 static void product(const Operation *o, const Step *step, const Part *part) {
+VECTORS static void product(const Operation *o, const Step *step, const Part *part) {
     const int64_t size = o->sizes[0], all = o->sizes[1], units = (all + TOGETHER - 1) / TOGETHER;
     const int64_t stride = o->sizes[4] ? o->sizes[4] : all, count = part->share.count, across = count < units ? count : units;
     const Share column = {part->share.number % across, across}, group = {part->share.number / across, count / across};
@@ -132,91 +128,77 @@ FOR_AVX2 static void product(const Operation *o, const Step *step, const Part *p
     for (int64_t r = part->begin; scales && r < part->end; r++)
         step->numbers[r] = quantize(x + r * size, size, step->integers + r * size);
     if (scales) meet(part->share);
-    if (!scales && level >= VNNI) wide_floats(&p, rows);
-    else if (!scales) narrow_floats(&p, rows);
-    else if (level == AMX && rows >= LEAST_ROWS && size % TILE_BYTES == 0) tiled_product(&p, rows);
-    else if (level >= VNNI) wide_product(&p, rows);
-    else narrow_product(&p, rows);
+    (scales ? int8_product : float_product)(&p, rows);
 }
 
 /* (x - mean) / sqrt(variance + epsilon) * weight + bias of rows of D values, which may stay where they are */
-FOR_AVX2 static void norm(const Operation *o, const Step *step, const Part *part) {
+VECTORS static void norm(const Operation *o, const Step *step, const Part *part) {
     const int64_t size = o->sizes[0];
     const float *weight = o->weights[0], *bias = o->weights[1];
     for (int64_t r = part->begin; r < part->end; r++) {
         const float *x = step->buffers[o->input] + r * size;
         float *y = step->buffers[o->output] + r * size;
-        __m256 total = _mm256_setzero_ps(), squares = _mm256_setzero_ps();
-        for (int64_t i = 0; i < size; i += 8) total = _mm256_add_ps(total, _mm256_loadu_ps(x + i));
-        __m256 mean = _mm256_set1_ps(sum(total) / size);
-        for (int64_t i = 0; i < size; i += 8) {
-            __m256 v = _mm256_sub_ps(_mm256_loadu_ps(x + i), mean);
-            squares = _mm256_fmadd_ps(v, v, squares);
-        }
-        __m256 factor = _mm256_set1_ps(1.0f / sqrtf(sum(squares) / size + o->number));
-        for (int64_t i = 0; i < size; i += 8) {
-            __m256 v = _mm256_mul_ps(_mm256_sub_ps(_mm256_loadu_ps(x + i), mean), factor);
-            _mm256_storeu_ps(y + i, _mm256_fmadd_ps(v, _mm256_loadu_ps(weight + i), _mm256_loadu_ps(bias + i)));
-        }
+        Vector total = all(0), squares = all(0);
+        for (int64_t i = 0; i < size; i += LANES) total += load(x + i);
+        const Vector mean = all(sum(total) / size);
+        for (int64_t i = 0; i < size; i += LANES) squares = fused(load(x + i) - mean, load(x + i) - mean, squares);
+        const Vector factor = all(1.0f / sqrtf(sum(squares) / size + o->number));
+        for (int64_t i = 0; i < size; i += LANES)
+            store(y + i, fused((load(x + i) - mean) * factor, load(weight + i), load(bias + i)));
     }
 }
 
 /* e^x for x <= 0: 2^n times a polynomial of the rest (Cephes); NaN stays NaN */
-INLINE FOR_AVX2 __m256 exponential(__m256 x) {
-    x = _mm256_max_ps(_mm256_set1_ps(-87.0f), x); /* the second one if one is NaN */
-    __m256 n = _mm256_round_ps(_mm256_mul_ps(x, _mm256_set1_ps(1.44269504f)), _MM_FROUND_TO_NEAREST_INT);
-    __m256 r = _mm256_fnmadd_ps(n, _mm256_set1_ps(0.693359375f), x);
-    r = _mm256_fnmadd_ps(n, _mm256_set1_ps(-2.12194440e-4f), r);
-    __m256 p = _mm256_set1_ps(1.9875691500e-4f);
-    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.3981999507e-3f));
-    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(8.3334519073e-3f));
-    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(4.1665795894e-2f));
-    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.6666665459e-1f));
-    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(5.0000001201e-1f));
-    p = _mm256_fmadd_ps(p, _mm256_mul_ps(r, r), _mm256_add_ps(r, _mm256_set1_ps(1.0f)));
-    __m256i power = _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127)), 23);
-    return _mm256_mul_ps(p, _mm256_castsi256_ps(power));
+INLINE VECTORS Vector exponential(Vector x) {
+    x = larger(all(-87.0f), x);
+    const Integers n = nearest(x * all(1.44269504f));
+    const Vector r = fused(floats(n), all(2.12194440e-4f), fused(floats(n), all(-0.693359375f), x));
+    Vector p = fused(all(1.9875691500e-4f), r, all(1.3981999507e-3f));
+    p = fused(p, r, all(8.3334519073e-3f));
+    p = fused(p, r, all(4.1665795894e-2f));
+    p = fused(p, r, all(1.6666665459e-1f));
+    p = fused(p, r, all(5.0000001201e-1f));
+    return fused(p, r * r, r + all(1.0f)) * (Vector)((n + 127) << 23);
 }
 
 /* softmax of `count` scores, in place, with room for a whole vector after them */
-INLINE FOR_AVX2 void softmax(float *scores, int64_t count) {
+INLINE VECTORS void softmax(float *scores, int64_t count) {
     float most = scores[0];
     for (int64_t i = 1; i < count; i++) most = scores[i] > most ? scores[i] : most;
-    int64_t padded = (count + 7) / 8 * 8;
+    int64_t padded = (count + LANES - 1) / LANES * LANES;
     for (int64_t i = count; i < padded; i++) scores[i] = -INFINITY;
-    __m256 total = _mm256_setzero_ps(), peak = _mm256_set1_ps(most);
-    for (int64_t i = 0; i < padded; i += 8) {
-        __m256 v = _mm256_loadu_ps(scores + i);
-        v = _mm256_and_ps(exponential(_mm256_sub_ps(v, peak)), _mm256_cmp_ps(v, _mm256_set1_ps(-INFINITY), _CMP_NEQ_UQ));
-        _mm256_storeu_ps(scores + i, v);
-        total = _mm256_add_ps(total, v);
+    Vector total = all(0), peak = all(most);
+    for (int64_t i = 0; i < padded; i += LANES) {
+        Vector v = load(scores + i);
+        v = (Vector)((Integers)exponential(v - peak) & (Integers)(v != all(-INFINITY)));
+        store(scores + i, v);
+        total += v;
     }
-    __m256 factor = _mm256_set1_ps(1.0f / sum(total));
-    for (int64_t i = 0; i < padded; i += 8)
-        _mm256_storeu_ps(scores + i, _mm256_mul_ps(_mm256_loadu_ps(scores + i), factor));
+    const Vector factor = all(1.0f / sum(total));
+    for (int64_t i = 0; i < padded; i += LANES) store(scores + i, load(scores + i) * factor);
 }
 
-INLINE FOR_AVX2 float dot(const float *x, const float *y, int64_t size) {
-    __m256 total = _mm256_setzero_ps();
-    for (int64_t i = 0; i < size; i += 8) total = _mm256_fmadd_ps(_mm256_loadu_ps(x + i), _mm256_loadu_ps(y + i), total);
+INLINE VECTORS float dot(const float *x, const float *y, int64_t size) {
+    Vector total = all(0);
+    for (int64_t i = 0; i < size; i += LANES) total = fused(load(x + i), load(y + i), total);
     return sum(total);
 }
 
 /* out = sum of weights times states, `width` values of them (8 or 32, known when compiled) */
-INLINE FOR_AVX2 void read_states(const int width, const float *states, const int64_t *places, const float *weights,
+INLINE VECTORS void read_states(const int width, const float *states, const int64_t *places, const float *weights,
                         int64_t count, float *out) {
-    __m256 sums[4];
-    for (int i = 0; i < width / 8; i++) sums[i] = _mm256_setzero_ps();
+    Vector sums[32 / LANES];
+    for (int i = 0; i < width / LANES; i++) sums[i] = all(0);
     for (int64_t t = 0; t < count; t++)
-        for (int i = 0; i < width / 8; i++)
-            sums[i] = _mm256_fmadd_ps(_mm256_set1_ps(weights[t]), _mm256_loadu_ps(states + places[t] + 8 * i), sums[i]);
-    for (int i = 0; i < width / 8; i++) _mm256_storeu_ps(out + 8 * i, sums[i]);
+        for (int i = 0; i < width / LANES; i++)
+            sums[i] = fused(all(weights[t]), load(states + places[t] + LANES * i), sums[i]);
+    for (int i = 0; i < width / LANES; i++) store(out + LANES * i, sums[i]);
 }
 
 /* softmax(q k / sqrt(d)) v of one head, over the states at `places`; vectors (count, stride), where there are some, are
  * added to keys */
-INLINE FOR_AVX2 void attend(const float *query, const float *keys, const float *values, const int64_t *places, int64_t count,
-                   int64_t dim, float scaling, const float *vectors, int64_t stride, float *scores, float *out) {
+INLINE VECTORS void attend(const float *query, const float *keys, const float *values, const int64_t *places, int64_t count,
+                           int64_t dim, float scaling, const float *vectors, int64_t stride, float *scores, float *out) {
     for (int64_t t = 0; t < count; t++) scores[t] = dot(query, keys + places[t], dim) * scaling;
     for (int64_t t = 0; vectors && t < count; t++) scores[t] += dot(query, vectors + t * stride, dim) * scaling;
     softmax(scores, count);
@@ -270,7 +252,7 @@ static void find_ranges(const Step *step) {
 
 /* New tokens read all that their targets have written, or what limits let through, up to themselves: projections
  * (R, 3 H Dh), states (W, T, 2 H Dh) */
-FOR_AVX2 static void self_attention(const Operation *o, const Step *step, const Part *part) {
+VECTORS static void self_attention(const Operation *o, const Step *step, const Part *part) {
     const int64_t heads = o->sizes[0], dim = o->sizes[1], size = heads * dim;
     int64_t *offsets = step->offsets + part->share.number * step->scratch;
     float *scores = step->numbers + part->share.number * step->scratch;
@@ -297,7 +279,7 @@ FOR_AVX2 static void self_attention(const Operation *o, const Step *step, const 
 
 /* Queries of the rows of one source, side by side, read its states: keys (H Dh) and values side by side, which begin
  * `first` numbers into a place of a buffer (S, L, stride). Queries are (R, H Dh), or of the same places (R, stride). */
-FOR_AVX2 static void source_attention(const Operation *o, const Step *step, const Part *part) {
+VECTORS static void source_attention(const Operation *o, const Step *step, const Part *part) {
     const int64_t heads = o->sizes[0], dim = o->sizes[1], size = heads * dim, stride = o->sizes[3], first = o->sizes[4];
     const float *queries = step->buffers[o->input], *states = step->buffers[o->sizes[2]] + first;
     int64_t *offsets = step->offsets + part->share.number * step->scratch;
@@ -320,16 +302,15 @@ FOR_AVX2 static void source_attention(const Operation *o, const Step *step, cons
     }
 }
 
-INLINE FOR_AVX2 __m256 sigmoid(__m256 x) {
-    const __m256 one = _mm256_set1_ps(1.0f), power = exponential(_mm256_or_ps(x, _mm256_set1_ps(-0.0f)));
-    return _mm256_div_ps(_mm256_blendv_ps(one, power, x), _mm256_add_ps(one, power)); /* neither power is too large */
+INLINE VECTORS Vector sigmoid(Vector x) {
+    const Vector one = all(1.0f), power = exponential((Vector)((Integers)x | INT32_MIN));
+    return if_negative(x, power, one) / (one + power); /* neither power is too large */
 }
 
 /* y += relu(c), c = f c' + (1 - f) x, f the sigmoid of a gate, c' of the token before: x and gates (R, 2 D), states c in
  * the first half of (W, T, 2 D) (ssru.py) */
-FOR_AVX2 static void recurrence(const Operation *o, const Step *step, const Part *part) {
+VECTORS static void recurrence(const Operation *o, const Step *step, const Part *part) {
     const int64_t size = o->sizes[0];
-    const __m256 none = _mm256_setzero_ps();
     float *states = step->buffers[o->sizes[1]];
     for (int64_t r = begin_of(part->share, step->rows, step->fresh); r < end_of(part->share, step->rows, step->fresh); r++) {
         const int64_t slot = slot_of(step, r), last = place_of(step, r), past = last - 1;
@@ -337,49 +318,46 @@ FOR_AVX2 static void recurrence(const Operation *o, const Step *step, const Part
         float *c = states + (slot * step->kept + last) * 2 * size, *y = step->buffers[o->output] + r * size;
         if (last > step->first[slot])
             before = states + (step->ancestors[past * step->written + slot] * step->kept + past) * 2 * size;
-        for (int64_t i = 0; i < size; i += 8) {
-            const __m256 f = sigmoid(_mm256_loadu_ps(gates + i)), input = _mm256_loadu_ps(x + i);
-            const __m256 kept = before ? _mm256_loadu_ps(before + i) : none;
-            const __m256 state = _mm256_fmadd_ps(f, _mm256_sub_ps(kept, input), input);
-            _mm256_storeu_ps(c + i, state);
-            _mm256_storeu_ps(y + i, _mm256_add_ps(_mm256_loadu_ps(y + i), _mm256_max_ps(none, state)));
+        for (int64_t i = 0; i < size; i += LANES) {
+            const Vector input = load(x + i), kept = before ? load(before + i) : all(0);
+            const Vector state = fused(sigmoid(load(gates + i)), kept - input, input);
+            store(c + i, state);
+            store(y + i, load(y + i) + larger(all(0), state));
         }
     }
 }
 
 /* y += g a + (1 - g) b, g the sigmoid of a gate: a and b side by side (R, 2 D), gates (R, D) */
-FOR_AVX2 static void mixture(const Operation *o, const Step *step, const Part *part) {
+VECTORS static void mixture(const Operation *o, const Step *step, const Part *part) {
     const int64_t size = o->sizes[0];
     for (int64_t r = part->begin; r < part->end; r++) {
         const float *a = step->buffers[o->input] + 2 * r * size, *gates = step->buffers[o->sizes[1]] + r * size;
         float *y = step->buffers[o->output] + r * size;
-        for (int64_t i = 0; i < size; i += 8) {
-            const __m256 b = _mm256_loadu_ps(a + size + i), apart = _mm256_sub_ps(_mm256_loadu_ps(a + i), b);
-            const __m256 mixed = _mm256_fmadd_ps(sigmoid(_mm256_loadu_ps(gates + i)), apart, b);
-            _mm256_storeu_ps(y + i, _mm256_add_ps(_mm256_loadu_ps(y + i), mixed));
+        for (int64_t i = 0; i < size; i += LANES) {
+            const Vector b = load(a + size + i);
+            store(y + i, load(y + i) + fused(sigmoid(load(gates + i)), load(a + i) - b, b));
         }
     }
 }
 
 /* Where a source has context y += x, or y = g y + (1 - g) x, g the sigmoid of a gate, (R, D) each */
-FOR_AVX2 static void addition(const Operation *o, const Step *step, const Part *part) {
+VECTORS static void addition(const Operation *o, const Step *step, const Part *part) {
     const int64_t size = o->sizes[0];
     for (int64_t r = part->begin; r < part->end; r++) {
         const float *x = step->buffers[o->input] + r * size;
         float *y = step->buffers[o->output] + r * size;
         const float *gates = o->sizes[1] ? step->buffers[o->sizes[1]] + r * size : 0;
         if (step->context_seen && !step->context_counts[origin_of(step, r)]) continue;
-        for (int64_t i = 0; i < size; i += 8) {
-            const __m256 before = _mm256_loadu_ps(y + i), added = _mm256_loadu_ps(x + i);
-            const __m256 mixed = gates ? _mm256_fmadd_ps(sigmoid(_mm256_loadu_ps(gates + i)), _mm256_sub_ps(before, added), added)
-                                       : _mm256_add_ps(before, added);
-            _mm256_storeu_ps(y + i, mixed);
+        for (int64_t i = 0; i < size; i += LANES) {
+            const Vector before = load(y + i), added = load(x + i);
+            if (gates) store(y + i, fused(sigmoid(load(gates + i)), before - added, added));
+            else store(y + i, before + added);
         }
     }
 }
 
 /* scale * table[token] + encoding of its position, (R, D) */
-FOR_AVX2 static void embedding(const Operation *o, const Step *step, const Part *part) {
+VECTORS static void embedding(const Operation *o, const Step *step, const Part *part) {
     const int64_t size = o->sizes[0];
     const float *table = o->weights[0];
     float *y = step->buffers[o->output];
@@ -387,10 +365,8 @@ FOR_AVX2 static void embedding(const Operation *o, const Step *step, const Part 
         const int64_t first = o->sizes[1] ? step->ranges[3 * r] : step->first[slot_of(step, r)];
         const int64_t position = place_of(step, r) - first; /* within the sentence, where limits are its */
         const float *token = table + step->tokens[r] * size, *encoding = step->encodings + (position > 0 ? position : 0) * size;
-        for (int64_t i = 0; i < size; i += 8) {
-            __m256 v = _mm256_mul_ps(_mm256_loadu_ps(token + i), _mm256_set1_ps(o->number));
-            _mm256_storeu_ps(y + r * size + i, _mm256_add_ps(v, _mm256_loadu_ps(encoding + i)));
-        }
+        for (int64_t i = 0; i < size; i += LANES)
+            store(y + r * size + i, load(token + i) * all(o->number) + load(encoding + i));
     }
 }
 
@@ -428,38 +404,7 @@ void docmt_run(const Operation *operations, int64_t count, const Step *step) {
     share_work(run_share, &program, work < LEAST_WORK * step->threads ? 1 : step->threads);
 }
 
-typedef uint64_t Words __attribute__((vector_size(64), aligned(1), may_alias));
-
-/* A hash of some memory, by 32 lanes of words of 8 bytes: with whatever changes, all but certainly, it changes */
-INLINE uint64_t checksum(const uint8_t *bytes, int64_t size) {
-    const uint64_t odd = 0x9e3779b97f4a7c15;
-    uint64_t lanes[32], sum = size;
-    Words mixed[4], rest[4];
-    for (int k = 0; k < 32; k++) lanes[k] = k;
-    memcpy(mixed, lanes, sizeof mixed);
-    for (int64_t i = 0; i < size; i += sizeof rest) {
-        const Words *words = (const Words *)(bytes + i);
-        if (size - i < (int64_t)sizeof rest) {
-            memset(rest, 0, sizeof rest);
-            memcpy(rest, bytes + i, size - i);
-            words = rest;
-        }
-        for (int k = 0; k < 4; k++) {
-            const Words product = (mixed[k] ^ words[k]) * odd;
-            mixed[k] = product << 13 | product >> 51; /* so that the highest bits count, too */
-        }
-    }
-    memcpy(lanes, mixed, sizeof lanes);
-    for (int k = 0; k < 32; k++) sum = (sum ^ lanes[k]) * odd, sum ^= sum >> 32;
-    return sum;
-}
-
-FOR(WIDE ",avx512dq") static uint64_t wide_checksum(const uint8_t *bytes, int64_t size) { return checksum(bytes, size); }
-FOR_AVX2 static uint64_t narrow_checksum(const uint8_t *bytes, int64_t size) { return checksum(bytes, size); }
-
-uint64_t docmt_checksum(const uint8_t *bytes, int64_t size) {
-    return level >= VNNI ? wide_checksum(bytes, size) : narrow_checksum(bytes, size);
-}
+uint64_t docmt_checksum(const uint8_t *bytes, int64_t size) { return checksum_of(bytes, size); }
 
 #include "cpu_search.h"
 

@@ -5,6 +5,7 @@ They are built with the package if there is a C compiler. `DOCMT_KERNELS=0` disa
 
 import ctypes
 import os
+import sys
 import warnings
 from functools import lru_cache
 from pathlib import Path
@@ -15,9 +16,10 @@ ABI = 16  # of the structures below
 PRODUCT, NORM, SELF_ATTENTION, SOURCE_ATTENTION, EMBEDDING, RECURRENCE, MIXTURE, ADDITION = range(8)
 ALL, LIMITED, CONTEXT = range(3)  # what attention reads
 LIMITS = ("sentence", "group", "window")  # kinds of these, by number
-NONE, AVX2, VNNI, AMX = range(4)  # instructions for products
+NONE, AVX2, VNNI, AMX, NEON, DOTS = range(6)  # instructions for products, of x86-64, then of aarch64
 BLOCK = 16  # adjacent outputs of a product; rows of a tile
 is_forked = False  # whether this process began as a copy of another one
+TORCH = f"libtorch_cpu.{'dylib' if sys.platform == 'darwin' else 'so'}"
 MULTIPLE = 8  # of which sizes of states and heads have to be
 FEW_ROWS = 64  # over the number of threads, where torch has several and the kernels one
 
@@ -96,7 +98,7 @@ def kernels() -> ctypes.CDLL | None:
             library = ctypes.CDLL(str(path))
             library.docmt_abi.restype = library.docmt_level.restype = ctypes.c_int64
             library.docmt_level.argtypes = (ctypes.c_int64,)
-            library.level = library.docmt_level(AMX) if library.docmt_abi() == ABI else NONE
+            library.level = library.docmt_level(DOTS) if library.docmt_abi() == ABI else NONE
             if library.docmt_abi() != ABI:
                 text = f"{path.name} is of another version and is not used: translation is several times slower"
                 warnings.warn(f"{text}. Install hf_docmt again to build it", RuntimeWarning, stacklevel=2)
@@ -118,7 +120,7 @@ def kernels() -> ctypes.CDLL | None:
 def openmp_functions() -> tuple[int, ...]:
     """Addresses of what shares work among the threads of torch, as `cpu_threads.h` calls it; none without OpenMP."""
     names = ("GOMP_parallel", "GOMP_barrier", "omp_get_thread_num", "omp_get_num_threads")
-    for file in (None, Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"):  # preloaded libraries come first
+    for file in (None, Path(torch.__file__).parent / "lib" / TORCH):  # preloaded libraries come first
         try:
             library = ctypes.CDLL(file and str(file))
             return tuple(ctypes.cast(getattr(library, name), ctypes.c_void_p).value for name in names)

@@ -5,7 +5,7 @@ INLINE int is_better(float x, float y) { return x > y || (x != x && y == y); }
 
 /* The `count` best of B groups of scores (B, rows, V), best first, the first one of equal ones; a row may have a number
  * that is added to its scores: values, indices into rows times V, (B, count) each. Returns whether some are equal. */
-FOR_AVX2 int64_t docmt_best(const float *scores, const float *added, int64_t groups, int64_t rows, int64_t size,
+VECTORS int64_t docmt_best(const float *scores, const float *added, int64_t groups, int64_t rows, int64_t size,
                             int64_t count, float *values, int64_t *indices) {
     int64_t ties = 0;
     for (int64_t group = 0; group < groups; group++, values += count, indices += count) {
@@ -14,11 +14,8 @@ FOR_AVX2 int64_t docmt_best(const float *scores, const float *added, int64_t gro
             const float plus = added ? added[group * rows + r] : 0.0f;
             for (int64_t i = 0; i < size; i++) {
                 if (kept == count) {
-                    const __m256 worst = _mm256_set1_ps(values[count - 1]), sum = _mm256_set1_ps(plus);
-                    for (; i + 8 <= size; i += 8) {
-                        __m256 v = _mm256_add_ps(_mm256_loadu_ps(scores + i), sum);
-                        if (_mm256_movemask_ps(_mm256_cmp_ps(v, worst, _CMP_NLE_UQ))) break;
-                    }
+                    const Vector worst = all(values[count - 1]), sum = all(plus);
+                    while (i + LANES <= size && at_most(load(scores + i) + sum, worst)) i += LANES;
                     if (i == size || !is_better(scores[i] + plus, values[count - 1])) continue;
                 } else kept++;
                 const float value = scores[i] + plus;
@@ -34,39 +31,26 @@ FOR_AVX2 int64_t docmt_best(const float *scores, const float *added, int64_t gro
 }
 
 /* The logarithm of the sum of the exponentials of what V scores have less than the largest one */
-FOR_AVX2 static float log_total(const float *scores, int64_t size, float largest) {
-    const __m256 peaks = _mm256_set1_ps(largest);
-    __m256 total = _mm256_setzero_ps();
+VECTORS static float log_total(const float *scores, int64_t size, float largest) {
+    Vector total = all(0);
     float rest = 0;
-    int64_t whole = size / 8 * 8;
-    for (int64_t i = 0; i < whole; i += 8)
-        total = _mm256_add_ps(total, exponential(_mm256_sub_ps(_mm256_loadu_ps(scores + i), peaks)));
+    int64_t whole = size / LANES * LANES;
+    for (int64_t i = 0; i < whole; i += LANES) total += exponential(load(scores + i) - all(largest));
     for (int64_t i = whole; i < size; i++) rest += expf(scores[i] - largest);
     return logf(sum(total) + rest);
 }
 
 /* log softmax of a row of V scores; returns whether its largest one is finite and none is NaN */
-FOR_AVX2 static int log_softmax(const float *scores, int64_t size, float *log_probs) {
-    __m256 most = _mm256_set1_ps(-INFINITY), none = _mm256_setzero_ps();
+VECTORS static int log_softmax(const float *scores, int64_t size, float *log_probs) {
+    Vector most = all(-INFINITY);
     float peak = -INFINITY;
-    int64_t whole = size / 8 * 8;
-    for (int64_t i = 0; i < whole; i += 8) {
-        const __m256 v = _mm256_loadu_ps(scores + i);
-        most = _mm256_max_ps(most, v), none = _mm256_or_ps(none, _mm256_cmp_ps(v, v, _CMP_UNORD_Q));
-    }
-    float lanes[8];
-    _mm256_storeu_ps(lanes, most);
-    for (int i = 0; i < 8; i++) peak = lanes[i] > peak ? lanes[i] : peak;
-    for (int64_t i = whole; i < size; i++) {
-        if (scores[i] != scores[i]) return 0;
-        peak = scores[i] > peak ? scores[i] : peak;
-    }
-    if (_mm256_movemask_ps(none) || peak - peak != 0) return 0;
+    int64_t whole = size / LANES * LANES;
+    for (int64_t i = 0; i < whole; i += LANES) most = larger(load(scores + i), most);
+    for (int i = 0; i < LANES; i++) peak = most[i] > peak ? most[i] : peak;
+    for (int64_t i = whole; i < size; i++) peak = scores[i] > peak ? scores[i] : peak;
     const float total = log_total(scores, size, peak);
-    for (int64_t i = 0; i < whole; i += 8) {
-        const __m256 v = _mm256_sub_ps(_mm256_loadu_ps(scores + i), _mm256_set1_ps(peak));
-        _mm256_storeu_ps(log_probs + i, _mm256_sub_ps(v, _mm256_set1_ps(total)));
-    }
+    if (peak - peak != 0 || total != total) return 0; /* the latter from NaN anywhere */
+    for (int64_t i = 0; i < whole; i += LANES) store(log_probs + i, load(scores + i) - all(peak) - all(total));
     for (int64_t i = whole; i < size; i++) log_probs[i] = scores[i] - peak - total;
     return 1;
 }

@@ -1,4 +1,6 @@
-/* The primitives on random shapes, in buffers of exactly the sizes that they need: for sanitizers. */
+/* The primitives on random shapes, in buffers of exactly the sizes that they need: for sanitizers, and to compare
+ * processors by the outputs that a file gets. Arguments: rounds, file.
+ */
 #define LEAST_WORK 0
 #include "cpu_kernels.c"
 #include <pthread.h>
@@ -11,6 +13,13 @@ static float *numbers(int64_t count) { /* of exactly this size, so that what is 
     float *values = malloc(count * sizeof(float));
     for (int64_t i = 0; i < count; i++) values[i] = (float)(rand() % 2001 - 1000) / 500;
     return values;
+}
+
+static FILE *outputs_file;
+
+static void keep(int64_t kind, const void *values, int32_t count) { /* of 4 bytes each */
+    const int32_t head[] = {kind, count};
+    if (outputs_file) fwrite(head, sizeof head, 1, outputs_file), fwrite(values, 4, count, outputs_file);
 }
 
 static int64_t between(int64_t least, int64_t most) { return least + rand() % (most - least + 1); }
@@ -46,6 +55,27 @@ static void in_parallel(void (*work)(void *), void *context, unsigned count, uns
 static void wait_there(void) { pthread_barrier_wait(&at); }
 static int which(void) { return mine; }
 static int how_many(void) { return members; }
+
+/* Whether a product is the sum of the products: of integers that scales do not change */
+static int is_exact(void) {
+    int64_t rows = between(1, 40), size = 8 * between(1, 40), outputs = between(1, 100), padded = (outputs + 15) / 16 * 16, wrong = 0;
+    float *x = numbers(rows * size), *y = numbers(rows * outputs), *ones = numbers(padded), *none = calloc(padded, 4), *row_scales = numbers(rows);
+    int8_t *weights = buffer(padded * size), *integers = malloc((rows + 15) / 16 * 16 * size);
+    for (int64_t i = 0; i < rows * size; i++) x[i] = i % size ? between(-127, 127) : 127;
+    for (int64_t i = 0; i < padded * size; i++) weights[i] = between(-127, 127);
+    for (int64_t i = 0; i < padded; i++) ones[i] = 1;
+    Step step = {(float *[]){x, y}, rows, .integers = integers, .numbers = row_scales, .threads = 1};
+    docmt_run(&(Operation){PRODUCT, 0, 1, {size, outputs}, {weights, ones, none}, 0}, 1, &step);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t o = 0; o < outputs; o++) {
+            int64_t sum = 0;
+            for (int64_t k = 0; k < size; k++)
+                sum += (int64_t)x[r * size + k] * weights[((o / 16 * size + k / 4 * 4) * 16) + o % 16 * 4 + k % 4];
+            wrong += y[r * outputs + o] != sum;
+        }
+    free(x), free(y), free(ones), free(none), free(row_scales), free(weights), free(integers);
+    return !wrong;
+}
 
 /* A whole search over random scores, of more sources than there is room for at once, with room that grows. */
 static void search_sources(void) {
@@ -85,10 +115,12 @@ static void search_sources(void) {
 }
 
 int main(int count, char **arguments) {
-    if (docmt_level(AMX) == NONE) return puts("unsupported"), 0;
+    if (count > 2) outputs_file = fopen(arguments[2], "wb");
+    if (docmt_level(DOTS) == NONE) return puts("unsupported"), 0;
     docmt_openmp((void *[]){in_parallel, wait_there, which, how_many});
-    for (int round = 0; round < atoi(arguments[count - 1]); round++) {
-        docmt_level(AVX2 + rand() % 3);
+    for (int round = 0; round < atoi(arguments[1]); round++) {
+        docmt_level(AVX2 + rand() % 5);
+        if (!is_exact()) return puts("another sum"), 1;
         int64_t sources = between(1, 7), fresh = between(1, 3), rows = sources * fresh, heads = between(1, 4), dim = 8 * between(1, 9), size = heads * dim;
         int64_t outputs = between(1, rand() % 4 ? 70 : 300), blocks = (outputs + 15) / 16, length = between(fresh, 20);
         int64_t tokens = 3 * (length > 20 ? length : 20) + 8;
@@ -180,6 +212,7 @@ int main(int count, char **arguments) {
             docmt_run(list + i, 1, &step);
             for (int b = 0; b < 11; b++) {
                 if (memcmp(alone[b], buffers[b], 4 * sizes[b])) return puts("threads differ"), 1;
+                if (b == list[i].output) keep(i, buffers[b], sizes[b]);
                 memcpy(buffers[b], before[b], 4 * sizes[b]);
                 free(before[b]), free(alone[b]);
             }

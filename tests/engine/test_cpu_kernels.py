@@ -37,6 +37,7 @@ SIZES = {"d_model": 32, "encoder_ffn_dim": 40, "decoder_ffn_dim": 24, "decoder_a
 SOURCE = torch.tensor([[7, 9, 8, 12, EOS], [6, EOS, PAD, PAD, PAD], [14, 7, 21, EOS, PAD]])
 PROMPT = torch.tensor([[2, 9, 11], [PAD, 2, 7], [PAD, PAD, 2]])
 needs_kernels = pytest.mark.skipif(cpu_kernels.kernels() is None, reason="the kernels were not built, or need AVX2")
+ARM_GCC, ARM_EMULATOR = "aarch64-linux-gnu-gcc", "qemu-aarch64"
 
 
 @pytest.fixture
@@ -167,7 +168,7 @@ def test_wrong_prompts_end_as_without_kernels(int8_model, monkeypatch, change):
 
 
 @needs_kernels
-@pytest.mark.parametrize("level", [cpu_kernels.AVX2, cpu_kernels.VNNI, cpu_kernels.AMX])
+@pytest.mark.parametrize("level", range(cpu_kernels.AVX2, cpu_kernels.DOTS + 1))
 @pytest.mark.parametrize("rows", [*range(1, 10), 16, 35])
 @pytest.mark.parametrize("sizes", [(8, 1), (24, 15), (40, 16), (64, 33), (16, 100), (192, 40)])
 def test_product_is_the_portable_one(rows, sizes, level, instructions):
@@ -182,7 +183,7 @@ def test_product_is_the_portable_one(rows, sizes, level, instructions):
 
 
 @needs_kernels
-@pytest.mark.parametrize("level", [cpu_kernels.AVX2, cpu_kernels.VNNI])
+@pytest.mark.parametrize("level", [cpu_kernels.AVX2, cpu_kernels.VNNI, cpu_kernels.NEON])
 @pytest.mark.parametrize("sizes", [(8, 1), (24, 15), (40, 16), (64, 33), (16, 100), (192, 40)])
 def test_float_product_is_that_of_torch(sizes, level, instructions):
     """And that of a row is the same whatever rows stand beside it."""
@@ -363,7 +364,7 @@ def test_translations_in_fp32_do_not_depend_on_the_batch(beams):
     ],
 )
 @pytest.mark.parametrize("precision", ["fp32", "int8"])
-@pytest.mark.parametrize("level", [cpu_kernels.AVX2, cpu_kernels.AMX])
+@pytest.mark.parametrize("level", [cpu_kernels.AVX2, cpu_kernels.DOTS])
 @torch.no_grad()
 def test_nan_passes(int8_model, instructions, level, precision, fields, place):
     """A search has to see them, to say so: they do not end in an activation, in weights of attention or in a gate."""
@@ -384,7 +385,7 @@ def instructions():
             pytest.skip("this processor has no such instructions")
 
     yield take
-    cpu_kernels.kernels().docmt_level(cpu_kernels.AMX)
+    cpu_kernels.kernels().docmt_level(cpu_kernels.DOTS)
 
 
 class Wrapper(torch.nn.Module):
@@ -580,17 +581,45 @@ def test_a_forked_process_works_alone(shared_work):
     assert os.waitpid(child, 0) == (child, 0)
 
 
+FUZZ = ["-I", str(ROOT / "hf_docmt" / "engine"), str(Path(__file__).with_name("kernel_fuzz.c")), "-pthread"]
+
+
+def fuzz_outputs(program: Path, *emulator: str) -> tuple[list[int], list[torch.Tensor]]:
+    """The kinds and the outputs of operations on random shapes."""
+    path = program.with_suffix(".out")
+    ran = subprocess.run([*emulator, program, "30", path], capture_output=True, text=True)
+    assert ran.stdout.strip() == "done", ran
+    values, kinds, outputs = torch.from_file(str(path), size=path.stat().st_size // 4), [], []
+    while len(values):
+        kind, count = values[:2].view(torch.int32).tolist()
+        kinds.append(kind)
+        outputs.append(values[2 : 2 + count])
+        values = values[2 + count :]
+    return kinds, outputs
+
+
+@pytest.mark.skipif(not all(map(shutil.which, ("gcc", ARM_GCC, ARM_EMULATOR))), reason="needs a cross compiler, qemu")
+def test_aarch64_computes_the_same(tmp_path):
+    """Under an emulator, with and without dot products: sums of int8 exactly, the rest as float32 rounds."""
+    programs = {compiler: tmp_path / compiler for compiler in ("gcc", ARM_GCC)}
+    for compiler, program in programs.items():
+        subprocess.run([compiler, "-O3", "-static", *FUZZ, "-o", program, "-lm"], check=True)
+    kinds, expected = fuzz_outputs(programs["gcc"])
+    assert len(kinds) == 30 * 12
+    for processor in ("max", "cortex-a53"):
+        others, outputs = fuzz_outputs(programs[ARM_GCC], ARM_EMULATOR, "-cpu", processor)
+        assert others == kinds
+        torch.testing.assert_close(outputs, expected, atol=1e-4, rtol=1e-5)
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc")
 @pytest.mark.parametrize(("sanitizers", "rounds"), [("address,undefined", 10_000), ("thread", 1000)])
 def test_no_address_is_wrong(tmp_path, sanitizers, rounds):
     """Random shapes in buffers of exact sizes, and as by one thread by several, of which no two write to one place."""
-    program, sources = (
-        tmp_path / "fuzz",
-        ["-I", str(ROOT / "hf_docmt" / "engine"), str(Path(__file__).with_name("kernel_fuzz.c"))],
-    )
-    checks = [f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all", "-g", "-pthread"]
-    built = subprocess.run(["gcc", *checks, *sources, "-o", str(program), "-lm"], capture_output=True, text=True)
+    program = tmp_path / "fuzz"
+    checks = [f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all", "-g"]
+    built = subprocess.run(["gcc", *checks, *FUZZ, "-o", str(program), "-lm"], capture_output=True, text=True)
     if "cannot find" in built.stderr:
         pytest.skip("gcc has no sanitizers here")
     assert built.returncode == 0, built.stderr
