@@ -16,7 +16,7 @@ from hf_docmt import __version__
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = {  # folder of the source -> its folder in the wheel, and the endings of what belongs there
-    "hf_docmt": ("hf_docmt", {".py", ".json", ".typed", ".html"}),
+    "hf_docmt": ("hf_docmt", {".py", ".json", ".typed", ".html", ".css", ".js"}),
     "modeling": ("hf_docmt/modeling", {".py"}),
     "hub_cards": ("hf_docmt/hub_cards", {".py", ".bib", ".j2"}),
     "examples/recipes": ("hf_docmt/recipes", {".py", ".yaml"}),
