@@ -81,12 +81,7 @@ def stats(
         return
     columns = [table_column(counted) for counted in counts.values()]
     labels = dict.fromkeys(label for column in columns for label in column)
-    header = ["", *_short_names(inputs)]
-    cells = [header, *([label, *(column.get(label, "-") for column in columns)] for label in labels)]
-    print(write_table(cells, style, notes))
-
-
-def _short_names(inputs: list[str]) -> list[str]:
-    """The names of the files without folders, if these differ; of several files the first one's."""
     names = [file_stem(text.partition(",")[0].partition("=")[2] or text) for text in inputs]
-    return names if len(set(names)) == len(names) else inputs
+    header = names if len(set(names)) == len(names) else inputs  # names without folders, if these differ
+    cells = [["", *header], *([label, *(column.get(label, "-") for column in columns)] for label in labels)]
+    print(write_table(cells, style, notes))

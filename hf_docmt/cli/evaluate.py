@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hf_docmt.cli.options import command
-from hf_docmt.cli.output import check_different, check_folder, print_report, terminal_width, write_reports
-from hf_docmt.files import check_writable_file, data_name
+from hf_docmt.cli.output import check_different, print_report
+from hf_docmt.files import check_writable_file, check_writable_folder, data_name
 from hf_docmt.options import AS_JSON, BASIC, FILES, ReferenceReading, Scoring, argument, names, option
 
 if TYPE_CHECKING:
     from hf_docmt.reports.comparison import Comparison
-    from hf_docmt.reports.report import Report
 
 
 @dataclass(kw_only=True)
@@ -115,10 +115,14 @@ def evaluate(
     if baseline is None:
         print_report(report, as_json, output)
         return
+    from hf_docmt.evaluation.comparison import compare
+
     other = evaluate_files(baseline, **shared)
     if output:
         report.write(output)
-    print_difference(other, report, as_json, "all" if scoring.by else "none")
+    systems = [other.name if other.name != report.name else f"{other.name} (baseline)", report.name]
+    tests = {"method": "randomisation", "breakdown": "all" if scoring.by else "none"}
+    print_comparison(compare([other, report], names=systems, **tests), as_json)
 
 
 def evaluate_several(systems: list[str], shared: dict[str, Any], output: str | None, as_json: bool) -> None:
@@ -132,9 +136,16 @@ def evaluate_several(systems: list[str], shared: dict[str, Any], output: str | N
     stems = [name.replace("/", "_") for name in names]
     if output and len(set(stems)) < len(stems):
         raise ValueError(f"two reports would be named {max(stems, key=stems.count)}.json; rename the files")
-    check_folder(output, stems, [*systems, *shared["reference"]])
+    check_writable_folder(output or ".")
+    files = [Path(output) / f"{stem}.json" for stem in stems] if output else []
+    for file in files:
+        if file.exists():
+            check_writable_file(file, [*systems, *shared["reference"]])
     reports = evaluate_systems(systems, names=names, **shared)
-    write_reports({report.name.replace("/", "_"): report for report in reports}, output)
+    if output:
+        Path(output).mkdir(parents=True, exist_ok=True)
+        for report in reports:
+            report.write(Path(output) / f"{report.name.replace('/', '_')}.json")
     comparison = compare(reports, method="randomisation", breakdown="all" if shared["by"] else "none")
     if as_json or shared["by"]:  # whose parts a ranking lacks
         print_comparison(comparison, as_json)
@@ -142,20 +153,12 @@ def evaluate_several(systems: list[str], shared: dict[str, Any], output: str | N
         print(format_ranking(comparison))
 
 
-def print_difference(baseline: Report, report: Report, as_json: bool, breakdown: str) -> None:
-    """Print the scores of two systems with their differences and p-values, as `docmt compare` does."""
-    from hf_docmt.evaluation.comparison import compare
-
-    systems = [baseline.name if baseline.name != report.name else f"{baseline.name} (baseline)", report.name]
-    comparison = compare([baseline, report], names=systems, method="randomisation", breakdown=breakdown)
-    print_comparison(comparison, as_json)
-
-
 def print_comparison(comparison: Comparison, as_json: bool) -> None:
     """Print systems side by side, as text that fits the terminal or as JSON."""
     from hf_docmt.reports.comparison_tables import format_comparison
 
-    print(format_comparison(comparison, "json" if as_json else "text", width=terminal_width()))
+    width = get_terminal_size((100, 24)).columns
+    print(format_comparison(comparison, "json" if as_json else "text", width=width))
 
 
 def languages_of_pair(pair: str, references: ReferenceOptions) -> list[str]:

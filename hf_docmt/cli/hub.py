@@ -99,18 +99,13 @@ def push(
     options["license"] = False if no_license else license
     if dry_run:
         files = planned_upload(folder, repo_id, **options)
-        _print_files({file.path_in_repo: file.size for file in files}, repo_id)
+        print(*(f"{file.size:>12,}  {file.path_in_repo}" for file in files), sep="\n")
+        print(f"{sum(file.size for file in files):>12,}  bytes in {len(files)} files, to {repo_id}; nothing was sent")
         _print_left(folder, include or ())
         return
     url = push_model(folder, repo_id, private=private or None, **options)
     _print_left(folder, include or ())
     print(url)
-
-
-def _print_files(sizes: dict[str, int], target: str) -> None:
-    for name, size in sizes.items():
-        print(f"{size:>12,}  {name}")
-    print(f"{sum(sizes.values()):>12,}  bytes in {len(sizes)} files, to {target}; nothing was sent")
 
 
 def _print_left(folder: str, include: Sequence[str]) -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
-from hf_docmt.files import STDOUT, check_writable_file, check_writable_folder
+from hf_docmt.files import STDOUT, check_writable_file
 
 if TYPE_CHECKING:
     from hf_docmt.reports.report import Report
@@ -24,19 +23,6 @@ def print_report(report: Report, as_json: bool, output: str | None) -> None:
         print(report)
 
 
-def terminal_width() -> int:
-    """The maximum number of columns of a table."""
-    return get_terminal_size((100, 24)).columns
-
-
-def write_reports(reports: dict[str, Report], folder: str | None) -> None:
-    """Write every report to NAME.json in a folder, if one is named; create it if needed."""
-    if folder:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        for name, report in reports.items():
-            report.write(Path(folder) / f"{name}.json")
-
-
 def check_report(output: str | None, inputs: Iterable[str | None], **outputs: str | None) -> None:
     """Raise `ValueError` before the work if the report cannot be written, is an input, or also another output."""
     check_writable_file(output or "-", inputs)
@@ -50,11 +36,3 @@ def check_different(**outputs: str | None) -> None:
         use = use.replace("_", " ")
         if path and path != STDOUT and (other := uses.setdefault(Path(path).resolve(), use)) != use:
             raise ValueError(f"{path} is given both as {other} and as {use}; give two files")
-
-
-def check_folder(folder: str | None, names: Iterable[str], inputs: Iterable[str]) -> None:
-    """Raise `ValueError` before the work if reports of these names cannot be written, or one is an input."""
-    check_writable_folder(folder or ".")
-    for file in (Path(folder) / f"{name}.json" for name in names) if folder else ():
-        if file.exists():
-            check_writable_file(file, inputs)

@@ -79,7 +79,14 @@ def translate(
     if options.format == "auto" and input.endswith(".txt") and output.endswith((".xlf", ".xliff")):
         options.format = "txt"  # as in folders: with sentences in the lines
     if options.engine != "ray" and "-" not in input.replace("=", ",").split(","):  # many files, or a pipe
-        check_files(input, output, options, markup)
+        from hf_docmt.data.documents import UNNAMED
+        from hf_docmt.data.readers.running_text import sentence_splitter
+        from hf_docmt.translation.job_input import JobInput
+
+        documents = JobInput(input, options.format, UNNAMED, options=markup.arguments())
+        check_files(documents, output, options)
+        if documents.reader.output_format in ("document", "text"):
+            sentence_splitter(UNNAMED)  # which may not be installed
     from hf_docmt.translation.interruption import Interrupted, interruption
 
     try:
@@ -122,18 +129,12 @@ def merge(
         raise typer.Exit(1)
 
 
-def check_files(input: str, output: str, options: JobOptions, markup: MarkupOptions) -> None:
-    """ValueError for an input that is missing or of no known format, and for an output that cannot be written."""
-    from hf_docmt.data.documents import UNNAMED
-    from hf_docmt.data.readers.running_text import sentence_splitter
+def check_files(documents: JobInput | InputParts, output: str, options: JobOptions) -> None:
+    """ValueError for an output that cannot be written, or not from this input."""
     from hf_docmt.translation.document_output import check_document_output, check_report
-    from hf_docmt.translation.job_input import JobInput
     from hf_docmt.translation.job_output import check_output
 
-    documents = JobInput(input, options.format, UNNAMED, options=markup.arguments())
     check_report(options.report, [output, *documents.paths], documents.reader)
-    if documents.reader.output_format in ("document", "text"):
-        sentence_splitter(UNNAMED)  # which may not be installed
     if documents.reader.output_format == "document":
         check_document_output(output, documents, options.resume)
     else:
@@ -148,31 +149,29 @@ def translation_job(
         raise ValueError(f"--engine: got {options.engine!r}, expected local, ctranslate2 or ray")
     if options.engine != "ray" and options.address is not None:
         raise ValueError("--address is the address of a Ray cluster; add --engine ray, or remove it")
-    from hf_docmt.translation.document_output import check_report, has_scores
+    from hf_docmt.translation.document_output import has_scores
     from hf_docmt.translation.job import TranslationJob
-    from hf_docmt.translation.job_output import check_output, open_output
+    from hf_docmt.translation.job_output import open_output
 
     documents = job_input(settings, input, options, markup)
-    check_report(options.report, [output, *documents.paths], documents.reader)
+    check_files(documents, output, options)
     documents.reader.check_repairs(settings.search.get("repairs"))
     if options.nbest is not None and documents.reader.output_format != "jsonl":
         raise ValueError(f"--nbest needs JSON lines as input, got {documents.reader.name}; remove it")
     if documents.reader.output_format == "document":
         from hf_docmt.data.documents import json_line
         from hf_docmt.reports import file_report
-        from hf_docmt.translation.document_output import check_document_output, write_documents
+        from hf_docmt.translation.document_output import write_documents
 
         if not settings.carry:
             raise ValueError(
                 f"--no-carry is for sentences, got {documents.reader.name}, whose sentences hold tags and code; "
                 "remove it"
             )
-        check_document_output(output, documents, options.resume)
         write_report = options.report and partial(file_report.write_report, options.report)
         write = partial(write_documents, documents, report=write_report)
         how = {"render": lambda document, result: json_line(result), "write": write}
     else:
-        check_output(output, options.resume, documents.paths, documents.reader)
         how = {"render": documents.renderer()}
     compares = options.report is not None
     settings = replace(settings, scores=compares or has_scores(output, documents.reader), compares=compares)

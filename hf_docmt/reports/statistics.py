@@ -1,7 +1,4 @@
-"""Sufficient statistics: rows of numbers from whose column sums the score of any set of documents follows.
-
-`resampling` draws documents from them. That needs numpy, which takes longer to import than BLEU of a small test set.
-"""
+"""Sufficient statistics: rows of numbers from whose column sums the score of any set of documents follows."""
 
 from __future__ import annotations
 

@@ -18,24 +18,52 @@ try:
     from hf_docmt.cli import main
     main()
 finally:
-    print(*sorted({name.split(".")[0] for name in set(sys.modules) - before}), file=sys.stderr)
+    names = (name.split(".") for name in set(sys.modules) - before)
+    print(*sorted({".".join(name[: 1 + (name[0] == "hf_docmt")]) for name in names}), file=sys.stderr)
 """
 HEAVY = {"torch", "transformers", "datasets", "pandas", "scipy", "accelerate", "sacrebleu", "evaluate", "peft"}
+COMMON = {"cli", "data", "files", "messages", "modeling", "options", "reports"}  # parts of our package
 HEAVY |= {"pyarrow", "fsspec", "matplotlib", "lxml", "starlette", "ray", "ctranslate2", "huggingface_hub"}
 
 
 def imports(*arguments, first="-"):
-    """Exit code, standard error without its last line, and the packages that were imported."""
+    """Exit code, standard error without its last line, and the packages that were imported, of ours those inside."""
     command = [sys.executable, "-c", CODE, first, *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     *lines, last = done.stderr.strip().split("\n")
     return done.returncode, "\n".join(lines), set(last.split())
 
 
+def own(names):
+    """Parts of our package among these."""
+    return {name.removeprefix("hf_docmt.") for name in names if name.startswith("hf_docmt.")}
+
+
 def test_imports_of_a_text_file(model, write):
     code, err, names = imports("translate", model, write("in.txt", "One.\nTwo.\n"), first="first")
     assert code == 0 and "2 sentences" in err, err
     assert names & HEAVY == {"transformers"}
+    assert own(names) <= COMMON | {"engine", "formats", "journal", "loading", "systems", "translation"}
+
+
+END = """
+import sys
+from hf_docmt.cli import run
+
+class Kept:
+    def __del__(self):
+        print("freed")
+
+kept = Kept()
+run()
+"""
+
+
+@pytest.mark.parametrize(("argument", "code"), [("--version", 0), ("--unknown", 2), ("corpus", 2)])
+def test_a_command_ends_at_once(write, monkeypatch, argument, code):
+    monkeypatch.setenv("HF_DOCMT_PLUGINS", str(write("plugin.py", "import atexit; atexit.register(print, 'handler')")))
+    done = subprocess.run([sys.executable, "-c", END, argument], capture_output=True, text=True, check=False)
+    assert done.returncode == code and done.stdout.endswith("handler\n")
 
 
 @pytest.mark.parametrize("kind", ["txt", "jsonl"])
@@ -48,6 +76,7 @@ def test_imports_of_bleu(write, kind):
     code, err, names = imports("evaluate", *files, "-l", "en-de", "-m", "bleu")
     assert code == 0, err
     assert names & {*HEAVY, "numpy", "regex", "filelock"} <= {"sacrebleu", "lxml"}  # which sacrebleu imports
+    assert own(names) <= COMMON | {"evaluation"}
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hf_docmt.evaluation.metrics.metric import Measurement, Metric, TranslatedDo
 from hf_docmt.files import DataError, display_path, location_of, parse_json, read_lines, write_lines
 from hf_docmt.messages import check_known, counted
 from hf_docmt.reports.signature import Signature
-from hf_docmt.reports.statistics import register_score_function
+from hf_docmt.reports.statistics import register_score_function, score_function
 
 ERRORS = ("metricx", "mqm")  # how names of scores begin that count errors
 SCORE_KEYS = ("score", "prediction")  # the second is MetricX's
@@ -40,13 +40,7 @@ class ExternalScore(Metric):
         if colon and better not in ("lower", "higher"):
             raise ValueError(f"external scores {name!r}: {better!r} is better, expected NAME:lower or NAME:higher")
         self.name, self.path, self.better = name, path, better  # type: ignore[misc]  # every file has its own
-        register_score_function(name, self.score_from_sums)
-
-    @staticmethod
-    def score_from_sums(sums):
-        from hf_docmt.reports.resampling import ratio
-
-        return ratio(sums[:, 0], sums[:, 1])
+        register_score_function(name, score_function("a mean", 2, scale=1.0))
 
     def measure(self, documents: TranslatedDocuments) -> Measurement:
         statistics, self.segment = self._read(documents)  # type: ignore[misc]
