@@ -21,7 +21,7 @@ BLOCK = 16  # adjacent outputs of a product; rows of a tile
 is_forked = False  # whether this process began as a copy of another one
 TORCH = f"libtorch_cpu.{'dylib' if sys.platform == 'darwin' else 'so'}"
 MULTIPLE = 8  # of which sizes of states and heads have to be
-FEW_ROWS = 64  # over the number of threads, where torch has several and the kernels one
+FEW_ROWS = 64  # on macOS; of int8 over the number of threads, where torch has several and the kernels one
 
 
 class Operation(ctypes.Structure):
@@ -221,6 +221,8 @@ def most_rows(size: int, is_float: bool = False) -> int:
     """How many rows of `size` values the kernels multiply faster than torch."""
     if size % MULTIPLE or not are_used() or not is_float and kernels().level < VNNI:
         return 0
+    if is_float and sys.platform == "darwin":  # torch computes with Accelerate, on matrix units
+        return FEW_ROWS
     if lone_threads() == 1:
         return 2**63
     return 0 if is_float else FEW_ROWS // lone_threads()

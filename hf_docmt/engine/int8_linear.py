@@ -5,7 +5,7 @@
 s_w is the largest magnitude in a row of the weights over 127, one number an output channel; s_x is that of a row of the
 input, computed for every input ("dynamic"). A row of the output depends on its row of the input alone, not on the
 batch. The product is FBGEMM's (`quantized::linear_with_input_q_dq_qweight_dq_output_fp32`), which rounds its input
-inside. Faster are the package's own (`cpu_kernels.c`), where they were built and a processor has 512 bits for them.
+inside. Faster are the package's own (`cpu_kernels.c`), where they were built for AVX-512 VNNI or aarch64.
 Without both, and under `torch.compile`, `torch._int_mm` and plain operations give the same numbers. They all sum up the
 same integers, and differ as float32 rounds.
 """

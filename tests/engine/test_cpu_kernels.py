@@ -69,6 +69,15 @@ def test_kernels_of_another_version_are_named(monkeypatch):
 
 
 @needs_kernels
+@pytest.mark.parametrize(("platform", "most"), [("linux", 2**63), ("darwin", cpu_kernels.FEW_ROWS)])
+def test_rows_of_floats(monkeypatch, platform, most):
+    """On macOS torch is faster for many rows."""
+    monkeypatch.setattr(cpu_kernels, "lone_threads", lambda: 1)
+    monkeypatch.setattr(cpu_kernels.sys, "platform", platform)
+    assert cpu_kernels.most_rows(8, is_float=True) == most
+
+
+@needs_kernels
 @pytest.mark.parametrize("beams", [1, 3])
 @pytest.mark.parametrize("with_prompt", [False, True])
 @pytest.mark.parametrize("precision", ["fp32", "int8"])
