@@ -178,7 +178,8 @@ class Table:
         notes = [self.section["title"]] if self.section.get("title") else []
         if counts and counts[-1] > 1:
             means = f"Means of {counts[-1]} runs" if len(counts) == 1 else "Means over the runs of a system"
-            notes.append(f"{means}; ±: standard deviation over runs, with runs - 1.")
+            single = " A single run is tested against the run of its seed." if counts[0] == 1 and self.tests else ""
+            notes.append(f"{means}; ±: standard deviation over runs, with runs - 1.{single}")
         if self.tests or self.untested:
             notes += significance_notes(self.baseline, [*self.tests.values()], self.untested, TEST)
         notes += [*self.notes, *(f"{', '.join(names)}: {signature}" for signature, names in self.signatures.items())]
