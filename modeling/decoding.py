@@ -430,7 +430,8 @@ class Translator:
         outputs: list[Output] = [Output([], True)] * len(jobs)
         waiting = WAITING_TOKENS if self.sources_may_wait(jobs) else 0
         for rows in self.batches(range(len(jobs)), lambda row: len(jobs[row].source), waiting):
-            settings = {"sources_at_once": self.batch_size} if len(rows) > self.batch_size and waiting else {}
+            most = self.rows_of_batch(len(jobs[rows[0]].source))
+            settings = {"sources_at_once": most} if len(rows) > most else {}
             for together in self.rows_with_room(rows, jobs):
                 batch = [jobs[row] for row in together]
                 inputs = self.source_inputs(batch) | self.prefix_inputs(batch) | settings
@@ -441,8 +442,7 @@ class Translator:
     def sources_may_wait(self, jobs: list[Job]) -> bool:
         """Whether an engine takes more sources than `batch_size`, and begins the next one where one is done."""
         engine = getattr(self.model, "engine", None)
-        is_plain = self.batch_tokens is None and not self.format.target_before
-        is_plain = is_plain and not any(self.has_prefix(job) or job.current.part.beginning for job in jobs)
+        is_plain = not self.format.target_before and not any(job.current.part.beginning for job in jobs)
         return is_plain and engine is not None and engine.may_wait(self.model, self.settings, self.generate_kwargs)
 
     def batches(self, rows: Sequence[Row], length: Callable[[Row], int], waiting: int = 0) -> Iterator[list[Row]]:
@@ -453,11 +453,13 @@ class Translator:
         order = sorted(rows, key=lambda row: -length(row))
         start = 0
         while start < len(order):
-            size = max(self.batch_size, waiting // max(1, length(order[start])))
-            if self.batch_tokens is not None:
-                size = max(1, self.batch_tokens // max(1, length(order[start])))
+            size = max(self.rows_of_batch(length(order[start])), waiting // max(1, length(order[start])))
             yield order[start : start + size]
             start += size
+
+    def rows_of_batch(self, longest: int) -> int:
+        """The most rows of a batch whose longest source has this number of tokens."""
+        return self.batch_size if self.batch_tokens is None else max(1, self.batch_tokens // max(1, longest))
 
     def rows_with_room(self, rows: list[int], jobs: list[Job]) -> list[list[int]]:
         """A batch, or row by row where a long prefix leaves too few positions to another; without a prefix apart."""

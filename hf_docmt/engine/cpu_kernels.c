@@ -6,7 +6,7 @@
  */
 #include <stdint.h>
 
-#define ABI 16
+#define ABI 17
 enum { PRODUCT, NORM, SELF_ATTENTION, SOURCE_ATTENTION, EMBEDDING, RECURRENCE, MIXTURE, ADDITION };
 enum { ALL, LIMITED, CONTEXT };   /* what attention reads: CONTEXT is another source */
 enum { SENTENCE, GROUP, WINDOW }; /* what limits it */
@@ -62,6 +62,7 @@ typedef struct {
     int64_t sources, most;    /* N; how many are searched at once, which is the number of origins (M): W is M times beams */
     const int64_t *prompts;   /* (N, prompt) */
     int64_t prompt;
+    const int64_t *given;     /* (N,): how many tokens of a prompt there are, the first ones */
     const int64_t *limits;    /* (N,): the most tokens of a target, prompt included */
     int64_t *ids, *copies;    /* (W, room): the tokens of targets; scratch, (beams, room) */
     int64_t room;             /* a step whose targets have more tokens is not begun */

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-ABI = 16  # of the structures below
+ABI = 17  # of the structures below
 PRODUCT, NORM, SELF_ATTENTION, SOURCE_ATTENTION, EMBEDDING, RECURRENCE, MIXTURE, ADDITION = range(8)
 ALL, LIMITED, CONTEXT = range(3)  # what attention reads
 LIMITS = ("sentence", "group", "window")  # kinds of these, by number
@@ -73,7 +73,7 @@ class Search(ctypes.Structure):
         *((name, ctypes.c_int64) for name in ("sources", "most")),
         ("prompts", ctypes.c_void_p),
         ("prompt", ctypes.c_int64),
-        *((name, ctypes.c_void_p) for name in ("limits", "ids", "copies")),
+        *((name, ctypes.c_void_p) for name in ("given", "limits", "ids", "copies")),
         ("room", ctypes.c_int64),
         ("ends", ctypes.c_void_p),
         *((name, ctypes.c_int64) for name in ("end_count", "beams")),

@@ -96,8 +96,8 @@ static void choose(const void *context, Share share) {
     }
 }
 
-static float score_of(const Search *s, float sum, int64_t length) {
-    return sum / (float)pow((double)(length - s->prompt), s->penalty);
+static float score_of(const Search *s, int64_t source, float sum, int64_t length) {
+    return sum / (float)pow((double)(length - s->given[source]), s->penalty);
 }
 
 /* Add a translation of a source to those that have ended, as many as beams, best first; returns whether it is equal to
@@ -142,7 +142,7 @@ static int go_on(const Step *step, const Search *s, int64_t m) {
         const int64_t token = token_at(s, best[i]), beam = best[i] / s->scored, *before = s->copies + beam * s->room;
         const float *totals_before = totals ? s->total_copies + beam * s->room : 0;
         if (is_last || is_end(s, token)) {
-            if (i < beams && add_found(s, source, before, totals_before, length, token, values[i], score_of(s, values[i], length)))
+            if (i < beams && add_found(s, source, before, totals_before, length, token, values[i], score_of(s, source, values[i], length)))
                 return s->is_open[source] = 1;
             continue;
         }
@@ -153,7 +153,7 @@ static int go_on(const Step *step, const Search *s, int64_t m) {
     }
     const float worst = s->found_scores[(source + 1) * beams - 1];
     const int is_full = s->found_lengths[(source + 1) * beams - 1] > 0;
-    if (is_last || (is_full && (s->is_early || !(score_of(s, s->sums[slot], length) > worst)))) return 1;
+    if (is_last || (is_full && (s->is_early || !(score_of(s, source, s->sums[slot], length) > worst)))) return 1;
     for (int64_t t = 0; t < length - 1; t++) {
         int32_t *row = step->ancestors + t * step->written + slot, before[32];
         memcpy(before, row, beams * sizeof *row);
@@ -162,21 +162,39 @@ static int go_on(const Step *step, const Search *s, int64_t m) {
     return 0;
 }
 
-/* Put the next source that waits, if there is one, at an origin. */
-static void begin(const Operation *readers, const Step *step, Search *s, int64_t m) {
-    const int64_t source = s->current[m] = s->next < s->sources ? s->next++ : -1, slot = m * s->beams;
-    if (source < 0) return;
-    step->lengths[slot] = s->prompt, s->sums[slot] = 0;
-    if (s->totals) memset(s->totals + slot * s->room, 0, s->prompt * sizeof *s->totals);
-    for (int64_t b = 0; b < s->beams; b++) s->found_lengths[source * s->beams + b] = 0;
-    memcpy(s->ids + slot * s->room, s->prompts + source * s->prompt, s->prompt * sizeof *s->ids);
-    if (!readers) return;
-    step->counts[m] = s->visible[source], s->reading->rows = s->visible[source];
+/* Give the states of a source to attention at an origin. */
+static void read_source(const Step *step, const Search *s, int64_t source, int64_t m) {
+    const Operation *readers = s->readers;
     float **buffers = (float **)s->reading->buffers;
+    step->counts[m] = s->visible[source], s->reading->rows = s->visible[source];
     buffers[readers->input] = (float *)s->states + source * step->places * readers->sizes[0];
     for (const Operation *o = readers; o < readers + s->reader_count; o++)
         buffers[o->output] = step->buffers[o->output] + m * step->places * o->sizes[1];
     docmt_run(readers, s->reader_count, s->reading);
+}
+
+/* Read the first tokens of the target at a slot in one pass, up to the last operation that later tokens read from. */
+static void read_prefix(const Operation *operations, int64_t count, Step *step, const Search *s, int64_t slot, int64_t tokens) {
+    while (count && operations[count - 1].kind != SELF_ATTENTION && operations[count - 1].kind != RECURRENCE) count--;
+    for (int64_t t = 0; t < tokens; t++) step->ancestors[t * step->written + slot] = slot;
+    memcpy(step->tokens, s->ids + slot * s->room, tokens * sizeof *s->ids);
+    step->rows = step->fresh = step->lengths[slot] = tokens, step->slots[0] = slot;
+    docmt_run(operations, count, step);
+    step->fresh = 1;
+}
+
+/* Put the next source that waits, if there is one, at an origin. */
+static void begin(const Operation *operations, int64_t count, Step *step, Search *s, int64_t m) {
+    const int64_t source = s->current[m] = s->next < s->sources ? s->next++ : -1, slot = m * s->beams;
+    if (source < 0) return;
+    const int64_t given = s->given[source];
+    s->sums[slot] = 0;
+    if (s->totals) memset(s->totals + slot * s->room, 0, given * sizeof *s->totals);
+    for (int64_t b = 0; b < s->beams; b++) s->found_lengths[source * s->beams + b] = 0;
+    memcpy(s->ids + slot * s->room, s->prompts + source * s->prompt, given * sizeof *s->ids);
+    if (s->readers) read_source(step, s, source, m);
+    if (given > 1 && !s->is_read) read_prefix(operations, count, step, s, slot, given - 1);
+    step->lengths[slot] = given;
 }
 
 /* Search for translations of all sources, `most` at once: where one is done the next one begins. Returns 0, or the length
@@ -185,13 +203,14 @@ int64_t docmt_search(const Operation *operations, int64_t count, Step *step, Sea
     float *scores = step->buffers[operations[count - 1].output];
     int64_t begins[s->most + 1];
     step->ids = s->ids, step->room = s->room;
-    for (int64_t m = s->next ? s->most : 0; m < s->most; m++) begin(s->readers, step, s, m);
+    for (int64_t m = s->next ? s->most : 0; m < s->most; m++) begin(operations, count, step, s, m);
     for (;;) {
         int64_t rows = 0;
         for (int64_t m = 0; m < s->most; m++) {
             const int64_t slot = m * s->beams, length = step->lengths[slot];
             begins[m] = rows;
-            for (int64_t b = 0; s->current[m] >= 0 && b < (length > s->prompt ? s->beams : 1); b++, rows++) {
+            if (s->current[m] < 0) continue;
+            for (int64_t b = 0; b < (length > s->given[s->current[m]] ? s->beams : 1); b++, rows++) {
                 if (length >= s->room) return length + 1;
                 step->slots[rows] = slot + b, step->tokens[rows] = s->ids[(slot + b) * s->room + length - 1];
                 step->ancestors[(length - 1) * step->written + slot + b] = slot + b;
@@ -207,6 +226,6 @@ int64_t docmt_search(const Operation *operations, int64_t count, Step *step, Sea
         const Choice choice = {scores, step, s, begins};
         share_work(choose, &choice, rows * s->scored < LEAST_WORK / 8 * step->threads ? 1 : step->threads);
         for (int64_t m = 0; m < s->most; m++)
-            if (s->current[m] >= 0 && go_on(step, s, m)) begin(s->readers, step, s, m);
+            if (s->current[m] >= 0 && go_on(step, s, m)) begin(operations, count, step, s, m);
     }
 }

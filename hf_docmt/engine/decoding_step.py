@@ -134,7 +134,8 @@ class DecodingStep:
             self.encodings = program.encodings
         self.history: torch.Tensor | None = None  # (writers, W, T, 2D): keys and values of what was written
         self.read: list[torch.Tensor] | None = None  # of each reader (S, L, 2D): those of the source or context
-        self.at_once: int | None = None  # the most sources whose states are read at once, where others wait
+        self.at_once = state.at_once  # the most sources whose states are read at once, where others wait
+        self.prefix = 0  # the most tokens of a prompt that a search reads in one pass
         self.limits: Limits | None = None  # and the borders whose address they have
         if limits is not None:
             self.borders = None if limits.borders is None else limits.borders.int().contiguous()
@@ -161,19 +162,19 @@ class DecodingStep:
             self.borders = self.borders[sources]
             self.limits.borders = self.borders.data_ptr()
 
-    def reads_prompt(self, ids: torch.Tensor) -> bool:
-        """Whether it may read prompts (B, T) of which nothing was read: one token, and short ones after short sources.
+    def reads_prompt(self, ids: torch.Tensor, is_whole: bool) -> bool:
+        """Whether it may read prompts (B, T) of which nothing was read: one token, more only in a search that it runs.
 
-        Those that `forward` refuses are left to it.
+        These are short, behind short sources, unless sources wait. Those that `forward` refuses are left to it.
         """
         (rows, length), table = ids.shape, self.decoder.embed_tokens
         if rows != len(self.source) or not self.embeds:
             return rows == len(self.source) and length == 1
         if int(ids.min()) < 0 or int(ids.max()) >= len(table.weight):
             return False
-        is_short = max(length, self.source.shape[1]) <= MOST_PLACES
-        few = rows * length <= most_rows(self.model.config.d_model, is_for_kernels(self.model.lm_head))
-        return length == 1 or self.is_whole and is_short and few
+        most = min(MOST_PLACES, most_rows(self.model.config.d_model, is_for_kernels(self.model.lm_head)))
+        is_short = self.at_once is not None or max(length, self.source.shape[1]) <= most
+        return length == 1 or is_whole and self.is_whole and is_short
 
     def build(self, ids: torch.Tensor, mask: torch.Tensor | None) -> None:
         """Buffers for the targets of ids (B, T) and their mask, and what torch runs."""
@@ -197,7 +198,7 @@ class DecodingStep:
         if ids.shape[1] > len(self.ancestors):
             self.make_room(ids.shape[1])
         else:
-            self.make_rows(1)
+            self.make_rows()
 
     def number_slots(self, count: int) -> None:
         """Give each target a slot of W; `origins` (W,) are their sources."""
@@ -214,11 +215,11 @@ class DecodingStep:
         self.ancestors = with_room(self.ancestors, room, dim=0)
         self.ancestors[before:] = torch.arange(self.ancestors.shape[1], device="cpu")
         self.history = with_room(self.history, room, dim=2)
-        self.make_rows(1)
+        self.make_rows()
 
-    def make_rows(self, fresh: int) -> None:
-        """States and scratch for these new tokens of every target; the addresses of all inputs of a step."""
-        config, step, rows = self.model.config, self.step, self.rows * fresh
+    def make_rows(self) -> None:
+        """States and scratch for a new token of every target, or a prefix; the addresses of all inputs of a step."""
+        config, step, rows = self.model.config, self.step, max(self.rows, self.prefix)
         size, inner = config.d_model, config.decoder_ffn_dim
         self.states, self.tokens = memory(rows, size), memory(rows, dtype=torch.long)
         self.scratch = memory(rows * (8 * size + inner))
@@ -233,7 +234,7 @@ class DecodingStep:
         for name in ("ancestors", "first", "tokens", "bias", "integers", "slots", "origins", "lengths"):
             setattr(step, name, getattr(self, name).data_ptr())
         step.buffers, step.places = ctypes.addressof(self.buffers), self.source.shape[1]
-        step.rows, step.fresh = rows, fresh
+        step.rows, step.fresh = self.rows, 1
 
     def encode(self, length: int) -> None:
         """Encodings of positions for targets of this length, padding included."""
@@ -266,24 +267,8 @@ class DecodingStep:
         self.encode(ids.shape[1])
         self.ids = ids.new_zeros(len(self.lengths), ids.shape[1]).index_copy_(0, self.slots.long(), ids)
         self.step.ids, self.step.room = self.ids.data_ptr(), ids.shape[1]
-        if ids.shape[1] > self.length + 1:
-            return self.read_prompt(ids)
         self.tokens.copy_(ids[:, -1])
         return self.run(None)
-
-    def read_prompt(self, ids: torch.Tensor) -> torch.Tensor:
-        """Ids (B, T), of which none was read, in one pass -> (B, N)."""
-        (operations,), self.length = self.operations, ids.shape[1]
-        self.make_rows(self.length)
-        self.tokens.copy_(ids.flatten())
-        self.lengths.fill_(self.length)
-        output = len(operations) - 1
-        run(operations, self.step, 0, output)
-        last = self.states.view(*ids.shape, -1)[:, -1]  # (B, D)
-        self.make_rows(1)
-        self.states.copy_(last)
-        run(operations, self.step, output)
-        return self.scores
 
     def search(self, prompt: torch.Tensor, settings, mask: torch.Tensor | None, logits: torch.Tensor | None):
         """Translations of prompts (B, T) that were not read, or were and gave logits (B, N); see `SearchSettings`.
@@ -291,50 +276,56 @@ class DecodingStep:
         Returns ids (B * returned, longest), sums up to each (or None), and the open sources, whose ids are undefined:
         their beams tie, or their scores are NaN.
         """
-        beams, (sources, given) = settings.num_beams, prompt.shape
-        targets, limits = (self.at_once or sources) * beams, settings.limits(prompt)
-        is_read = logits is not None
-        self.build(nn.functional.pad(prompt.repeat_interleave(beams, dim=0)[:targets], (0, is_read)), mask)
+        beams, (sources, width) = settings.num_beams, prompt.shape
+        targets, is_read = (self.at_once or sources) * beams, logits is not None
+        places = torch.arange(width, device="cpu")
+        padding = places.new_zeros(sources, 1) if mask is None or is_read else width - mask.sum(dim=1, keepdim=True)
+        first = prompt.gather(1, (places + padding) % width)  # without the padding on the left
+        self.prefix = 0 if is_read else width - int(padding.min()) - 1
+        self.build(
+            nn.functional.pad(prompt.repeat_interleave(beams, dim=0)[:targets], (0, is_read)), mask if is_read else None
+        )
         if is_read:
             self.scores[:sources] = logits
-        tables = self.search_tables(prompt, limits, settings)
+        tables = self.search_tables(first, width - padding[:, 0], settings.limits(prompt) - padding[:, 0], settings)
         found, growing = Search(is_read=is_read), {"ids", "copies", "found", *TOTALS} & tables.keys()
-        sizes = {"sources": sources, "most": targets // beams, "prompt": given, "beams": beams}
+        sizes = {"sources": sources, "most": targets // beams, "prompt": width, "beams": beams}
         sizes |= {"end_count": len(tables["ends"]), "penalty": settings.length_penalty, "scored": self.scores.shape[1]}
         sizes |= {"is_early": settings.early_stopping is True, "kept": tables["values"].shape[1]}
         if self.at_once:
             self.read_one_by_one(found)
-        needed = given + 1
+        needed, most = width + 1, int(tables["limits"].max())
         while needed:
             self.make_room(needed)
             self.encode(needed - 1)
-            sizes["room"] = min(len(self.ancestors), len(self.encodings) + self.padding + 1, int(limits.max()))
+            sizes["room"] = max(width, min(len(self.ancestors), len(self.encodings) + self.padding + 1, most))
             tables |= {name: with_room(tables[name], sizes["room"], dim=tables[name].dim() - 1) for name in growing}
             for name, value in (sizes | {name: table.data_ptr() for name, table in tables.items()}).items():
                 setattr(found, name, value)
             needed = search(self.operations[0], self.step, found)
-        lengths = tables["found_lengths"][:, : settings.num_return_sequences]
-        longest = int(lengths.max())
-        is_behind = torch.arange(longest, device="cpu") >= lengths[..., None]
+        lengths = tables["found_lengths"][:, : settings.num_return_sequences] + padding
+        places = (torch.arange(int(lengths.max()), device="cpu") - padding)[:, None]  # (S, 1, L)
+        is_behind, places = places >= (lengths - padding)[..., None], places.clamp(0, sizes["room"] - 1)
         ids, sums = (
-            tables[name][:, : lengths.shape[1], :longest].masked_fill(is_behind, padding).flatten(0, 1)
+            tables[name].gather(2, places.expand(*lengths.shape, -1)).masked_fill(is_behind, end).flatten(0, 1)
             if name in tables
             else None
-            for name, padding in (("found", settings.padding), ("found_totals", 0))
+            for name, end in (("found", settings.padding), ("found_totals", 0))
         )
+        ids[:, :width] = prompt.repeat_interleave(lengths.shape[1], dim=0)
         return ids, sums, tables["is_open"].nonzero()[:, 0]
 
-    def search_tables(self, prompt: torch.Tensor, limits: torch.Tensor, settings) -> dict[str, torch.Tensor]:
-        """Tables of `Search` by their names, with room for the prompts (B, T)."""
-        (targets, scored), (sources, given), beams = self.scores.shape, prompt.shape, settings.num_beams
+    def search_tables(self, prompt: torch.Tensor, given, limits, settings) -> dict[str, torch.Tensor]:
+        """Tables of `Search` by their names, with room for prompts (B, T) of `given` tokens each."""
+        (targets, scored), (sources, width), beams = self.scores.shape, prompt.shape, settings.num_beams
         kept = 1 if beams == 1 else settings.candidates + 1
-        shapes = {"ids": (targets, given), "copies": (beams, given), "indices": (targets // beams, kept)}
-        shapes |= {"found": (sources, beams, given), "found_lengths": (sources, beams), "current": (targets // beams,)}
+        shapes = {"ids": (targets, width), "copies": (beams, width), "indices": (targets // beams, kept)}
+        shapes |= {"found": (sources, beams, width), "found_lengths": (sources, beams), "current": (targets // beams,)}
         tables = {name: memory(*shape, dtype=torch.long) for name, shape in shapes.items()}
         shapes = {"log_probs": (targets if beams > 1 else 0, scored), "sums": (targets,)}
         shapes |= {"values": (targets // beams, kept), "found_scores": (sources, beams)}
         shapes |= (
-            dict(zip(TOTALS, ((targets, given), (beams, given), (sources, beams, given)))) if settings.has_sums else {}
+            dict(zip(TOTALS, ((targets, width), (beams, width), (sources, beams, width)))) if settings.has_sums else {}
         )
         tables |= {name: memory(*shape) for name, shape in shapes.items()}
         for name in ("words", "is_absent"):
@@ -342,7 +333,7 @@ class DecodingStep:
                 tables[name] = listed
         ends = torch.tensor(settings.eos_token_id, dtype=torch.long, device="cpu")
         tables |= {"ends": ends, "is_open": torch.zeros(sources, dtype=torch.bool, device="cpu")}
-        return tables | {"prompts": prompt.contiguous(), "limits": limits}
+        return tables | {"prompts": prompt.contiguous(), "given": given.contiguous(), "limits": limits.contiguous()}
 
     # Sources that wait
 

@@ -9,7 +9,8 @@ from hf_docmt.engine.cpu_kernels import BLOCK, Step, give_scratch, memory, most_
 from hf_docmt.engine.int8_linear import is_plain_int8
 from hf_docmt.engine.known_layers import source_limits
 from hf_docmt.engine.programs import buffers, encoder_program
-from hf_docmt.engine.scope import is_for_kernels, is_in_scope, is_inference, made_once, most_at_once
+from hf_docmt.engine.scope import is_for_kernels, is_in_scope, is_inference, made_once
+from hf_docmt.modeling.segments import is_right_padded
 
 CACHED_ROWS = 256  # of states that operations go over one after the other
 MOST_PLACES = 128  # of a source, up to which attention by rows is at least as fast as torch's
@@ -39,20 +40,20 @@ def encoder_states(
     if program is None:
         return None
     states = hidden_states.clone(memory_format=torch.contiguous_format)
-    (operations, has_limits, _), inner, at_once = program, stack.config.encoder_ffn_dim, most_at_once(stack)
-    if at_once is not None and attention_mask is not None and not has_limits:
-        run_in_batches(operations, states, inner, attention_mask, at_once)
+    (operations, has_limits, _), inner = program, stack.config.encoder_ffn_dim
+    if attention_mask is not None and not has_limits and is_right_padded(attention_mask):
+        run_in_batches(operations, states, inner, attention_mask)
         return states
     limits = source_limits(stack, input_ids, attention_mask) if has_limits else None
     run_on_rows(operations, states.view(-1, size), inner, places=length, mask=attention_mask, limits=limits)
     return states
 
 
-def run_in_batches(operations: ctypes.Array, states: torch.Tensor, inner: int, mask: torch.Tensor, count: int) -> None:
-    """As `run_on_rows`, over states (B, S, D) of this number of sources at a time, without the padding at their end."""
+def run_in_batches(operations: ctypes.Array, states: torch.Tensor, inner: int, mask: torch.Tensor) -> None:
+    """As `run_on_rows`, over states (B, S, D) of a few sources at a time, without the padding at their end."""
     lengths, first = mask.sum(dim=1).tolist(), 0
     while first < len(states):
-        end = min(first + count, first + max(1, CACHED_ROWS // lengths[first]), len(states))
+        end = min(first + max(1, CACHED_ROWS // max(1, lengths[first])), len(states))
         longest = max(lengths[first:end])
         part = states[first:end, :longest]
         rows, first = part.reshape(-1, part.shape[2]), end

@@ -20,7 +20,7 @@ from hf_docmt.engine.cpu_kernels import are_used
 from hf_docmt.engine.decoding_step import sources_may_wait
 from hf_docmt.engine.encoder import MOST_PLACES, encoder_states
 from hf_docmt.engine.quantization import quantize, replace_linear
-from hf_docmt.engine.scope import forget, has_hooks, packed_products, sources_at_once, unchanged_weights
+from hf_docmt.engine.scope import forget, has_hooks, packed_products, unchanged_weights
 from hf_docmt.engine.search import DecoderState, SearchSettings, best_translations
 from hf_docmt.modeling.generation_mixin import end_tokens, is_neutral
 from hf_docmt.modeling.modeling_docmt import DocMTPreTrainedModel
@@ -62,8 +62,7 @@ class Engine:
         at_once = arguments.pop("sources_at_once", None)
         is_ours = is_plain(config) and has_plain_criteria(own["stopping_criteria"])
         if is_ours and is_plain_call(model, inputs, config, arguments):
-            with sources_at_once(model, at_once):
-                return search_translations(model, inputs, config, own, arguments, at_once)
+            return search_translations(model, inputs, config, own, arguments, at_once)
         if arguments.get("shortlist") is not None:
             raise ValueError(
                 "shortlist is for greedy and beam search with plain settings, and these ask for another search: "

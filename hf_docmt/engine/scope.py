@@ -62,7 +62,6 @@ class Scope:
     may_be_compiled: bool  # which is not to see modes of torch
     has_hooks: bool = False  # before layers, as of an adapter
     made: dict[nn.Module, object] = field(default_factory=dict)
-    at_once: int | None = None  # the most sources that encoders read at once, of those padded on the right
 
 
 _scopes: ContextVar[Mapping[nn.Module, Scope]] = ContextVar("scopes", default=MappingProxyType({}))  # by module
@@ -114,22 +113,6 @@ def made_once(owner: nn.Module, make: Callable[[], Made]) -> Made:
     if owner not in made:
         made[owner] = make()
     return made[owner]
-
-
-@contextmanager
-def sources_at_once(model: nn.Module, count: int | None) -> Iterator[None]:
-    """Within it encoders of a model in a scope read at most this number of sources at once."""
-    scope = _scopes.get()[model]
-    scope.at_once = count
-    try:
-        yield
-    finally:
-        scope.at_once = None
-
-
-def most_at_once(module: nn.Module) -> int | None:
-    """The number of `sources_at_once`."""
-    return _scopes.get()[module].at_once
 
 
 def has_hooks(model: nn.Module) -> bool:

@@ -127,23 +127,20 @@ def best_translations(
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """Translations (B * returned, at most `max_length`) of prompts (B, T), and sums up to each token, if any.
 
-    The kernels search if settings are plain; the searches below translate what they leave open. With prompts of one
-    token and sources padded on the right, a step has at most `at_once` sources: the next one begins when one is done.
+    The kernels search if settings are plain; the searches below translate what they leave open. With sources padded on
+    the right a step has at most `at_once` of them: the next one begins when one is done.
     """
     is_plain, logits, before = settings.is_plain(len(state.output()[1])), None, copy.copy(state)
     if is_plain:
-        state.start(prompt)
-        if state.step is None or prompt.shape[1] > 1:
+        state.at_once = at_once if at_once is not None and at_once < len(prompt) else None
+        state.start(prompt, is_whole=True)
+        if state.step is None:
             logits = state.read(prompt)
     if not is_plain or state.step is None or not state.step.is_whole:
         return step_by_step(state, prompt, settings, logits)
     if logits is not None:
         logits = logits.clone()
         state.repeat(settings.num_beams)
-    if logits is None and state.mask is None and at_once is not None and at_once < len(prompt):
-        state.step.at_once = at_once
-    elif logits is None and state.mask is not None:
-        state.mask = state.mask.repeat_interleave(settings.num_beams, dim=0)
     ids, sums, rows = state.step.search(prompt, settings, state.mask, logits)
     if not len(rows):
         return ids, sums
@@ -371,6 +368,7 @@ class DecoderState:
     that is used after the search, `keeps_cache`, has what the prompt leaves there, and need not have more.
     """
 
+    at_once: int | None = None  # the most sources of a step, where others wait
     words: torch.Tensor | None = None  # (N,) int64: the tokens that are scored, of all V
     is_absent: torch.Tensor | None = None  # (B, N) bool: which of them are not for a source
 
@@ -411,11 +409,11 @@ class DecoderState:
             self.step = decoding_step(self)
         return self.masked(logits.to(ids.device, torch.float32))
 
-    def start(self, prompt: torch.Tensor) -> None:
-        """Let the primitives read a prompt (B, T), too, where they can."""
+    def start(self, prompt: torch.Tensor, is_whole: bool = False) -> None:
+        """Let the primitives read a prompt (B, T), too, where they can; `is_whole`: in a search of theirs."""
         if self.is_prompt and not self.keeps_cache:
             step = decoding_step(self)
-            if prompt.shape[1] == 1 if step is None else step.reads_prompt(prompt):
+            if prompt.shape[1] == 1 if step is None else step.reads_prompt(prompt, is_whole):
                 self.step, self.is_prompt = step, False
 
     def logits(self, **arguments) -> torch.Tensor:

@@ -80,9 +80,9 @@ static int is_exact(void) {
 /* A whole search over random scores, of more sources than there is room for at once, with room that grows. */
 static void search_sources(void) {
     enum { SIZE = 8, L = 3, KEYS_OF = 16 };
-    int64_t sources = between(1, 5), most = between(1, sources), beams = between(1, 2), prompt = between(1, 2);
+    int64_t sources = between(1, 5), most = between(1, sources), beams = between(1, 2), prompt = between(1, 3), given[5];
     int64_t slots = most * beams, kept = beams > 1 ? 2 * beams + 1 : 1, scored = between(kept, 40), room = prompt + 1;
-    int64_t prompts[10] = {0}, limits[5], ends[] = {1}, current[5], found_lengths[10], lengths[10], tokens[10], words[40];
+    int64_t prompts[15] = {0}, limits[5], ends[] = {1}, current[5], found_lengths[10], lengths[10], tokens[10], words[40];
     float sums[10], found_scores[10], scales[KEYS_OF] = {1}, bias[KEYS_OF] = {0};
     int32_t slots_of[10], first[10] = {0}, origins[10], counts[5], visible[5];
     int8_t weights[KEYS_OF * SIZE] __attribute__((aligned(64))) = {1}, integers[16 * SIZE];
@@ -92,24 +92,24 @@ static void search_sources(void) {
     int64_t *indices = malloc(most * kept * 8), *ids = calloc(slots * 12, 8), *copies = malloc(beams * 96), *found = malloc(sources * beams * 96);
     int32_t *ancestors = calloc(slots * 12, 4);
     for (int64_t i = 0; i < 40; i++) words[i] = 3 * i;
-    for (int64_t i = 0; i < sources; i++) limits[i] = prompt + between(1, 9), visible[i] = between(1, L);
+    for (int64_t i = 0; i < sources; i++) given[i] = between(1, prompt), limits[i] = given[i] + between(1, 9), visible[i] = between(1, L);
     for (int64_t i = 0; i < slots; i++) origins[i] = i / beams;
-    float *buffers[] = {logits, 0, keys}, *others[] = {0, 0, 0};
-    Operation idle = {NORM, 0, 0, {0}, {0}, 1}, reader = {PRODUCT, 1, 2, {SIZE, KEYS_OF}, {weights, scales, bias}, 0};
+    float *buffers[] = {logits, logits, keys, logits}, *others[] = {0, 0, 0};
+    Operation idle[] = {{RECURRENCE, 3, 1, {0, 3}, {0}, 0}, {NORM, 0, 0, {0}, {0}, 1}}, reader = {PRODUCT, 1, 2, {SIZE, KEYS_OF}, {weights, scales, bias}, 0};
     Step reading = {others, .integers = integers, .numbers = row_scales, .threads = 1};
     Step step = {buffers, slots, 1, lengths, 1, L, ancestors, first, 0, counts, tokens, .threads = between(1, 3), .written = slots, .kept = 12,
                  .slots = slots_of, .origins = origins};
-    Search search = {sources, most, prompts, prompt, limits, ids, copies, room, ends, 1, beams, 1.0, between(0, 1), scored,
+    Search search = {sources, most, prompts, prompt, given, limits, ids, copies, room, ends, 1, beams, 1.0, between(0, 1), scored,
                      between(0, 1) ? words : 0, 0, log_probs, sums, values, indices, kept, current, 0, 0, found, found_scores,
                      found_lengths, is_open, &reader, 1, &reading, states, visible};
     float *totals = numbers(slots * 12), *total_copies = numbers(beams * 12), *found_totals = numbers(sources * beams * 12);
     if (between(0, 1)) search.totals = totals, search.total_copies = total_copies, search.found_totals = found_totals;
-    for (int64_t needed; (needed = docmt_search(&idle, 1, &step, &search));) {
+    for (int64_t needed; (needed = docmt_search(idle, 2, &step, &search));) {
         if (needed <= search.room) puts("no more room is needed"), exit(1);
         search.room = 12; /* what was written is lost, and would be copied */
     }
     for (int64_t i = 0; i < sources; i++)
-        if (!is_open[i] && (found_lengths[i * beams] <= prompt || found_lengths[i * beams] > limits[i])) puts("a wrong length"), exit(1);
+        if (!is_open[i] && (found_lengths[i * beams] <= given[i] || found_lengths[i * beams] > limits[i])) puts("a wrong length"), exit(1);
     void *all[] = {logits, log_probs, keys, states, values, indices, ids, copies, found, ancestors, totals, total_copies, found_totals};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
 }

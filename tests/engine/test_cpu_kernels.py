@@ -145,7 +145,8 @@ def test_prompts_that_the_program_reads(int8_model, monkeypatch, fields, length,
     prompt = torch.cat([PROMPT, torch.randint(8, 20, (3, length - 3))], dim=1)
     prompt = prompt.masked_fill(prompt == PAD, 2) if mask is None else prompt
     ids = {"decoder_input_ids": prompt, "decoder_attention_mask": mask, "attention_mask": (SOURCE != PAD).long()}
-    settings = {"num_beams": beams, "max_new_tokens": 9, "min_new_tokens": 9}
+    settings = {"num_beams": beams, "max_new_tokens": 9}
+    model.final_logits_bias[0, EOS] = -1e9
     forward, called = type(model).forward, []
     monkeypatch.setattr(type(model), "forward", lambda self, **rest: called.append(1) or forward(self, **rest))
     ours = model.generate(SOURCE, **ids, **settings)

@@ -18,6 +18,7 @@ from transformers import (
 from hf_docmt.engine import generation, search
 from hf_docmt.engine.cache import DecodingCache
 from hf_docmt.engine.cpu_kernels import kernels as library
+from hf_docmt.engine.decoding_step import DecodingStep
 from hf_docmt.engine.search import DecoderState, SearchSettings, best_continuations, best_token
 from hf_docmt.modeling.decoding import Translator
 
@@ -312,7 +313,7 @@ def test_best_token(kernels, size):
 
 
 ARCHITECTURES = [
-    ("concat", {"past_context": 2}),
+    ("concat", {"past_context": 2, "use_bod": True}),
     ("concat", {"decoder_autoregression": "ssru", "view": "chunk", "chunk_tokens": 30}),
     ("concat", {"activation_function": "gelu"}),  # which torch runs, between the primitives
     ("lst", {"past_context": 2}),
@@ -361,6 +362,19 @@ def test_sources_that_leave_change_nothing(monkeypatch, kernels, architecture, f
             count += len(left)
             left.clear()
     assert count
+
+
+@needs_kernels
+@pytest.mark.parametrize("batch", [{"batch_size": 2}, {"batch_tokens": 9}], ids=str)
+def test_sources_wait(monkeypatch, batch):
+    """All in one search, behind prefixes, too, and in batches of tokens."""
+    model, sizes, run = build(**SIZES, past_context=2, use_bod=True), [], DecodingStep.search
+    monkeypatch.setattr(
+        DecodingStep, "search", lambda step, ids, *rest: sizes.append(len(ids)) or run(step, ids, *rest)
+    )
+    documents = [random_text([5, 1]), *(random_text([length], seed=length) for length in (2, 7, 3))]
+    model.translate_documents(documents, word_tokenizer(), "full", max_new_tokens=4, repairs="none", **batch)
+    assert sizes == [4]
 
 
 class OddRows(LogitsProcessor):
