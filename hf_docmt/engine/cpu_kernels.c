@@ -72,7 +72,7 @@ typedef struct {
     int64_t is_early;         /* whether as many translations as beams are enough, whatever may follow */
     int64_t scored;           /* V */
     const int64_t *words;     /* (V,): the tokens that are scored, or these are all */
-    const uint8_t *is_absent; /* (M, V): which of them are not for a source, or all are */
+    const uint8_t *is_absent; /* (N, V): which of them are not for a source, or all are */
     float *log_probs, *sums;  /* scratch, (W, V) of beams; (W,): log-probabilities of beams */
     float *values;            /* scratch, (M, kept): the best continuations of each source */
     int64_t *indices;         /* scratch, (M, kept): their places in its rows of scores */

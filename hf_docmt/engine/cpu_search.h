@@ -220,9 +220,11 @@ int64_t docmt_search(const Operation *operations, int64_t count, Step *step, Sea
         step->rows = begins[s->most] = rows;
         if (!s->is_read) docmt_run(operations, count, step);
         s->is_read = 0;
-        for (int64_t r = 0; s->is_absent && r < rows; r++)
+        for (int64_t r = 0; s->is_absent && r < rows; r++) {
+            const uint8_t *is_absent = s->is_absent + s->current[origin_of(step, r)] * s->scored;
             for (int64_t i = 0; i < s->scored; i++)
-                if (s->is_absent[origin_of(step, r) * s->scored + i]) scores[r * s->scored + i] = -INFINITY;
+                scores[r * s->scored + i] = is_absent[i] ? -INFINITY : scores[r * s->scored + i];
+        }
         const Choice choice = {scores, step, s, begins};
         share_work(choose, &choice, rows * s->scored < LEAST_WORK / 8 * step->threads ? 1 : step->threads);
         for (int64_t m = 0; m < s->most; m++)

@@ -75,8 +75,12 @@ class Engine:
             return model.search_by_transformers(inputs, config, own, arguments)
 
     def may_wait(self, model, config: GenerationConfig, arguments: dict) -> bool:
-        """Whether plain calls of `generate` with these settings take more sources than `sources_at_once`."""
-        is_known = not arguments and not effective_settings(config, {*READ, *HARMLESS}) and is_plain(config)
+        """Whether plain calls of `generate` with these settings take more sources than `sources_at_once`.
+
+        Not beams over a shortlist: the more sources wait, the more words are scored for each of them.
+        """
+        is_known = arguments.keys() <= (set() if (config.num_beams or 1) > 1 else {"shortlist"})
+        is_known = is_known and not effective_settings(config, {*READ, *HARMLESS}) and is_plain(config)
         return is_known and not model.is_prompted and not has_hooks(model) and sources_may_wait(model)
 
     def prompt_cache(self, model) -> DecodingCache | None:

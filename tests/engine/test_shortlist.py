@@ -103,6 +103,22 @@ def test_steps_of_the_kernels(monkeypatch, fields, beams, prompt):
         assert set(written.tolist()) <= allowed.union(*(lists.get(word, []) for word in source.tolist()))
 
 
+@pytest.mark.skipif(cpu_kernels.kernels() is None, reason="the kernels were not built, or need AVX2")
+def test_sources_that_wait_keep_their_words(monkeypatch):
+    """Each is translated as alone, though others take the place of those that end."""
+    model, sizes, search = build(**SIZES | {"vocab_size": V}), [], DecodingStep.search
+    for parameter in model.parameters():
+        parameter.data.mul_(3)
+    monkeypatch.setattr(
+        DecodingStep, "search", lambda step, ids, *rest: sizes.append(len(ids)) or search(step, ids, *rest)
+    )
+    settings = {"max_new_tokens": 6, "shortlist": shortlist({word: [word * 7 % 23 + 6] for word in range(6, V)})}
+    sentences = random_text([3, 2, 4, 5, 1])
+    found = model.translate_documents([sentences], word_tokenizer(), "sentence", batch_size=2, **settings)
+    alone = [model.translate_documents([[one]], word_tokenizer(), "sentence", **settings)[0] for one in sentences]
+    assert [[line] for line in found[0]] == alone and sizes == [5, 1, 1, 1, 1, 1]
+
+
 def test_fewer_words_than_candidates():
     """Beams over three words, two of which end a translation besides the third."""
     found = build().generate(
