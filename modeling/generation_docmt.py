@@ -217,9 +217,6 @@ def check_generation(generate_kwargs: dict) -> None:
     if given := sorted({"inputs", "input_ids", "decoder_input_ids", "encoder_outputs"} & generate_kwargs.keys()):
         raise ValueError(f"{given[0]} is made from the documents: omit it, or call generate.")
     if asked := sorted({"glossary", "formality", "consistent"} & generate_kwargs.keys()):
-        raise ValueError(
-            f"{asked[0]} is an option of the package hf-docmt: pip install hf-docmt, and pass it to "
-            "hf_docmt.translate_corpus or hf_docmt.load_system."
-        )
+        raise ValueError(f"{asked[0]} needs the package hf-docmt: pass it to hf_docmt.translate_corpus or load_system.")
     if "max_length" in generate_kwargs:
         raise ValueError("max_length also counts the forced prefix: give max_new_tokens instead.")

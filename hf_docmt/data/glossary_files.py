@@ -5,7 +5,6 @@ TBX: https://www.tbxinfo.net (ISO 30042), UTX: https://aamt.info/english/utx/
 
 import csv
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -132,22 +131,19 @@ def _of_termbase(path: str | Path, source_lang: str | None, target_lang: str | N
     if not source_lang or not target_lang:
         raise DataError(f"{display_path(path)}: a termbase has several languages; name those of the translation")
     wanted = [primary_language(code) for code in (source_lang, target_lang)]
-    found: dict[str, int] = {}  # the most sections of each language in a concept
+    found: set[str] = set()
     for concept in elements(path, ("conceptEntry", "termEntry")):
         terms: dict[str, list[tuple[str, bool]]] = {}
-        sections = Counter[str]()
         for section in concept:
             if local_name(section) in ("langSec", "langSet"):
                 code = section.get(LANG) or section.get("lang") or ""
-                sections[code] += 1
-                found[code] = max(found.get(code, 1), sections[code])
+                found.add(code)
                 terms.setdefault(primary_language(code), []).extend(_terms(section))
         for source, _ in terms.get(wanted[0], ()):
             yield from (Entry(source, target, is_bad) for target, is_bad in terms.get(wanted[1], ()))
     codes = set(map(primary_language, found))
     if missing := [lang for lang in wanted if lang not in codes]:
-        names = [f"{code} ({found[code]} times in a concept)" if found[code] > 1 else code for code in sorted(found)]
-        raise DataError(f"{display_path(path)}: no terms in {' and '.join(missing)}, but in {', '.join(names)}")
+        raise DataError(f"{display_path(path)}: no terms in {' and '.join(missing)}, but in {', '.join(sorted(found))}")
 
 
 def _terms(section) -> Iterator[tuple[str, bool]]:

@@ -103,14 +103,6 @@ class CausalSystem(ModelSystem):
         self.limit = getattr(model.config, "max_position_embeddings", None)
         self.batch_size, self.batch_tokens = batch_size, batch_tokens
 
-    @classmethod
-    def language_options(
-        cls, name: str, source_lang: str | None, target_lang: str | None, revision: str | None = None
-    ) -> tuple[dict[str, str], tuple[str | None, str | None]]:
-        """Languages that the prompt names."""
-        asked = {"source_lang": source_lang, "target_lang": target_lang}
-        return {key: code for key, code in asked.items() if code is not None}, (source_lang, target_lang)
-
     def token_log_probabilities(self, items: Sequence[SuiteItem]) -> list[list[list[float]]]:
         """[item][candidate][token of the answer, its end last], natural logarithm, in fp32.
 

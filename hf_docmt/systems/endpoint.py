@@ -90,11 +90,6 @@ class EndpointSystem(System):
         return cls(str(name), **options)
 
     @classmethod
-    def language_options(cls, name, source_lang, target_lang, revision=None):
-        asked = {"source_lang": source_lang, "target_lang": target_lang}
-        return {key: code for key, code in asked.items() if code is not None}, (source_lang, target_lang)
-
-    @classmethod
     def reads_sentences_alone(cls, name, options, revision=None):
         return False
 

@@ -168,7 +168,8 @@ class System(ABC):
         Also the languages in which documents are read: the requested ones, by default the model's. ValueError: others
         than the model's.
         """
-        return {}, (source_lang, target_lang)
+        asked = {"source_lang": source_lang, "target_lang": target_lang}
+        return {key: code for key, code in asked.items() if code and key in cls.options()}, (source_lang, target_lang)
 
     @classmethod
     def reads_sentences_alone(cls, name: str, options: Mapping[str, Any], revision: str | None = None) -> bool:

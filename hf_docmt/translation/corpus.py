@@ -28,14 +28,11 @@ def translate_corpus(
 ) -> list[dict]:
     """Translate documents: rows `{"doc_id", "source", "translation", "repairs", "search"}`, in their order.
 
-    `source` and `translation` are lists of sentences of equal length. `score`, of models that have it, is the mean
-    log-probability of the tokens of each translation, None for one that the model did not write. `repairs` is a list of
-    dicts `{"sentence", "kind", "detail"}`: sentences (by index) that were translated in parts, again, or not to their
-    end. `options` are those of `DocMTSystem`: `glossary` (a file, `{source: target}`, or pairs), `formality`,
-    `consistent`, and the arguments of `model.translate_documents`, such as `strategy`, `past_context` and `batch_size`.
-    Only with `repairs="none"` may a `translation` be longer or shorter than its source. `search` is how
-    they were translated: `strategy`, `beams`, of `past_context`, `repairs`, `alignment`, `source_lang`, `target_lang`
-    those that were set, an `engine` other than transformers, and generation settings that change what is found.
+    `source` and `translation` are lists of sentences, of equal length but with `repairs="none"`. `score` is, for models
+    that have it, the mean log-probability of the tokens of each translation, None for a known one. `repairs` are
+    `{"sentence", "kind", "detail"}`: sentences (by index) that were translated in parts, again, or not to their end.
+    `search` has strategy, beams and what else was set. `options` are those of `DocMTSystem`: `glossary` (a file,
+    `{source: target}`, or pairs), `formality`, `consistent`, and those of `model.translate_documents`.
 
     `documents` are what the readers of `hf_docmt.data.readers` give; only their source side is read. Raises
     `DataError` for other datasets, and `ValueError` for a strategy that the model does not have.

@@ -23,6 +23,7 @@ from hf_docmt.serving.batches import Translated
 from hf_docmt.serving.served_model import ServedModel, giving_way
 from hf_docmt.serving.texts import size_of
 from hf_docmt.systems import DocMTSystem
+from hf_docmt.systems.items import SuiteItem
 
 GOOD = {"q": "w7 w8", "source": "en", "target": "de"}
 
@@ -227,10 +228,17 @@ def test_large_texts_are_read_by_a_process_in_which_clients_take_turns(system):
     assert size_of(zipped({"a": "b"})) > batches.SMALL_CHARACTERS  # it may be large when unpacked
 
 
-def test_a_sentence_of_many_signs_gives_way(system):
+def test_what_gives_way(system):
+    """Each sign of a sentence, and each batch that is scored for terms."""
     ways = []
-    giving_way(system, lambda: ways.append(1)).finder("".join(map(chr, range(0x4E00, 0x4E00 + 50))))
+    polite = giving_way(system, lambda: ways.append(1))
+    polite.finder("".join(map(chr, range(0x4E00, 0x4E00 + 50))))
     assert len(ways) == 50
+    item = SuiteItem("", ("w6 w7",), (), ("w8", "w9"), 0, "", None)
+    polite.token_log_probabilities([item])
+    polite.next_texts([item], 2)
+    polite.word_fits("w6", "w7")
+    assert len(ways) == 53
 
 
 def test_half_sent_requests(system):

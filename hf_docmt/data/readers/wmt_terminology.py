@@ -40,16 +40,11 @@ class WmtTerminologyReader(Reader):
             for document in data["documents"]:
                 doc_id, paragraphs = document["document_id"], document["paragraphs"]
                 source, target = ([each.get(side) or "" for each in paragraphs] for side in ("source", "reference"))
-                marked = [
-                    paragraph["segments"] if reference else () for paragraph, reference in zip(paragraphs, target)
-                ]
+                marked = [each["segments"] if reference else () for each, reference in zip(paragraphs, target)]
                 terms = [_occurrence(n, term) for n, own in enumerate(marked) for each in own for term in each["terms"]]
                 columns = {"terms": terms, DELIMITER: data[DELIMITER] or ""}
-                location = f"{where}, document {doc_id!r}"
-                yield (
-                    location,
-                    make_row(location, doc_id, source, target if languages[1:] else None, languages, **columns),
-                )
+                location, target = f"{where}, document {doc_id!r}", target if languages[1:] else None
+                yield location, make_row(location, doc_id, source, target, languages, **columns)
         except (KeyError, TypeError, AttributeError) as error:
             raise DataError(f"{where}: not a set of WMT26's terminology task ({error!r}); fetch it again") from error
 
