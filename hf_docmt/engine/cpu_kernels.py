@@ -19,7 +19,6 @@ LIMITS = ("sentence", "group", "window")  # kinds of these, by number
 NONE, AVX2, VNNI, AMX, NEON, DOTS = range(6)  # instructions for products, of x86-64, then of aarch64
 BLOCK = 16  # adjacent outputs of a product; rows of a tile
 is_forked = False  # whether this process began as a copy of another one
-TORCH = f"libtorch_cpu.{'dylib' if sys.platform == 'darwin' else 'so'}"
 MULTIPLE = 8  # of which sizes of states and heads have to be
 FEW_ROWS = 64  # on macOS; of int8 over the number of threads, where torch has several and the kernels one
 
@@ -120,7 +119,7 @@ def kernels() -> ctypes.CDLL | None:
 def openmp_functions() -> tuple[int, ...]:
     """Addresses of what shares work among the threads of torch, as `cpu_threads.h` calls it; none without OpenMP."""
     names = ("GOMP_parallel", "GOMP_barrier", "omp_get_thread_num", "omp_get_num_threads")
-    for file in (None, Path(torch.__file__).parent / "lib" / TORCH):  # preloaded libraries come first
+    for file in (None, *Path(torch.__file__).parent.glob("lib/libtorch_cpu.*")):  # preloaded libraries come first
         try:
             library = ctypes.CDLL(file and str(file))
             return tuple(ctypes.cast(getattr(library, name), ctypes.c_void_p).value for name in names)
@@ -221,10 +220,8 @@ def most_rows(size: int, is_float: bool = False) -> int:
     """How many rows of `size` values the kernels multiply faster than torch."""
     if size % MULTIPLE or not are_used() or not is_float and kernels().level < VNNI:
         return 0
-    if is_float and sys.platform == "darwin":  # torch computes with Accelerate, on matrix units
-        return FEW_ROWS
-    if lone_threads() == 1:
-        return 2**63
+    if lone_threads() == 1:  # on macOS torch computes with Accelerate, on matrix units
+        return FEW_ROWS if is_float and sys.platform == "darwin" else 2**63
     return 0 if is_float else FEW_ROWS // lone_threads()
 
 

@@ -5,9 +5,8 @@
 s_w is the largest magnitude in a row of the weights over 127, one number an output channel; s_x is that of a row of the
 input, computed for every input ("dynamic"). A row of the output depends on its row of the input alone, not on the
 batch. The product is FBGEMM's (`quantized::linear_with_input_q_dq_qweight_dq_output_fp32`), which rounds its input
-inside. Faster are the package's own (`cpu_kernels.c`), where they were built for AVX-512 VNNI or aarch64.
-Without both, and under `torch.compile`, `torch._int_mm` and plain operations give the same numbers. They all sum up the
-same integers, and differ as float32 rounds.
+inside. The package's own (`cpu_kernels.c`, with AVX-512 VNNI or on aarch64) is faster. Without both, and under
+`torch.compile`, we use `torch._int_mm` and plain operations. All sum up the same integers; only float32 rounding differs.
 """
 
 import os

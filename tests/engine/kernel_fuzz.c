@@ -15,13 +15,6 @@ static float *numbers(int64_t count) { /* of exactly this size, so that what is 
     return values;
 }
 
-static FILE *outputs_file;
-
-static void keep(int64_t kind, const void *values, int32_t count) { /* of 4 bytes each */
-    const int32_t head[] = {kind, count};
-    if (outputs_file) fwrite(head, sizeof head, 1, outputs_file), fwrite(values, 4, count, outputs_file);
-}
-
 static int64_t between(int64_t least, int64_t most) { return least + rand() % (most - least + 1); }
 
 /* What OpenMP does, in threads that a sanitizer of them knows */
@@ -115,7 +108,7 @@ static void search_sources(void) {
 }
 
 int main(int count, char **arguments) {
-    if (count > 2) outputs_file = fopen(arguments[2], "wb");
+    FILE *file = count > 2 ? fopen(arguments[2], "wb") : 0;
     if (docmt_level(DOTS) == NONE) return puts("unsupported"), 0;
     docmt_openmp((void *[]){in_parallel, wait_there, which, how_many});
     for (int round = 0; round < atoi(arguments[1]); round++) {
@@ -212,7 +205,7 @@ int main(int count, char **arguments) {
             docmt_run(list + i, 1, &step);
             for (int b = 0; b < 11; b++) {
                 if (memcmp(alone[b], buffers[b], 4 * sizes[b])) return puts("threads differ"), 1;
-                if (b == list[i].output) keep(i, buffers[b], sizes[b]);
+                if (file && b == list[i].output) fwrite(buffers[b], 4, sizes[b], file);
                 memcpy(buffers[b], before[b], 4 * sizes[b]);
                 free(before[b]), free(alone[b]);
             }
