@@ -6,7 +6,7 @@ s_w is the largest magnitude in a row of the weights over 127, one number an out
 input, computed for every input ("dynamic"). A row of the output depends on its row of the input alone, not on the
 batch. The product is FBGEMM's (`quantized::linear_with_input_q_dq_qweight_dq_output_fp32`), which rounds its input
 inside. The package's own (`cpu_kernels.c`, with AVX-512 VNNI or on aarch64) is faster. Without both, and under
-`torch.compile`, we use `torch._int_mm` and plain operations. All sum up the same integers; only float32 rounding differs.
+`torch.compile`, we use `torch._int_mm` and plain operations. All sum up the same integers; only rounding differs.
 """
 
 import os
