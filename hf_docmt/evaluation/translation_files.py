@@ -1,6 +1,7 @@
 """Files of translated documents: JSON lines, plain lines, and system outputs in WMT's XML."""
 
 import logging
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -18,6 +19,7 @@ from hf_docmt.files import DataError, display_path, location_of, parse_json, rea
 from hf_docmt.messages import counted
 from hf_docmt.modeling.text_splitting import has_text
 
+TEXTS = re.compile(rb'\s*\[\s*"')  # a list of texts of documents
 HYPOTHESIS = "hypothesis"  # of a system's output as WMT collects it: the text of a document
 
 _logger = logging.getLogger(__name__)
@@ -99,7 +101,7 @@ def translation_format(path: str | Path) -> str:
 def holds_translations(path: str | Path) -> bool:
     """Whether a file begins as the JSON lines of `docmt translate` or of a system of WMT do, and no reference does."""
     if translation_format(path) != "jsonl":
-        return False
+        return TEXTS.match(Sample({"path": path}).head) is not None
     _, line = next(read_lines(path))
     try:
         row = parse_json(line, path)

@@ -9,6 +9,7 @@ from support.reader_checks import jsonl
 from hf_docmt.data.glossary import Span
 from hf_docmt.evaluation.metrics import TranslatedDocuments, metric_class
 from hf_docmt.evaluation.metrics.terminology import most_exclusive
+from hf_docmt.evaluation.translation_files import holds_translations
 from hf_docmt.evaluation.translation_scores import Evaluation, evaluate_files
 
 pytest.importorskip("simplemma")
@@ -100,6 +101,7 @@ OUTPUTS = ["Die Klappen.\n\nEin Deckel.\n\nKlappe", "Der Deckel.\n\nx\n\nDeckel,
 def test_sets_of_wmt26(write, name):
     """Texts are divided as the set says; a paragraph without a reference does not count (BLEU: sacrebleu's)."""
     known, output = write("set.json", marked(name)), write("out.json", json.dumps(OUTPUTS))
+    assert [holds_translations(path) for path in (known, output)] == [False, True]
     bleu, *_, result = evaluate_files(output, known, **LANGUAGES, metrics=["bleu"], glossary="terms").results
     assert (result.n, result.value, bleu.value) == (6, pytest.approx(500 / 6), pytest.approx(60.252861))
     assert result.details["missed"] == []  # the third occurrence of the first document has no place of its own
