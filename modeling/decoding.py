@@ -428,7 +428,7 @@ class Translator:
     def decode(self, jobs: list[Job], stop_at_sep: bool = False) -> list[Output]:
         """Outputs of independent jobs, in their order; longest together in batches."""
         outputs: list[Output] = [Output([], True)] * len(jobs)
-        waiting = WAITING_TOKENS if self.sources_may_wait(jobs) else 0
+        waiting = WAITING_TOKENS if jobs and self.sources_may_wait(jobs) else 0
         for rows in self.batches(range(len(jobs)), lambda row: len(jobs[row].source), waiting):
             most = self.rows_of_batch(len(jobs[rows[0]].source))
             settings = {"sources_at_once": most} if len(rows) > most else {}

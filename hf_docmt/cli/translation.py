@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -81,10 +82,15 @@ def translate(
     if options.engine != "ray" and "-" not in input.replace("=", ",").split(","):  # many files, or a pipe
         from hf_docmt.data.documents import UNNAMED
         from hf_docmt.data.readers.running_text import sentence_splitter
+        from hf_docmt.translation.document_output import is_update, known_previous
         from hf_docmt.translation.job_input import JobInput
 
+        if Path(input).is_dir() and not (markup.previous or markup.bilingual):
+            markup.previous = known_previous(output, options.resume)
         documents = JobInput(input, options.format, UNNAMED, options=markup.arguments())
         check_files(documents, output, options)
+        if is_update(output, documents):
+            print(f"{output}: what did not change keeps its translation; delete it to translate all", file=sys.stderr)
         if documents.reader.output_format in ("document", "text"):
             sentence_splitter(UNNAMED)  # which may not be installed
     from hf_docmt.translation.interruption import Interrupted, interruption

@@ -91,6 +91,7 @@ class DocumentFile:
         self.segments = [None if segment.has_translation and not options.all else segment for segment in segments]
         self.kept: dict[int, KeptPieces] = {}  # translations of segments that stay, and of sentences, by number
         self.known: dict[int, dict[int, str]] = {}
+        self.unchanged: bytes | None = None  # the translation of a file that is as it was
         self.sentences = [SegmentSentences(segment.pieces if segment else [], split, keep) for segment in self.segments]
         for segment, own in zip(self.segments, self.sentences):
             if segment and max((each.depth for each in own.sentences), default=0) > MAX_DEPTH:
@@ -163,6 +164,9 @@ class DocumentFile:
 
     def written(self, translation: DocumentTranslation) -> tuple[bytes, WrittenFile]:
         """The file with a translation, its counts and the problems found when it is read again."""
+        if self.unchanged is not None:
+            size = sum(map(bool, self.segments))
+            return self.unchanged, WrittenFile(size, kept=size)
         written, pieces = self.counts(translation), translation.pieces
         self.format.scores = translation.scores
         data = self.format.write(pieces)
@@ -186,8 +190,9 @@ class DocumentFile:
     def _parts(self) -> Iterator[tuple[str, list[int]]]:
         """The parts of the file and the numbers of their segments."""
         numbers = [number for number, segment in enumerate(self.segments) if segment]
-        if not numbers:
+        if not numbers or self.unchanged is not None:
             yield "", []
+            return
         for part, group in groupby(numbers, lambda number: self.segments[number].part):
             yield part, list(group)
 

@@ -11,6 +11,7 @@ from hf_docmt.formats.document_file import DocumentFile
 from hf_docmt.formats.document_format import FORMATS, DocumentFormat, FormatOptions
 from hf_docmt.formats.previous_translation import PreviousTranslation
 
+SOURCES = ".docmt"  # in an output folder, by target language: the files that it was translated from
 KEPT_BYTES = 16 << 20  # of files that stay parsed; that is looked at before one is added
 
 
@@ -64,7 +65,9 @@ class DocumentReader(Reader):
                 yield self.kept[key]
                 continue
             document = DocumentFile.read(file, name, format(), options)
-            if earlier and (self.kind or all(map(os.path.exists, earlier))):
+            if not self.kind and is_same(file, *earlier):
+                document.unchanged = Path(earlier[1]).read_bytes()
+            elif earlier and (self.kind or all(map(os.path.exists, earlier))):
                 languages_of = options, replace(options, source_lang=tgt_lang or options.source_lang)
                 versions = zip(earlier, languages_of, strict=True)
                 old, translated = (DocumentFile.read(each, name, format(), own) for each, own in versions)
@@ -89,8 +92,14 @@ def skipped_files(path: str | Path) -> list[str]:
     return [name for name in _names(path) if name not in read and "/." not in f"/{name}"]
 
 
+def is_same(path: str | Path, previous: str = "", target: str = "") -> bool:
+    """Whether a file is as its previous version, of which there is a translation."""
+    return all(map(os.path.isfile, (previous, target))) and Path(path).read_bytes() == Path(previous).read_bytes()
+
+
 def _names(folder: str | Path) -> list[str]:
-    return [file.relative_to(folder).as_posix() for file in sorted(Path(folder).rglob("*")) if file.is_file()]
+    names = [file.relative_to(folder).as_posix() for file in sorted(Path(folder).rglob("*")) if file.is_file()]
+    return [name for name in names if not name.startswith(f"{SOURCES}/")]
 
 
 def _time_and_size(path: str | Path) -> tuple[int, ...]:

@@ -144,11 +144,17 @@ def shapes(file: DocumentFile) -> list[Shape]:
 
 def likeness(one: Shape, other: Shape) -> float:
     """How likely two segments are translations of each other: above 0 if pairing them is better than skipping them."""
-    shared, all_of = (one.anchors & other.anchors).total(), (one.anchors | other.anchors).total()
+    shared = in_common(one.anchors, other.anchors)
+    all_of = one.anchors.total() + other.anchors.total() - shared
     same = 2 * shared / all_of - 0.8 if all_of else 0.0
-    same += 0.2 * min(3, (one.names & other.names).total())
+    same += 0.2 * min(3, in_common(one.names, other.names))
     lengths = one.length, other.length
     return (one.place == other.place) + same + 2 * min(lengths) / max(*lengths, 1) - 0.7
+
+
+def in_common(one: Counter[str], other: Counter[str]) -> int:
+    """How many entries two counters share."""
+    return 0 if one.keys().isdisjoint(other) else (one & other).total()
 
 
 def aligned(rows: Sequence[Shape], columns: Sequence[Shape]) -> dict[int, int]:

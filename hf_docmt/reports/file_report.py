@@ -25,11 +25,14 @@ CHANGED = "changed by context"
 QUIET = ("carried", "from memory", "translated before", CHANGED)  # needs no review
 
 
-def uncertain_sentences(scores: Sequence[float | None]) -> list[int]:
-    """The sentences of a document of which the model is less sure than of the others, by number."""
-    known = [score for score in scores if score is not None]
-    least = mean(known) - DEVIATIONS * pstdev(known) if known else 0.0
-    return [number for number, score in enumerate(scores) if score is not None and score < least]
+def uncertain_sentences(scores: Sequence[float | None], sources: Sequence[str]) -> list[int]:
+    """The sentences of a document of which the model is less sure than of the others, by number.
+
+    Long ones have lower scores: these are compared divided by the square root of the source's length.
+    """
+    known = {n: score / len(sources[n]) ** 0.5 for n, score in enumerate(scores) if score is not None and sources[n]}
+    least = mean(known.values()) - DEVIATIONS * pstdev(known.values()) if known else 0.0
+    return [number for number, score in known.items() if score < least]
 
 
 def write_report(path: str, *report: Any) -> None:
@@ -67,4 +70,5 @@ def _marks(row: dict) -> Iterator[tuple[int, str, str]]:
         if text != alone:
             yield number, CHANGED, f"alone it reads {alone}"
     scores = row.get("score", ())
-    yield from ((number, "uncertain", f"score {scores[number]:.2f}") for number in uncertain_sentences(scores))
+    unsure = uncertain_sentences(scores, row["source"])
+    yield from ((number, "uncertain", f"score {scores[number]:.2f}") for number in unsure)

@@ -116,7 +116,7 @@ class OpenDocument:
 
     def uncertain(self) -> list[int]:
         """The sentences of which the model is less sure than of the others, but those that a person accepted."""
-        found = uncertain_sentences([each.score for each in self.sentences])
+        found = uncertain_sentences([each.score for each in self.sentences], [each.source for each in self.sentences])
         return [n for n in found if not self.sentences[n].is_accepted]
 
     def translate_again(self, number: int) -> None:

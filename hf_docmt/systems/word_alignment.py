@@ -48,7 +48,7 @@ def _attention(
     modules = modules_named(model.get_decoder(), CROSS_ATTENTION)
     with torch.inference_mode(), eager_attention(model):
         with kept_outputs(modules, lambda output: _source_weights(output, keys)) as layers:
-            model(**batch, use_cache=False)
+            model.base_model(**batch, use_cache=False)  # no logits
     weights = torch.stack(layers).mean(dim=(0, 2), dtype=torch.double)[0].cpu().numpy()  # (T, S)
     weights = weights[starts[1] : starts[1] + len(ids[1]), starts[0] : starts[0] + len(ids[0])]
     return rows / np.maximum(rows.sum(axis=1, keepdims=True), 1) @ weights @ columns.T

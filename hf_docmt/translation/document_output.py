@@ -8,6 +8,8 @@ from pathlib import Path
 from hf_docmt.data.documents import UNNAMED
 from hf_docmt.data.readers import Reader
 from hf_docmt.files import STDOUT, check_new_folder, check_writable_file, display_path, move_durably
+from hf_docmt.formats.document_reader import SOURCES, folder_files
+from hf_docmt.journal import Journal
 from hf_docmt.translation.job_input import JobInput, content_digest
 from hf_docmt.translation.progress import JobSummary
 
@@ -15,7 +17,8 @@ from hf_docmt.translation.progress import JobSummary
 def check_document_output(path: str, documents: JobInput, resume: bool = False) -> None:
     """Raise `ValueError` where the translated documents cannot be written there.
 
-    With `resume` a folder may be there: a job that was killed in its last steps has written it.
+    With `resume` a folder may be there: a job that was killed in its last steps has written it. So may a folder that
+    has its sources, see `known_previous`; but no file in it that a file without them would replace.
     """
     if path == STDOUT:
         raise ValueError(
@@ -23,7 +26,9 @@ def check_document_output(path: str, documents: JobInput, resume: bool = False) 
         )
     if documents.format == "folder":
         folder = Path(path)
-        if not (resume and folder.is_dir() and folder.with_name(f"{folder.name}.journal").exists()):
+        if is_update(path, documents):
+            check_update(folder, documents)
+        elif not (resume and folder.is_dir() and folder.with_name(f"{folder.name}.journal").exists()):
             check_new_folder(path)
         folder = folder.resolve()
         if documents.path.resolve() in (folder, *folder.parents):
@@ -37,6 +42,35 @@ def check_document_output(path: str, documents: JobInput, resume: bool = False) 
             f"{path}: {documents.path} is written in its own format or as XLIFF, so that the output ends in {names} or "
             ".xlf"
         )
+
+
+def known_previous(path: str, resume: bool = False) -> tuple[str, str] | None:
+    """The sources from which the folder at this path was translated, and the folder itself; None: unknown.
+
+    Not where a job is resumed that began without them.
+    """
+    if resume:
+        before = next(Journal(Path(f"{path.rstrip('/')}.journal")).rows(), None)
+        if before is None or not (before["identity"]["input"] or {}).get("previous"):
+            return None
+    sources = sorted(Path(path, SOURCES).glob("*/"))
+    return (str(sources[0]), path) if sources else None
+
+
+def is_update(path: str | Path, documents: JobInput) -> bool:
+    """Whether the folder at this path is the previous translation of the documents."""
+    target = documents.files.get("previous_target")
+    return target is not None and documents.format == "folder" and Path(target).resolve() == Path(path).resolve()
+
+
+def check_update(folder: Path, documents: JobInput) -> None:
+    """Raise `ValueError` for a folder in another language, and for files in it that were not translated from these."""
+    sources = Path(documents.files["previous"] or "")
+    if documents.target_lang and sources.name not in (documents.target_lang, UNNAMED):
+        raise ValueError(f"{folder} is in {sources.name!r}, got {documents.target_lang!r}; choose another folder")
+    for name in folder_files(documents.path):
+        if (folder / name).exists() and not (sources / name).exists():
+            raise ValueError(f"{folder / name} exists, and its source is unknown; move it, or choose another folder")
 
 
 def check_report(report: str | None, files: Sequence[str], reader: Reader) -> None:
@@ -68,7 +102,8 @@ def write_documents(
     """Write the files of the input with translations from result rows, lines of JSON; returns the messages about them.
 
     They are written to `whole`, checked, and moved to `path`. A folder of a job that was killed before its journal was
-    deleted stays if it is the same; `OSError` for another one. `report` writes the HTML report on a file.
+    deleted stays if it is the same; `OSError` for another one. A folder contains the sources, too; in one that is
+    updated, other files stay. `report` writes the HTML report on a file.
     """
     results = {row["doc_id"]: row for text in texts for row in map(json.loads, filter(None, text.split("\n")))}
     from hf_docmt.formats.document_file import WrittenFile
@@ -87,11 +122,20 @@ def write_documents(
             file.parent.mkdir(parents=True, exist_ok=True)
             file.touch(0o666 if is_folder else 0o600)  # a file gets the mode of the one that it replaces
             file.write_bytes(data)
+            if is_folder and not document.options.bilingual:
+                source = whole / SOURCES / (documents.target_lang or UNNAMED) / document.name
+                source.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(documents.path / document.name, source)
             written.add(own)
         if report:
             languages = documents.source_lang.replace(UNNAMED, ""), documents.target_lang or ""
             report(documents.path.name, results.values(), languages, written.problems)
-        if not is_folder or not path.exists() or not any(path.iterdir()):
+        if is_update(path, documents):
+            files = [file.relative_to(whole) for file in whole.rglob("*") if file.is_file()]
+            for name in sorted(files, key=lambda name: name.parts[0] == SOURCES):  # after the translations
+                (path / name).parent.mkdir(parents=True, exist_ok=True)
+                move_durably(whole / name, path / name)
+        elif not is_folder or not path.exists() or not any(path.iterdir()):
             move_durably(whole, path)
         elif content_digest(str(path)) != content_digest(str(whole)):
             raise OSError("a folder with other files is there; move it")

@@ -74,8 +74,7 @@ class GroupTranslator:
         """Rows of `translate_corpus`, one for each document of the group.
 
         A document that cannot be translated (scores that are not finite, no memory left) has empty sentences and the
-        reason as `error`. It is found by halving the group, so that the others are still translated in batches; where
-        memory does not reach for a batch of one document's sentences, they are translated one by one.
+        reason as `error`. It is found by halving the group; without memory for a batch, sentences go one by one.
         """
         rows = group.rows
         try:

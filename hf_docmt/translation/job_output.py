@@ -1,7 +1,6 @@
 """Outputs of translation jobs: a file or folder that survives an interruption, or a pipe or standard output."""
 
 import json
-import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -171,11 +170,8 @@ class JournaledOutput(StreamOutput):
         if self.journal.damage:
             print(f"{self.journal.damage}: the groups from there on are translated again", file=sys.stderr)
         self.groups = max(self.journal.count - 1, 0)
-        before = next(self.journal.rows())["identity"] if self.groups else None
-        if before and before["input"] is None and not resume:
-            self._set_aside()
         if self.groups:
-            self._check(before, identity, resume)
+            self._check(next(self.journal.rows())["identity"], identity, resume)
             for row in self.journal.rows(1):
                 self.summary.add(JobSummary(**row["summary"]))
         else:
@@ -201,17 +197,6 @@ class JournaledOutput(StreamOutput):
                 f"the job in {path} cannot be resumed, since the request differs ({changed}): repeat the "
                 f"first request, or {self._start_anew}"
             )
-
-    def _set_aside(self) -> None:
-        """Give way to a new job: what one did whose input came from a pipe is kept as a job of another output."""
-        kept = self.path.with_name(f"{self.path.name}.unfinished")
-        shutil.copyfile(self.journal.path, f"{kept}{JOURNAL}")
-        print(
-            "the documents of the unfinished job came from a pipe, and are translated again; the old work is kept: "
-            f"with the same documents, -o {kept} --resume continues it",
-            file=sys.stderr,
-        )
-        self.groups = 0
 
     def missing(self, groups: Iterable[Group | None]) -> Iterator[Group | None]:
         """As in the base class; ValueError where a group that it holds was made from other documents."""

@@ -107,10 +107,57 @@ def test_a_folder(run, model, page, tmp_path):
     written = {
         path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*") if path.is_file()
     }
-    assert written == {"sub/a.html", "b.HTM"}
+    assert written == {"sub/a.html", "b.HTM", ".docmt/de/sub/a.html", ".docmt/de/b.HTM"}
     code, _, err = run("translate", model, folder, "-o", folder / "out")
     assert code == 1 and "is inside the input folder" in err
-    assert "not an empty folder" in run("translate", model, folder, "-o", tmp_path / "out")[2]
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "a").touch()
+    assert "not an empty folder" in run("translate", model, folder, "-o", tmp_path / "other")[2]
+
+
+def test_a_folder_is_translated_again(run, model, page, tmp_path):
+    """What did not change is as the person left it: whole files byte for byte, in changed ones their segments."""
+    folder, output = tmp_path / "site", tmp_path / "out"
+    folder.mkdir()
+    for name in ("a.html", "b.html"):
+        (folder / name).write_text(PAGE)
+    command = ("translate", model, folder, "-o", output)
+    assert run(*command)[0] == 0
+    same, changed = "<pre>my code</pre>", (output / "b.html").read_text().replace("<h2>", "<h2>Ihr ")
+    (output / "a.html").write_text(same)
+    (output / "b.html").write_text(changed)
+    (output / "c.png").write_bytes(b"\x89")
+    (folder / "b.html").write_text(PAGE.replace("</html>", "<p>Its key</p></html>"))
+    (folder / "d.html").write_text("<p>A key</p>")
+    code, _, err = run(*command)
+    assert code == 0 and f"{output}: what did not change keeps its translation" in err and "4 kept as" in err, err
+    kept, _, end = (output / "b.html").read_text().rpartition("<p>")
+    assert (output / "a.html").read_text() == same and (output / "c.png").read_bytes() == b"\x89"
+    assert (output / "b.html").read_text().removesuffix(f"<p>{end}") == changed.removesuffix(
+        "</html>\n"
+    ) and "key" not in end
+    assert (output / ".docmt" / "de" / "b.html").read_bytes() == (folder / "b.html").read_bytes()
+    assert "5 kept as" not in err and "6 kept as" in run(*command)[2]  # of a translation of its own
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "options", "problem"),
+    [
+        ("new.html", "<p>Mine</p>", (), "new.html exists, and its source is unknown; move it, or choose another"),
+        (".docmt/pt/new.html", "", (), "out is in 'pt', got 'de'; choose another folder"),
+        (".docmt/de/new.html", "", ("--bilingual",), "is not an empty folder"),
+        ("app.po", 'msgid "a"', (), "is not an empty folder"),
+    ],
+)
+def test_a_folder_that_is_not_translated_again(run, model, page, tmp_path, name, content, options, problem):
+    folder, output = tmp_path / "site", tmp_path / "out"
+    folder.mkdir()
+    page.rename(folder / "new.html")
+    for file, text in ((name, content), *([(".docmt/de/old.html", "")] if name == "new.html" else [])):
+        (output / file).parent.mkdir(parents=True, exist_ok=True)
+        (output / file).write_text(text)
+    code, _, err = run("translate", model, folder, "-o", output, *options)
+    assert code == 1 and problem in err and (output / name).read_text() == content
 
 
 def test_a_folder_of_text(run, model, tmp_path):

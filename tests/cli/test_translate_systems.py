@@ -226,6 +226,7 @@ BAD = [
     ("plain", (*LANGUAGES, "--prompt", "GOOD", "--past-context", "1"), "the prompt has no {context}"),
     ("marian", ("--prompt", "GOOD"), "--prompt is for causal language models, got a model of kind seq2seq"),
     ("marian", ("--chunk-sentences", "2"), "--chunk-sentences is for causal language models"),
+    ("marian", ("--consistent",), "--consistent is for models of this package, got a model of kind seq2seq"),
     ("marian", ("--repairs", "none"), "--repairs is for models of this package and causal language models"),
     ("marian", ("--source-lang", "fr"), "--source-lang is 'fr', but"),
     ("model", ("--prompt", "GOOD"), "--prompt is for models of other packages"),

@@ -34,7 +34,9 @@ def test_marks_and_links():
     assert '"mark">carried: <bdi>a.py</bdi>' in PAGE and "<th>from memory</th><td>1</td>" in PAGE
     assert PAGE.count("changed by context: <bdi>alone it reads Cinquo.</bdi>") == 1
     assert "<script" not in PAGE and "a&lt;b" in PAGE and PAGE.count("\\u001b[31m {{ 7 * 7 }}") == 3
-    assert uncertain_sentences([]) == uncertain_sentences([None, -1.0]) == []
+    assert uncertain_sentences([], []) == uncertain_sentences([None, -1.0, -2.0], ["a", "b", ""]) == []
+    lengths, scores = [40] * 8 + [400, 10], [-0.5] * 8 + [-0.9, -0.7]  # a long sentence has the lowest score
+    assert uncertain_sentences(scores, ["x" * length for length in lengths]) == [9]
 
 
 @pytest.mark.slow

@@ -143,13 +143,13 @@ def test_files_of_readers(client, name, text):
 
 
 def test_uncertain_sentences(varied):
-    """Those with a score well below the mean of the document, until they are accepted."""
+    """Those with a score, for their length, well below the mean of the document, until they are accepted."""
     with running(varied) as client:
         document = opened(client, "\n".join(TEXT))
         translations = finished(client, document)
         search = {"strategy": "sequential", "num_beams": 1, "return_scores": True}
         (lines,) = varied.model.translate_documents([TEXT], varied.tokenizer, **search)
-        scores = np.array([line.score for line in lines])
+        scores = np.array([line.score / len(text) ** 0.5 for line, text in zip(lines, TEXT)])
         expected = np.flatnonzero(scores < scores.mean() - 1.5 * scores.std()).tolist()
         assert document["uncertain"] == expected and 0 < len(expected) < 8
         answer = edited(client, document, sentence=expected[0], translation=translations[expected[0]])

@@ -3,6 +3,7 @@
 from support.errors import refused
 from support.tiny_models import build, word_tokenizer
 
+from hf_docmt.data.glossary import Glossary
 from hf_docmt.modeling.text_splitting import Sentence
 from hf_docmt.systems import DocMTSystem
 from hf_docmt.systems.consistent_names import ConsistentNames
@@ -25,6 +26,10 @@ def test_names():
         ([*SOURCE[:3], Sentence(SOURCE[3], LINES[3])], LINES[:4], ([("Mary", "Maria")], set())),  # known
     ):
         assert ConsistentNames(Aligned()).entries(source, lines) == expected
+    aligned = Aligned()
+    for source, kept in (("Mary", set()), ("Tom", {3})):  # a sentence with a term of the user's glossary stays
+        aligned.glossary = Glossary([(source, "Maria")], "en", "de")
+        assert ConsistentNames(aligned).entries(SOURCE, LINES)[1] == kept
 
 
 def test_search_and_refusals(monkeypatch):

@@ -135,6 +135,8 @@ def test_refusals(pair, tmp_path):
     with pytest.raises(ValueError, match="dtype 'fp8': CTranslate2 computes on this cpu in .*fp32.*int8"):
         CTranslate2Model(folder, dtype="fp8")
     assert load_system(folder, engine="ctranslate2", dtype="int8").model.engine_name.endswith(", int8_float32")
+    for option in ({"consistent": True}, {"glossary": [("w6", "w20")]}):
+        refused("are for the search by torch: omit the engine", load_system, folder, engine="ctranslate2", **option)
     system = load_system(folder, engine="ctranslate2")
     assert system.word_fits("w6 w7", "w8") is None
     refused("CTranslate2 translates with this model alone", system.token_log_probabilities, ITEMS)

@@ -141,8 +141,8 @@ def test_an_unfinished_job_is_not_lost(tmp_path):
     assert write(path, resume=True).groups == 3 and path.read_bytes() == WHOLE
 
 
-def test_a_job_from_a_pipe_starts_again_without_help(tmp_path, capsys):
-    """Or goes on where the pipe gives the same documents again; what was done is not lost either way."""
+def test_a_job_from_a_pipe(tmp_path):
+    """It goes on where the pipe gives the same documents again; what was done is not lost otherwise."""
     path, identity = tmp_path / "out.txt", IDENTITY | {"input": None}
     unfinished(path, identity=identity)
     with open_output(path, identity, resume=True) as output:
@@ -153,14 +153,7 @@ def test_a_job_from_a_pipe_starts_again_without_help(tmp_path, capsys):
     write(path, True, identity=identity)
     assert path.read_bytes() == WHOLE and names(tmp_path) == ["out.txt"]
     unfinished(path, identity=identity)
-    capsys.readouterr()
-    write(path, groups=other, identity=identity)
-    kept = tmp_path / "out.txt.unfinished"
-    assert path.read_bytes() == b"other" and names(tmp_path) == ["out.txt", f"{kept.name}.journal"]
-    assert f"-o {kept} --resume continues it" in capsys.readouterr().err
-    assert write(kept, resume=True, identity=identity).groups == 3 and kept.read_bytes() == WHOLE
-    unfinished(path)  # of a file, it is not set aside
-    refused("holds an unfinished job", write, path, identity=identity)
+    refused("holds an unfinished job", write, path, groups=other, identity=identity)
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("elsewhere", path)])
@@ -254,7 +247,7 @@ def test_a_folder_in_the_place_of_the_output_is_kept(tmp_path):
     (tmp_path / "in").mkdir()
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine.txt").write_text("keep me")
-    documents = SimpleNamespace(format="folder", path=tmp_path / "in")
+    documents = SimpleNamespace(format="folder", path=tmp_path / "in", files={})
     for resume in (False, True):
         with pytest.raises(ValueError, match="out"):
             check_document_output(str(tmp_path / "out"), documents, resume)
