@@ -121,6 +121,7 @@ class StreamTranslation:
         max_sentence_tokens: int = 256,
         source_lang: str | None = None,
         target_lang: str | None = None,
+        return_scores: bool = False,
         **generate_kwargs,
     ) -> "SentenceStream":
         """Translations of the sentences of one document, one by one on request: chat, live subtitles.
@@ -128,9 +129,9 @@ class StreamTranslation:
         Nothing is kept but the memory (`SentenceStream.memory`), so a stream may be endless. Where it stops, or
         `sentences` raises an error, all translations so far were given out, and `memory=stream.memory` goes on from
         there. Blank sentences stay empty and leave the memory alone; over-long ones are translated in parts. Languages
-        are those of `translate_documents`. Further arguments go to `generate`. A sentence whose translation fails is
-        tried again by the next call. Raises `ValueError` for a sentence that is not a string, for a memory that is
-        not that of one document of this model, for languages as `translate_documents` does.
+        and scores are as in `translate_documents`. Further arguments go to `generate`. A sentence whose translation
+        fails is tried again by the next call. Raises `ValueError` for a sentence that is not a string, for a memory
+        that is not that of one document of this model, for languages as `translate_documents` does.
 
         >>> stream = model.translate_stream(["Hello .", "She sleeps ."], tokenizer)
         >>> next(stream)
@@ -144,7 +145,7 @@ class StreamTranslation:
         check_generation(generate_kwargs)
         self.check_tokenizer(tokenizer)
         translator = self.translator_class(self, 1, generate_kwargs, (source_lang, target_lang))
-        memory = translator.checked_memory(memory)
+        memory, translator.keeps_scores = translator.checked_memory(memory), return_scores
         limit = translator.sentence_limit(max_sentence_tokens)
         return SentenceStream(translator, tokenizer, iter(sentences), memory, limit)
 

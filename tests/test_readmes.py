@@ -137,7 +137,9 @@ def test_examples(folder):
     LexicalShortlist(torch.zeros(62, dtype=torch.long), torch.empty(0, dtype=torch.long), 61).write(
         folder / "lex.50.50.enpt.s2t.bin"
     )
-    (folder / "page.md").write_text(f"# {TEXT[0]}\n")
+    (folder / "site").mkdir()
+    for name in ("page.md", "site/page.md"):
+        (folder / name).write_text(f"# {TEXT[0]}\n")
     tmx = '<tu><tuv lang="en"><seg>A new one.</seg></tuv><tuv lang="pt"><seg>Um novo.</seg></tuv></tu>'
     texts = {"old.md": "# The lamp\n\nIt is old.\n", "old.pt.md": "# O candeeiro\n\nÉ velho.\n", "talk.txt": "Hello.\n"}
     texts["book.txt"] = "Alice is here.\nIt is old.\n"

@@ -9,6 +9,7 @@ from transformers import GenerationConfig, PreTrainedConfig, PreTrainedTokenizer
 from hf_docmt.files import parse_json
 from hf_docmt.loading.model_files import CONFIG
 from hf_docmt.loading.remote_code import load_tokenizer
+from hf_docmt.modeling.text_splitting import Sentence
 from hf_docmt.systems.ctranslate2_model import CTranslate2Weights
 from hf_docmt.systems.items import SuiteItem
 from hf_docmt.systems.model_system import Answer, EncodedInput
@@ -88,20 +89,24 @@ class CTranslate2System(Seq2SeqSystem):
         settings, separator, eos = self.generate_kwargs, self.collate.separator, self.tokenizer.eos_token_id
         ends = [eos, *separator] if len(separator) == 1 else [eos]
         forced = len(jobs[0][1]) - 1  # CTranslate2 puts the start token before them
+        penalty = settings.get("length_penalty", 1.0)
         results = self.model.translate(
             [source for source, _ in jobs],
             [prefix[1:] for _, prefix in jobs],
             end_ids=ends,
             beam_size=settings.get("num_beams", 1),
-            length_penalty=settings.get("length_penalty", 1.0),
+            length_penalty=penalty,
+            return_scores=self.scores,
             max_decoding_length=forced + settings["max_new_tokens"],
         )
         rows = [hypotheses[0][forced:] for hypotheses, _ in results]
         texts = [until_end(ids, ends, separator) for ids in rows]
-        return [
-            (self.tokenizer.decode(text, skip_special_tokens=True), len(text) < len(ids))
-            for text, ids in zip(texts, rows)
-        ]
+        decoded = [self.tokenizer.decode(text, skip_special_tokens=True) for text in texts]
+        if self.scores:
+            found = [(scores[0] * len(hypotheses[0]) ** penalty) for hypotheses, scores in results]
+            scores = [total / max(1, len(ids)) for total, ids in zip(found, rows)]
+            decoded = [Sentence(text, score=score) for text, score in zip(decoded, scores)]
+        return [(text, len(own) < len(ids)) for text, own, ids in zip(decoded, texts, rows)]
 
 
 class TokenizerWeights(CTranslate2Weights):

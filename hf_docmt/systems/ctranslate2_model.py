@@ -145,15 +145,19 @@ class CTranslate2Translator(SegmentTranslator):
         limits = [self.token_limits([job.length], len(prompt))[0] for job, prompt in zip(jobs, prompts)]
         longest = max(len(prompt) - 1 + limit for prompt, limit in zip(prompts, limits))
         outputs = []
-        for job, prompt, limit, ids in zip(jobs, prompts, limits, self.best(jobs, prompts, ends, longest)):
+        for job, prompt, limit, (ids, total) in zip(jobs, prompts, limits, self.best(jobs, prompts, ends, longest)):
             if len(ids) > limit and self.beams > 1:  # it took more than it gets
-                (ids,) = self.best([job], [prompt], ends, len(prompt) - 1 + limit)
+                ((ids, total),) = self.best([job], [prompt], ends, len(prompt) - 1 + limit)
             is_finished = bool(ids) and ids[-1] in ends and len(ids) <= limit
-            outputs.append(Output(ids[:-1] if is_finished else ids[:limit], is_finished))
+            has_sum = self.keeps_scores and len(ids) <= limit and self.sep not in ids[:-1]  # of one sentence
+            sums = [0.0, *[total] * len(ids)] if has_sum else ()
+            outputs.append(Output(ids[:-1] if is_finished else ids[:limit], is_finished, sums))
         return outputs
 
-    def best(self, jobs: Sequence[Job], prompts: list[list[int]], ends: list[int], length: int) -> list[list[int]]:
-        """The best translation of each job after its prompt, with its end token where it has one.
+    def best(
+        self, jobs: Sequence[Job], prompts: list[list[int]], ends: list[int], length: int
+    ) -> list[tuple[list[int], float]]:
+        """The best translation of each job after its prompt, with its end token where it has one, and its sum.
 
         CTranslate2 divides the score of a translation by its length with the prompt; as in transformers it is the
         length without it here, by which the finished translations are compared again.
@@ -175,21 +179,17 @@ class CTranslate2Translator(SegmentTranslator):
             beam_size=self.beams,
             length_penalty=self.length_penalty,
             num_hypotheses=self.beams if compared else 1,
-            return_scores=compared,
+            return_scores=compared or self.keeps_scores,
             **values,
         )
         best = []
         for prompt, (hypotheses, scores) in zip(prompts, results):
-            forced = len(prompt) - 1
-            if compared:
-                ranks = [self.score(score, ids, forced) for score, ids in zip(scores, hypotheses)]
-                hypotheses = [hypotheses[ranks.index(max(ranks))]]
-            best.append(hypotheses[0][forced:])
+            found = [(ids[len(prompt) - 1 :], len(ids)) for ids in hypotheses]
+            totals = [score * size**self.length_penalty for score, (_, size) in zip(scores, found)] or [0.0]
+            ranks = [total / len(ids) ** self.length_penalty for total, (ids, _) in zip(totals, found)]
+            chosen = ranks.index(max(ranks)) if compared else 0
+            best.append((found[chosen][0], totals[chosen]))
         return best
-
-    def score(self, score: float, ids: Sequence[int], forced: int) -> float:
-        """A score divided by the length of ids after the forced ones, from one divided by their whole length."""
-        return score * len(ids) ** self.length_penalty / (len(ids) - forced) ** self.length_penalty
 
     def force_prefixes_together(self, group: Sequence[Segment]) -> list[Segment]:
         """As in the base class, except that the source is encoded for every sentence."""
@@ -203,7 +203,7 @@ class CTranslate2Translator(SegmentTranslator):
             if step and len(group) == 1 and not self.fits(0, len(jobs[0].prefix), jobs[0].length):
                 return [rest_of(self, group[0], step)]
             for job, output in zip(jobs, self.decode(jobs, stop_at_sep=True)):
-                job.current.part.target = output.ids
+                job.current.part.take(output)
                 job.prefix += [*output.ids, self.sep]
                 self.check_end(job.current, output)
         return []

@@ -29,6 +29,8 @@ REQUESTS = 4  # side by side
 LETTERS = 60  # minimum for checking the language of an answer
 THOUGHTS = re.compile(r"<think>.*?</think>", re.DOTALL)
 BUSY = (408, 409, 425, 429)
+HINTS = dict.fromkeys((401, 403), f"; put the key into the variable {KEY}")  # by status
+HINTS |= dict.fromkeys((400, 404), "; check the URL, which mostly ends in /v1, and --model, which names its model")
 HTTP_ERRORS = HfHubHTTPError.__bases__  # of httpx, and OSError
 INSTRUCTION = (
     "You translate from {source} into {target}. Each message is a JSON object with consecutive lines of one document. "
@@ -193,8 +195,7 @@ class EndpointSystem(System):
                     self.takes_schema = False  # some servers have none
                     continue
                 if status not in BUSY and status < 500:
-                    hint = f"; put the key into the variable {KEY}" if status in (401, 403) else ""
-                    raise RefusedError(f"{self.name} refuses the request, {problem}{hint}")
+                    raise RefusedError(f"{self.name} refuses the request, {problem}{HINTS.get(status, '')}")
                 wait = seconds(response.headers.get("Retry-After"), wait)
             except (RefusedError, OfflineModeIsEnabled):
                 raise

@@ -23,6 +23,8 @@ from hf_docmt.loading.adapters import adapted_model
 from hf_docmt.loading.model_files import check_model_files, reading_model
 from hf_docmt.loading.model_folders import load_weights
 from hf_docmt.loading.remote_code import load_tokenizer
+from hf_docmt.modeling.opaque_runs import score_of
+from hf_docmt.modeling.text_splitting import Sentence
 from hf_docmt.systems.devices import checked_dtype
 from hf_docmt.systems.document_spans import (
     Span,
@@ -178,7 +180,7 @@ class ModelSystem(System):
         """Translate spans of a sentence each."""
         windows = [window_of(documents, span, self.past_context, self.future_context) for span in spans]
         for span, (text, ended) in zip(spans, self.answers(self.prepare(windows)), strict=True):
-            documents[span.document].write(span, [one_line(text)], ended)
+            documents[span.document].write(span, [Sentence(one_line(text), score=score_of(text))], ended)
 
     def prepare(self, windows: Sequence[SuiteItem]) -> list[EncodedInput]:
         """The jobs of sentences in their context."""

@@ -212,7 +212,10 @@ def test_a_document_alone_is_the_document_among_others(case):
     together = [model.translate_documents(documents, tokenizer, batch_size=size, **SHORT) for size in (3, 16)]
     assert together[0] == together[1]
     for document, translation in zip(documents, together[0]):
-        assert list(model.translate_stream(iter(document), tokenizer, **SHORT)) == translation
+        stream = list(model.translate_stream(iter(document), tokenizer, return_scores=True, **SHORT))
+        (scored,) = model.translate_documents([document], tokenizer, return_scores=True, **SHORT)
+        scores = [[getattr(line, "score", None) for line in lines] for lines in (stream, scored)]
+        assert stream == translation and scores[0] == pytest.approx(scores[1], abs=1e-4)
 
 
 def test_rows_are_refilled():

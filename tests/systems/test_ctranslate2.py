@@ -54,6 +54,23 @@ def test_as_by_transformers(folders, family, context):
     assert theirs.search == ours.search | engine and theirs.describe()["architecture"] == engine["engine"]
 
 
+@pytest.mark.parametrize("search", [{}, {"num_beams": 3}, {"num_beams": 3, "length_penalty": 0.5}])
+def test_scores(folders, search):
+    """The mean log-probability of the tokens, its end included, as forced decoding gives it."""
+    system, calls = load_system(folders("nllb")[1], max_new_tokens=5, **CODES["nllb"], **search), []
+    translate, system.scores = system.model.translate, True
+    system.model.translate = lambda *a, **options: calls.append((*a, translate(*a, **options))) or calls[-1][-1]
+    ((line,),) = system.translate([DOCUMENTS[1]])
+    (((source,), _, (([ids], _),)),) = calls
+    names, end = system.model.token_names, [system.tokenizer.eos_token_id]
+    tokens = names(ids[:-1] if ids[-1:] == end else ids)
+    (forced,) = system.model.translator.score_batch([names(source)], [tokens])
+    values = forced.log_probs[1 : len(ids)]  # after the code of the language
+    assert line.score == pytest.approx(sum(values) / len(values), abs=1e-3)
+    system.scores = False
+    assert system.translate(DOCUMENTS)[0][0].score is None
+
+
 def test_beams_and_ends(folders):
     """A beam is the better of what was finished; an answer that ends is no repair."""
     folder = folders("nllb")[1]

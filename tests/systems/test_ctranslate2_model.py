@@ -69,7 +69,6 @@ def test_beams(pair):
 def test_scores_behind_a_prefix(pair):
     """Finished translations are compared by the scores of forced decoding, over the length behind the prefix."""
     model, peer = pair(past_context=2)
-    translator = peer.translator_class(peer, 1, {"num_beams": 4, "max_new_tokens": 8})
     source, prompt = [8, 9, SEP, 11, 3], [2, 7, 9, SEP]
     arguments = {"end_ids": [3], "beam_size": 4, "num_hypotheses": 4, "return_scores": True, "max_decoding_length": 11}
     ((hypotheses, scores),) = peer.translate([source], [prompt], **arguments)
@@ -78,7 +77,7 @@ def test_scores_behind_a_prefix(pair):
         with torch.no_grad():
             logits = model(input_ids=torch.tensor([source]), decoder_input_ids=target[:, :-1]).logits
         expected = logits.log_softmax(dim=-1)[0].gather(1, target[0, 1:, None])[3:].mean()
-        assert translator.score(score, ids, 3) == pytest.approx(expected.item(), abs=1e-4)
+        assert score * len(ids) / (len(ids) - 3) == pytest.approx(expected.item(), abs=1e-4)
 
 
 def test_language_codes(tmp_path):
@@ -97,6 +96,18 @@ def test_further_settings(pair):
     settings = {"repetition_penalty": 1.3, "no_repeat_ngram_size": 2, "bad_words_ids": [[7], [9, 10]]}
     ours, theirs = both(pair(past_context=2), strategy="sentence", **settings)
     assert ours == theirs
+
+
+@pytest.mark.parametrize("settings", [{}, {"num_beams": 3}, {"num_beams": 3, "length_penalty": 0.5}])
+@pytest.mark.parametrize("strategy", ["sentence", "sequential", "sliding"])
+def test_scores(pair, strategy, settings):
+    """Those of our search, which has scores of sentences in a window, too."""
+    settings = {"strategy": strategy, "early_stopping": True, "return_scores": True, "max_new_tokens": None} | settings
+    ours, theirs = ([line for own in made[0] for line in own] for made in both(pair(past_context=2), **settings))
+    same = [pair for pair in zip(ours, theirs) if pair[0] == pair[1] and getattr(pair[1], "score", None) is not None]
+    assert len(same) > 2 or strategy == "sliding"
+    for one, other in same:
+        assert other.score == pytest.approx(one.score, abs=1e-3)
 
 
 def test_fewest_tokens(pair):

@@ -157,6 +157,8 @@ def test_no_schema_and_no_key(server):
     server.misbehave = lambda request, lines: (401, "no key")
     refused("put the key into the variable DOCMT_API_KEY", system(server).translate, [DOCUMENT], error=OSError)
     assert len(server.requests) == 3 and server.requests[-1][1]["Authorization"] is None
+    server.misbehave = lambda request, lines: (404, "no model 'default'")
+    refused("'default'.*mostly ends in /v1, and --model", system(server).translate, [DOCUMENT], error=OSError)
 
 
 @pytest.mark.parametrize(
