@@ -91,7 +91,7 @@ class DocumentFile:
         self.segments = [None if segment.has_translation and not options.all else segment for segment in segments]
         self.kept: dict[int, KeptPieces] = {}  # translations of segments that stay, and of sentences, by number
         self.known: dict[int, dict[int, str]] = {}
-        self.unchanged: bytes | None = None  # the translation of a file that is as it was
+        self.unchanged: bytes | None = None  # the translation of a file that has not changed
         self.sentences = [SegmentSentences(segment.pieces if segment else [], split, keep) for segment in self.segments]
         for segment, own in zip(self.segments, self.sentences):
             if segment and max((each.depth for each in own.sentences), default=0) > MAX_DEPTH:
