@@ -309,3 +309,18 @@ def test_accessibility(tab, scheme):
     tab.click("#accept")
     tab.wait_for_selector(".mark.good")
     assert findings() == []
+
+
+def test_a_glossary(tab):
+    """Its terms are in the translation, it stays after a reload, and a line that is none changes nothing shown."""
+    tab.click("summary")
+    tab.fill("#glossary", "w6 = w20")
+    translate(tab, "w6 w7.\nw8.")
+    assert "w20" in tab.inner_text(".target .text >> nth=0").split()
+    tab.reload()
+    tab.wait_for_selector(DONE)
+    assert tab.is_visible("#glossary") and tab.input_value("#glossary") == "w6 = w20"
+    tab.fill("#glossary", "w6")
+    tab.click("#start")
+    tab.wait_for_selector("#status.error")
+    assert "glossary, line 1: 'w6'" in tab.inner_text("#message") and tab.locator(".pair").count() == 2
