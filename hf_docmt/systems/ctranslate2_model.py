@@ -84,10 +84,9 @@ class CTranslate2Weights(nn.Module):
     ) -> list[tuple[list[list[int]], list[float]]]:
         """Translations of one batch of sources, with forced ids before and the end token after them.
 
-        `prefixes` are forced ids, after the decoder's start token unless the folder names it; that token is not
-        returned. `suppressed_ids` are sequences that are not written, `fewest` the least number of ids, with the forced
-        ones; `arguments` are those of `ctranslate2.Translator.translate_batch`. Returns for each source the ids of its
-        translations, best first, and their scores if requested.
+        `prefixes` are forced ids, after the decoder's start token unless the folder names it. `suppressed_ids` are not
+        written, `fewest` is the least number of ids, with the forced ones; `arguments` are those of `translate_batch`.
+        Returns for each source the ids of its translations, best first, and their scores if requested.
         """
         results = self.translator.translate_batch(
             [self.token_names(source) for source in sources],

@@ -45,13 +45,12 @@ _logger = logging.getLogger(__name__)
 class EndpointSystem(System):
     """A chat model at a URL that ends before `/chat/completions`, such as `http://localhost:8080/v1`.
 
-    A chunk of `chunk_sentences` sentences is a JSON object of numbered lines, as is the answer, for which a JSON schema
-    asks. An answer with other lines, blank ones, the source again or (with py3langid installed) another language is not
-    taken: the chunk is translated in halves, a single sentence once more, then the document has an error.
-    `past_context` sentences before and their translations are an earlier turn. `glossary` are entries of a glossary, of
-    which a request has those that occur in its source. Requests of up to four documents run side by side; one that the
-    endpoint has no time for (429, 5xx, no answer within `timeout` seconds) is sent again. The environment variable
-    `DOCMT_API_KEY` holds the key, which is written nowhere; the saved token of the Hub is not sent.
+    A chunk of `chunk_sentences` sentences and its answer are JSON objects of numbered lines. After an answer with other
+    lines, blank ones, the source again or (with py3langid) another language the chunk is translated in halves, a single
+    sentence once more, then the document has an error. `past_context` sentences before and their translations are an
+    earlier turn; of the `glossary` a request has what occurs in it. Requests of up to four documents run side by
+    side, again after 429, 5xx and `timeout` seconds. The environment variable `DOCMT_API_KEY` holds the key, which is
+    written nowhere; the saved token of the Hub is not sent.
 
     ValueError: no languages, an unknown formality, an answer that cannot be used; OSError: the endpoint refuses
     requests, or does not answer.

@@ -17,8 +17,7 @@ from hf_docmt.translation.progress import JobSummary
 def check_document_output(path: str, documents: JobInput, resume: bool = False) -> None:
     """Raise `ValueError` where the translated documents cannot be written there.
 
-    With `resume` a folder may be there: a job that was killed in its last steps has written it. So may a folder that
-    has its sources, see `known_previous`; but no file in it that a file without them would replace.
+    With `resume` a folder may be there, from a job that was killed in its last steps, and one with its sources always.
     """
     if path == STDOUT:
         raise ValueError(
@@ -45,10 +44,7 @@ def check_document_output(path: str, documents: JobInput, resume: bool = False) 
 
 
 def known_previous(path: str, resume: bool = False) -> tuple[str, str] | None:
-    """The sources from which the folder at this path was translated, and the folder itself; None: unknown.
-
-    Not where a job is resumed that began without them.
-    """
+    """The sources of the folder at this path, and the folder; None: unknown, or a resumed job began without them."""
     if resume:
         before = next(Journal(Path(f"{path.rstrip('/')}.journal")).rows(), None)
         if before is None or not (before["identity"]["input"] or {}).get("previous"):
@@ -101,9 +97,8 @@ def write_documents(
 ) -> JobSummary:
     """Write the files of the input with translations from result rows, lines of JSON; returns the messages about them.
 
-    They are written to `whole`, checked, and moved to `path`. A folder of a job that was killed before its journal was
-    deleted stays if it is the same; `OSError` for another one. A folder contains the sources, too; in one that is
-    updated, other files stay. `report` writes the HTML report on a file.
+    They are written to `whole`, checked, and moved to `path`, a folder with its sources; in an updated one other files
+    stay. One of a job that was killed at its end stays if it is the same (else `OSError`). `report` writes the report.
     """
     results = {row["doc_id"]: row for text in texts for row in map(json.loads, filter(None, text.split("\n")))}
     from hf_docmt.formats.document_file import WrittenFile

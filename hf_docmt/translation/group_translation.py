@@ -24,12 +24,9 @@ DOCUMENT_ERRORS = (ValueError, RuntimeError, MemoryError)  # errors that end one
 class TranslationSettings:
     """How a job translates; small and picklable, so that every process and machine gets the same.
 
-    `model` is a folder or Hub name, `device` that of torch, `dtype` a name as `System.load` takes it (None: that of the
-    saved weights), `revision` a branch, tag or commit of a model on the Hub. `strategy` (None: the model's own),
-    `batch_size` and `search` are options of its system, such as num_beams and max_new_tokens. `source_lang` and
-    `target_lang` are the languages of the documents (None: the model's, or else `source`), of which plain lines are one
-    each with `line_by_line`. With `carry` false the model gets unchanged sentences, see `System.translate_carried`.
-    With `compares`, rows of files with markup have the translation of each sentence without context as `alone`.
+    `model`, `device`, `dtype` and `revision` are those of `System.load`; `strategy`, `batch_size` and `search` options
+    of the system. `source_lang` and `target_lang` None are the model's languages. With `carry` false the model gets
+    unchanged sentences; with `compares`, rows of files with markup have translations without context as `alone`.
     """
 
     model: str

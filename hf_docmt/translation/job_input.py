@@ -39,10 +39,8 @@ class JobInput:
     """Documents of one format, whose side in `source_lang` is read.
 
     `text` is a file, a folder, `-` for standard input, or arguments of the reader (`path=owner/name,split=test`).
-    `without_context`: sentences are translated without each other. Then each of plain lines, which else are one
-    document from the first to the last, is a document of its own, translated when it comes, however many there are.
-    `target_lang` chooses among the documents of a set for several target languages, where `text` does not. `options`
-    are further arguments of the reader. `reads_html`: texts and sentences that are HTML are read without their tags.
+    `without_context`: each plain line is a document, translated when it comes. `target_lang` chooses among documents of
+    a set. `options` are arguments of the reader. `reads_html`: HTML is read without its tags.
     """
 
     def __init__(
@@ -192,10 +190,9 @@ def document_groups(
 ) -> Iterator[Group | None]:
     """Consecutive documents in groups with a maximum of sentences and characters, as full as the next one allows.
 
-    A document that is larger is a group of its own. With `batch_size` a group exceeds `max_sentences` until
-    it has BATCHES batches of documents: strategies that translate sentence after sentence have one of each document in
-    a batch. The groups follow from rows and bounds alone, so that a job makes the same ones whenever and wherever it
-    runs. A row None (see `arriving_rows`) ends the group, or is passed on if no group is open.
+    A larger document is a group. With `batch_size` a group exceeds `max_sentences` until it has BATCHES batches of
+    documents, for strategies with one sentence of each in a batch. Groups depend on rows and bounds alone. A row None
+    (see `arriving_rows`) ends the group, or is passed on if no group is open.
 
     >>> row = {"doc_id": "talk-1", "translation": [{"en": "Hello."}]}
     >>> [len(group.rows) for group in document_groups([row] * 5, max_sentences=2)]

@@ -114,9 +114,8 @@ class StreamOutput(AbstractContextManager):
 class JournaledOutput(StreamOutput):
     """An output that appears whole, made at the end from the journal next to it, `FILE.journal`.
 
-    Each row of the journal is a finished group of documents: the digest of its sources, its text and its summary; the
-    first one identifies the job. A job that was killed resumes after the last row. `groups` is the number of groups
-    that it holds. Where the block ends by an error before the first group is written, nothing is left.
+    Each row of the journal is a finished group of documents: digest of its sources, text and summary; the first one
+    identifies the job. A killed job resumes after the last row. After an error before the first group nothing is left.
     """
 
     is_kept = True

@@ -88,9 +88,8 @@ def _begin(devices: SimpleQueue, job: Connection) -> None:
 def job_engine(settings: TranslationSettings, processes: int = 1) -> Engine:
     """The engine of a job: this process, or several others of this machine.
 
-    Each has its share of the cores, or with device `cuda` its own GPU. Raises `ValueError` for more processes than
-    GPUs and in a process of torchrun or accelerate launch; in use what the translators raise, and `ChildProcessError`
-    where three of the processes were killed one after the other. They end with the generator, and with this process.
+    Each has its share of the cores, or with device `cuda` its own GPU. `ValueError`: more processes than GPUs, or a
+    process of torchrun; `ChildProcessError`: three were killed one after the other. They end with the generator.
     """
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise ValueError("docmt translate starts its processes itself: give --processes, and no torchrun or accelerate")
@@ -159,9 +158,8 @@ def _pool(worker: Worker, devices: list[str]) -> Iterator[Submit]:
 def in_order(groups: Iterable[Group | None], submit: Submit, ahead: int) -> Results:
     """The groups and their result rows, in the groups' order; up to `ahead` groups are read before the first result.
 
-    None among the groups means that no group has arrived yet; finished ones are then returned first. Groups whose
-    process was lost (killed, out of memory) are submitted again. Raises `ChildProcessError` where three were lost one
-    after the other, and at its place what `groups` raises.
+    At None, no group has arrived yet, and finished ones are returned first. Groups whose process was lost (killed, out
+    of memory) are submitted again. Raises `ChildProcessError` as `job_engine`, and at its place what `groups` raises.
     """
     waiting: Iterator[Group | None] | None = iter(groups)  # None when all were taken in
     taken: deque[tuple[Group, Future[list[dict]]]] = deque()

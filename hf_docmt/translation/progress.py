@@ -142,28 +142,12 @@ class Progress:
             self.next = now + NEXT_LINES
 
     def line(self, summary: JobSummary, seconds: float) -> str:
-        """The work done, its speed since this job started, and the time left."""
-        rate = (summary.sentences - self.before) / max(seconds, 1e-9)
-        documents, sentences = counted(summary.documents, "document"), counted(summary.sentences, "sentence")
-        if self.total is None:
-            return f"{documents}, {sentences}, {rate:.4g} sentences/s"
-        share = summary.sentences / max(self.total.sentences, 1)
-        left = (self.total.sentences - summary.sentences) / rate if rate else float("inf")
-        return (
-            f"{documents} of {self.total.documents}, {sentences} of {self.total.sentences} ({share:.1%}), "
-            f"{rate:.4g} sentences/s, {duration(left)} left"
-        )
+        """The work done, and what tqdm says of its speed since this job started and of the time left."""
+        of = f" of {self.total.documents}" if self.total else ""
+        total, documents = self.total and self.total.sentences, counted(summary.documents, "document")
+        texts = {"prefix": f"{documents}{of}", "unit": " sentences", "initial": self.before}
+        return tqdm.format_meter(summary.sentences, total, seconds, ncols=0, **texts)
 
     def close(self) -> None:
         """Close the bar without clearing it."""
         self.bar.close()
-
-
-def duration(seconds: float) -> str:
-    """A time as `45 s`, `12 min` or `3 h 05 min`."""
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    if seconds == float("inf"):
-        return "unknown time"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"

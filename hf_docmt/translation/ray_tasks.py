@@ -30,9 +30,8 @@ except ImportError:
 def ray_engine(settings: TranslationSettings, address: str | None = None, processes: int | None = None) -> Engine:
     """The engine that translates on the Ray cluster at this address; None is RAY_ADDRESS, or this machine alone.
 
-    With device `cuda` there is a process for each GPU, otherwise one for each node, or `processes` processes, which
-    share the cores. Every node needs the model folder and the package. Raises `ValueError` without Ray and for a
-    cluster without what the processes need, and as `job_engine` in use.
+    There is a process for each GPU with device `cuda`, for each node, or `processes`. Every node needs the model folder
+    and the package. Raises `ValueError` without Ray and for a cluster that is too small, in use as `job_engine`.
     """
     if ray is None:
         raise ValueError(f"--engine ray needs Ray: {install_command('ray')}")

@@ -21,9 +21,7 @@ from hf_docmt.translation.interruption import Interrupted, Interruption, interru
 from hf_docmt.translation.job import TranslationJob
 from hf_docmt.translation.job_input import JobInput, document_groups
 from hf_docmt.translation.job_output import open_output
-from hf_docmt.translation.progress import JobSummary, Progress, duration
-
-INFINITE = float("inf")
+from hf_docmt.translation.progress import JobSummary, Progress
 
 
 class Fragile(Scripted):
@@ -326,11 +324,14 @@ def test_lines_come_now_and_then(capsys):
         seconds[0] = now
         lines.update(JobSummary(documents=documents, sentences=documents * 25))
     assert capsys.readouterr().err.splitlines() == [
-        "6 documents of 40, 150 sentences of 1000 (15.0%), 5 sentences/s, 3 min left",  # 50 in 10 s, 850 to go
-        "8 documents of 40, 200 sentences of 1000 (20.0%), 1.429 sentences/s, 9 min left",
+        "6 documents of 40:  15% 150/1000 [00:10<02:50,  5.00 sentences/s]",  # 50 in 10 s, 850 to go
+        "8 documents of 40:  20% 200/1000 [01:10<09:20,  1.43 sentences/s]",
     ]
     lines.total = None
-    assert lines.line(JobSummary(documents=8, sentences=200), 70) == "8 documents, 200 sentences, 1.429 sentences/s"
+    assert (
+        lines.line(JobSummary(documents=8, sentences=200), 70)
+        == "8 documents: 200 sentences [01:10,  1.43 sentences/s]"
+    )
 
 
 def test_a_bar_on_a_terminal(monkeypatch):
@@ -341,11 +342,3 @@ def test_a_bar_on_a_terminal(monkeypatch):
     bar.update(JobSummary(documents=4, sentences=10))
     bar.close()
     assert "20%" in terminal.getvalue() and "10/10" in terminal.getvalue() and "4 documents" in terminal.getvalue()
-
-
-DURATIONS = {0: "0 s", 59.4: "59 s", 61: "1 min", 3599: "1 h 00 min", 11100: "3 h 05 min", INFINITE: "unknown time"}
-
-
-@pytest.mark.parametrize(("seconds", "text"), DURATIONS.items())
-def test_durations(seconds, text):
-    assert duration(seconds) == text
