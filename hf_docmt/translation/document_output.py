@@ -62,7 +62,8 @@ def is_update(path: str | Path, documents: JobInput) -> bool:
 def check_update(folder: Path, documents: JobInput) -> None:
     """Raise `ValueError` for a folder in another language, and for files in it that were not translated from these."""
     sources = Path(documents.files["previous"] or "")
-    if documents.target_lang and sources.name not in (documents.target_lang, UNNAMED):
+    is_other = sources.parent.name == SOURCES and sources.name not in (documents.target_lang, UNNAMED)
+    if documents.target_lang and is_other:
         raise ValueError(f"{folder} is in {sources.name!r}, got {documents.target_lang!r}; choose another folder")
     for name in folder_files(documents.path):
         if (folder / name).exists() and not (sources / name).exists():

@@ -15,6 +15,7 @@ from hf_docmt.formats.json_strings import JsonStringsFormat
 from hf_docmt.formats.yaml_strings import YamlStringsFormat
 from hf_docmt.journal import Journal
 from hf_docmt.systems import DocMTSystem
+from hf_docmt.translation import document_output
 
 PAGE = '<html lang="en"><p>The <b>lamp</b> is old. It is {new}.</p><pre>The lamp</pre><h2>A key</h2></html>\n'
 
@@ -138,6 +139,28 @@ def test_a_folder_is_translated_again(run, model, page, tmp_path):
     ) and "key" not in end
     assert (output / ".docmt" / "de" / "b.html").read_bytes() == (folder / "b.html").read_bytes()
     assert "5 kept as" not in err and "6 kept as" in run(*command)[2]  # of a translation of its own
+
+
+def test_an_update_killed_in_its_last_steps(run, model, page, tmp_path, monkeypatch):
+    """Sources are written after all translations, so that no old translation is taken for one of a new source."""
+    folder, output, move = tmp_path / "site", tmp_path / "out", document_output.move_durably
+    folder.mkdir()
+    page.rename(folder / "a.html")
+    assert run("translate", model, folder, "-o", output)[0] == 0
+    (folder / "a.html").write_text("<p>One key</p>")
+
+    def killed(temporary, path):
+        move(temporary, path) if ".docmt" not in path.parts else (_ for _ in ()).throw(OSError("killed"))
+
+    monkeypatch.setattr(document_output, "move_durably", killed)
+    assert run("translate", model, folder, "-o", output)[0] == 1
+    assert "h2" not in (output / "a.html").read_text() and "h2" in (output / ".docmt" / "de" / "a.html").read_text()
+    monkeypatch.setattr(document_output, "move_durably", move)
+    code, _, err = run("translate", model, folder, "-o", output, "--resume")
+    assert code == 1 and "delete" in err
+    (tmp_path / "out.journal").unlink()
+    assert run("translate", model, folder, "-o", output, "--previous", output / ".docmt" / "de", output)[0] == 0
+    assert (output / ".docmt" / "de" / "a.html").read_text() == "<p>One key</p>"
 
 
 @pytest.mark.parametrize(
