@@ -30,11 +30,10 @@ VECTORS static float quantize(const float *x, int64_t size, int8_t *integers) {
     return magnitude / 127.0f;
 }
 
-/* Sums of one row and block become outputs, of which `kept` are there: with bias, ReLU, and what is there. */
+/* Values of one row and block become outputs, of which `kept` are there: with ReLU, and what is there. */
 INLINE void finish_block(float *values, const Product *p, int64_t row, int64_t first) {
     const int64_t left = p->outputs - first, kept = left < BLOCK ? left : BLOCK;
     float *y = p->y + row * p->stride + first;
-    for (int i = 0; i < BLOCK; i++) values[i] += p->bias[first + i];
     if (p->relu)
         for (int i = 0; i < BLOCK; i++) values[i] = values[i] < 0 ? 0 : values[i];
     if (p->adds)
@@ -60,7 +59,8 @@ INLINE VECTORS void tile(const int rows, Add *add, const Product *p, int64_t row
     }
     for (int r = 0; r < rows; r++)
         for (int i = 0; i < BLOCK / LANES; i++)
-            store(values[r] + i * LANES, floats(sums[r][i]) * all(p->row_scales[row + r]) * load(p->scales + output + i * LANES));
+            store(values[r] + i * LANES, fused(floats(sums[r][i]) * all(p->row_scales[row + r]),
+                                               load(p->scales + output + i * LANES), load(p->bias + output + i * LANES)));
     for (int r = 0; r < rows; r++) finish_block(values[r], p, row + r, output);
 }
 
@@ -107,7 +107,10 @@ INLINE void float_tile(const int is_wide, const int rows, const int blocks, cons
     if (is_wide) SUM_UP(WholeBlock, 1);
     else SUM_UP(BlockPart, BLOCK / LANES);
     for (int r = 0; r < rows; r++)
-        for (int b = 0; b < blocks; b++) finish_block(values[r][b], p, row + r, output + b * BLOCK);
+        for (int b = 0; b < blocks; b++) {
+            for (int i = 0; i < BLOCK; i++) values[r][b][i] += p->bias[output + b * BLOCK + i];
+            finish_block(values[r][b], p, row + r, output + b * BLOCK);
+        }
 }
 
 #define FLOATS(is_wide, most, blocks)                                                         \

@@ -182,7 +182,7 @@ def test_wrong_prompts_end_as_without_kernels(int8_model, monkeypatch, change):
 @pytest.mark.parametrize("rows", [*range(1, 10), 16, 35])
 @pytest.mark.parametrize("sizes", [(8, 1), (24, 15), (40, 16), (64, 33), (16, 100), (192, 40)])
 def test_product_is_the_portable_one(rows, sizes, level, instructions):
-    """All sum up the same integers, and scale them in float32."""
+    """All sum up the same integers, and scale them in float32, whatever rows stand beside a row."""
     instructions(level)
     layers = [Int8Linear.of(torch.nn.Linear(*sizes)) for _ in range(2)]
     states = torch.randn(rows, sizes[0]) * torch.tensor([1.0, 50.0]).repeat(sizes[0] // 2)
@@ -190,6 +190,7 @@ def test_product_is_the_portable_one(rows, sizes, level, instructions):
     output = cpu_kernels.kernel_product(states, *kernel_weights(layers), 2 * sizes[1])
     expected = portable_product(layers, states, int8_linear.joint_bias(layers))
     torch.testing.assert_close(output, expected, atol=1e-5, rtol=1e-6)
+    assert torch.equal(cpu_kernels.kernel_product(states[-1:], *kernel_weights(layers), 2 * sizes[1]), output[-1:])
 
 
 @needs_kernels
