@@ -6,7 +6,7 @@
  */
 #include <stdint.h>
 
-#define ABI 17
+#define ABI 18
 enum { PRODUCT, NORM, SELF_ATTENTION, SOURCE_ATTENTION, EMBEDDING, RECURRENCE, MIXTURE, ADDITION };
 enum { ALL, LIMITED, CONTEXT };   /* what attention reads: CONTEXT is another source */
 enum { SENTENCE, GROUP, WINDOW }; /* what limits it */
@@ -80,6 +80,7 @@ typedef struct {
     int64_t *current;         /* (M,): the source at an origin, or less than 0 */
     int64_t next;             /* the next source that waits */
     int64_t is_read;          /* whether prompts were read, scores of what follows are there, and M = N */
+    int64_t steps;            /* the most until it returns */
     int64_t *found;           /* (N, beams, room): translations that have ended, best first */
     float *found_scores;      /* (N, beams) */
     int64_t *found_lengths;   /* (N, beams): of these, prompt included; 0: none */

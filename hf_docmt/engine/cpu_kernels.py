@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-ABI = 17  # of the structures below
+ABI = 18  # of the structures below
 PRODUCT, NORM, SELF_ATTENTION, SOURCE_ATTENTION, EMBEDDING, RECURRENCE, MIXTURE, ADDITION = range(8)
 ALL, LIMITED, CONTEXT = range(3)  # what attention reads
 LIMITS = ("sentence", "group", "window")  # kinds of these, by number
@@ -81,7 +81,7 @@ class Search(ctypes.Structure):
         *((name, ctypes.c_void_p) for name in ("words", "is_absent", "log_probs", "sums", "values", "indices")),
         ("kept", ctypes.c_int64),
         ("current", ctypes.c_void_p),
-        *((name, ctypes.c_int64) for name in ("next", "is_read")),
+        *((name, ctypes.c_int64) for name in ("next", "is_read", "steps")),
         *((name, ctypes.c_void_p) for name in ("found", "found_scores", "found_lengths", "is_open", "readers")),
         ("reader_count", ctypes.c_int64),
         *((name, ctypes.c_void_p) for name in ("reading", "states", "visible")),
@@ -164,7 +164,7 @@ def run(operations: ctypes.Array, step: Step, first: int = 0, end: int | None = 
 
 
 def search(operations: ctypes.Array, step: Step, search: Search) -> int:
-    """Search for translations; returns 0, or the length of a target for which there is no room."""
+    """Search for translations; returns 0, the length of a target for which there is no room, or -1 after its steps."""
     return kernels().docmt_search(operations, len(operations), ctypes.byref(step), ctypes.byref(search))
 
 

@@ -198,7 +198,7 @@ static void begin(const Operation *operations, int64_t count, Step *step, Search
 }
 
 /* Search for translations of all sources, `most` at once: where one is done the next one begins. Returns 0, or the length
- * of a target for which there is no room: with more room it goes on at the same place. */
+ * of a target for which there is no room, or -1 after its steps: with more it goes on at the same place. */
 int64_t docmt_search(const Operation *operations, int64_t count, Step *step, Search *s) {
     float *scores = step->buffers[operations[count - 1].output];
     int64_t begins[s->most + 1];
@@ -206,6 +206,7 @@ int64_t docmt_search(const Operation *operations, int64_t count, Step *step, Sea
     for (int64_t m = s->next ? s->most : 0; m < s->most; m++) begin(operations, count, step, s, m);
     for (;;) {
         int64_t rows = 0;
+        if (s->steps-- < 1) return -1;
         for (int64_t m = 0; m < s->most; m++) {
             const int64_t slot = m * s->beams, length = step->lengths[slot];
             begins[m] = rows;

@@ -46,6 +46,7 @@ MOST_SOURCES = 64  # over the number of threads, where torch has several and the
 ROOM = 64  # tokens with room at first, in addition to the prompt
 TOTALS = ("totals", "total_copies", "found_totals")  # of `Search`
 POSITIONS = 64  # encodings that are computed at once
+STEPS = 16  # of a search between two calls of what is called in between
 
 
 def decoding_step(state) -> "DecodingStep | None":
@@ -282,9 +283,8 @@ class DecodingStep:
         padding = places.new_zeros(sources, 1) if mask is None or is_read else width - mask.sum(dim=1, keepdim=True)
         first = prompt.gather(1, (places + padding) % width)  # without the padding on the left
         self.prefix = 0 if is_read else width - int(padding.min()) - 1
-        self.build(
-            nn.functional.pad(prompt.repeat_interleave(beams, dim=0)[:targets], (0, is_read)), mask if is_read else None
-        )
+        rows = nn.functional.pad(prompt.repeat_interleave(beams, dim=0)[:targets], (0, is_read))
+        self.build(rows, mask if is_read else None)
         if is_read:
             self.scores[:sources] = logits
         tables = self.search_tables(first, width - padding[:, 0], settings.limits(prompt) - padding[:, 0], settings)
@@ -292,6 +292,7 @@ class DecodingStep:
         sizes = {"sources": sources, "most": targets // beams, "prompt": width, "beams": beams}
         sizes |= {"end_count": len(tables["ends"]), "penalty": settings.length_penalty, "scored": self.scores.shape[1]}
         sizes |= {"is_early": settings.early_stopping is True, "kept": tables["values"].shape[1]}
+        sizes["steps"] = STEPS if settings.callbacks else 2**62
         if self.at_once:
             self.read_one_by_one(found)
         needed, most = width + 1, int(tables["limits"].max())
@@ -302,15 +303,17 @@ class DecodingStep:
             tables |= {name: with_room(tables[name], sizes["room"], dim=tables[name].dim() - 1) for name in growing}
             for name, value in (sizes | {name: table.data_ptr() for name, table in tables.items()}).items():
                 setattr(found, name, value)
-            needed = search(self.operations[0], self.step, found)
+            while (needed := search(self.operations[0], self.step, found)) < 0:
+                found.steps = STEPS
+                for callback in settings.callbacks:
+                    callback(prompt, None)
         lengths = tables["found_lengths"][:, : settings.num_return_sequences] + padding
         places = (torch.arange(int(lengths.max()), device="cpu") - padding)[:, None]  # (S, 1, L)
         is_behind, places = places >= (lengths - padding)[..., None], places.clamp(0, sizes["room"] - 1)
+        places, ends = places.expand(*lengths.shape, -1), {"found": settings.padding, "found_totals": 0}
         ids, sums = (
-            tables[name].gather(2, places.expand(*lengths.shape, -1)).masked_fill(is_behind, end).flatten(0, 1)
-            if name in tables
-            else None
-            for name, end in (("found", settings.padding), ("found_totals", 0))
+            tables[name].gather(2, places).masked_fill(is_behind, end).flatten(0, 1) if name in tables else None
+            for name, end in ends.items()
         )
         ids[:, :width] = prompt.repeat_interleave(lengths.shape[1], dim=0)
         return ids, sums, tables["is_open"].nonzero()[:, 0]
@@ -324,13 +327,10 @@ class DecodingStep:
         tables = {name: memory(*shape, dtype=torch.long) for name, shape in shapes.items()}
         shapes = {"log_probs": (targets if beams > 1 else 0, scored), "sums": (targets,)}
         shapes |= {"values": (targets // beams, kept), "found_scores": (sources, beams)}
-        shapes |= (
-            dict(zip(TOTALS, ((targets, width), (beams, width), (sources, beams, width)))) if settings.has_sums else {}
-        )
+        totals = (targets, width), (beams, width), (sources, beams, width)
+        shapes |= dict(zip(TOTALS, totals)) if settings.has_sums else {}
         tables |= {name: memory(*shape) for name, shape in shapes.items()}
-        for name in ("words", "is_absent"):
-            if (listed := getattr(self, name)) is not None:
-                tables[name] = listed
+        tables |= {name: listed for name in ("words", "is_absent") if (listed := getattr(self, name)) is not None}
         ends = torch.tensor(settings.eos_token_id, dtype=torch.long, device="cpu")
         tables |= {"ends": ends, "is_open": torch.zeros(sources, dtype=torch.bool, device="cpu")}
         return tables | {"prompts": prompt.contiguous(), "given": given.contiguous(), "limits": limits.contiguous()}

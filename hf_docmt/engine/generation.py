@@ -79,7 +79,9 @@ class Engine:
 
         Not beams over a shortlist: the more sources wait, the more words are scored for each of them.
         """
-        is_known = arguments.keys() <= (set() if (config.num_beams or 1) > 1 else {"shortlist"})
+        known = {"stopping_criteria"} | (set() if (config.num_beams or 1) > 1 else {"shortlist"})
+        criteria = arguments.get("stopping_criteria") or ()
+        is_known = arguments.keys() <= known and all(getattr(one, "ends_nothing", False) for one in criteria)
         is_known = is_known and not effective_settings(config, {*READ, *HARMLESS}) and is_plain(config)
         return is_known and not model.is_prompted and not has_hooks(model) and sources_may_wait(model)
 

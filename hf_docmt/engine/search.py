@@ -67,15 +67,20 @@ class SearchSettings:
 
     def is_plain(self, scored: int) -> bool:
         """Whether nothing decides but the scores of this number of tokens, ends, and the number of tokens of a row."""
-        has_limits = all(hasattr(criterion, "row_ends") for criterion in self.criteria)
+        has_limits = all(hasattr(one, "row_ends") for one in self.criteria if one not in self.callbacks)
         fits = self.num_beams == 1 or self.candidates < scored and self.num_beams <= MOST_BEAMS
         return has_limits and self.passes_finite and fits and self.early_stopping in (True, False)
+
+    @property
+    def callbacks(self) -> list:
+        """Criteria that say by `ends_nothing` that they end no row: a search may call them after a few steps."""
+        return [criterion for criterion in self.criteria if getattr(criterion, "ends_nothing", False)]
 
     def limits(self, prompt: torch.Tensor) -> torch.Tensor:
         """The most tokens of each translation of prompts (B, T), these included, (B,)."""
         limits = torch.full((len(prompt),), self.max_length, device="cpu")
         for criterion in self.criteria:
-            limits = limits.minimum(criterion.row_ends)
+            limits = limits.minimum(getattr(criterion, "row_ends", limits))
         return limits.clamp_min(prompt.shape[1] + 1)
 
     @property
@@ -112,11 +117,8 @@ class SearchSettings:
 
     def are_ends(self, tokens: torch.Tensor) -> torch.Tensor:
         """Whether each of these tokens ends a translation, bool."""
-        if not self.eos_token_id:
-            return torch.zeros_like(tokens, dtype=torch.bool)
-        first, *others = self.eos_token_id
-        ended = tokens == first
-        for token in others:
+        ended = torch.zeros_like(tokens, dtype=torch.bool)
+        for token in self.eos_token_id:
             ended |= tokens == token
         return ended
 
@@ -296,9 +298,7 @@ class FinishedTranslations:
         self.is_any = False  # whether a translation has ended
         self.improves = self.has_ended.new_ones(len(running), 1)  # whether a running translation may become the best
         self.sources = torch.arange(len(running), device=running.device)
-        self.left: list[
-            tuple[torch.Tensor, ...]
-        ] = []  # of sources that have left: these, ids, sums, scores and lengths
+        self.left: list[tuple[torch.Tensor, ...]] = []  # sources that have left, their ids, sums, scores and lengths
 
     def add(
         self, ids: torch.Tensor, sums: torch.Tensor, values: torch.Tensor, ended: torch.Tensor, length: int
@@ -493,13 +493,6 @@ def best_continuations(log_probs: torch.Tensor, scores: torch.Tensor, count: int
     Returns values and indices into (beams * V), (B, count) each. Where values are equal, their order is that of torch.
     """
     best = best_of(log_probs, count + 1, scores)
-    if best is None:
+    if best is None or best[2]:  # some are equal, or no numbers
         return (log_probs.view(*scores.shape, -1) + scores[..., None]).flatten(1).topk(count)
-    values, indices, are_tied = best
-    if not are_tied:
-        return values[:, :-1], indices[:, :-1]
-    tied = ~(values[:, :-1] > values[:, 1:]).all(dim=1)  # or no numbers
-    values, indices = values[:, :-1].clone(), indices[:, :-1].clone()
-    every = log_probs.view(*scores.shape, -1)[tied] + scores[tied][..., None]  # (tied, beams, V)
-    values[tied], indices[tied] = every.flatten(1).topk(count)
-    return values, indices
+    return best[0][:, :-1], best[1][:, :-1]

@@ -236,7 +236,7 @@ def _glossary(terms: Terms, source_lang: str, target_lang: str) -> Glossary:
 
 
 def giving_way(given: System, give_way: Callable[[], None]) -> System:
-    """The system that calls a function after every token (of CTranslate2: before a batch), for sentences and signs."""
+    """The system that calls a function after a few tokens (of CTranslate2: before a batch), for sentences and signs."""
     system: Any = copy.copy(given)
 
     def after_token(ids: torch.Tensor, scores: Any, **others: Any) -> torch.Tensor:
@@ -244,6 +244,7 @@ def giving_way(given: System, give_way: Callable[[], None]) -> System:
         return torch.zeros(len(ids), dtype=torch.bool, device=ids.device)  # ends no row
 
     after_token.of_rows = lambda sources: after_token  # type: ignore[attr-defined]  # so that rows may leave a batch
+    after_token.ends_nothing = True  # type: ignore[attr-defined]  # so that the kernels may search
 
     def before(function: Callable) -> Callable:
         def both(*arguments: Any, **settings: Any) -> Any:

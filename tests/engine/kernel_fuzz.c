@@ -93,11 +93,13 @@ static void search_sources(void) {
     Step step = {buffers, slots, 1, lengths, 1, L, ancestors, first, 0, counts, tokens, .threads = between(1, 3), .written = slots, .kept = 12,
                  .slots = slots_of, .origins = origins};
     Search search = {sources, most, prompts, prompt, given, limits, ids, copies, room, ends, 1, beams, 1.0, between(0, 1), scored,
-                     between(0, 1) ? words : 0, 0, log_probs, sums, values, indices, kept, current, 0, 0, found, found_scores,
+                     between(0, 1) ? words : 0, 0, log_probs, sums, values, indices, kept, current, 0, 0, 0, found, found_scores,
                      found_lengths, is_open, &reader, 1, &reading, states, visible};
     float *totals = numbers(slots * 12), *total_copies = numbers(beams * 12), *found_totals = numbers(sources * beams * 12);
     if (between(0, 1)) search.totals = totals, search.total_copies = total_copies, search.found_totals = found_totals;
     for (int64_t needed; (needed = docmt_search(idle, 2, &step, &search));) {
+        search.steps = between(1, 4);
+        if (needed < 0) continue;
         if (needed <= search.room) puts("no more room is needed"), exit(1);
         search.room = 12; /* what was written is lost, and would be copied */
     }

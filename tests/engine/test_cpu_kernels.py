@@ -472,9 +472,12 @@ def test_a_long_translation_gets_more_room(int8_model, monkeypatch):
 
 
 class NoEnd(StoppingCriteria):
-    """Ends nothing, and does not say so: every step is decided in Python."""
+    """Ends nothing; unless it says so, every step is decided in Python."""
+
+    calls = 0
 
     def __call__(self, input_ids, scores, **kwargs):
+        self.calls += 1
         return torch.zeros(len(input_ids), dtype=torch.bool)
 
 
@@ -494,8 +497,13 @@ def test_several_steps_at_once(int8_model, monkeypatch, place, damage, beams):
     expected = model.generate(SOURCE, stopping_criteria=[NoEnd()], **settings)
     steps, run = [], DecodingStep.run
     monkeypatch.setattr(DecodingStep, "run", lambda step, states: steps.append(1) or run(step, states))
-    assert torch.equal(model.generate(SOURCE, **settings), expected)
-    assert bool(steps) == (damage is not None)
+    monkeypatch.setattr(decoding_step, "STEPS", 2)
+    callback = NoEnd()
+    callback.ends_nothing = True
+    for criteria in [], [callback]:
+        assert torch.equal(model.generate(SOURCE, stopping_criteria=criteria, **settings), expected)
+        assert bool(steps) == (damage is not None)
+    assert callback.calls
 
 
 @needs_kernels
