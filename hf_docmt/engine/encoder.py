@@ -58,7 +58,8 @@ def run_in_batches(operations: ctypes.Array, states: torch.Tensor, inner: int, m
         part = states[first:end, :longest]
         rows, first = part.reshape(-1, part.shape[2]), end
         run_on_rows(operations, rows, inner, places=longest, mask=mask[end - len(part) : end, :longest])
-        part.copy_(rows.view_as(part))
+        if rows.data_ptr() != part.data_ptr():
+            part.copy_(rows.view_as(part))
 
 
 def run_on_rows(
