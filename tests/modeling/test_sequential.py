@@ -70,7 +70,7 @@ def test_past_context_of_sliding():
         (CHUNK, {"strategy": "full", "past_context": 2}, "'sliding' and 'sequential' read, got 2 with strategy 'full'"),
         (CHUNK, {"strategy": "sequential", "past_context": -1}, "must be a whole number >= 0, got -1"),
         (CHUNK, {"strategy": "sequential", "past_context": True}, "must be a whole number >= 0, got True"),
-        (WINDOW, {"strategy": "sequential", "past_context": 3}, "at most 2, the sentences .* trained with, got 3"),
+        (WINDOW, {"strategy": "sequential", "past_context": 3}, "at most 2, as in training, got 3"),
         (WINDOW, {"strategy": "chunk_sequential"}, "is for models of chunks .*: use 'sequential' or 'sliding'"),
         (WINDOW, {"alignment": "linear"}, "alignment='linear' is for window models"),
     ],
@@ -90,7 +90,7 @@ def test_settings_of_other_models():
         refused(message, build(architecture).translate_documents, [["w6"]], word_tokenizer(), **arguments)
     for architecture in ("concat", "caching"):
         model = build(architecture, past_context=1, decoding_past_context=3)
-        with pytest.raises(ValueError, match="past_context must be at most 1, the sentences that this model was"):
+        with pytest.raises(ValueError, match="past_context must be at most 1, as in training"):
             model.translate_documents([["w6"] * 5], word_tokenizer(), "sliding")
     refused("decoding_past_context must be a whole number >= 0, got -1", build, decoding_past_context=-1)
 
