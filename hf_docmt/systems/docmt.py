@@ -89,7 +89,7 @@ class DocMTSystem(ForcedDecoding):
             past_context=past_context,
             future_context=future_context,
             batch_tokens=batch_tokens,
-            missing_future="left out" if chunks else "empty",
+            missing_future="absent" if chunks else "empty",
             generate_kwargs=with_shortlist(generate_kwargs),
         )
         self.reads_chunks, self.carries = chunks, generate_kwargs.get("repairs") != "none"

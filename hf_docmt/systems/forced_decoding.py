@@ -27,7 +27,7 @@ class ForcedDecoding(ModelSystem):
 
     `collate` gives `label_weights` 1 to the tokens of the current sentence and its end token, 0 to context, as the
     collators of architectures do with `context_discount=0`; `<bod>`, which translation is given, is not scored. Future
-    sentences that an item does not have are `missing_future`: `empty`, as in windows, or `left out`, as at the end of
+    sentences that an item does not have are `missing_future`: `empty`, as in windows, or `absent`, as at the end of
     chunks. `batch_tokens` limits the padded source and target tokens of a batch, 4096 by default; each source is
     encoded once. `options` are those of `ModelSystem`.
     """

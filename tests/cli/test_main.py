@@ -80,7 +80,7 @@ def test_completion_offers_commands(monkeypatch):
     [
         (("translate", "nowhere", "-"), ("nowhere",)),
         (("translate", "{model}", "{documents}", "--strategy", "slidng"), ("slidng", "sliding")),
-        (("contrast", "{model}", "{documents}"), ("documents.jsonl: not a contrastive suite; give a JSON file",)),
+        (("contrast", "{model}", "{documents}"), ("documents.jsonl: not a contrastive suite; give JSON or a folder",)),
         (("compare", "{documents}"), ("Extra data; give a report, which docmt evaluate",)),
         (("translate", "{model}", "{table}", "-o", "o.csv"), ("add --columns with names or numbers of 1 'one'",)),
         (("corpus", "{model}"), ("not an empty folder",)),
