@@ -3,6 +3,7 @@
 import ctypes
 import gc
 import os
+import platform
 import shutil
 import signal
 import subprocess
@@ -36,6 +37,9 @@ ROOT = Path(__file__).parents[2]
 SIZES = {"d_model": 32, "encoder_ffn_dim": 40, "decoder_ffn_dim": 24, "decoder_attention_heads": 4}
 SOURCE = torch.tensor([[7, 9, 8, 12, EOS], [6, EOS, PAD, PAD, PAD], [14, 7, 21, EOS, PAD]])
 PROMPT = torch.tensor([[2, 9, 11], [PAD, 2, 7], [PAD, PAD, 2]])
+is_aarch64 = platform.machine().lower() in ("aarch64", "arm64")
+FIRST, LAST = ("NEON", "DOTS") if is_aarch64 else ("AVX2", "AMX")
+LEVELS = range(getattr(cpu_kernels, FIRST), getattr(cpu_kernels, LAST) + 1)  # of this kind of processor
 needs_kernels = pytest.mark.skipif(cpu_kernels.kernels() is None, reason="the kernels were not built, or need AVX2")
 ARM_GCC, ARM = "aarch64-linux-gnu-gcc", "qemu-aarch64"
 
@@ -178,7 +182,7 @@ def test_wrong_prompts_end_as_without_kernels(int8_model, monkeypatch, change):
 
 
 @needs_kernels
-@pytest.mark.parametrize("level", range(cpu_kernels.AVX2, cpu_kernels.DOTS + 1))
+@pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("rows", [*range(1, 10), 16, 35])
 @pytest.mark.parametrize("sizes", [(8, 1), (24, 15), (40, 16), (64, 33), (16, 100), (192, 40)])
 def test_product_is_the_portable_one(rows, sizes, level, instructions):
@@ -194,7 +198,7 @@ def test_product_is_the_portable_one(rows, sizes, level, instructions):
 
 
 @needs_kernels
-@pytest.mark.parametrize("level", [cpu_kernels.AVX2, cpu_kernels.VNNI, cpu_kernels.NEON])
+@pytest.mark.parametrize("level", LEVELS[:-1])
 @pytest.mark.parametrize("sizes", [(8, 1), (24, 15), (40, 16), (64, 33), (16, 100), (192, 40)])
 def test_float_product_is_that_of_torch(sizes, level, instructions):
     """And that of a row is the same whatever rows stand beside it."""
