@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from shutil import get_terminal_size
 from typing import ClassVar
 
 import typer
 
 from hf_docmt.cli.loading import check_model
 from hf_docmt.cli.options import command, refuse
+from hf_docmt.cli.output import terminal_width
 from hf_docmt.files import check_writable_file, write_text
 from hf_docmt.messages import check_known
 from hf_docmt.options import OUTPUT_TEXT, PICTURE, SHOW, argument, named_files, names, option
@@ -137,8 +137,7 @@ def _table(reports: list[str], format: str, tables: Tables, **options) -> str:
         raise ValueError("--rank shows whole scores and --breakdown their parts; give one of the two, or --format json")
     if tables.rank != "none" and format != "json":
         return format_ranking(comparison, format)
-    width = get_terminal_size((100, 24)).columns
-    return format_comparison(select_breakdown(comparison, tables.breakdown), format, width=width)
+    return format_comparison(select_breakdown(comparison, tables.breakdown), format, width=terminal_width())
 
 
 def _shown(reports: list[str], format: str, output: str, selection: Selection, **options) -> str:

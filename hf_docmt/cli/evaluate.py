@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hf_docmt.cli.options import command
-from hf_docmt.cli.output import check_different, print_report
+from hf_docmt.cli.output import check_different, print_report, terminal_width
 from hf_docmt.files import check_writable_file, check_writable_folder, data_name
 from hf_docmt.options import AS_JSON, BASIC, FILES, ReferenceReading, Scoring, argument, names, option
 
@@ -157,8 +156,7 @@ def print_comparison(comparison: Comparison, as_json: bool) -> None:
     """Print systems side by side, as text that fits the terminal or as JSON."""
     from hf_docmt.reports.comparison_tables import format_comparison
 
-    width = get_terminal_size((100, 24)).columns
-    print(format_comparison(comparison, "json" if as_json else "text", width=width))
+    print(format_comparison(comparison, "json" if as_json else "text", width=terminal_width()))
 
 
 def languages_of_pair(pair: str, references: ReferenceOptions) -> list[str]:

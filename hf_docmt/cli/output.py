@@ -5,12 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
 from hf_docmt.files import STDOUT, check_writable_file
 
 if TYPE_CHECKING:
     from hf_docmt.reports.report import Report
+
+
+def terminal_width() -> int:
+    """The maximum number of columns of a table."""
+    return get_terminal_size((100, 24)).columns
 
 
 def print_report(report: Report, as_json: bool, output: str | None) -> None:
