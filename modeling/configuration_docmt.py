@@ -8,7 +8,7 @@ from typing import Union, get_args, get_origin
 from transformers import PreTrainedConfig
 from transformers.activations import ACT2FN
 
-from .segments import check_format, language_codes, sequence_format
+from .sequence_format import check_format, language_codes, sequence_format
 
 TASK = "document-translation"  # name of the pipeline
 TOKEN_IDS = tuple(f"{name}_token_id" for name in ("pad", "unk", "bos", "eos", "sep", "bod", "decoder_start"))

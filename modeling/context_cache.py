@@ -7,8 +7,9 @@ from torch.nn.utils.rnn import pad_sequence
 
 from .context_attention import ContextEncoderOutput
 from .context_strategies import ContextSentence, ContextTranslator
-from .decoding import CurrentSentence, DocumentState, Languages, pad_rows
+from .row_processors import pad_rows
 from .shortening import POOLINGS
+from .translation_jobs import CurrentSentence, DocumentState, Languages
 
 MISSING = ContextSentence(DocumentState(0, []), 0)  # the lone `</s>` that some models read for a sentence not there
 

@@ -5,7 +5,9 @@ from typing import NamedTuple
 
 import torch
 
-from .decoding import CurrentSentence, DocumentState, Translator, all_sentences, pad_rows
+from .decoding import Translator
+from .row_processors import pad_rows
+from .translation_jobs import CurrentSentence, DocumentState, all_sentences
 
 SORTED_BATCHES = 16  # batches whose sentences are sorted by length together
 

@@ -6,7 +6,6 @@ that writes config.json in other ways leaves a folder without, which loads as on
 
 import hashlib
 import json
-import re
 from inspect import get_annotations
 from pathlib import Path
 
@@ -21,20 +20,14 @@ from transformers.utils import (
     cached_file,
 )
 
-FIELD = "fingerprints"
+from .tokenizer_fingerprint import FIELD, digest, tokenizer_fingerprint, told
+
 FREE = {  # fields of config.json that may be changed by hand: the weights do not depend on them
     "activation_dropout", "attention_dropout", "base_model", "decoding_past_context", "dropout", "init", "init_std",
     "label_smoothing", "source_lang", "strategy", "target_lang", "use_cache",
 }  # fmt: skip
 WEIGHTS = (SAFE_WEIGHTS_NAME, SAFE_WEIGHTS_INDEX_NAME, ADAPTER_SAFE_WEIGHTS_NAME, "ctranslate2/model.bin")
 BLOCK = 512  # words of 8 bytes that have one sum
-SAMPLE = 1024  # tokens of a vocabulary that are tokenized again
-ROLES = ("pad", "unk", "bos", "eos", "sep")
-PROBES = [
-    "The quick brown fox jumps over 12,345 lazy dogs; doesn't it?  Yes - 67.8 % of them (e-mail: a_b@c.org)!",
-    "Größe, façade, niño, Øre, ŁÓDŹ, İstanbul, e\u0301t\u00e9 \ufb01n \uff21\uff22 ½ ™ “so” «là» …\tnext\nline",
-    "Быстрая лиса. Ταχεία αλεπού. שועל מהיר. ثعلب سريع. तेज़ लोमड़ी। 快い狐、素早い。 빠른 여우 สุนัข 🦊",
-]
 LOOKED_UP = {"cache_dir", "revision", "subfolder", "token"}  # arguments of `from_pretrained` that say where files are
 
 
@@ -77,14 +70,6 @@ def check_fingerprints(path: str | Path, config_class: type[PreTrainedConfig], *
     return saved.get("tokenizer")
 
 
-def told(what: str, name: str) -> str:
-    """The message for what differs from its fingerprint."""
-    return (
-        f"{what} have changed since they were saved: damaged, or of another model. Copy the folder again; if you "
-        f"changed them on purpose, remove {name!r} from {FIELD} in its config.json."
-    )
-
-
 def found_file(path: str | Path, name: str, options: dict) -> str | None:
     """A file of a folder, or of a Hub name if it was fetched; None if it is missing."""
     try:
@@ -92,11 +77,6 @@ def found_file(path: str | Path, name: str, options: dict) -> str | None:
         return cached_file(path, name, local_files_only=True, **known)
     except OSError:
         return None
-
-
-def digest(values) -> str:
-    """A short name of what JSON can hold."""
-    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def weights_fingerprint(path: str | Path, options: dict | None = None) -> str | None:
@@ -140,17 +120,3 @@ def add_tokenizer_fingerprint(folder: str | Path, tokenizer: PreTrainedTokenizer
     """Put that of the tokenizer into the config.json of a saved model, if it is there: an adapter has none."""
     if (Path(folder) / CONFIG_NAME).is_file():
         add_fingerprints(folder, tokenizer=tokenizer_fingerprint(tokenizer))
-
-
-def tokenizer_fingerprint(tokenizer: PreTrainedTokenizerBase) -> str:
-    """The fingerprint of the ids of all tokens, and of fixed texts and a sample of tokens, in pairs; and back."""
-    vocabulary = tokenizer.get_vocab()
-    tokens = sorted(vocabulary, key=vocabulary.__getitem__)
-    names = hashlib.sha256("\n".join(tokens).encode("utf-8", "surrogatepass")).hexdigest()
-    sample = tokens[:: len(tokens) // SAMPLE + 1]
-    ids = [vocabulary[token] for token in sample]
-    texts = [re.sub("[▁Ġ]", " ", first + second) for first, second in zip(sample, sample[1:] + sample[:1])]
-    plain = {"add_special_tokens": False, "verbose": False}
-    found = [tokenizer([*PROBES, *texts], **plain)["input_ids"], tokenizer(text_target=PROBES, **plain)["input_ids"]]
-    read = tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
-    return digest([names, ids, found, read, [getattr(tokenizer, f"{role}_token_id", None) for role in ROLES]])

@@ -6,23 +6,23 @@ from functools import partial
 from itertools import zip_longest
 from numbers import Integral
 
-from .decoding import (
+from .text_splitting import Sentence, check_unicode, known_target
+from .tokenizer_fingerprint import tokenizer_fingerprint, told
+from .translation_jobs import (
     LOOKING_BACK,
     STRATEGIES,
-    Translator,
+    BaseTranslator,
     candidate_sentences,
     model_name,
     read_document,
     translated_sentences,
 )
-from .fingerprints import tokenizer_fingerprint, told
-from .text_splitting import Sentence, check_unicode, known_target
 
 
 class DocumentTranslation:
     """`translate_documents` and `translate_stream` of a model with `generate`, by the strategies of a translator."""
 
-    translator_class: type[Translator] = Translator
+    translator_class: type[BaseTranslator]
     tokenizer_fingerprint: str | None = None  # of the folder, until a tokenizer was compared with it
 
     def translate_documents(

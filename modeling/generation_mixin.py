@@ -13,6 +13,7 @@ from torch.overrides import TorchFunctionMode
 from transformers import GenerationConfig, GenerationMixin, LogitsProcessor, PreTrainedConfig, __version__
 from transformers.utils import logging
 
+from .generation_settings import is_neutral, merged_config
 from .layers import CACHE_NAME, cached_length
 
 logger = logging.get_logger(__name__)
@@ -21,13 +22,6 @@ TORCH = ("2.13", "2.14")  # the oldest and the newest version that all of this w
 TRANSFORMERS = ("5.23", "5.24")
 VERSION = __version__  # the one that is here
 FURTHER_ARGUMENTS = list(signature(GenerationMixin.generate).parameters)[5:]  # after `stopping_criteria`
-ZERO = "no_repeat_ngram_size encoder_no_repeat_ngram_size min_length min_new_tokens diversity_penalty penalty_alpha"
-ONE = (
-    "repetition_penalty encoder_repetition_penalty guidance_scale num_beam_groups num_beams num_return_sequences "
-    "length_penalty temperature top_p"
-)
-NEUTRAL = dict.fromkeys(ZERO.split(), 0) | dict.fromkeys(ONE.split(), 1)  # these change nothing, nor None and False
-NEUTRAL |= {"top_k": 50, "cache_implementation": "dynamic"}
 GENERATION_SETTINGS = {  # those that no configuration of a model has
     name for name in GenerationConfig().to_dict().keys() - PreTrainedConfig().to_dict().keys() if "token_id" not in name
 } - {"use_cache"}
@@ -179,15 +173,6 @@ def full_config(model, config: GenerationConfig | None, arguments: dict) -> tupl
     return config, others
 
 
-def merged_config(model, config: GenerationConfig | None, arguments: dict) -> tuple[GenerationConfig, dict]:
-    """Arguments before those of `config`, before the model's own, as a new configuration; and other arguments."""
-    merged = copy.copy(model.generation_config if config is None else config)
-    for name, value in vars(model.generation_config).items():
-        if value is not None and getattr(merged, name, None) is None:
-            setattr(merged, name, value)
-    return merged, merged.update(**arguments)
-
-
 def check_model_config(config: PreTrainedConfig) -> None:
     """ValueError for generation settings in a model's configuration, which nothing reads there."""
     settings = {name: value for name, value in vars(config).items() if name in GENERATION_SETTINGS}
@@ -204,18 +189,6 @@ def prompt_length(config: GenerationConfig, prompt: torch.Tensor | None) -> int:
         return 1
     start = config.bos_token_id if config.decoder_start_token_id is None else config.decoder_start_token_id
     return prompt.shape[1] + int(start is None or not (prompt[:, 0] == torch.as_tensor(start).to(prompt.device)).any())
-
-
-def is_neutral(name: str, value) -> bool:
-    """Whether a setting asks for nothing."""
-    is_default = name in NEUTRAL and isinstance(value, int | float | str) and value == NEUTRAL[name]
-    return value is None or value is False or is_default
-
-
-def end_tokens(config: GenerationConfig | PreTrainedConfig) -> list[int]:
-    """The tokens that a translation ends at."""
-    ends = config.eos_token_id
-    return [] if ends is None else list(ends) if isinstance(ends, list | tuple) else [ends]
 
 
 DROPOUTS = {"dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout"}

@@ -10,8 +10,8 @@ from transformers.modeling_outputs import BaseModelOutput
 from .configuration_concat import ConcatConfig
 from .layers import DecoderLayer, EncoderLayer, cached_length
 from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder, Stack
+from .segment_translator import SegmentTranslator
 from .segments import is_whole_target, sentence_index, sinusoid
-from .strategies import SegmentTranslator
 
 
 def sentence_count(input_ids: torch.Tensor, sep_token_id: int) -> torch.Tensor:

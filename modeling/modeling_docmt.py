@@ -23,6 +23,7 @@ from transformers.utils.generic import ModelOutput, can_return_tuple, merge_with
 from transformers.utils.output_capturing import OutputRecorder, capture_outputs
 
 from .configuration_docmt import DocMTConfig
+from .decoding import Translator
 from .fingerprints import check_fingerprints, write_fingerprints
 from .generation_docmt import DocumentTranslation
 from .generation_mixin import DocMTGenerationMixin
@@ -39,6 +40,7 @@ from .layers import (
 )
 from .pipeline_docmt import DocumentTranslationPipeline
 from .segments import is_right_padded, sinusoid, token_positions
+from .translation_jobs import BaseTranslator
 
 
 class DocMTPreTrainedModel(PreTrainedModel):
@@ -517,6 +519,7 @@ class DocMTForConditionalGeneration(DocMTPreTrainedModel, DocumentTranslation, D
     """The backbone with a language modelling head; base class of every architecture."""
 
     model_class = DocMTModel
+    translator_class: type[BaseTranslator] = Translator
     output_class = Seq2SeqLMOutput
     pipeline_class = DocumentTranslationPipeline  # its file goes with this one to a model's folder
     _tied_weights_keys = {"lm_head.weight": "model.decoder.embed_tokens.weight"}

@@ -13,8 +13,8 @@ from transformers.modeling_outputs import BaseModelOutput
 from .configuration_window import ALIGNMENTS, WindowConfig
 from .layers import Attention, DecoderLayer, EncoderLayer, cached_length, is_static
 from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder, Stack
+from .segment_translator import SegmentTranslator
 from .segments import is_whole_target, token_positions
-from .strategies import SegmentTranslator
 from .window_attention import Windows, dense_attention, token_windows, window_attention, windows_around, windows_of
 
 

@@ -10,8 +10,8 @@ from transformers.masking_utils import create_bidirectional_mask, create_causal_
 
 from .layers import CACHE_NAME, Attention, cached_length, is_static, without_cudnn
 from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder, Stack
+from .segment_translator import SegmentTranslator
 from .segments import is_whole_target, sentence_index
-from .strategies import SegmentTranslator
 
 NAMES = ("slot_tokens", "token_slots", "empty_slots", "hidden_tokens", "group_sizes")
 FEW_TOKENS = 8  # by which the lengths in a group may differ, where a quarter of the longest one is less

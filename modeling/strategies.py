@@ -7,21 +7,18 @@ from collections.abc import Sequence
 from itertools import accumulate, islice, pairwise, takewhile, zip_longest
 from typing import NamedTuple
 
-import torch
-
-from .decoding import (
+from .sequence_format import chunk_cuts
+from .translation_jobs import (
+    BaseTranslator,
     CurrentSentence,
     DocumentState,
     Job,
     Output,
     SentencePart,
-    Translator,
     all_sentences,
     is_of_chunks,
-    pad_rows,
     split_at,
 )
-from .segments import chunk_cuts
 
 READY_BATCHES = 16  # batches of documents whose next sentences are put together by length
 
@@ -58,12 +55,12 @@ class Segment(NamedTuple):
 # Strategy `sliding`
 
 
-def sliding(translator: "SegmentTranslator", documents: list[DocumentState]) -> None:
+def sliding(translator: "SegmentStrategies", documents: list[DocumentState]) -> None:
     """Every window whole, of which the current sentence is kept; what is known from its start on is forced."""
     translator.slide(all_sentences(documents))
 
 
-def slide(translator: "SegmentTranslator", sentences: Sequence[CurrentSentence]) -> None:
+def slide(translator: "SegmentStrategies", sentences: Sequence[CurrentSentence]) -> None:
     """Strategy `sliding` for these sentences; one alone where its window has another number of separators."""
     is_repaired, again = writes_context(translator) and translator.repairs == "all", []
 
@@ -87,7 +84,7 @@ def slide(translator: "SegmentTranslator", sentences: Sequence[CurrentSentence])
     translator.translate_alone(again)
 
 
-def force_known(translator: "SegmentTranslator", job: Job, parts: Sequence[SentencePart]) -> None:
+def force_known(translator: "SegmentStrategies", job: Job, parts: Sequence[SentencePart]) -> None:
     """Put the translations of the first of these sentences that are known into the prefix of a job."""
     for part in takewhile(lambda part: part.is_known, parts if translator.sides == "both" else ()):
         job.prefix += [*part.target, translator.sep]
@@ -95,7 +92,7 @@ def force_known(translator: "SegmentTranslator", job: Job, parts: Sequence[Sente
         job.forced += 1
 
 
-def behind_pairs(translator: "SegmentTranslator", sentence: CurrentSentence) -> CurrentSentence:
+def behind_pairs(translator: "SegmentStrategies", sentence: CurrentSentence) -> CurrentSentence:
     """A sentence in a document where the pairs of its context replace the farthest previous sentences."""
     document, index = sentence
     if not (pairs := sentence.part.context):
@@ -110,12 +107,12 @@ def behind_pairs(translator: "SegmentTranslator", sentence: CurrentSentence) -> 
     return CurrentSentence(shown, len(parts))
 
 
-def writes_context(translator: "SegmentTranslator") -> bool:
+def writes_context(translator: "SegmentStrategies") -> bool:
     """Whether a window's translation has other sentences than the current one."""
     return translator.sides != "source" and (translator.past > 0 or translator.future > 0)
 
 
-def take_current(translator: "SegmentTranslator", job: Job, output: Output) -> bool:
+def take_current(translator: "SegmentStrategies", job: Job, output: Output) -> bool:
     """Take the current sentence of a window's translation; False where it has to be translated again.
 
     Without repairs it is the text after the last separator, as in the released code of Lupo et al. (2023), or
@@ -138,7 +135,7 @@ def take_current(translator: "SegmentTranslator", job: Job, output: Output) -> b
     return True
 
 
-def largest_window(translator: Translator, sentence: CurrentSentence, past: int, future: int, make_job) -> Job:
+def largest_window(translator: BaseTranslator, sentence: CurrentSentence, past: int, future: int, make_job) -> Job:
     """The longest window up to this number of sentences that learned positions allow."""
     past = min(past, sentence.index)
     job = make_job(*sentence, past, future)
@@ -153,7 +150,7 @@ def fewer(past: int, future: int) -> tuple[int, int]:
     return (past - 1, future) if past else (past, future - 1)
 
 
-def report_fewer(translator: Translator, job: Job, past: int, future: int) -> None:
+def report_fewer(translator: BaseTranslator, job: Job, past: int, future: int) -> None:
     """Report a window that was shortened because the model has too few positions."""
     document, index = job.current
     if job.past + job.future < past + future:
@@ -164,7 +161,7 @@ def report_fewer(translator: Translator, job: Job, past: int, future: int) -> No
 # Strategy `sequential`
 
 
-def sequential(translator: "SegmentTranslator", documents: list[DocumentState]) -> None:
+def sequential(translator: "SegmentStrategies", documents: list[DocumentState]) -> None:
     """argmax p(E_i | E^_{i-k}^{i-1}, F_{i-k}^i), sentence by sentence, with earlier translations as forced prefix.
 
     The next sentences of `batch_size` documents are translated together. The whole window is read again: a further
@@ -202,7 +199,7 @@ def sentences_together(ready: list[Job], size: int) -> tuple[list[Job], list[Job
     return ready[:size], ready[size:]
 
 
-def current_job(translator: "SegmentTranslator", sentence: CurrentSentence) -> Job:
+def current_job(translator: "SegmentStrategies", sentence: CurrentSentence) -> Job:
     """The largest window that learned positions reach for, the forced prefix of earlier translations included."""
 
     def prefixed_job(document: DocumentState, index: int, past: int, future: int) -> Job:
@@ -221,7 +218,7 @@ def current_job(translator: "SegmentTranslator", sentence: CurrentSentence) -> J
     return job
 
 
-def past_sentences(translator: "SegmentTranslator", document: DocumentState, index: int) -> int:
+def past_sentences(translator: "SegmentStrategies", document: DocumentState, index: int) -> int:
     """k of the paper: sentences before the part at `index` that `sequential` reads.
 
     A model of chunks reads, unless asked otherwise, as many as fit into `chunk_tokens` source tokens with the current
@@ -237,7 +234,7 @@ def past_sentences(translator: "SegmentTranslator", document: DocumentState, ind
 # Strategy `full`
 
 
-def full(translator: "SegmentTranslator", documents: list[DocumentState]) -> None:
+def full(translator: "SegmentStrategies", documents: list[DocumentState]) -> None:
     """Segments that do not overlap, each at once; `force_prefixes` where it has not the separators of the source.
 
     Sentences that are known from the start of a segment on are forced; where others are, too, it is `force_prefixes`.
@@ -271,7 +268,7 @@ def full(translator: "SegmentTranslator", documents: list[DocumentState]) -> Non
     force_prefixes(translator, again)
 
 
-def segments_that_fit(translator: "SegmentTranslator", document: DocumentState) -> list[Segment]:
+def segments_that_fit(translator: "SegmentStrategies", document: DocumentState) -> list[Segment]:
     """Windows side by side, or chunks, that have something to translate, after the pairs of their context.
 
     Those whose source is longer than learned positions reach are in halves.
@@ -294,7 +291,7 @@ def segments_that_fit(translator: "SegmentTranslator", document: DocumentState) 
     return fitting
 
 
-def halves(translator: "SegmentTranslator", segment: Segment) -> list[Segment]:
+def halves(translator: "SegmentStrategies", segment: Segment) -> list[Segment]:
     """A segment as two, which is reported for all of its sentences."""
     document, first, end = segment
     middle = (first + end) // 2
@@ -304,7 +301,7 @@ def halves(translator: "SegmentTranslator", segment: Segment) -> list[Segment]:
     return pair
 
 
-def leave_as_written(translator: "SegmentTranslator", segment: Segment, targets: list, output: Output) -> None:
+def leave_as_written(translator: "SegmentStrategies", segment: Segment, targets: list, output: Output) -> None:
     """Give the parts the sentences written for them, in order: too few leave some without, the last has more."""
     document, first, end = segment
     for number, part in enumerate(segment.parts):
@@ -317,13 +314,13 @@ def leave_as_written(translator: "SegmentTranslator", segment: Segment, targets:
 # Strategy `chunk_sequential`, and the repairs of `full`
 
 
-def chunk_sequential(translator: "SegmentTranslator", documents: list[DocumentState]) -> None:
+def chunk_sequential(translator: "SegmentStrategies", documents: list[DocumentState]) -> None:
     """Sentence by sentence inside the chunks of `full`: cheaper than `sequential`, and not in Herold and Ney (2023)."""
     segments = [segment for document in documents for segment in segments_that_fit(translator, document)]
     force_prefixes(translator, segments)
 
 
-def force_prefixes(translator: "SegmentTranslator", segments: Sequence[Segment]) -> None:
+def force_prefixes(translator: "SegmentStrategies", segments: Sequence[Segment]) -> None:
     """Sentence by sentence inside segments: source, future sentences included, and prefix are read once.
 
     Where the prefix leaves too few learned positions, the rest of the segment becomes one of its own.
@@ -341,76 +338,34 @@ def force_prefixes(translator: "SegmentTranslator", segments: Sequence[Segment])
         force_prefixes(translator, rest)
 
 
-def has_room(translator: "SegmentTranslator", group: Sequence[Segment]) -> bool:
+def has_room(translator: "SegmentStrategies", group: Sequence[Segment]) -> bool:
     """Whether learned positions reach for segments side by side, whatever is written."""
     lengths = [[len(part.ids) for part in segment.parts] for segment in group]
     longest = sum(1 + translator.wanted(max(column)) for column in zip_longest(*lengths, fillvalue=0))
     return 1 + translator.marks + longest <= translator.positions
 
 
-def force_prefixes_together(translator: "SegmentTranslator", group: Sequence[Segment]) -> list[Segment]:
-    """One batch of `force_prefixes`, longest first; returns the rest of a segment without room.
-
-    New prefix tokens are appended as columns, padded on the left inside them; the mask hides the holes, and
-    positions count tokens only, so that rows of different length keep their cache without being moved.
-    """
-    model, jobs = translator.model, [translator.segment_job(*segment) for segment in group]
-    source = translator.source_inputs(jobs)  # whose ids an assistant and processors read
-    with torch.no_grad():
-        encoder_outputs = model.get_encoder()(**source, return_dict=True)
-    prompts = [[translator.start, *job.prefix] for job in jobs]
-    # padded by the start token, or `generate` puts one more in front
-    ids, mask = pad_rows(prompts, translator.start, translator.device, side="left")
-    cache = model.prompt_cache()
-    for step in range(group[0].end - group[0].first):
-        rows = [row for row, segment in enumerate(group) if segment.first + step < segment.end]
-        if len(rows) < len(group):
-            index = torch.tensor(rows, device=ids.device)
-            ids, mask = ids[index], mask[index]
-            source = {name: states[index] for name, states in source.items()}
-            for name, value in encoder_outputs.items():
-                encoder_outputs[name] = value[index] if torch.is_tensor(value) else value
-            if cache is not None:
-                cache.batch_select_indices(index)
-            group = [group[row] for row in rows]
-        sentences = [CurrentSentence(segment.document, segment.first + step) for segment in group]
-        if step and len(group) == 1 and not translator.fits(0, ids.shape[1] - 1, len(sentences[0].part.ids)):
-            return [rest_of(translator, group[0], step)]
-        jobs = [Job([], [], 1, len(sentence.part.ids), sentence) for sentence in sentences]
-        inputs = source | {"decoder_input_ids": ids, "decoder_attention_mask": mask, "encoder_outputs": encoder_outputs}
-        inputs |= {} if cache is None else {"cache": cache}
-        if sentences[0].part.is_known:  # of the only row
-            outputs = [Output(sentences[0].part.target, True)]
-        else:
-            outputs = translator.generate(inputs, jobs, stop_at_sep=True, use_cache=True)
-            if cache is not None and cache.get_seq_length():  # else the prompt is read again
-                cache.keep(*ids.shape)
-        written = pad_rows([[*output.ids, translator.sep] for output in outputs], translator.pad, ids.device, "left")
-        ids, mask = (torch.cat(pair, dim=1) for pair in zip((ids, mask), written))
-        for sentence, output in zip(sentences, outputs):
-            if not sentence.part.is_known:
-                sentence.part.take(output)
-            translator.check_end(sentence, output)
-    return []
-
-
-def rest_of(translator: "SegmentTranslator", segment: Segment, step: int) -> Segment:
+def rest_of(translator: "SegmentStrategies", segment: Segment, step: int) -> Segment:
     """The rest of a segment after some sentences; it is reported for all of the rest."""
     document, first, end = segment
     document.report_positions(range(first + step, end), end - first - step, end - first, translator.positions)
     return Segment(document, first + step, end)
 
 
-class SegmentTranslator(Translator):
+class SegmentStrategies(BaseTranslator):
     """For a model that reads segments, and writes them whole or the current sentence alone (`context_sides`)."""
 
-    strategies = Translator.strategies | {
+    strategies = BaseTranslator.strategies | {
         "sliding": sliding,
         "sequential": sequential,
         "chunk_sequential": chunk_sequential,
         "full": full,
     }
-    slide, force_prefixes_together = slide, force_prefixes_together
+    slide = slide
+
+    def force_prefixes_together(self, group: Sequence[Segment]) -> list[Segment]:
+        """One batch of `force_prefixes`, longest first; returns the rest of a segment without room."""
+        raise NotImplementedError
 
     @classmethod
     def default_strategy(cls, config) -> str:

@@ -5,18 +5,12 @@ from itertools import islice
 
 import torch
 
-from .decoding import (
-    CurrentSentence,
-    DocumentState,
-    Languages,
-    Translator,
-    pad_rows,
-    read_document,
-    translated_sentences,
-)
+from .decoding import Translator
 from .generation_docmt import check_counts, check_generation
 from .generation_mixin import check_untested_version, inference
+from .row_processors import pad_rows
 from .text_splitting import check_unicode
+from .translation_jobs import CurrentSentence, DocumentState, Languages, read_document, translated_sentences
 
 STATE = ("encoder_memory", "decoder_memory")
 

@@ -18,7 +18,7 @@ from hf_docmt.data.documents import check_documents
 from hf_docmt.files import DataError
 from hf_docmt.journal import text_digest
 from hf_docmt.messages import check_known
-from hf_docmt.modeling.segments import chunk_cuts
+from hf_docmt.modeling.sequence_format import chunk_cuts
 
 if TYPE_CHECKING:  # takes longer to import than one sentence to translate
     from datasets import Dataset

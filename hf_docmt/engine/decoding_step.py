@@ -18,9 +18,7 @@ from hf_docmt.engine.cpu_kernels import (
     Search,
     Step,
     are_used,
-    give_scratch,
     lone_threads,
-    memory,
     most_rows,
     run,
     search,
@@ -39,6 +37,7 @@ from hf_docmt.engine.known_layers import (
 )
 from hf_docmt.engine.programs import DecoderProgram, buffers, decoder_program, with_output
 from hf_docmt.engine.scope import is_for_kernels, is_in_scope, is_inference, made_once, packed_products
+from hf_docmt.engine.tensor_kernels import give_scratch, memory
 from hf_docmt.modeling.layers import source_states as kept_states
 from hf_docmt.modeling.modeling_docmt import Decoder
 

@@ -5,11 +5,12 @@ import ctypes
 import torch
 from torch import nn
 
-from hf_docmt.engine.cpu_kernels import BLOCK, Step, give_scratch, memory, most_rows, run
+from hf_docmt.engine.cpu_kernels import BLOCK, Step, most_rows, run
 from hf_docmt.engine.int8_linear import is_plain_int8
 from hf_docmt.engine.known_layers import source_limits
 from hf_docmt.engine.programs import buffers, encoder_program
 from hf_docmt.engine.scope import is_for_kernels, is_in_scope, is_inference, made_once
+from hf_docmt.engine.tensor_kernels import give_scratch, memory
 from hf_docmt.modeling.segments import is_right_padded
 
 CACHED_ROWS = 256  # of states that operations go over one after the other

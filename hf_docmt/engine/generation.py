@@ -22,7 +22,7 @@ from hf_docmt.engine.encoder import MOST_PLACES, encoder_states
 from hf_docmt.engine.quantization import quantize, replace_linear
 from hf_docmt.engine.scope import forget, has_hooks, packed_products, unchanged_weights
 from hf_docmt.engine.search import DecoderState, SearchSettings, best_translations
-from hf_docmt.modeling.generation_mixin import end_tokens, is_neutral
+from hf_docmt.modeling.generation_settings import end_tokens, is_neutral
 from hf_docmt.modeling.modeling_docmt import DocMTPreTrainedModel
 
 PROCESSED = (  # settings with a processor of scores, other than `forced_eos_token_id`

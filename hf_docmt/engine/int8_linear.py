@@ -20,7 +20,8 @@ from operator import is_
 import torch
 from torch import nn
 
-from hf_docmt.engine.cpu_kernels import BLOCK, kernel_product, most_rows
+from hf_docmt.engine.cpu_kernels import BLOCK, most_rows
+from hf_docmt.engine.tensor_kernels import kernel_product
 
 LEVELS = 127  # of the weights, on either side of zero
 ENGINE, KERNELS = "fbgemm", "cpu_kernels"  # what computes products; torch's name of the first

@@ -19,8 +19,9 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from hf_docmt.engine.cpu_kernels import BLOCK, MULTIPLE, checksum_of
+from hf_docmt.engine.cpu_kernels import BLOCK, MULTIPLE
 from hf_docmt.engine.int8_linear import joint_bias, whole_blocks
+from hf_docmt.engine.tensor_kernels import checksum_of
 from hf_docmt.modeling.layers import is_plain
 
 ONEDNN = torch.backends.mkldnn.is_available()

@@ -10,9 +10,9 @@ from transformers import LogitsProcessorList, StoppingCriteriaList
 from transformers.utils import ModelOutput
 
 from hf_docmt.engine.cache import DecodingCache
-from hf_docmt.engine.cpu_kernels import best_of
 from hf_docmt.engine.decoding_step import decoding_step
 from hf_docmt.engine.scope import packed_products
+from hf_docmt.engine.tensor_kernels import best_of
 from hf_docmt.modeling.layers import cached_length
 
 NEVER = -1e9  # added to the score of what must not be chosen

@@ -19,7 +19,7 @@ from hf_docmt.loading.pretrained import from_sentence_model
 from hf_docmt.messages import check_known, install_command
 from hf_docmt.modeling.fingerprints import add_tokenizer_fingerprint
 from hf_docmt.modeling.modeling_docmt import DocMTForConditionalGeneration
-from hf_docmt.modeling.segments import LANGUAGES, some_codes, uses_language
+from hf_docmt.modeling.sequence_format import LANGUAGES, some_codes, uses_language
 from hf_docmt.reports.report import Report, merge_reports
 
 QUANTIZATIONS = ("float32", "float16", "bfloat16", "int16", "int8", "int8_float32", "int8_float16", "int8_bfloat16")

@@ -21,7 +21,7 @@ from transformers import PreTrainedConfig, PreTrainedModel
 
 from hf_docmt.loading.carried_code import PACKAGE, carry_code
 from hf_docmt.modeling.generation_mixin import TORCH, TRANSFORMERS
-from hf_docmt.modeling.segments import LANGUAGES, example_codes, language_of, uses_language
+from hf_docmt.modeling.sequence_format import LANGUAGES, example_codes, language_of, uses_language
 from hf_docmt.reports.signature import extra_digits
 from hf_docmt.reports.tables import code_span, escape_markdown
 

@@ -23,7 +23,7 @@ from hf_docmt.loading.remote_code import load_tokenizer
 from hf_docmt.messages import check_known, closest_hint
 from hf_docmt.modeling.configuration_docmt import DocMTConfig, SegmentConfig
 from hf_docmt.modeling.modeling_docmt import DocMTForConditionalGeneration, start_neutral
-from hf_docmt.modeling.segments import (
+from hf_docmt.modeling.sequence_format import (
     LANGUAGES,
     TOKENS as FORMAT_TOKENS,
     checked_language,

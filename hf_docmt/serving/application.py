@@ -25,7 +25,7 @@ from starlette.routing import Route
 from hf_docmt.data import language_detection as detection
 from hf_docmt.files import DataError
 from hf_docmt.messages import closest_hint
-from hf_docmt.modeling.decoding import NonFiniteScoresError
+from hf_docmt.modeling.row_processors import NonFiniteScoresError
 from hf_docmt.serving.batches import CLIENT, SMALL_CHARACTERS, Query
 from hf_docmt.serving.document_endpoints import DocumentEndpoints
 from hf_docmt.serving.metrics import MEDIA_TYPE, Metrics

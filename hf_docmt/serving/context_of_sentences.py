@@ -6,7 +6,7 @@ from typing import Any
 
 from hf_docmt.analysis.decisive_context import DecisiveContext, decisive_context
 from hf_docmt.messages import counted
-from hf_docmt.modeling.decoding import STRATEGIES
+from hf_docmt.modeling.translation_jobs import STRATEGIES
 from hf_docmt.reports.side_by_side import changed_words
 from hf_docmt.serving.batches import Query
 from hf_docmt.serving.served_model import ServedModel

@@ -10,7 +10,7 @@ from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import DynamicLayer
 
 from hf_docmt.data.collators import IGNORE_INDEX
-from hf_docmt.modeling.decoding import pad_rows
+from hf_docmt.modeling.row_processors import pad_rows
 
 CACHE_NAMES = ("cache", "past_key_values")  # of the argument and the output, since transformers 5.24 and before
 Prompts = Sequence[tuple[int, ...]]

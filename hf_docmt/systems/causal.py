@@ -8,7 +8,7 @@ from hf_docmt.data.glossary import GivenTerms, Glossary
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
 from hf_docmt.data.special_tokens import special_tokens_of
 from hf_docmt.messages import counted
-from hf_docmt.modeling.decoding import pad_rows
+from hf_docmt.modeling.row_processors import pad_rows
 from hf_docmt.systems.answer_scores import answer_scores
 from hf_docmt.systems.chats import AnswerFrame, answer_frame, chat_text, earlier_turns
 from hf_docmt.systems.document_spans import Span, TranslatedDocument, window_of

@@ -14,10 +14,11 @@ from hf_docmt.engine.generation import HARMLESS, READ, RECORDED, effective_setti
 from hf_docmt.journal import file_digest
 from hf_docmt.loading import model_folders
 from hf_docmt.messages import install_command
-from hf_docmt.modeling.decoding import CurrentSentence, Job, Output
 from hf_docmt.modeling.fingerprints import check_fingerprints
 from hf_docmt.modeling.generation_docmt import DocumentTranslation
-from hf_docmt.modeling.strategies import Segment, SegmentTranslator, rest_of
+from hf_docmt.modeling.segment_translator import SegmentTranslator
+from hf_docmt.modeling.strategies import Segment, rest_of
+from hf_docmt.modeling.translation_jobs import CurrentSentence, Job, Output
 
 FOLDER = "ctranslate2"  # of the library's files, inside that of a model of this package
 WEIGHTS = "model.bin"

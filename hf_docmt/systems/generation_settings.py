@@ -8,7 +8,7 @@ from transformers.utils import GENERATION_CONFIG_NAME
 
 from hf_docmt.engine.generation import HARMLESS, READ, RECORDED, effective_settings
 from hf_docmt.engine.shortlist import LexicalShortlist
-from hf_docmt.modeling.generation_mixin import is_neutral, merged_config
+from hf_docmt.modeling.generation_settings import is_neutral, merged_config
 
 REPEATABLE = {"do_sample": False, "max_time": None}  # values with which two runs give the same
 CHANGING = {"length_penalty", "early_stopping", "forced_eos_token_id"}  # of those that our search reads

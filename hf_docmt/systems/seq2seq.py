@@ -8,7 +8,7 @@ from transformers import AutoModelForSeq2SeqLM, PreTrainedModel, PreTrainedToken
 from hf_docmt.data.collators import SegmentCollator, pad_rows
 from hf_docmt.data.special_tokens import special_tokens_of
 from hf_docmt.loading.remote_code import load_tokenizer
-from hf_docmt.modeling.segments import example_codes
+from hf_docmt.modeling.sequence_format import example_codes
 from hf_docmt.systems.forced_decoding import ForcedDecoding
 from hf_docmt.systems.items import SuiteItem
 from hf_docmt.systems.model_system import Answer, EncodedInput, check_positions, check_source_language, end_tokens

@@ -7,8 +7,8 @@ from transformers import GenerationMixin
 from .configuration_toy import ToyConfig
 from .layers import EncoderLayer
 from .modeling_docmt import DocMTForConditionalGeneration, DocMTModel, Encoder
+from .segment_translator import SegmentTranslator
 from .segments import sentence_index
-from .strategies import SegmentTranslator
 
 
 class ToyEncoderLayer(EncoderLayer):

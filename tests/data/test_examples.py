@@ -13,7 +13,7 @@ from hf_docmt.data.collators import SegmentCollator
 from hf_docmt.data.documents import make_documents
 from hf_docmt.data.examples import ContextExamples, Examples
 from hf_docmt.files import DataError
-from hf_docmt.modeling.segments import chunk_cuts
+from hf_docmt.modeling.sequence_format import chunk_cuts
 
 LANGUAGES = {"source_lang": "en", "target_lang": "de"}
 CONTEXTS = ("source", "target", "both")

@@ -6,7 +6,7 @@ from support.tiny_models import documents_of, random_text, word_tokenizer
 from hf_docmt.data.examples import MultiResolutionExamples
 from hf_docmt.files import DataError
 from hf_docmt.loading.registry import get
-from hf_docmt.modeling.segments import chunk_cuts
+from hf_docmt.modeling.sequence_format import chunk_cuts
 
 SIZES = (7, 1, 2, 10, 3)
 LENGTHS = [[(number + place) % 6 for place in range(size)] for number, size in enumerate(SIZES)]

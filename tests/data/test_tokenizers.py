@@ -17,7 +17,7 @@ from transformers import AutoTokenizer, BartphoTokenizer, BartTokenizer, BertTok
 from hf_docmt.data.special_tokens import sequence_format_fields
 from hf_docmt.data.tokenizers import SPECIAL_TOKENS, adapt_tokenizer, tokenize_sentences, train_tokenizer
 from hf_docmt.modeling.configuration_docmt import DocMTConfig
-from hf_docmt.modeling.decoding import token_ids
+from hf_docmt.modeling.translation_jobs import token_ids
 
 CORPUS = [
     "The dog sees the cat. It sleeps under the old table.",

@@ -25,6 +25,7 @@ from hf_docmt.engine import (
     quantization,
     scope as engine_scope,
     search,
+    tensor_kernels,
 )
 from hf_docmt.engine.cache import DecodingCache
 from hf_docmt.engine.decoding_step import DecodingStep
@@ -191,10 +192,10 @@ def test_product_is_the_portable_one(rows, sizes, level, instructions):
     layers = [Int8Linear.of(torch.nn.Linear(*sizes)) for _ in range(2)]
     states = torch.randn(rows, sizes[0]) * torch.tensor([1.0, 50.0]).repeat(sizes[0] // 2)
     states[0] = 0
-    output = cpu_kernels.kernel_product(states, *kernel_weights(layers), 2 * sizes[1])
+    output = tensor_kernels.kernel_product(states, *kernel_weights(layers), 2 * sizes[1])
     expected = portable_product(layers, states, int8_linear.joint_bias(layers))
     torch.testing.assert_close(output, expected, atol=1e-5, rtol=1e-6)
-    assert torch.equal(cpu_kernels.kernel_product(states[-1:], *kernel_weights(layers), 2 * sizes[1]), output[-1:])
+    assert torch.equal(tensor_kernels.kernel_product(states[-1:], *kernel_weights(layers), 2 * sizes[1]), output[-1:])
 
 
 @needs_kernels
@@ -205,10 +206,10 @@ def test_float_product_is_that_of_torch(sizes, level, instructions):
     instructions(level)
     layer, states = torch.nn.Linear(*sizes), torch.randn(35, sizes[0])
     weights = in_blocks(layer.weight.detach()), None, whole_blocks(layer.bias.detach())
-    output = cpu_kernels.kernel_product(states, *weights, sizes[1])
+    output = tensor_kernels.kernel_product(states, *weights, sizes[1])
     torch.testing.assert_close(output, layer(states).detach(), atol=1e-5, rtol=1e-5)
     for rows in range(1, 35):
-        assert torch.equal(cpu_kernels.kernel_product(states[:rows], *weights, sizes[1]), output[:rows])
+        assert torch.equal(tensor_kernels.kernel_product(states[:rows], *weights, sizes[1]), output[:rows])
 
 
 @needs_kernels
@@ -597,11 +598,11 @@ def test_a_forked_process_works_alone(shared_work):
     layer, states = torch.nn.Linear(256, 256), torch.randn(40, 256)
     weights = in_blocks(layer.weight.detach()), None, whole_blocks(layer.bias.detach())
     torch.set_num_threads(2)
-    expected = cpu_kernels.kernel_product(states, *weights, 256)
+    expected = tensor_kernels.kernel_product(states, *weights, 256)
     assert shared_work == [2]
     if not (child := os.fork()):
         signal.alarm(30)
-        os._exit(0 if torch.equal(cpu_kernels.kernel_product(states, *weights, 256), expected) else 1)
+        os._exit(0 if torch.equal(tensor_kernels.kernel_product(states, *weights, 256), expected) else 1)
     assert os.waitpid(child, 0) == (child, 0)
 
 

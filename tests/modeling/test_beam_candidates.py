@@ -6,7 +6,8 @@ import pytest
 from support.errors import refused
 from support.tiny_models import SEP, build, random_text, word_tokenizer
 
-from hf_docmt.modeling.decoding import CurrentSentence, DocumentState, Job, Output, SentencePart, Translator, split_at
+from hf_docmt.modeling.decoding import Translator
+from hf_docmt.modeling.translation_jobs import CurrentSentence, DocumentState, Job, Output, SentencePart, split_at
 
 DOCUMENTS = [random_text([3, 2, 4], seed=1), random_text([2, 5], seed=2)]
 CHUNK = {"view": "chunk", "chunk_tokens": 12}

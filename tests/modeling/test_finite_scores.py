@@ -8,7 +8,7 @@ import torch
 from support.tiny_models import EOS, build, context_fields, word_tokenizer
 from transformers import GenerationConfig
 
-from hf_docmt.modeling.decoding import FiniteScores, NonFiniteScoresError
+from hf_docmt.modeling.row_processors import FiniteScores, NonFiniteScoresError
 
 PAST = {"past_context": 2}
 FIELDS = context_fields(

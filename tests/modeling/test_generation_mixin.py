@@ -22,7 +22,7 @@ from transformers.cache_utils import Cache, CacheLayerMixin
 from transformers.modeling_layers import GradientCheckpointingLayer
 
 from hf_docmt.engine.cache import DecodingCache
-from hf_docmt.modeling.decoding import CurrentSentence
+from hf_docmt.modeling.translation_jobs import CurrentSentence
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted([*(ROOT / "modeling").glob("*.py"), *(ROOT / "hf_docmt").rglob("*.py")])

@@ -12,7 +12,7 @@ from transformers import GenerationConfig
 
 from hf_docmt.modeling.configuration_docmt import DocMTConfig, SegmentConfig
 from hf_docmt.modeling.decoding import Translator
-from hf_docmt.modeling.strategies import SegmentTranslator
+from hf_docmt.modeling.segment_translator import SegmentTranslator
 
 CASES = {
     "sentence": {},

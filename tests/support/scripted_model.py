@@ -8,7 +8,7 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from hf_docmt.modeling.configuration_concat import ConcatConfig
 from hf_docmt.modeling.generation_docmt import DocumentTranslation
-from hf_docmt.modeling.strategies import SegmentTranslator
+from hf_docmt.modeling.segment_translator import SegmentTranslator
 from support.tiny_models import BOD, BOS, EOS, PAD, SEP, SIZES
 
 DOCUMENT = ["w6 w7", "w8", "", "w9 w10 w11", "  ", "w12"]
