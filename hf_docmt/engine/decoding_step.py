@@ -14,6 +14,8 @@ from torch import nn
 from hf_docmt.engine.cpu_kernels import (
     BLOCK,
     LIMITS,
+    RECURRENCE,
+    SELF_ATTENTION,
     Limits,
     Search,
     Step,
@@ -162,8 +164,8 @@ class DecodingStep:
             self.borders = self.borders[sources]
             self.limits.borders = self.borders.data_ptr()
 
-    def reads_prompt(self, ids: torch.Tensor, is_whole: bool) -> bool:
-        """Whether it may read prompts (B, T) of which nothing was read: one token, more only in a search that it runs.
+    def reads_prompt(self, ids: torch.Tensor) -> bool:
+        """Whether it may read prompts (B, T) of which nothing was read: one token, more where primitives run all of it.
 
         These are short, behind short sources, unless sources wait. Those that `forward` refuses are left to it.
         """
@@ -174,7 +176,7 @@ class DecodingStep:
             return False
         most = min(MOST_PLACES, most_rows(self.model.config.d_model, is_for_kernels(self.model.lm_head)))
         is_short = self.at_once is not None or max(length, self.source.shape[1]) <= most
-        return length == 1 or is_whole and self.is_whole and is_short
+        return length == 1 or self.is_whole and is_short
 
     def build(self, ids: torch.Tensor, mask: torch.Tensor | None) -> None:
         """Buffers for the targets of ids (B, T) and their mask, and what torch runs."""
@@ -261,14 +263,29 @@ class DecodingStep:
             if not self.operations:
                 self.build(ids, mask)
             return self.run(hidden_states)
+        count, new = ids.shape[1], ids.shape[1] - 1 if self.is_prompt else 0
         if not self.operations:
+            self.prefix = len(ids) * new
             self.build(ids, mask)
-        self.make_room(ids.shape[1])
-        self.encode(ids.shape[1])
-        self.ids = ids.new_zeros(len(self.lengths), ids.shape[1]).index_copy_(0, self.slots.long(), ids)
-        self.step.ids, self.step.room = self.ids.data_ptr(), ids.shape[1]
-        self.tokens.copy_(ids[:, -1])
+        self.make_room(count)
+        self.encode(count)
+        self.ids = ids.new_zeros(len(self.lengths), count).index_copy_(0, self.slots.long(), ids)
+        self.step.ids, self.step.room = self.ids.data_ptr(), count
+        if new:
+            self.read_prefix(ids[:, :-1])
+        self.tokens[: self.rows].copy_(ids[:, -1])
         return self.run(None)
+
+    def read_prefix(self, ids: torch.Tensor) -> None:
+        """Read the first target ids (R, T) in one pass, up to the last operation that later tokens read from."""
+        step, (operations,) = self.step, self.operations
+        kinds = [operation.kind in (SELF_ATTENTION, RECURRENCE) for operation in operations]
+        self.length = step.fresh = ids.shape[1]
+        step.rows = ids.numel()
+        self.tokens[: step.rows].copy_(ids.flatten())
+        self.lengths.fill_(self.length)
+        run(operations, step, end=len(kinds) - kinds[::-1].index(True))
+        step.rows, step.fresh = self.rows, 1
 
     def search(self, prompt: torch.Tensor, settings, mask: torch.Tensor | None, logits: torch.Tensor | None):
         """Translations of prompts (B, T) that were not read, or were and gave logits (B, N); see `SearchSettings`.

@@ -135,7 +135,7 @@ def best_translations(
     is_plain, logits, before = settings.is_plain(len(state.output()[1])), None, copy.copy(state)
     if is_plain:
         state.at_once = at_once if at_once is not None and at_once < len(prompt) else None
-        state.start(prompt, is_whole=True)
+        state.start(prompt)
         if state.step is None:
             logits = state.read(prompt)
     if not is_plain or state.step is None or not state.step.is_whole:
@@ -409,11 +409,11 @@ class DecoderState:
             self.step = decoding_step(self)
         return self.masked(logits.to(ids.device, torch.float32))
 
-    def start(self, prompt: torch.Tensor, is_whole: bool = False) -> None:
-        """Let the primitives read a prompt (B, T), too, where they can; `is_whole`: in a search of theirs."""
+    def start(self, prompt: torch.Tensor) -> None:
+        """Let the primitives read a prompt (B, T), too, where they can."""
         if self.is_prompt and not self.keeps_cache:
             step = decoding_step(self)
-            if prompt.shape[1] == 1 if step is None else step.reads_prompt(prompt, is_whole):
+            if prompt.shape[1] == 1 if step is None else step.reads_prompt(prompt):
                 self.step, self.is_prompt = step, False
 
     def logits(self, **arguments) -> torch.Tensor:
