@@ -20,12 +20,8 @@ from transformers.utils import (
     cached_file,
 )
 
-from .tokenizer_fingerprint import FIELD, digest, tokenizer_fingerprint, told
+from .fingerprint_digests import FIELD, FREE, digest, tokenizer_fingerprint, told
 
-FREE = {  # fields of config.json that may be changed by hand: the weights do not depend on them
-    "activation_dropout", "attention_dropout", "base_model", "decoding_past_context", "dropout", "init", "init_std",
-    "label_smoothing", "source_lang", "strategy", "target_lang", "use_cache",
-}  # fmt: skip
 WEIGHTS = (SAFE_WEIGHTS_NAME, SAFE_WEIGHTS_INDEX_NAME, ADAPTER_SAFE_WEIGHTS_NAME, "ctranslate2/model.bin")
 BLOCK = 512  # words of 8 bytes that have one sum
 LOOKED_UP = {"cache_dir", "revision", "subfolder", "token"}  # arguments of `from_pretrained` that say where files are

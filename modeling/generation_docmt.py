@@ -6,8 +6,8 @@ from functools import partial
 from itertools import zip_longest
 from numbers import Integral
 
+from .fingerprint_digests import tokenizer_fingerprint, told
 from .text_splitting import Sentence, check_unicode, known_target
-from .tokenizer_fingerprint import tokenizer_fingerprint, told
 from .translation_jobs import (
     LOOKING_BACK,
     STRATEGIES,

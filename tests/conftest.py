@@ -20,12 +20,12 @@ from support import pretended_device
 from support.deprecations import logged_deprecations
 
 from hf_docmt import cli
-from hf_docmt.engine import quantization, scope
+from hf_docmt.engine import quantization, saved_layers, scope
 
 pytest.register_assert_rewrite("support.battery", "support.scripted_model")
 torch.set_num_threads(1)
 scope.MIN_ELEMENTS = scope.MIN_MULTIPLICATIONS = 0  # tiny models of the tests are packed, too
-quantization.MIN_ELEMENTS = 0  # and quantized
+quantization.MIN_ELEMENTS = saved_layers.MIN_ELEMENTS = 0  # and quantized
 if not torch.cuda.is_available():  # seeds for devices to come are kept with a traceback each
     torch.cuda.manual_seed_all = torch.xpu.manual_seed_all = lambda seed: None
 

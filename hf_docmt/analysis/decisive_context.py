@@ -16,9 +16,10 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt.loading import registry
-from hf_docmt.modeling.decoding import Translator, has_text
+from hf_docmt.modeling.decoding import Translator
 from hf_docmt.modeling.row_processors import pad_rows
 from hf_docmt.modeling.strategies import segments_that_fit
+from hf_docmt.modeling.text_splitting import has_text
 from hf_docmt.modeling.translation_jobs import CurrentSentence, DocumentState, Job, Output, all_sentences, split_at
 from hf_docmt.systems.model_system import piece_ids
 

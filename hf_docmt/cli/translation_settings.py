@@ -109,34 +109,27 @@ def translation_settings(
     model: str, languages: ModelLanguages, search: DocumentSearch, options: JobOptions, system: SystemOptions
 ) -> TranslationSettings:
     """How the job translates. ValueError: a device, number type, language or option that is not the model's."""
-    import_transformers()
     from hf_docmt.data.documents import UNNAMED
-    from hf_docmt.data.glossary_files import read_entries
     from hf_docmt.files import check_file
-    from hf_docmt.systems import kind_of, read_options, system_classes
-    from hf_docmt.systems.devices import check_device, checked_dtype
-    from hf_docmt.systems.prompts import read_prompt
+    from hf_docmt.systems.kernel_system import KernelSystem
     from hf_docmt.translation.group_translation import TranslationSettings
 
-    device = check_device(options.device or default_device())
     asked = {"strategy": options.strategy, "engine": options.engine, "nbest": options.nbest}
     chosen = {name: value for name, value in (asked | vars(search) | vars(system)).items() if value is not None}
-    if chosen["engine"] != "ctranslate2":
+    if chosen["engine"] == "local":
         del chosen["engine"]
-        checked_dtype(options.dtype, device)
-    kind = kind_of(model, options.revision)
-    check_options(kind, chosen)
-    pairs = read_options(chosen.pop("option_pairs", ()), kind, NOT_FOR_JOBS)
-    if "prompt" in chosen:
-        chosen["prompt"] = read_prompt(chosen["prompt"])
-    if kind == "docmt" and "past_context" in chosen:
-        chosen["decoding_past_context"] = chosen.pop("past_context")
-    chosen |= {"format": "auto"} if kind == "causal" else {}
-    system_class = system_classes()[kind]
+    renamed = {"decoding_past_context" if name == "past_context" else name: value for name, value in chosen.items()}
+    is_light = options.processes in (None, 1) and options.revision is None and options.report is None
+    if is_light and KernelSystem.fits(model, options.dtype, options.device, renamed):
+        chosen, device, system_class = renamed, "cpu", KernelSystem
+    else:
+        chosen, device, system_class = checked_settings(model, options, chosen)
     codes, (source_lang, target_lang) = system_class.language_options(model, *languages, options.revision)
     if "glossary" in chosen:
+        from hf_docmt.data.glossary_files import read_entries
+
         chosen["glossary"] = read_entries(chosen["glossary"], source_lang, target_lang)
-    chosen |= codes | pairs
+    chosen = codes | chosen
     return TranslationSettings(
         model,
         source_lang or chosen.get("src_lang") or UNNAMED,
@@ -150,6 +143,28 @@ def translation_settings(
         carry=not options.no_carry,
         memory=tuple(str(check_file(path)) for path in options.memory or ()),
     )
+
+
+def checked_settings(model: str, options: JobOptions, chosen: dict[str, Any]) -> tuple[dict[str, Any], str, type]:
+    """The settings of a system that needs torch, its device and its class. ValueError as `translation_settings`."""
+    import_transformers()
+    from hf_docmt.systems import kind_of, read_options, system_classes
+    from hf_docmt.systems.devices import check_device, checked_dtype
+    from hf_docmt.systems.prompts import read_prompt
+
+    device = check_device(options.device or default_device())
+    if chosen.get("engine") != "ctranslate2":
+        chosen.pop("engine", None)
+        checked_dtype(options.dtype, device)
+    kind = kind_of(model, options.revision)
+    check_options(kind, chosen)
+    pairs = read_options(chosen.pop("option_pairs", ()), kind, NOT_FOR_JOBS)
+    if "prompt" in chosen:
+        chosen["prompt"] = read_prompt(chosen["prompt"])
+    if kind == "docmt" and "past_context" in chosen:
+        chosen["decoding_past_context"] = chosen.pop("past_context")
+    chosen |= {"format": "auto"} if kind == "causal" else {}
+    return chosen | pairs, device, system_classes()[kind]
 
 
 def check_options(kind: str, chosen: dict[str, Any]) -> None:

@@ -19,27 +19,12 @@ from hf_docmt.engine.chunked_loss import chunked_loss
 from hf_docmt.engine.cpu_kernels import are_used
 from hf_docmt.engine.decoding_step import sources_may_wait
 from hf_docmt.engine.encoder import MOST_PLACES, encoder_states
+from hf_docmt.engine.generation_fields import HARMLESS, PLAIN, READ, effective_settings
 from hf_docmt.engine.quantization import quantize, replace_linear
 from hf_docmt.engine.scope import forget, has_hooks, packed_products, unchanged_weights
 from hf_docmt.engine.search import DecoderState, SearchSettings, best_translations
-from hf_docmt.modeling.generation_settings import end_tokens, is_neutral
+from hf_docmt.modeling.generation_settings import end_tokens
 from hf_docmt.modeling.modeling_docmt import DocMTPreTrainedModel
-
-PROCESSED = (  # settings with a processor of scores, other than `forced_eos_token_id`
-    "no_repeat_ngram_size bad_words_ids min_length min_new_tokens forced_bos_token_id suppress_tokens "
-    "renormalize_logits"
-).split()
-READ = (  # settings that our search reads, in addition to these
-    "num_beams num_return_sequences max_new_tokens max_length early_stopping length_penalty use_cache pad_token_id "
-    "eos_token_id decoder_start_token_id forced_eos_token_id"
-).split()
-HARMLESS = (  # settings that change nothing in greedy and beam search, whatever they are
-    "temperature top_k top_p min_p top_h typical_p epsilon_cutoff eta_cutoff bos_token_id transformers_version "
-    "num_assistant_tokens num_assistant_tokens_schedule assistant_confidence_threshold assistant_lookbehind "
-    "target_lookbehind"
-).split()
-PLAIN = {*READ, *PROCESSED, *HARMLESS}
-RECORDED = ("return_dict_in_generate", "output_attentions", "output_hidden_states", "output_scores", "output_logits")
 
 
 class Engine:
@@ -165,12 +150,6 @@ def is_plain(config: GenerationConfig) -> bool:
     """Whether settings ask for greedy or beam search, for translations alone, and for nothing that is not read here."""
     has_beams = (config.num_return_sequences or 1) <= (config.num_beams or 1)
     return has_beams and not effective_settings(config, PLAIN)
-
-
-def effective_settings(config: GenerationConfig, fields: set[str]) -> dict:
-    """The settings other than these fields that change the output, with their values."""
-    others = {name: value for name, value in vars(config).items() if name not in fields and name[0] != "_"}
-    return {name: value for name, value in others.items() if not is_neutral(name, value)}
 
 
 def has_plain_criteria(criteria: Sequence | None) -> bool:

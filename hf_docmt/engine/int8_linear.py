@@ -20,10 +20,9 @@ from operator import is_
 import torch
 from torch import nn
 
-from hf_docmt.engine.cpu_kernels import BLOCK, most_rows
+from hf_docmt.engine.cpu_kernels import BLOCK, LEVELS, most_rows
 from hf_docmt.engine.tensor_kernels import kernel_product
 
-LEVELS = 127  # of the weights, on either side of zero
 ENGINE, KERNELS = "fbgemm", "cpu_kernels"  # what computes products; torch's name of the first
 FBGEMM = ENGINE in torch.backends.quantized.supported_engines and hasattr(torch, "_make_per_channel_quantized_tensor")
 TINY = torch.finfo(torch.float32).tiny  # the least scale of a row

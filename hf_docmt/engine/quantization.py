@@ -17,11 +17,11 @@ from transformers.quantizers import HfQuantizer, register_quantization_config, r
 from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING, AUTO_QUANTIZER_MAPPING
 from transformers.utils.quantization_config import QuantizationConfigMixin
 
+from hf_docmt.engine.cpu_kernels import MIN_ELEMENTS
 from hf_docmt.engine.int8_linear import Int8Linear
 from hf_docmt.modeling.layers import is_plain
 
 QUANT_METHOD = "docmt-int8"
-MIN_ELEMENTS = 2**16  # of a matrix; a product in int8 takes some 20 microseconds to begin
 
 
 def quantize(model, precision: str):

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +9,14 @@ import torch
 from torch import nn
 from transformers import GenerationConfig
 
-from hf_docmt.engine.generation import HARMLESS, READ, RECORDED, effective_settings
+from hf_docmt.engine.generation_fields import HARMLESS, READ, RECORDED, effective_settings
 from hf_docmt.journal import file_digest
 from hf_docmt.loading import model_folders
 from hf_docmt.messages import install_command
 from hf_docmt.modeling.fingerprints import check_fingerprints
 from hf_docmt.modeling.generation_docmt import DocumentTranslation
-from hf_docmt.modeling.segment_translator import SegmentTranslator
-from hf_docmt.modeling.strategies import Segment, rest_of
-from hf_docmt.modeling.translation_jobs import CurrentSentence, Job, Output
+from hf_docmt.modeling.translation_jobs import Job, Output
+from hf_docmt.systems.prompted_translator import PromptedTranslator
 
 FOLDER = "ctranslate2"  # of the library's files, inside that of a model of this package
 WEIGHTS = "model.bin"
@@ -114,7 +112,7 @@ def compute_type(dtype: str, device: str) -> str:
     return name
 
 
-class CTranslate2Translator(SegmentTranslator):
+class CTranslate2Translator(PromptedTranslator):
     """The strategies of models that read segments, decoded by a `CTranslate2Model` instead of `generate`.
 
     Limits of tokens, forced prefixes and repairs are those of `generate`. Departures of CTranslate2: beam search ends
@@ -130,16 +128,7 @@ class CTranslate2Translator(SegmentTranslator):
         self.beams = self.settings.num_beams or 1
         self.length_penalty = 1.0 if self.settings.length_penalty is None else self.settings.length_penalty
 
-    def decode(self, jobs: list[Job], stop_at_sep: bool = False) -> list[Output]:
-        """Outputs of independent jobs, in their order; longest together, in batches."""
-        ends = self.ends_of(stop_at_sep)
-        outputs: list[Output] = [Output([], True)] * len(jobs)
-        for rows in self.batches(range(len(jobs)), lambda row: len(jobs[row].source)):
-            for row, output in zip(rows, self.search([jobs[row] for row in rows], ends)):
-                outputs[row] = output
-        return outputs
-
-    def search(self, jobs: Sequence[Job], ends: list[int]) -> list[Output]:
+    def search(self, jobs: Sequence[Job], ends: list[int], at_once: int) -> list[Output]:
         """Outputs of one batch. Each row ends after its own number of tokens, so that no other row changes it."""
         prompts = [[self.start, *job.prefix] for job in jobs]
         limits = [self.token_limits([job.length], len(prompt))[0] for job, prompt in zip(jobs, prompts)]
@@ -191,23 +180,6 @@ class CTranslate2Translator(SegmentTranslator):
             best.append((found[chosen][0], totals[chosen]))
         return best
 
-    def force_prefixes_together(self, group: Sequence[Segment]) -> list[Segment]:
-        """As in the base class, except that the source is encoded for every sentence."""
-        jobs = [self.segment_job(*segment) for segment in group]
-        for step in range(group[0].end - group[0].first):
-            rows = [row for row, segment in enumerate(group) if segment.first + step < segment.end]
-            group, jobs = [group[row] for row in rows], [jobs[row] for row in rows]
-            for segment, job in zip(group, jobs):
-                job.current = CurrentSentence(segment.document, segment.first + step)
-                job.length = len(job.current.part.ids)
-            if step and len(group) == 1 and not self.fits(0, len(jobs[0].prefix), jobs[0].length):
-                return [rest_of(self, group[0], step)]
-            for job, output in zip(jobs, self.decode(jobs, stop_at_sep=True)):
-                job.current.part.take(output)
-                job.prefix += [*output.ids, self.sep]
-                self.check_end(job.current, output)
-        return []
-
 
 def check_search(settings: GenerationConfig, arguments: dict) -> None:
     """ValueError for generation settings that CTranslate2 does not have, and for arguments that are objects."""
@@ -248,7 +220,3 @@ class CTranslate2Model(DocumentTranslation, CTranslate2Weights):
 
     def token_ids(self, names: Sequence[str]) -> list[int]:
         return [self.ids[name] for name in names]
-
-    # The interface that a scope of inference expects of a torch model, see hf_docmt.modeling.generation_mixin
-
-    unchanged_weights = nullcontext

@@ -21,8 +21,9 @@ from hf_docmt.systems.ctranslate2_model import CTranslate2Model
 from hf_docmt.systems.forced_decoding import Collate, ForcedDecoding, stream_log_probabilities
 from hf_docmt.systems.generation_settings import make_repeatable, reported_settings, with_shortlist
 from hf_docmt.systems.items import ALL_CONTEXT, SuiteItem
-from hf_docmt.systems.model_system import ModelSystem, check_source_language
+from hf_docmt.systems.model_system import ModelSystem
 from hf_docmt.systems.register import Formality
+from hf_docmt.systems.system import check_source_language
 from hf_docmt.systems.terms import TermSearch
 
 SETTINGS = ("past_context", "repairs", "alignment", "source_lang", "target_lang")  # in addition to strategy and beams

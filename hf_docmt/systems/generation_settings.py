@@ -6,7 +6,7 @@ from typing import Any
 from transformers import GenerationConfig
 from transformers.utils import GENERATION_CONFIG_NAME
 
-from hf_docmt.engine.generation import HARMLESS, READ, RECORDED, effective_settings
+from hf_docmt.engine.generation_fields import HARMLESS, READ, RECORDED, effective_settings
 from hf_docmt.engine.shortlist import LexicalShortlist
 from hf_docmt.modeling.generation_settings import is_neutral, merged_config
 

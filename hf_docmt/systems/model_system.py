@@ -17,7 +17,6 @@ from transformers.models.auto.modeling_auto import (
     MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
 )
 
-from hf_docmt.data.language_codes import are_other_languages
 from hf_docmt.data.tokenizers import tokenize_sentences
 from hf_docmt.loading.adapters import adapted_model
 from hf_docmt.loading.model_files import check_model_files, reading_model
@@ -226,14 +225,6 @@ def end_tokens(model: PreTrainedModel) -> list[int]:
     if ends is None:
         raise ValueError("the model has no eos_token_id, at which a translation ends; set it in generation_config")
     return list(ends) if isinstance(ends, list | tuple) else [ends]
-
-
-def check_source_language(name: str, asked: str | None, own: str | None) -> None:
-    """ValueError for another source language than that of a model without language codes, where both are known."""
-    if are_other_languages(asked, own):
-        raise ValueError(
-            f"--source-lang is {asked!r}, but {name} translates from {own!r}; omit it, or give a model of this language"
-        )
 
 
 def check_positions(where: str, tokens: int, what: str, limit: int | None, kind: str = "positions") -> None:

@@ -11,7 +11,8 @@ from hf_docmt.loading.remote_code import load_tokenizer
 from hf_docmt.modeling.sequence_format import example_codes
 from hf_docmt.systems.forced_decoding import ForcedDecoding
 from hf_docmt.systems.items import SuiteItem
-from hf_docmt.systems.model_system import Answer, EncodedInput, check_positions, check_source_language, end_tokens
+from hf_docmt.systems.model_system import Answer, EncodedInput, check_positions, end_tokens
+from hf_docmt.systems.system import check_source_language
 
 
 class Seq2SeqSystem(ForcedDecoding):

@@ -7,18 +7,18 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, get_args
-
-from transformers import GenerationConfig, PreTrainedTokenizerBase
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 from hf_docmt.data.glossary import Glossary
+from hf_docmt.data.language_codes import are_other_languages
 from hf_docmt.data.registration import register, registered
 from hf_docmt.files import is_address
-from hf_docmt.loading.model_folders import read_config
 from hf_docmt.messages import check_known, closest_hint
 from hf_docmt.modeling.opaque_runs import CarriedSentence, Finder, Span, carry
-from hf_docmt.systems.devices import INT8, checked_dtype
 from hf_docmt.systems.items import SuiteItem, context_name
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 SYSTEMS: dict[str, type["System"]] = {}  # every class by its kind, in the order of registration
 
@@ -27,6 +27,8 @@ def kind_of(name: str | Path, revision: str | None = None) -> str:
     """The kind of a model folder or a model on the Hub; its weights are not read. ValueError: none, or no model."""
     if is_address(name):
         return "endpoint"
+    from hf_docmt.loading.model_folders import read_config
+
     config = read_config(name, revision)
     for kind, system in reversed(system_classes().items()):  # those from outside first
         if system.matches_config(config):
@@ -89,7 +91,7 @@ class System(ABC):
 
     kind: ClassVar[str]
     name: str
-    tokenizer: PreTrainedTokenizerBase  # of the source
+    tokenizer: "PreTrainedTokenizerBase"  # of the source
     default_dtype: ClassVar[str] = "float32"
     batch_size: int = 1  # sentences that are translated at once
     batch_tokens: int | None = None  # of a batch, instead of that
@@ -137,6 +139,8 @@ class System(ABC):
         """
         if cls is not System:
             raise ValueError(f"{name}: a system of kind {cls.kind!r} is made in Python, it cannot be loaded")
+        from hf_docmt.systems.devices import INT8, checked_dtype
+
         check_known(kind, ("auto", *system_classes()), "kind of system", "expected one of")
         if "engine" not in options and dtype != INT8:  # which CTranslate2 has on other devices, too
             checked_dtype(dtype, device)
@@ -153,6 +157,8 @@ class System(ABC):
     @classmethod
     def check_options(cls, options: Collection[str]) -> None:
         """ValueError for options that resemble those of the class, and for others where it takes none."""
+        from transformers import GenerationConfig
+
         takes_others = any(option.kind is option.VAR_KEYWORD for option in inspect.signature(cls).parameters.values())
         known = vars(GenerationConfig()).keys() if takes_others else ()
         for option in sorted(set(options) - cls.options().keys() - set(known)):
@@ -277,6 +283,10 @@ class System(ABC):
             rest = (rest[0], found)
         return (lines, *rest), carried
 
+    def without_context(self) -> "System | None":
+        """A copy that translates each sentence alone; None if this system does so, or has no such copy."""
+        return None
+
     def word_fits(self, source: str, translation: str) -> list[list[float]] | None:
         """How well the words of a sentence and its translation fit (see `word_alignment`); None: unknown."""
         return None
@@ -288,6 +298,14 @@ class System(ABC):
     def fingerprint(self) -> str:
         """A short hash of the system, by which an interrupted evaluation knows it again."""
         return hashlib.sha256(repr(self.describe()).encode("utf-8")).hexdigest()[:12]
+
+
+def check_source_language(name: str, asked: str | None, own: str | None) -> None:
+    """ValueError for another source language than that of a model without language codes, where both are known."""
+    if are_other_languages(asked, own):
+        raise ValueError(
+            f"--source-lang is {asked!r}, but {name} translates from {own!r}; omit it, or give a model of this language"
+        )
 
 
 load_system = System.load

@@ -5,22 +5,22 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
-
 from hf_docmt.data.documents import check_documents, json_line, plain_lines, sentences
 from hf_docmt.files import STDOUT, write_parts
 from hf_docmt.modeling.opaque_runs import CarriedSentence, Span, score_of
-from hf_docmt.systems import DocMTSystem, System
 
 if TYPE_CHECKING:  # takes longer to import than one sentence to translate
     from datasets import Dataset
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+    from hf_docmt.systems.system import System
 
 Render = Callable[[dict, dict], str]
 
 
 def translate_corpus(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
+    model: "PreTrainedModel",
+    tokenizer: "PreTrainedTokenizerBase",
     documents: "Dataset",
     *,
     past_context: int | None = None,
@@ -41,6 +41,8 @@ def translate_corpus(
     >>> len(rows[0]["translation"]) == len(rows[0]["source"])
     True
     """
+    from hf_docmt.systems.docmt import DocMTSystem
+
     lang, _ = check_documents(documents, allow_empty=True)
     sources = [sentences(row, lang) for row in documents]
     system = DocMTSystem(model, tokenizer, decoding_past_context=past_context, **options)
@@ -49,7 +51,7 @@ def translate_corpus(
 
 
 def translation_rows(
-    system: System,
+    system: "System",
     doc_ids: Sequence[str],
     sources: list[list[str]],
     given: Sequence[dict[int, list[Span]]] | None = None,

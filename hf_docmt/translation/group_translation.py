@@ -5,14 +5,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import torch
-from accelerate.utils.memory import should_reduce_batch_size
-
 from hf_docmt.data.documents import UNNAMED
 from hf_docmt.messages import first_line
 from hf_docmt.modeling.opaque_runs import CarriedSentence
 from hf_docmt.modeling.text_splitting import Sentence
-from hf_docmt.systems import DocMTSystem, System
+from hf_docmt.systems.system import System
 from hf_docmt.translation.corpus import translation_rows
 from hf_docmt.translation.job_input import Group
 from hf_docmt.translation.memory import Memory
@@ -52,6 +49,16 @@ class TranslationSettings:
         system.carries, system.scores = system.carries and self.carry, self.scores
         return system
 
+    def load_for_job(self) -> System:
+        """The system; without torch, which takes longer to import than a page to translate, where it is not needed."""
+        from hf_docmt.systems.kernel_system import KernelSystem
+
+        system = KernelSystem.of_job(self)
+        if system is None:
+            return self.load()
+        system.carries, system.scores = system.carries and self.carry, self.scores
+        return system
+
 
 class GroupTranslator:
     """Loads the model of the settings and translates groups with it.
@@ -60,11 +67,11 @@ class GroupTranslator:
     """
 
     def __init__(self, settings: TranslationSettings):
-        self.settings, self.system = settings, (system := settings.load())
+        self.settings, self.system = settings, (system := settings.load_for_job())
         languages = settings.source_lang or "", settings.target_lang or self.system.languages[1]
         self.memory = Memory.read(settings.memory, *languages) if settings.memory else None
         self.source_lang: str = settings.source_lang or self.system.languages[0] or UNNAMED
-        self.alone = system.without_context() if settings.compares and isinstance(system, DocMTSystem) else None
+        self.alone = system.without_context() if settings.compares else None
         self._translate(Group(0, []), self.system)  # checks the settings
 
     def __call__(self, group: Group, is_smallest: bool = False) -> list[dict]:
@@ -136,6 +143,9 @@ def one_by_one(system: System) -> System:
 
 def is_out_of_memory(error: Exception) -> bool:
     """Whether an error says that no memory is left, on whatever device: of a CPU it is a plain `RuntimeError`."""
+    import torch
+    from accelerate.utils.memory import should_reduce_batch_size
+
     words = ("not enough memory", "out of memory", "std::bad_alloc")  # of Windows, CTranslate2, C++
     return (
         isinstance(error, torch.OutOfMemoryError | MemoryError)

@@ -4,11 +4,9 @@ import sys
 from collections.abc import Callable, Generator, Iterable
 from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import torch
-import transformers
 
 from hf_docmt.files import is_address
 from hf_docmt.journal import file_digest
@@ -123,7 +121,7 @@ def job_identity(settings: TranslationSettings, documents: "JobInput | InputPart
         "model": model_checksums(options.pop("model"), settings.revision),
         "options": options,
         "input": documents.identity(),
-        "versions": {"hf-docmt": __version__, "torch": torch.__version__, "transformers": transformers.__version__},
+        "versions": {"hf-docmt": __version__} | {name: version(name) for name in ("torch", "transformers")},
     }
 
 
@@ -141,7 +139,9 @@ def model_checksums(model: str, revision: str | None = None) -> dict[str, str]:
         base = adapted_model(folder) if ADAPTER_CONFIG in checksums else None
         adapted = model_checksums(base) if base and Path(base) != folder / BASE else {}
         return checksums | {f"adapted model: {name}": digest for name, digest in adapted.items()}
+    from transformers.utils import cached_file
+
     try:
-        return {"commit": Path(transformers.utils.cached_file(model, "config.json", revision=revision)).parent.name}
+        return {"commit": Path(cached_file(model, "config.json", revision=revision)).parent.name}
     except (OSError, ValueError):
         return {}

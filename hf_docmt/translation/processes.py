@@ -18,11 +18,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.queues import SimpleQueue
 from threading import Thread
 
-import torch
-from transformers.utils.logging import disable_progress_bar
-
 from hf_docmt.data.registration import load_plugins
-from hf_docmt.loading.remote_code import is_trusted, trust_remote_code
 from hf_docmt.translation.group_translation import GroupTranslator, TranslationSettings
 from hf_docmt.translation.job import Engine, Results
 from hf_docmt.translation.job_input import Group
@@ -41,6 +37,11 @@ class Worker:
 
     def load(self) -> GroupTranslator:
         """Load plugins and the model."""
+        import torch
+        from transformers.utils.logging import disable_progress_bar
+
+        from hf_docmt.loading.remote_code import trust_remote_code
+
         if self.threads is not None:
             torch.set_num_threads(self.threads)
         disable_progress_bar()
@@ -96,6 +97,10 @@ def job_engine(settings: TranslationSettings, processes: int = 1) -> Engine:
     if processes == 1:
         translator = GroupTranslator(settings)
         return lambda groups: ((group, translator(group)) for group in groups if group is not None)
+    import torch
+
+    from hf_docmt.loading.remote_code import is_trusted
+
     devices = process_devices(settings.device, processes)
     worker = Worker(settings, is_trusted(), max(1, torch.get_num_threads() // processes))
 
@@ -112,6 +117,8 @@ def process_devices(device: str, processes: int) -> list[str]:
         raise ValueError(f"--processes must be at least 1, got {processes}")
     if device != "cuda":
         return [device] * processes
+    import torch
+
     if processes > torch.cuda.device_count():
         raise ValueError(
             f"{processes} processes need {processes} GPUs, found {torch.cuda.device_count()}; give fewer processes, or "

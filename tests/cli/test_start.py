@@ -39,10 +39,13 @@ def own(names):
     return {name.removeprefix("hf_docmt.") for name in names if name.startswith("hf_docmt.")}
 
 
-def test_imports_of_a_text_file(model, write):
-    code, err, names = imports("translate", model, write("in.txt", "One.\nTwo.\n"), first="first")
+@pytest.mark.parametrize(
+    ("options", "first", "heavy"), [([], "-", set()), (["--dtype", "bf16"], "first", {"transformers"})]
+)
+def test_imports_of_a_text_file(model, write, options, first, heavy):
+    code, err, names = imports("translate", model, write("in.txt", "One.\nTwo.\n"), *options, first=first)
     assert code == 0 and "2 sentences" in err, err
-    assert names & HEAVY == {"transformers"}
+    assert names & HEAVY == heavy
     assert own(names) <= COMMON | {"engine", "formats", "journal", "loading", "systems", "translation"}
 
 

@@ -9,6 +9,7 @@ from support.reader_checks import jsonl
 from support.tiny_models import build, word_tokenizer
 
 from hf_docmt.cli import loading, translation_settings
+from hf_docmt.systems import kernel_system
 
 ROW = {"translation": [""], "repairs": [], "search": {}}
 ROWS = [ROW | {"doc_id": "a", "source": ["", ""]}, ROW | {"doc_id": "b", "source": [""]}]
@@ -45,6 +46,7 @@ def test_models_run_on_the_accelerator(run, model, documents, monkeypatch):
             patch.setattr(torch.accelerator, "current_accelerator", lambda check_available, found=found: found)
             assert loading.default_device() == name
     devices = []
+    monkeypatch.setattr(kernel_system, "ACCELERATORS", [__file__])  # the driver of one
     translate = "hf_docmt.translation.group_translation.translation_rows"
     monkeypatch.setattr(translate, lambda system, *_: (devices.append(system.model.device.type), (ROWS, [{}, {}]))[1])
     for module in (loading, translation_settings):

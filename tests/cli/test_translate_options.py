@@ -15,6 +15,7 @@ from hf_docmt.loading import model_folders
 from hf_docmt.loading.model_folders import load_model
 from hf_docmt.systems import load_system
 from hf_docmt.systems.devices import DTYPES, checked_dtype
+from hf_docmt.systems.kernel_system import KernelSystem
 
 ROWS = [{"text": "The lamp is old. It is new.\n\nI see it."}, {"text": "She is here."}]
 
@@ -77,6 +78,7 @@ def test_nbest(run, model, texts, tmp_path):
 @pytest.mark.parametrize("dtype", ["fp32", "bf16"])
 def test_dtype(run, model, texts, dtype, monkeypatch):
     found = []
+    monkeypatch.setattr(KernelSystem, "of_job", lambda settings: None)
     translate = "hf_docmt.translation.group_translation.translation_rows"
     row = {"doc_id": "a", "repairs": [], "search": {}}
     rows = [row | {"source": ["."] * n, "translation": ["."] * n} for n in (3, 1)]

@@ -1,10 +1,14 @@
-"""The fingerprint of a tokenizer: of its ids, and of how it cuts texts."""
+"""What fingerprints are made of: fields of settings, the ids of a tokenizer and how it cuts texts."""
 
 import hashlib
 import json
 import re
 
 FIELD = "fingerprints"  # of config.json
+FREE = {  # fields of config.json that may be changed by hand: the weights do not depend on them
+    "activation_dropout", "attention_dropout", "base_model", "decoding_past_context", "dropout", "init", "init_std",
+    "label_smoothing", "source_lang", "strategy", "target_lang", "use_cache",
+}  # fmt: skip
 SAMPLE = 1024  # tokens of a vocabulary that are tokenized again
 ROLES = ("pad", "unk", "bos", "eos", "sep")
 PROBES = [
