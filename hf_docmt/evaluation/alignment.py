@@ -12,13 +12,18 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from itertools import accumulate
 
+import regex
+
 from hf_docmt.data.language_codes import UNSPACED, primary_language
+from hf_docmt.evaluation.metrics.metric import Measurement, Metric, TranslatedDocuments
 from hf_docmt.messages import __version__, install_command
 from hf_docmt.modeling.text_splitting import split_text
-from hf_docmt.reports.result import Result
 from hf_docmt.reports.signature import Signature
-from hf_docmt.reports.statistics import document_details
 
+PIECES = {
+    "words": regex.compile(r"(?s)[^\p{P}\p{S}](?:.*[^\p{P}\p{S}])?|."),  # a word, each mark and symbol at its edges
+    "characters": regex.compile(r"(?sV1)[[\p{L}\p{N}]&&[\0-\u024f]]+|."),  # letters and digits of Latin script together
+}
 INSERTED = 0.25  # share of its words that an added sentence has in common with the reference sentence, at most
 
 _PROGRAM = """
@@ -40,12 +45,43 @@ class Alignment:
     """
 
     documents: tuple[tuple[str, ...], ...]
-    ids: tuple[str, ...]
     signature: Signature
     under: tuple[tuple[int, int], ...]
     over: tuple[tuple[int, int], ...]
     inserted: tuple[tuple[int, int], ...]
     empty: int
+
+    @property
+    def rates(self) -> list[AlignmentRate]:
+        """Three measures: rates of omitted and added text.
+
+        under-translation: reference sentences whose part of the translation has less than half their number of words,
+        in percent of the reference sentences. over-translation: words beyond those of the reference sentence, where a
+        part has more than twice their number, in percent of the words of the translation. Parts that are paraphrased,
+        and so somewhat shorter or longer, count for neither; text added to a long sentence may not count there.
+        inserted sentences: in a part of several sentences those of three words or more, less than a quarter of them in
+        the reference sentence, in percent of the sentences of the translation.
+        """
+        inserted = f"beside-others-below-{INSERTED}-of-words-in-reference"
+        return [
+            AlignmentRate("under-translation", self.under, "sentences-below-half", {"empty": self.empty}),
+            AlignmentRate("over-translation", self.over, "words-beyond-where-above-twice", {}),
+            AlignmentRate("inserted sentences", self.inserted, inserted, {}),
+        ]
+
+
+class AlignmentRate(Metric):
+    """A rate of an alignment in percent, from [part, whole] of each document; `counted` says what, in the signature."""
+
+    segment = "document"
+
+    def __init__(self, name: str, rows: Sequence[tuple[int, int]], counted: str, details: dict[str, int]):
+        self.name, self.rows, self.counted, self.details = name, rows, counted, details  # type: ignore[misc]
+
+    def measure(self, documents: TranslatedDocuments) -> Measurement:
+        signature = Signature.of({"counted": self.counted, "version": __version__})
+        whole = sum(whole for _, whole in self.rows)
+        return Measurement([[row] for row in self.rows], signature, n=whole, details=self.details)
 
 
 def align_documents(
@@ -92,40 +128,7 @@ def align_documents(
         over.append((sum(got - words for got, words in counts if got > 2 * words), sum(got for got, _ in counts)))
         empty += sum(words > 0 and not got for got, words in counts)
     signature = Signature.of({"aligned": f"mweralign-{release}", "tokens": tokens, "case": "ignored"})
-    return Alignment(tuple(documents), tuple(ids), signature, tuple(under), tuple(over), tuple(inserted), empty)
-
-
-def alignment_results(
-    alignment: Alignment, *, samples: int = 1000, seed: int = 1, **fields: str | int | None
-) -> list[Result]:
-    """Three results: rates of omitted and added text, in percent, with 95 % intervals; `fields` go into each.
-
-    under-translation: reference sentences whose part of the translation has less than half their number of words, in
-    percent of the reference sentences. over-translation: words beyond those of the reference sentence, where a part has
-    more than twice their number, in percent of the words of the translation. Parts that are paraphrased, and so
-    somewhat shorter or longer, count for neither; text added to a long sentence may not count there. inserted
-    sentences: in a part of several sentences those of three words or more, less than a quarter of them in the
-    reference sentence, in percent of the sentences of the translation.
-    """
-    measures = {
-        "under-translation": (alignment.under, "sentences-below-half", {"empty": alignment.empty}),
-        "over-translation": (alignment.over, "words-beyond-where-above-twice", {}),
-        "inserted sentences": (alignment.inserted, f"beside-others-below-{INSERTED}-of-words-in-reference", {}),
-    }
-    results = []
-    for name, (rows, counted, details) in measures.items():
-        part, whole = (sum(column) for column in zip(*rows))
-        result = Result(
-            task="translation",
-            metric=name,
-            value=100 * part / whole if whole else 0.0,
-            signature=alignment.signature + Signature.of({"counted": counted, "version": __version__}),
-            n=whole,
-            details={**details, **document_details(name, alignment.ids, rows, samples, seed)},
-            **fields,
-        )
-        results.append(result)
-    return results
+    return Alignment(tuple(documents), signature, tuple(under), tuple(over), tuple(inserted), empty)
 
 
 @dataclass(frozen=True)
@@ -147,7 +150,7 @@ def cut(text: str, tokens: str) -> list[Token]:
     """
     pieces, start = [], 0
     for word in text.split(" "):
-        for number, piece in enumerate(_edges(word) if tokens == "words" else _characters(word)):
+        for number, piece in enumerate(PIECES[tokens].findall(word)):
             closing = unicodedata.category(piece[0]) in ("Po", "Pe", "Pf", "Mn", "Mc")
             begins = number == 0 or (tokens == "characters" and not closing)
             is_word = any(character.isalnum() for character in piece)
@@ -209,29 +212,6 @@ def _aligned(lines: Sequence[str], ids: Sequence[str]) -> Iterator[list[int]]:
                 f"{len(hypothesis.split())} words and {reference.count(chr(10)) + 1} sentences"
             )
         yield counts
-
-
-def _edges(word: str) -> list[str]:
-    """A word, and each mark of punctuation and each symbol before and after it."""
-    inner = [position for position, character in enumerate(word) if unicodedata.category(character)[0] not in "PS"]
-    if not inner:
-        return list(word)
-    return [*word[: inner[0]], word[inner[0] : inner[-1] + 1], *word[inner[-1] + 1 :]]
-
-
-def _characters(word: str) -> list[str]:
-    """Single characters, but letters and digits of Latin script together."""
-    pieces: list[str] = []
-    for character in word:
-        if pieces and _is_latin(character) and _is_latin(pieces[-1][-1]):
-            pieces[-1] += character
-        else:
-            pieces.append(character)
-    return pieces
-
-
-def _is_latin(character: str) -> bool:
-    return character.isalnum() and ord(character) < 0x250
 
 
 def _inserted(parts: Sequence[str], references: Sequence[Sequence[Token]], tokens: str) -> tuple[int, int]:

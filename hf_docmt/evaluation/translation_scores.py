@@ -334,14 +334,12 @@ def evaluation_results(
         )
     results = []
     if evaluation.align:
-        from hf_docmt.evaluation.alignment import align_documents, alignment_results
+        from hf_docmt.evaluation.alignment import align_documents
 
         sides = (documents.hypotheses, documents.references)
         alignment = align_documents(*sides, doc_ids=documents.ids, target_lang=documents.target_lang)
         documents = replace(documents, hypotheses=alignment.documents, alignment=alignment.signature)
-        labels = {name: getattr(documents, name) for name in ("dataset", "split", "strategy", "beams")}
-        results = alignment_results(alignment, **labels)
-        results = [replace(result, signature=result.signature + documents.identity) for result in results]
+        results = _scores(alignment.rates, documents, settings)
     elif "none" in (evaluation.repairs, repairs):
         pairs = zip(documents.hypotheses, documents.references)
         documents = replace(documents, hypotheses=[pair_lines(lines, len(sentences)) for lines, sentences in pairs])

@@ -59,8 +59,8 @@ def score_function(metric: str, width: int, scale: float = 100.0) -> Score:
         return lambda sums: 100.0 * ratio(2 * sums[:, 0], sums[:, 1] + sums[:, 2])
     raise ValueError(
         f"statistics of {metric!r} have {width} columns, expected 2 (a ratio: [right, n]) or 3 (an F1: [match, "
-        f"hypothesis, reference]); other statistics are known for {', '.join(_SCORES) or 'no metric'} only: import the "
-        "module of the metric first, hf_docmt.evaluation.metrics or a plugin"
+        f"hypothesis, reference]); other statistics are known for {', '.join(_SCORES) or 'no metric'} only: write the "
+        "metric's score_from_sums, or import its module first, hf_docmt.evaluation.metrics or a plugin"
     )
 
 

@@ -11,7 +11,7 @@ from support.errors import refused
 from hf_docmt.evaluation.evaluate_metric import DocumentMetric
 from hf_docmt.evaluation.metrics import default_metrics, metric_class
 from hf_docmt.evaluation.metrics.corpus_scores import bleu
-from hf_docmt.evaluation.metrics.metric import TranslatedDocuments, check_sides
+from hf_docmt.evaluation.metrics.metric import TranslatedDocuments
 from hf_docmt.reports.result import PartScore
 from hf_docmt.reports.signature import Signature
 from hf_docmt.reports.statistics import score_function
@@ -140,8 +140,12 @@ def test_breakdown():
         (HYPOTHESES[:1], REFERENCES, "1 translated document for 2 reference documents"),
         ([], [], "nothing to score"),
         ([[]], [[]], "nothing to score"),
-        (["ab"], [["a", "b"]], "document 1: got a string, expected a list of sentences"),
-        ([HYPOTHESES[0], HYPOTHESES[1][:1]], REFERENCES, "document 2: 1 translated sentence for 2 reference sentences"),
+        (["ab"], [["a", "b"]], "document '1': got a string, expected a list of sentences"),
+        (
+            [HYPOTHESES[0], HYPOTHESES[1][:1]],
+            REFERENCES,
+            "document '2': 1 translated sentence for 2 refer",
+        ),
     ],
 )
 def test_bad_input(hypotheses, references, message):
@@ -158,8 +162,8 @@ def test_bad_input(hypotheses, references, message):
     ],
 )
 def test_bad_sides(changes, message):
-    with pytest.raises(ValueError, match=message):
-        check_sides(**{"hypotheses": HYPOTHESES, "references": REFERENCES, "doc_ids": ["p", "q"], **changes})
+    changes = {"sources": REFERENCES, "doc_ids": ["p", "q"], **changes}
+    refused(message, metric_class("copied sentences")().score, TranslatedDocuments(HYPOTHESES, REFERENCES, **changes))
 
 
 def test_unknown_names():

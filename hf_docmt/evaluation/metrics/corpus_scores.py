@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import sacrebleu.metrics
 
 from hf_docmt.data.language_codes import primary_language
-from hf_docmt.evaluation.metrics.metric import Documents, Measurement, Metric, TranslatedDocuments, check_aligned
+from hf_docmt.evaluation.metrics.metric import Documents, Measurement, Metric, TranslatedDocuments, check_sides
 from hf_docmt.files import write_lines
 from hf_docmt.messages import check_known
 from hf_docmt.reports.signature import Signature
@@ -41,7 +41,7 @@ class CorpusScore(Metric):
     def measure(self, documents: TranslatedDocuments) -> Measurement:
         """One segment for each sentence, or for each document, its sentences joined by a space."""
         for side in documents.other_references:
-            check_aligned(documents.references, side, documents.ids)
+            check_sides(documents.references, side, documents.ids)
         metric, hypotheses = self._prepared(documents), self._segments(documents.hypotheses)
         rows = segment_statistics(metric, [segment for document in hypotheses for segment in document])
         score = metric._aggregate_and_compute(rows)  # what corpus_score does with them

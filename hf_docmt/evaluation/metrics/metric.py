@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
-from itertools import accumulate, chain
+from itertools import accumulate, chain, zip_longest
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hf_docmt.data.registration import register, registered
@@ -158,7 +158,10 @@ class Metric:
         settings = settings or ScoreSettings()
         references = documents.hypotheses if documents.references is None else documents.references
         sources = self.required_sources(documents) if self.needs_sources else None
-        ids = check_sides(documents.hypotheses, references, sources, documents.doc_ids or None)
+        ids = documents.ids
+        check_sides(documents.hypotheses, references, ids)
+        if sources is not None:
+            check_sides(sources, references, ids, ("source", "translated"))
         if settings.by:
             check_axes(settings.by, settings.domains)
         measured, of_documents = self.measure(documents), self.segment == "document"
@@ -192,84 +195,52 @@ class Metric:
         )
         return [result]
 
-    def _checked_rows(self, statistics: Sequence, sizes: Sequence[int]) -> list[Sequence[float]]:
+    def _checked_rows(self, statistics: Sequence, sizes: list[int]) -> list[Sequence[float]]:
         """The rows of all documents. ValueError: not one of finite numbers for each segment, all of one length."""
         expected = f"{type(self).__name__}.segment_statistics: expected [document][{self.segment}][column], "
-        if len(statistics) != len(sizes):
-            raise ValueError(f"{expected}got {len(statistics)} documents for {len(sizes)}")
-        rows: list[Sequence[float]] = []
-        for number, (document, size) in enumerate(zip(statistics, sizes), 1):
-            if not isinstance(document, Sized) or len(document) != size:
-                what = counted(size, self.segment)
-                raise ValueError(
-                    f"{expected}a row for each {self.segment}; got {document!r:.80} for {what} of document {number}"
-                )
-            rows += document
-        for row in rows:
-            if not isinstance(row, Sized) or len(row) != len(rows[0]) or not all(map(math.isfinite, row)):
+        got = [len(document) if isinstance(document, Sized) else document for document in statistics]
+        for number, (rows, size) in enumerate(zip_longest(got, sizes), 1):
+            if rows != size:
+                raise ValueError(f"{expected}{size} rows for document {number}; got {rows!r:.80}")
+        flat = list(chain.from_iterable(statistics))
+        for row in flat:
+            if not isinstance(row, Sized) or len(row) != len(flat[0]) or not all(map(math.isfinite, row)):
                 raise ValueError(f"{expected}rows of finite numbers, all of one length; got {row!r:.80}")
-        return rows
+        return flat
 
     def _score_of(self, sums: Sequence[float]) -> float:
         """The score from column sums. ValueError: no function is known, or `score_from_sums` gives something else."""
         import numpy as np
 
-        name, width = type(self).__name__, len(sums)
-        try:
-            score = score_function(self.name, width)
-        except ValueError as error:
-            raise ValueError(
-                f"{name}.segment_statistics: rows have {counted(width, 'column')}, expected 2 (a ratio) or 3 (an F1); "
-                "for others write score_from_sums"
-            ) from error
-        scores = np.asarray(score(np.array([sums], float)))
+        scores = np.asarray(score_function(self.name, len(sums))(np.array([sums], float)))
         if scores.shape != (1,):
             raise ValueError(
-                f"{name}.score_from_sums: expected (samples, {width}) -> (samples,), got the shape {scores.shape} for "
-                f"(1, {width})"
+                f"{type(self).__name__}.score_from_sums: expected (samples, {len(sums)}) -> (samples,), got the shape "
+                f"{scores.shape} for (1, {len(sums)})"
             )
         return float(scores[0])
 
 
 def check_sides(
-    hypotheses: Documents, references: Documents, sources: Documents | None = None, doc_ids: Sequence[str] | None = None
-) -> list[str]:
-    """The ids of the documents, `1`, `2`, … by default.
-
-    ValueError: another number of documents, or of sentences in a document, on one side, or ids that are not one for
-    each document.
-    """
-    ids = [str(number) for number in range(1, len(references) + 1)] if doc_ids is None else list(doc_ids)
-    if len(ids) != len(references) or len(set(ids)) != len(ids):
-        raise ValueError(f"{len(ids)} document ids, {len(set(ids))} of them different, for {len(references)} documents")
-    check_aligned(hypotheses, references, doc_ids)
-    if sources is not None:
-        check_aligned(sources, references, doc_ids, ("source", "translated"))
-    return ids
-
-
-def check_aligned(
-    documents: Documents,
-    others: Documents,
-    doc_ids: Sequence[str] | None = None,
-    names: tuple[str, str] = ("translated", "reference"),
+    documents: Documents, others: Documents, ids: Sequence[str], names: tuple[str, str] = ("translated", "reference")
 ) -> None:
-    """ValueError unless both sides have the same documents, with the same number of sentences each."""
+    """ValueError unless both sides have the same documents, with the same number of sentences each, and an id each."""
     name, other = names
     if len(documents) != len(others):
         raise ValueError(
             f"{counted(len(documents), f'{name} document')} for {counted(len(others), f'{other} document')}: give the "
             "same documents on both sides, in the same order"
         )
-    if not any(len(document) for document in others):
+    if len(ids) != len(others) or len(set(ids)) != len(ids):
+        raise ValueError(f"{len(ids)} document ids, {len(set(ids))} of them different, for {len(others)} documents")
+    if not any(map(len, others)):
         raise ValueError(f"nothing to score: the {other} documents have no sentence")
-    for number, (document, sentences) in enumerate(zip(documents, others)):
-        where = f"document {number + 1}" if doc_ids is None else f"document {doc_ids[number]!r}"
+    for doc_id, document, sentences in zip(ids, documents, others):
         if isinstance(document, str) or isinstance(sentences, str):
-            raise ValueError(f"{where}: got a string, expected a list of sentences")
+            raise ValueError(f"document {doc_id!r}: got a string, expected a list of sentences")
         if len(document) != len(sentences):
             raise ValueError(
-                f"{where}: {counted(len(document), f'{name} sentence')} for "
+                f"document {doc_id!r}: {counted(len(document), f'{name} sentence')} for "
                 f"{counted(len(sentences), f'{other} sentence')}; every translation needs exactly one source sentence "
                 "and one reference, empty ones included"
             )
