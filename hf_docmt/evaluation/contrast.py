@@ -84,8 +84,8 @@ def score_file_report(
     reach = ContextReach(0 if reading.get("documents") is None else CHUNK_CONTEXT)  # the accuracy needs no texts
     items, split, note = read_items(suite, reach, **reading)
     rows = read_scores(scores, items, better)
-    facts = {"scores": "file", "better": better, "numbers": hash_of(rows)}
-    write_item_records(details, items, item_records(items, rows, "file"), facts)
+    facts = {"context": "file", "better": better, "numbers": hash_of(rows)}
+    write_item_records(details, items, item_records(items, rows), **facts)
     result = contrastive_accuracy(items, rows, split=split, how_scored={"scores": "file"})
     result = result.with_details({"better": better} | note)
     data = {"suites": [Path(suite).name], "scores": Path(scores).name}
@@ -124,15 +124,14 @@ def context_results(
     """
     check_known(normalization, NORMALIZATIONS, "normalization", "expected one of")
     reach, results, details = system.context, {}, details or ItemRecords()
+
+    def find(part: Sequence[SuiteItem]) -> list[dict]:
+        return item_records(part, candidate_scores(system, part, normalization))
+
     for condition in conditions:
-        label = condition_label(condition)
-        changed = with_context(items, condition)
+        label, changed = condition_label(condition), with_context(items, condition)
         settings = {"past": reach.past, "future": reach.future, "logprob": normalization, "context": label}
-        records = details.records(
-            changed,
-            lambda part, label=label: item_records(part, candidate_scores(system, part, normalization), label),
-            lambda settings=settings: {"model": system.fingerprint(), **settings},
-        )
+        records = details.records(changed, find, system, **settings)
         scores = [record["scores"] for record in records]
         if scores_folder is not None:
             write_scores(Path(scores_folder) / f"{dataset}.{condition}.scores", changed, scores)

@@ -114,16 +114,13 @@ def check_row(item: SuiteItem, row: Sequence[float]) -> None:
         raise ValueError(f"{item.where}: NaN in its scores {list(row)}; check the model's weights, or the scores")
 
 
-def item_records(items: Sequence[SuiteItem], scores: Sequence[Sequence[float]], context: str) -> list[dict]:
-    """The record of every item in details files: texts and labels, scores of its candidates, the verdict."""
+def item_records(items: Sequence[SuiteItem], scores: Sequence[Sequence[float]]) -> list[dict]:
+    """Of the record of every item in details files texts and labels, scores of its candidates, the verdict."""
     ties = suite_rules(items).ties
     return [
         {
             "suite": item.suite,
-            "context": context,
             **labels_of(item),
-            "document": item.group,
-            "source": list(item.source),
             "target_context": list(item.target_context),
             "source_after": list(item.source_after),
             "target_after": list(item.target_after),

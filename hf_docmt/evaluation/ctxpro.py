@@ -60,21 +60,16 @@ def generative_report(
         check_rule(rule, items[0].languages[1])
         parts.append((split, {condition: with_context(items, condition) for condition in conditions}))
 
-    def verdicts(items: Sequence[SuiteItem], label: str) -> list[bool]:
-        def translated(part: Sequence[SuiteItem]) -> list[dict]:
-            return item_records(part, system.translate([list(item.source) for item in part]), rule, label)
-
-        def facts() -> dict:
-            return {"rule": rule, "context": label, "model": system.fingerprint(), **system.decoding}
-
-        return [record["right"] for record in file.records(items, translated, facts)]
+    def find(part: Sequence[SuiteItem]) -> list[dict]:
+        return item_records(part, system.translate([list(item.source) for item in part]), rule)
 
     for split, part in parts:
         of_conditions = {}
         for condition, items in part.items():
             label = condition_label(condition)
             made = {**reach.entries(), "context": label}
-            result = generative_result(items, verdicts(items, label), rule, split, made)
+            records = file.records(items, find, system, rule=rule, context=label, **system.decoding)
+            result = generative_result(items, [record["right"] for record in records], rule, split, made)
             of_conditions[condition] = replace(result, **system.decoding)
         results += add_differences(of_conditions)
     file.finish()
@@ -108,8 +103,8 @@ def translation_file_report(
     check_rule(rule, whole[0].languages[1])
     items, split = items_between(whole, None, limit)
     outputs = [[line] for line in lines[: len(items)]]
-    records, facts = item_records(items, outputs, rule, "file"), {"translations": "file", "rule": rule}
-    write_item_records(details, items, records, facts | {"texts": hash_of(outputs)})
+    records = item_records(items, outputs, rule)
+    write_item_records(details, items, records, context="file", rule=rule, texts=hash_of(outputs))
     result = generative_result(items, [record["right"] for record in records], rule, split, {"translations": "file"})
     data = {"sets": [Path(path).name], "translations": Path(translations).name}
     return Report(model={"name": name}, data=data, results=[result])
@@ -190,24 +185,19 @@ def check_rule(rule: str, target_lang: str | None) -> None:
         _splitter(target_lang)
 
 
-def item_records(items: Sequence[SuiteItem], outputs: Sequence[Sequence[str]], rule: str, context: str) -> list[dict]:
+def item_records(items: Sequence[SuiteItem], outputs: Sequence[Sequence[str]], rule: str) -> list[dict]:
     """The record of each item in details files. ValueError: another number of outputs than items."""
-    if len(outputs) != len(items):
-        raise ValueError(f"{len(outputs)} translated documents for {len(items)} items; one for each item is needed")
     return [
         {
             "suite": item.suite,
-            "context": context,
             "phenomenon": item.phenomenon,
             "distance": item.distance,
-            "document": item.group,
-            "source": list(item.source),
             "translation": list(output),
             "reference": item.candidates[0],
             **item.labels,
             "right": is_right(item, output, rule, item.languages[1]),
         }
-        for item, output in zip(items, outputs)
+        for item, output in zip(items, outputs, strict=True)
     ]
 
 

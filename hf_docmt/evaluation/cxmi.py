@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from datasets import Dataset
@@ -26,7 +27,6 @@ from hf_docmt.systems import System
 from hf_docmt.systems.model_system import word_spans
 
 NORMALIZATIONS = ("sum", "mean")
-SCORES = ("tokens", "with_context", "without_context")  # of a record of details
 
 
 def cxmi_report(
@@ -59,51 +59,37 @@ def cxmi_report(
         with_context(items, condition)
     results, file = [], ItemRecords(details)
     for condition in conditions:
-        gains = pointwise_cxmi(system, items, condition, file)
+        records = pointwise_cxmi(system, items, condition, file)
         about = {"normalization": normalization, "context": condition_label(condition), "data": digest}
-        result = cxmi_result(system, gains, dataset=dataset, **about)
-        results.append(result.with_details({"gains": [list(row) for row in word_gains(gains)[:20]]}))
+        result = cxmi_result(system, items, records, dataset=dataset, **about)
+        results.append(result.with_details({"gains": [list(row) for row in word_gains(records)[:20]]}))
     file.finish()
     return Report(model=system.describe(), data={"documents": len(documents), **languages}, results=results)
 
 
-@dataclass(frozen=True)
-class PointwiseCXMI:
-    """The gain of context in log-probability for each token of a reference translation, in nats."""
+def token_gains(record: Mapping[str, Any]) -> list[float]:
+    """P-CXMI of every token, in nats (Fernandes et al. 2023): log q(y_t | x, C) - log q(y_t | x)."""
+    return [full - alone for full, alone in zip(record["with_context"], record["without_context"])]
 
-    item_id: str
-    tokens: tuple[str, ...]  # of the current sentence, its end token last
-    with_context: tuple[float, ...]
-    without_context: tuple[float, ...]
-    group: str | None = None
 
-    @property
-    def gains(self) -> tuple[float, ...]:
-        """P-CXMI of every token (Fernandes et al. 2023): log q(y_t | x, C) - log q(y_t | x)."""
-        return tuple(full - alone for full, alone in zip(self.with_context, self.without_context))
+def words_with_gains(tokens: Sequence[str], gains: Sequence[float]) -> list[tuple[str, float]]:
+    """(word, P-CXMI) of the words of a sentence, of its runs of punctuation and of its end token, which is the last.
 
-    def gain(self, normalization: str = "sum") -> float:
-        """P-CXMI of the sentence: the sum of its tokens' (or their `mean`)."""
-        return math.fsum(self.gains) / (1 if normalization == "sum" else len(self.gains))
-
-    def words(self) -> list[tuple[str, float]]:
-        """(word, P-CXMI) of the words of the sentence, of its runs of punctuation and of its end token.
-
-        The gain of a word is the sum over its tokens; a token counts for the word in which it begins, one that adds no
-        text for the word before it.
-        """
-        *tokens, end = (token.replace("\ufffd", "") for token in self.tokens)
-        text = "".join(tokens)
-        words = word_spans(text)
-        sums, position, number = [0.0] * len(words), 0, 0
-        for token, gain in zip(tokens, self.gains):
-            begin = position + len(token) - len(token.lstrip())
-            while token.strip() and number + 1 < len(words) and words[number + 1][0] <= begin:
-                number += 1
-            position += len(token)
-            if words:
-                sums[number] += gain
-        return [*((text[start:stop], gain) for (start, stop), gain in zip(words, sums)), (end, self.gains[-1])]
+    The gain of a word is the sum over its tokens; a token counts for the word in which it begins, one that adds no
+    text for the word before it.
+    """
+    *tokens, end = (token.replace("\ufffd", "") for token in tokens)
+    text = "".join(tokens)
+    words = word_spans(text)
+    sums, position, number = [0.0] * len(words), 0, 0
+    for token, gain in zip(tokens, gains):
+        begin = position + len(token) - len(token.lstrip())
+        while token.strip() and number + 1 < len(words) and words[number + 1][0] <= begin:
+            number += 1
+        position += len(token)
+        if words:
+            sums[number] += gain
+    return [*((text[start:stop], gain) for (start, stop), gain in zip(words, sums)), (end, gains[-1])]
 
 
 def document_items(
@@ -143,30 +129,26 @@ def pointwise_cxmi(
     items: Sequence[SuiteItem],
     condition: str = "true",
     details: ItemRecords | None = None,
-) -> list[PointwiseCXMI]:
+) -> list[dict]:
     """The right candidate of every item, forced with its context (gold target context) and with none.
 
     `condition` is the kind of context, see `with_context`; the released code of Fernandes et al. (2021) has the `true`
     one and a random one, whose source and target sentences it draws independently, from any document, and the same
     number at the start of a document as elsewhere. Intended for one model that was trained with and without context.
-    `details` gets the tokens and words of every sentence. ValueError names an item without finite scores.
+    The record of a sentence has its `tokens`, the end token last, their log-probabilities `with_context` and
+    `without_context`, and its `words` (see `words_with_gains`). ValueError names an item without finite scores.
     """
     items = [replace(item, candidates=(item.candidates[item.correct],), correct=0) for item in items]
     items, label, reach = with_context(items, condition), condition_label(condition), system.context
     facts = {"past": reach.past, "future": reach.future, "context": label, "without": "empty"}
-    records = (details or ItemRecords()).records(
-        items,
-        lambda part: _records(system, part, label),
-        lambda: {"model": system.fingerprint(), **facts},
-    )
-    return [_gain(item, record) for item, record in zip(items, records)]
+    return (details or ItemRecords()).records(items, lambda part: _records(system, part), system, **facts)
 
 
-def word_gains(gains: Sequence[PointwiseCXMI], least: int = 5) -> list[tuple[str, float, int]]:
+def word_gains(records: Sequence[Mapping[str, Any]], least: int = 5) -> list[tuple[str, float, int]]:
     """(word, mean P-CXMI, how often) of words seen at least so often, those that profit most first."""
     by_word: dict[str, list[float]] = defaultdict(list)
-    for sentence in gains:
-        for word, gain in sentence.words():
+    for record in records:
+        for word, gain in record["words"]:
             by_word[word].append(gain)
     means = [(word, math.fsum(some) / len(some), len(some)) for word, some in by_word.items() if len(some) >= least]
     return sorted(means, key=lambda row: (-row[1], row[0]))
@@ -174,7 +156,8 @@ def word_gains(gains: Sequence[PointwiseCXMI], least: int = 5) -> list[tuple[str
 
 def cxmi_result(
     system: System,
-    gains: Sequence[PointwiseCXMI],
+    items: Sequence[SuiteItem],
+    records: Sequence[Mapping[str, Any]],
     *,
     dataset: str,
     normalization: str = "sum",
@@ -189,10 +172,10 @@ def cxmi_result(
     their released code takes each sentence's `mean` over tokens instead. `context` names the one that was given where
     it is not the `true` one, `data` is the digest of the items. Documents are resampled.
     """
-    check_known(normalization, NORMALIZATIONS, "normalization", "expected one of")
-    if not gains:
+    if not records:
         raise ValueError("CXMI of 0 sentences: expected at least one")
-    documents = by_group(gains, [sentence.gain(normalization) for sentence in gains])
+    gains = [math.fsum(own) / (1 if normalization == "sum" else len(own)) for own in map(token_gains, records)]
+    documents = by_group(items, gains)
     statistics = Statistics(list(documents), [[math.fsum(some), len(some)] for some in documents.values()])
     rows, reach = np.array(statistics.rows), system.context
     interval = bootstrap_interval(rows, score_function("CXMI", 2, scale=1.0), samples, seed)
@@ -219,7 +202,7 @@ def cxmi_result(
     )
 
 
-def _records(system: System, items: Sequence[SuiteItem], context: str) -> list[dict]:
+def _records(system: System, items: Sequence[SuiteItem]) -> list[dict]:
     """The records of sentences in details files: log-probabilities with and without context by token and word."""
     with_it = system.token_log_probabilities(items)
     without, texts = system.token_log_probabilities(with_context(items, "empty")), system.token_texts(items)
@@ -231,16 +214,11 @@ def _records(system: System, items: Sequence[SuiteItem], context: str) -> list[d
                 "finite: check the model's weights and separator"
             )
         record = {
-            "context": context,
-            "document": item.group,
-            "source": list(item.source),
             "target_context": list(item.target_context),
             "reference": item.candidates[0],
-            **{name: list(values) for name, values in zip(SCORES, (tokens, full, alone))},
+            "tokens": list(tokens),
+            "with_context": list(full),
+            "without_context": list(alone),
         }
-        records.append(record | {"words": [list(pair) for pair in _gain(item, record).words()]})
+        records.append(record | {"words": [list(pair) for pair in words_with_gains(tokens, token_gains(record))]})
     return records
-
-
-def _gain(item: SuiteItem, record: dict) -> PointwiseCXMI:
-    return PointwiseCXMI(item.item_id, *(tuple(record[name]) for name in SCORES), item.group)

@@ -34,24 +34,26 @@ class ItemRecords:
             raise ValueError(f"{self.journal.damage}; give another file")
 
     def records(
-        self,
-        items: Sequence[Any],
-        find: Callable[[Sequence], list[dict]],
-        facts: Callable[[], dict],
-        chunk: int = CHUNK,
+        self, items: Sequence[Any], find: Callable[[Sequence], list[dict]], system=None, chunk: int = CHUNK, **facts
     ) -> list[dict]:
         """The records of the items of one part: those of the file, then those that `find` gives for chunks of items.
 
-        Items have an `item_id` and a `location`. `facts` are the other inputs that records depend on.
+        Each begins with the item, the `context` among the facts, document and source. Items have an `item_id` and a
+        `location`. `facts` are the inputs that records depend on in addition to items and system.
         """
         signature, records = None, []
         if self.journal is not None:
+            model = {} if system is None else {"model": system.fingerprint()}
             digest = hash_of([replace(item, location="") for item in items])
-            signature = Signature.of({**facts(), "items": digest, "version": __version__})
+            signature = Signature.of({**model, **facts, "items": digest, "version": __version__})
             records = self._kept(self.journal, items, signature, chunk)
+        context = {"context": facts["context"]} if "context" in facts else {}
         for start in range(len(records), len(items), chunk):
             some = items[start : start + chunk]
-            new = [{"item": item.item_id, **record} for item, record in zip(some, find(some), strict=True)]
+            new = [
+                {"item": item.item_id, **context, "document": item.group, "source": list(item.source), **record}
+                for item, record in zip(some, find(some), strict=True)
+            ]
             if self.journal is not None:
                 self.journal.append(*({**record, "signature": str(signature)} for record in new))
                 self.used += len(new)
@@ -79,10 +81,10 @@ class ItemRecords:
         return [{key: value for key, value in record.items() if key != "signature"} for record in kept]
 
 
-def write_item_records(path: str | Path | None, items: Sequence[Any], records: list[dict], facts: dict) -> None:
+def write_item_records(path: str | Path | None, items: Sequence[Any], records: list[dict], **facts) -> None:
     """A file of records from those of all its items."""
     file = ItemRecords(path)
-    file.records(items, lambda _: records, lambda: facts, chunk=len(items))
+    file.records(items, lambda _: records, chunk=len(items), **facts)
     file.finish()
 
 

@@ -58,9 +58,7 @@ def current_sentences(items: Sequence[SuiteItem], outputs: Sequence[Sequence[str
 
     ValueError: another number of documents, or of sentences in one.
     """
-    if len(outputs) != len(items):
-        raise ValueError(f"{len(outputs)} translated documents for {len(items)} items; one for each item is needed")
-    for item, document, output in zip(items, suite_documents(items), outputs):
+    for item, document, output in zip(items, suite_documents(items), outputs, strict=True):
         if isinstance(output, str) or len(output) != len(document):
             raise ValueError(f"{item.where}: got {output!r}, expected a list of {len(document)} translated sentences")
     return [output[len(item.source) - 1] for item, output in zip(items, outputs)]
@@ -74,8 +72,6 @@ def _translations(system: System, items: Sequence[SuiteItem], file: ItemRecords)
         return [
             {
                 "suite": item.suite,
-                "document": item.group,
-                "source": list(item.source),
                 "source_after": list(item.source_after),
                 "output": list(output),
                 "translation": translation,
@@ -84,7 +80,7 @@ def _translations(system: System, items: Sequence[SuiteItem], file: ItemRecords)
             for item, output, translation in zip(part, outputs, current_sentences(part, outputs))
         ]
 
-    records = file.records(items, find, lambda: {"model": system.fingerprint(), **system.decoding})
+    records = file.records(items, find, system, **system.decoding)
     file.finish()
     return [record["translation"] for record in records]
 

@@ -95,11 +95,11 @@ def test_prefix():
 
 def test_choice_of_terms():
     sources = [["Anna saw Lake Como in 2001", "the lake and como 2001", "We say: Peter-Paul saw the sea", "Hers"]]
-    found = find_terms(sources, max_share=0.5)
-    assert found.sentences[0] == [{"anna", "lake", "como"}, {"lake", "como"}, {"peter-"}, {"hers"}]
-    assert found.names == {"peter-"}  # lake and como are small once, Anna only stands first
+    sentences, names = find_terms(sources, max_share=0.5)
+    assert sentences[0] == [{"anna", "lake", "como"}, {"lake", "como"}, {"peter-"}, {"hers"}]
+    assert names == {"peter-"}  # lake and como are small once, Anna only stands first
     assert found.repeated(0) == {"lake": [0, 1], "como": [0, 1]}
-    assert find_terms(sources, max_share=0.25).sentences[0] == [{"anna"}, set(), {"peter-"}, {"hers"}]
+    assert find_terms(sources, max_share=0.25)[0][0] == [{"anna"}, set(), {"peter-"}, {"hers"}]
 
 
 def slow_consistency(sources, hypotheses, terms):

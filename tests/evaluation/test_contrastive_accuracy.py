@@ -31,7 +31,7 @@ def accuracy_of(*rows):
 
 
 def verdicts(items, scores):
-    return [record["right"] for record in item_records(items, scores, "true")]
+    return [record["right"] for record in item_records(items, scores)]
 
 
 def part(right, n):

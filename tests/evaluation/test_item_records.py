@@ -42,7 +42,7 @@ class Lengths:
 def run(path, system, chunk=3, items=ITEMS, **options):
     file = ItemRecords(path)
     records = file.records
-    file.records = lambda *arguments: records(*arguments, chunk=chunk)
+    file.records = lambda *arguments, **facts: records(*arguments, chunk=chunk, **facts)
     results = context_results(
         system, items, dataset="d", conditions=("true", "empty"), details=file, samples=5, **options
     )

@@ -73,7 +73,7 @@ def test_contrapro_items_with_different_numbers_of_errors(write_suite, tmp_path)
         expected.append(reference < min(others))
     path = tmp_path / "scores"
     path.write_text("".join(f"{cost}\n" for cost in costs), encoding="utf-8")
-    records = item_records(items, read_scores(path, items), "true")
+    records = item_records(items, read_scores(path, items))
     assert [record["right"] for record in records] == expected == [True, False, True, False]
 
 

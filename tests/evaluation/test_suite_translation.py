@@ -76,7 +76,7 @@ def test_documents_and_back(write_suite):
     assert current_sentences(items, outputs) == ["<It's red.>", "<Where is the cup?>"]
     with pytest.raises(ValueError, match=r"suite\.json, item 2: got \['a'\], expected a list of 2 translated"):
         current_sentences(items, [outputs[0], ["a"]])
-    refused("1 translated documents for 2 items", current_sentences, items, outputs[:1])
+    refused("is shorter", current_sentences, items, outputs[:1])
 
 
 def test_scores_of_the_current_sentences(write_suite, spacy, tmp_path):

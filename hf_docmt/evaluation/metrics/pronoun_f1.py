@@ -1,11 +1,12 @@
 """Pronoun and formality F1 from English: is *it* given the right gender, *you* the right form of address?"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import cache
 from itertools import repeat
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 from unicodedata import normalize
 
+import numpy as np
 import regex
 
 from hf_docmt.data.language_codes import primary_language
@@ -20,6 +21,7 @@ SOURCE_TAGS = frozenset("PRP PRP$ WP WP$".split())
 TARGET_TAGS = frozenset("PDAT PDS PIAT PIS PPER PPOSAT PPOSS PRELAT PRELS PRF PWAT PWAV PWS".split())
 
 
+@cache
 def _forms(words: str) -> frozenset[str]:
     """The words in lower case and with a capital."""
     return frozenset(form for word in words.split() for form in (word, word.capitalize()))
@@ -29,8 +31,7 @@ IT, SHE = _forms("it its itself"), _forms("she her hers herself")
 YOU, THEY = _forms("you your yours yourself"), _forms("they them their theirs themselves")
 
 
-@dataclass(frozen=True)
-class Phenomenon:
+class Phenomenon(NamedTuple):
     """Counted words by class, in sentences whose source has a word of `valid`.
 
     A class is not counted next to a source word of `conflicts[class]`, which may have the same form. With `tags` only
@@ -38,48 +39,44 @@ class Phenomenon:
     """
 
     valid: frozenset[str]
-    classes: dict[str, frozenset[str]]
-    conflicts: dict[str, frozenset[str]]
-    tags: bool
-
-
-def _phenomenon(
-    valid: frozenset[str], conflicts: dict[str, frozenset[str]] | None = None, tags: bool = False, **classes: str
-) -> Phenomenon:
-    return Phenomenon(valid, {name: _forms(words) for name, words in classes.items()}, conflicts or {}, tags)
+    classes: dict[str, str]
+    conflicts: dict[str, frozenset[str]] = {}
+    tags: bool = False
 
 
 POINTING = IT | _forms("they them this that these those")
 PHENOMENA = {  # (what is counted, target language): German as Herold and Ney (2023), others by the words of MuDA
-    ("pronoun", "de"): _phenomenon(
+    ("pronoun", "de"): Phenomenon(
         IT,
+        {"masculine": "er ihm ihn", "feminine": "sie ihrer ihr ihre ihres ihrem", "neuter": "es"},
         conflicts={"feminine": YOU | THEY},
         tags=True,
-        masculine="er ihm ihn",
-        feminine="sie ihrer ihr ihre ihres ihrem",
-        neuter="es",
     ),
-    ("formality", "de"): _phenomenon(
+    ("formality", "de"): Phenomenon(
         YOU,
+        {
+            "formal": "sie ihr ihrer ihnen ihre ihres",
+            "informal": "du deiner dir dich deine dein deines deinem deinen",
+        },
         conflicts={"formal": THEY | IT | SHE},
         tags=True,
-        formal="sie ihr ihrer ihnen ihre ihres",
-        informal="du deiner dir dich deine dein deines deinem deinen",
     ),
-    ("pronoun", "fr"): _phenomenon(POINTING, masculine="il ils celui ceux", feminine="elle elles celle celles"),
-    ("formality", "fr"): _phenomenon(
-        YOU, formal="vous votre vos", informal="tu ton ta tes toi te tien tiens tienne tiennes"
+    ("pronoun", "fr"): Phenomenon(POINTING, {"masculine": "il ils celui ceux", "feminine": "elle elles celle celles"}),
+    ("formality", "fr"): Phenomenon(
+        YOU, {"formal": "vous votre vos", "informal": "tu ton ta tes toi te tien tiens tienne tiennes"}
     ),
-    ("pronoun", "es"): _phenomenon(
+    ("pronoun", "es"): Phenomenon(
         POINTING,
-        masculine="él ellos éste ese estos aquellos ésos",
-        feminine="ella ellas ésta esa estas aquellas ésas",
+        {
+            "masculine": "él ellos éste ese estos aquellos ésos",
+            "feminine": "ella ellas ésta esa estas aquellas ésas",
+        },
     ),
-    ("formality", "es"): _phenomenon(
-        YOU, formal="usted vosotros vuestro vuestra vuestras os", informal="tú tu tus ti contigo tuyo te tuya"
+    ("formality", "es"): Phenomenon(
+        YOU, {"formal": "usted vosotros vuestro vuestra vuestras os", "informal": "tú tu tus ti contigo tuyo te tuya"}
     ),
-    ("formality", "ru"): _phenomenon(
-        YOU, formal="вы вас вам вами ваш ваши", informal="ты тебя тебе тобой твой твоя твои"
+    ("formality", "ru"): Phenomenon(
+        YOU, {"formal": "вы вас вам вами ваш ваши", "informal": "ты тебя тебе тобой твой твоя твои"}
     ),
 }
 WORD = regex.compile(r"rendez-vous|\w+", regex.IGNORECASE)  # a noun, with no form of address
@@ -132,12 +129,13 @@ class PronounF1(Metric):
         source = _tagged(taggers[0], documents.sources)
         sides = [_tagged(taggers[1], side) for side in (documents.hypotheses, documents.references)]
         sentences = zip(source or repeat(None), *sides)
+        none = [[0] * 3] * len(rule.classes)
         counts = [
-            _summed([_counts(rule, *next(sentences)) for _ in document], len(rule.classes))
+            np.sum([none, *(_counts(rule, *next(sentences)) for _ in document)], axis=0)  # (classes, 3)
             for document in documents.references
         ]
-        totals = dict(zip(rule.classes, _summed(counts, len(rule.classes))))
-        rows = [column_sums(of_document) for of_document in counts]
+        totals = dict(zip(rule.classes, np.sum(counts, axis=0).tolist()))
+        rows = [of_document.sum(axis=0).tolist() for of_document in counts]
         match, hypothesised, expected = column_sums(rows)
         if not hypothesised + expected:
             raise UndefinedError(
@@ -187,8 +185,8 @@ def count_words(rule: Phenomenon, source: Sequence[Token] | None, target: Sequen
         return dict.fromkeys(rule.classes, 0)
     own = [word for word, tag in target if not rule.tags or tag in TARGET_TAGS]
     return {
-        name: 0 if pronouns & rule.conflicts.get(name, frozenset()) else sum(word in forms for word in own)
-        for name, forms in rule.classes.items()
+        name: 0 if pronouns & rule.conflicts.get(name, frozenset()) else sum(word in _forms(words) for word in own)
+        for name, words in rule.classes.items()
     }
 
 
@@ -196,11 +194,6 @@ def _counts(rule: Phenomenon, source: Sequence[Token] | None, *sides: Sequence[T
     """[match, hypothesis, reference] of each class in a sentence."""
     pair = [count_words(rule, source, side).values() for side in sides]
     return [[min(both), *both] for both in zip(*pair)]
-
-
-def _summed(counts: Sequence[Sequence[Sequence[int]]], classes: int) -> list[list[int]]:
-    """The sums of such counts; zeros without any."""
-    return [column_sums([part[number] for part in counts], 3) for number in range(classes)]
 
 
 def _tagged(tagger: Tagger, side: Documents | None) -> list[list[Token]] | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import chain, combinations
 from typing import ClassVar
 
@@ -18,6 +17,7 @@ from hf_docmt.reports.signature import Signature
 SHORTEST = 4  # letters of a word that is a term by rule
 PREFIX = 6  # characters by which words are compared, so that endings do not matter
 SHOWN = 20  # changed terms in the details
+Use = tuple[str, list[set[str]]]  # a repeated term of a document, and its translations in each of its sentences
 Translations = list[list[dict[str, set[str]]]]  # [document][sentence]: {term: its translations there}
 
 
@@ -55,19 +55,19 @@ class TermConsistency(Metric):
 
     def measure(self, documents: TranslatedDocuments) -> Measurement:
         sources, references = self.required_sources(documents), documents.references
-        terms = find_terms(sources, self.max_share)
+        terms, names = find_terms(sources, self.max_share)
         uses = self._uses(terms, documents.hypotheses)
         flat = list(chain(*uses))
         if not flat:
             raise UndefinedError(f"no document repeats a term; give a larger max_share than {self.max_share:g}")
-        kinds: dict[str, list[_Use]] = {"name": [], "word": []}
+        kinds: dict[str, list[Use]] = {"name": [], "word": []}
         for use in flat:
-            kinds["name" if use.term in terms.names else "word"].append(use)
+            kinds["name" if use[0] in names else "word"].append(use)
         changed = [
-            {"document": name, "term": use.term, "translations": [sorted(some) for some in use.translations]}
+            {"document": name, "term": use[0], "translations": list(map(sorted, use[1]))}
             for name, document in zip(documents.ids, uses)
             for use in document
-            if not use.kept
+            if not is_kept(use)
         ]
         signature = {
             "terms": f"length>={SHORTEST},sentences<={100 * self.max_share:g}%",
@@ -83,28 +83,25 @@ class TermConsistency(Metric):
             n=self._counted(flat)[1],
             breakdown={f"kind={kind}": self._share(some) for kind, some in kinds.items() if some},
             details={
-                "agreement": 100 * sum(use.most for use in flat) / sum(len(use.translations) for use in flat),
+                "agreement": 100 * sum(most_frequent(own) for _, own in flat) / sum(len(own) for _, own in flat),
                 "reference": references and self._share(list(chain(*self._uses(terms, references)))).value,
                 "changed": changed[:SHOWN],
             },
         )
 
     @staticmethod
-    def _counted(uses: Sequence[_Use]) -> list[int]:
+    def _counted(uses: Sequence[Use]) -> list[int]:
         """[kept, terms] of these terms."""
-        return [sum(use.kept for use in uses), len(uses)]
+        return [sum(map(is_kept, uses)), len(uses)]
 
-    def _share(self, uses: Sequence[_Use]) -> PartScore:
+    def _share(self, uses: Sequence[Use]) -> PartScore:
         kept, number = self._counted(uses)
         return PartScore(100 * (kept / number), number)
 
-    def _uses(self, source_terms: Terms, side: Documents) -> list[list[_Use]]:
+    @staticmethod
+    def _uses(terms: Sequence[Sequence[set[str]]], side: Documents) -> list[list[Use]]:
         """The repeated terms of every document with their translations on this side."""
-        translations = _associate(source_terms, side)
-        return [
-            [_Use(term, [own[index][term] for index in indices]) for term, indices in repeated.items()]
-            for own, repeated in zip(translations, map(source_terms.repeated, range(len(translations))))
-        ]
+        return [repeated_terms(*pair) for pair in zip(terms, _associate(terms, side))]
 
 
 class LexicalConsistencyRatio(TermConsistency):
@@ -121,31 +118,32 @@ class LexicalConsistencyRatio(TermConsistency):
 
     @staticmethod
     def _counted(uses):
-        pairs = [pair for use in uses for pair in combinations(use.translations, 2)]
+        pairs = [pair for _, translations in uses for pair in combinations(translations, 2)]
         return [sum(bool(first & second) for first, second in pairs), len(pairs)]
 
 
-@dataclass(frozen=True)
-class _Use:
-    """A repeated term of a document: its translations in each of its sentences."""
-
-    term: str
-    translations: list[set[str]]
-
-    @property
-    def most(self) -> int:
-        """The number of sentences with the most frequent translation."""
-        return max(Counter(chain(*self.translations)).values(), default=0)
-
-    @property
-    def kept(self) -> bool:
-        return self.most == len(self.translations)
+def most_frequent(translations: Sequence[set[str]]) -> int:
+    """The number of sentences with the most frequent translation."""
+    return max(Counter(chain(*translations)).values(), default=0)
 
 
-def _associate(source_terms: Terms, documents: Documents) -> Translations:
+def is_kept(use: Use) -> bool:
+    """Whether one translation is in all sentences."""
+    return most_frequent(use[1]) == len(use[1])
+
+
+def repeated_terms(sentences: Sequence[set[str]], translations: Sequence[dict[str, set[str]]]) -> list[Use]:
+    """The terms that two or more sentences of a document have, with their translations there."""
+    counts = Counter(term for terms in sentences for term in sorted(terms))
+    own = list(zip(sentences, translations))
+    repeated = [term for term, count in counts.items() if count > 1]
+    return [(term, [found[term] for terms, found in own if term in terms]) for term in repeated]
+
+
+def _associate(terms_of: Sequence[Sequence[set[str]]], documents: Documents) -> Translations:
     """The word of the sentence that is associated best with the term."""
     targets = [[{word[:PREFIX] for word in words(folded(text))} for text in document] for document in documents]
-    pairs = list(zip(chain(*source_terms.sentences), chain(*targets)))
+    pairs = list(zip(chain(*terms_of), chain(*targets)))
     of_term = Counter(term for terms, _ in pairs for term in terms)
     of_word = Counter(word for _, some in pairs for word in some)
     joint = Counter((term, word) for terms, some in pairs for term in terms for word in some)
@@ -155,29 +153,14 @@ def _associate(source_terms: Terms, documents: Documents) -> Translations:
         return {min(dice, key=lambda word: (-dice[word], word))} if dice else set()
 
     return [
-        [{term: best(term, some) for term in terms} for terms, some in zip(*sides)]
-        for sides in zip(source_terms.sentences, targets)
+        [{term: best(term, some) for term in terms} for terms, some in zip(*sides)] for sides in zip(terms_of, targets)
     ]
 
 
-@dataclass(frozen=True)
-class Terms:
-    """The terms of every sentence of every document, and those that are names."""
+def find_terms(sources: Documents, max_share: float) -> tuple[list[list[set[str]]], set[str]]:
+    """The terms of every sentence of every document, and those that are names.
 
-    sentences: list[list[set[str]]]
-    names: set[str]
-
-    def repeated(self, document: int) -> dict[str, list[int]]:
-        """The sentences, from 0, of each term that occurs in two or more of a document."""
-        indices: dict[str, list[int]] = {}
-        for number, terms in enumerate(self.sentences[document]):
-            for term in sorted(terms):
-                indices.setdefault(term, []).append(number)
-        return {term: sentences for term, sentences in indices.items() if len(sentences) > 1}
-
-
-def find_terms(sources: Documents, max_share: float) -> Terms:
-    """Words of four letters and more in at most `max_share` of all sentences, which excludes the commonest.
+    They are words of four letters and more in at most `max_share` of all sentences, which excludes the commonest.
 
     Words are compared by their first PREFIX characters, case folded; a term is called by these. A name is written
     with a capital wherever it is not the first word of a sentence, at least once; where all nouns are, so are nouns.
@@ -193,4 +176,4 @@ def find_terms(sources: Documents, max_share: float) -> Terms:
                 rare.add(term)
             if index:
                 (capital if word[0].isupper() else small).add(term)
-    return Terms([[rare & set(sentence) for sentence in document] for document in stems], capital - small)
+    return [[rare & set(sentence) for sentence in document] for document in stems], capital - small
