@@ -1,8 +1,6 @@
 """Pictures of a comparison of systems, by distance, index or length; style, fonts and files of all pictures."""
 
-import logging
 import re
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -42,11 +40,7 @@ STYLE = {
 }
 CJK = ("Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans SC", "WenQuanYi Zen Hei", "PingFang SC", "Microsoft YaHei")
 DISTINCT = len(COLOURS) * len(LINES)  # looks
-MISSING = re.compile(r"Glyph (\d+) .*missing from")  # a warning of matplotlib
-NAMED = 8  # characters that a warning names
 METADATA = {".png": {"Software": "hf-docmt"}, ".svg": {"Date": None, "Creator": "hf-docmt"}}
-
-_logger = logging.getLogger(__name__)
 
 
 def draw_breakdown(
@@ -269,7 +263,7 @@ def picture(path: str | Path, size: tuple[float, float], *, style: dict | None =
     """A figure of `size` inches that is drawn within the context, and then written to a file.
 
     The ending says PNG or SVG. There is neither date nor version in it, so that the same picture
-    gives the same file. Characters that DejaVu Sans lacks come from the installed fonts of `CJK`; one warning names
+    gives the same file. Characters that DejaVu Sans lacks come from the installed fonts of `CJK`; matplotlib warns of
     those that no font has. ValueError: see `check_picture_path`.
     """
     path = check_picture_path(path)
@@ -282,40 +276,7 @@ def picture(path: str | Path, size: tuple[float, float], *, style: dict | None =
     with rc_context(STYLE | {"font.family": families} | (style or {})):
         figure = Figure(figsize=size, dpi=DPI, layout="constrained")
         yield figure
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            figure.savefig(path, metadata=METADATA[path.suffix.lower()])
-        if path.suffix.lower() == ".png":
-            reduce_colours(path)
-        report_missing(path, [str(warning.message) for warning in caught])
-
-
-def reduce_colours(path: Path) -> None:
-    """Writes a PNG file again with a palette of 256 colours, at a third of its size."""
-    from PIL import Image  # comes with matplotlib
-    from PIL.PngImagePlugin import PngInfo
-
-    with Image.open(path) as image:
-        colours, resolution, texts = image.convert("RGB"), image.info["dpi"], PngInfo()
-        for key, text in METADATA[".png"].items():
-            texts.add_text(key, text)
-    colours.quantize(256, dither=Image.Dither.NONE).save(path, optimize=True, dpi=resolution, pnginfo=texts)
-
-
-def report_missing(path: Path, messages: Sequence[str]) -> None:
-    """One warning for all characters that no installed font has, as matplotlib's messages name them."""
-    codes = {int(found[1]) for found in (MISSING.match(message) for message in messages) if found}
-    if codes:
-        shown = " ".join(map(chr, sorted(codes)[:NAMED])) + (" ..." if len(codes) > NAMED else "")
-        _logger.warning(
-            "%s: no installed font has %s; install Noto Sans, for Chinese and Japanese Noto Sans CJK (on Debian "
-            "fonts-noto-core and fonts-noto-cjk)",
-            path,
-            shown,
-        )
-    for message in messages:
-        if not MISSING.match(message):
-            warnings.warn(message, stacklevel=3)
+        figure.savefig(path, metadata=METADATA[path.suffix.lower()])
 
 
 def look_of(number: int) -> dict:

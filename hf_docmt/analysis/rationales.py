@@ -10,9 +10,11 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from hf_docmt.analysis.attention_share import check_joined
 from hf_docmt.analysis.model_runs import first_characters, forward, on_device
 from hf_docmt.data.readers.reader import parallel_lines
 from hf_docmt.evaluation.suites import check_languages
+from hf_docmt.loading import registry
 from hf_docmt.messages import __version__, check_known
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import PartScore, Result
@@ -208,16 +210,8 @@ def check_attention(system: ForcedDecoding) -> None:
     """ValueError unless the system joins context and sentence, and its model runs with eager attention."""
     if not isinstance(system, ForcedDecoding):
         raise ValueError(f"{system.name}: attention can be compared for encoder-decoder systems only")
-    if getattr(system, "carries_state", False):
-        raise ValueError(
-            f"{system.name} reads one sentence at a time, so no attention goes from one to another; "
-            "examples/analysis/memory_maps.py shows what its memory does"
-        )
-    if getattr(system, "separate_context", False):
-        raise ValueError(
-            f"{system.name} reads context sentences separately, so they are not in the segment that attention is "
-            "measured in; compare a model that joins them"
-        )
+    if registry.is_ours(system.model.config.model_type):
+        check_joined(system.model)
     implementation = system.model.config._attn_implementation
     if implementation != "eager":
         raise ValueError(

@@ -305,4 +305,4 @@ def test_bad_arguments(tokenizer, scat):
     assert rationale_agreement(recurrent, scat.examples, attention="encoder").values.size
     bad("encoder-decoder systems only", SimpleNamespace(name="a language model"))
     caching = DocMTSystem(build("caching", vocab_size=len(tokenizer)), tokenizer)
-    bad("reads context sentences separately", caching)
+    bad("caching reads other sentences apart from the source", caching)
