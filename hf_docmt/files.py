@@ -97,6 +97,11 @@ def parse_json(text: str, path: str | Path, line: int = 1):
         raise DataError(f"{location_of(path, line)}: JSON that cannot be read ({error}); simplify it") from error
 
 
+def read_json(path: str | Path):
+    """The JSON value of a file; DataError names file, line and column."""
+    return parse_json("\n".join(line for _, line in read_lines(path)), path)
+
+
 @contextmanager
 def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
     """The file's bytes; `-` is standard input, `.gz` is unpacked.

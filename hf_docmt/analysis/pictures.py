@@ -138,15 +138,15 @@ def subplot_rows(comparison, axis: str, datasets: Sequence[str] = (), metric: st
     for row in wanted:
         if not datasets or row.dataset in datasets:
             groups.setdefault(row.group, []).append(row)
-    return [sorted(with_empty(rows), key=lambda row: _order(row.axis_value)) for rows in groups.values()]
+    return [sorted(with_empty(rows), key=lambda row: _order(row.place)) for rows in groups.values()]
 
 
 def with_empty(rows: list) -> list:
     """Rows with labels such as 1, 2, >4, and one without figures for each number between them that has no items."""
-    labels = [row.axis_value.lstrip(">") for row in rows]
-    numbers = [int(label) + row.axis_value.startswith(">") for row, label in zip(rows, labels) if label.isdecimal()]
+    labels = [row.place.lstrip(">") for row in rows]
+    numbers = [int(label) + row.place.startswith(">") for row, label in zip(rows, labels) if label.isdecimal()]
     missing = sorted(set(range(min(numbers, default=0), max(numbers, default=0))) - set(numbers))
-    return [*rows, *(replace(rows[0], axis_value=str(n), figures={}) for n in missing if len(missing) <= len(rows))]
+    return [*rows, *(replace(rows[0], place=str(n), figures={}) for n in missing if len(missing) <= len(rows))]
 
 
 def subplot_titles(subplots: Sequence[Sequence], signatures: Mapping[str, str]) -> list[str]:
@@ -216,8 +216,8 @@ def _draw_points(axes, rows: list, styles: dict[str, dict], is_percentage: bool)
                 axes.errorbar(x, values, yerr=bars, label=system, elinewidth=1, capsize=2, **look)
     columns = axes.get_subplotspec().get_gridspec().ncols
     room = (axes.figure.get_figwidth() / columns - 0.5) / len(rows)  # inches for each label
-    size = max(5.0, min(9.0, 9.0 * room / (0.085 * max(len(row.axis_value) for row in rows))))  # they do not overlap
-    names = [row.axis_value + ("" if row.figures else "\nno items") for row in rows]
+    size = max(5.0, min(9.0, 9.0 * room / (0.085 * max(len(row.place) for row in rows))))  # they do not overlap
+    names = [row.place + ("" if row.figures else "\nno items") for row in rows]
     axes.set_xticks(range(len(rows)), names, fontsize=size)
     axes.set_xlim(-0.5, len(rows) - 0.5)
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from hf_docmt.evaluation.context_ablation import CONDITIONS, condition_label, with_context
 from hf_docmt.evaluation.contrastive_accuracy import check_row, contrastive_accuracy, item_records
 from hf_docmt.evaluation.item_records import ItemRecords, hash_of, write_item_records
+from hf_docmt.evaluation.metrics.external import finite_number
 from hf_docmt.evaluation.suites import SuiteItem, average_results, check_language, counts_note, read_suite
 from hf_docmt.files import DataError, display_path, location_of, read_lines, write_lines
 from hf_docmt.messages import check_known
@@ -214,7 +215,7 @@ def read_scores(path: str | Path, items: Sequence[SuiteItem], better: str = "low
     """
     check_known(better, BETTER, "order of scores", "the better ones are")
     sign, needed = 1 if better == "higher" else -1, sum(len(item.candidates) for item in items)
-    numbers = [sign * _number(line, location_of(path, number)) for number, line in read_lines(path)]
+    numbers = [sign * finite_number(line, path, number) for number, line in read_lines(path)]
     if len(numbers) > needed:
         raise DataError(
             f"{location_of(path, needed + 1)}: one score more than the {needed} candidates of the {len(items)} items; "
@@ -229,13 +230,3 @@ def read_scores(path: str | Path, items: Sequence[SuiteItem], better: str = "low
                 f"candidate; scores are missing from {item.where} on, so the file is cut or of another suite"
             )
     return scores
-
-
-def _number(line: str, where: str) -> float:
-    try:
-        number = float(line) if "_" not in line else math.nan
-    except ValueError:
-        raise DataError(f"{where}: {line!r} is not a number; expected one score a line and nothing else") from None
-    if math.isnan(number):
-        raise DataError(f"{where}: {line.strip()!r} is not a score; check the output of the other system")
-    return number

@@ -17,8 +17,8 @@ from hf_docmt.evaluation.contrast import add_differences, check_names, items_bet
 from hf_docmt.evaluation.contrastive_accuracy import by_group, verdict_result
 from hf_docmt.evaluation.item_records import ItemRecords, hash_of, write_item_records
 from hf_docmt.evaluation.suites import SuiteItem, check_language, items_digest, labels_of
-from hf_docmt.evaluation.suites.suite_files import entries_of, field_of, read_json
-from hf_docmt.files import DataError, read_lines
+from hf_docmt.evaluation.suites.suite_files import entries_of, field_of
+from hf_docmt.files import DataError, read_json, read_lines
 from hf_docmt.messages import __version__, check_known, install_command
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Result

@@ -15,7 +15,7 @@ from hf_docmt.data.readers.row_files import IDS, language_texts
 from hf_docmt.data.readers.running_text import lines_of
 from hf_docmt.data.readers.wmt import is_pair
 from hf_docmt.evaluation.references import PLAIN, References, plain_sentences
-from hf_docmt.files import DataError, display_path, location_of, parse_json, read_lines
+from hf_docmt.files import DataError, display_path, location_of, parse_json, read_json, read_lines
 from hf_docmt.messages import counted
 from hf_docmt.modeling.text_splitting import has_text
 
@@ -71,7 +71,7 @@ def _divided_texts(path: str | Path, references: References) -> list[dict]:
 
     DataError: other numbers of documents or paragraphs than in the references.
     """
-    texts, ids = parse_json("\n".join(line for _, line in read_lines(path)), path), references.ids
+    texts, ids = read_json(path), references.ids
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts) or len(texts) != len(ids):
         got = f"a list of {len(texts)}" if isinstance(texts, list) else f"a {type(texts).__name__}"
         raise DataError(

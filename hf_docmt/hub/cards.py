@@ -12,6 +12,7 @@ from yaml import YAMLError
 
 from hf_docmt.loading import registry
 from hf_docmt.loading.model_card import DECIMALS, ModelCardText
+from hf_docmt.messages import check_known
 from hf_docmt.reports.measurement import measures_the_same
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Result
@@ -47,15 +48,9 @@ def make_card(
     `untrained` marks a new model that has not seen documents. `baseline` is the report of another model,
     whose scores are shown next to those measured in the same way, `limits` are sentences on the limits of this one.
     Header: language, license, library_name, pipeline_tag, tags, base_model, widget, datasets, metrics, model-index,
-    each result with its signature. Raises ValueError for anything but a report, an architecture that is not registered,
-    or another form.
+    each result with its signature. Raises ValueError for an architecture that is not registered, and another form.
     """
-    if report is not None and not isinstance(report, Report):
-        raise ValueError(f"report: got {type(report).__name__}, expected a Report; see Report.read")
-    if example is not None and (isinstance(example, str) or len(example) != 2):
-        raise ValueError(f"example: got {example!r}, expected two sentences of the source language in a list")
-    if form not in FORMS:
-        raise ValueError(f"form: got {form!r}, expected one of {', '.join(FORMS)}")
+    check_known(form, FORMS, "form", "expected one of")
     architecture = registry.for_config(config)
     text = ModelCardText(config, repo_id, needs, example)
     name = (report and report.name) or repo_id or config.model_type

@@ -77,43 +77,30 @@ def parse_options(item: np.ndarray | None) -> dict[str, str | list[str]]:
     }
 
 
-class Cursor:
-    """A place in bytes, little endian; ValueError if they end too early."""
-
-    def __init__(self, data: bytes):
-        self.data, self.position = memoryview(data), 0
-
-    def take(self, size: int) -> memoryview:
-        """The next bytes."""
-        left = len(self.data) - self.position
-        if size > left:
-            raise ValueError(f"{size} bytes are announced at byte {self.position}, {left} are left")
-        self.position += size
-        return self.data[self.position - size : self.position]
-
-    def numbers(self, count: int, code: str = "Q") -> tuple[int, ...]:
-        """`count` numbers, of 8 bytes without sign, or of another code of `struct`."""
-        return struct.unpack(f"<{count}{code}", self.take(count * struct.calcsize(code)))
-
-
 def read_container(data: bytes) -> dict[str, np.ndarray]:
     """The items of a `.bin` file by name: headers, names, shapes, padding, then the data one after the other."""
-    cursor = Cursor(data)
-    version, count = cursor.numbers(2)
+    file = io.BytesIO(data)
+
+    def take(size: int) -> bytes:
+        content = file.read(min(size, len(data)))
+        if len(content) < size:
+            raise ValueError(f"{size} bytes are announced, {len(content)} are left")
+        return content
+
+    version, count = struct.unpack("<2Q", take(16))
     if version != VERSION:
         raise ValueError(f"version {version} of the container, expected {VERSION}")
-    headers = list(struct.iter_unpack("<4Q", cursor.take(32 * count)))
-    names = [bytes(cursor.take(length)).rstrip(b"\0").decode("utf-8") for length, *_ in headers]
+    headers = list(struct.iter_unpack("<4Q", take(32 * count)))
+    names = [take(length).rstrip(b"\0").decode("utf-8") for length, *_ in headers]
     shapes = []
     for name, (_, _, rank, _) in zip(names, headers):
         if rank > MAX_RANK:
             raise ValueError(f"{name} has {rank} dimensions, expected at most {MAX_RANK}")
-        shapes.append(cursor.numbers(rank, "i"))
-    (padding,) = cursor.numbers(1)
-    cursor.take(padding)
+        shapes.append(struct.unpack(f"<{rank}i", take(4 * rank)))
+    take(*struct.unpack("<Q", take(8)))  # padding
     items = {}
     for name, shape, (_, kind, _, size) in zip(names, shapes, headers):
-        content = cursor.take(size)
+        content = take(size)
         if name in items:
             raise ValueError(f"{name} appears twice")
         if not name.endswith(MULTIPLIERS):
@@ -121,7 +108,7 @@ def read_container(data: bytes) -> dict[str, np.ndarray]:
     return items
 
 
-def item_values(name: str, kind: int, shape: tuple[int, ...], content: memoryview) -> np.ndarray:
+def item_values(name: str, kind: int, shape: tuple[int, ...], content: bytes) -> np.ndarray:
     """The values of an item in its shape."""
     if any(size < 1 for size in shape):
         raise ValueError(f"{name} has the shape {shape}")
@@ -142,7 +129,7 @@ def item_values(name: str, kind: int, shape: tuple[int, ...], content: memoryvie
     return int8_values(name, shape, np.frombuffer(content[:count], np.int8), content[count:needed])
 
 
-def int8_values(name: str, shape: tuple[int, ...], values: np.ndarray, behind: memoryview) -> np.ndarray:
+def int8_values(name: str, shape: tuple[int, ...], values: np.ndarray, behind: bytes) -> np.ndarray:
     """int8 values over the multiplier after them; all matrices but embeddings are transposed in the file."""
     (multiplier,) = struct.unpack("<f", behind)
     if not (math.isfinite(multiplier) and multiplier > 0):

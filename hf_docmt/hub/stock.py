@@ -25,6 +25,10 @@ CLASSES: dict[str, type[PreTrainedModel]] = {
     "pegasus": PegasusForConditionalGeneration,
 }
 PEGASUS = {"position_type": "sinusoidal", "normalize_before": True, "layernorm_embedding": False}
+PLAIN = {  # fields with the value that all classes have
+    **{"model_type": "docmt-concat", "segment_encoding": "none"},
+    **{"decoder_autoregression": "self_attention", "layer_norm_eps": 1e-5},
+}
 COMPUTED = ("embed_positions.weight",)  # tables of sines, which the classes make themselves
 
 
@@ -36,15 +40,10 @@ def stock_class(config: PreTrainedConfig) -> type[PreTrainedModel]:
     own = {name: getattr(config, name) for name in PEGASUS}
     layouts = {CLASSES[name]: layout for name, layout in (FAMILIES | {"pegasus": PEGASUS}).items()}
     stock = next((stock for stock, layout in layouts.items() if layout == own), None)
+    different = next((name for name, value in PLAIN.items() if getattr(config, name) != value), None)
     problem = None
-    if config.model_type != "docmt-concat":
-        problem = f"model_type is {config.model_type!r}, expected 'docmt-concat'"
-    elif config.segment_encoding != "none":
-        problem = f"segment_encoding is {config.segment_encoding!r}, expected 'none'"
-    elif config.decoder_autoregression != "self_attention":
-        problem = f"decoder_autoregression is {config.decoder_autoregression!r}, expected 'self_attention'"
-    elif config.layer_norm_eps != 1e-5:
-        problem = f"layer_norm_eps is {config.layer_norm_eps}, expected 1e-05"
+    if different is not None:
+        problem = f"{different} is {getattr(config, different)!r}, expected {PLAIN[different]!r}"
     elif stock is None:
         expected = "; ".join(f"{stock.__name__}: {_fields(layout)}" for stock, layout in layouts.items())
         problem = f"got {_fields(own)}, expected {expected}"

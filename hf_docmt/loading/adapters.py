@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 ADAPTER_CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 BASE = "base"  # folder inside that of an adapter with the model that it adapts, where no other folder is that model
-SECOND_NAME = "decoder.segment_encoding.embedding.weight"  # in older adapters: that of the encoder
 ADAPTER = "default"  # peft's name for the one adapter of a model
 
 
@@ -83,7 +82,6 @@ def merge_adapter(model: PreTrainedModel, base: str, path: str | Path, revision:
     config = peft.PeftConfig.from_pretrained(str(path), **options)
     config.inference_mode, config.base_model_name_or_path = True, base
     weights = peft.load_peft_weights(str(path), device="cpu", **options)
-    weights = {name: tensor for name, tensor in weights.items() if not name.endswith(SECOND_NAME)}
     try:
         wrapped = with_adapter(model, config)
     except (ValueError, TypeError) as error:

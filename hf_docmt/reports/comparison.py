@@ -56,7 +56,7 @@ class Row:
     """One score, or one part of its breakdown, of every system that has it measured in the same way.
 
     A score and its parts have one `group` and one `letter`, that of their signature. `strategy` and `beams` are None
-    where they differ or are not known. `axis` and `axis_value` are from the label of a part: `distance` and `0` of
+    where they differ or are not known. `axis` and `place` are from the label of a part: `distance` and `0` of
     `distance=0`, empty for other labels. `chance`: the score of guessing, None if unknown or undefined.
     """
 
@@ -68,11 +68,11 @@ class Row:
     metric: str
     strategy: str | None
     beams: int | None
+    chance: float | None
     part: str  # label in the breakdown, empty for the whole score
     axis: str
-    axis_value: str
+    place: str
     figures: dict[str, Figure]  # by system
-    chance: float | None = None
 
 
 @dataclass(frozen=True)
@@ -93,11 +93,7 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """The comparison as plain values for JSON."""
-        fields = asdict(self)
-        for row in fields["rows"]:  # the names and the order of 0.1
-            row |= {"part": row.pop("part"), "axis": row.pop("axis"), "place": row.pop("axis_value")}
-            row["figures"] = row.pop("figures")
-        return fields
+        return asdict(self)
 
 
 def compare_reports(
@@ -211,12 +207,12 @@ def _rows(shared: dict, systems: Systems, tests: Mapping, breakdown: str) -> lis
             if runs := [run for run in runs if not label or label in run.breakdown]:
                 parts = [_part(run, label) for run in runs]
                 test = None if label else tests.get(system)
-                figures[system] = _figure(parts, runs[0], test, f"{system}, {runs[0].name} {label}".strip())
+                figures[system] = _figure(parts, runs[0], test)
                 levels |= {part.details.get("chance") for part in parts}
-        axis, value = _axis(label)
+        axis, place = _axis(label)
         levels.discard(None)  # reports of 0.1.0 do not say
         chance = levels.pop() if len(levels) == 1 else None
-        rows.append(Row(**shared, part=label, axis=axis, axis_value=value, figures=figures, chance=chance))
+        rows.append(Row(**shared, part=label, axis=axis, place=place, figures=figures, chance=chance))
     return rows
 
 
@@ -225,13 +221,12 @@ def _part(result: Result, label: str) -> PartScore:
     return result.breakdown[label] if label else PartScore(result.value, result.n, result.details)
 
 
-def _figure(parts: Sequence[PartScore], result: Result, test: Outcome | None, name: str) -> Figure:
+def _figure(parts: Sequence[PartScore], result: Result, test: Outcome | None) -> Figure:
     """The figure of one run, or of the mean over several."""
     mean, deviation = mean_and_deviation([part.value for part in parts])
-    intervals = [_interval(part, name) for part in parts]
     measured = (str(result.signature), result.strategy, result.beams)
-    interval = intervals[0] if len(parts) == 1 else None
-    return Figure(mean, parts[0].n, *measured, interval, test, len(parts), deviation)
+    interval = parts[0].details.get("interval") if len(parts) == 1 else None
+    return Figure(mean, parts[0].n, *measured, interval and tuple(interval), test, len(parts), deviation)
 
 
 def _notes_n(rows: list[Row]) -> list[str]:
@@ -269,14 +264,3 @@ def _check_breakdown(breakdown: str, labels: Sequence[str]) -> None:
     if breakdown not in ("none", "all") and not any(_chosen(label, breakdown) for label in labels):
         axes = dict.fromkeys(_axis(label)[0] or label for label in labels)
         raise ValueError(f"no result is broken down by {breakdown!r}: known are {', '.join(['none', 'all', *axes])}")
-
-
-def _interval(part: PartScore, name: str) -> tuple[float, float] | None:
-    """The 95 % interval in the details of a part, checked."""
-    interval = part.details.get("interval")
-    if interval is None:
-        return None
-    numbers = isinstance(interval, list | tuple) and all(type(end) in (int, float) for end in interval)
-    if not numbers or len(interval) != 2 or interval[0] > interval[1]:
-        raise ValueError(f"{name}: interval {interval!r}, expected [low, high] in the unit of the score")
-    return tuple(interval)

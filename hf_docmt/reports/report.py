@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from hf_docmt.files import open_bytes, write_lines
+from hf_docmt.files import read_json, write_lines
 from hf_docmt.messages import __version__
 from hf_docmt.reports.result import PartScore, Result, check_keys, check_values
 from hf_docmt.reports.signature import extra_digits
@@ -69,9 +69,6 @@ class Report:
 
     def __post_init__(self):
         object.__setattr__(self, "results", tuple(self.results))
-        for number, result in enumerate(self.results):
-            if not isinstance(result, Result):
-                raise ValueError(f"results[{number}]: got {type(result).__name__}, expected a Result")
         check_header(self.to_dict())  # a result is checked when it is made
 
     @classmethod
@@ -89,19 +86,11 @@ class Report:
         """
         if not Path(path).exists():
             raise FileNotFoundError(f"{path}: the report does not exist; check the path")
-        try:
-            with open_bytes(path) as file:
-                report = json.loads(file.read().decode("utf-8"))
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{path}: not UTF-8 at byte offset {error.start}; write the report again") from error
-        except json.JSONDecodeError as error:
-            raise ValueError(f"{path}: not JSON, line {error.lineno}: {error.msg}; {REMEDY}") from error
-        if not isinstance(report, dict):
-            raise ValueError(f"{path}: not a report; {REMEDY}")
+        report = read_json(path)
         try:
             return cls.from_dict(report)
         except ValueError as error:
-            raise ValueError(f"{path}: {error}") from error
+            raise ValueError(f"{path}: {error}; {REMEDY}") from error
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of the report."""

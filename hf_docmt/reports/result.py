@@ -67,13 +67,6 @@ class Result:
     details: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self):
-        if not isinstance(self.signature, Signature):
-            raise ValueError(f"result.signature: got {self.signature!r}, expected a Signature; see Signature.parse")
-        for label, part in self.breakdown.items():
-            if not isinstance(part, PartScore):
-                raise ValueError(
-                    f"result.breakdown[{label!r}]: got {part!r}, expected a PartScore; see PartScore.from_dict"
-                )
         check_result(self.to_dict(), "result")
 
     @classmethod

@@ -232,26 +232,15 @@ def _comparable(
                 "scored on other documents than the baseline, or in another order"
                 + (f", from document {number} on" if number else f", {len(statistics.ids)} and {len(base.ids)}")
             )
-    rows = {system: _rows(system, result) for system, result in results.items()}
+    rows = {system: np.array(result.statistics.rows, float, ndmin=2) for system, result in results.items()}
     if len({matrix.shape for matrix in rows.values()}) > 1:
-        shapes = ", ".join(f"{system} {matrix.shape[1]}" for system, matrix in rows.items())
-        raise ValueError(f"different numbers of columns of statistics: {shapes}; evaluate again")
+        shapes = ", ".join(f"{system} {matrix.shape}" for system, matrix in rows.items())
+        raise ValueError(f"different shapes of statistics: {shapes}; evaluate again")
     score = _score_function(results, rows)
     scored = np.any([np.any(matrix != 0, axis=1) for matrix in rows.values()], axis=0)
     if scored.sum() < 2:
         raise ValueError("fewer than two documents with something to score")
     return {system: matrix[scored] for system, matrix in rows.items()}, score
-
-
-def _rows(system: str, result: Result) -> np.ndarray:
-    """The statistics of a result, (documents, columns)."""
-    ids, rows = result.statistics.ids, result.statistics.rows
-    if len(rows) != len(ids) or len({len(row) for row in rows}) != 1:
-        raise ValueError(
-            f"{system}: {len(rows)} rows of statistics for {len(ids)} documents; expected one row of equally many "
-            "numbers for each"
-        )
-    return np.array(rows, float, ndmin=2)
 
 
 def _score_function(results: Mapping[str, Result], rows: Mapping[str, np.ndarray]) -> Score:

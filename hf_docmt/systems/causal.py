@@ -1,6 +1,7 @@
 """Causal language models as systems: prompted with context, scored by the log-probability of the answer."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 
 from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerBase
 
@@ -28,6 +29,10 @@ from hf_docmt.systems.prompts import Lines, Prompt, glossary_text, numbered, num
 FORMATS = ("plain", "chat", "turns", "auto")
 REPAIRS = ("all", "none")
 REMINDER = "There are {0} numbered lines. Answer with {0} lines, each with its number.\n\n"
+DEFAULT = Prompt(
+    "Translate from {source_lang} to {target_lang}.\n\n{context}{source_lang}: {source}\n{target_lang}:",
+    pair="{source_lang}: {source}\n{target_lang}: {target}\n",
+)
 PLAIN = (
     "Translate from {source_language} to {target_language}.\n\n"
     "{glossary}{context}{source_language}: {source}\n{target_language}:"
@@ -132,16 +137,13 @@ class CausalSystem(ModelSystem):
         return "none" if self.past_context and not reads_targets else "reference"
 
     def describe(self) -> dict:
-        parts = {part: getattr(self.prompt, part) for part in ("instruction", "context", "current", "stop")}
-        return self.model_facts(
-            self.model.config.model_type, format=self.format, prompt=parts, **self.language_names, **self._chunks()
-        )
+        facts = {"format": self.format, "prompt": asdict(self.prompt), **self.language_names, **self._chunks()}
+        return self.model_facts(self.model.config.model_type, **facts)
 
     @property
     def search(self) -> dict:
-        template = f"{self.prompt.instruction}{'{context}' if self.prompt.context else ''}{self.prompt.current}"
         languages = {side: lang for side, lang in self.language_names.items() if lang}
-        return super().search | languages | self._chunks() | {"format": self.format, "prompt": template}
+        return super().search | languages | self._chunks() | {"format": self.format, "prompt": self.prompt.template}
 
     def _chunks(self) -> dict:
         """The settings of chunks and glossary that are not the default."""
@@ -265,17 +267,16 @@ class CausalSystem(ModelSystem):
         """The format, `auto` by the tokenizer, and the prompt, by default that of the format."""
         if format not in FORMATS:
             raise ValueError(f"format is {format!r}, expected {', '.join(FORMATS[:-1])} or {FORMATS[-1]}")
-        has_template, default = bool(self.tokenizer.chat_template), TURN if format == "turns" else Prompt()
-        prompt = Prompt.of_template(prompt) if isinstance(prompt, str) else prompt
+        has_template, default = bool(self.tokenizer.chat_template), Prompt(TURN) if format == "turns" else DEFAULT
+        prompt = Prompt(prompt) if isinstance(prompt, str) else prompt
         if format == "auto":
-            format = ("chat" if prompt and prompt.context else "turns") if has_template else "plain"
-            default = PLAIN if format == "plain" else TURN
+            format = ("chat" if prompt and prompt.has_context else "turns") if has_template else "plain"
+            default = Prompt(PLAIN if format == "plain" else TURN)
         if format != "plain" and not has_template:
             raise ValueError(
                 f"format is {format!r}, but {type(self.tokenizer).__name__} has no chat template; use format='plain'"
             )
-        prompt = prompt or default
-        return format, Prompt.of_template(prompt) if isinstance(prompt, str) else prompt
+        return format, prompt or default
 
     def _check_prompt(self) -> None:
         tokenizer = type(self.tokenizer).__name__
@@ -285,7 +286,7 @@ class CausalSystem(ModelSystem):
                     f"the prompt names {{{field}}}, but it is not given; give a code such as 'en' or a name such as "
                     f"'English' (docmt: --{field.replace('_', '-')} en, or --option {field}=English)"
                 )
-        if self.past_context and not self.prompt.context and self.format != "turns":
+        if self.past_context and not self.prompt.has_context and self.format != "turns":
             raise ValueError(
                 f"past_context is {self.past_context}, but the prompt has no {{context}}, and the format is "
                 f"{self.format!r}, without earlier turns; write {{context}} into the prompt"

@@ -6,7 +6,7 @@ from typing import Any
 
 from transformers import GenerationConfig, PreTrainedConfig, PreTrainedTokenizerBase
 
-from hf_docmt.files import parse_json
+from hf_docmt.files import read_json
 from hf_docmt.loading.model_files import CONFIG
 from hf_docmt.loading.remote_code import load_tokenizer
 from hf_docmt.modeling.text_splitting import Sentence
@@ -115,7 +115,7 @@ class TokenizerWeights(CTranslate2Weights):
     def __init__(self, folder: Path, tokenizer: PreTrainedTokenizerBase, dtype: str | None, device: str):
         super().__init__(folder, device, dtype)
         self.tokenizer = tokenizer
-        own: dict[str, Any] = parse_json((folder / CONFIG).read_text("utf-8"), folder / CONFIG)
+        own: dict[str, Any] = read_json(folder / CONFIG)
         start, end = tokenizer.convert_tokens_to_ids([own["decoder_start_token"], own["eos_token"]])
         self.config = PreTrainedConfig(decoder_start_token_id=start, name_or_path=str(folder))
         self.generation_config = GenerationConfig(decoder_start_token_id=start, eos_token_id=end, num_beams=1)

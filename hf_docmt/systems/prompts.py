@@ -1,7 +1,7 @@
 """Prompts of language models: the text around a sentence, or a chunk of sentences, with its context and glossary."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from string import Formatter
@@ -13,78 +13,61 @@ from hf_docmt.data.language_codes import primary_language
 from hf_docmt.files import read_lines
 from hf_docmt.systems.model_system import one_line
 
-NAMED = {"source_lang", "target_lang", "source_language", "target_language"}
-FIELDS = {
-    "instruction": NAMED | {"source", "glossary"},
-    "context": NAMED | {"source", "target"},
-    "current": NAMED | {"source", "glossary"},
-}
+NAMED = ("source_lang", "target_lang", "source_language", "target_language")
+PAIR = "{source_language}: {source}\n{target_language}: {target}\n"
 Lines = Callable[[Sequence[str]], str]  # lines -> the text that they are in a prompt
-CONTEXT_FIELD = re.compile(r"(?<!\{)\{context\}(?!\})")
 NUMBERED = re.compile(r"\s*\**(\d+)\s?[.):]\**\s*(\S.*)")  # 1. or **1.**
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """Instruction, one part for every context sentence, and the current sentence, put together without anything else.
+    """A text with fields in braces, of which `{source}` is the source to translate.
 
-    Fields in braces: `{source_lang}` and `{target_lang}` (the languages as given), `{source_language}` and
-    `{target_language}` (their names in English where they are codes), `{source}` (the source to translate),
-    `{glossary}` (see `glossary_text`) and, in `context` only, `{target}`, the translation of a context sentence.
-    Without that the model reads source context alone, and with an empty `context` none but in earlier turns of a chat.
-    The answer is expected after a blank and ends at `stop`. ValueError: an unknown field, no `{source}`, an empty
-    `stop`.
+    `{context}` is the place of the context, a `pair` for every sentence of it: there `{source}` is that sentence and
+    `{target}` its translation, without which the model reads source context alone. Without `{context}` it reads none
+    but in earlier turns of a chat. `{glossary}`: see `glossary_text`. `{source_lang}` and `{target_lang}` are the
+    languages as given, `{source_language}` and `{target_language}` their names in English where they are codes.
+    The answer is expected after a blank and ends at `stop`. ValueError: an empty text, an unknown field, no `{source}`,
+    `{context}` twice, an empty `stop`.
     """
 
-    instruction: str = "Translate from {source_lang} to {target_lang}.\n\n"
-    context: str = "{source_lang}: {source}\n{target_lang}: {target}\n"
-    current: str = "{source_lang}: {source}\n{target_lang}:"
+    template: str
+    pair: str = PAIR
     stop: str = "\n"
 
     def __post_init__(self):
-        for part, allowed in FIELDS.items():
-            _fields(getattr(self, part), f"prompt, {part}", allowed)
-        if "source" not in self.fields("instruction") | self.fields("current"):
-            raise ValueError(f"prompt, current: {{source}} is missing, got {self.current!r}")
-        if self.context and "source" not in self.fields("context"):
-            raise ValueError(f"prompt, context: {{source}} is missing, got {self.context!r}")
+        if not self.template.strip():
+            raise ValueError("the prompt is empty; expected a text with {source}, and maybe {context} and {glossary}")
+        own = {*NAMED, "source", "glossary", "context"}
+        parts = {"prompt": (self.template, own), "prompt, context": (self.pair, {*NAMED, "source", "target"})}
+        for part, (text, allowed) in parts.items():
+            if "source" not in _fields(text, part, allowed):
+                raise ValueError(f"{part}: {{source}} is missing, got {text!r}")
+        if (times := _fields(self.template).count("context")) > 1:
+            raise ValueError(f"the prompt has {{context}} {times} times; leave one")
         if not self.stop:
             raise ValueError("prompt: stop is empty, expected the text that ends an answer, such as a line break")
 
-    @classmethod
-    def of_template(cls, template: str) -> "Prompt":
-        """The prompt of one text with `{source}`, and `{context}` as the place of pairs of context sentences.
-
-        ValueError: an empty text, `{context}` twice, and as for the class.
-        """
-        if not template.strip():
-            raise ValueError("the prompt is empty; expected a text with {source}, and maybe {context} and {glossary}")
-        _fields(template, "prompt", {"context", *FIELDS["current"]})
-        parts = CONTEXT_FIELD.split(template)
-        if len(parts) > 2:
-            raise ValueError(f"the prompt has {{context}} {len(parts) - 1} times; leave one")
-        pair = "{source_language}: {source}\n{target_language}: {target}\n" if len(parts) == 2 else ""
-        return cls(instruction=parts[0] if pair else "", context=pair, current=parts[-1])
-
-    def fields(self, part: str) -> set[str]:
-        """The names of the fields of a part."""
-        return _fields(getattr(self, part), f"prompt, {part}", FIELDS[part])
+    @property
+    def has_context(self) -> bool:
+        """Whether there is a place for context."""
+        return "context" in _fields(self.template)
 
     @property
     def target_context(self) -> bool:
         """Whether the model reads translations of the context."""
-        return "target" in self.fields("context")
+        return self.has_context and "target" in _fields(self.pair)
 
     @property
     def takes_glossary(self) -> bool:
         """Whether there is a place for terms."""
-        return "glossary" in self.fields("instruction") | self.fields("current")
+        return "glossary" in _fields(self.template)
 
     @property
     def languages(self) -> set[str]:
-        """The names, of `source_lang` and `target_lang`, that the parts contain."""
-        names = NAMED & set().union(*map(self.fields, FIELDS))
-        return {name.replace("language", "lang") for name in names}
+        """The names, of `source_lang` and `target_lang`, that the text contains."""
+        names = _fields(self.template) + (_fields(self.pair) if self.has_context else [])
+        return {name.replace("language", "lang") for name in names if name in NAMED}
 
     def fill(
         self,
@@ -108,20 +91,20 @@ class Prompt:
         context = [one_line(text) for text in source[:-1]]
         targets = [one_line(text) for text in target_context] if self.target_context else [""] * len(context)
         pairs = "".join(
-            self.context.format(source=sentence, target=translation, **names)
+            self.pair.format(source=sentence, target=translation, **names)
             for sentence, translation in zip(context, targets, strict=True)
             if sentence or translation
         )
-        return self.instruction.format(**names, **current) + pairs + self.current.format(**names, **current)
+        return self.template.format(context=pairs, **names, **current)
 
 
-def _fields(template: str, part: str, allowed: set[str]) -> set[str]:
-    """The names of the fields of a template. ValueError: other names, single braces."""
+def _fields(template: str, part: str = "prompt", allowed: Collection[str] = ()) -> list[str]:
+    """The names of the fields of a template. ValueError: other names than those `allowed`, single braces."""
     try:
-        names = {name for _, name, _, _ in Formatter().parse(template) if name is not None}
+        names = [name for _, name, _, _ in Formatter().parse(template) if name is not None]
     except ValueError as error:
         raise ValueError(f"{part}: {error} in {template!r}; write {{{{ and }}}} for braces") from error
-    if unknown := sorted(names - allowed):
+    if allowed and (unknown := sorted(set(names).difference(allowed))):
         expected = f"expected {', '.join(sorted(allowed))}"
         raise ValueError(f"{part}: unknown field {unknown[0]!r}, {expected}; write {{{{ and }}}} for braces")
     return names
@@ -143,7 +126,7 @@ def read_prompt(path: str | Path) -> str:
     """The template in a file, without the line breaks at its end. ValueError: it is not a prompt, or cannot be read."""
     template = "\n".join(line for _, line in read_lines(path)).rstrip("\n")
     try:
-        Prompt.of_template(template)
+        Prompt(template)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
     return template

@@ -69,10 +69,7 @@ def _position(part: list[int], whole: list[int]) -> int | None:
 
 def _words_by_token(text: str, spans: list[tuple[int, int]]) -> np.ndarray:
     """(words, tokens) 1 where a token has characters of a word."""
-    words = words_of(text)
-    table = np.zeros((len(words), len(spans)))
-    for token, (start, end) in enumerate(spans):
-        start = end - len(text[start:end].lstrip())
-        for word, (first, stop) in enumerate(words):
-            table[word, token] = start < stop and end > first
-    return table
+    words, tokens = np.array(words_of(text)).reshape(-1, 1, 2), np.array(spans).reshape(-1, 2)
+    tokens[:, 0] = [end - len(text[start:end].lstrip()) for start, end in spans]
+    table = (tokens[:, 0] < words[..., 1]) & (tokens[:, 1] > words[..., 0])
+    return table.astype(float)

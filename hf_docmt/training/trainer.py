@@ -86,7 +86,6 @@ class DocMTTrainer(Seq2SeqTrainer):
                 f"label_smoothing_factor must be 0, got {self.args.label_smoothing_factor}: its loss ignores "
                 "label_weights; set label_smoothing in the model's config (training.label_smoothing in a recipe)"
             )
-        self._check_best_metric()
         self.new_parameters = frozenset(new_parameters)
         unknown = self.new_parameters - {name for name, _ in self.model.named_parameters()}
         if unknown:
@@ -96,17 +95,6 @@ class DocMTTrainer(Seq2SeqTrainer):
         for callback in (ProgressCallback, PrinterCallback):  # both write to standard output
             self.remove_callback(callback)
         self.add_callback(ProgressOnStderr)
-
-    def _check_best_metric(self) -> None:
-        """With several validation sets the metric for the best checkpoint must name one of them."""
-        metric, sets = self.args.metric_for_best_model, self.eval_dataset
-        if isinstance(sets, dict) and metric is not None and self.args.eval_strategy != "no":
-            if not metric.removeprefix("eval_").startswith(tuple(f"{name}_" for name in sets)):
-                expected = " or ".join(f"eval_{name}_loss" for name in sets)
-                raise ValueError(
-                    f"metric_for_best_model: with several sets in eval_dataset expected {expected}, got {metric!r}; "
-                    "set the one to choose the best checkpoint by"
-                )
 
     def get_train_dataloader(self) -> DataLoader:
         """Batches of this process: the sampler distributes them over processes, so accelerate must not do it again."""

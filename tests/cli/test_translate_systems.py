@@ -192,7 +192,7 @@ def test_contrast_takes_the_same_formats(run, chat, tmp_path):
         assert code == 0, err
         scores.append(json.loads(out)["model"]["config"])
     assert scores[0] == scores[1] and scores[0]["format"] == "turns"
-    assert scores[2]["prompt"]["current"] == "{source}"
+    assert scores[2]["prompt"]["template"] == "{source}"
     code, _, err = run("contrast", chat, suite, *LANGUAGES, "--option", "chunk_sentences=2")
     assert code == 1 and "unknown option 'chunk_sentences' of a causal system" in err
 

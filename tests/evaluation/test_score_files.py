@@ -196,10 +196,10 @@ def test_scores_come_back_as_they_were(suite, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda lines: lines.__setitem__(6, "nan"), r"scores\.txt, line 7: 'nan' is not a score"),
-        (lambda lines: lines.__setitem__(0, "-1.2 Er ."), r"scores\.txt, line 1: '-1\.2 Er \.' is not a number"),
-        (lambda lines: lines.__setitem__(2, ""), r"scores\.txt, line 3: '' is not a number"),
-        (lambda lines: lines.__setitem__(2, "1_0"), r"scores\.txt, line 3: '1_0' is not a score"),
+        (lambda lines: lines.__setitem__(6, "nan"), r"scores\.txt, line 7: 'nan' is not a finite number"),
+        (lambda lines: lines.__setitem__(0, "-1.2 Er ."), r"scores\.txt, line 1: '-1\.2 Er \.' is not a finite number"),
+        (lambda lines: lines.__setitem__(2, ""), r"scores\.txt, line 3: '' is not a finite number"),
+        (lambda lines: lines.__setitem__(2, "1_0"), r"scores\.txt, line 3: '1_0' is not a finite number"),
         (
             lambda lines: lines.append("1"),
             r"scores\.txt, line \d+: one score more than the \d+ candidates of the 60 items",

@@ -210,9 +210,6 @@ def test_example_of_the_models_domain():
     card = make_card(REPORT, config=config(), example=["I have a hat.", "It is old."])
     assert header(card)["widget"] == [{"text": "I have a hat. It is old."}]
     assert 'document = ["I have a hat.", "It is old."]' in str(card) and "The cat" not in str(card)
-    for wrong in ("I have a hat.", ["I have a hat."]):
-        with pytest.raises(ValueError, match="example: got .*, expected two sentences"):
-            make_card(REPORT, config=config(), example=wrong)
 
 
 HOSTILE = (

@@ -45,12 +45,6 @@ def test_nothing_is_left_after_a_failure(model, tokenizer, tmp_path, monkeypatch
     assert names(tmp_path) == set()
 
 
-def test_bad_report_is_refused_before_anything_is_written(model, tokenizer, tmp_path):
-    with pytest.raises(ValueError, match="report: got dict, expected a Report"):
-        export_model(model, tokenizer, tmp_path / "model", report={"scores": 1})
-    assert names(tmp_path) == set()
-
-
 def test_other_contexts_than_the_true_one_are_dropped(tmp_path):
     about = {"task": "contrastive", "dataset": "pronoun", "split": "all", "metric": "accuracy", "n": 9}
     contexts = ("|context:true", "|context:empty", "|context:random, seed 0", "|context:wrong-document, seed 0", "")

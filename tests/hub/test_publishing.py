@@ -153,9 +153,7 @@ REFUSED = {
     "key.txt": (write_text("-----BEGIN RSA " + "PRIVATE KEY-----"), "a private key"),
     "events.out.tfevents.1": (write_text("\0\1 " + hub_double.TOKEN), "token"),
     "run.json": (write_text('{"key": "0123456789abcdef0123"}'), "the value of TRACKER_API_KEY"),
-    "no_end": (lambda path: path.write_bytes(b"cos\nsystem\n(S'echo'\ntR0junk\xff"), "a pickle"),
     "fields.npy": (lambda path: numpy.save(path, numpy.zeros(2, [("a", "O")])), "a pickle"),
-    "protocol_0": (lambda path: path.write_bytes(pickle.dumps(HfApi, protocol=0)), "a pickle"),
     "utf16.txt": (lambda path: path.write_text(f"token: {LOOKS_LIKE_A_TOKEN}", "utf-16"), "a token of the Hub"),
     **dict.fromkeys(
         (".aws/credentials", "credentials", "prod.env", ".npmrc", ".ssh/config", "client_secret.json", "a.kdbx"),

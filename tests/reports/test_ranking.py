@@ -16,7 +16,7 @@ SIGNATURE = "segments:sentence|version:1"
 def comparison(values, significant, metric="chrF"):
     """Systems with these scores, of which these pairs differ."""
     figures = {name: Figure(value, 10, SIGNATURE, None, None) for name, value in values.items()}
-    row = Row(0, "a", "translation", "set", "all", metric, None, None, "", "", "", figures)
+    row = Row(0, "a", "translation", "set", "all", metric, None, None, None, "", "", "", figures)
     pairs = []
     for first, second in itertools.combinations(values, 2):
         test = Outcome(values[second] - values[first], (0, 1), 0.01, 10, {first, second} in significant)

@@ -104,13 +104,9 @@ def test_bad_results_are_refused():
     for change, message in (
         ({"task": "music"}, "result: task 'music'"),
         ({"value": float("nan")}, "result.value: nan is not a score"),
-        ({"breakdown": {"a=b": {"value": 1.0, "n": 2}}}, r"result.breakdown\['a=b'\]: got .*, expected a PartScore"),
         ({"details": {"x": object()}}, "result.details.x: object cannot be written as JSON"),
     ):
         refused(message, result, **change)
-    refused("result.signature: got 'a:b', expected a Signature", replace, result(), signature="a:b")
-    with pytest.raises(ValueError, match=r"results\[1\]: got dict, expected a Result"):
-        Report(model=MODEL, data={}, results=[result(), result().to_dict()])
 
 
 def test_missing_keys_are_named(report):
@@ -123,7 +119,7 @@ def test_missing_keys_are_named(report):
 def test_unreadable_files(report, tmp_path):
     path = tmp_path / "report.json"
     path.write_text('{"format": 1,\n "package": \n}')
-    refused(r"report\.json: not JSON, line 3", Report.read, path)
+    refused(r"report\.json, line 3, column 1: broken JSON", Report.read, path)
     with pytest.raises(FileNotFoundError, match="other.json: the report does not exist; check the path"):
         Report.read(tmp_path / "other.json")
     path.write_bytes(b'{"format": "\xff"}')

@@ -209,11 +209,11 @@ BASE = result([[1, 4], [2, 4], [3, 4]])
             "other documents than the baseline, or in another order, from document 2 on",
         ),
         (result([[1, 4], [2, 4]]), {}, "other documents than the baseline, or in another order, 2 and 3"),
-        (with_statistics(BASE, rows=[[1, 4], [2, 4]]), {}, "y: 2 rows of statistics for 3 documents"),
-        (with_statistics(BASE, rows=[[1, 4], [2, 4], [3]]), {}, "y: 3 rows of statistics for 3 documents"),
-        (with_statistics(BASE, rows=[]), {}, "y: 0 rows of statistics for 3 documents"),
+        (with_statistics(BASE, rows=[[1, 4], [2, 4]]), {}, r"different shapes of statistics: x \(3, 2\), y \(2, 2\)"),
+        (with_statistics(BASE, rows=[[1, 4], [2, 4], [3]]), {}, "inhomogeneous shape"),
+        (with_statistics(BASE, rows=[]), {}, "different shapes of statistics"),
         (replace(BASE, value=51.0), {}, "y: the value of accuracy is 51.0000, which its statistics do not give"),
-        (result([[1, 2, 3]] * 3), {}, "different numbers of columns of statistics: x 2, y 3; evaluate again"),
+        (result([[1, 2, 3]] * 3), {}, r"different shapes of statistics: x \(3, 2\), y \(3, 3\); evaluate again"),
     ],
 )
 def test_bad_input(other, options, message):

@@ -27,7 +27,8 @@ def figure(value, n=90, interval=None, test=None):
 
 def row(part="", figures=None, group=0, **changes):
     given = {"letter": "a", "task": "contrastive", "dataset": "pronoun", "split": "all", "metric": "accuracy"}
-    given |= {"strategy": None, "beams": None, "axis": part.partition("=")[0], "axis_value": part.partition("=")[2]}
+    axis, _, place = part.partition("=")
+    given |= {"strategy": None, "beams": None, "chance": None, "axis": axis, "place": place}
     return Row(group=group, part=part, figures=figures or {}, **{**given, **changes})
 
 

@@ -10,6 +10,7 @@ from support.systems import DOCUMENTS, ITEMS, LANGUAGES, assert_close, item, pie
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from hf_docmt.systems import CausalSystem, Prompt
+from hf_docmt.systems.causal import DEFAULT
 
 
 def gpt2(tokenizer):
@@ -77,17 +78,17 @@ def test_causal_translation(llama, tokenizer, monkeypatch, side, past):
 
 
 def test_prompt_template(llama, tokenizer):
-    prompt = Prompt(instruction="{{task}} ", context="<{source}>", current="[{source}]", stop=";")
+    prompt = Prompt("{{task}} {context}[{source}]", "<{source}>", stop=";")
     assert not prompt.target_context and prompt.languages == set()
     assert CausalSystem(llama, tokenizer, prompt=prompt, past_context=1).target_context == "none"
     assert CausalSystem(llama, tokenizer, past_context=1, **LANGUAGES).target_context == "reference"
     assert prompt.fill(["a\nb", " ", "{c}"], [], None, None) == "{task} <a b>[{c}]"
-    both = Prompt(context="<{source}|{target}>")
+    both = Prompt(DEFAULT.template, "<{source}|{target}>")
     assert both.fill(["", "a", "b"], ["", "x"], "E", "G") == "Translate from E to G.\n\n<a|x>E: b\nG:"
-    refused("prompt, current: unknown field 'text', expected glossary, source, source_lang, ", Prompt, current="{text}")
-    refused("prompt, context: {source} is missing", Prompt, context="{target}")
-    refused("prompt, current: .*write {{ and }} for braces", Prompt, current="{source")
-    refused("stop is empty", Prompt, stop="")
+    refused("prompt: unknown field 'text', expected context, glossary, source, source_lang, ", Prompt, "{text}")
+    refused("prompt, context: {source} is missing", Prompt, "{source}", "{target}")
+    refused("prompt: .*write {{ and }} for braces", Prompt, "{source")
+    refused("stop is empty", Prompt, "{source}", stop="")
 
 
 def test_bad_causal(llama, tokenizer, monkeypatch):
@@ -99,6 +100,6 @@ def test_bad_causal(llama, tokenizer, monkeypatch):
     with pytest.raises(ValueError, match="document 0, sentence 1: .* positions for 256; give less context"):
         CausalSystem(llama, tokenizer, **LANGUAGES).translate([["", text(1, 300)]])
     monkeypatch.setattr(tokenizer, "chat_template", "{{ messages[0]['content'] }}")
-    glued = CausalSystem(llama, tokenizer, format="chat", prompt=Prompt("", "{source}", "{source}"))
+    glued = CausalSystem(llama, tokenizer, format="chat", prompt=Prompt("{context}{source}", "{source}"))
     with pytest.raises(ValueError, match="item suite:1: the tokens of the prompt change when 'd' follows"):
         glued.token_log_probabilities([replace(item(1), source=("Hun",), target_context=(), candidates=("d",))])

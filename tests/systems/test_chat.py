@@ -270,14 +270,12 @@ def test_names_of_languages_and_numbers_of_lines():
 
 
 def test_bad_prompts_and_chunks(tmp_path):
-    refused("the prompt is empty", Prompt.of_template, " \n")
-    refused("prompt, current: {source} is missing", Prompt.of_template, "Translate {context}")
-    refused(
-        "prompt: unknown field 'sorce', expected context, glossary, source, ", Prompt.of_template, "{sorce}{source}"
-    )
-    refused("{context} 2 times", Prompt.of_template, "{context}{context}{source}")
-    refused("prompt: .*write {{ and }} for braces", Prompt.of_template, "{source")
-    assert Prompt.of_template("{{context}} {source}").fill(["a"], [], None, None) == "{context} a"
+    refused("the prompt is empty", Prompt, " \n")
+    refused("prompt: {source} is missing", Prompt, "Translate {context}")
+    refused("prompt: unknown field 'sorce', expected context, glossary, source, ", Prompt, "{sorce}{source}")
+    refused("{context} 2 times", Prompt, "{context}{context}{source}")
+    refused("prompt: .*write {{ and }} for braces", Prompt, "{source")
+    assert Prompt("{{context}} {source}").fill(["a"], [], None, None) == "{context} a"
     for content, words in (("", "the file is empty"), ("\n", "is empty"), ("Hello", "{source} is missing")):
         (tmp_path / "prompt.txt").write_text(content)
         refused(words, read_prompt, tmp_path / "prompt.txt")

@@ -237,10 +237,7 @@ def test_several_validation_sets(data, tmp_path, capfd):
         make_trainer((train, others, tokenizer), tmp_path, metric_for_best_model="eval_film_loss").train(True)
 
 
-def test_several_validation_sets_and_no_metric_of_one(data, tmp_path):
-    sets = {"chat": data[1], "film": data[0]}
-    with pytest.raises(ValueError, match="expected eval_chat_loss or eval_film_loss, got 'eval_loss'; set the one"):
-        make_trainer((data[0], sets, data[2]), tmp_path)
+def test_no_validation_set(data, tmp_path):
     with pytest.raises(ValueError, match="evaluation needs eval_dataset, got None"):
         make_trainer((data[0], None, data[2]), tmp_path, eval_strategy="no", load_best_model_at_end=False).evaluate()
 

@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from hf_docmt.data.documents import id_text
 from hf_docmt.evaluation.metrics.metric import Measurement, Metric, TranslatedDocuments, metric_classes
@@ -57,7 +58,7 @@ class ExternalScore(Metric):
         if lines[0][1].lstrip().startswith("{"):
             return self._by_id(lines, documents)
         lengths, empty = [len(document) for document in documents.hypotheses], len(documents.without_sentences)
-        scores = [[self._number(text, number), 1.0] for number, text in lines]
+        scores = [[finite_number(text, self.path, number), 1.0] for number, text in lines]
         of_sentences = len(scores) == sum(lengths)
         if of_sentences and len(scores) in (len(lengths), len(lengths) + empty) and set(lengths) != {1}:
             raise DataError(
@@ -111,7 +112,7 @@ class ExternalScore(Metric):
         if doc_id not in sizes:
             raise DataError(f"{location}: `doc_id` is {doc_id!r}, which is not a document of the reference")
         key = next((key for key in SCORE_KEYS if key in row), SCORE_KEYS[0])
-        score = self._number(row.get(key), number)
+        score = finite_number(row.get(key), self.path, number)
         if sentence is None or "sentences" in row:
             return doc_id, None, score
         is_number = isinstance(sentence, int) and not isinstance(sentence, bool) and 1 <= sentence <= sizes[doc_id]
@@ -121,14 +122,16 @@ class ExternalScore(Metric):
             )
         return doc_id, sentence, score
 
-    def _number(self, value: object, line: int) -> float:
-        try:
-            number = float(value)  # type: ignore[arg-type]
-        except (TypeError, ValueError):
-            number = math.nan
-        if isinstance(value, bool) or not math.isfinite(number):
-            raise DataError(f"{location_of(self.path, line)}: {value!r:.60} is not a finite number; score it again")
-        return number
+
+def finite_number(value: Any, path: str | Path, line: int) -> float:
+    """A score; DataError for what is not a finite number."""
+    try:
+        number = float(value) if "_" not in str(value) else math.nan
+    except (TypeError, ValueError):
+        number = math.nan
+    if isinstance(value, bool) or not math.isfinite(number):
+        raise DataError(f"{location_of(path, line)}: {value!r:.60} is not a finite number; score it again")
+    return number
 
 
 def write_scorer_input(

@@ -17,9 +17,8 @@ from hf_docmt.evaluation.suites.suite_files import (
     entries_of,
     labels_of,
     read_blocks,
-    read_json,
 )
-from hf_docmt.files import DataError, file_stem
+from hf_docmt.files import DataError, file_stem, read_json
 from hf_docmt.messages import check_known, counted
 from hf_docmt.reports.result import PartScore, Result
 from hf_docmt.systems.items import SuiteItem

@@ -10,17 +10,12 @@ from typing import NamedTuple
 
 from hf_docmt.data.language_codes import are_other_languages
 from hf_docmt.data.readers.reader import parallel_lines
-from hf_docmt.files import DataError, parse_json, read_lines
+from hf_docmt.files import DataError
 from hf_docmt.reports.signature import content_digest
 from hf_docmt.systems.items import SuiteItem
 
 Sides = tuple[tuple[str, ...], tuple[str, ...]]  # source and target sentences, the same number
 Files = Sequence[Path]  # of the source and the target side
-
-
-def read_json(path: str | Path) -> object:
-    """The JSON value of a file; DataError names file, line and column."""
-    return parse_json("\n".join(line for _, line in read_lines(path)), path)
 
 
 def entries_of(content: object, path: str | Path) -> list[dict]:

@@ -12,9 +12,8 @@ from hf_docmt.evaluation.suites.suite_files import (
     field_of,
     own_group,
     read_blocks,
-    read_json,
 )
-from hf_docmt.files import DataError
+from hf_docmt.files import DataError, read_json
 from hf_docmt.reports.result import PartScore, Result
 from hf_docmt.systems.items import SuiteItem
 
