@@ -20,7 +20,6 @@ from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Result
 
 Settings = dict[str, tuple[str, ...]]
-Values = tuple[str | None, ...]  # of settings
 
 
 @dataclass(frozen=True)
@@ -43,16 +42,16 @@ def read_columns(
     may_differ: Sequence[str] = (),
     runs: bool = False,
 ) -> list[Column]:
-    """A column for each report, several for one that has results of several strategies, beams or contexts.
+    """A column for each report.
 
     With `runs`, names may be equal. ValueError: no reports, one given twice, equal names, two results of one report
-    that nothing tells apart.
+    that measure the same.
     """
     paths, read = read_reports(reports)
     columns = []
     for name, label, report in zip(*system_names(paths, [report.name for report in read], names, runs), read):
-        for suffix, results in _by_setting(name, report.results, may_differ).items():
-            columns.append(Column(name + suffix, label + suffix, results, _settings(report, results, may_differ)))
+        _check_once(name, report.results, may_differ)
+        columns.append(Column(name, label, tuple(report.results), _settings(report, may_differ)))
     return columns
 
 
@@ -138,10 +137,10 @@ def differing_settings(settings: Mapping[str, Settings], may_differ: Sequence[st
     return [key for key in different if key in always or all(key in own for own in settings.values())]
 
 
-def _settings(report: Report, results: Sequence[Result], may_differ: Sequence[str]) -> Settings:
+def _settings(report: Report, may_differ: Sequence[str]) -> Settings:
     """The settings of a system, with all the values in its results; those in no result come from the model."""
     settings: Settings = {}
-    for result in results:
+    for result in report.results:
         for key, value in system_settings(result, may_differ).items():
             settings[key] = tuple(dict.fromkeys((*settings.get(key, ()), value)))
     model = {key: (value,) for key, value in model_settings(report.model).items()}
@@ -149,45 +148,14 @@ def _settings(report: Report, results: Sequence[Result], may_differ: Sequence[st
     return first | settings | {key: value for key, value in model.items() if key not in (first | settings)}
 
 
-def _by_setting(name: str, results: Sequence[Result], may_differ: Sequence[str]) -> dict[str, tuple[Result, ...]]:
-    """{end of the name: results}: several where results measure the same with different settings of the system.
-
-    A result without any of these settings, as an accuracy has no strategy, belongs to all of them.
-    """
-    settings = [system_settings(result, may_differ) for result in results]
-    keys: dict[str, None] = {}
-    for first, second in combinations(range(len(results)), 2):
-        if measures_the_same(results[first], results[second], may_differ):
-            pair = settings[first], settings[second]
-            different = [key for key in pair[0] | pair[1] if pair[0].get(key) != pair[1].get(key)]
-            if not different:
-                raise ValueError(
-                    f"{name}: two results for {results[first].name} ({results[first].split}) with the same settings; "
-                    "keep the one that counts"
-                )
-            keys |= dict.fromkeys(different)
-    values = [tuple(own.get(key) for key in keys) for own in settings]
-    wanted: dict[Values, None] = dict.fromkeys(own for own in values if any(own))
-    if not wanted:
-        return {"": tuple(results)}
-    for result in (result for result, own in zip(results, values) if not any(own)):
-        if any(measures_the_same(result, other, may_differ) for other in results if other is not result):
+def _check_once(name: str, results: Sequence[Result], may_differ: Sequence[str]) -> None:
+    """ValueError for two results of a report that measure the same."""
+    for first, second in combinations(results, 2):
+        if measures_the_same(first, second, may_differ):
             raise ValueError(
-                f"{name}: two results for {result.name} ({result.split}), of which one does not say "
-                f"{' and '.join(keys)}; keep the one that counts"
+                f"{name}: two results for {first.name} ({first.split}), {first.signature} and {second.signature}; give "
+                "reports of one strategy and one context each"
             )
-    return {
-        f" ({_setting_names(tuple(keys), chosen)})": tuple(
-            result for result, own in zip(results, values) if own == chosen or not any(own)
-        )
-        for chosen in wanted
-    }
-
-
-def _setting_names(keys: tuple[str, ...], values: Values) -> str:
-    """`sliding, beams 4`: the values after their keys, except those of a strategy."""
-    pairs = [(key, value) for key, value in zip(keys, values) if value is not None]
-    return ", ".join(value if key == "strategy" else f"{key} {value}" for key, value in pairs)
 
 
 def _suffixes(paths: Sequence[Path | None], numbers: list[int]) -> list[str]:

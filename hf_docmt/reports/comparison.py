@@ -114,10 +114,9 @@ def compare_reports(
 
     Results share a row if task, dataset, split, metric and signature are the same, except properties of the system
     (strategy, beams, context; see `system_settings`) and the keys of the signature that `may_differ` names. Documents
-    that the statistics name must be the same, too. A report with results of several strategies has a column for each.
-    `breakdown` is `none`, `all`, an axis (`distance`; `phenomenon distance` for the two crossed), or the start of
-    labels. Reports whose names are equal without what the regular expression `runs` matches are runs of one system, of
-    which means and deviations are given.
+    that the statistics name must be the same, too. `breakdown` is `none`, `all`, an axis (`distance`; `phenomenon
+    distance` for the two crossed), or the start of labels. Reports whose names are equal without what the regular
+    expression `runs` matches are runs of one system, of which means and deviations are given.
 
     The scores of the other systems are tested against those of the `baseline`, by default the first system: single runs
     where the reports hold statistics of the same documents (see significance.compare_systems for `method`, `samples`,

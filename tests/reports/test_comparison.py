@@ -176,22 +176,6 @@ def test_column_heads_use_facts_of_the_model():
     }
 
 
-def test_a_report_of_several_strategies_has_a_column_for_each():
-    """What has no strategy belongs to every column."""
-    searches = [("sliding", None), ("full", 1), ("full", 4)]
-    scores = [
-        result(50.0 + n, metric="chrF", strategy=strategy, beams=beams) for n, (strategy, beams) in enumerate(searches)
-    ]
-    found = compare_reports([report("a", *scores, result(40.0)), report("b", result(30.0, metric="chrF"))])
-    assert found.systems == ("a (sliding)", "a (full, beams 1)", "a (full, beams 4)", "b")
-    assert [values for *_, values in cells(found)] == [
-        dict(zip(found.systems, (50.0, 51.0, 52.0, 30.0))),
-        dict.fromkeys(found.systems[:3], 40.0),
-    ]
-    alone = compare_reports([report("a", *scores[:2])], baseline="a (full, beams 1)")
-    assert alone.rows[0].figures.keys() == {"a (sliding)", "a (full, beams 1)"}
-
-
 def test_letters_go_on_after_z():
     results = [result(dataset=f"d{n}", signature=f"seed:{n}") for n in range(54)]
     assert list(compare_reports([report("a", *results)]).signatures)[24:] == (
@@ -482,15 +466,6 @@ def test_other_files_than_reports_are_refused(tmp_path):
         refused("expected a list of reports", compare_reports, none)
 
 
-def test_results_of_known_and_unknown_settings_are_refused():
-    """It belongs to no column, and must not take the other's place."""
-    both = report("a", result(strategy="full"), result(strategy=None))
-    message = "a: two results for pronoun accuracy .test., of which one does not say strategy"
-    refused(message, compare_reports, [both, report("b", result(strategy="full"))])
-    elsewhere = report("a", result(strategy="full"), result(strategy=None, dataset="talks"))
-    assert len(compare_reports([elsewhere]).rows) == 2
-
-
 def test_nothing_in_common_is_refused():
     talks = report("a", result(dataset="talks"), result(dataset="news"))
     with pytest.raises(ValueError, match="nothing to compare.*a has talks accuracy, news accuracy; b has pronoun acc"):
@@ -500,9 +475,10 @@ def test_nothing_in_common_is_refused():
 
 
 def test_two_results_for_one_cell_are_refused():
-    full = result(strategy="full")
-    with pytest.raises(ValueError, match="a: two results for pronoun accuracy .test. with the same settings"):
-        compare_reports([report("a", full, full)])
+    results = (result(strategy="full"), result(strategy=None))
+    refused(
+        "a: two results for pronoun accuracy .test., .* give reports of one", compare_reports, [report("a", *results)]
+    )
 
 
 def test_documents_that_could_not_be_translated_are_noted():
