@@ -47,30 +47,25 @@ def break_down(
     return parts
 
 
-def document_labels(
-    doc_ids: Sequence[str], lengths: Sequence[int], by: Sequence[str] = AXES, domains: Domains | None = None
+def segment_labels(
+    doc_ids: Sequence[str],
+    lengths: Sequence[int],
+    by: Sequence[str] = AXES,
+    domains: Domains | None = None,
+    of_documents: bool = False,
 ) -> list[list[str]]:
-    """Labels of every document: `length=11-20` (sentences), `domain=news`, as far as `by` asks for them.
+    """Labels of every sentence, or document: `index=4-5` in its document, `length=11-20` (sentences), `domain=news`.
 
-    `domains` is {doc_id: domain}, or a regular expression that matches the beginning of every doc_id, whose first
-    group, or the whole match if it has none, is the domain. ValueError: unknown axis, a document without a domain.
+    They are as far as `by` asks for them; documents have no index. `domains` is {doc_id: domain}, or a regular
+    expression that matches the beginning of every doc_id, whose first group, or the whole match if it has none, is the
+    domain. ValueError: a document without a domain.
     """
-    check_axes(by, domains)
     labels = []
     for doc_id, length in zip(doc_ids, lengths):
-        labels.append([f"length={bucket(length, LENGTH_BOUNDS)}"] if "length" in by else [])
-        labels[-1] += [f"domain={domain_of(doc_id, domains)}"] if "domain" in by else []
-    return labels
-
-
-def sentence_labels(
-    doc_ids: Sequence[str], lengths: Sequence[int], by: Sequence[str] = AXES, domains: Domains | None = None
-) -> list[list[str]]:
-    """Labels of every sentence of all documents: those of its document, and its index in it, `index=4-5`."""
-    labels = []
-    for of_document, length in zip(document_labels(doc_ids, lengths, by, domains), lengths):
-        for index in range(1, length + 1):
-            labels.append(([f"index={bucket(index, INDEX_BOUNDS)}"] if "index" in by else []) + of_document)
+        own = [f"length={bucket(length, LENGTH_BOUNDS)}"] if "length" in by else []
+        own += [f"domain={domain_of(doc_id, domains)}"] if "domain" in by else []
+        indices = [[f"index={bucket(index, INDEX_BOUNDS)}"] * ("index" in by) for index in range(1, length + 1)]
+        labels += [own] if of_documents else [index + own for index in indices]
     return labels
 
 

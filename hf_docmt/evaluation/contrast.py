@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 
 from hf_docmt.evaluation.context_ablation import CONDITIONS, condition_label, with_context
-from hf_docmt.evaluation.contrastive_accuracy import check_row, contrastive_accuracy, item_records
+from hf_docmt.evaluation.contrastive_accuracy import contrastive_accuracy, item_records
 from hf_docmt.evaluation.item_records import ItemRecords, hash_of, write_item_records
 from hf_docmt.evaluation.metrics.external import finite_number
 from hf_docmt.evaluation.suites import SuiteItem, average_results, check_language, counts_note, read_suite
@@ -135,7 +135,7 @@ def context_results(
         records = details.records(changed, find, system, **settings)
         scores = [record["scores"] for record in records]
         if scores_folder is not None:
-            write_scores(Path(scores_folder) / f"{dataset}.{condition}.scores", changed, scores)
+            write_scores(Path(scores_folder) / f"{dataset}.{condition}.scores", scores)
         how_scored = {
             "logprob": normalization.removeprefix("window-"),
             "tokens": "window" if normalization == "window-mean" else "current",
@@ -198,13 +198,11 @@ def items_between(items: list, only: tuple[int, int] | None, limit: int | None =
     return items[first - 1 : last], f"items {first}-{last}"
 
 
-def write_scores(path: str | Path, items: Sequence[SuiteItem], scores: Sequence[Sequence[float]]) -> None:
+def write_scores(path: str | Path, scores: Sequence[Sequence[float]]) -> None:
     """Scores, of which higher ones are better, as a file of losses, of which lower ones are.
 
-    Numbers are written in full, so that ties stay ties. ValueError: scores that do not fit the items, NaN.
+    Numbers are written in full, so that ties stay ties.
     """
-    for item, row in zip(items, scores, strict=True):
-        check_row(item, row)
     write_lines((repr(-float(score)) for row in scores for score in row), path)
 
 

@@ -29,10 +29,8 @@ def contrastive_accuracy(
     were independent. `how_scored` goes into the signature. ValueError: another number of items or candidates than
     scores, a score that is not a number.
     """
-    if len(items) != len(scores) or not items:
-        raise ValueError(f"{len(scores)} rows of scores for {len(items)} items; one row for each item is needed")
     rules = suite_rules(items)
-    right = [is_right(item, row, rules.ties) for item, row in zip(items, scores)]
+    right = [is_right(item, row, rules.ties) for item, row in zip(items, scores, strict=True)]
     parts: dict[str, Sequence[bool]] = defaultdict(list)
     several = len({item.phenomenon for item in items}) > 1
     for item, verdict in zip(items, right):
@@ -115,7 +113,7 @@ def check_row(item: SuiteItem, row: Sequence[float]) -> None:
 
 
 def item_records(items: Sequence[SuiteItem], scores: Sequence[Sequence[float]]) -> list[dict]:
-    """Of the record of every item in details files texts and labels, scores of its candidates, the verdict."""
+    """Texts and labels of every item for details files, with the scores of its candidates and the verdict."""
     ties = suite_rules(items).ties
     return [
         {

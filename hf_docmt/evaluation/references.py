@@ -151,22 +151,45 @@ def read_references(
         raise DataError(f"{path} has the format {reader.name}; only sets of WMT have translators, omit them")
     chosen = [{"translator": name} for name in translators] or [{}]
     documents, *further = [_documents(path, reader.name, source_lang, target_lang, **reference) for reference in chosen]
-    references = References(
+    references = references_of(
+        documents,
+        None if one_file_a_side else source_lang,
+        target_lang,
+        columns,
+        terms,
+        further,
         path=display_path(path),
         dataset=data_name(path),
-        ids=[row["doc_id"] for row in documents],
-        sides=[[sentences(row, target_lang) for row in side] for side in (documents, *further)],
-        sources=[None if one_file_a_side else sentences(row, source_lang) for row in documents],
         split=f"references {', '.join(translators)}" if translators else "all",
+        matched_by="id" if reader.document_ids else "order",
+    )
+    others = [_other_file(other, format, references, source_lang, target_lang) for other in others]
+    return references.with_sides(others)
+
+
+def references_of(
+    documents: Sequence[Mapping],
+    source_lang: str | None,
+    target_lang: str,
+    columns: Sequence[str] = (),
+    terms: str | None = None,
+    further: Sequence[Sequence[Mapping]] = (),
+    **fields,
+) -> References:
+    """The target side of documents as references, with that of `further` ones and those in `columns`."""
+    return References(
+        ids=[row["doc_id"] for row in documents],
+        sides=[
+            *([sentences(row, target_lang) for row in side] for side in (documents, *further)),
+            *column_references(documents, columns),
+        ],
+        sources=[None if source_lang is None else sentences(row, source_lang) for row in documents],
         domains=label_column(documents, "domain"),
         origlangs=label_column(documents, "origlang"),
-        matched_by="id" if reader.document_ids else "order",
         terms=term_column(documents, terms),
         delimiters=label_column(documents, DELIMITER),
+        **fields,
     )
-    references = references.with_sides(column_references(documents, columns))
-    languages = (source_lang, target_lang)
-    return references.with_sides([_other_file(other, format, references, *languages) for other in others])
 
 
 def column_references(documents: Sequence[Mapping], columns: Sequence[str]) -> list[Documents]:

@@ -10,7 +10,7 @@ from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hf_docmt.data.documents import check_documents, id_text, sentences
+from hf_docmt.data.documents import check_documents, id_text
 from hf_docmt.evaluation.breakdowns import Domains
 from hf_docmt.evaluation.metrics import default_metrics, metric_choices, metric_class
 from hf_docmt.evaluation.metrics.corpus_scores import CorpusScore, sentence_metrics, write_sentence_scores
@@ -19,10 +19,8 @@ from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings, Translated
 from hf_docmt.evaluation.references import (
     References,
     builtin_references,
-    column_references,
-    label_column,
     read_references,
-    term_column,
+    references_of,
 )
 from hf_docmt.evaluation.translation_files import (
     NoDocumentsError,
@@ -187,8 +185,6 @@ def evaluate_systems(
         raise ValueError("format and reference columns are for files of references; omit them with a test set")
     else:
         references = builtin_references(test_set, source_lang, target_lang, translators)
-    if evaluation.domains is None:
-        evaluation = replace(evaluation, domains=references.domains)
     if len(translations) > 1 and (evaluation.external or evaluation.scorer_input or evaluation.sentence_scores):
         raise ValueError(
             "scores and inputs of other programs, and files of sentence scores, are of one system; evaluate the "
@@ -246,15 +242,8 @@ def evaluate(
         raise ValueError(f"the documents have no references, only {source_lang!r}; read them with a target language")
     known = list(documents)
     evaluation = Evaluation(**options)
-    references = References(
-        path="documents",
-        dataset=dataset,
-        ids=[row["doc_id"] for row in known],
-        sides=[[sentences(row, target_lang) for row in known], *column_references(known, reference_columns)],
-        sources=[sentences(row, source_lang) for row in known],
-        domains=label_column(known, "domain"),
-        terms=term_column(known, evaluation.term_column),
-    )
+    columns = (reference_columns, evaluation.term_column)
+    references = references_of(known, source_lang, target_lang, *columns, path="documents", dataset=dataset)
     rows: dict[str, Mapping] = {}
     for row in translations:
         if (doc_id := id_text(row["doc_id"])) in rows:
@@ -263,8 +252,6 @@ def evaluate(
     ordered = references.in_order(rows, name)
     ordered = [{**row, "source": row.get("source") or source} for row, source in zip(ordered, references.sources)]
     how = {"source_lang": source_lang, "target_lang": target_lang, "strategy": strategy, "beams": beams}
-    if evaluation.domains is None:
-        evaluation = replace(evaluation, domains=references.domains)
     return _report(name, references, ordered, evaluation, {"documents": len(ordered)}, name, **how)
 
 
@@ -284,6 +271,8 @@ def _report(
     """
     search = search_of(rows)
     known = references.ids
+    if evaluation.domains is None:
+        evaluation = replace(evaluation, domains=references.domains)
     references, rows = references.with_sentences(rows)
     documents = TranslatedDocuments(
         [row["translation"] for row in rows],

@@ -114,8 +114,6 @@ class CausalSystem(ModelSystem):
         The context's translations in the prompt are the references. Every prompt is read once, and then all candidates.
         ValueError names an item that is too long, or whose candidate changes how the prompt is cut into tokens.
         """
-        if not items:
-            raise ValueError("the suite has no items to score")
         rows = [self._answers(item) for item in items]
         candidates: dict[tuple, dict[tuple, None]] = {}  # of every different prompt
         for prompt, answers in rows:

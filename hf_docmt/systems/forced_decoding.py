@@ -56,7 +56,7 @@ class ForcedDecoding(ModelSystem):
     def token_log_probabilities(self, items: Sequence[SuiteItem]) -> list[list[list[float]]]:
         """As `System`'s, in fp32, given the source, the context that is read and the reference translation of it.
 
-        Equal candidates have equal scores. ValueError: no items, an item (named) of more tokens than learned positions.
+        Equal candidates have equal scores. ValueError: an item (named) of more tokens than learned positions.
         """
         return self.forced(items, self.collate)
 
@@ -119,9 +119,7 @@ class ForcedDecoding(ModelSystem):
         return texts
 
     def choices(self, items: Sequence[SuiteItem]) -> list["Choice"]:
-        """The items as token ids, with the context that the model reads. ValueError: no items."""
-        if not items:
-            raise ValueError("the suite has no items to score")
+        """The items as token ids, with the context that the model reads."""
         texts = (text for item in items for text in (*item.source, *item.source_after))
         sources = _tokenize(texts, self.tokenizer, is_target=False)
         texts = (text for item in items for text in (*item.target_context, *item.candidates, *item.target_after))

@@ -162,8 +162,6 @@ def _check_training(training: TrainingRecipe, name: str) -> None:
     architecture, text = registry.get(name), f"architecture {name!r}"
     if training.stream is not None and not architecture.carries_state:
         raise RecipeError("training.stream", f"{text} carries no state from sentence to sentence; remove it")
-    if training.context_discount != 1 and not architecture.reads_segments:
-        raise RecipeError("training.context_discount", _no_context_written(training, text))
     ordered = {"coword_dropout": 0.0, "target_noise": 0.0, "dynamic_context": False, "resolutions": "null"}
     for key, default in ordered.items():
         if getattr(training, key) and architecture.carries_state:
@@ -207,20 +205,18 @@ def _check_resolutions(resolutions: list[int | str], view: str, config: PreTrain
 
 def _check_context_discount(training: TrainingRecipe, config: PreTrainedConfig) -> None:
     """Raise `RecipeError` for a discount of context that the model of this configuration does not write."""
-    view = registry.for_config(config).view(config)
+    architecture, view = registry.for_config(config), registry.for_config(config).view(config)
     if training.context_discount != 1 and training.resolutions:
         problem = "with training.resolutions every sentence of a segment is learned, expected 1, got"
         raise RecipeError("training.context_discount", f"{problem} {training.context_discount}; remove one of them")
-    if training.context_discount != 1 and (view != "window" or config.context_sides == "source"):
-        model = f"a model of view {view!r} and context_sides {config.context_sides!r}"
-        raise RecipeError("training.context_discount", _no_context_written(training, model))
-
-
-def _no_context_written(training: TrainingRecipe, what: str) -> str:
-    return (
-        f"it weighs the context in the target of windows, which {what} does not write, expected 1, got "
-        f"{training.context_discount}; remove it"
-    )
+    writes = architecture.reads_segments and view == "window" and config.context_sides != "source"
+    if training.context_discount != 1 and not writes:
+        raise RecipeError(
+            "training.context_discount",
+            f"it weighs the context in the target of windows, which a model of architecture {architecture.name!r}, "
+            f"view {view!r} and context_sides {config.context_sides!r} does not write, expected 1, got "
+            f"{training.context_discount}; remove it",
+        )
 
 
 def _check_model(recipe: Recipe) -> None:

@@ -8,8 +8,8 @@ from hf_docmt.evaluation.breakdowns import (
     LENGTH_BOUNDS,
     break_down,
     bucket,
-    document_labels,
-    sentence_labels,
+    check_axes,
+    segment_labels,
 )
 from hf_docmt.reports.result import PartScore
 
@@ -32,20 +32,20 @@ def test_buckets(bounds, expected):
 
 
 def test_labels():
-    assert document_labels(IDS, [1, 12, 0], domains="[a-z]+") == [
+    assert segment_labels(IDS, [1, 12, 0], domains="[a-z]+", of_documents=True) == [
         ["length=1", "domain=news"],
         ["length=11-20", "domain=talk"],
         ["length=0", "domain=talk"],
     ]
-    found = sentence_labels(IDS, [1, 12, 0], by=["domain", "index"], domains=dict(zip(IDS, "abc")))
+    found = segment_labels(IDS, [1, 12, 0], by=["domain", "index"], domains=dict(zip(IDS, "abc")))
     assert len(found) == 13 and found[0] == ["index=1", "domain=a"] and found[-1] == ["index=11-20", "domain=b"]
-    assert sentence_labels(IDS, [1, 1, 0], by=[]) == [[], []]
+    assert segment_labels(IDS, [1, 1, 0], by=[]) == [[], []]
 
 
 def test_domains_by_expression():
     """The first group is the domain, or the match at the beginning of the id."""
     for expression, expected in ((r"(\w)\w+-", "n"), (r"\w+", "news"), (r"(?:x|n)e", "ne")):
-        assert document_labels(IDS[:1], [1], ["domain"], expression) == [[f"domain={expected}"]]
+        assert segment_labels(IDS[:1], [1], ["domain"], expression) == [[f"domain={expected}"]]
 
 
 def test_accuracies():
@@ -95,12 +95,12 @@ def test_nothing():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: document_labels(IDS, [1, 2, 3], ["size"]), "unknown breakdown 'size': expected some of index, length"),
-        (lambda: document_labels(IDS, [1, 2, 3], ["domain"]), "breakdown by domain needs the domains"),
-        (lambda: document_labels(IDS, [1, 2, 3], ["domain"], {"news-7": "n"}), "'talk-1' has no domain.* got 1"),
-        (lambda: document_labels(IDS, [1, 2, 3], ["domain"], "news"), "document 'talk-1': 'news' finds no domain"),
-        (lambda: document_labels(IDS, [1, 2, 3], ["domain"], "()"), "document 'news-7': .* finds no domain"),
-        (lambda: document_labels(IDS, [1, 2, 3], ["domain"], "(["), "'\\(\\[' is not a regular expression"),
+        (lambda: check_axes(["size"], None), "unknown breakdown 'size': expected some of index, length"),
+        (lambda: check_axes(["domain"], None), "breakdown by domain needs the domains"),
+        (lambda: segment_labels(IDS, [1, 2, 3], ["domain"], {"news-7": "n"}), "'talk-1' has no domain.* got 1"),
+        (lambda: segment_labels(IDS, [1, 2, 3], ["domain"], "news"), "document 'talk-1': 'news' finds no domain"),
+        (lambda: segment_labels(IDS, [1, 2, 3], ["domain"], "()"), "document 'news-7': .* finds no domain"),
+        (lambda: check_axes(["domain"], "(["), "'\\(\\[' is not a regular expression"),
     ],
 )
 def test_bad_input(call, message):

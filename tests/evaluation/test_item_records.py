@@ -15,7 +15,6 @@ from hf_docmt.evaluation.contrast import (
     write_scores,
 )
 from hf_docmt.evaluation.item_records import ItemRecords
-from hf_docmt.evaluation.suites import read_suite
 from hf_docmt.systems import ContextReach
 
 
@@ -128,8 +127,7 @@ def test_details_of_suites_and_of_scores(lopes, tmp_path):
     first, second = (json.loads(line) for line in path.read_text("utf-8").splitlines())
     assert (result.n, result.split, first["phenomenon"], second["suite"]) == (2, "items 1-2", "elle", "OpenSubs")
     assert first["candidates"] == ["Elle est rouge.", "Il est rouge."]
-    items = read_suite(folder)
-    write_scores(tmp_path / "scores", items[:2], [first["scores"], second["scores"]])
+    write_scores(tmp_path / "scores", [first["scores"], second["scores"]])
     again = tmp_path / "again.jsonl"
     report = score_file_report("theirs", folder, tmp_path / "scores", limit=2, details=again)
     found = [json.loads(line) for line in again.read_text("utf-8").splitlines()]
@@ -137,7 +135,7 @@ def test_details_of_suites_and_of_scores(lopes, tmp_path):
     assert [(one["scores"], one["right"]) for one in found] == [
         (one["scores"], one["right"]) for one in (first, second)
     ]
-    write_scores(tmp_path / "scores", items[:2], [second["scores"], first["scores"]])
+    write_scores(tmp_path / "scores", [second["scores"], first["scores"]])
     with pytest.raises(ValueError, match="of another run, numbers is"):
         score_file_report("theirs", folder, tmp_path / "scores", limit=2, details=again)
 

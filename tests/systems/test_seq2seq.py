@@ -94,4 +94,3 @@ def test_bad_seq2seq(marian, tokenizer):
         long = item(7, context=1, source=(text(1, 200), text(2, 3)), location="f.json, item 7")
         Seq2SeqSystem(marian, tokenizer, past_context=1).token_log_probabilities([long])
     refused("each a list of sentences; got a plain string", Seq2SeqSystem(marian, tokenizer).translate, [["a"], "b"])
-    refused("no items", Seq2SeqSystem(marian, tokenizer).token_log_probabilities, [])

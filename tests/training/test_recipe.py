@@ -191,7 +191,7 @@ def test_training_arguments(mapping):
             ("training.freeze=true", "training.new_learning_rate=0.1"),
             "only new parameters are trained, at learning_rate",
         ),
-        (("model.view=chunk", "training.context_discount=0.5"), "which a model of view 'chunk' .* does not write"),
+        (("model.view=chunk", "training.context_discount=0.5"), "which a model .* view 'chunk' .* does not write"),
         (("model.context_sides=source", "training.context_discount=0.5"), "context_sides 'source' does not write"),
         (("model.past_context=1", "training.resolutions=[1, 4]"), "reads windows of 2 sentences, got 4; remove it"),
         (
@@ -204,7 +204,10 @@ def test_training_arguments(mapping):
         ),
         (("architecture=caching", "training.resolutions=[1]"), "'caching' reads one sentence with its context, no"),
         (("architecture=memory", "training.resolutions=[1]"), "reads documents in order with a state, expected null"),
-        (("architecture=caching", "training.context_discount=0.5"), "'caching' does not write, expected 1, got 0.5"),
+        (
+            ("architecture=caching", "training.context_discount=0.5"),
+            "'caching', .* does not write, expected 1, got",
+        ),
         (("architecture=routing", "training.target_noise=0.1"), "reads no earlier translations .context of source"),
         (("model.past_context=0", "training.target_noise=0.1"), "reads no earlier translations .* past_context=0"),
         (("architecture=memory", "training.dynamic_context=true"), "reads .* expected False, got True; remove it"),

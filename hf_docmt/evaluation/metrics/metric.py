@@ -9,7 +9,7 @@ from itertools import accumulate, chain, zip_longest
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hf_docmt.data.registration import register, registered
-from hf_docmt.evaluation.breakdowns import Domains, break_down, check_axes, document_labels, sentence_labels
+from hf_docmt.evaluation.breakdowns import Domains, break_down, check_axes, segment_labels
 from hf_docmt.messages import __version__, check_known, counted
 from hf_docmt.reports.result import PartScore, Result
 from hf_docmt.reports.signature import Signature
@@ -176,8 +176,7 @@ class Metric:
         value = self._score_of(column_sums(sums)) if value is None else value
         breakdown = dict(measured.breakdown)
         if settings.by:
-            label = document_labels if of_documents else sentence_labels
-            labels = label(ids, [len(document) for document in references], settings.by, settings.domains)
+            labels = segment_labels(ids, list(map(len, references)), settings.by, settings.domains, of_documents)
             breakdown |= break_down(self.name, rows, labels, list(chain(*groups)), *resampling)
         details = document_details(self.name, units, sums, *resampling, unit=unit)
         result = Result(
