@@ -28,7 +28,6 @@ from hf_docmt.systems.prompts import Lines, Prompt, glossary_text, numbered, num
 
 FORMATS = ("plain", "chat", "turns", "auto")
 REPAIRS = ("all", "none")
-REMINDER = "There are {0} numbered lines. Answer with {0} lines, each with its number.\n\n"
 DEFAULT = Prompt(
     "Translate from {source_lang} to {target_lang}.\n\n{context}{source_lang}: {source}\n{target_lang}:",
     pair="{source_lang}: {source}\n{target_lang}: {target}\n",
@@ -54,11 +53,11 @@ class CausalSystem(ModelSystem):
     `source_lang` and `target_lang` are the languages, codes or names. Batches are padded on the right for scores and on
     the left for translation, whatever the tokenizer's setting.
 
-    Translation takes `chunk_sentences` sentences at once (0: the whole document) as numbered lines; an answer with
-    other numbers is requested again with a reminder, then the chunk is translated sentence by sentence. With
-    `repairs="none"` they are lines without numbers, and the answer's lines are kept, more or fewer.
-    `glossary` are entries of a glossary; the prompt lists those that occur in the source. `max_new_tokens` is for a
-    sentence; further arguments go to `generate`, which is greedy unless they say otherwise.
+    Translation takes `chunk_sentences` sentences at once (0: the whole document) as numbered lines; after an answer
+    with other numbers the chunk is translated in halves. With `repairs="none"` they are lines without numbers, and the
+    answer's lines are kept, more or fewer. `glossary` are entries of a glossary; the prompt lists those that occur in
+    the source. `max_new_tokens` is for a sentence; further arguments go to `generate`, which is greedy unless they say
+    otherwise.
 
     ValueError: languages that the prompt names and that are not given, a chat without a template, context or a glossary
     without a place for it, no end token, a `stop` that the tokenizer does not keep.
@@ -153,24 +152,22 @@ class CausalSystem(ModelSystem):
         return self._jobs([self._prompt_text(window) for window in windows], windows)
 
     def translate_spans(self, documents: Sequence[TranslatedDocument], spans: Sequence[Span]) -> None:
-        """Translate chunks as numbered lines, twice where need be; those that fail sentence by sentence."""
+        """Translate chunks as numbered lines; in halves where the answer has others."""
         if self.repairs == "none":
             return self._translate_as_written(documents, spans)
-        chunks, single = [span for span in spans if span.size > 1], [span for span in spans if span.size == 1]
-        super().translate_spans(documents, single)
-        for reminder, kind, remedy in ("", "retry", "asked again"), (REMINDER, "by_sentence", "sentence by sentence"):
-            failed = []
-            for span, (text, ended) in self._answered(documents, chunks, numbered, reminder):
-                lines, document = numbered_lines(text, span.size), documents[span.document]
-                if lines is None:
-                    failed.append(span)
-                    count = counted(len([line for line in text.splitlines() if line.strip()]), "line")
-                    document.report(span, kind, f"an answer of {count} for {span.size} numbered ones: {remedy}")
-                else:
-                    document.write(span, lines, ended)
-            chunks = failed
-        for step in range(max((span.size for span in chunks), default=0)):
-            super().translate_spans(documents, [span.sentences[step] for span in chunks if step < span.size])
+        chunks, failed = [span for span in spans if span.size > 1], []
+        super().translate_spans(documents, [span for span in spans if span.size == 1])
+        for span, (text, ended) in self._answered(documents, chunks, numbered):
+            lines, document = numbered_lines(text, span.size), documents[span.document]
+            if lines is None:
+                failed.append(span.halves)
+                count = counted(len([line for line in text.splitlines() if line.strip()]), "line")
+                detail = f"an answer of {count} for {span.size} numbered ones: translated in halves"
+                document.report(span, "retry", detail)
+            else:
+                document.write(span, lines, ended)
+        for halves in zip(*failed):
+            self.translate_spans(documents, halves)
 
     def _translate_as_written(self, documents: Sequence[TranslatedDocument], spans: Sequence[Span]) -> None:
         """Translate spans as lines without numbers, whose translations are the lines of the answers."""
@@ -182,11 +179,11 @@ class CausalSystem(ModelSystem):
             document.report_end(span, ended)
 
     def _answered(
-        self, documents: Sequence[TranslatedDocument], spans: Sequence[Span], joined: Lines, reminder: str = ""
+        self, documents: Sequence[TranslatedDocument], spans: Sequence[Span], joined: Lines
     ) -> Iterator[tuple[Span, Answer]]:
         """Every span, whose lines `joined` makes one text of, with its answer and whether that came to an end."""
         windows = [window_of(documents, span, self.past_context, 0) for span in spans]
-        texts = [self._prompt_text(window, joined, reminder.format(span.size)) for window, span in zip(windows, spans)]
+        texts = [self._prompt_text(window, joined) for window in windows]
         return zip(spans, self.answers(self._jobs(texts, windows), [span.size for span in spans]), strict=True)
 
     def _jobs(self, texts: Sequence[str], windows: Sequence[SuiteItem]) -> list[EncodedInput]:
@@ -240,7 +237,7 @@ class CausalSystem(ModelSystem):
         check_positions(item.where, len(prompt) + max(map(len, answers)), "tokens with the prompt", self.limit)
         return prompt, answers
 
-    def _prompt_text(self, item: SuiteItem, joined: Lines | None = None, reminder: str = "") -> str:
+    def _prompt_text(self, item: SuiteItem, joined: Lines | None = None) -> str:
         """The prompt for the current sentence, with the context that the system reads.
 
         `joined` makes one text of the lines of a chunk.
@@ -253,7 +250,7 @@ class CausalSystem(ModelSystem):
             context, targets = (), ()
         options = {"glossary": glossary_text(self.glossary, current)}
         options |= {} if joined is None else {"lines": joined(current.split("\n"))}
-        text = reminder + self.prompt.fill([*context, current], targets, **self.language_names, **options)
+        text = self.prompt.fill([*context, current], targets, **self.language_names, **options)
         if self.format == "plain":
             return text
         return chat_text(self.tokenizer, [*turns, {"role": "user", "content": text}], add_generation_prompt=True)

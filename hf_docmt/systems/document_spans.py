@@ -21,9 +21,9 @@ class Span:
         return self.stop - self.first
 
     @property
-    def sentences(self) -> list["Span"]:
-        """The sentences of the span, each as a span of its own."""
-        return [Span(self.document, index, index + 1) for index in range(self.first, self.stop)]
+    def halves(self) -> tuple["Span", "Span"]:
+        middle = self.first + self.size // 2
+        return Span(self.document, self.first, middle), Span(self.document, middle, self.stop)
 
 
 @dataclass

@@ -137,8 +137,7 @@ class EndpointSystem(System):
         if span.size == 1:
             raise ValueError(f"{window.location}: {problem}")
         document.report(span, "retry", f"{problem}: translated in halves")
-        middle = span.first + span.size // 2
-        for half in (Span(span.document, span.first, middle), Span(span.document, middle, span.stop)):
+        for half in span.halves:
             self._translate_span(documents, half)
 
     def _answer(self, window: SuiteItem, attempt: int) -> tuple[list[str] | None, str]:

@@ -189,30 +189,22 @@ def test_chunks_are_numbered_lines():
 
 @pytest.mark.parametrize("template", ["gemma", None])
 def test_chunks_with_another_number_of_lines(template):
-    """Asked for again with a reminder, then sentence by sentence; both are counted."""
+    """Translated in halves, which is counted."""
 
     def answers(text):
-        source, is_reminded = last_source(text), "There are 2 numbered lines." in text
-        if source.startswith("1. One.") and not is_reminded:
+        source = last_source(text)
+        if source.startswith("1. One."):
             return "1. Eins und zwei."
         return "1. Drei.\n3. Vier." if source.startswith("1. Three.") else source.lower()
 
     system, prompts = scripted(answers, template, chunk_sentences=2, past_context=1, format="auto")
     translations, (repairs,) = system.translate_with_repairs([DOCUMENT])
     assert translations == [["one.", "", "two.", "three.", "four.", "five."]]
-    assert [(repair["sentence"], repair["kind"]) for repair in repairs] == [
-        (0, "retry"),
-        (3, "retry"),
-        (3, "by_sentence"),
-    ]
-    assert repairs[0]["detail"] == "an answer of 1 line for 2 numbered ones: asked again"
-    assert repairs[2]["detail"] == "an answer of 2 lines for 2 numbered ones: sentence by sentence"
+    assert [(repair["sentence"], repair["kind"]) for repair in repairs] == [(0, "retry"), (3, "retry")]
+    assert repairs[0]["detail"] == "an answer of 1 line for 2 numbered ones: translated in halves"
     assert len(prompts) == 7
     if template is None:
-        assert prompts[1][0] == (
-            "There are 2 numbered lines. Answer with 2 lines, each with its number.\n\nTranslate from English to "
-            "German.\n\nEnglish: 1. One.\n2. Two.\nGerman:"
-        )
+        assert prompts[2][0].endswith("English: One.\nGerman: one.\nEnglish: Two.\nGerman:")
 
 
 def test_lines_as_they_were_written():

@@ -1,25 +1,13 @@
 """Metrics of translated documents, a class and a file each; see `metric.Metric`."""
 
-from hf_docmt.evaluation.metrics.corpus_scores import CorpusScore
+from hf_docmt.evaluation.metrics.corpus_scores import CorpusScore as CorpusScore
 from hf_docmt.evaluation.metrics.metric import (
-    Measurement,
-    Metric,
-    ScoreSettings,
-    TranslatedDocuments,
-    default_metrics,
-    metric_choices,
-    metric_class,
-    metric_classes,
+    Measurement as Measurement,
+    Metric as Metric,
+    ScoreSettings as ScoreSettings,
+    TranslatedDocuments as TranslatedDocuments,
+    default_metrics as default_metrics,
+    metric_choices as metric_choices,
+    metric_class as metric_class,
+    metric_classes as metric_classes,
 )
-
-__all__ = [
-    "CorpusScore",
-    "Measurement",
-    "Metric",
-    "ScoreSettings",
-    "TranslatedDocuments",
-    "default_metrics",
-    "metric_choices",
-    "metric_class",
-    "metric_classes",
-]
