@@ -62,48 +62,6 @@ class Scat:
     reasons: dict[str, int]
 
 
-@dataclass(frozen=True)
-class Agreement:
-    """Agreement of attention with the words that annotators marked; all values are fractions of 1.
-
-    `values` (examples, 1 + heads, 1 + len(at)): for averaged weights and every head, the share of weight on marked
-    words and the precision at each k. `chance` (examples, 1 + len(at)): the values of equal weights and a random order.
-    """
-
-    ids: tuple[str, ...]
-    values: np.ndarray
-    chance: np.ndarray
-    at: tuple[int, ...]
-    heads: tuple[str, ...]
-    unused: dict[str, int]  # examples without a value, by reason
-    signature: dict[str, str]
-
-    def results(self, split: str = "train") -> list[Result]:
-        """Share and precisions as report results in percent: means over examples, for each head in the breakdown.
-
-        `details` holds the 95 % bootstrap interval over examples, `chance`, and the reasons why examples have no value.
-        """
-        results, n = [], len(self.ids)
-        for column, metric in enumerate(["attention on marked words", *(f"precision@{k}" for k in self.at)]):
-            value, *heads = (100 * self.values[:, :, column].mean(axis=0)).tolist()
-            rows = [[example, 1] for example in self.values[:, 0, column].tolist()]
-            details = {"chance": float(100 * self.chance[:, column].mean()), "unused": self.unused}
-            details |= document_details(metric, self.ids, rows, unit="example")
-            result = Result(
-                task="context use",
-                dataset="scat",
-                split=split,
-                metric=metric,
-                value=value,
-                signature=Signature.of({**self.signature, "version": __version__}),
-                n=n,
-                breakdown={name: PartScore(head, n) for name, head in zip(self.heads, heads)},
-                details=details,
-            )
-            results.append(result)
-        return results
-
-
 class Word(NamedTuple):
     """Positions of a word's tokens in a segment, and whether annotators marked it as context or as pronoun."""
 
@@ -139,22 +97,27 @@ def rationales_files(
             f"no example can be read in lines {first}-{last}, {folder} has {scat.lines} (skipped: {reasons}); "
             "give others"
         )
-    agreement = rationale_agreement(system, examples, attention=attention, step=step)
     part = split if only is None else f"{split}, lines {first}-{last}"
+    results = rationale_agreement(system, examples, split=part, attention=attention, step=step)
     data = {"lines": scat.lines, "examples": len(examples), "skipped": scat.reasons}
-    return Report(model=system.describe(), data=data, results=agreement.results(part))
+    return Report(model=system.describe(), data=data, results=results)
 
 
 def rationale_agreement(
     system: ForcedDecoding,
     examples: Sequence[ScatExample],
     *,
+    split: str = "train",
     attention: str = "decoder",
     step: str = "writes",
     at: Sequence[int] = (1, 5),
     batch_size: int = 8,
-) -> Agreement:
-    """Attention from marked pronouns to marked words, with forced references.
+) -> list[Result]:
+    """Attention from marked pronouns to marked words, with forced references: its share, and the precision at each k.
+
+    Results are in percent, means over examples, for averaged weights and for each head in the breakdown. `details`
+    holds the 95 % bootstrap interval over examples, `chance` (the values of equal weights and a random order), and the
+    reasons why examples have no value.
 
     `attention` is that of the `encoder` (source pronoun to source), `cross` (target pronoun to source) or of the
     `decoder` (target pronoun to the target before it); in the published files nearly all marked words are on the target
@@ -201,9 +164,26 @@ def rationale_agreement(
         "step": "reads" if attention == "encoder" else step,
         "words": "letters" if system.tokenizer.is_fast else "between blanks",
         "context": "one sentence" if system.past_context else "none",
+        "version": __version__,
     }
-    by_head, chance = np.array(values)[:, :-1], np.array(values)[:, -1]
-    return Agreement(tuple(ids), by_head, chance, tuple(at), heads, dict(unused), signature)
+    table, results = np.array(values), []  # (examples, 1 + heads + chance, 1 + len(at))
+    for column, metric in enumerate(["attention on marked words", *(f"precision@{k}" for k in at)]):
+        value, *by_head, chance = (100 * table[:, :, column].mean(axis=0)).tolist()
+        rows = [[example, 1] for example in table[:, 0, column].tolist()]
+        details = {"chance": chance, "unused": dict(unused)} | document_details(metric, ids, rows, unit="example")
+        result = Result(
+            task="context use",
+            dataset="scat",
+            split=split,
+            metric=metric,
+            value=value,
+            signature=Signature.of(signature),
+            n=len(ids),
+            breakdown={name: PartScore(head, len(ids)) for name, head in zip(heads, by_head)},
+            details=details,
+        )
+        results.append(result)
+    return results
 
 
 def check_attention(system: ForcedDecoding) -> None:

@@ -211,6 +211,10 @@ def slow_share(model, tokenizer, example, attention, step, layer=None, head=None
     return sum(shares) / len(shares)
 
 
+def ids_of(result):
+    return result.details["statistics"]["ids"]
+
+
 @pytest.mark.parametrize("attention", ["encoder", "cross", "decoder"])
 @pytest.mark.parametrize("kind", ["concat", "marian"])
 def test_share_equals_a_slow_loop(tokenizer, scat, attention, kind):
@@ -219,17 +223,17 @@ def test_share_equals_a_slow_loop(tokenizer, scat, attention, kind):
     system = DocMTSystem(model, tokenizer) if kind == "concat" else Seq2SeqSystem(model, tokenizer, **windows)
     used = [scat.examples[0]] if attention != "decoder" else list(scat.examples[:2])
     for step in ("writes", "reads"):
-        found = rationale_agreement(system, scat.examples, attention=attention, step=step, batch_size=3)
-        assert found.ids == tuple(example.example_id for example in used)
-        assert found.heads == ("layer=1 head=1", "layer=1 head=2", "layer=2 head=1", "layer=2 head=2")
+        share, *_ = rationale_agreement(system, scat.examples, attention=attention, step=step, batch_size=3)
+        assert ids_of(share) == [example.example_id for example in used]
+        assert list(share.breakdown) == ["layer=1 head=1", "layer=1 head=2", "layer=2 head=1", "layer=2 head=2"]
         reason = {"no marked pronoun": 1, "no marked word in reach": 3 - len(used)}
-        assert found.unused == reason
+        assert share.details["unused"] == reason
         expected = [slow_share(model, tokenizer, example, attention, step) for example in used]
-        assert found.values[:, 0, 0] == pytest.approx(expected, abs=1e-6)
+        assert [value for value, _ in share.statistics.rows] == pytest.approx(expected, abs=1e-6)
         expected = [slow_share(model, tokenizer, example, attention, step, 1, 0) for example in used]
-        assert found.values[:, 3, 0] == pytest.approx(expected, abs=1e-6)
-    alone = rationale_agreement(system, scat.examples, attention=attention, step="reads", batch_size=1)
-    np.testing.assert_allclose(alone.values, found.values, atol=1e-6)
+        assert share.breakdown["layer=2 head=1"].value == pytest.approx(100 * np.mean(expected), abs=1e-4)
+    alone, *_ = rationale_agreement(system, scat.examples, attention=attention, step="reads", batch_size=1)
+    np.testing.assert_allclose(alone.statistics.rows, share.statistics.rows, atol=1e-6)
 
 
 def test_chance(tokenizer, scat):
@@ -239,7 +243,8 @@ def test_chance(tokenizer, scat):
     marked, length = tokens_of(tokenizer, before.text, before.rationale, 0)
     total = length + len(tokenizer(current.text, add_special_tokens=False)["input_ids"]) + 2
     words = 6 + 4  # The dogs and the cats . | They sleep here .
-    np.testing.assert_allclose(found.chance, [[len(marked) / total, 2 / (words - 1)]])
+    chance = [result.details["chance"] for result in found]
+    np.testing.assert_allclose(chance, [100 * len(marked) / total, 200 / (words - 1)])
 
 
 def test_own_word_and_later_words_do_not_count(tokenizer, tmp_path):
@@ -255,28 +260,25 @@ def test_own_word_and_later_words_do_not_count(tokenizer, tmp_path):
     for attention in ("encoder", "decoder"):
         message = "no example .*'no marked word in reach': 2"
         refused(message, rationale_agreement, system, examples, attention=attention)
-    assert rationale_agreement(system, examples, attention="cross").ids == ("scat-train:1",)
+    assert ids_of(rationale_agreement(system, examples, attention="cross")[0]) == ["scat-train:1"]
 
 
 def test_models_without_context_on_a_side(tokenizer, scat):
     """Target context is in reach only where the model writes or is given it; without context none is."""
     source_only = DocMTSystem(concat(tokenizer, context_sides="source", segment_encoding="learned"), tokenizer)
-    assert rationale_agreement(source_only, scat.examples, attention="cross").ids == ("scat-train:1",)
+    assert ids_of(rationale_agreement(source_only, scat.examples, attention="cross")[0]) == ["scat-train:1"]
     refused("no marked word in reach", rationale_agreement, source_only, scat.examples, attention="decoder")
     alone = Seq2SeqSystem(marian(tokenizer), tokenizer)
     refused("no marked word in reach", rationale_agreement, alone, scat.examples, attention="cross")
     future = DocMTSystem(concat(tokenizer, future_context=1, segment_encoding="learned"), tokenizer)
-    assert len(rationale_agreement(future, scat.examples).ids) == 2
+    assert rationale_agreement(future, scat.examples)[0].n == 2
 
 
 def test_results(tokenizer, scat):
-    found = rationale_agreement(DocMTSystem(concat(tokenizer), tokenizer), scat.examples, at=(1, 3))
-    results = found.results()
+    results = rationale_agreement(DocMTSystem(concat(tokenizer), tokenizer), scat.examples, at=(1, 3))
     assert [result.metric for result in results] == ["attention on marked words", "precision@1", "precision@3"]
     share = results[0]
     assert share.task == "context use" and share.n == 2
-    assert share.value == pytest.approx(100 * found.values[:, 0, 0].mean())
-    assert share.breakdown["layer=2 head=1"].value == pytest.approx(100 * found.values[:, 3, 0].mean())
     rows = np.array(share.details["statistics"]["rows"])
     assert share.value == pytest.approx(100 * rows[:, 0].sum() / rows[:, 1].sum())
     low, high = share.details["interval"]
@@ -302,7 +304,7 @@ def test_bad_arguments(tokenizer, scat):
     bad("attn_implementation is 'sdpa', which gives no weights; load .*'eager'", system)
     recurrent = DocMTSystem(concat(tokenizer, decoder_autoregression="ssru"), tokenizer)
     bad(r"a recurrent decoder \(ssru\) has no self-attention; choose attention cross", recurrent)
-    assert rationale_agreement(recurrent, scat.examples, attention="encoder").values.size
+    assert rationale_agreement(recurrent, scat.examples, attention="encoder")[0].n
     bad("encoder-decoder systems only", SimpleNamespace(name="a language model"))
     caching = DocMTSystem(build("caching", vocab_size=len(tokenizer)), tokenizer)
     bad("caching reads other sentences apart from the source", caching)
