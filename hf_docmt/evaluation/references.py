@@ -306,22 +306,17 @@ def builtin_references(
     doc_ids = columns.get("docid", [name] * count)
     runs = [list(run) for _, run in groupby(range(count), key=doc_ids.__getitem__)]
     ids = _distinct([doc_ids[run[0]] for run in runs])
-    cut = [[[side[line] for line in run] for run in runs] for side in (columns["src"], *sides)]
-    labels = {
-        field: {doc_id: columns[field][run[0]] for doc_id, run in zip(ids, runs)}
-        for field in ("origlang", "domain")
-        if field in columns
-    }
-    return References(
-        path=f"the test set {name}",
-        dataset=name,
-        split=pair + (f", references {', '.join(translators)}" if translators else ""),
-        ids=ids,
-        sides=cut[1:],
-        sources=cut[0],
-        domains=labels.get("domain"),
-        origlangs=labels.get("origlang"),
-    )
+    languages = (source_lang, target_lang)
+    documents, *further = [
+        [
+            {"doc_id": doc_id, "translation": [dict(zip(languages, (columns["src"][n], side[n]))) for n in run]}
+            | {field: columns[field][run[0]] for field in ("origlang", "domain") if field in columns}
+            for doc_id, run in zip(ids, runs)
+        ]
+        for side in sides
+    ]
+    split = pair + (f", references {', '.join(translators)}" if translators else "")
+    return references_of(documents, *languages, further=further, path=f"the test set {name}", dataset=name, split=split)
 
 
 def _lines(path: str | Path) -> list[str]:

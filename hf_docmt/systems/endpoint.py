@@ -86,7 +86,7 @@ class EndpointSystem(System):
         self.address, self.takes_schema = f"{name.rstrip('/')}/chat/completions", True
 
     @classmethod
-    def load(cls, name, kind="auto", *, dtype=None, device="cpu", attn_implementation=None, revision=None, **options):
+    def load(cls, name, *, dtype=None, device="cpu", attn_implementation=None, revision=None, **options):
         """The system of an address; number type and device are the endpoint's own."""
         return cls(str(name), **options)
 
@@ -152,7 +152,7 @@ class EndpointSystem(System):
         content, ended = self._request(messages, size, attempt)
         if not ended:
             return None, f"an answer that did not end within {size * self.max_new_tokens} tokens"
-        found = read_json(content, size)
+        found = answer_lines(content, size)
         if found is None:
             return None, f"no JSON object with {size} lines: {first_line(content)[:80]!r}"
         if any(source.strip() and not line for source, line in zip(lines, found)):
@@ -223,7 +223,7 @@ def as_json(lines) -> str:
     return json.dumps({str(number): line for number, line in enumerate(lines, 1)}, ensure_ascii=False)
 
 
-def read_json(content: str, size: int) -> list[str] | None:
+def answer_lines(content: str, size: int) -> list[str] | None:
     """The lines of the object in an answer, with any text around it; None unless it has `size` lines."""
     content = THOUGHTS.sub("", content)
     try:

@@ -13,7 +13,7 @@ from hf_docmt.data.glossary import Glossary
 from hf_docmt.data.language_codes import are_other_languages
 from hf_docmt.data.registration import register, registered
 from hf_docmt.files import is_address
-from hf_docmt.messages import check_known, closest_hint
+from hf_docmt.messages import closest_hint
 from hf_docmt.modeling.opaque_runs import CarriedSentence, Finder, Span, carry
 from hf_docmt.systems.items import SuiteItem, context_name
 
@@ -115,7 +115,6 @@ class System(ABC):
     def load(
         cls,
         name: str | Path,
-        kind: str = "auto",
         *,
         dtype: str | None = None,
         device: str = "cpu",
@@ -125,13 +124,13 @@ class System(ABC):
     ) -> "System":
         """A system from a folder or a name on the Hub; `options` are those of its class, whose `load` is called.
 
-        `docmt` is a model of this package (`DocMTSystem`), `seq2seq` any encoder-decoder model of transformers
-        (`Seq2SeqSystem`), `ctranslate2` one in that library's format (`CTranslate2System`), `causal` a causal language
-        model (`CausalSystem`), `endpoint` one at a URL (`EndpointSystem`); `auto` finds the kind by the name
-        or the configuration. `dtype` is a name such as `fp32`, `bfloat16`, `int8` or `auto`, that of the saved weights;
+        The kind follows from the name or the configuration: `docmt` is a model of this package (`DocMTSystem`),
+        `seq2seq` any encoder-decoder model of transformers (`Seq2SeqSystem`), `ctranslate2` one in that library's
+        format (`CTranslate2System`), `causal` a causal language model (`CausalSystem`), `endpoint` one at a URL
+        (`EndpointSystem`). `dtype` is a name such as `fp32`, `bfloat16`, `int8` or `auto`, that of the saved weights;
         by default float32. `revision` is a branch, tag or commit of a model on the Hub. Attention weights need
         `attn_implementation="eager"`. Options that resemble none of the class are left to `generate`. ValueError: no
-        model there, one that cannot be read or of another kind, unknown options.
+        model there, one that cannot be read, unknown options.
 
         >>> system = System.load("runs/concat", past_context=1)
         >>> system.context.past, system.languages
@@ -141,14 +140,9 @@ class System(ABC):
             raise ValueError(f"{name}: a system of kind {cls.kind!r} is made in Python, it cannot be loaded")
         from hf_docmt.systems.devices import INT8, checked_dtype
 
-        check_known(kind, ("auto", *system_classes()), "kind of system", "expected one of")
         if "engine" not in options and dtype != INT8:  # which CTranslate2 has on other devices, too
             checked_dtype(dtype, device)
-        own = kind_of(name, revision)
-        if kind not in ("auto", own):
-            remedy = "leave the kind at 'auto' or give another model"
-            raise ValueError(f"{name}: a model of kind {own}, not {kind}; {remedy}")
-        system = system_classes()[own]
+        system = system_classes()[kind_of(name, revision)]
         system.check_options(options)
         options |= {} if revision is None else {"revision": revision}
         dtype = dtype or ("auto" if "engine" in options else system.default_dtype)
