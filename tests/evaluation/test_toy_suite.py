@@ -68,7 +68,7 @@ def test_a_system(run, write, suite, tmp_path):
     assert code == 0, err
     report = json.loads(out)
     assert report["results"][0]["value"] == 50.0 and report["model"]["architecture"] == "shortest"
-    system = load_system(folder, "shortest")
+    system = load_system(folder)
     assert system.translate(DOCUMENTS) == DOCUMENTS
     assert (system.context.past, system.languages, system.decoding["beams"]) == (0, (None, None), None)
 
