@@ -94,7 +94,7 @@ class CausalSystem(ModelSystem):
         )
         self.format, self.prompt = self._format_and_prompt(format, prompt)
         self.language_names = {"source_lang": source_lang, "target_lang": target_lang}
-        self.chunk_sentences, self.repairs = chunk_sentences, repairs
+        self.chunk_sentences, self.repairs, self.carries = chunk_sentences, repairs, repairs != "none"
         self.glossary = Glossary.of(glossary, source_lang, target_lang)
         self._check_prompt()
         self._check_chunks()

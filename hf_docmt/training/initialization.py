@@ -17,7 +17,6 @@ from hf_docmt.files import write_text
 from hf_docmt.journal import value_digest
 from hf_docmt.loading import model_folders, registry
 from hf_docmt.loading.pretrained import (
-    FAMILIES,
     add_neutral_mechanism,
     from_sentence_model,
     is_sentence_model,
@@ -63,12 +62,7 @@ def load_origin(
         model_type = model_folders.read_config(folder).get("model_type")
         if registry.is_ours(model_type):
             return model_folders.load_model(folder)
-        if model_type in FAMILIES:
-            return from_sentence_model(folder, architecture=architecture, **fields)
-        raise ValueError(
-            f"{folder}: got model type {model_type!r}, expected one of {', '.join(FAMILIES)} or of the models of this "
-            f"package: {', '.join(f'{registry.MODEL_TYPE_PREFIX}{name}' for name in registry.ARCHITECTURES)}"
-        )
+        return from_sentence_model(folder, architecture=architecture, **fields)
     except ValueError as error:
         raise ValueError(f"init_from: {error}") from error
 

@@ -141,7 +141,6 @@ def test_language_models_translate(run, chat, plain, documents, tmp_path):
 
 def test_whole_documents_are_aligned_afterwards(run, chat, documents, tmp_path, monkeypatch):
     """As they were written, with any number of lines, which `evaluate --align` cuts where the references end."""
-    pytest.importorskip("mweralign")
     answers = {"documents": 0}
 
     def generate(system, jobs, sentences):
@@ -155,6 +154,7 @@ def test_whole_documents_are_aligned_afterwards(run, chat, documents, tmp_path, 
     assert code == 0 and answers == {"documents": 2}, err
     assert "2 documents, 3 sentences, 4 lines as written, repairs: 2 misaligned" in err
     assert [row["translation"] for row in rows_of(output)] == [["Die Lampe ist alt. Ich sehe", "sie."]] * 2
+    pytest.importorskip("mweralign")
     code, out, err = run("evaluate", output, documents, *LANGUAGES, "--align", "--json")
     assert code == 0, err
     report = json.loads(out)
