@@ -26,8 +26,10 @@ CLASSES: dict[str, type[PreTrainedModel]] = {
 }
 PEGASUS = {"position_type": "sinusoidal", "normalize_before": True, "layernorm_embedding": False}
 PLAIN = {  # fields with the value that all classes have
-    **{"model_type": "docmt-concat", "segment_encoding": "none"},
-    **{"decoder_autoregression": "self_attention", "layer_norm_eps": 1e-5},
+    "model_type": "docmt-concat",
+    "segment_encoding": "none",
+    "decoder_autoregression": "self_attention",
+    "layer_norm_eps": 1e-5,
 }
 COMPUTED = ("embed_positions.weight",)  # tables of sines, which the classes make themselves
 

@@ -44,7 +44,7 @@ class CTranslate2Weights(nn.Module):
         except ImportError as error:
             raise ValueError(f"{folder} needs CTranslate2: {install_command('ctranslate2')}") from error
         kind, _, index = device.partition(":")
-        computed = "default" if dtype in (None, "auto") else compute_type(dtype, kind)
+        computed = "default" if dtype in (None, "auto") else COMPUTE_TYPES.get(dtype, dtype)
         try:
             self.translator = ctranslate2.Translator(
                 str(folder),
@@ -98,18 +98,6 @@ class CTranslate2Weights(nn.Module):
             **arguments,
         )
         return [([self.token_ids(names) for names in result.hypotheses], result.scores) for result in results]
-
-
-def compute_type(dtype: str, device: str) -> str:
-    """CTranslate2's name of what is computed in; ValueError where the device does not have it."""
-    import ctranslate2
-
-    name, supported = COMPUTE_TYPES.get(dtype, dtype), ctranslate2.get_supported_compute_types(device)
-    if name not in supported:
-        ours = {theirs: name for name, theirs in COMPUTE_TYPES.items()}
-        allowed = ", ".join(sorted(ours.get(theirs, theirs) for theirs in supported))
-        raise ValueError(f"dtype {dtype!r}: CTranslate2 computes on this {device} in {allowed}; choose one of them")
-    return name
 
 
 class CTranslate2Translator(PromptedTranslator):
