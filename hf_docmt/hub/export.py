@@ -16,13 +16,11 @@ from hf_docmt.hub.upload_files import HANDLER
 from hf_docmt.loading import registry
 from hf_docmt.loading.carried_code import PACKAGE, carry_code
 from hf_docmt.loading.pretrained import from_sentence_model
-from hf_docmt.messages import check_known, install_command
+from hf_docmt.messages import install_command
 from hf_docmt.modeling.fingerprints import add_tokenizer_fingerprint
 from hf_docmt.modeling.modeling_docmt import DocMTForConditionalGeneration
 from hf_docmt.modeling.sequence_format import LANGUAGES, some_codes, uses_language
 from hf_docmt.reports.report import Report, merge_reports
-
-QUANTIZATIONS = ("float32", "float16", "bfloat16", "int16", "int8", "int8_float32", "int8_float16", "int8_bfloat16")
 
 
 def export_model(
@@ -94,7 +92,6 @@ def writer_of(
     if form == "stock":
         return to_stock(model).save_pretrained
     if form == "ctranslate2":
-        check_known(quantization, QUANTIZATIONS, "kind of weights", "CTranslate2 has")
         try:
             from hf_docmt.hub.ctranslate2_conversion import write_ctranslate2_folder
         except ImportError as error:

@@ -39,5 +39,5 @@ def test_stock_export(run, model, tmp_path):
     code, _, err = run("export", model, tmp_path / "both", "--stock", "--ctranslate2", "int8")
     assert code == 1 and "--stock and --ctranslate2 write different folders" in err
     code, _, err = run("export", model, tmp_path / "int4", "--ctranslate2", "int4")
-    assert code == 1 and "unknown kind of weights 'int4': CTranslate2 has float32, " in err
+    assert code == 1 and "int4 is not a valid quantization type. Accepted types are: " in err
     assert not (tmp_path / "both").exists() and not (tmp_path / "int4").exists()
