@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from hf_docmt.files import read_json, write_lines
+from hf_docmt.files import DataError, read_json, write_lines
 from hf_docmt.messages import __version__
 from hf_docmt.reports.result import PartScore, Result, check_keys, check_values
 from hf_docmt.reports.signature import extra_digits
@@ -86,11 +86,11 @@ class Report:
         """
         if not Path(path).exists():
             raise FileNotFoundError(f"{path}: the report does not exist; check the path")
-        report = read_json(path)
         try:
-            return cls.from_dict(report)
+            return cls.from_dict(read_json(path))
         except ValueError as error:
-            raise ValueError(f"{path}: {error}; {REMEDY}") from error
+            where = "" if isinstance(error, DataError) else f"{path}: "
+            raise ValueError(f"{where}{error}; {REMEDY}") from error
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of the report."""

@@ -81,7 +81,7 @@ def test_completion_offers_commands(monkeypatch):
         (("translate", "nowhere", "-"), ("nowhere",)),
         (("translate", "{model}", "{documents}", "--strategy", "slidng"), ("slidng", "sliding")),
         (("contrast", "{model}", "{documents}"), ("documents.jsonl: not a contrastive suite; give JSON or a folder",)),
-        (("compare", "{documents}"), ("Extra data; give a report, which docmt evaluate",)),
+        (("compare", "{documents}"), ("give a report, which docmt evaluate",)),
         (("translate", "{model}", "{table}", "-o", "o.csv"), ("add --columns with names or numbers of 1 'one'",)),
         (("corpus", "{model}"), ("not an empty folder",)),
         (("contrast", "{model}", "absent.json", "-o", "no/such/folder/out"), ("no/such/folder",)),
