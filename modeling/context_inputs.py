@@ -202,13 +202,7 @@ class ContextLayers:
         """Ids and mask (B, N), 1 = token -> states (B, N, D)."""
         hidden_states = self.embed(ids, self.positions(ids, mask))
         mask = mask | ~mask.any(dim=1, keepdim=True)  # a softmax needs a key, in a row without context, too
-        states = None if self.engine is None else self.engine.encode(self, hidden_states, mask, kind="context_")
-        if states is not None:
-            return states
-        mask = self.attention_mask(hidden_states, mask)
-        for layer in self.context_layers:
-            hidden_states = layer(hidden_states, mask)
-        return self.context_layer_norm(hidden_states) if self.config.normalize_before else hidden_states
+        return self.run_plain(hidden_states, mask, self.context_layers, getattr(self, "context_layer_norm", None))
 
     def read_context(self, input_ids, attention_mask, is_next: torch.Tensor) -> list[torch.Tensor]:
         """Sentences (P, L), which of them follow the current one (P,) -> what layers read of them, (P, L, D) each.

@@ -1,8 +1,8 @@
 """The decoder of all strategies: jobs of token ids in batches of `generate`, each row with its own limit of tokens."""
 
 import copy
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import torch
 from transformers import LogitsProcessorList, StoppingCriteriaList
@@ -17,24 +17,49 @@ WAITING_TOKENS = 2**14  # of sources that are handed to an engine together, padd
 class Translator(BaseTranslator):
     """Decodes jobs by `model.generate`."""
 
-    def inference(self) -> AbstractContextManager:
+    searches: dict | None = None  # of an engine, by the tokens that end them; None = weights may change in between
+
+    @contextmanager
+    def inference(self) -> Iterator[None]:
         """Scope of a translation: weights that do not change, and no dropout."""
         check_untested_version(self.model)
-        return inference(self.model)
+        with inference(self.model):
+            self.searches = {} if type(self).generate is Translator.generate else None
+            yield
+            self.searches = None
 
     def decode(self, jobs: list[Job], stop_at_sep: bool = False) -> list[Output]:
         """Outputs of independent jobs, in their order; longest together in batches."""
         outputs: list[Output] = [Output([], True)] * len(jobs)
-        waiting = WAITING_TOKENS if jobs and self.sources_may_wait(jobs) else 0
+        waiting = WAITING_TOKENS if len(jobs) > 1 and self.sources_may_wait(jobs) else 0
         for rows in self.batches(range(len(jobs)), lambda row: len(jobs[row].source), waiting):
             most = self.rows_of_batch(len(jobs[rows[0]].source))
             settings = {"sources_at_once": most} if len(rows) > most else {}
             for together in self.rows_with_room(rows, jobs):
                 batch = [jobs[row] for row in together]
+                if len(batch) == 1 and (output := self.search_alone(batch[0], self.ends_of(stop_at_sep))):
+                    outputs[together[0]] = output
+                    continue
                 inputs = self.source_inputs(batch) | self.prefix_inputs(batch) | settings
                 for row, output in zip(together, self.generate(inputs, batch, stop_at_sep)):
                     outputs[row] = output
         return outputs
+
+    def search_alone(self, job: Job, ends: list[int]) -> Output | None:
+        """The output of a lone job by a search that an engine keeps for the next one; None: by `generate`."""
+        is_other = self.keeps_candidates or self.format.target_before or job.current.part.beginning
+        if self.searches is None or is_other:
+            return None
+        if (key := tuple(ends)) not in self.searches:
+            config, engine = copy.copy(self.settings), getattr(self.model, "engine", None)
+            config.eos_token_id, arguments = ends, (self.generate_kwargs, self.keeps_scores)
+            self.searches[key] = engine and engine.lone_search(self.model, config, *arguments)
+        prompt, search = [self.start, *job.prefix], self.searches[key]
+        found = search and search(job.source, prompt, *self.token_limits([job.length], len(prompt)))
+        if not found:
+            return None
+        finished = found.ids[-1] in ends
+        return Output(found.ids[: len(found.ids) - finished], finished, found.sums)
 
     def sources_may_wait(self, jobs: list[Job]) -> bool:
         """Whether an engine takes more sources than `batch_size`, and begins the next one where one is done."""

@@ -68,8 +68,7 @@ class CachingEncoder(Encoder):
     def encode(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """Sentences without context: ids and mask (P, L), 1 = token -> states (P, L, D)."""
         positions = self.positions(ids, mask if not is_right_padded(mask) else None)
-        hidden_states = self.embed(ids, positions)
-        return self.run_layers(hidden_states, self.attention_mask(hidden_states, mask), layer_inputs={})[0]
+        return self.run_plain(self.embed(ids, positions), mask, self.layers, getattr(self, "layer_norm", None))
 
     def read(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Sentences (P, L) -> encoder states (P, L, D), and what is kept of them as context, (P, K, D), (P, K)."""

@@ -324,7 +324,7 @@ class DecodingStep:
                 for callback in settings.callbacks:
                     callback(prompt, None)
         lengths = tables["found_lengths"][:, : settings.num_return_sequences] + padding
-        places = (torch.arange(int(lengths.max()), device="cpu") - padding)[:, None]  # (S, 1, L)
+        places = (torch.arange(max(width, int(lengths.max())), device="cpu") - padding)[:, None]  # (S, 1, L)
         is_behind, places = places >= (lengths - padding)[..., None], places.clamp(0, sizes["room"] - 1)
         places, ends = places.expand(*lengths.shape, -1), {"found": settings.padding, "found_totals": 0}
         ids, sums = (

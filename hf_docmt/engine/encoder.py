@@ -1,6 +1,7 @@
 """The layers of an encoder on the compiled primitives, by one call."""
 
 import ctypes
+from collections.abc import Sequence
 
 import torch
 from torch import nn
@@ -21,33 +22,40 @@ def encoder_states(
     stack: nn.Module,
     hidden_states: torch.Tensor,
     attention_mask: torch.Tensor | None,
+    layers: Sequence[nn.Module],
+    norm: nn.LayerNorm | None = None,
     input_ids: torch.Tensor | None = None,
-    kind: str = "",
-) -> torch.Tensor | None:
-    """Embeddings (B, S, D), mask (B, S) -> states (B, S, D) of the layers of an encoder and a last norm, if it has one.
+) -> tuple[torch.Tensor, int]:
+    """Embeddings (B, S, D), mask (B, S) -> states (B, S, D) after the first layers of an encoder, and their number.
 
-    `kind`: "" for its own, "context_" for those of the context. None where they have to be called, as outside of a
-    scope. `input_ids` (B, S) tell the limits of attention, where it has some.
+    All of these are known, none outside of a scope; a norm follows the last layer. `input_ids` (B, S) tell the limits
+    of attention, where it has some.
     """
-    layers, norm = getattr(stack, f"{kind}layers"), getattr(stack, f"{kind}layer_norm", None)
     batch, length, size = hidden_states.shape
     fits = hidden_states.is_cpu and hidden_states.dtype is torch.float32 and length <= MOST_PLACES
-    if not fits or not len(layers) or not is_in_scope(stack) or stack.training or not is_inference(stack):
-        return None
-    is_float = is_for_kernels(layers[0].fc1)
-    if not is_float and not is_plain_int8(layers[0].fc1) or batch * length > most_rows(size, is_float):
-        return None
-    program = made_once(layers, lambda: encoder_program(stack, layers, norm))
+    program = layers_program(stack, batch * length, layers, norm) if fits else None
     if program is None:
-        return None
+        return hidden_states, 0
     states = hidden_states.clone(memory_format=torch.contiguous_format)
-    (operations, has_limits, _), inner = program, stack.config.encoder_ffn_dim
+    (operations, count, has_limits, _), inner = program, stack.config.encoder_ffn_dim
     if attention_mask is not None and not has_limits and is_right_padded(attention_mask):
         run_in_batches(operations, states, inner, attention_mask)
-        return states
+        return states, count
     limits = source_limits(stack, input_ids, attention_mask) if has_limits else None
     run_on_rows(operations, states.view(-1, size), inner, places=length, mask=attention_mask, limits=limits)
-    return states
+    return states, count
+
+
+def layers_program(
+    stack: nn.Module, rows: int, layers: Sequence[nn.Module], norm: nn.LayerNorm | None
+) -> tuple[ctypes.Array, int, bool, list] | None:
+    """`encoder_program` of layers, for this number of rows; None where they have to be called."""
+    if not len(layers) or not is_in_scope(stack) or stack.training or not is_inference(stack):
+        return None
+    is_float = is_for_kernels(layers[0].fc1)
+    if not is_float and not is_plain_int8(layers[0].fc1) or rows > most_rows(stack.config.d_model, is_float):
+        return None
+    return made_once(stack, lambda: encoder_program(stack, layers, norm), *layers)
 
 
 def run_in_batches(operations: ctypes.Array, states: torch.Tensor, inner: int, mask: torch.Tensor) -> None:

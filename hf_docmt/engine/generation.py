@@ -1,5 +1,6 @@
 """The `engine` of the package's models: plain calls of `generate` use our search, all others that of transformers."""
 
+import copy
 from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import partial
@@ -20,6 +21,7 @@ from hf_docmt.engine.cpu_kernels import are_used
 from hf_docmt.engine.decoding_step import sources_may_wait
 from hf_docmt.engine.encoder import MOST_PLACES, encoder_states
 from hf_docmt.engine.generation_fields import HARMLESS, PLAIN, READ, effective_settings
+from hf_docmt.engine.lone_search import LoneSearch, lone_search
 from hf_docmt.engine.quantization import quantize, replace_linear
 from hf_docmt.engine.scope import forget, has_hooks, packed_products, unchanged_weights
 from hf_docmt.engine.search import DecoderState, SearchSettings, best_translations
@@ -69,6 +71,16 @@ class Engine:
         is_known = arguments.keys() <= known and all(getattr(one, "ends_nothing", False) for one in criteria)
         is_known = is_known and not effective_settings(config, {*READ, *HARMLESS}) and is_plain(config)
         return is_known and not model.is_prompted and not has_hooks(model) and sources_may_wait(model)
+
+    def lone_search(self, model, config: GenerationConfig, arguments: dict, has_sums: bool) -> LoneSearch | None:
+        """The search of plain calls of `generate` with these settings, for one source after the other; None: that."""
+        if arguments or not self.may_wait(model, config, arguments):
+            return None
+        config = copy.copy(config)
+        config.max_length = 2**31  # each search has its own limit
+        settings = search_settings(config, torch.empty(1, 1), None, None)
+        settings.has_sums = has_sums
+        return lone_search(model, settings)
 
     def prompt_cache(self, model) -> DecodingCache | None:
         """An empty cache; None for a recurrent decoder, whose state cannot go back to the end of a prompt."""

@@ -12,7 +12,7 @@ from torch import nn
 from hf_docmt.modeling.context_attention import ContextAttention, ContextDecoder, ContextDecoderLayer, VectorAttention
 from hf_docmt.modeling.context_selection import SelectedAttention
 from hf_docmt.modeling.layers import SSRU, Attention, DecoderLayer, EncoderLayer, Layer
-from hf_docmt.modeling.modeling_concat import ConcatDecoder, PersistentEncodingLayer, SegmentStack
+from hf_docmt.modeling.modeling_concat import ConcatDecoder, ConcatEncoder, PersistentEncodingLayer, SegmentStack
 from hf_docmt.modeling.modeling_docmt import Decoder, DocMTForConditionalGeneration, Encoder, Stack
 from hf_docmt.modeling.modeling_doct import DocTDecoder, GatedContext, GatedContextBlock
 from hf_docmt.modeling.modeling_gtransformer import (
@@ -25,7 +25,7 @@ from hf_docmt.modeling.modeling_gtransformer import (
 )
 from hf_docmt.modeling.modeling_han import HanDecoder, HanDecoderLayer
 from hf_docmt.modeling.modeling_lst import LstAttention
-from hf_docmt.modeling.modeling_memory import MemoryDecoder, MemoryDecoderLayer, MemoryUnit
+from hf_docmt.modeling.modeling_memory import MemoryDecoder, MemoryDecoderLayer, MemoryEncoderLayer, MemoryUnit
 from hf_docmt.modeling.modeling_window import (
     WindowAttention,
     WindowDecoder,
@@ -141,9 +141,11 @@ def blocks_of(layer: nn.Module) -> list[Block] | None:
         return [block for name in names for block in parts_of(layer, name)]
     if have_same(kind, EncoderLayer, "forward"):
         return [block for name in names[::2] for block in parts_of(layer, name)]
-    if layer.side == "decoder" and have_same(kind, HanDecoderLayer, "forward"):
-        blocks = [block for name in names for block in parts_of(layer, name)]
+    if have_same(kind, HanDecoderLayer, "forward") and (layer.side == "decoder" or layer.context is None):
+        blocks = [block for name in names[:: 1 if layer.side == "decoder" else 2] for block in parts_of(layer, name)]
         return blocks if layer.context is None else [*blocks, Block(layer, "context", first_of(context_call(layer)))]
+    if have_same(kind, MemoryEncoderLayer, "forward", "read_memory", "with_memory") and not layer.memory_name:
+        return [block for name in names[::2] for block in parts_of(layer, name)]
     if have_same(kind, MemoryDecoderLayer, "forward", "read_memory"):
         own, *others = ([*parts_of(layer, name)] for name in names)
         if layer.memory_name:
@@ -216,8 +218,9 @@ def context_sublayer(layer: nn.Module) -> ContextSublayer | None:
     return ContextSublayer(context.attn, context.layer_norm, "context_states")
 
 
-STEP_INPUTS = {  # what `layer_inputs` of decoders give to layers in steps of decoding: nothing, the same, or limits
+STEP_INPUTS = {  # what `layer_inputs` of stacks give to layers in steps of decoding: nothing, the same, or limits
     Stack.layer_inputs: "none",
+    ConcatEncoder.layer_inputs: "none",
     ConcatDecoder.layer_inputs: "none",
     ContextDecoder.layer_inputs: "constant",
     DocTDecoder.layer_inputs: "constant",
@@ -238,11 +241,11 @@ LIMITED = (  # decoders and models whose mechanism is no more than limits of att
 )
 
 
-def step_inputs(decoder: nn.Module) -> str:
+def step_inputs(stack: nn.Module) -> str:
     """The inputs of layers in decoding steps: "none", "constant" inputs, "limits", or "new" ones."""
-    found = STEP_INPUTS.get(function(type(decoder), "layer_inputs"), "new")
-    has_encoding = getattr(decoder.config, "segment_encoding", "none") != "none"
-    return "new" if has_encoding or getattr(decoder.config, "sees_all", False) else found
+    found = STEP_INPUTS.get(function(type(stack), "layer_inputs"), "new")
+    has_encoding = getattr(stack.config, "segment_encoding", "none") != "none"
+    return "new" if has_encoding or getattr(stack.config, "sees_all", False) else found
 
 
 def is_known_decoder(decoder: nn.Module) -> bool:

@@ -62,7 +62,7 @@ class Scope:
     by_weight: dict[int, nn.Module]  # of plain products
     may_be_compiled: bool  # which is not to see modes of torch
     has_hooks: bool = False  # before layers, as of an adapter
-    made: dict[nn.Module, object] = field(default_factory=dict)
+    made: dict[tuple[nn.Module, ...], object] = field(default_factory=dict)
 
 
 _scopes: ContextVar[Mapping[nn.Module, Scope]] = ContextVar("scopes", default=MappingProxyType({}))  # by module
@@ -108,12 +108,12 @@ def modules_of(*roots: nn.Module) -> list[nn.Module]:
     return found
 
 
-def made_once(owner: nn.Module, make: Callable[[], Made]) -> Made:
-    """The result of `make` for a module, computed once in a scope."""
-    made = _scopes.get()[owner].made
-    if owner not in made:
-        made[owner] = make()
-    return made[owner]
+def made_once(owner: nn.Module, make: Callable[[], Made], *parts: nn.Module) -> Made:
+    """The result of `make` for a module, or for these parts of it, computed once in a scope."""
+    made, key = _scopes.get()[owner].made, (owner, *parts)
+    if key not in made:
+        made[key] = make()
+    return made[key]
 
 
 def has_hooks(model: nn.Module) -> bool:
