@@ -25,8 +25,10 @@ class Translator(BaseTranslator):
         check_untested_version(self.model)
         with inference(self.model):
             self.searches = {} if type(self).generate is Translator.generate else None
-            yield
-            self.searches = None
+            try:
+                yield
+            finally:
+                self.searches = None
 
     def decode(self, jobs: list[Job], stop_at_sep: bool = False) -> list[Output]:
         """Outputs of independent jobs, in their order; longest together in batches."""
@@ -46,7 +48,7 @@ class Translator(BaseTranslator):
         return outputs
 
     def search_alone(self, job: Job, ends: list[int]) -> Output | None:
-        """The output of a lone job by a search that an engine keeps for the next one; None: by `generate`."""
+        """The output of a lone job by a search of an engine, which is kept for the next one; None: by `generate`."""
         is_other = self.keeps_candidates or self.format.target_before or job.current.part.beginning
         if self.searches is None or is_other:
             return None

@@ -1,4 +1,4 @@
-"""The search that is kept from sentence to sentence finds what a new one for each finds."""
+"""A search for one source after the other finds what a call of `generate` for each of them finds."""
 
 import pytest
 import torch
@@ -24,7 +24,7 @@ SEARCHES = [{}, {"num_beams": 3}, {"num_beams": 2, "early_stopping": True, "leng
 
 @pytest.fixture
 def found(monkeypatch):
-    """What the search that is kept found, each time it was called."""
+    """What this search found, each time it was called."""
     found, call = [], LoneSearch.__call__
     monkeypatch.setattr(LoneSearch, "__call__", lambda *given: found.append(call(*given)) or found[-1])
     return found
