@@ -11,8 +11,6 @@ from .generation_mixin import check_untested_version, inference
 from .row_processors import FiniteScores, ForcedBeginnings, RowLimits, pad_rows
 from .translation_jobs import BaseTranslator, Job, Output, model_name
 
-WAITING_TOKENS = 2**14  # of sources that are handed to an engine together, padding included
-
 
 class Translator(BaseTranslator):
     """Decodes jobs by `model.generate`."""
@@ -33,8 +31,7 @@ class Translator(BaseTranslator):
     def decode(self, jobs: list[Job], stop_at_sep: bool = False) -> list[Output]:
         """Outputs of independent jobs, in their order; longest together in batches."""
         outputs: list[Output] = [Output([], True)] * len(jobs)
-        waiting = WAITING_TOKENS if len(jobs) > 1 and self.sources_may_wait(jobs) else 0
-        for rows in self.batches(range(len(jobs)), lambda row: len(jobs[row].source), waiting):
+        for rows in self.batches(range(len(jobs)), lambda row: len(jobs[row].source), self.waiting_tokens(jobs)):
             most = self.rows_of_batch(len(jobs[rows[0]].source))
             settings = {"sources_at_once": most} if len(rows) > most else {}
             for together in self.rows_with_room(rows, jobs):
@@ -63,11 +60,13 @@ class Translator(BaseTranslator):
         finished = found.ids[-1] in ends
         return Output(found.ids[: len(found.ids) - finished], finished, found.sums)
 
-    def sources_may_wait(self, jobs: list[Job]) -> bool:
-        """Whether an engine takes more sources than `batch_size`, and begins the next one where one is done."""
+    def waiting_tokens(self, jobs: list[Job]) -> int:
+        """The most tokens of sources, padding included, of which an engine begins the next where one is done."""
         engine = getattr(self.model, "engine", None)
         is_plain = not self.format.target_before and not any(job.current.part.beginning for job in jobs)
-        return is_plain and engine is not None and engine.may_wait(self.model, self.settings, self.generate_kwargs)
+        if len(jobs) < 2 or not is_plain or engine is None:
+            return 0
+        return engine.waiting_tokens(self.model, self.settings, self.generate_kwargs)
 
     def rows_with_room(self, rows: list[int], jobs: list[Job]) -> list[list[int]]:
         """A batch, or row by row where a long prefix leaves too few positions to another; without a prefix apart."""

@@ -6,7 +6,7 @@
  */
 #include <stdint.h>
 
-#define ABI 18
+#define ABI 19
 enum { PRODUCT, NORM, SELF_ATTENTION, SOURCE_ATTENTION, EMBEDDING, RECURRENCE, MIXTURE, ADDITION };
 enum { ALL, LIMITED, CONTEXT };   /* what attention reads: CONTEXT is another source */
 enum { SENTENCE, GROUP, WINDOW }; /* what limits it */
@@ -55,7 +55,7 @@ typedef struct {
     int64_t threads, scratch; /* the most threads, and the scratch numbers of each */
     int64_t written, kept;    /* W; T: the tokens that there is room for */
     int32_t *slots;           /* (B,) */
-    const int32_t *origins;   /* (W,): the source of a target; none: of an encoder */
+    int32_t *origins;         /* (W,): the source of a target in these buffers; none: of an encoder */
 } Step;
 
 typedef struct {

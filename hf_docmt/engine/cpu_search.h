@@ -192,6 +192,7 @@ static void begin(const Operation *operations, int64_t count, Step *step, Search
     if (s->totals) memset(s->totals + slot * s->room, 0, given * sizeof *s->totals);
     for (int64_t b = 0; b < s->beams; b++) s->found_lengths[source * s->beams + b] = 0;
     memcpy(s->ids + slot * s->room, s->prompts + source * s->prompt, given * sizeof *s->ids);
+    for (int64_t b = 0; b < s->beams; b++) step->origins[slot + b] = s->readers ? m : source;
     if (s->readers) read_source(step, s, source, m);
     if (given > 1 && !s->is_read) read_prefix(operations, count, step, s, slot, given - 1);
     step->lengths[slot] = given;
@@ -222,7 +223,7 @@ int64_t docmt_search(const Operation *operations, int64_t count, Step *step, Sea
         if (!s->is_read) docmt_run(operations, count, step);
         s->is_read = 0;
         for (int64_t r = 0; s->is_absent && r < rows; r++) {
-            const uint8_t *is_absent = s->is_absent + s->current[origin_of(step, r)] * s->scored;
+            const uint8_t *is_absent = s->is_absent + s->current[step->slots[r] / s->beams] * s->scored;
             for (int64_t i = 0; i < s->scored; i++)
                 scores[r * s->scored + i] = is_absent[i] ? -INFINITY : scores[r * s->scored + i];
         }

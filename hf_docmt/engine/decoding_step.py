@@ -47,6 +47,7 @@ MOST_SOURCES = 64  # over the number of threads, where torch has several and the
 ROOM = 64  # tokens with room at first, in addition to the prompt
 TOTALS = ("totals", "total_copies", "found_totals")  # of `Search`
 POSITIONS = 64  # encodings that are computed at once
+MOST_WAITING, FEW_WAITING = 2**14, 2**11  # tokens of sources that are read when each begins, or all before
 STEPS = 16  # of a search between two calls of what is called in between
 
 
@@ -64,16 +65,20 @@ def decoding_step(state) -> "DecodingStep | None":
     return DecodingStep(state, program, limits) if has_ends else None
 
 
-def sources_may_wait(model) -> bool:
-    """Whether a search for a model in a scope reads the states of a source when it begins."""
+def waiting_tokens(model) -> int:
+    """The most tokens of sources, padding included, that a search for a model in a scope takes together; 0: none wait.
+
+    Where limits need all sources, attention reads the states of all of them before.
+    """
     decoder = model.get_decoder()
     is_known = are_used() and is_in_scope(model) and lone_threads() == 1 and model.device.type == "cpu"
-    if not is_known or not is_unchanged(model, type(model)) or step_inputs(decoder) != "none":
-        return False
+    if not is_known or not is_unchanged(model, type(model)) or step_inputs(decoder) not in ("none", "limits"):
+        return 0
     program = made_once(model, lambda: known_program(model))
-    fits = program is not None and len(program.parts) == 1 and program.embedding and not program.has_limits
-    is_plain = type(decoder).source is Decoder.source and not model.model.encoder_input_names
-    return bool(fits and is_plain and len(program.sources) == len(program.readers))
+    fits = program is not None and len(program.parts) == 1 and program.embedding
+    if not fits or type(decoder).source is not Decoder.source or len(program.sources) != len(program.readers):
+        return 0
+    return FEW_WAITING if program.has_limits else MOST_WAITING
 
 
 def known_program(model) -> DecoderProgram | None:
@@ -136,7 +141,8 @@ class DecodingStep:
             self.encodings = program.encodings
         self.history: torch.Tensor | None = None  # (writers, W, T, 2D): keys and values of what was written
         self.read: list[torch.Tensor] | None = None  # of each reader (S, L, 2D): those of the source or context
-        self.at_once = state.at_once  # the most sources whose states are read at once, where others wait
+        self.at_once = state.at_once  # the most sources of a step, where others wait
+        self.reads_later = self.at_once is not None and limits is None  # each source when it begins
         self.prefix = 0  # the most tokens of a prompt that a search reads in one pass
         self.limits: Limits | None = None  # and the borders whose address they have
         if limits is not None:
@@ -191,7 +197,7 @@ class DecodingStep:
             self.history = self.written_so_far()
             self.number_slots(rows)
         if self.read is None:
-            self.read = self.room_for_sources() if self.at_once else self.read_source(self.find_seen())
+            self.read = self.room_for_sources() if self.reads_later else self.read_source(self.find_seen())
         self.scores, self.bias = memory(rows, len(self.output_bias)), whole_blocks(self.output_bias.float())
         self.first, self.padding = torch.zeros_like(self.origins), 0  # (W,); tokens in front of all targets
         if mask is not None:
@@ -309,7 +315,7 @@ class DecodingStep:
         sizes |= {"end_count": len(tables["ends"]), "penalty": settings.length_penalty, "scored": self.scores.shape[1]}
         sizes |= {"is_early": settings.early_stopping is True, "kept": tables["values"].shape[1]}
         sizes["steps"] = STEPS if settings.callbacks else 2**62
-        if self.at_once:
+        if self.reads_later:
             self.read_one_by_one(found)
         needed, most = width + 1, int(tables["limits"].max())
         while needed:

@@ -38,10 +38,10 @@ def encoder_states(
         return hidden_states, 0
     states = hidden_states.clone(memory_format=torch.contiguous_format)
     (operations, count, has_limits, _), inner = program, stack.config.encoder_ffn_dim
-    if attention_mask is not None and not has_limits and is_right_padded(attention_mask):
-        run_in_batches(operations, states, inner, attention_mask)
-        return states, count
     limits = source_limits(stack, input_ids, attention_mask) if has_limits else None
+    if attention_mask is not None and is_right_padded(attention_mask):
+        run_in_batches(operations, states, inner, attention_mask, limits)
+        return states, count
     run_on_rows(operations, states.view(-1, size), inner, places=length, mask=attention_mask, limits=limits)
     return states, count
 
@@ -58,7 +58,7 @@ def layers_program(
     return made_once(stack, lambda: encoder_program(stack, layers, norm), *layers)
 
 
-def run_in_batches(operations: ctypes.Array, states: torch.Tensor, inner: int, mask: torch.Tensor) -> None:
+def run_in_batches(operations: ctypes.Array, states: torch.Tensor, inner: int, mask: torch.Tensor, limits) -> None:
     """As `run_on_rows`, over states (B, S, D) of a few sources at a time, without the padding at their end."""
     lengths, first = mask.sum(dim=1).tolist(), 0
     while first < len(states):
@@ -66,7 +66,8 @@ def run_in_batches(operations: ctypes.Array, states: torch.Tensor, inner: int, m
         longest = max(lengths[first:end])
         part = states[first:end, :longest]
         rows, first = part.reshape(-1, part.shape[2]), end
-        run_on_rows(operations, rows, inner, places=longest, mask=mask[end - len(part) : end, :longest])
+        seen, reach = (None if one is None else one[end - len(part) : end, :longest] for one in (mask, limits))
+        run_on_rows(operations, rows, inner, places=longest, mask=seen, limits=reach)
         if rows.data_ptr() != part.data_ptr():
             part.copy_(rows.view_as(part))
 

@@ -18,7 +18,7 @@ from transformers.integrations import is_fsdp_managed_module
 from hf_docmt.engine.cache import DecodingCache
 from hf_docmt.engine.chunked_loss import chunked_loss
 from hf_docmt.engine.cpu_kernels import are_used
-from hf_docmt.engine.decoding_step import sources_may_wait
+from hf_docmt.engine.decoding_step import MOST_WAITING, waiting_tokens
 from hf_docmt.engine.encoder import MOST_PLACES, encoder_states
 from hf_docmt.engine.generation_fields import HARMLESS, PLAIN, READ, effective_settings
 from hf_docmt.engine.lone_search import LoneSearch, lone_search
@@ -61,8 +61,8 @@ class Engine:
         with nullcontext() if may_be_compiled else packed_products(model):
             return model.search_by_transformers(inputs, config, own, arguments)
 
-    def may_wait(self, model, config: GenerationConfig, arguments: dict) -> bool:
-        """Whether plain calls of `generate` with these settings take more sources than `sources_at_once`.
+    def waiting_tokens(self, model, config: GenerationConfig, arguments: dict) -> int:
+        """The most tokens of sources, padding included, of calls of `generate` with `sources_at_once`; 0: none wait.
 
         Not beams over a shortlist: the more sources wait, the more words are scored for each of them.
         """
@@ -70,11 +70,11 @@ class Engine:
         criteria = arguments.get("stopping_criteria") or ()
         is_known = arguments.keys() <= known and all(getattr(one, "ends_nothing", False) for one in criteria)
         is_known = is_known and not effective_settings(config, {*READ, *HARMLESS}) and is_plain(config)
-        return is_known and not model.is_prompted and not has_hooks(model) and sources_may_wait(model)
+        return waiting_tokens(model) if is_known and not model.is_prompted and not has_hooks(model) else 0
 
     def lone_search(self, model, config: GenerationConfig, arguments: dict, has_sums: bool) -> LoneSearch | None:
         """The search of plain calls of `generate` with these settings, for one source after the other; None: that."""
-        if arguments or not self.may_wait(model, config, arguments):
+        if arguments or self.waiting_tokens(model, config, arguments) < MOST_WAITING:  # it has no limits
             return None
         config = copy.copy(config)
         config.max_length = 2**31  # each search has its own limit

@@ -366,15 +366,19 @@ def test_sources_that_leave_change_nothing(monkeypatch, kernels, architecture, f
 
 @needs_kernels
 @pytest.mark.parametrize("batch", [{"batch_size": 2}, {"batch_tokens": 9}], ids=str)
-def test_sources_wait(monkeypatch, batch):
-    """All in one search, behind prefixes, too, and in batches of tokens."""
-    model, sizes, run = build(**SIZES, past_context=2, use_bod=True), [], DecodingStep.search
+@pytest.mark.parametrize("architecture", ["concat", "lst", "gtransformer", "window"])
+def test_sources_wait(monkeypatch, batch, architecture):
+    """All in one search, behind prefixes, too, in batches of tokens, and where attention has limits."""
+    model, sizes, run = build(architecture, **SIZES, past_context=2, use_bod=True), [], DecodingStep.search
     monkeypatch.setattr(
         DecodingStep, "search", lambda step, ids, *rest: sizes.append(len(ids)) or run(step, ids, *rest)
     )
     documents = [random_text([5, 1]), *(random_text([length], seed=length) for length in (2, 7, 3))]
-    model.translate_documents(documents, word_tokenizer(), "full", max_new_tokens=4, repairs="none", **batch)
+    settings = {"max_new_tokens": 9, "repairs": "none", "eos_token_id": [EOS, 8, 17, 26]}
+    found = model.translate_documents(documents, word_tokenizer(), "full", **settings, **batch)
     assert sizes == [4]
+    monkeypatch.setattr(SearchSettings, "is_plain", lambda *_: False)
+    assert model.translate_documents(documents, word_tokenizer(), "full", batch_size=1, **settings) == found
 
 
 class OddRows(LogitsProcessor):
