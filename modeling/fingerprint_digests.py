@@ -1,4 +1,4 @@
-"""What fingerprints are made of: fields of settings, the ids of a tokenizer and how it cuts texts."""
+"""Parts of fingerprints: fields of settings, the ids of a tokenizer and how it cuts texts."""
 
 import hashlib
 import json

@@ -1,5 +1,7 @@
 """Sentences per second when translating documents: strategies, CTranslate2 by the same strategy, every architecture.
 
+`start` is the command for twenty sentences, in CPU seconds and MiB of whole processes.
+
 python examples/bench/documents.py
 python examples/bench/documents.py --model runs/concat --parts strategies
 
@@ -10,13 +12,15 @@ otherwise on single sentences.
 
 import argparse
 import copy
+import os
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from sys import stderr
 
 import torch
 from random_models import SENTENCE, random_documents, random_model, served
@@ -27,8 +31,18 @@ from hf_docmt.data.documents import sentences
 from hf_docmt.loading import registry
 
 LONG, JOINED = 100, 30  # sentences of a document, in a row
-STRATEGIES, ARCHITECTURES = "strategies", "architectures"
+STRATEGIES, ARCHITECTURES, START = "strategies", "architectures", "start"
 COLUMNS = {STRATEGIES: ("ours", "peer", "ratio", "equal", "unit"), ARCHITECTURES: ("time",)}
+COLUMNS[START] = ("ours", "peer", "ratio", "mib", "peer_mib", "unit")
+COMMAND = """
+import re, sys, time
+from hf_docmt.cli import main
+try:
+    main()
+finally:
+    peak = re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]
+    print(time.process_time(), peak, file=sys.stderr)
+"""
 GREEDY = {"num_beams": 1, "do_sample": False}
 WINDOWS = "windows of two"
 
@@ -36,7 +50,7 @@ WINDOWS = "windows of two"
 def options() -> argparse.ArgumentParser:
     """The arguments of all scripts, and the documents to translate."""
     made = parser(__doc__)
-    made.add_argument("--parts", nargs="+", default=[STRATEGIES, ARCHITECTURES])
+    made.add_argument("--parts", nargs="+", default=[STRATEGIES, ARCHITECTURES, START])
     made.add_argument("--model", help="folder of a trained model of windows")
     made.add_argument("--steps", type=int, default=600, help="of training, where no model is given")
     made.add_argument("--number", type=int, default=60, help="documents of the built-in corpus")
@@ -49,6 +63,9 @@ def rows(options: argparse.Namespace) -> Iterator[Row]:
     if STRATEGIES in options.parts:
         with tempfile.TemporaryDirectory() as folder:
             yield from strategy_rows(options, Path(folder))
+    if START in options.parts and options.device == "cpu":
+        with tempfile.TemporaryDirectory() as folder:
+            yield from start_rows(options, Path(folder))
     if ARCHITECTURES in options.parts:
         for precision in ("fp32", "int8") if options.device == "cpu" else ("fp32",):
             for unit in ("sentences", WINDOWS):
@@ -97,6 +114,27 @@ def strategy_rows(options: argparse.Namespace, folder: Path) -> Iterator[Row]:
             yield measured(case, side(fastest, name, joined), side(peer, name, joined))
 
 
+def start_rows(options: argparse.Namespace, folder: Path) -> Iterator[Row]:
+    """The command that translates twenty sentences; the peer is this command without the kernels, by torch."""
+    model, text = options.model or train_demo(folder, options.steps), folder / "sentences.txt"
+    lines = [sentence for made in demo_documents(folder, 20) for sentence in sentences(made, "en")]
+    text.write_text("".join(f"{line}\n" for line in lines[:20]), encoding="utf-8")
+
+    def process(precision: str, kernels: str) -> dict:
+        command = [sys.executable, "-c", COMMAND, "translate", str(model), str(text), "--dtype", precision]
+        env = {**os.environ, "DOCMT_KERNELS": kernels}
+        done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+        seconds, kilobytes = done.stderr.split()[-2:]
+        return {"seconds": float(seconds), "mib": int(kilobytes) / 1024}
+
+    for precision in ("int8", "fp32"):
+        sides = {"ours": partial(process, precision, "1"), "peer": partial(process, precision, "0")}
+        seconds, last = alternate(sides, options.repeats, "seconds")
+        memory = {"mib": last["ours"]["mib"], "peer_mib": last["peer"]["mib"]}
+        case = f"{precision}: docmt translate, 20 sentences : by torch alone"
+        yield row(case, "CPU s", seconds["ours"], seconds["peer"], part=START, **memory)
+
+
 def ctranslate2_model(model, tokenizer, folder: Path):
     """A model with these weights in CTranslate2's format, int8."""
     hf_docmt.export_model(model, tokenizer, folder, form="ctranslate2")
@@ -116,7 +154,7 @@ def train_demo(folder: Path, steps: int, recipe: str = "demo_concat4") -> Path:
     demo_documents(folder, min(2000, 30 * steps))
     settings = [f"data.{part}.path={folder}/corpus/{part}.jsonl" for part in ("train", "validation")]
     settings += [f"output_dir={folder}/model", f"training.max_steps={steps}"]
-    with redirect_stdout(stderr):
+    with redirect_stdout(sys.stderr):
         return hf_docmt.train(hf_docmt.load_recipe(recipe, settings))
 
 

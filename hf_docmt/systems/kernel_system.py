@@ -1,6 +1,6 @@
 """Plain models on the compiled primitives alone: translation that imports neither torch nor transformers.
 
-What a search or a format needs beyond that is left to the `DocMTSystem` of the same settings, which is loaded then.
+The `DocMTSystem` of these settings does the rest, such as searches that tie and word alignment; it is loaded then.
 """
 
 import sys
@@ -60,7 +60,7 @@ class KernelTranslator(PromptedTranslator):
         return outputs
 
     def by_torch(self, job: Job, stop_at_sep: bool) -> Output:
-        """The same by `generate`."""
+        """The output of a job by `generate`."""
         model = self.model.load_torch().model
         translator = model.translator_class(model, *self.arguments)
         translator.keeps_scores = self.keeps_scores
@@ -204,7 +204,7 @@ class KernelSystem(System):
             **self.generate_kwargs,
         )
 
-    # What needs torch
+    # By the system with torch
 
     def word_fits(self, source: str, translation: str):
         return self.full.word_fits(source, translation)

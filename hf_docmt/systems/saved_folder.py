@@ -1,6 +1,6 @@
 """Folders of plain models, read without torch and transformers: configuration, settings, tokenizer, fingerprints.
 
-What is unusual or not as it was saved has no reader here (None): the usual one loads it, or says what is wrong.
+For a folder that is unusual or was changed, functions return None: `model_folders` loads it, or says what is wrong.
 """
 
 import hashlib
@@ -79,7 +79,7 @@ def settings_fingerprint(values: dict, folder: Path) -> str:
 
 
 def weights_fingerprint(file: Path) -> str:
-    """That of a folder whose weights are this file, as `modeling.fingerprints` has it."""
+    """The fingerprint of a folder whose weights are this file, as `modeling.fingerprints` has it."""
     size = file.stat().st_size
     words = np.memmap(file, np.int64, mode="r", shape=size // 8)
     whole = len(words) // SUM * SUM
