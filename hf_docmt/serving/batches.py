@@ -18,7 +18,7 @@ from hf_docmt.translation.group_translation import DOCUMENT_ERRORS
 SENTENCES_AT_ONCE = 256  # of several requests; more only of one
 SMALL, LARGE, OPEN = "small", "large", "open"  # kinds of turns: new groups, and those that have begun
 SMALL_SENTENCES, SMALL_CHARACTERS = 16, 4000  # most of a small request
-SLICES = {SMALL: 0.5, LARGE: 0.1}  # seconds of a turn, if others wait
+SLICES = {SMALL: 0.5, LARGE: 0.03}  # seconds of a turn, if others wait
 MOST_OPEN = {SMALL: 4, LARGE: 1}  # groups at once that a client takes part in
 THREADS = 32  # and so the most groups that have begun
 PAUSE, LONGEST_PAUSE = 0.01, 0.1  # seconds without a further request, and at most, for which a batch is waited with
