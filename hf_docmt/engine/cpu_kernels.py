@@ -147,12 +147,17 @@ if hasattr(os, "register_at_fork"):
 
 
 def threads() -> int:
-    """How many threads torch has, or would have if it was imported."""
+    """How many threads torch has; where it was not imported, OMP_NUM_THREADS, or one for each core, as it would have."""
     if "torch" in sys.modules:
         return sys.modules["torch"].get_num_threads()
     asked = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return int(asked) if asked.isdecimal() else cores
+    if asked.isdecimal():
+        return int(asked)
+    try:
+        cores = [Path(f"/sys/devices/system/cpu/cpu{n}/topology/core_cpus_list") for n in os.sched_getaffinity(0)]
+        return len({core.read_text() for core in cores})  # of which each may have two logical processors
+    except (OSError, AttributeError):  # not on Linux
+        return os.cpu_count() or 1
 
 
 def lone_threads() -> int:

@@ -48,7 +48,8 @@ class SavedLayers:
 
     def __post_init__(self):
         names = {side: f"model.{side}.embed_positions.weight" for side in ("encoder", "decoder")}
-        self.positions = {side: self.weights(name) for side, name in names.items() if name in self.names}  # learned
+        offset = self.config.position_offset
+        self.positions = {side: self.weights(name)[offset:] for side, name in names.items() if name in self.names}
 
     def linear(self, name: str, tied: np.ndarray | None = None) -> SavedLinear:
         """A linear layer; without weights of its own in the file it has `tied` ones."""
@@ -85,15 +86,16 @@ class SavedLayers:
         return self.weights(next(name for name in names if name in self.names))
 
     def encodings(self, side: str, count: int) -> np.ndarray:
-        """The encodings of this number of positions, (count, D) float32, as `segments.sinusoid` or learned."""
-        config, offset = self.config, self.config.position_offset
-        if config.position_type == "learned":
-            return np.ascontiguousarray(self.positions[side][offset : offset + count])
-        half = config.d_model // 2
-        steps = half if config.position_type == "sinusoidal" else max(half - 1, 1)
-        frequencies = np.exp(np.arange(half, dtype=np.float64) * (-math.log(10000.0) / steps))
-        angles = np.arange(offset, offset + count, dtype=np.float64)[:, None] * frequencies  # (count, half)
-        return np.concatenate([np.sin(angles), np.cos(angles)], axis=1).astype(np.float32)
+        """The encodings of this number of positions, (count, D) float32, learned or as `segments.sinusoid`."""
+        config, known = self.config, self.positions.get(side, ())
+        if config.position_type != "learned" and len(known) < count:
+            half = config.d_model // 2
+            steps = half if config.position_type == "sinusoidal" else max(half - 1, 1)
+            frequencies = np.exp(np.arange(half, dtype=np.float64) * (-math.log(10000.0) / steps))
+            angles = (np.arange(2 * count) + config.position_offset)[:, None] * frequencies  # (positions, half)
+            known = np.concatenate([np.sin(angles), np.cos(angles)], axis=1).astype(np.float32)
+            self.positions[side] = known
+        return known[:count]
 
 
 @dataclass

@@ -636,3 +636,14 @@ def test_no_address_is_wrong(tmp_path, sanitizers, rounds):
     assert built.returncode == 0, built.stderr
     ran = subprocess.run([str(program), str(rounds)], capture_output=True, text=True)
     assert ran.returncode == 0 and ran.stdout.strip() in ("done", "unsupported"), ran.stderr
+
+
+@pytest.mark.parametrize(("asked", "threads"), [("3", 3), ("2,1", 2), (None, len(os.sched_getaffinity(0)))])
+def test_threads_without_torch(monkeypatch, asked, threads):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if asked:
+        monkeypatch.setenv("OMP_NUM_THREADS", asked)
+    assert cpu_kernels.threads() == torch.get_num_threads()
+    monkeypatch.delitem(cpu_kernels.sys.modules, "torch")
+    found = cpu_kernels.threads()
+    assert found == threads if asked else 1 <= found <= threads
