@@ -147,7 +147,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def threads() -> int:
-    """How many threads torch has; where it was not imported, OMP_NUM_THREADS, or one for each core, as it would have."""
+    """How many threads torch has, or would have: OMP_NUM_THREADS, otherwise one for each core."""
     if "torch" in sys.modules:
         return sys.modules["torch"].get_num_threads()
     asked = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
