@@ -6,7 +6,6 @@ mechanism, computed once), `embed`, `attention_mask`, the layers, `build_output`
 """
 
 from dataclasses import dataclass
-from itertools import islice
 
 import torch
 from torch import nn
@@ -229,9 +228,9 @@ class Stack(DocMTPreTrainedModel):
 
     @capture_outputs
     def run_layers(
-        self, hidden_states: torch.Tensor, *arguments, layer_inputs: dict, cache=None, start: int = 0, **kwargs
+        self, hidden_states: torch.Tensor, *arguments, layer_inputs: dict, cache=None, **kwargs
     ) -> StackOutput:
-        """States (B, T, D) through layers and the last norm; hidden states and attentions are recorded in here.
+        """States (B, T, D) through all layers and the last norm; hidden states and attentions are recorded in here.
 
         Every layer gets `arguments` and `layer_inputs`. It may return a tuple, states first, see `layer_outputs`.
         Raises `ValueError` for a cache in a training step with checkpointing.
@@ -246,7 +245,7 @@ class Stack(DocMTPreTrainedModel):
         if kwargs.get("output_attentions"):
             layer_inputs = {**layer_inputs, "output_attentions": True}
         layer_outputs = {}
-        for layer in islice(self.layers, start, None):
+        for layer in self.layers:
             hidden_states = layer(hidden_states, *arguments, **layer_inputs)
             if isinstance(hidden_states, tuple):
                 hidden_states, *layer_outputs[layer.layer_idx] = hidden_states
@@ -292,15 +291,14 @@ class Encoder(Stack):
         layer_inputs = self.layer_inputs(input_ids, positions, attention_mask, **kwargs)
         hidden_states = self.embed(input_ids if inputs_embeds is None else inputs_embeds, positions, **layer_inputs)
         recorded = [kwargs.get(name, getattr(self.config, name)) for name in RECORDED]
-        first, norm = 0, getattr(self, "layer_norm", None)
+        states, norm = None, getattr(self, "layer_norm", None)
         if self.engine is not None and not any(recorded):
-            arguments = (attention_mask, self.layers, norm, input_ids)
-            hidden_states, first = self.engine.encode(self, hidden_states, *arguments)
-        if first == len(self.layers):
-            outputs = StackOutput(last_hidden_state=hidden_states, layer_outputs={})
+            states = self.engine.encode(self, hidden_states, attention_mask, self.layers, norm, input_ids)
+        if states is not None:
+            outputs = StackOutput(last_hidden_state=states, layer_outputs={})
         else:
-            inputs = {"layer_inputs": layer_inputs, "start": first, **recording(kwargs)}
-            outputs = self.run_layers(hidden_states, self.attention_mask(hidden_states, attention_mask), **inputs)
+            mask = self.attention_mask(hidden_states, attention_mask)
+            outputs = self.run_layers(hidden_states, mask, layer_inputs=layer_inputs, **recording(kwargs))
         return self.build_output(outputs, layer_inputs, input_ids, attention_mask, **kwargs)
 
     def ids_of(self, input_ids: torch.Tensor | None, inputs_embeds: torch.Tensor | None) -> torch.Tensor:
@@ -319,13 +317,11 @@ class Encoder(Stack):
 
     def run_plain(self, hidden_states, attention_mask, layers, norm: nn.LayerNorm | None = None) -> torch.Tensor:
         """States (B, S, D), mask (B, S) through layers that get no inputs of a mechanism, and a norm."""
-        count, mask = 0, None
-        if self.engine is not None:
-            hidden_states, count = self.engine.encode(self, hidden_states, attention_mask, layers, norm)
-        if count == len(layers):
-            return hidden_states
+        states = None if self.engine is None else self.engine.encode(self, hidden_states, attention_mask, layers, norm)
+        if states is not None:
+            return states
         mask = self.attention_mask(hidden_states, attention_mask)
-        for layer in islice(layers, count, None):
+        for layer in layers:
             hidden_states = layer(hidden_states, mask)
         return hidden_states if norm is None else norm(hidden_states)
 

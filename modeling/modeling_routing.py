@@ -111,10 +111,8 @@ class RoutingEncoder(ContextLayers, Encoder):
         hidden_states = self.embed(input_ids, self.positions(input_ids, attention_mask), roles)
         mask, outputs = self.attention_mask(hidden_states, attention_mask), []
         for layer in self.context_layers:
-            count = 0
-            if self.engine is not None:
-                hidden_states, count = self.engine.encode(self, hidden_states, attention_mask, [layer])
-            hidden_states = hidden_states if count else layer(hidden_states, mask)
+            states = None if self.engine is None else self.engine.encode(self, hidden_states, attention_mask, [layer])
+            hidden_states = layer(hidden_states, mask) if states is None else states
             outputs.append(self.context_layer_norm(hidden_states) if self.config.normalize_before else hidden_states)
         return outputs
 

@@ -25,30 +25,30 @@ def encoder_states(
     layers: Sequence[nn.Module],
     norm: nn.LayerNorm | None = None,
     input_ids: torch.Tensor | None = None,
-) -> tuple[torch.Tensor, int]:
-    """Embeddings (B, S, D), mask (B, S) -> states (B, S, D) after the first layers of an encoder, and their number.
+) -> torch.Tensor | None:
+    """Embeddings (B, S, D), mask (B, S) -> states (B, S, D) of layers of an encoder and a norm after them, if any.
 
-    All of these are known, none outside of a scope; a norm follows the last layer. `input_ids` (B, S) tell the limits
-    of attention, where it has some.
+    None where they have to be called, as outside of a scope. `input_ids` (B, S) tell the limits of attention, where it
+    has some.
     """
     batch, length, size = hidden_states.shape
     fits = hidden_states.is_cpu and hidden_states.dtype is torch.float32 and length <= MOST_PLACES
     program = layers_program(stack, batch * length, layers, norm) if fits else None
     if program is None:
-        return hidden_states, 0
+        return None
     states = hidden_states.clone(memory_format=torch.contiguous_format)
-    (operations, count, has_limits, _), inner = program, stack.config.encoder_ffn_dim
+    (operations, has_limits, _), inner = program, stack.config.encoder_ffn_dim
     limits = source_limits(stack, input_ids, attention_mask) if has_limits else None
     if attention_mask is not None and is_right_padded(attention_mask):
         run_in_batches(operations, states, inner, attention_mask, limits)
-        return states, count
+        return states
     run_on_rows(operations, states.view(-1, size), inner, places=length, mask=attention_mask, limits=limits)
-    return states, count
+    return states
 
 
 def layers_program(
     stack: nn.Module, rows: int, layers: Sequence[nn.Module], norm: nn.LayerNorm | None
-) -> tuple[ctypes.Array, int, bool, list] | None:
+) -> tuple[ctypes.Array, bool, list] | None:
     """`encoder_program` of layers, for this number of rows; None where they have to be called."""
     if not len(layers) or not is_in_scope(stack) or stack.training or not is_inference(stack):
         return None

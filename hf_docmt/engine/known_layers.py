@@ -25,7 +25,7 @@ from hf_docmt.modeling.modeling_gtransformer import (
 )
 from hf_docmt.modeling.modeling_han import HanDecoder, HanDecoderLayer
 from hf_docmt.modeling.modeling_lst import LstAttention
-from hf_docmt.modeling.modeling_memory import MemoryDecoder, MemoryDecoderLayer, MemoryEncoderLayer, MemoryUnit
+from hf_docmt.modeling.modeling_memory import MemoryDecoder, MemoryDecoderLayer, MemoryUnit
 from hf_docmt.modeling.modeling_window import (
     WindowAttention,
     WindowDecoder,
@@ -141,11 +141,9 @@ def blocks_of(layer: nn.Module) -> list[Block] | None:
         return [block for name in names for block in parts_of(layer, name)]
     if have_same(kind, EncoderLayer, "forward"):
         return [block for name in names[::2] for block in parts_of(layer, name)]
-    if have_same(kind, HanDecoderLayer, "forward") and (layer.side == "decoder" or layer.context is None):
-        blocks = [block for name in names[:: 1 if layer.side == "decoder" else 2] for block in parts_of(layer, name)]
+    if layer.side == "decoder" and have_same(kind, HanDecoderLayer, "forward"):
+        blocks = [block for name in names for block in parts_of(layer, name)]
         return blocks if layer.context is None else [*blocks, Block(layer, "context", first_of(context_call(layer)))]
-    if have_same(kind, MemoryEncoderLayer, "forward", "read_memory", "with_memory") and not layer.memory_name:
-        return [block for name in names[::2] for block in parts_of(layer, name)]
     if have_same(kind, MemoryDecoderLayer, "forward", "read_memory"):
         own, *others = ([*parts_of(layer, name)] for name in names)
         if layer.memory_name:

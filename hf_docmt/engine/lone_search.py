@@ -19,9 +19,11 @@ from hf_docmt.modeling.modeling_docmt import Encoder
 def lone_search(model, settings: SearchSettings) -> "LoneSearch | None":
     """The search for a model in a scope whose sources may wait; None where torch runs its encoder or the search."""
     encoder, norm = model.get_encoder(), getattr(model.get_encoder(), "layer_norm", None)
-    is_known = has_methods(encoder, Encoder, "forward") and step_inputs(encoder) == "none" and embeds_tokens(encoder)
+    is_plain = all(step_inputs(stack) == "none" for stack in (encoder, model.get_decoder()))
+    is_plain = is_plain and has_methods(encoder, Encoder, "forward") and embeds_tokens(encoder)
+    is_known = is_plain and not model.model.encoder_input_names
     layers = layers_program(encoder, MOST_PLACES, encoder.layers, norm) if is_known else None
-    if layers is None or layers[1] < len(encoder.layers) or not settings.is_plain(model.config.vocab_size):
+    if layers is None or not settings.is_plain(model.config.vocab_size):
         return None
     return LoneSearch(model, settings, layers)
 

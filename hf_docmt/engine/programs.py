@@ -209,26 +209,25 @@ def with_output(parts: list, head: nn.Module) -> tuple[list, list]:
 
 def encoder_program(
     encoder: nn.Module, layers: Sequence[nn.Module], norm: nn.LayerNorm | None
-) -> tuple[ctypes.Array, int, bool, list] | None:
-    """Layers of an encoder up to the first one that torch has to run, and a norm after all; None without any.
+) -> tuple[ctypes.Array, bool, list] | None:
+    """Layers of an encoder and a last norm, whether they need limits, and the objects to keep alive for them.
 
-    With their number, whether they need limits, and the objects to keep alive for them.
+    None if torch has to run one of them.
     """
     config, make = encoder.config, ModuleProgramMaker(has_source_limits(encoder), encoder.config.encoder_ffn_dim)
     fits = config.d_model % MULTIPLE == config.encoder_ffn_dim % MULTIPLE == 0
     if not fits or not is_known_encoder(encoder) or not (norm is None or is_known_norm(norm)):
         return None
     operations: list[Operation] = []
-    count = 0
     for layer in layers:
         blocks = blocks_of(layer)
         parts = [] if blocks is None else primitives_of(layer, blocks, make)
         if not parts or any(isinstance(part, Block) for part in parts):
-            break
-        operations, count = operations + parts, count + 1
-    if norm is not None and count == len(layers):
+            return None
+        operations += parts
+    if norm is not None:
         operations.append(make.norm(norm, STATES))
-    return (array(operations), count, make.has_limits, make.kept) if count else None
+    return array(operations), make.has_limits, make.kept
 
 
 def buffers(states: torch.Tensor, scratch: torch.Tensor, *others: torch.Tensor) -> ctypes.Array:

@@ -246,24 +246,22 @@ def test_encoders_without_their_layers(int8_model, monkeypatch, name, side):
 
 @needs_kernels
 @pytest.mark.parametrize("normalize_before", [False, True])
-@pytest.mark.parametrize(("name", "count"), {"caching": 2, "routing": 2, "memory": 1, "han": 1}.items())
-def test_encoders_of_which_torch_runs_some_layers(monkeypatch, name, count, normalize_before):
-    """The others, and those of context, are programs."""
-    fields = {"normalize_before": normalize_before} | ({} if name == "memory" else FIELDS)
-    model, calls, run = plain_int8_model(monkeypatch, name, fields), [], encoder.run
+@pytest.mark.parametrize("name", ["caching", "routing"])
+def test_context_is_encoded_without_its_layers(monkeypatch, name, normalize_before):
+    """Of caching with those of the sentence, of routing one after the other."""
+    model, calls = plain_int8_model(monkeypatch, name, FIELDS | {"normalize_before": normalize_before}), []
+    run, inputs = encoder.run, CONTEXT | {"attention_mask": MASK}
     monkeypatch.setattr(encoder, "run", lambda *arguments: calls.append(run(*arguments)))
-    inputs = {"attention_mask": MASK} | ({} if name == "memory" else CONTEXT)
     with torch.no_grad(), model.unchanged_weights():
         ours = model.get_encoder()(SOURCE, **inputs)
-        assert len(calls) == count
+        assert len(calls) == 2
         monkeypatch.setenv("DOCMT_KERNELS", "0")
         plain = model.get_encoder()(SOURCE, **inputs)
-    for states, others, is_seen in (
-        (ours.last_hidden_state, plain.last_hidden_state, MASK.bool()),
-        (ours.get("encoder_memory"), plain.get("encoder_memory"), slice(None)),
-    ):
-        difference = torch.zeros(1) if states is None else (states - others)[is_seen].abs()
-        assert difference.median() < 1e-5 and difference.mean() < 2e-2
+    states = (
+        each.last_hidden_state[MASK.bool()] if name == "routing" else each.context_states for each in (ours, plain)
+    )
+    difference = torch.sub(*states).abs()
+    assert difference.median() < 1e-5 and difference.mean() < 2e-2
 
 
 @needs_kernels
