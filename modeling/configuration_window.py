@@ -57,11 +57,6 @@ class WindowConfig(SegmentConfig):
         if self.position != "relative":
             super()._check_positions()
 
-    @property
-    def kept_tokens(self) -> int:
-        """The most tokens before a new one that self-attention of the decoder sees."""
-        return 2**31 - 1 if self.sees_all else self.window
-
     def context_reach(self):
         if self.sees_all:
             return super().context_reach()

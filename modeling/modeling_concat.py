@@ -9,7 +9,7 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from .configuration_concat import ConcatConfig
 from .layers import DecoderLayer, EncoderLayer, cached_length
-from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder, Stack
+from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder, Stack, encoder_field
 from .segment_translator import SegmentTranslator
 from .segments import is_whole_target, sentence_index, sinusoid
 
@@ -226,9 +226,7 @@ class ConcatModel(DocMTModel):
                     "decoder_sentence_index (B, T) for them, as prepare_inputs_for_generation does."
                 )
             index = sentence_index(decoder_input_ids, config.sep_token_id)
-        count = getattr(encoder_outputs, "sentence_count", None)
-        if count is None:
-            raise ValueError("encoder_outputs must come from this model's encoder: sentence_count is missing.")
+        count = encoder_field(encoder_outputs, "sentence_count")
         if config.context_sides == "source":
             count = torch.ones_like(count)  # the target is the current sentence alone
         count = count.repeat_interleave(decoder_input_ids.shape[0] // count.shape[0])  # (B,)

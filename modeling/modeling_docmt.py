@@ -525,6 +525,14 @@ class DocMTModel(DocMTPreTrainedModel):
             self.shared = self.decoder.embed_tokens = value
 
 
+def encoder_field(encoder_outputs, name: str):
+    """A field of the outputs of a model's own encoder; ValueError for those of another one."""
+    value = getattr(encoder_outputs, name, None)
+    if value is None:
+        raise ValueError(f"encoder_outputs must come from this model's encoder: {name} is missing.")
+    return value
+
+
 class DocMTForConditionalGeneration(DocMTPreTrainedModel, DocumentTranslation, DocMTGenerationMixin, GenerationMixin):
     """The backbone with a language modelling head; base class of every architecture."""
 

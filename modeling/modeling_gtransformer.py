@@ -10,6 +10,7 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from .configuration_gtransformer import GTransformerConfig
 from .layers import Attention, DecoderLayer, EncoderLayer, cached_length
+from .modeling_docmt import encoder_field
 from .segments import sentence_index
 from .sentence_stack import (
     SentenceAttention,
@@ -84,7 +85,7 @@ class GroupAttention(SentenceAttention):
             key, value = cache.self_attention_cache.update(key, value, self.layer_idx)
         parts = zip(*(states.split(new[0].shape[1], dim=1) for states in (query, key, value)))
         settings = {"output_attentions": output_attentions}
-        own = self.attend_sentence(*next(parts), new, attention_mask, layer_inputs, **settings)
+        own = self.attend_sentence(*next(parts), attention_mask, layer_inputs, **settings)
         if self.global_attn is None:
             return own, None
         return own, self.global_attn.attend(*next(parts), attention_mask, **settings)
@@ -235,10 +236,7 @@ class GTransformerModel(SentenceModel):
 
 def groups_of(encoder_outputs) -> torch.Tensor:
     """The group tags of the source, (B, S); ValueError for outputs of another encoder."""
-    groups = getattr(encoder_outputs, "source_groups", None)
-    if groups is None:
-        raise ValueError("encoder_outputs must come from this model's encoder: source_groups is missing.")
-    return groups
+    return encoder_field(encoder_outputs, "source_groups")
 
 
 class GTransformerForConditionalGeneration(SentenceGeneration, GenerationMixin):

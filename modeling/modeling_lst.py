@@ -40,12 +40,12 @@ class LstAttention(SentenceAttention):
         `attention_mask` is over the whole segment (None = all that causality lets through); `layer_inputs` tell the
         sentences, see `SentenceStack`.
         """
-        new = query, key, value = self.self_projections(hidden_states)
+        query, key, value = self.self_projections(hidden_states)
         if cache is not None:
             key, value = cache.self_attention_cache.update(key, value, self.layer_idx)
         whole, weights = self.attend(query, key, value, attention_mask, output_attentions=output_attentions)
         if layer_inputs or self.training and self.dropout:
-            own, _ = self.attend_sentence(query, key, value, new, attention_mask, layer_inputs)
+            own, _ = self.attend_sentence(query, key, value, attention_mask, layer_inputs)
         else:
             own = whole
         shape = hidden_states.shape

@@ -12,10 +12,10 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from .configuration_window import ALIGNMENTS, WindowConfig
 from .layers import Attention, DecoderLayer, EncoderLayer, cached_length, is_static
-from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder, Stack
+from .limited_attention import limit_inputs, limited_attention, limits_of
+from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder, Stack, encoder_field
 from .segment_translator import SegmentTranslator
 from .segments import is_whole_target, token_positions
-from .window_attention import Windows, dense_attention, token_windows, window_attention, windows_around, windows_of
 
 
 def source_borders(input_ids: torch.Tensor, attention_mask: torch.Tensor | None, sep_token_id: int) -> torch.Tensor:
@@ -103,71 +103,35 @@ class WindowAttention(Attention):
         key_value_states: torch.Tensor | None = None,  # (B or fewer, S, D)
         cache=None,
         attention_mask: torch.Tensor | None = None,
-        token_order: torch.Tensor | None = None,
         **layer_inputs,
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """As in `Attention`; the windows are `token_windows` or `source_windows`, see `Windows.to_layer_inputs`.
-
-        `token_order` (B, J) moves padding that is between tokens to the front of the keys of self-attention.
-        """
+        """As in `Attention`; windows are the `limit_inputs` called `token_windows` and `source_windows`."""
         if key_value_states is None:
-            return self.attend_self(hidden_states, cache, token_order, layer_inputs)
-        query = self.source_queries(hidden_states, key_value_states)  # (sources, H, rows of one * T, Dh)
-        key, value = self.source_projections(key_value_states, cache, hidden_states.shape[0])
-        windows = windows_of(layer_inputs, "source_windows", key.shape[2], self.config.window, looks_ahead=True)
-        output, weights = self.attend_windows(query, key, value, windows)
-        weights = self.by_row(weights, hidden_states.shape[0])
-        return self.out_proj(output.transpose(1, 2).reshape(hidden_states.shape)), weights
+            query, key, value = self.self_projections(hidden_states)
+            if cache is not None:
+                key, value = cache.self_attention_cache.update(key, value, self.layer_idx)
+        else:
+            query = self.source_queries(hidden_states, key_value_states)  # (sources, H, rows of one * T, Dh)
+            key, value = self.source_projections(key_value_states, cache, hidden_states.shape[0])
+        limits = limits_of(layer_inputs, "token_windows" if key_value_states is None else "source_windows")
+        output, weights = self.attend_windows(query, key, value, limits)
+        output = self.out_proj(output.transpose(1, 2).reshape(hidden_states.shape))
+        return output, self.by_row(weights, hidden_states.shape[0])
 
-    def attend_self(self, hidden_states, cache, order, layer_inputs):
-        query, key, value = self.self_projections(hidden_states)
-        new = query.shape[2]
-        if cache is not None:
-            key, value = self.keys_and_values(key, value, cache, order, layer_inputs.get("kept_columns"))
-        elif order is not None:
-            key, value = in_order(key, order), in_order(value, order)
-        looks_ahead = not self.is_causal
-        windows = windows_of(layer_inputs, "token_windows", key.shape[2], self.config.window, looks_ahead)
-        queries = windows.centres.shape[1]
-        query = nn.functional.pad(query, (0, 0, queries - new, 0))  # where the cache has older tokens
-        if order is not None:
-            query = in_order(query, order)
-        output, weights = self.attend_windows(query, key, value, windows)
-        if order is not None:
-            output = in_order(output, order.sort(dim=1).indices)
-        output = output[:, :, -new:].transpose(1, 2)  # (B, T, H, Dh)
-        return self.out_proj(output.reshape(hidden_states.shape)), weights
-
-    def keys_and_values(self, key, value, cache, order, kept_columns) -> tuple[torch.Tensor, torch.Tensor]:
-        """Keys and values within a window of the new ones (B, H, T_new, Dh), in the order given."""
-        new = (key, value)
-        seen = cache.self_attention_cache.update(*new, self.layer_idx)
-        if kept_columns is not None:
-            seen = behind(tuple(in_order(states, kept_columns) for states in seen), new)
-        return seen if order is None else tuple(in_order(states, order) for states in seen)
-
-    def attend_windows(self, query, key, value, windows: Windows) -> tuple[torch.Tensor, torch.Tensor | None]:
+    def attend_windows(self, query, key, value, limits: dict) -> tuple[torch.Tensor, torch.Tensor | None]:
         """(B, H, I, Dh), (B, H, J, Dh) -> (B, H, I, Dh), and weights (B, H, I, J) with `eager`."""
         relative = None
         if self.relative is not None:
-            first = self.config.window - windows.left
-            rows = torch.arange(first, first + windows.width, device=query.device)
-            relative = self.relative(rows).to(query.dtype)
-            relative = relative.view(windows.width, -1, self.head_dim).transpose(0, 1)  # (H, width, Dh)
-        dropout = self.dropout if self.training else 0.0
-        if self.config._attn_implementation == "eager":
-            return dense_attention(query * self.scaling, key, value, windows, relative, dropout)
-        return window_attention(query, key, value, windows, relative, dropout), None
+            left = reach(self.config.window, key.shape[2])
+            first, width = self.config.window - left, left + 1 + left * (not self.is_causal)
+            relative = self.relative(torch.arange(first, first + width, device=query.device)).to(query.dtype)
+            relative = relative.view(width, -1, self.head_dim).transpose(0, 1)  # (H, width, Dh)
+        return limited_attention(query, key, value, limits, relative, self.dropout if self.training else 0.0)
 
 
-def behind(states: tuple[torch.Tensor, ...], new: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
-    """New keys and values after others, (B, H, T, Dh) each."""
-    return tuple(torch.cat(pair, dim=2) for pair in zip(states, new))
-
-
-def in_order(states: torch.Tensor, order: torch.Tensor) -> torch.Tensor:
-    """Columns of states (B, H, T, Dh) in the order (B, T), or some of them."""
-    return states.gather(2, order[:, None, :, None].expand(-1, states.shape[1], -1, states.shape[3]))
+def reach(window: int, keys: int) -> int:
+    """How far a window reaches among `keys` keys; all of it in an exported graph, whose shapes are open."""
+    return window if torch.compiler.is_exporting() else min(window, max(keys - 1, 0))
 
 
 class WindowEncoderLayer(EncoderLayer):
@@ -197,18 +161,30 @@ class WindowStack(Stack):
     def attention_mask(self, *args, **kwargs) -> None:
         return None
 
-    def window_inputs(self, name: str, windows: Windows, is_relative: bool = False) -> dict:
-        implementation = self.config._attn_implementation
-        if self.config.sees_all and implementation == "sdpa":
-            implementation = "eager"  # all scores under a mask
-        return windows.to_layer_inputs(name, is_relative, implementation)
+    def window_inputs(self, name: str, low: torch.Tensor, high: torch.Tensor, keys: int, **places) -> dict:
+        """The windows from key `low` to `high`, (B or 1, I), as layer inputs."""
+        return limit_inputs(name, low, high, keys, self.config._attn_implementation, self.config.sees_all, **places)
 
-    def token_window_inputs(self, tokens: torch.Tensor | None, length: int, new: int, right: int, device) -> dict:
-        """`token_windows` of the last `new` of `length` tokens, and `token_order`."""
-        config = self.config
-        windows, order = token_windows(tokens, length, config.window, right, new, device, config.sees_all)
-        is_relative = config.position == "relative"
-        return self.window_inputs("token_windows", windows, is_relative) | {"token_order": order}
+    def token_windows(self, tokens: torch.Tensor | None, keys: int, new: torch.Tensor, looks_ahead: bool) -> dict:
+        """Windows of the new tokens, in columns (I,), among `keys` tokens; `tokens` (B, keys) bool or None = all.
+
+        Padding may be anywhere: windows count tokens.
+        """
+        config, left = self.config, reach(self.config.window, keys)
+        right = left if looks_ahead else 0
+        if tokens is None:
+            places = order = torch.arange(keys, device=new.device)[None]
+            last = keys - 1
+        else:
+            places, order = tokens.long().cumsum(dim=1) - 1, (~tokens).int().sort(dim=1, stable=True).indices
+            last = places[:, -1:]
+        own = places[:, new]  # (B or 1, I)
+        before, after = (keys, keys * looks_ahead) if config.sees_all else (left, right)
+        low, high = (own - before).clamp(min=0), (own + after).clamp(max=last).clamp(min=0)
+        ends = {"low": order.gather(1, low), "high": order.gather(1, high), "tokens": tokens}
+        if config.position == "relative":
+            ends |= {"places": places, "origin": own - left, "width": left + 1 + right}
+        return self.window_inputs("token_windows", keys=keys, **ends)
 
 
 @dataclass
@@ -230,8 +206,8 @@ class WindowEncoder(WindowStack, Encoder):
         return super().forward(input_ids=input_ids, attention_mask=attention_mask, source_borders=borders, **kwargs)
 
     def layer_inputs(self, input_ids, positions, attention_mask=None, **kwargs):
-        length, tokens = input_ids.shape[1], None if attention_mask is None else attention_mask.bool()
-        return self.token_window_inputs(tokens, length, length, self.config.window, input_ids.device)
+        tokens, columns = attention_mask, torch.arange(input_ids.shape[1], device=input_ids.device)
+        return self.token_windows(None if tokens is None else tokens.bool(), len(columns), columns, looks_ahead=True)
 
     def build_output(self, outputs, layer_inputs, input_ids, attention_mask=None, source_borders=None, **kwargs):
         plain = super().build_output(outputs, layer_inputs, input_ids)
@@ -253,43 +229,24 @@ class WindowDecoder(WindowStack, Decoder):
         source_borders: torch.Tensor | None = None,  # (sources, N + 1)
         **kwargs,
     ):
-        """Windows of the source, and of self-attention over what the cache keeps and the new tokens."""
-        past, tokens = self.tokens_seen(input_ids, attention_mask, cache)
-        kept = {"kept_columns": self.kept_columns(input_ids, attention_mask, cache, past)}
-        window, keys, new = self.config.window, encoder_hidden_states.shape[1], input_ids.shape[1]
-        limits = (source_borders[:, 0], source_borders[:, -1], self.config.sees_all)
-        source = self.window_inputs("source_windows", windows_around(alignment, window, window, keys, *limits))
-        return source | kept | self.token_window_inputs(tokens, past + new, new, 0, input_ids.device)
-
-    def kept_columns(self, input_ids, attention_mask, cache, past: int) -> torch.Tensor | None:
-        """The last tokens in a cache, (B, past), with padding on the left; None = all of them."""
+        """Windows of the source, and of self-attention over all tokens of the cache and the new ones."""
         length, new = cached_length(cache), input_ids.shape[1]
-        if cache is None or torch.compiler.is_exporting():
-            return None
-        if attention_mask is None:
-            if not is_static(cache) and past == length:
-                return None
-            columns = torch.arange(past, device=input_ids.device) + length - past
-            return columns.clamp(min=0).expand(input_ids.shape[0], -1)
-        columns = attention_mask[:, :-new].sort(dim=1, stable=True).indices[:, -past:]  # where past is 0, all 0 of them
-        return nn.functional.pad(columns, (past - columns.shape[1], 0))
-
-    def tokens_seen(self, input_ids, attention_mask, cache) -> tuple[int, torch.Tensor | None]:
-        """How many keys the cache gives out, and which of these and the new ones are tokens, (B or 1, past + T)."""
-        length, window, new = cached_length(cache), self.config.kept_tokens, input_ids.shape[1]
-        attention_mask = self.padding_to_mask(attention_mask, length)
-        if torch.compiler.is_exporting():  # all of the cache, since lengths are open
-            return length, None if attention_mask is None else attention_mask.bool()
-        past = min(window, cache.get_max_length() if is_static(cache) else length)
-        if attention_mask is None and not is_static(cache):
-            return past, None
-        if attention_mask is None:
-            attention_mask, kept = torch.ones_like(input_ids[:1]), length
-        else:
-            kept = attention_mask[:, :-new].sum(dim=1, keepdim=True)
-        kept = torch.arange(past, device=input_ids.device) >= past - kept  # the cache has the last of them on the right
-        kept = kept.expand(attention_mask.shape[0], -1)
-        return past, torch.cat([kept, attention_mask[:, -new:].bool()], dim=1)
+        tokens, columns = (
+            self.padding_to_mask(attention_mask, length),
+            torch.arange(new, device=input_ids.device) + length,
+        )
+        keys = cache.get_max_length() if is_static(cache) else length + new
+        if tokens is not None:
+            tokens = nn.functional.pad(tokens.bool(), (0, keys - tokens.shape[1]))
+        first, last = source_borders[:, :1], source_borders[:, -1:] - 1
+        low, high = first.expand(alignment.shape), last.expand(alignment.shape)
+        if not self.config.sees_all:
+            low, high = (
+                (alignment - self.config.window).clamp(min=first),
+                (alignment + self.config.window).clamp(max=last),
+            )
+        source = self.window_inputs("source_windows", low, high, encoder_hidden_states.shape[1])
+        return source | self.token_windows(tokens, keys, columns, looks_ahead=False)
 
     def source_mask(self, *args, **kwargs) -> None:
         return None
@@ -363,10 +320,7 @@ class WindowModel(DocMTModel):
 
 def borders_of(encoder_outputs) -> torch.Tensor:
     """The starts of a source's sentences, (B, N + 1); ValueError for outputs of another encoder."""
-    borders = getattr(encoder_outputs, "source_borders", None)
-    if borders is None:
-        raise ValueError("encoder_outputs must come from this model's encoder: source_borders is missing.")
-    return borders
+    return encoder_field(encoder_outputs, "source_borders")
 
 
 class WindowForConditionalGeneration(DocMTForConditionalGeneration, GenerationMixin):

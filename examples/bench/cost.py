@@ -19,7 +19,7 @@ from rows import Row, apart, cost_rows, main, parser
 from torch.nn import functional as F
 
 import hf_docmt
-from hf_docmt.modeling.window_attention import window_attention, windows_around
+from hf_docmt.modeling.limited_attention import limit_inputs, limited_attention, limits_of
 
 STEPS, TEXTS = "training by length", "translation by length"
 TRANSLATION, TRAINING = "translation by context", "training by context"
@@ -137,8 +137,10 @@ def attention_alone(case: Mapping) -> Callable[[], object]:
         return F.softmax(query @ key.transpose(2, 3) * query.shape[-1] ** -0.5, dim=-1) @ value
 
     def window(query, key, value):
-        positions = torch.arange(key.shape[2], device=key.device)[None]
-        return window_attention(query, key, value, windows_around(positions, 20, 20, key.shape[2], None, None))
+        keys = key.shape[2]
+        positions = torch.arange(keys, device=key.device)[None]
+        limits = limit_inputs("own", (positions - 20).clamp(min=0), (positions + 20).clamp(max=keys - 1), keys)
+        return limited_attention(query, key, value, limits_of(limits, "own"))[0]
 
     attend = {"sdpa": F.scaled_dot_product_attention, "eager": eager, "window": window}[case["alone"]]
 

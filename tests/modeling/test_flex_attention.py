@@ -8,7 +8,7 @@ from torch.nn.attention import flex_attention
 from transformers import masking_utils
 from transformers.integrations.flex_attention import WrappedFlexAttention
 
-from hf_docmt.modeling.window_attention import window_attention, windows_around
+from hf_docmt.modeling.limited_attention import limit_inputs, limited_attention, limits_of
 
 CASES = {
     "window narrow": ("window", {"past_context": 3, "window": 4}),
@@ -63,35 +63,15 @@ def model_of(case: str):
     return build(architecture, **fields, encoder_layers=1, decoder_layers=1)
 
 
-@pytest.mark.parametrize("window", [3, 200])
-def test_blocks_of_the_mask(window):
-    """A block that a query sees a key of is never left out, one beside all windows is; whatever the centres."""
-    centres = torch.randint(0, 700, (2, 300)).sort(dim=1).values
-    centres[1] = centres[1].roll(100)
-    windows = windows_around(centres, window, window, 700, torch.tensor([0, 130]), torch.tensor([700, 131]))
-    allowed = torch.nn.functional.pad(windows.allowed, (0, 68, 0, 84))  # to multiples of 128
-    needed = allowed.view(2, 1, 3, 128, 6, 128).any(dim=5).any(dim=3)
-    blocks = windows.block_mask.to_dense().bool()
-    assert torch.equal(blocks & needed, needed) and not blocks[1, 0, :, 2:].any()
-    run = blocks.int().diff(dim=-1).clamp(min=0).sum(dim=-1) + blocks[..., 0]
-    assert run.max() == 1 and blocks.sum() == sum(between(row) for row in needed.flatten(0, 2))
-
-
-def between(needed: torch.Tensor) -> int:
-    """Blocks from the first needed one to the last."""
-    places = needed.nonzero()
-    return int(places[-1] - places[0] + 1) if len(places) else 0
-
-
 def test_queries_without_keys(formula):
     """They get zeros, as without FlexAttention."""
     query, key, value = torch.randn(3, 1, 2, 20, 4)
-    windows = windows_around(torch.arange(20)[None], 2, 2, 20, torch.tensor([0]), torch.tensor([10]))
-    expected = window_attention(query, key, value, windows)
-    windows.computed["block_mask"] = windows.block_mask
-    found = window_attention(query, key, value, windows)
-    torch.testing.assert_close(found, expected, atol=1e-6, rtol=1e-5)
-    assert not found[:, :, 12:].any()
+    low, high, found = torch.arange(20)[None] - 2, (torch.arange(20)[None] + 2).clamp(max=9), []
+    for implementation in ("sdpa", "flex_attention"):
+        limits = limits_of(limit_inputs("own", low, high, 20, implementation), "own")
+        found.append(limited_attention(query, key, value, limits)[0])
+    torch.testing.assert_close(*found, atol=1e-6, rtol=1e-5)
+    assert not found[1][:, :, 12:].any()
 
 
 def test_dropout_is_refused():

@@ -12,7 +12,6 @@ WINDOW = {"past_context": 2, "global_layers": 1}
 
 class TestGTransformer(Battery):
     architecture = "gtransformer"
-    rounding = 3e-6  # other sentences are gathered side by side
     cases = {
         "sentence": {},
         "window": WINDOW,

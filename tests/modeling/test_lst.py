@@ -7,14 +7,13 @@ from support.reference import attention_heads, reference_row
 from support.tiny_models import PAD, SEP, build, plain_model
 
 from hf_docmt.engine.cache import DecodingCache
-from hf_docmt.modeling.sentence_stack import SentenceStack
+from hf_docmt.modeling import limited_attention, sentence_stack
 
 WINDOW = {"past_context": 2}
 
 
 class TestLst(Battery):
     architecture = "lst"
-    rounding = 3e-6  # other sentences are gathered side by side
     cases = {
         "sentence": {},
         "window": WINDOW,
@@ -61,7 +60,7 @@ def self_attentions(model) -> list:
 @pytest.mark.parametrize("cached", [0, 1, 4, 9])
 @pytest.mark.parametrize("architecture", ["gtransformer", "lst"])
 def test_ways_to_the_own_sentence(architecture, cached, monkeypatch):
-    """Gathered sentences, keys of the latest one, masks: the same logits, for tokens that are cached and for new ones.
+    """Masks and limits of sentences: the same logits, for tokens that are cached and for new ones.
 
     One row has padding on the left and a hole of it, one padding on the right; new tokens come one by one and together.
     """
@@ -74,8 +73,9 @@ def test_ways_to_the_own_sentence(architecture, cached, monkeypatch):
     seen = batch["attention_mask"].clone()
     seen[0], seen[1, 5] = 1, 0
     found = []
-    for masked in (True, False):
-        monkeypatch.setattr(SentenceStack, "is_masked", masked)
+    for few_keys in (256, 0):
+        for module in (limited_attention, sentence_stack):
+            monkeypatch.setattr(module, "FEW_KEYS", few_keys)
         parts, cache = [], DecodingCache()
         borders = [0, cached, *range(cached + 1, 8 + 1), 12] if cached else [0, 12]
         for start, end in zip(borders, borders[1:]):

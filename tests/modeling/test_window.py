@@ -11,9 +11,10 @@ from support.reference import attention, reference_row
 from support.tiny_models import EOS, SEP, build, long_batch, plain_model
 
 from hf_docmt.engine.cache import DecodingCache
+from hf_docmt.modeling import limited_attention as limited
 from hf_docmt.modeling.configuration_window import WindowConfig
+from hf_docmt.modeling.limited_attention import limit_inputs, limited_attention, limits_of
 from hf_docmt.modeling.modeling_window import source_borders
-from hf_docmt.modeling.window_attention import BlockedAttention, Blocks, window_attention, windows_around
 
 ALIGNMENTS = {
     "one_to_one": {"alignment": "one_to_one"},
@@ -187,10 +188,9 @@ def masked_attention(query, key, value, centres, left, right, limits, table=None
     return (weights * seen.any(-1, keepdim=True)) @ value
 
 
-def test_blocked_is_masked():
-    """200 shapes: outputs and the gradients of queries, keys, values and relative vectors, in blocks and as chosen."""
+def test_blocked_is_masked(monkeypatch):
+    """200 shapes: outputs and the gradients of queries, keys, values and relative vectors, in blocks or at once."""
     draw = torch.Generator().manual_seed(0)
-    kinds = set()
     for number, kind, length, keys, window, limits in shapes(200):
         heads, dim, rows = 2, 4, len(limits)
         left, right = window, 0 if kind == "causal" else window
@@ -204,33 +204,31 @@ def test_blocked_is_masked():
         inputs = [query, key, value] + ([] if table is None else [table])
         expected = masked_attention(query, key, value, centres, left, right, limits, table)
         expected = [expected, *torch.autograd.grad(expected, inputs, gradient)]
-        ends = [torch.tensor(side) for side in zip(*limits)]
-        windows = windows_around(centres, left, right, keys, *ends)
-        relative = None if table is None else table[:, left - windows.left : left + windows.right + 1]
-        for attend in (window_attention, in_blocks):
-            found = attend(query, key, value, windows, relative)
-            found = [found, *torch.autograd.grad(found, inputs, gradient)]
-            for one, other in zip(found, expected):
-                close = torch.allclose(one, other, atol=1e-5, rtol=1e-5)
-                assert close, (number, kind, attend.__name__, float((one - other).abs().max()))
-        kinds.add((kind, rows, windows.keys > windows.block + windows.width - 1, table is None))
-    assert {(kind, long) for kind, _, long, _ in kinds} == {
-        (kind, long)
-        for kind in ("self", "causal", "proportional", "one_to_one", "sentence", "anywhere")
-        for long in (False, True)
-    }
+        first, end = (torch.tensor(side)[:, None] for side in zip(*limits))
+        monkeypatch.setattr(limited, "FEW_KEYS", keys * (number % 3 == 0))
+        low, high = (centres - left).clamp(min=first), (centres + right).clamp(max=end - 1)
+        own = (
+            {}
+            if table is None
+            else {"places": torch.arange(keys)[None], "origin": centres - left, "width": left + 1 + right}
+        )
+        found = attended(query, key, value, low, high, relative=table, **own)
+        found = [found, *torch.autograd.grad(found, inputs, gradient)]
+        for one, other in zip(found, expected):
+            close = torch.allclose(one, other, atol=1e-5, rtol=1e-5)
+            assert close, (number, kind, float((one - other).abs().max()))
 
 
-def in_blocks(query, key, value, windows, relative=None, dropout=0.0):
-    """What `window_attention` does with long sequences."""
-    return BlockedAttention.apply(query * query.shape[3] ** -0.5, key, value, relative, Blocks(windows), dropout)
+def attended(query, key, value, low, high, relative=None, dropout=0.0, **settings):
+    limits = limits_of(limit_inputs("own", low, high, key.shape[2], **settings), "own")
+    return limited_attention(query, key, value, limits, relative, dropout)[0]
 
 
 @pytest.mark.parametrize(("queries", "keys"), [(0, 3), (1, 3), (3, 0), (3, 1), (0, 0), (1, 1)])
 def test_hardly_any_queries_or_keys(queries, keys):
     query, key = torch.randn(1, 2, queries, 4), torch.randn(1, 2, keys, 4)
     centres = torch.arange(queries)[None].clamp(max=max(keys - 1, 0))
-    found = window_attention(query, key, key, windows_around(centres, 1, 1, keys, None, None))
+    found = attended(query, key, key, (centres - 1).clamp(min=0), (centres + 1).clamp(max=keys - 1))
     assert found.shape == query.shape
     if keys == 1:
         torch.testing.assert_close(found, key.expand_as(found))
@@ -240,10 +238,9 @@ def test_hardly_any_queries_or_keys(queries, keys):
 
 def test_dropout():
     """Weights are dropped and scaled, the same ones forward and backward."""
-    query, key = torch.randn(1, 2, 200, 4), torch.randn(1, 2, 200, 4)
-    value = torch.ones(1, 2, 200, 4, requires_grad=True)
-    windows = windows_around(torch.arange(200)[None], 40, 40, 200, None, None)
-    found = in_blocks(query, key, value, windows, dropout=0.5)
+    query, key = torch.randn(1, 2, 400, 4, requires_grad=True), torch.randn(1, 2, 400, 4)
+    value, columns = torch.ones(1, 2, 400, 4, requires_grad=True), torch.arange(400)[None]
+    found = attended(query, key, value, (columns - 40).clamp(min=0), (columns + 40).clamp(max=399), dropout=0.5)
     assert found.std() > 0.05 and abs(found.mean() - 1) < 0.05  # a sum of kept weights, twice as large
     found.sum().backward()
     torch.testing.assert_close(value.grad.sum(), found.sum())
