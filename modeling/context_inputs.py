@@ -1,5 +1,7 @@
 """Context sentences as the forward takes them: checks, one sequence of several sentences, which of them are read."""
 
+from collections.abc import Callable, Sequence
+
 import torch
 from torch import nn
 
@@ -70,6 +72,22 @@ def sentences_to_read(
     if len(rows) == len(present):
         return None, None
     return rows if len(rows) else rows.new_zeros(1), None
+
+
+def read_each(
+    function: Callable, mask: torch.Tensor, inputs: Sequence[torch.Tensor], contents: tuple[torch.Tensor, ...] = ()
+) -> list[torch.Tensor]:
+    """The results of a function for all sentences (B, C, ...), see `sentences_to_read`; zeros for missing ones."""
+    rows, copies = sentences_to_read(mask, contents)
+    flat = [tensor.flatten(0, 1) for tensor in inputs]  # (B*C, ...)
+    if rows is not None:
+        flat = [tensor[rows] for tensor in flat]  # (P, ...)
+    return [scatter_sentences(states, rows, copies, mask.shape[:2]) for states in function(*flat)]
+
+
+def with_key(mask: torch.Tensor) -> torch.Tensor:
+    """A mask (..., N) in which a row that would see nothing sees all, since a softmax needs a key."""
+    return mask | ~mask.any(dim=-1, keepdim=True)
 
 
 def equal_rows(*contents: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -201,8 +219,8 @@ class ContextLayers:
     def encode_context(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """Ids and mask (B, N), 1 = token -> states (B, N, D)."""
         hidden_states = self.embed(ids, self.positions(ids, mask))
-        mask = mask | ~mask.any(dim=1, keepdim=True)  # a softmax needs a key, in a row without context, too
-        return self.run_plain(hidden_states, mask, self.context_layers, getattr(self, "context_layer_norm", None))
+        context_layer_norm = getattr(self, "context_layer_norm", None)
+        return self.run_plain(hidden_states, with_key(mask), self.context_layers, context_layer_norm)
 
     def read_context(self, input_ids, attention_mask, is_next: torch.Tensor) -> list[torch.Tensor]:
         """Sentences (P, L), which of them follow the current one (P,) -> what layers read of them, (P, L, D) each.
@@ -219,11 +237,5 @@ class ContextLayers:
         `ids`, `mask` (B, C, L), a column for every offset, see `by_offset`; `is_next` (C,).
         """
         roles = is_next.expand(ids.shape[:2])  # (B, C)
-        rows, copies = sentences_to_read(mask, () if self.training else (ids, roles))
-        flat = [inputs.flatten(0, 1) for inputs in (ids, mask, roles)]  # (B*C, ...)
-        if rows is not None:
-            flat = [inputs[rows] for inputs in flat]  # (P, ...)
-        ids, read_mask, is_next = flat
-        read_mask = read_mask | ~read_mask.any(dim=1, keepdim=True)  # a softmax needs a key
-        outputs = self.read_context(ids, read_mask, is_next)
-        return [scatter_sentences(states, rows, copies, mask.shape[:2]) for states in outputs], mask
+        inputs, contents = (ids, with_key(mask), roles), () if self.training else (ids, roles)
+        return read_each(self.read_context, mask, inputs, contents), mask

@@ -9,7 +9,7 @@ from transformers import GenerationMixin
 from .configuration_caching import CachingConfig
 from .context_attention import ContextEncoderOutput, ContextForConditionalGeneration, ContextModel
 from .context_cache import SharedEncoderTranslator
-from .context_inputs import check_context, completed, given_context, scatter_sentences, sentences_to_read
+from .context_inputs import check_context, completed, given_context, read_each, with_key
 from .context_selection import move_rows
 from .modeling_docmt import Encoder
 from .segments import is_right_padded
@@ -49,19 +49,16 @@ class CachingEncoder(Encoder):
 
     def context_vectors(self, ids: torch.Tensor, mask: torch.Tensor, offsets: torch.Tensor):
         """Ids and mask (B, C, L) of context sentences, each encoded and shortened -> (B, C, K, D), (B, C, K)."""
-        config, shape = self.config, mask.shape[:2]
-        there = mask.any(dim=2, keepdim=True)  # (B, C, 1)
-        rows, copies = sentences_to_read(mask, () if self.training else (ids,))
-        inputs = [tensor.flatten(0, 1) for tensor in (ids, mask | ~there)]  # (B*C, L); a softmax needs a key
-        if rows is not None:
-            inputs = [tensor[rows] for tensor in inputs]  # (P, L)
-        with contextlib.nullcontext() if config.encoder_gradient else torch.no_grad():
-            states = self.encode(*inputs)
-        shortened, seen = self.shorten(states, inputs[1])  # (P, K, D), (P, K)
-        vectors, kept = (scatter_sentences(read, rows, copies, shape) for read in (shortened, seen))
-        kept = kept & there
-        if config.shortening_gradient is not None:
-            near = offsets.abs() <= config.shortening_gradient
+
+        def read(ids, mask):  # (P, L) -> (P, K, D), (P, K)
+            with contextlib.nullcontext() if self.config.encoder_gradient else torch.no_grad():
+                states = self.encode(ids, mask)
+            return self.shorten(states, mask)
+
+        vectors, kept = read_each(read, mask, (ids, with_key(mask)), () if self.training else (ids,))
+        kept = kept & mask.any(dim=2, keepdim=True)
+        if self.config.shortening_gradient is not None:
+            near = offsets.abs() <= self.config.shortening_gradient
             vectors = torch.where(near[..., None, None], vectors, vectors.detach())
         return vectors, kept
 

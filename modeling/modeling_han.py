@@ -15,9 +15,9 @@ from .context_inputs import (
     by_offset,
     check_context,
     given_context,
-    scatter_sentences,
-    sentences_to_read,
+    read_each,
     tokens_first,
+    with_key,
 )
 from .context_strategies import ContextTranslator
 from .layers import Attention, DecoderLayer, EncoderLayer, dropout, source_states, without_cudnn
@@ -194,15 +194,16 @@ class HanEncoder(Encoder):
             context |= dict(zip(CONTEXT_FIELDS, fields))
         return context
 
-    def read_sentences(self, ids: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def read_sentences(self, ids: torch.Tensor, mask: torch.Tensor) -> list[torch.Tensor]:
         """Ids and mask (B, C, L) of sentences -> h of each, and its last states, (B, C, L, D)."""
-        rows, copies = sentences_to_read(mask, () if self.training else (ids,))
-        ids, seen = rows_of(rows, ids, with_key(mask))  # (P, L)
-        states = self.embed(ids, self.positions(ids))
-        outputs = self.run_layers(states, self.attention_mask(states, seen), layer_inputs={})
-        alone = outputs.last_hidden_state  # (P, L, D)
-        states, *_ = outputs.layer_outputs.get(len(self.layers) - 1, (alone,))
-        return tuple(scatter_sentences(part, rows, copies, mask.shape[:2]) for part in (states, alone))
+
+        def read(ids, seen):  # (P, L)
+            states = self.embed(ids, self.positions(ids))
+            outputs = self.run_layers(states, self.attention_mask(states, seen), layer_inputs={})
+            alone = outputs.last_hidden_state  # (P, L, D)
+            return outputs.layer_outputs.get(len(self.layers) - 1, (alone,))[0], alone
+
+        return read_each(read, mask, (ids, with_key(mask)), () if self.training else (ids,))
 
 
 class HanDecoder(Decoder):
@@ -223,17 +224,14 @@ class HanDecoder(Decoder):
     @torch.no_grad()
     def read_translations(self, words, context_target_ids, context_states, context_mask, **kwargs) -> torch.Tensor:
         """h of translations (S, C, T) of sources (S, C, L, D): (S, C, T, D)."""
-        rows, copies = sentences_to_read(words)
-        ids, source, mask = rows_of(rows, context_target_ids, context_states, with_key(context_mask))
-        states = self.embed(ids, self.positions(ids))  # (P, T, D), of sources (P, L, D)
-        mask = self.source_mask(source, mask, ids.shape)
-        outputs = self.run_layers(states, self.attention_mask(states), source, mask, layer_inputs={})
-        return scatter_sentences(outputs.layer_outputs[len(self.layers) - 1][0], rows, copies, words.shape[:2])
 
+        def read(ids, source, mask):
+            states = self.embed(ids, self.positions(ids))  # (P, T, D), of sources (P, L, D)
+            mask = self.source_mask(source, mask, ids.shape)
+            outputs = self.run_layers(states, self.attention_mask(states), source, mask, layer_inputs={})
+            return [outputs.layer_outputs[len(self.layers) - 1][0]]
 
-def with_key(mask: torch.Tensor) -> torch.Tensor:
-    """A mask (..., N) in which a row that would see nothing sees all, since a softmax needs a key."""
-    return mask | ~mask.any(dim=-1, keepdim=True)
+        return read_each(read, words, (context_target_ids, context_states, with_key(context_mask)))[0]
 
 
 def left_aligned(ids: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -249,12 +247,6 @@ def words(config: HanConfig, ids: torch.Tensor, mask: torch.Tensor) -> torch.Ten
     for token in {token for value in values for token in (value if isinstance(value, list) else [value])} - {None}:
         mask = mask & (ids != token)
     return mask
-
-
-def rows_of(rows: torch.Tensor | None, *tensors: torch.Tensor) -> list[torch.Tensor]:
-    """Tensors (B, C, ...) as (P, ...), of sentences `rows`, see `sentences_to_read`."""
-    flat = [tensor.flatten(0, 1) for tensor in tensors]  # (B*C, ...)
-    return flat if rows is None else [tensor[rows] for tensor in flat]
 
 
 class HanModel(DocMTModel):
