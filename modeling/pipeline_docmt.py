@@ -13,7 +13,7 @@ from transformers import AutoModelForSeq2SeqLM, Pipeline
 from transformers.pipelines import PIPELINE_REGISTRY
 
 from .configuration_docmt import TASK
-from .generation_docmt import check_counts
+from .generation_docmt import check_counts, checked_documents
 from .opaque_runs import Finder, carry, context_reach
 from .text_splitting import join_text, split_text
 
@@ -92,15 +92,10 @@ class DocumentTranslationPipeline(Pipeline):
         """`documents`, lists of sentences, the `gaps` around those of texts, and whether it is one document."""
         is_one = not are_documents and (isinstance(inputs, str) or all(isinstance(item, str) for item in inputs))
         documents = [inputs] if is_one else inputs
-        for number, document in enumerate(documents):
-            if not is_document(document) or (isinstance(document, str) and not (is_one or are_documents)):
-                raise ValueError(
-                    f"input {number}: expected a list of sentences{' or a text' if are_documents else ''}, got "
-                    f"{type(document).__name__} {str(document)[:40]!r}."
-                )
-        texts = [split_text(document) if isinstance(document, str) else (document, None) for document in documents]
+        are_texts = [isinstance(document, str) and (is_one or are_documents) for document in documents]
+        texts = [split_text(text) if is_text else (text, None) for text, is_text in zip(documents, are_texts)]
         sentences, gaps = zip(*texts)
-        return {"documents": list(sentences), "gaps": list(gaps), "is_one": is_one}
+        return {"documents": checked_documents(sentences), "gaps": list(gaps), "is_one": is_one}
 
     def _forward(self, inputs: dict, **settings) -> dict:
         def translate(documents: list[list[str]]) -> list[list[str]]:
@@ -124,12 +119,6 @@ class DocumentTranslationPipeline(Pipeline):
                 )
             documents.append(translation if gaps is None else join_text(translation, gaps))
         return documents[0] if outputs["is_one"] else documents
-
-
-def is_document(document) -> bool:
-    """Whether it is a text or a list of sentences."""
-    is_list = isinstance(document, list | tuple)
-    return isinstance(document, str) or (is_list and all(isinstance(sentence, str) for sentence in document))
 
 
 PIPELINE_REGISTRY.supported_tasks.setdefault(  # another copy of this file may be there

@@ -88,9 +88,9 @@ def test_stream(tokenizer, pipe):
     [
         ({"text": TEXT}, "got a dict; of a data set give one column"),
         (3, "got a int"),
-        ([DOCUMENTS[0], TEXT], "input 1: expected a list of sentences, got str 'w7 w9"),
-        ([DOCUMENTS[0], ["a", 3]], "input 1: expected a list of sentences, got list"),
-        (iter([TEXT, None]), "input 1: expected a list of sentences or a text, got NoneType"),
+        ([DOCUMENTS[0], TEXT], "each a list of sentences; got a plain string"),
+        ([DOCUMENTS[0], ["a", 3]], "sentence 1 of document 1 must be a string, got int"),
+        (iter([TEXT, None]), "document 1 must be a list of sentences, got NoneType"),
     ],
 )
 def test_other_inputs(pipe, inputs, message):
