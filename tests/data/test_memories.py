@@ -6,7 +6,6 @@ import pytest
 from support.errors import refused
 
 from hf_docmt.data.readers import read_documents
-from hf_docmt.files import DataError
 
 TMX = """<?xml version="1.0"{}?>
 <!DOCTYPE tmx SYSTEM "tmx14.dtd">
@@ -74,19 +73,6 @@ def test_variants_of_a_language(tmp_path):
     )
     assert pairs(tmp_path / "a.tmx", "en-GB", "en-US") == [[("elevator !", "lift\xa0!")]]
     refused("no unit has texts in en and fr", pairs, tmp_path / "a.tmx", "fr")
-
-
-def test_termbases(tmp_path):
-    """Terms and translations are pairs; a forbidden one is not."""
-    terms = ["<term>lamp</term>", "<term>Leuchte </term>", "<term>Funzel</term><termStatus>notRecommended</termStatus>"]
-    sets = [f'<langSet xml:lang="{code}"><tig>{term}</tig></langSet>' for code, term in zip(("en", "de", "de"), terms)]
-    (tmp_path / "a.tbx").write_text(f"<TBX><body><termEntry>{''.join(sets)}</termEntry></body></TBX>")
-    (tmp_path / "b.utx").write_text("#UTX 1.11; en/de\nlamp\tLeuchte\tnoun\n")
-    for name in ("a.tbx", "b.utx"):
-        assert pairs(tmp_path / name) == [[("lamp", "Leuchte")]]
-    with pytest.raises(DataError, match="a.tbx: terms have a translation; give the target language"):
-        read_documents(path=tmp_path / "a.tbx", source_lang="en")
-    refused("a.tbx: no terms in fr", pairs, tmp_path / "a.tbx", "fr")
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,6 @@ VALID = {
         {"path": (".po", 'msgid "One."\nmsgstr "Eins."\n\nmsgid "%d"\nmsgid_plural "%d a"\nmsgstr[0] "%d"\n')},
     ),
     "chat": ("chat", {"path": (".json", json.dumps(CHAT))}),
-    "termbase": ("termbase", {"path": (".utx", "#UTX 1.11; en/de\nlamp\tLeuchte\tnoun\n")}),
     "lines": ("lines", {"path": (".txt", "One.\n\nTwo.\n")}),
     "text": ("text", {"path": (".txt", "One. Two\nthree.\n\nFour.\n")}),
     "subtitles srt": ("subtitles", {"path": (".srt", SRT)}),
