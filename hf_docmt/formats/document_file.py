@@ -21,6 +21,7 @@ from hf_docmt.formats.document_format import (
     Segment,
     Tag,
     joined,
+    located,
 )
 from hf_docmt.formats.segment_sentences import SegmentSentences, kept_apart
 from hf_docmt.formats.xml_positions import MAX_DEPTH
@@ -81,10 +82,8 @@ class DocumentFile:
     def __init__(self, data: bytes, name: str, format: DocumentFormat, options: FormatOptions, location: str = ""):
         self.name, self.format, self.options, self.location = name, format, options, location or name
         self.size = len(data)
-        try:
+        with located(self.location):
             segments = format.parse(data, options)
-        except DataError as error:
-            raise DataError(f"{self.location}: {error}") from error
         split = sentence_splitter(options.source_lang)
         self.opaque = [pattern for pattern in (COMMON, format.placeholders) if pattern]
         keep = [options.keep, *self.opaque] if options.keep else self.opaque

@@ -3,7 +3,8 @@
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
@@ -110,6 +111,15 @@ def has_letters(pieces: Iterable[Piece]) -> bool:
     return any(character.isalpha() for piece in pieces if isinstance(piece, str) for character in piece)
 
 
+@contextmanager
+def located(name: str) -> Iterator[None]:
+    """Scope in which errors of what is read have its name in front."""
+    try:
+        yield
+    except DataError as error:
+        raise DataError(f"{name}: {error}") from error
+
+
 FORMATS: dict[str, type["DocumentFormat"]] = {}
 Remark = tuple[str, str]  # counted strings, and their treatment: ("ICU message", "left alone")
 
@@ -138,17 +148,9 @@ class FormatOptions:
         return is_right_to_left(self.target_lang)
 
     @classmethod
-    def of(
-        cls,
-        source_lang: str,
-        target_lang: str | None = None,
-        keep: str | None = None,
-        all: str | None = None,
-        columns: str | None = None,
-        bilingual: str | None = None,
-        fuzzy_below: str | None = None,
-    ) -> "FormatOptions":
+    def of(cls, source_lang: str, target_lang: str | None = None, **texts: str | None) -> "FormatOptions":
         """The options from texts, as in arguments of readers: `all` is yes, `columns` has commas. ValueError."""
+        keep, columns, least = (texts.get(name) for name in ("keep", "columns", "fuzzy_below"))
         try:
             pattern = re.compile(keep) if keep else None
         except re.error as error:
@@ -156,8 +158,9 @@ class FormatOptions:
         if pattern and pattern.match(""):
             raise DataError(f"keep is {keep!r}, which also matches empty text; use + instead of *")
         names = tuple(name.strip() for name in columns.split(",")) if columns else None
-        least = None if fuzzy_below is None else float(fuzzy_below)
-        return cls(source_lang, target_lang, pattern, all == "yes", names, bilingual == "yes", least)
+        are_set = {name: texts.get(name) == "yes" for name in ("all", "bilingual")}
+        least = None if least is None else float(least)
+        return cls(source_lang, target_lang, pattern, columns=names, fuzzy_below=least, **are_set)
 
 
 class DocumentFormat(FileKind, ABC):

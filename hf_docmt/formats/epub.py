@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.files import DataError
-from hf_docmt.formats.document_format import FormatOptions, Tag
+from hf_docmt.formats.document_format import FormatOptions, Tag, located
 from hf_docmt.formats.html import HtmlFormat
 from hf_docmt.formats.office_members import OfficeFormat, OfficeMember, attribute_place
 from hf_docmt.formats.text_positions import replaced
@@ -24,10 +24,8 @@ class Chapter:
 
     def __init__(self, name: str, data: bytes, options: FormatOptions):
         self.name, self.data, self.page = name, data, HtmlFormat()
-        try:
+        with located(name):
             self.page.parse(data, options)
-        except DataError as error:
-            raise DataError(f"{name}: {error}") from error
         self.slots, self.written = self.page.page.slots, self.page.write
         for slot in self.slots:
             slot.segment.part, slot.segment.location = name, f"{name}, {slot.segment.location}"
@@ -82,10 +80,8 @@ class EpubFormat(OfficeFormat):
     def _xml(self, name: str) -> Element:
         if name not in self.archive.names:
             raise DataError(f"it has no {name}: no book, or damaged; save it again")
-        try:
+        with located(name):
             return parse_xml(self.archive.read(name))
-        except DataError as error:
-            raise DataError(f"{name}, {error}") from error
 
 
 def _package_name(container: Element) -> str:

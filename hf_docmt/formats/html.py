@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.formats.document_format import Piece, Segment, Tag, has_letters, trimmed, unpaired
+from hf_docmt.formats.string_files import locale_code
 from hf_docmt.formats.text_positions import MARKS, Edit, Slot, TextFormat, TextPositions
 
 VOID = frozenset("area base br col embed hr img input link meta param source track wbr".split())
@@ -134,7 +135,7 @@ class HtmlFormat(TextFormat):
         """The `lang` and `xml:lang` of what is translated, or a new `lang`; `dir` of another direction."""
         if not self.options.target_lang or not self.root:
             return
-        language = language_tag(self.options.target_lang)
+        language = locale_code(self.options.target_lang, "-")
         direction = "rtl" if self.options.is_right_to_left else "ltr"
         matches = list(ATTRIBUTE.finditer(self.page.text, self.root.start, self.root.end))
         names = {"lang", "xml:lang"}
@@ -150,12 +151,6 @@ class HtmlFormat(TextFormat):
         if names.isdisjoint(dict(self.root.attributes)):
             name = "xml:lang" if self.page.text.lstrip().startswith("<?xml") else "lang"
             yield start, start, f' {name}="{language}"'
-
-
-def language_tag(code: str) -> str:
-    """A language code as pages have it (BCP 47)."""
-    tag = code.replace("_", "-")
-    return tag if re.fullmatch(r"[a-z]{2}(-[A-Za-z0-9]{2,8})*", tag) else primary_language(code)
 
 
 @lru_cache(maxsize=1)

@@ -12,7 +12,16 @@ from typing import ClassVar
 from xml.sax.saxutils import quoteattr
 
 from hf_docmt.files import DataError
-from hf_docmt.formats.document_format import DocumentFormat, FormatOptions, Piece, Remark, Segment, Tag, has_letters
+from hf_docmt.formats.document_format import (
+    DocumentFormat,
+    FormatOptions,
+    Piece,
+    Remark,
+    Segment,
+    Tag,
+    has_letters,
+    located,
+)
 from hf_docmt.formats.text_positions import Edit, Slot, TextPositions
 from hf_docmt.formats.xml_positions import Element, parse_xml
 from hf_docmt.formats.zip_archive import ZipArchive
@@ -58,10 +67,8 @@ class OfficeMember(TextPositions[bytes], ABC):
     def __init__(self, name: str, data: bytes, part: str = ""):
         super().__init__(data)
         self.name, self.data, self.part = name, data, part
-        try:
+        with located(name):
             self.find(parse_xml(data))
-        except DataError as error:
-            raise DataError(f"{name}: {error}") from error
 
     @abstractmethod
     def find(self, root: Element) -> None:

@@ -4,8 +4,7 @@ import re
 from collections.abc import Iterator
 
 from hf_docmt.data.language_codes import primary_language
-from hf_docmt.files import DataError
-from hf_docmt.formats.document_format import Tag
+from hf_docmt.formats.document_format import Tag, located
 from hf_docmt.formats.office_members import OfficeFormat, OfficeMember, OfficeTag, Run, main_member, related
 from hf_docmt.formats.xml_positions import Element, escape_text, parse_xml
 
@@ -63,11 +62,9 @@ class PptxFormat(OfficeFormat):
 
     def find(self) -> list[SlideMember]:
         main = main_member(self.archive, MAIN, "presentation; save it as .pptx")
-        try:
+        with located(f"{main} or its relations"):
             root = parse_xml(self.archive.read(main))
             slides = related(self.archive, main, "slide")
-        except DataError as error:
-            raise DataError(f"{main} or its relations: {error}") from error
         order = [slides.get(element.attributes.get("r:id", "")) for element in root.descendants("p:sldId")]
         return [
             SlideMember(name, self.archive.read(name), f"slide{number}")

@@ -12,7 +12,7 @@ from xml.sax.saxutils import quoteattr
 from hf_docmt.files import DataError, open_bytes
 from hf_docmt.formats.bilingual_xml import DECLARED, child
 from hf_docmt.formats.document_file import DocumentFile, DocumentTranslation
-from hf_docmt.formats.document_format import Piece, Tag, joined
+from hf_docmt.formats.document_format import Piece, Tag, joined, located
 from hf_docmt.formats.string_files import locale_code
 from hf_docmt.formats.text_positions import decoded
 from hf_docmt.formats.xliff import suggestion
@@ -93,7 +93,7 @@ def reviewed_pieces(path: str | Path, document: DocumentFile) -> list[list[Piece
 
     DataError: the file is of another document or version, or a translation lacks or repeats tags of its source.
     """
-    try:
+    with located(str(path)):
         units = {each.attributes.get("id"): each for each in _file(path).descendants("trans-unit")}
         pieces: list[list[Piece] | None] = [None] * len(document.segments)
         for number, segment in enumerate(document.segments):
@@ -104,8 +104,6 @@ def reviewed_pieces(path: str | Path, document: DocumentFile) -> list[list[Piece
                 raise DataError(f"no unit {number + 1} for {segment.location} of {document.location}; {REMEDY}")
         if units:
             raise DataError(f"{document.location} has no segment for unit {next(iter(units))}; {REMEDY}")
-    except DataError as error:
-        raise DataError(f"{path}: {error}") from error
     return pieces
 
 
@@ -119,7 +117,7 @@ def _file(path: str | Path) -> Element:
     """The element `file`. DataError: another kind of file."""
     with open_bytes(path) as file:
         data = file.read()
-    try:
+    with located(str(path)):
         declared = DECLARED.match(data)
         text, *_ = decoded(data, declared[1].decode("ascii").lower() if declared else "utf-8")
         root = parse_xml(re.sub(r"^<\?xml[^>]*\?>", "", text).encode("utf-8"))
@@ -127,8 +125,6 @@ def _file(path: str | Path) -> Element:
         if root.local_name != "xliff" or root.attributes.get("version") != "1.2" or len(files) != 1:
             raise DataError(f"expected an XLIFF 1.2 file of docmt translate, got <{root.name}>")
         return files[0]
-    except DataError as error:
-        raise DataError(f"{path}: {error}") from error
 
 
 REMEDY = "give the document that was translated, with the same --columns and --all"

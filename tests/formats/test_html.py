@@ -8,7 +8,7 @@ from support.markup_checks import check_identity, check_shuffled, check_swapped,
 from hf_docmt.files import DataError
 from hf_docmt.formats.document_file import DocumentFile, FormatOptions
 from hf_docmt.formats.document_format import Tag
-from hf_docmt.formats.html import HtmlFormat, language_tag
+from hf_docmt.formats.html import HtmlFormat
 
 PAGE = """<!DOCTYPE html>
 <html lang="en" xml:lang='en'><head><meta charset="utf-8"><title>A page about locks</title>
@@ -174,15 +174,6 @@ def test_elements_within_each_other_have_a_limit(depth):
     else:
         with pytest.raises(DataError, match="^a, line 1: nested more than 400 deep; simplify it"):
             translated(b"A " + opened + b"lamp" + closed + b".")
-
-
-def test_language_tags():
-    assert [language_tag(code) for code in ("de", "pt_BR", "zh-Hant-TW", "deu_Latn")] == [
-        "de",
-        "pt-BR",
-        "zh-Hant-TW",
-        "de",
-    ]
 
 
 def page(random: Random, depth: int = 3) -> str:

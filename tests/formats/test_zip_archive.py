@@ -1,4 +1,4 @@
-"""Archives of which members change: what the zipfile module reads, and that all others have the content that they had."""
+"""Archives of which members change: what the zipfile module reads; all others have the content that they had."""
 
 import io
 import random
