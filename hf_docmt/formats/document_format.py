@@ -159,8 +159,8 @@ class FormatOptions:
             raise DataError(f"keep is {keep!r}, which also matches empty text; use + instead of *")
         names = tuple(name.strip() for name in columns.split(",")) if columns else None
         are_set = {name: texts.get(name) == "yes" for name in ("all", "bilingual")}
-        least = None if least is None else float(least)
-        return cls(source_lang, target_lang, pattern, columns=names, fuzzy_below=least, **are_set)
+        limit = None if least is None else float(least)
+        return cls(source_lang, target_lang, pattern, columns=names, fuzzy_below=limit, **are_set)
 
 
 class DocumentFormat(FileKind, ABC):

@@ -84,7 +84,7 @@ def test_members_that_change():
     [
         ({"META-INF/container.xml": None}, "it has no META-INF/container.xml: no book"),
         ({"META-INF/container.xml": "<container/>"}, "it names no package"),
-        ({"EPUB/a b.opf": "<package>"}, "EPUB/a b.opf, line 1, column .*: broken XML"),
+        ({"EPUB/a b.opf": "<package>"}, "EPUB/a b.opf: line 1, column .*: broken XML"),
         ({"EPUB/two.xhtml": None}, "it names 'EPUB/two.xhtml', which is not in it"),
         ({"EPUB/toc.ncx": "<ncx>"}, "EPUB/toc.ncx: line 1, column .*: broken XML"),
     ],
