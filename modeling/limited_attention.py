@@ -4,14 +4,12 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.nn.attention.flex_attention import BlockMask, create_block_mask
 from torch.utils.checkpoint import checkpoint
-from transformers.integrations.flex_attention import compile_friendly_flex_attention
 
 BLOCK = 64  # queries that read one run of keys together
 FEW_KEYS = 256  # up to which all scores under a mask are faster
 SCORES = {"cpu": 2**18, "cuda": 2**25}  # that are computed at a time
-PARTS = ("limits", "tokens", "places", "allowed", "offsets", "block_mask", "starts", "spans")
+PARTS = ("limits", "tokens", "places", "allowed", "offsets", "starts", "spans")
 
 
 def limit_inputs(
@@ -19,7 +17,6 @@ def limit_inputs(
     low: torch.Tensor,
     high: torch.Tensor,
     keys: int,
-    implementation: str = "sdpa",
     is_dense: bool = False,
     tokens: torch.Tensor | None = None,
     places: torch.Tensor | None = None,
@@ -30,19 +27,16 @@ def limit_inputs(
 
     A query sees the keys from column `low` to `high`, (B or 1, I) int64; low > high = none. `tokens` (B, keys) bool are
     those that are keys; None = all. For relative vectors, `places` (B or 1, keys) are the positions of keys, `origin`
-    (B or 1, I) those at the left end of each query's window of `width`.
+    (B or 1, I) those at the left end of each query's window of `width`. `is_dense`: all scores, under a mask.
     """
     limits = torch.stack(torch.broadcast_tensors(low, high, low if origin is None else origin))  # (3, B or 1, I)
-    inputs = {"limits": limits, "tokens": tokens, "places": places}
-    is_dense = is_dense or implementation == "eager" or torch.compiler.is_compiling() or keys <= FEW_KEYS
-    if implementation == "flex_attention":
-        inputs["block_mask"] = block_mask(low, high, keys, tokens)
-    elif is_dense:
+    if is_dense or torch.compiler.is_compiling() or keys <= FEW_KEYS:
         columns = torch.arange(keys, device=low.device)[None]
         inputs = {"allowed": allowed_keys(limits, columns, tokens)[:, None]}  # (B or 1, 1, I, J)
         if places is not None:
             inputs["offsets"] = relative_offsets(limits, places, width)[:, None]  # (B or 1, 1, I, J)
     else:
+        inputs = {"limits": limits, "tokens": tokens, "places": places}
         inputs["starts"], inputs["spans"] = block_keys(low, high, keys)
     return {f"{name}_{part}": value for part, value in inputs.items() if value is not None}
 
@@ -65,11 +59,9 @@ def limited_attention(
     Queries (B, H, I, Dh), keys and values (B, H, J, Dh) -> (B, H, I, Dh), and weights (B, H, I, J) where all scores are
     computed, otherwise None. `relative` (H, width, Dh) are the vectors r for the positions in a window, from left to
     right, on queries and keys as in Shaw et al. (2018). Time and memory, forward and backward, grow with the keys seen:
-    a block of queries reads the run of keys that its queries see. Raises `ValueError` for dropout in FlexAttention.
+    a block of queries reads the run of keys that its queries see.
     """
     query = query * query.shape[-1] ** -0.5
-    if "block_mask" in limits:
-        return flex_attention(query, key, value, limits, relative, dropout), None
     if "allowed" in limits:
         return attend(query, key, value, limits["allowed"], limits.get("offsets"), relative, dropout)
     arguments = (query, key, value, limits, relative, dropout)
@@ -167,35 +159,3 @@ def of_columns(states: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
     rows = max(len(states), len(columns))
     index = columns.flatten(1).clamp(max=states.shape[1] - 1).expand(rows, -1)
     return states.expand(rows, -1).gather(1, index).unflatten(1, columns.shape[1:])
-
-
-def block_mask(low: torch.Tensor, high: torch.Tensor, keys: int, tokens: torch.Tensor | None) -> BlockMask:
-    """The limits as FlexAttention takes them."""
-    rows = len(low) if tokens is None else len(tokens)
-    low, high = (limit.expand(rows, -1).contiguous() for limit in (low, high))
-
-    def seen(row, head, query, key) -> torch.Tensor:
-        row = row * (rows > 1)
-        is_within = (key >= low[row, query]) & (key <= high[row, query])
-        return is_within if tokens is None else is_within & tokens[row, key]
-
-    return create_block_mask(seen, rows, None, low.shape[1], keys, device=low.device)
-
-
-def flex_attention(query, key, value, limits: dict, relative: torch.Tensor | None, dropout: float) -> torch.Tensor:
-    """`limited_attention` of scaled queries by torch's FlexAttention. Raises `ValueError` for dropout."""
-    if dropout:
-        raise ValueError(
-            f"attn_implementation='flex_attention' has no dropout, got attention_dropout={dropout}: set it to 0.0 in "
-            "the configuration, or use 'sdpa'."
-        )
-    settings = {"block_mask": limits["block_mask"], "scale": 1.0}
-    if relative is None:
-        return compile_friendly_flex_attention(query, key, value, **settings)
-    own, last = query @ relative.transpose(1, 2), relative.shape[1] - 1  # (B, H, I, width)
-    origin, places = (states.expand(len(query), -1).contiguous() for states in (limits["limits"][2], limits["places"]))
-
-    def with_relative(score, row, head, position, column):
-        return score + own[row, head, position, (places[row, column] - origin[row, position]).clamp(0, last)]
-
-    return compile_friendly_flex_attention(query, key, value, score_mod=with_relative, **settings)

@@ -163,7 +163,8 @@ class WindowStack(Stack):
 
     def window_inputs(self, name: str, low: torch.Tensor, high: torch.Tensor, keys: int, **places) -> dict:
         """The windows from key `low` to `high`, (B or 1, I), as layer inputs."""
-        return limit_inputs(name, low, high, keys, self.config._attn_implementation, self.config.sees_all, **places)
+        is_dense = self.config.sees_all or self.config._attn_implementation == "eager"
+        return limit_inputs(name, low, high, keys, is_dense, **places)
 
     def token_windows(self, tokens: torch.Tensor | None, keys: int, new: torch.Tensor, looks_ahead: bool) -> dict:
         """Windows of the new tokens, in columns (I,), among `keys` tokens; `tokens` (B, keys) bool or None = all.
@@ -333,6 +334,7 @@ class WindowForConditionalGeneration(DocMTForConditionalGeneration, GenerationMi
     config_class = WindowConfig
     model_class = WindowModel
     translator_class = SegmentTranslator
+    _supports_flex_attn = False
 
     @contextmanager
     def search_alignment(self, alignment: str | None) -> Iterator[None]:

@@ -34,7 +34,6 @@ LENGTHS = {  # case: architecture, implementation of attention, fields of its co
 }
 FLEX = {  # on CUDA alone: on a CPU its kernels have no backward pass
     "lst flex": ("lst", "flex_attention", {}),
-    "window w=20 flex": ("window", "flex_attention", {"window": 20}),
 }
 ALONE = ("sdpa", "eager", "window")  # attention alone, at the last length: 8 heads of 64, w = 20
 UNITS = {"sentence": ("concat", 100), "memory": ("memory", 100), "document": ("concat", None)}  # tokens of a sentence

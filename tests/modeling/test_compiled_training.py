@@ -63,7 +63,7 @@ def test_one_graph_of_a_search(architecture, device):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("architecture", FIELDS)
+@pytest.mark.parametrize("architecture", [name for name in FIELDS if name != "window"])
 def test_flex_attention(architecture, device):
     """Loss and gradients as with sdpa, and the same translations."""
     model, batch = model_and_batch(architecture, device)
