@@ -75,14 +75,14 @@ def sentences_to_read(
 
 
 def read_each(
-    function: Callable, mask: torch.Tensor, inputs: Sequence[torch.Tensor], contents: tuple[torch.Tensor, ...] = ()
+    read: Callable, mask: torch.Tensor, inputs: Sequence[torch.Tensor], contents: tuple[torch.Tensor, ...] = ()
 ) -> list[torch.Tensor]:
     """The results of a function for all sentences (B, C, ...), see `sentences_to_read`; zeros for missing ones."""
     rows, copies = sentences_to_read(mask, contents)
     flat = [tensor.flatten(0, 1) for tensor in inputs]  # (B*C, ...)
     if rows is not None:
         flat = [tensor[rows] for tensor in flat]  # (P, ...)
-    return [scatter_sentences(states, rows, copies, mask.shape[:2]) for states in function(*flat)]
+    return [scatter_sentences(states, rows, copies, mask.shape[:2]) for states in read(*flat)]
 
 
 def with_key(mask: torch.Tensor) -> torch.Tensor:

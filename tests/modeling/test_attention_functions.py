@@ -87,8 +87,4 @@ def test_no_file_asks_for_attention_outside_of_such_a_scope():
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in names:
                 calls.setdefault(path.stem, []).append(id(node) in inside)
-    assert {name: all(found) for name, found in calls.items()} == {
-        "layers": True,
-        "modeling_han": True,
-        "sentence_stack": True,
-    }
+    assert {name: all(found) for name, found in calls.items()} == {"layers": True, "modeling_han": True}
