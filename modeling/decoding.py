@@ -61,7 +61,7 @@ class Translator(BaseTranslator):
         return Output(found.ids[: len(found.ids) - finished], finished, found.sums)
 
     def waiting_tokens(self, jobs: list[Job]) -> int:
-        """The most tokens of sources, padding included, of which an engine begins the next where one is done."""
+        """As in the base class, where the model has an engine."""
         engine = getattr(self.model, "engine", None)
         is_plain = not self.format.target_before and not any(job.current.part.beginning for job in jobs)
         if len(jobs) < 2 or not is_plain or engine is None:

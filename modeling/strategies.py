@@ -164,8 +164,8 @@ def report_fewer(translator: BaseTranslator, job: Job, past: int, future: int) -
 def sequential(translator: "SegmentStrategies", documents: list[DocumentState]) -> None:
     """argmax p(E_i | E^_{i-k}^{i-1}, F_{i-k}^i), sentence by sentence, with earlier translations as forced prefix.
 
-    The next sentences of `batch_size` documents are translated together. The whole window is read again: a further
-    source sentence changes the states of all others.
+    The next sentences of `batch_size` documents are translated together, of more where sources wait. The whole window
+    is read again: a further source sentence changes the states of all others.
     """
     unknown = (document for document in documents if document.next_unknown(0))
     waiting = iter(sorted(unknown, key=lambda document: -len(document.parts)))
@@ -174,7 +174,8 @@ def sequential(translator: "SegmentStrategies", documents: list[DocumentState]) 
     while True:
         new = islice(waiting, READY_BATCHES * translator.batch_size - len(ready))
         ready += [current_job(translator, document.next_unknown(0)) for document in new]
-        batch, ready = sentences_together(ready, translator.batch_size)
+        size = len(ready) if translator.waiting_tokens(ready) else translator.batch_size
+        batch, ready = sentences_together(ready, size)
         if not batch:
             return
         for job, output in zip(batch, translator.decode(batch, stop_at_sep=True)):

@@ -440,6 +440,10 @@ class BaseTranslator:
             yield order[start : start + size]
             start += size
 
+    def waiting_tokens(self, jobs: list[Job]) -> int:
+        """The most tokens of sources, padding included, of which a search begins the next where one is done."""
+        return 0
+
     def rows_of_batch(self, longest: int) -> int:
         """The most rows of a batch whose longest source has this number of tokens."""
         return self.batch_size if self.batch_tokens is None else max(1, self.batch_tokens // max(1, longest))

@@ -37,11 +37,12 @@ WAITING_TOKENS = 2**14  # of sources that a search takes at once, padding includ
 class KernelTranslator(PromptedTranslator):
     """Strategies decoded by a `KernelModel`; what ties in a search is left to `generate`."""
 
-    waiting = WAITING_TOKENS
-
     def __init__(self, model: "KernelModel", *arguments):
         super().__init__(model, *arguments)
         self.arguments = arguments
+
+    def waiting_tokens(self, jobs: list[Job]) -> int:
+        return WAITING_TOKENS
 
     def search(self, jobs: Sequence[Job], ends: list[int], at_once: int) -> list[Output]:
         prompts = [[self.start, *job.prefix] for job in jobs]

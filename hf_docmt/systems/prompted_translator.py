@@ -13,8 +13,6 @@ class PromptedTranslator(SegmentStrategies):
     Limits of tokens, forced prefixes and repairs are those of `generate`.
     """
 
-    waiting = 0  # tokens of sources, padding included, that a search takes at once, of which some wait
-
     def inference(self) -> AbstractContextManager:
         return nullcontext()
 
@@ -22,7 +20,7 @@ class PromptedTranslator(SegmentStrategies):
         """Outputs of independent jobs, in their order; longest together, in batches."""
         ends = self.ends_of(stop_at_sep)
         outputs: list[Output] = [Output([], True)] * len(jobs)
-        for rows in self.batches(range(len(jobs)), lambda row: len(jobs[row].source), self.waiting):
+        for rows in self.batches(range(len(jobs)), lambda row: len(jobs[row].source), self.waiting_tokens(jobs)):
             at_once = self.rows_of_batch(len(jobs[rows[0]].source))
             for row, output in zip(rows, self.search([jobs[row] for row in rows], ends, at_once)):
                 outputs[row] = output

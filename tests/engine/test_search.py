@@ -1,5 +1,7 @@
 """Our search finds what transformers' own finds, token by token; the two share no code and no cache."""
 
+from functools import partial
+
 import pytest
 import torch
 from support.errors import refused
@@ -368,17 +370,21 @@ def test_sources_that_leave_change_nothing(monkeypatch, kernels, architecture, f
 @pytest.mark.parametrize("batch", [{"batch_size": 2}, {"batch_tokens": 9}], ids=str)
 @pytest.mark.parametrize("architecture", ["concat", "lst", "gtransformer", "window"])
 def test_sources_wait(monkeypatch, batch, architecture):
-    """All in one search, behind prefixes, too, in batches of tokens, and where attention has limits."""
+    """All in one search, behind prefixes, too, in batches of tokens, and where attention has limits.
+
+    In `sequential` the next sentences of all documents.
+    """
     model, sizes, run = build(architecture, **SIZES, past_context=2, use_bod=True), [], DecodingStep.search
     monkeypatch.setattr(
         DecodingStep, "search", lambda step, ids, *rest: sizes.append(len(ids)) or run(step, ids, *rest)
     )
     documents = [random_text([5, 1]), *(random_text([length], seed=length) for length in (2, 7, 3))]
-    settings = {"max_new_tokens": 9, "repairs": "none", "eos_token_id": [EOS, 8, 17, 26]}
-    found = model.translate_documents(documents, word_tokenizer(), "full", **settings, **batch)
-    assert sizes == [4]
+    settings = {"max_new_tokens": 9, "eos_token_id": [EOS, 8, 17, 26]}
+    translate = partial(model.translate_documents, documents, word_tokenizer(), **settings)
+    found = translate("full", repairs="none", **batch), translate("sequential", **batch)
+    assert sizes[:2] == [4, 4]
     monkeypatch.setattr(SearchSettings, "is_plain", lambda *_: False)
-    assert model.translate_documents(documents, word_tokenizer(), "full", batch_size=1, **settings) == found
+    assert found == (translate("full", repairs="none", batch_size=1), translate("sequential", batch_size=1))
 
 
 class OddRows(LogitsProcessor):
