@@ -45,6 +45,7 @@ class SavedLayers:
     weights: Weights
     names: set[str]
     is_int8: bool
+    has_int8: bool = False  # of those that were made
 
     def __post_init__(self):
         names = {side: f"model.{side}.embed_positions.weight" for side in ("encoder", "decoder")}
@@ -56,7 +57,9 @@ class SavedLayers:
         names = [f"{name}.{each}" for each in ("weight", "weight_scale", "bias")]
         weight, *rest = [self.weights(each) if each in self.names else None for each in names]
         layer = SavedLinear(tied if weight is None else weight, *rest)
-        return layer.as_int8() if self.is_int8 and layer.scale is None and layer.weight.size >= MIN_ELEMENTS else layer
+        layer = layer.as_int8() if self.is_int8 and layer.scale is None and layer.weight.size >= MIN_ELEMENTS else layer
+        self.has_int8 |= layer.scale is not None
+        return layer
 
     def norm(self, name: str) -> SimpleNamespace:
         weight, bias = (self.weights(f"{name}.{each}") for each in ("weight", "bias"))

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 
 from hf_docmt.engine.array_search import ArraySettings, best_targets
 from hf_docmt.engine.cpu_kernels import MULTIPLE, most_rows
@@ -21,7 +21,15 @@ from hf_docmt.modeling.strategies import SegmentStrategies
 from hf_docmt.modeling.translation_jobs import Job, Output
 from hf_docmt.systems.items import SuiteItem
 from hf_docmt.systems.prompted_translator import PromptedTranslator
-from hf_docmt.systems.saved_folder import SavedConfig, read_config, read_settings, read_tokenizer, weights_fingerprint
+from hf_docmt.systems.saved_folder import (
+    MOST_BEAMS,
+    SavedConfig,
+    WeightReader,
+    read_config,
+    read_settings,
+    read_tokenizer,
+    weights_fingerprint,
+)
 from hf_docmt.systems.system import ContextReach, System, check_source_language
 
 OPTIONS = {  # of a job that needs no more
@@ -30,12 +38,11 @@ OPTIONS = {  # of a job that needs no more
 }  # fmt: skip
 PRECISIONS = (None, "auto", "fp32", "float32", "int8")
 ACCELERATORS = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")  # files of their drivers
-MOST_BEAMS = 32
 WAITING_TOKENS = 2**14  # of sources that a search takes at once, padding included
 
 
 class KernelTranslator(PromptedTranslator):
-    """Strategies decoded by a `KernelModel`; what ties in a search is left to `generate`."""
+    """Strategies decoded by a `KernelModel`; what ties in a search, or is begun, is left to `generate`."""
 
     def __init__(self, model: "KernelModel", *arguments):
         super().__init__(model, *arguments)
@@ -53,7 +60,7 @@ class KernelTranslator(PromptedTranslator):
         sources = [job.source for job in jobs]
         outputs = []
         for job, found in zip(jobs, best_targets(self.model.programs, sources, prompts, limits, settings, at_once)):
-            if found is None:
+            if found is None or job.current.part.beginning:
                 outputs.append(self.by_torch(job, stop_at_sep=len(ends) > len(self.ends)))
                 continue
             is_finished = bool(found.ids) and found.ids[-1] in ends
@@ -127,10 +134,16 @@ class KernelSystem(System):
         if None in (generation, tokenizer) or not is_whole or len(tokenizer.get_vocab()) > config.vocab_size:
             return None
         with safe_open(weights, framework="np") as file:
-            names = set(file.keys())
+            read, names = WeightReader(file), set(file.keys())
             if any(file.get_slice(name).get_dtype() not in ("F32", "I8") for name in names):
                 return None
-            programs = SavedPrograms(SavedLayers(config, file.get_tensor, names, settings.dtype == "int8"))
+            try:
+                programs = SavedPrograms(SavedLayers(config, read, names, settings.dtype == "int8"))
+            except SafetensorError:  # of a weight that is missing
+                return None
+        has_int8 = settings.dtype == "int8" or getattr(config, "quantization_config", None) is not None
+        if read.is_damaged or read.names != names or has_int8 != programs.layers.has_int8:
+            return None
         model = KernelModel(config, generation, programs, settings.load)
         return cls(model, tokenizer, settings.model, chosen | {"batch_size": settings.batch_size})
 
@@ -179,7 +192,7 @@ class KernelSystem(System):
         settings = {name: self.generate_kwargs.get(name) for name in names} | self.codes
         if settings["past_context"] is None and self.decoding["strategy"] in ("sliding", "sequential"):
             settings["past_context"] = self.model.config.decoding_past_context
-        for name in ("length_penalty", "early_stopping"):
+        for name in ("early_stopping", "length_penalty"):  # in their order among the fields
             value = self.generate_kwargs.get(name, getattr(self.model.generation_config, name))
             settings |= {} if is_neutral(name, value) else {name: value}
         return self.decoding | {name: value for name, value in settings.items() if value is not None}

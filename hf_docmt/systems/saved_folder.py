@@ -5,6 +5,7 @@ For a folder that is unusual or was changed, functions return None: `model_folde
 
 import hashlib
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +15,8 @@ from tokenizers import Tokenizer
 
 from hf_docmt.engine.generation_fields import HARMLESS, PROCESSED, READ, RECORDED, effective_settings
 from hf_docmt.modeling.fingerprint_digests import FIELD, FREE, digest, tokenizer_fingerprint
-from hf_docmt.modeling.sequence_format import language_codes, sequence_format
+from hf_docmt.modeling.sequence_format import LANGUAGES, language_codes, sequence_format
+from hf_docmt.modeling.translation_jobs import STRATEGIES
 
 FILES = {"config.json", "generation_config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}
 PLAIN = {  # values of a configuration with which the layers are those of the plain Transformer
@@ -24,9 +26,30 @@ PLAIN = {  # values of a configuration with which the layers are those of the pl
 UNCOVERED = FREE | {  # fields that the fingerprint of settings does not cover
     "architectures", "auto_map", "custom_pipelines", "dtype", "quantization_config", "transformers_version", FIELD,
 }  # fmt: skip
+NEEDED = (  # fields without which older versions have other defaults, see `ConcatConfig`
+    "bod_token_id bos_token_id chunk_tokens context_sides d_model decoder_attention_heads decoder_ffn_dim "
+    "decoder_layers decoder_start_token_id encoder_attention_heads encoder_ffn_dim encoder_layers eos_token_id "
+    "future_context language_ids layer_norm_eps layernorm_embedding max_position_embeddings normalize_before "
+    "past_context position_offset position_type scale_embedding sep_token_id source_format target_format use_bod view "
+    "vocab_size"
+).split()
+RATES = ("dropout", "attention_dropout", "activation_dropout", "label_smoothing")
+CHOICES = {  # of fields without a fingerprint
+    "strategy": (None, *STRATEGIES), "init": ("normal", "fairseq", "fairseq_0.9"), "dtype": ("float32",),
+    "architectures": (["ConcatForConditionalGeneration"],),
+}  # fmt: skip
+OTHERS = (  # files that change what `model_folders` loads
+    "adapter_config.json", "added_tokens.json", "special_tokens_map.json", "model.safetensors.index.json",
+    "ctranslate2/model.bin",
+)  # fmt: skip
+MOST_BEAMS = 32  # of the compiled search
 SUM = 512  # words of 8 bytes that have one sum, as there
 TOKENIZERS = ("TokenizersBackend", "PreTrainedTokenizerFast")
 ROLES = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
+TOKENIZER_FIELDS = {f"{role}_token" for role in ROLES} | {  # others change what transformers loads
+    "backend", "clean_up_tokenization_spaces", "extra_special_tokens", "is_local", "local_files_only",
+    "model_input_names", "model_max_length", "split_special_tokens", "tokenizer_class",
+}  # fmt: skip
 
 
 class SavedConfig(SimpleNamespace):
@@ -48,17 +71,34 @@ class SavedSettings(SimpleNamespace):
 
 def read_config(folder: Path) -> SavedConfig | None:
     """The configuration of a folder of a plain model that has its fingerprints."""
-    if not all((folder / name).is_file() for name in FILES) or (folder / "adapter_config.json").exists():
+    if not all((folder / name).is_file() for name in FILES) or any((folder / name).exists() for name in OTHERS):
         return None
     try:
         values = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         is_known = all(values[name] == value for name, value in PLAIN.items())
-        quantized = (values.get("quantization_config") or {}).get("quant_method", "docmt-int8")
+        quantized = values.get("quantization_config")
+        is_known &= quantized is None or quantized["quant_method"] == "docmt-int8" and len(quantized) == 2
         fingerprints = values[FIELD]
         same = fingerprints["settings"] == settings_fingerprint(values, folder) and "weights" in fingerprints
-        return SavedConfig(**values) if is_known and same and quantized == "docmt-int8" else None
+        is_known &= len(values["target_format"].split()) == 3  # without tokens that `generate` forces
+        return SavedConfig(**values) if is_known and same and is_valid(values) else None
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
+
+
+def is_valid(values: dict) -> bool:
+    """Whether all fields are there, and those without a fingerprint hold what `DocMTConfig.validate` takes."""
+    past, deviation, texts = values["decoding_past_context"], values["init_std"], ("base_model", *LANGUAGES)
+    return (
+        values.keys() >= set(NEEDED)
+        and all(values[name] in choices for name, choices in CHOICES.items())
+        and all(isinstance(values[name], str | None) for name in texts)
+        and all(type(values[name]) in (int, float) and 0 <= values[name] < 1 for name in RATES)
+        and (past is None or type(past) is int and past >= 0)
+        and (type(deviation) in (int, float) and 0 <= deviation < math.inf)
+        and type(values["use_cache"]) is bool
+        and "AutoTokenizer" not in values.get("auto_map", {}).keys()
+    )
 
 
 def read_settings(folder: Path) -> SavedSettings | None:
@@ -68,7 +108,9 @@ def read_settings(folder: Path) -> SavedSettings | None:
     settings = SavedSettings(**dict.fromkeys([*READ, *PROCESSED, *RECORDED]) | values)
     others = effective_settings(settings, {*READ, *HARMLESS, *RECORDED} - {"forced_eos_token_id"})
     is_plain = not others and settings.eos_token_id is not None and settings.num_return_sequences in (None, 1)
-    return settings if is_plain and settings.early_stopping in (None, True, False) else None
+    counts = [count for count in (settings.num_beams, settings.max_new_tokens) if count is not None]
+    is_plain &= all(type(count) is int and count > 0 for count in counts) and (settings.num_beams or 1) <= MOST_BEAMS
+    return settings if is_plain and isinstance(settings.early_stopping, bool | None) else None
 
 
 def settings_fingerprint(values: dict, folder: Path) -> str:
@@ -81,6 +123,8 @@ def settings_fingerprint(values: dict, folder: Path) -> str:
 def weights_fingerprint(file: Path) -> str:
     """The fingerprint of a folder whose weights are this file, as `modeling.fingerprints` has it."""
     size = file.stat().st_size
+    if size < 8:
+        return ""  # which cannot be mapped
     words = np.memmap(file, np.int64, mode="r", shape=size // 8)
     whole = len(words) // SUM * SUM
     with file.open("rb") as read:
@@ -88,6 +132,21 @@ def weights_fingerprint(file: Path) -> str:
         end = read.read()
     sums = words[:whole].reshape(-1, SUM).sum(axis=1)
     return digest([f"{size} {hashlib.sha256(sums.tobytes() + words[whole:].tobytes() + end).hexdigest()}"])
+
+
+class WeightReader:
+    """Weights of a file by name, and whether any were not finite or all zero, which `check_weights` refuses."""
+
+    def __init__(self, file):
+        self.file, self.names, self.is_damaged = file, set(), False
+
+    def __call__(self, name: str) -> np.ndarray:
+        weights = self.file.get_tensor(name)
+        self.names.add(name)
+        if weights.dtype == np.float32:
+            square = np.vdot(weights, weights)
+            self.is_damaged |= not np.isfinite(square) or square == 0 and not name.endswith("bias")
+        return weights
 
 
 class SavedTokenizer:
@@ -103,6 +162,10 @@ class SavedTokenizer:
             setattr(self, f"{role}_token_id", name if name is None else self.tokenizer.token_to_id(name))
         added = self.tokenizer.get_added_tokens_decoder()
         self.all_special_ids = [token for token, each in added.items() if each.special]
+        special = {added[token].content for token in self.all_special_ids}
+        named = {name for name in names.values() if name is not None} | set(config.get("extra_special_tokens", ()))
+        is_known = config.keys() <= TOKENIZER_FIELDS and isinstance(config.get("model_max_length", 0), int | float)
+        self.is_plain = is_known and special == named
 
     def __call__(self, text=None, *, text_target=None, add_special_tokens=True, split_special_tokens=None, **ignored):
         texts = text_target if text is None else text
@@ -120,8 +183,11 @@ class SavedTokenizer:
 
 def read_tokenizer(folder: Path, expected: str | None) -> SavedTokenizer | None:
     """The tokenizer of a folder; None for one that is not of a plain kind, or has another fingerprint."""
-    config = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
-    if config.get("tokenizer_class") not in TOKENIZERS or config.get("clean_up_tokenization_spaces"):
+    try:
+        config = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
+        if config.get("tokenizer_class") not in TOKENIZERS or config.get("clean_up_tokenization_spaces"):
+            return None
+        tokenizer = SavedTokenizer(folder, config)
+    except Exception:  # tokenizers raises plain ones
         return None
-    tokenizer = SavedTokenizer(folder, config)
-    return tokenizer if expected in (None, tokenizer_fingerprint(tokenizer)) else None
+    return tokenizer if tokenizer.is_plain and expected in (None, tokenizer_fingerprint(tokenizer)) else None
