@@ -260,7 +260,7 @@ TEST_LINES = {
     "data": 4551,
     "engine": 2426,
     "evaluation": 5044,
-    "formats": 3522,
+    "formats": 3518,
     "hub": 2233,
     "loading": 1098,
     "modeling": 6465,
@@ -271,9 +271,9 @@ TEST_LINES = {
     "training": 2469,
     "transformers_contract": 451,
     "translation": 1406,
-    "top-level files": 3198,
+    "top-level files": 3199,
 }
-MOST_LINES = {"package": 51978, "tests": 47985}
+MOST_LINES = {"package": 51978, "tests": 47982}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:
