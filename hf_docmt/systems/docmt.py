@@ -23,7 +23,7 @@ from hf_docmt.systems.generation_settings import make_repeatable, reported_setti
 from hf_docmt.systems.items import ALL_CONTEXT, SuiteItem
 from hf_docmt.systems.model_system import ModelSystem
 from hf_docmt.systems.register import Formality
-from hf_docmt.systems.system import check_source_language
+from hf_docmt.systems.system import languages_of_config
 from hf_docmt.systems.terms import TermSearch
 
 SETTINGS = ("past_context", "repairs", "alignment", "source_lang", "target_lang")  # in addition to strategy and beams
@@ -155,12 +155,7 @@ class DocMTSystem(ForcedDecoding):
         cls, name: str, source_lang: str | None, target_lang: str | None, revision: str | None = None
     ) -> tuple[dict[str, str], tuple[str | None, str | None]]:
         """The codes that sequences of the model contain."""
-        config = model_folders.load_config(name, revision)
-        codes = config.language_codes(source_lang, target_lang)
-        config.sequence_format(codes.get("source_lang"), target_lang)  # refuses a target that is not written
-        if "source_lang" not in codes:
-            check_source_language(name, source_lang, config.source_lang)
-        return codes, (source_lang or config.source_lang, codes.get("target_lang") or config.target_lang)
+        return languages_of_config(name, model_folders.load_config(name, revision), source_lang, target_lang)
 
     @classmethod
     def reads_sentences_alone(cls, name: str, options: Mapping[str, Any], revision: str | None = None) -> bool:

@@ -30,7 +30,7 @@ from hf_docmt.systems.saved_folder import (
     read_tokenizer,
     weights_fingerprint,
 )
-from hf_docmt.systems.system import ContextReach, System, check_source_language
+from hf_docmt.systems.system import ContextReach, System, languages_of_config
 
 OPTIONS = {  # of a job that needs no more
     "num_beams", "max_new_tokens", "length_penalty", "early_stopping", "decoding_past_context", "repairs",
@@ -151,12 +151,7 @@ class KernelSystem(System):
     def language_options(
         cls, name: str, source_lang: str | None, target_lang: str | None, revision: str | None = None
     ) -> tuple[dict[str, str], tuple[str | None, str | None]]:
-        config = read_config(Path(name))
-        codes = config.language_codes(source_lang, target_lang)
-        config.sequence_format(codes.get("source_lang"), target_lang)  # refuses a target that is not written
-        if "source_lang" not in codes:
-            check_source_language(name, source_lang, config.source_lang)
-        return codes, (source_lang or config.source_lang, codes.get("target_lang") or config.target_lang)
+        return languages_of_config(name, read_config(Path(name)), source_lang, target_lang)
 
     @classmethod
     def reads_sentences_alone(cls, name: str, options: Mapping[str, Any], revision: str | None = None) -> bool:

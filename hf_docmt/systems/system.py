@@ -294,6 +294,17 @@ class System(ABC):
         return hashlib.sha256(repr(self.describe()).encode("utf-8")).hexdigest()[:12]
 
 
+def languages_of_config(
+    name: str, config: Any, source_lang: str | None, target_lang: str | None
+) -> tuple[dict[str, str], tuple[str | None, str | None]]:
+    """`System.language_options` of a model of this package with this configuration."""
+    codes = config.language_codes(source_lang, target_lang)
+    config.sequence_format(codes.get("source_lang"), target_lang)  # refuses a target that is not written
+    if "source_lang" not in codes:
+        check_source_language(name, source_lang, config.source_lang)
+    return codes, (source_lang or config.source_lang, codes.get("target_lang") or config.target_lang)
+
+
 def check_source_language(name: str, asked: str | None, own: str | None) -> None:
     """ValueError for another source language than that of a model without language codes, where both are known."""
     if are_other_languages(asked, own):
