@@ -41,8 +41,11 @@ class PromptedTranslator(SegmentStrategies):
                 job.length = len(job.current.part.ids)
             if step and len(group) == 1 and not self.fits(0, len(jobs[0].prefix), jobs[0].length):
                 return [rest_of(self, group[0], step)]
-            for job, output in zip(jobs, self.decode(jobs, stop_at_sep=True)):
-                job.current.part.take(output)
+            known = jobs[0].current.part  # of the only row, if it is known
+            outputs = [Output(known.target, True)] if known.is_known else self.decode(jobs, stop_at_sep=True)
+            for job, output in zip(jobs, outputs):
+                if not job.current.part.is_known:
+                    job.current.part.take(output)
                 job.prefix += [*output.ids, self.sep]
                 self.check_end(job.current, output)
         return []

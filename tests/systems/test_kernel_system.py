@@ -84,6 +84,14 @@ def test_settings(folder, search):
     assert ours == usual
 
 
+def test_known_targets(folder):
+    """Also inside a segment that is translated sentence by sentence."""
+    known = [Sentence(text, "w9 w10") if n % 3 == 1 else text for n, text in enumerate(random_text([3] * 9, seed=1))]
+    for fields in ({"past_context": 3}, CHUNKS):
+        usual, ours = both(folder(**fields), [known, known[1:]], strategy="full")
+        assert ours == usual and usual[1] != [[], []]
+
+
 @pytest.mark.parametrize(("int8", "dtype"), [(True, None), (True, "int8"), (False, "int8")])
 def test_int8(folder, monkeypatch, int8, dtype):
     """Saved or made while loading: layers of 2^16 weights, among smaller ones that stay floats."""
