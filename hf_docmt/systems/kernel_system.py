@@ -17,14 +17,15 @@ from hf_docmt.engine.saved_layers import SavedLayers, SavedPrograms
 from hf_docmt.modeling.fingerprint_digests import FIELD
 from hf_docmt.modeling.generation_docmt import DocumentTranslation
 from hf_docmt.modeling.generation_settings import is_neutral
+from hf_docmt.modeling.sequence_format import LANGUAGES
 from hf_docmt.modeling.strategies import SegmentStrategies
 from hf_docmt.modeling.translation_jobs import Job, Output
 from hf_docmt.systems.items import SuiteItem
 from hf_docmt.systems.prompted_translator import PromptedTranslator
 from hf_docmt.systems.saved_folder import (
-    MOST_BEAMS,
     SavedConfig,
     WeightReader,
+    is_plain_search,
     read_config,
     read_settings,
     read_tokenizer,
@@ -93,7 +94,7 @@ class KernelSystem(System):
         options = dict(options)
         self.strategy, self.batch_size = options.pop("strategy", None), options.pop("batch_size")
         self.batch_tokens = options.pop("batch_tokens", None)
-        self.codes = {key: options.pop(key) for key in ("source_lang", "target_lang") if key in options}
+        self.codes = model.config.language_codes(*(options.pop(key, None) for key in LANGUAGES))
         if (past := options.pop("decoding_past_context", None)) is not None:
             options["past_context"] = past
         self.generate_kwargs, self.carries = options, options.get("repairs") != "none"
@@ -108,8 +109,7 @@ class KernelSystem(System):
             and sys.platform == "linux"
             and not any(Path(file).exists() for file in ACCELERATORS)
         )
-        beams = options.get("num_beams") or 1
-        if not is_cpu or dtype not in PRECISIONS or not options.keys() <= OPTIONS or beams > MOST_BEAMS:
+        if not is_cpu or dtype not in PRECISIONS or not options.keys() <= OPTIONS or not is_plain_search(options):
             return False
         config = read_config(Path(folder))
         if config is None:
@@ -179,7 +179,8 @@ class KernelSystem(System):
     @property
     def decoding(self) -> dict:
         beams = self.generate_kwargs.get("num_beams") or self.model.generation_config.num_beams or 1
-        return {"strategy": self.strategy or self.model.default_strategy(), "beams": beams}
+        strategy = self.model.default_strategy() if self.strategy is None else self.strategy
+        return {"strategy": strategy, "beams": beams}
 
     @property
     def search(self) -> dict:

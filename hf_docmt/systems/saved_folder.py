@@ -6,9 +6,10 @@ For a folder that is unusual or was changed, functions return None: `model_folde
 import hashlib
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 from tokenizers import Tokenizer
@@ -108,9 +109,15 @@ def read_settings(folder: Path) -> SavedSettings | None:
     settings = SavedSettings(**dict.fromkeys([*READ, *PROCESSED, *RECORDED]) | values)
     others = effective_settings(settings, {*READ, *HARMLESS, *RECORDED} - {"forced_eos_token_id"})
     is_plain = not others and settings.eos_token_id is not None and settings.num_return_sequences in (None, 1)
-    counts = [count for count in (settings.num_beams, settings.max_new_tokens) if count is not None]
-    is_plain &= all(type(count) is int and count > 0 for count in counts) and (settings.num_beams or 1) <= MOST_BEAMS
-    return settings if is_plain and isinstance(settings.early_stopping, bool | None) else None
+    return settings if is_plain and is_plain_search(vars(settings)) else None
+
+
+def is_plain_search(settings: Mapping[str, Any]) -> bool:
+    """Whether the number of beams and others are such that the compiled search takes them."""
+    counts = [settings[name] for name in ("num_beams", "max_new_tokens") if settings.get(name) is not None]
+    are_counts = all(type(count) is int and count > 0 for count in counts)
+    is_known = isinstance(settings.get("early_stopping"), bool | None)
+    return are_counts and is_known and (settings.get("num_beams") or 1) <= MOST_BEAMS
 
 
 def settings_fingerprint(values: dict, folder: Path) -> str:

@@ -181,12 +181,21 @@ def test_folders_that_are_left_to_torch(folder, change):
     assert KernelSystem.of_job(TranslationSettings(str(path))) is None
 
 
+def test_languages_without_codes(folder):
+    """Languages that the model has no codes for stand in no row."""
+    usual, ours = both(folder(), source_lang="en", target_lang="de")
+    assert ours == usual
+
+
 @pytest.mark.parametrize(
     "settings",
     [
         {"dtype": "bf16"},
         {"device": "cuda"},
         {"search": {"num_beams": 33}},
+        {"search": {"num_beams": True}},
+        {"search": {"max_new_tokens": 0}},
+        {"search": {"early_stopping": "never"}},
         {"search": {"formality": "formal"}},
         {"search": {"nbest": 2}},
         {"search": {"glossary": [("a", "b")]}},
