@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 
 from hf_docmt.engine.array_search import ArraySettings, best_targets
 from hf_docmt.engine.cpu_kernels import MULTIPLE, most_rows
@@ -20,17 +20,9 @@ from hf_docmt.modeling.generation_settings import is_neutral
 from hf_docmt.modeling.sequence_format import LANGUAGES
 from hf_docmt.modeling.strategies import SegmentStrategies
 from hf_docmt.modeling.translation_jobs import Job, Output
+from hf_docmt.systems import saved_folder
 from hf_docmt.systems.items import SuiteItem
 from hf_docmt.systems.prompted_translator import PromptedTranslator
-from hf_docmt.systems.saved_folder import (
-    SavedConfig,
-    WeightReader,
-    is_plain_search,
-    read_config,
-    read_settings,
-    read_tokenizer,
-    weights_fingerprint,
-)
 from hf_docmt.systems.system import ContextReach, System, languages_of_config
 
 OPTIONS = {  # of a job that needs no more
@@ -82,7 +74,7 @@ class KernelModel(DocumentTranslation):
 
     translator_class = KernelTranslator
 
-    def __init__(self, config: SavedConfig, settings, programs: SavedPrograms, load_torch: Callable[[], Any]):
+    def __init__(self, config, settings, programs: SavedPrograms, load_torch: Callable[[], Any]):
         self.config, self.generation_config, self.programs, self.load_torch = config, settings, programs, load_torch
 
 
@@ -109,9 +101,8 @@ class KernelSystem(System):
             and sys.platform == "linux"
             and not any(Path(file).exists() for file in ACCELERATORS)
         )
-        if not is_cpu or dtype not in PRECISIONS or not options.keys() <= OPTIONS or not is_plain_search(options):
-            return False
-        config = read_config(Path(folder))
+        is_usual = dtype in PRECISIONS and options.keys() <= OPTIONS and saved_folder.is_plain_search(options)
+        config = saved_folder.read_config(Path(folder)) if is_cpu and is_usual else None
         if config is None:
             return False
         is_float = dtype != "int8" and getattr(config, "quantization_config", None) is None
@@ -128,19 +119,17 @@ class KernelSystem(System):
             return None
         if not cls.fits(settings.model, settings.dtype, settings.device, chosen):
             return None
-        config, generation, weights = read_config(folder), read_settings(folder), folder / "model.safetensors"
-        tokenizer = read_tokenizer(folder, getattr(config, FIELD).get("tokenizer"))
-        is_whole = weights_fingerprint(weights) == getattr(config, FIELD)["weights"]
+        config, generation = saved_folder.read_config(folder), saved_folder.read_settings(folder)
+        weights = folder / "model.safetensors"
+        tokenizer = saved_folder.read_tokenizer(folder, getattr(config, FIELD).get("tokenizer"))
+        is_whole = saved_folder.weights_fingerprint(weights) == getattr(config, FIELD)["weights"]
         if None in (generation, tokenizer) or not is_whole or len(tokenizer.get_vocab()) > config.vocab_size:
             return None
         with safe_open(weights, framework="np") as file:
-            read, names = WeightReader(file), set(file.keys())
+            read, names = saved_folder.WeightReader(file), set(file.keys())
             if any(file.get_slice(name).get_dtype() not in ("F32", "I8") for name in names):
                 return None
-            try:
-                programs = SavedPrograms(SavedLayers(config, read, names, settings.dtype == "int8"))
-            except SafetensorError:  # of a weight that is missing
-                return None
+            programs = SavedPrograms(SavedLayers(config, read, names, settings.dtype == "int8"))
         has_int8 = settings.dtype == "int8" or getattr(config, "quantization_config", None) is not None
         if read.is_damaged or read.names != names or has_int8 != programs.layers.has_int8:
             return None
@@ -151,11 +140,11 @@ class KernelSystem(System):
     def language_options(
         cls, name: str, source_lang: str | None, target_lang: str | None, revision: str | None = None
     ) -> tuple[dict[str, str], tuple[str | None, str | None]]:
-        return languages_of_config(name, read_config(Path(name)), source_lang, target_lang)
+        return languages_of_config(name, saved_folder.read_config(Path(name)), source_lang, target_lang)
 
     @classmethod
     def reads_sentences_alone(cls, name: str, options: Mapping[str, Any], revision: str | None = None) -> bool:
-        config = read_config(Path(name))
+        config = saved_folder.read_config(Path(name))
         strategy = options.get("strategy") or config.strategy or SegmentStrategies.default_strategy(config)
         return strategy == "sentence" and not config.use_bod
 

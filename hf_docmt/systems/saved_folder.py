@@ -40,9 +40,8 @@ CHOICES = {  # of fields without a fingerprint
     "architectures": (["ConcatForConditionalGeneration"],),
 }  # fmt: skip
 OTHERS = (  # files that change what `model_folders` loads
-    "adapter_config.json", "added_tokens.json", "special_tokens_map.json", "model.safetensors.index.json",
-    "ctranslate2/model.bin",
-)  # fmt: skip
+    "adapter_config.json added_tokens.json special_tokens_map.json model.safetensors.index.json ctranslate2/model.bin"
+).split()
 MOST_BEAMS = 32  # of the compiled search
 SUM = 512  # words of 8 bytes that have one sum, as there
 TOKENIZERS = ("TokenizersBackend", "PreTrainedTokenizerFast")
