@@ -241,7 +241,7 @@ PACKAGE_LINES = {
     "analysis": 1443,
     "cli": 1976,
     "data": 6745,
-    "engine": 3881,
+    "engine": 3884,
     "evaluation": 5743,
     "formats": 5845,
     "hub": 2139,
@@ -249,7 +249,7 @@ PACKAGE_LINES = {
     "modeling": 8992,
     "reports": 2207,
     "serving": 1922,
-    "systems": 3999,
+    "systems": 4088,
     "training": 2628,
     "translation": 1863,
     "top-level files": 1055,
@@ -267,13 +267,13 @@ TEST_LINES = {
     "reports": 1759,
     "serving": 1589,
     "support": 5291,
-    "systems": 2124,
+    "systems": 2164,
     "training": 2469,
     "transformers_contract": 451,
     "translation": 1406,
     "top-level files": 3199,
 }
-MOST_LINES = {"package": 51978, "tests": 47982}
+MOST_LINES = {"package": 52070, "tests": 48022}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

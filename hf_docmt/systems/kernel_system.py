@@ -125,6 +125,8 @@ class KernelSystem(System):
         is_whole = saved_folder.weights_fingerprint(weights) == getattr(config, FIELD)["weights"]
         if None in (generation, tokenizer) or not is_whole or len(tokenizer.get_vocab()) > config.vocab_size:
             return None
+        if not saved_folder.are_tokens(vars(generation), config.vocab_size):
+            return None
         with safe_open(weights, framework="np") as file:
             read, names = saved_folder.WeightReader(file), set(file.keys())
             if any(file.get_slice(name).get_dtype() not in ("F32", "I8") for name in names):

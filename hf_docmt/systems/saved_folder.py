@@ -97,8 +97,16 @@ def is_valid(values: dict) -> bool:
         and (past is None or type(past) is int and past >= 0)
         and (type(deviation) in (int, float) and 0 <= deviation < math.inf)
         and type(values["use_cache"]) is bool
+        and are_tokens(values, values["vocab_size"])
         and "AutoTokenizer" not in values.get("auto_map", {}).keys()
     )
+
+
+def are_tokens(values: dict, size: int) -> bool:
+    """Whether the ids among these fields are those of a vocabulary of this size."""
+    given = [value for name, value in values.items() if name.endswith("_token_id") and value is not None]
+    ids = [token for value in given for token in (value if isinstance(value, list) else [value])]
+    return all(type(token) is int and 0 <= token < size for token in ids)
 
 
 def read_settings(folder: Path) -> SavedSettings | None:

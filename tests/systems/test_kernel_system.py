@@ -175,6 +175,14 @@ def test_damaged_weights_are_left_to_torch(tmp_path, value):
     assert KernelSystem.of_job(TranslationSettings(str(tmp_path))) is None
 
 
+def test_unknown_tokens_are_left_to_torch(tmp_path):
+    model = build(**SIZES)
+    model.generation_config.eos_token_id = model.config.vocab_size
+    model.save_pretrained(tmp_path)
+    word_tokenizer().save_pretrained(tmp_path)
+    assert KernelSystem.of_job(TranslationSettings(str(tmp_path))) is None
+
+
 def test_small_layers_in_int8_are_left_to_torch(folder, monkeypatch):
     """Which says that no layer is large enough."""
     monkeypatch.setattr(saved_layers, "MIN_ELEMENTS", cpu_kernels.MIN_ELEMENTS)
