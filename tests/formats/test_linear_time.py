@@ -175,7 +175,7 @@ def test_twice_the_size_takes_twice_as_long():
             size = 1 << 13  # beyond what patterns reach
             while (taken := seconds(made(size))) < ENOUGH and size < LARGEST:
                 size *= 4 if taken < ENOUGH / 8 else 2
-            if taken < ENOUGH / 2:
+            if taken < ENOUGH:  # memory that the system gives counts more
                 continue
             twice, tries = seconds(made(2 * size)), 1
             while twice > MOST * taken + ENOUGH and tries < 8:
