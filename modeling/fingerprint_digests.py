@@ -5,6 +5,7 @@ import json
 import re
 
 FIELD = "fingerprints"  # of config.json
+BLOCK = 512  # words of 8 bytes of weights that have one sum
 FREE = {  # fields of config.json that may be changed by hand: the weights do not depend on them
     "activation_dropout", "attention_dropout", "base_model", "decoding_past_context", "dropout", "init", "init_std",
     "label_smoothing", "source_lang", "strategy", "target_lang", "use_cache",

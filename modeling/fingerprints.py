@@ -20,10 +20,9 @@ from transformers.utils import (
     cached_file,
 )
 
-from .fingerprint_digests import FIELD, FREE, digest, tokenizer_fingerprint, told
+from .fingerprint_digests import BLOCK, FIELD, FREE, digest, tokenizer_fingerprint, told
 
 WEIGHTS = (SAFE_WEIGHTS_NAME, SAFE_WEIGHTS_INDEX_NAME, ADAPTER_SAFE_WEIGHTS_NAME, "ctranslate2/model.bin")
-BLOCK = 512  # words of 8 bytes that have one sum
 LOOKED_UP = {"cache_dir", "revision", "subfolder", "token"}  # arguments of `from_pretrained` that say where files are
 
 

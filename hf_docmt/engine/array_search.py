@@ -8,6 +8,7 @@ from itertools import chain, zip_longest
 import numpy as np
 
 from hf_docmt.engine.cpu_kernels import BLOCK, MULTIPLE, Search, Step, run, search, threads
+from hf_docmt.engine.program_maker import addresses
 from hf_docmt.engine.saved_layers import SavedPrograms
 
 ENCODED_ROWS = 256  # of states of sources that the encoder goes over together
@@ -106,14 +107,11 @@ class Buffers:
 
     def __init__(self, states: np.ndarray, inner: int, places: int, scores: np.ndarray | None = None, layers=()):
         rows, size = states.shape
-        row = 4 * states.size
         self.states, self.scores = states, states if scores is None else scores
         self.scratch = np.empty(rows * (8 * size + inner), np.float32)
         self.integers = np.empty((rows + -rows % BLOCK, max(2 * size, inner)), np.int8)
-        start = self.scratch.ctypes.data
-        addresses = [states.ctypes.data, *(start + place * row for place in (0, 1, 2, 5, 7, 8))]
-        addresses += [self.scores.ctypes.data, *(layer.ctypes.data for layer in layers)]
-        self.buffers = (ctypes.c_void_p * len(addresses))(*addresses)
+        others = [one.ctypes.data for one in (self.scores, *layers)]
+        self.buffers = addresses(states.ctypes.data, states.nbytes, self.scratch.ctypes.data, others)
         self.step = Step(ctypes.addressof(self.buffers), rows, integers=self.integers.ctypes.data)
         self.give_scratch(self.step, rows, places)
 

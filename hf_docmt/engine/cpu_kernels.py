@@ -20,6 +20,7 @@ BLOCK = 16  # adjacent outputs of a product; rows of a tile
 is_forked = False  # whether this process began as a copy of another one
 LEVELS = 127  # of int8 weights and rows of states, on either side of zero
 MIN_ELEMENTS = 2**16  # of a matrix that becomes int8; a product in int8 takes some 20 microseconds to begin
+MOST_BEAMS = 32  # of a search
 MULTIPLE = 8  # of which sizes of states and heads have to be
 FEW_ROWS = 64  # on macOS; of int8 over the number of threads, where torch has several and the kernels one
 

@@ -39,6 +39,7 @@ from hf_docmt.engine.program_maker import (
     ProgramMaker,
     Reader,
     Writer,
+    addresses,
     array,
     sizes_of,
 )
@@ -231,11 +232,8 @@ def encoder_program(
 
 
 def buffers(states: torch.Tensor, scratch: torch.Tensor, *others: torch.Tensor) -> ctypes.Array:
-    """Addresses of states (R, D), scratch (R * (8D + F),), scores (R, V), and what was written and read."""
-    room, row = scratch.data_ptr(), 4 * states.numel()
-    addresses = [states.data_ptr(), *(room + place * row for place in (0, 1, 2, 5, 7, 8))]
-    addresses += [tensor.data_ptr() for tensor in others]
-    return (ctypes.c_void_p * len(addresses))(*addresses)
+    """`addresses` of tensors."""
+    return addresses(states.data_ptr(), 4 * states.numel(), scratch.data_ptr(), [one.data_ptr() for one in others])
 
 
 def neighbours(parts: list[Operation | Block]) -> list[ctypes.Array | Block]:

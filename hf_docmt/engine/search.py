@@ -10,6 +10,7 @@ from transformers import LogitsProcessorList, StoppingCriteriaList
 from transformers.utils import ModelOutput
 
 from hf_docmt.engine.cache import DecodingCache
+from hf_docmt.engine.cpu_kernels import MOST_BEAMS
 from hf_docmt.engine.decoding_step import decoding_step
 from hf_docmt.engine.scope import packed_products
 from hf_docmt.engine.tensor_kernels import best_of
@@ -17,7 +18,6 @@ from hf_docmt.modeling.layers import cached_length
 
 NEVER = -1e9  # added to the score of what must not be chosen
 ROOM = 256  # tokens that there is room for at once
-MOST_BEAMS = 32  # of a search by the kernels
 MOST_WASTE = 1 / 4  # of the sources that are computed, those that have ended
 
 

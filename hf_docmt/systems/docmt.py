@@ -23,7 +23,7 @@ from hf_docmt.systems.generation_settings import make_repeatable, reported_setti
 from hf_docmt.systems.items import ALL_CONTEXT, SuiteItem
 from hf_docmt.systems.model_system import ModelSystem
 from hf_docmt.systems.register import Formality
-from hf_docmt.systems.system import languages_of_config
+from hf_docmt.systems.system import languages_of_config, translated_documents
 from hf_docmt.systems.terms import TermSearch
 
 SETTINGS = ("past_context", "repairs", "alignment", "source_lang", "target_lang")  # in addition to strategy and beams
@@ -239,17 +239,7 @@ class DocMTSystem(ForcedDecoding):
 
     def translate_once(self, documents: list[list[str]], **options) -> tuple:
         """Translations as in `translate`, without the search for terms, register and names."""
-        return self.model.translate_documents(
-            documents,
-            self.tokenizer,
-            strategy=self.strategy,
-            batch_size=self.batch_size,
-            batch_tokens=self.batch_tokens,
-            return_report=True,
-            return_scores=self.scores,
-            **self.codes,
-            **self.generate_kwargs | options,
-        )
+        return translated_documents(self, documents, self.generate_kwargs | options)
 
     def by_strategy(self, strategy: str) -> "DocMTSystem":
         """A copy that translates by another strategy; `past_context` is not for `sentence`."""

@@ -23,7 +23,7 @@ from hf_docmt.modeling.translation_jobs import Job, Output
 from hf_docmt.systems import saved_folder
 from hf_docmt.systems.items import SuiteItem
 from hf_docmt.systems.prompted_translator import PromptedTranslator
-from hf_docmt.systems.system import ContextReach, System, languages_of_config
+from hf_docmt.systems.system import ContextReach, System, languages_of_config, translated_documents
 
 OPTIONS = {  # of a job that needs no more
     "num_beams", "max_new_tokens", "length_penalty", "early_stopping", "decoding_past_context", "repairs",
@@ -93,8 +93,10 @@ class KernelSystem(System):
         self.reads_chunks = model.config.view == "chunk"
 
     @classmethod
-    def fits(cls, folder: str, dtype: str | None, device: str | None, options: Mapping[str, Any]) -> bool:
-        """Whether a folder and the settings of a job look as if they need no more; nothing heavy is read."""
+    def fits(
+        cls, folder: str, dtype: str | None, device: str | None, options: Mapping[str, Any]
+    ) -> saved_folder.SavedConfig | None:
+        """The configuration of a folder, where it and the settings of a job look as if they need no more."""
         is_cpu = (
             device == "cpu"
             or device is None
@@ -104,11 +106,12 @@ class KernelSystem(System):
         is_usual = dtype in PRECISIONS and options.keys() <= OPTIONS and saved_folder.is_plain_search(options)
         config = saved_folder.read_config(Path(folder)) if is_cpu and is_usual else None
         if config is None:
-            return False
+            return None
         is_float = dtype != "int8" and getattr(config, "quantization_config", None) is None
         heads = {config.d_model // config.encoder_attention_heads, config.d_model // config.decoder_attention_heads}
         sizes = {config.d_model, config.encoder_ffn_dim, config.decoder_ffn_dim, *heads}
-        return not any(size % MULTIPLE for size in sizes) and most_rows(config.d_model, is_float) == 2**63
+        has_kernels = not any(size % MULTIPLE for size in sizes) and most_rows(config.d_model, is_float) == 2**63
+        return config if has_kernels else None
 
     @classmethod
     def of_job(cls, settings) -> "KernelSystem | None":
@@ -117,10 +120,9 @@ class KernelSystem(System):
         chosen = options | ({} if settings.strategy is None else {"strategy": settings.strategy})
         if settings.compares or settings.revision is not None:
             return None
-        if not cls.fits(settings.model, settings.dtype, settings.device, chosen):
+        if (config := cls.fits(settings.model, settings.dtype, settings.device, chosen)) is None:
             return None
-        config, generation = saved_folder.read_config(folder), saved_folder.read_settings(folder)
-        weights = folder / "model.safetensors"
+        generation, weights = saved_folder.read_settings(folder), folder / "model.safetensors"
         tokenizer = saved_folder.read_tokenizer(folder, getattr(config, FIELD).get("tokenizer"))
         is_whole = saved_folder.weights_fingerprint(weights) == getattr(config, FIELD)["weights"]
         if None in (generation, tokenizer) or not is_whole or len(tokenizer.get_vocab()) > config.vocab_size:
@@ -165,7 +167,7 @@ class KernelSystem(System):
 
     @property
     def document_languages(self) -> tuple[str | None, str | None]:
-        return tuple(self.codes.get(name, getattr(self.model.config, name)) for name in ("source_lang", "target_lang"))
+        return tuple(self.codes.get(name, getattr(self.model.config, name)) for name in LANGUAGES)
 
     @property
     def decoding(self) -> dict:
@@ -193,17 +195,7 @@ class KernelSystem(System):
         return self.translate_with_repairs(documents)[0]
 
     def translate_with_repairs(self, documents: list[list[str]]) -> tuple:
-        return self.model.translate_documents(
-            documents,
-            self.tokenizer,
-            strategy=self.strategy,
-            batch_size=self.batch_size,
-            batch_tokens=self.batch_tokens,
-            return_report=True,
-            return_scores=self.scores,
-            **self.codes,
-            **self.generate_kwargs,
-        )
+        return translated_documents(self, documents, self.generate_kwargs)
 
     # By the system with torch
 

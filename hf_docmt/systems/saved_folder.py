@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from tokenizers import Tokenizer
 
+from hf_docmt.engine.cpu_kernels import MOST_BEAMS
 from hf_docmt.engine.generation_fields import HARMLESS, PROCESSED, READ, RECORDED, effective_settings
-from hf_docmt.modeling.fingerprint_digests import FIELD, FREE, digest, tokenizer_fingerprint
+from hf_docmt.modeling.fingerprint_digests import BLOCK, FIELD, FREE, digest, tokenizer_fingerprint
 from hf_docmt.modeling.sequence_format import LANGUAGES, language_codes, sequence_format
 from hf_docmt.modeling.translation_jobs import STRATEGIES
 
@@ -42,8 +43,6 @@ CHOICES = {  # of fields without a fingerprint
 OTHERS = (  # files that change what `model_folders` loads
     "adapter_config.json added_tokens.json special_tokens_map.json model.safetensors.index.json ctranslate2/model.bin"
 ).split()
-MOST_BEAMS = 32  # of the compiled search
-SUM = 512  # words of 8 bytes that have one sum, as there
 TOKENIZERS = ("TokenizersBackend", "PreTrainedTokenizerFast")
 ROLES = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
 TOKENIZER_FIELDS = {f"{role}_token" for role in ROLES} | {  # others change what transformers loads
@@ -140,11 +139,11 @@ def weights_fingerprint(file: Path) -> str:
     if size < 8:
         return ""  # which cannot be mapped
     words = np.memmap(file, np.int64, mode="r", shape=size // 8)
-    whole = len(words) // SUM * SUM
+    whole = len(words) // BLOCK * BLOCK
     with file.open("rb") as read:
         read.seek(size // 8 * 8)
         end = read.read()
-    sums = words[:whole].reshape(-1, SUM).sum(axis=1)
+    sums = words[:whole].reshape(-1, BLOCK).sum(axis=1)
     return digest([f"{size} {hashlib.sha256(sums.tobytes() + words[whole:].tobytes() + end).hexdigest()}"])
 
 

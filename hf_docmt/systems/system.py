@@ -305,6 +305,21 @@ def languages_of_config(
     return codes, (source_lang or config.source_lang, codes.get("target_lang") or config.target_lang)
 
 
+def translated_documents(system: Any, documents: list[list[str]], options: Mapping[str, Any]) -> tuple:
+    """Translations and repairs by `translate_documents` of the model of a system of this package, by its settings."""
+    return system.model.translate_documents(
+        documents,
+        system.tokenizer,
+        strategy=system.strategy,
+        batch_size=system.batch_size,
+        batch_tokens=system.batch_tokens,
+        return_report=True,
+        return_scores=system.scores,
+        **system.codes,
+        **options,
+    )
+
+
 def check_source_language(name: str, asked: str | None, own: str | None) -> None:
     """ValueError for another source language than that of a model without language codes, where both are known."""
     if are_other_languages(asked, own):
