@@ -22,6 +22,7 @@ SIZES |= {"encoder_ffn_dim": 40, "decoder_ffn_dim": 24}
 LEARNED = {"position_type": "learned", "layernorm_embedding": True, "position_offset": 2, "max_position_embeddings": 40}
 CHUNKS = {"view": "chunk", "chunk_tokens": 14, "use_bod": True}
 UNTIED = {"tie_word_embeddings": False, "share_encoder_decoder_embeddings": False, "position_type": "sinusoidal_t2t"}
+UNTIED["position_offset"] = 3
 DOCUMENTS = [random_text(lengths, seed=sum(lengths)) for lengths in ([3], [3, 5, 2, 6], [12, 1, 4], [9])]
 
 
