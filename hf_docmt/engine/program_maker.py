@@ -202,6 +202,6 @@ def array(operations: Sequence[Operation]) -> ctypes.Array:
 
 
 def addresses(states: int, size: int, scratch: int, others: Sequence[int]) -> ctypes.Array:
-    """Addresses of states (R, D), `size` bytes, scratch (R * (8D + F),), scores (R, V), and what was written and read."""
+    """Addresses of states (R, D) of `size` bytes, scratch (R * (8D + F),), scores (R, V), what was written and read."""
     rows = [scratch + number * size for number in (0, 1, 2, 5, 7, 8)]  # NORMED to INNER
     return (ctypes.c_void_p * (7 + len(others)))(states, *rows, *others)
